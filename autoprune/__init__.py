@@ -18,9 +18,8 @@ from autoprune.planning.protections import Protections
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.providers import problems, repair
 from autoprune.pruners.agentic import AgenticConversationPruner
-from autoprune.pruners.events import PruneEvent
 from autoprune.pruners.report import Report
-from autoprune.pruners.result import Result
+from autoprune.pruners.result import PruneEvent, Result
 from autoprune.settings import PruneArgs, effective_settings
 from autoprune.tokens import calibration
 

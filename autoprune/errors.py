@@ -2,17 +2,17 @@
 
 AutopruneError
 ├── SettingsError       the program that configures autoprune: a budget, a model or an option is wrong
-│   └── CopyError       the same: a value that it gave cannot be pickled or copied
+│   └── CopyError       the same: an object that it gave cannot be pickled or copied
 ├── ConversationError   the program that builds the messages: one of them is not a message (`path` says which)
 │   └── RuleError       the same: the provider would refuse the messages (`prune(..., validate=True)`; `problems`)
-├── ArchiveError        who asks for what was cleared: the id is wrong, or nothing is kept under it
-├── ClientError         the person who starts an assistant: its requests would go past the proxy, or cannot be led there
+├── ArchiveError        the caller of recall: the id is wrong, or nothing is stored under it
+├── ClientError         the person who starts an assistant: its requests cannot be routed to the proxy
 └── SessionError        the person who names the file: it cannot be read as a conversation
 
     try:
         messages = pruner.prune_conversations(messages)
     except autoprune.AutopruneError as error:
-        ...  # nothing was changed: send `messages` as they are, or stop
+        ...  # nothing was changed: send `messages` unpruned, or stop
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ from types import UnionType
 
 
 class AutopruneError(ValueError):
-    """Anything that autoprune refuses to do; the message says what is wrong, where, and what to do."""
+    """Base class of all errors; the message says what is wrong, where, and what to do."""
 
 
 class SettingsError(AutopruneError):
@@ -30,46 +30,46 @@ class SettingsError(AutopruneError):
 
 
 class CopyError(SettingsError, PicklingError):
-    """A caller's value that cannot be pickled or deep-copied, which keeps what holds it from being so, too."""
+    """A caller's object that cannot be pickled or deep-copied, and so nothing that holds it can be."""
 
 
 class ConversationError(AutopruneError):
-    """A conversation that cannot be read; `path` is the JSON path of the place, () for the whole."""
+    """A conversation that cannot be read; `path` is the JSON path of the fault, () for the whole conversation."""
 
     def __init__(self, message: str, path: tuple[int | str, ...] = ()) -> None:
-        """Say what is wrong, and where."""
+        """Set the message, with the path after it if there is one."""
         super().__init__(f"{message} (at {'.'.join(map(str, path))})" if path else message)
         self.path = path
 
 
 class RuleError(ConversationError):
-    """A conversation that its provider would refuse; `problems` are the rules that it breaks."""
+    """A conversation that its provider would refuse; `problems` lists the rules that it breaks."""
 
     def __init__(self, message: str, problems: Sequence[object] = ()) -> None:
-        """Say what is wrong, and which rules are broken."""
+        """Set the message and the problems."""
         super().__init__(message)
         self.problems = tuple(problems)
 
 
 class ArchiveError(AutopruneError):
-    """An id by which nothing can be recalled."""
+    """An id that nothing can be recalled by."""
 
 
 class ClientError(AutopruneError):
-    """An assistant that cannot be led to the proxy."""
+    """An assistant whose requests cannot be routed to the proxy."""
 
 
 class SessionError(AutopruneError):
     """A session file that cannot be read as a conversation; `line` numbers a broken line that can be skipped."""
 
     def __init__(self, message: str, line: int | None = None) -> None:
-        """Say what is wrong, and in which line if it is in one alone."""
+        """Set the message, and the number of the broken line if skipping that line would help."""
         super().__init__(message)
         self.line = line
 
 
 def is_number(value: object, least: float = 0, kind: type | UnionType = int) -> bool:
-    """Return whether a value is a number of at least `least`. True and False are none."""
+    """Return whether a value is a number of at least `least`; True and False are not numbers."""
     return isinstance(value, kind) and not isinstance(value, bool) and bool(value >= least)  # type: ignore[operator]
 
 
@@ -103,18 +103,19 @@ def check_flag(name: str, value: object) -> None:
 
 @contextmanager
 def whole(what: str) -> Iterator[None]:
-    """Raise SettingsError in place of the KeyError of a record from which something is missing."""
+    """Turn a KeyError in the block into a SettingsError that says what the record lacks."""
     try:
         yield
     except KeyError as error:
         raise SettingsError(f"{what} has no {error}: give all that as_json() returned") from error
 
 
-LEAST_PART, LONGEST_NAME = 4, 80  # characters: of a part of a name, and of a misspelled one
+# Characters of a name: shorter parts match too much, and comparing longer misspelled names is slow.
+LEAST_PART, LONGEST_NAME = 4, 80
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return " (did you mean low_water?)" for the known name that is nearest to a word, or "" where none is near."""
+    """Return a hint such as " (did you mean low_water?)" with the most similar known name, or "" if none is similar."""
     from difflib import get_close_matches
 
     names = {_letters(name): name for name in known}
@@ -125,5 +126,5 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def _letters(name: str) -> str:
-    """Return a name as it is compared: low-water, lowWater and low_water are one."""
+    """Normalize a name for comparison: low-water, lowWater and low_water are equal."""
     return "".join(filter(str.isalnum, name.lower()))

@@ -26,13 +26,12 @@ from pathlib import Path
 from typing import TypeAlias
 from unittest.mock import patch
 
-from autoprune.apps.replay.bill import OWN
 from autoprune.apps.replay.corpus import replay_files
-from autoprune.apps.replay.figures import Figures
+from autoprune.apps.replay.figures import OWN, Figures
+from autoprune.apps.replay.rows import Row, summarize
 from autoprune.apps.replay.session import ReplayArgs
-from autoprune.apps.replay.summary import Row, summarize
 from autoprune.economics import LISTS
-from autoprune.strategies import _cleared, _worth, cache_aware
+from autoprune.strategies import cache_aware, worth
 
 PRICES = {str(OWN): OWN, **LISTS}
 FREE = " @ 10m"  # a safe zone that no session reaches
@@ -41,16 +40,16 @@ FREE = " @ 10m"  # a safe zone that no session reaches
 class Unnamed(cache_aware.Worth):
     """Counts no names."""
 
-    def of(self, result: object, request: int) -> float:
+    def worth_of(self, result: object, request: int) -> float:
         """Return what a result without names is worth."""
         self._known[id(result)].fresh.clear()
-        return super().of(result, request)
+        return super().worth_of(result, request)
 
 
 class Idle(cache_aware.AtWork):
     """Holds nothing."""
 
-    def held(self, request: int) -> Mapping[object, str]:
+    def in_use(self, request: int) -> Mapping[object, str]:
         """Return no result."""
         return {}
 
@@ -117,7 +116,7 @@ class Replayed:
 def replayed(files: list[str], prices: str, variant: Variant) -> Found:
     """Replay the sessions with a variant, and without pruning."""
     args = ReplayArgs(strategies=("none", variant.strategy), prices=(PRICES[prices],))
-    changed = ((cache_aware, variant.decisions), (_worth, variant.worth), (_cleared, variant.texts))
+    changed = ((cache_aware, variant.decisions), (worth, variant.worth), (cache_aware, variant.texts))
     with ExitStack() as patches:
         for module, names in changed:
             patches.enter_context(patch.dict(vars(module), names))

@@ -138,7 +138,7 @@ def main() -> None:
         found: Counter[Atom] = Counter()
         for _ in range(DRAWS):
             texts = drawn(source, pool, each.session, sizes[-1])
-            found.update({need.atom for need in each.evidence.needs if texts.showing(need.atom)})
+            found.update({need.atom for need in each.evidence.needs if texts.find(need.atom)})
         table.add(each, found)
     print(f"{len(known)} episodes, {table.requests:,} requests, {mean(sizes):,.0f} tokens of results in a prompt\n")
     print(f"| kind | that count | in 100 requests | free | unsupported | common | by chance |\n{'|---' * 7}|")

@@ -27,7 +27,7 @@ from autoprune.facts.utterances import utterances
 from autoprune.formats import new_parser
 from autoprune.formats.parsing import parse
 from autoprune.summarizers.brief import Brief, Written
-from autoprune.summarizers.digest.digest import Digest
+from autoprune.summarizers.digest import Digest
 from autoprune.tokens import exact
 
 COUNT = exact()

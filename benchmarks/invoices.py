@@ -16,10 +16,9 @@ from pathlib import Path
 from statistics import median
 
 from autoprune.apps.replay import ReplayArgs
-from autoprune.apps.replay.bill import OWN, bill
-from autoprune.apps.replay.episode import Episode
+from autoprune.apps.replay.episode import Episode, recorded_cost
+from autoprune.apps.replay.figures import OWN, bill
 from autoprune.apps.replay.play import Prompt, Run
-from autoprune.apps.replay.recorded import recorded_cost
 from autoprune.apps.replay.session import episodes
 from autoprune.apps.sessions import Recording, Request, places
 from autoprune.errors import AutopruneError
@@ -73,7 +72,7 @@ def _compared(recording: Recording, known: Episode, *, is_told: bool) -> Compare
     before = (0, *known.unpruned[:-1])
     prompts = tuple(Prompt(tokens, held, 0.0) for tokens, held in zip(known.unpruned, before, strict=True))
     life = None if is_told else known.prices.life
-    read = sum(known.cached(at, each.tokens, each.held, life) for at, each in enumerate(prompts))
+    read = sum(known.cached_tokens(at, each.tokens, each.held, life) for at, each in enumerate(prompts))
     prices = OWN if is_told else known.prices
     costs = bill(Run(known, prompts, (), ()), prices)
     mine = costs.total * costs.input_price if costs.input_price else None

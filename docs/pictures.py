@@ -1,14 +1,13 @@
 """Draws the picture of the README: the size of each prompt of a recorded session, with and without pruning.
 
-`python docs/pictures.py` writes docs/pictures/prompt_size.svg; `python docs/pictures.py FILE.png` writes another file.
+`python docs/pictures.py` writes docs/pictures/prompt_size.svg; `python docs/pictures.py FILE.svg` writes another file.
 """
 
 import json
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
-
-import matplotlib as mpl
 
 from autoprune import AgenticConversationPruner, PruneArgs
 
@@ -16,64 +15,97 @@ ROOT = Path(__file__).parent.parent
 SESSION = ROOT / "fixtures" / "sessions" / "edit_loop_xml.json"
 PICTURE = ROOT / "docs" / "pictures" / "prompt_size.svg"
 SAFE_ZONE = 20 * 1024  # tokens
-STRATEGIES = {"tool_output_cleanup": "#0f766e", "cache_aware": "#c2410c"}
-GRAY, LIGHT = "#475569", "#94a3b8"
+UNPRUNED = "not pruned"
+COLORS = {UNPRUNED: "#64748b", "tool_output_cleanup": "#0f766e", "cache_aware": "#c2410c"}
+GRAY, LIGHT = "#475569", "#e2e8f0"
+WIDTH, HEIGHT = 800, 360  # pixels
+LEFT, RIGHT, TOP, BOTTOM = 72, 580, 14, 312  # pixels, the edges of the chart; its labels are right of it
+LINE = 16  # pixels between two labels
+MOST, EVERY = 70_000, 10_000  # tokens: the upper end of the axis, and its grid
 
 
 def prompts(session: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Return the messages that were sent with each request: all before a message of the model's."""
+    """Return the messages that were sent with each request: all before each of the model's messages."""
     return [session[:at] for at, message in enumerate(session) if message["role"] == "assistant"]
 
 
-def sizes(session: list[dict[str, Any]], strategy: str | None) -> list[int]:
-    """Return the tokens of each prompt, pruned by a strategy or as it is."""
+def sizes(session: list[dict[str, Any]], strategy: str) -> list[int]:
+    """Return the tokens of each prompt, pruned by a strategy or unpruned."""
     pruner = AgenticConversationPruner(PruneArgs(SAFE_ZONE))
-    if strategy is None:
+    if strategy == UNPRUNED:
         return [pruner.count_tokens(prompt) for prompt in prompts(session)]
     return [pruner.prune(prompt, strategy).report.tokens_after for prompt in prompts(session)]
 
 
 def figures(session: list[dict[str, Any]]) -> dict[str, list[int]]:
-    """Return the sizes of the prompts by strategy, and those without pruning."""
-    return {"not pruned": sizes(session, None), **{name: sizes(session, name) for name in STRATEGIES}}
+    """Return the sizes of the prompts, unpruned and by strategy."""
+    return {name: sizes(session, name) for name in COLORS}
 
 
 def described(known: dict[str, list[int]]) -> str:
-    """Return the figures as the file of the picture holds them."""
+    """Return the figures as text, which the file of the picture contains."""
     return "; ".join(f"{name}: {' '.join(map(str, prompts))}" for name, prompts in known.items())
 
 
 def draw(session: list[dict[str, Any]], path: Path) -> None:
-    """Draw the picture into a file; the same session gives the same bytes. An SVG file names its figures."""
-    from matplotlib.figure import Figure
-
-    mpl.rcParams.update({"font.family": "DejaVu Sans", "font.size": 10, "svg.hashsalt": "autoprune"})
-    figure = Figure(figsize=(8, 3.6), layout="constrained", facecolor="white")
-    axes = figure.add_subplot()
+    """Draw the picture into an SVG file. The same session gives the same bytes."""
     known = figures(session)
-    whole = known["not pruned"]
-    requests = range(1, len(whole) + 1)
-    axes.plot(requests, whole, color=LIGHT, linewidth=2.5)
-    label(axes, requests[-1], whole[-1], f"not pruned: {whole[-1]:,}", GRAY)
-    for strategy, color in STRATEGIES.items():
-        pruned = known[strategy]
-        axes.plot(requests, pruned, color=color, linewidth=2)
-        label(axes, requests[-1], pruned[-1], f"{strategy}: {pruned[-1]:,}", color)
-    axes.axhline(SAFE_ZONE, color=GRAY, linewidth=1, linestyle=(0, (4, 3)))
-    axes.text(23, SAFE_ZONE + 1_200, f"safe zone: {SAFE_ZONE:,}", color=GRAY)
-    axes.set(xlabel="request", ylabel="tokens of the prompt", xlim=(1, len(whole)), ylim=(0, None))
-    axes.yaxis.set_major_formatter("{x:,.0f}")
-    axes.spines[["top", "right"]].set_visible(False)
     path.parent.mkdir(parents=True, exist_ok=True)
-    in_svg = {"Date": None, "Description": described(known)}
-    figure.savefig(path, dpi=144, metadata=in_svg if path.suffix == ".svg" else None)
+    path.write_text("\n".join(svg(known)) + "\n", encoding="utf-8")
 
 
-def label(axes: Any, x: float, y: float, text: str, color: str) -> None:
-    """Write a line's name at its right end."""
-    axes.annotate(
-        text, (x, y), xytext=(8, 0), textcoords="offset points", va="center", color=color, annotation_clip=False
+def svg(known: dict[str, list[int]]) -> Iterator[str]:
+    """Yield the lines of the SVG file."""
+    requests = len(known[UNPRUNED])
+    yield (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
+        f'font-family="DejaVu Sans, Verdana, sans-serif" font-size="13" fill="#1e293b">'
     )
+    yield f"<desc>{described(known)}</desc>"
+    yield f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>'
+    for tokens in range(0, MOST + 1, EVERY):
+        yield line(LEFT, y(tokens), RIGHT, y(tokens), LIGHT if tokens else GRAY)
+        yield text(LEFT - 8, y(tokens) + 4, f"{tokens:,}", anchor="end")
+    for request in range(5, requests + 1, 5):
+        yield line(x(request, requests), BOTTOM, x(request, requests), BOTTOM + 5, GRAY)
+        yield text(x(request, requests), BOTTOM + 20, str(request), anchor="middle")
+    yield text((LEFT + RIGHT) / 2, HEIGHT - 6, "request", anchor="middle")
+    yield text(LEFT + 8, TOP + 22, "tokens of the prompt", color=GRAY)
+    yield line(LEFT, y(SAFE_ZONE), RIGHT, y(SAFE_ZONE), GRAY, dashes="5 4")
+    yield text(x(23, requests), y(SAFE_ZONE) - 6, f"safe zone: {SAFE_ZONE:,}", color=GRAY)
+    lowest = 0.0
+    for name, color in COLORS.items():  # the largest last prompt first
+        yield curve(known[name], color)
+        lowest = max(y(known[name][-1]) + 4, lowest + LINE)  # so that labels do not overlap
+        yield text(RIGHT + 8, lowest, f"{name}: {known[name][-1]:,}", color=color)
+    yield "</svg>"
+
+
+def x(request: int, requests: int) -> float:
+    """Return where a request is, in pixels from the left."""
+    return LEFT + (RIGHT - LEFT) * (request - 1) / (requests - 1)
+
+
+def y(tokens: float) -> float:
+    """Return where a number of tokens is, in pixels from the top."""
+    return BOTTOM - (BOTTOM - TOP) * tokens / MOST
+
+
+def line(left: float, top: float, right: float, bottom: float, color: str, *, dashes: str = "none") -> str:
+    """Return a straight line."""
+    ends = f'x1="{left:.1f}" y1="{top:.1f}" x2="{right:.1f}" y2="{bottom:.1f}"'
+    return f'<line {ends} stroke="{color}" stroke-dasharray="{dashes}"/>'
+
+
+def text(left: float, baseline: float, words: str, *, anchor: str = "start", color: str = "inherit") -> str:
+    """Return a text."""
+    return f'<text x="{left:.1f}" y="{baseline:.1f}" text-anchor="{anchor}" fill="{color}">{words}</text>'
+
+
+def curve(values: Sequence[int], color: str) -> str:
+    """Return the line through the values of all requests."""
+    points = " ".join(f"{x(at, len(values)):.1f},{y(value):.1f}" for at, value in enumerate(values, 1))
+    return f'<polyline points="{points}" fill="none" stroke="{color}" stroke-width="2.5" stroke-linejoin="round"/>'
 
 
 if __name__ == "__main__":

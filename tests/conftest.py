@@ -32,7 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if profiles.is_full():
         return
-    long = [item for item in items if item.get_closest_marker("full")]
+    long = [item for item in items if item.get_closest_marker("full") or item.nodeid.startswith(profiles.FULL_ONLY)]
     config.hook.pytest_deselected(items=long)
     items[:] = [item for item in items if item not in long]
 

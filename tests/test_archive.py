@@ -11,7 +11,7 @@ from tables import each_row
 
 from autoprune import ArchiveError, SettingsError
 from autoprune.conversation.archive import Directory, handle, recall, tool_definition
-from autoprune.conversation.recall import content_id, mark, marked, parted, pointer
+from autoprune.conversation.placeholders import content_id, mark, marked, parted, pointer
 
 TEXT = "one\ntwo\r\n見 \ud800\x00\n"
 ID = content_id(TEXT)

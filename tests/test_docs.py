@@ -14,7 +14,7 @@ from shipped import PRESETS
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
 from autoprune.apps.cli.input_output import load_readers
-from autoprune.strategies.by_name import folding_named
+from autoprune.strategies.catalog import folding_named
 
 DOCS = ROOT / "docs"
 SENTENCE = AgenticConversationPruner(None).replacement_message
@@ -140,7 +140,7 @@ def test_the_provider_of_the_page_works_in_python_and_on_the_command_line(tmp_pa
         ("READER", "the reader is 'READER': write it as path/to/file.py:NAME"),
         ("nowhere.py:READER", "nowhere.py cannot be read: No such file or directory"),
         ("mine.py:OTHER", "mine.py has no reader OTHER: it needs OTHER = Reader(name, detect, read)"),
-        ("broken.py:READER", "broken.py is no Python: invalid syntax at line 1"),
+        ("broken.py:READER", "broken.py is not valid Python: invalid syntax at line 1"),
         ("missing.py:READER", "missing.py cannot be run: No module named 'nothing_such'"),
     ],
 )

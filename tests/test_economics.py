@@ -28,7 +28,9 @@ from autoprune.economics import CACHE_LIFE, DEFAULT, LISTS, Pauses, Prices, chec
         (Prices(1, 0, 2), (1, 0, 2)),
     ],
 )
-def test_prices_are_a_list_by_name_or_figures(given: Prices | str | tuple[float, ...], expected: tuple[float, ...]):
+def test_prices_are_given_by_list_name_or_as_figures(
+    given: Prices | str | tuple[float, ...], expected: tuple[float, ...]
+):
     found = prices(given)
     assert (found.write, found.read, found.output) == expected
     assert found.note == ""
@@ -41,29 +43,29 @@ def test_prices_are_a_list_by_name_or_figures(given: Prices | str | tuple[float,
         ("1.25", "there is no price list '1.25'"),
         ("1,2,3,4", "there is no price list"),
         ("1,x", "there is no price list"),
-        ("0.1,1.25", "no more than that"),
-        ("-1,0.1", "give what a token costs"),
-        ("nan,0.1", "give what a token costs"),
-        ("inf,0.1", "give what a token costs"),
-        ("1,nan", "give what a token costs"),
+        ("0.1,1.25", "at most as much"),
+        ("-1,0.1", "give the cost in input tokens"),
+        ("nan,0.1", "give the cost in input tokens"),
+        ("inf,0.1", "give the cost in input tokens"),
+        ("1,nan", "give the cost in input tokens"),
         ((1.0,), "give (write, read)"),
         ((1.0, 0.1, 5.0, 1.0), "give (write, read)"),
     ],
 )
-def test_prices_that_cannot_be_are_a_clear_error(given: str | tuple[float, ...], words: str):
+def test_impossible_prices_raise_a_clear_error(given: str | tuple[float, ...], words: str):
     with pytest.raises(SettingsError) as refusal:
         prices(given)
     assert words in str(refusal.value)
 
 
-def test_prices_of_a_model_are_those_of_genai_prices_in_input_tokens():
+def test_a_models_prices_come_from_genai_prices():
     known = prices(None, "claude-sonnet-4-5")
     assert (known.write, known.read, known.output) == (1.25, pytest.approx(0.1), 5)
     assert (known.input_price, known.note, str(known)) == (pytest.approx(3e-6), "", "claude-sonnet-4-5")
     assert prices(None, "anthropic/claude-sonnet-4-5").read == known.read
 
 
-def test_what_is_not_known_of_a_model_is_said():
+def test_unknown_models_get_default_prices_with_a_note():
     found = prices(None, "no-such-model-9")
     assert (found.write, found.read, found.output) == (1.25, 0.1, 5)
     assert "the prices of 'no-such-model-9' are not known" in found.note
@@ -71,7 +73,7 @@ def test_what_is_not_known_of_a_model_is_said():
     assert DEFAULT.note
 
 
-def test_a_vendor_that_names_no_price_for_writing_takes_that_of_an_input_token():
+def test_without_a_write_price_writing_costs_an_input_token():
     found = prices(None, "gpt-4o")
     assert (found.write, found.read) == (1, pytest.approx(0.5))
 
@@ -85,7 +87,7 @@ def test_a_vendor_that_names_no_price_for_writing_takes_that_of_an_input_token()
         ("openai/gpt-5.6-sol", 1.25, 1_800),
     ],
 )
-def test_how_long_the_cache_of_a_model_lives_and_what_longer_costs(model: str, write: float, life: float):
+def test_cache_life_of_a_model_and_the_price_of_an_hour(model: str, write: float, life: float):
     known, longer = prices(None, model), prices(None, model, 43_200)
     assert (known.write, known.life) == (write, life)
     assert (longer.write, longer.life) == (2 if "claude" in model else write, 43_200)
@@ -95,7 +97,7 @@ def test_how_long_the_cache_of_a_model_lives_and_what_longer_costs(model: str, w
     ("seconds", "words"),
     [(300, "5 min"), (3_600, "1 h"), (86_400, "24 h"), (90, "90 s"), (0.5, "0.5 s"), (0, "0 s")],
 )
-def test_a_life_in_words(seconds: float, words: str):
+def test_a_cache_life_is_formatted_in_its_largest_unit(seconds: float, words: str):
     assert lifetime(seconds) == words
 
 
@@ -112,7 +114,7 @@ def test_a_life_in_words(seconds: float, words: str):
         ("no-cache", 0),
     ],
 )
-def test_beta_of_each_list(name: str, beta: float):
+def test_beta_of_each_price_list(name: str, beta: float):
     assert LISTS[name].beta == pytest.approx(beta)
 
 
@@ -128,7 +130,7 @@ def test_beta_of_each_list(name: str, beta: float):
         (Prices(1, 0), 1_000, 0, 0),
     ],
 )
-def test_after_how_many_requests_a_cut_pays(prices: Prices, cleared: float, behind: float, requests: float):
+def test_break_even_in_requests(prices: Prices, cleared: float, behind: float, requests: float):
     assert prices.break_even(cleared, behind) == pytest.approx(requests)
 
 
@@ -136,7 +138,7 @@ def test_after_how_many_requests_a_cut_pays(prices: Prices, cleared: float, behi
     st.floats(0, 3), st.floats(0, 1), st.floats(0, 20), st.integers(0, 10**6), st.floats(0, 1), st.integers(0, 10**4)
 )
 @examples(80)
-def test_a_request_costs_what_is_read_what_is_written_and_its_answer(
+def test_a_request_costs_reads_writes_and_its_answer(
     more: float, read: float, output: float, prompt: int, share: float, answer: int
 ):
     held = int(prompt * share)
@@ -148,7 +150,7 @@ def test_a_request_costs_what_is_read_what_is_written_and_its_answer(
 # Pauses
 
 
-def test_pauses_are_recorded_before_the_message_that_will_follow():
+def test_a_pause_is_recorded_under_the_index_of_the_next_message():
     times = iter((100.0, 130.0, 530.0))
     record = Pauses(clock=lambda: next(times))
     messages: list[object] = ["user"]
@@ -159,7 +161,7 @@ def test_pauses_are_recorded_before_the_message_that_will_follow():
     assert record.before(messages) == {3: 30.0, 5: 400.0}
 
 
-def test_a_request_that_is_sent_again_keeps_its_pause():
+def test_a_retried_request_keeps_its_pause():
     times = iter((100.0, 500.0, 505.0))
     record = Pauses(clock=lambda: next(times))
     record.before(["user"])
@@ -167,7 +169,7 @@ def test_a_request_that_is_sent_again_keeps_its_pause():
     assert record.before(["user", "answer", "result"]) == {3: 400.0}
 
 
-def test_a_record_of_pauses_is_kept_as_json_and_taken_up_again():
+def test_pauses_survive_a_round_trip_through_json():
     record = Pauses(clock=lambda: 10.0)
     record.before(["user"])
     stored = json.loads(json.dumps(record.as_json()))
@@ -178,7 +180,7 @@ def test_a_record_of_pauses_is_kept_as_json_and_taken_up_again():
         Pauses.of_json({})
 
 
-def test_what_was_returned_is_the_callers_and_a_clock_that_goes_back_is_no_pause():
+def test_returned_pauses_are_a_copy_and_a_clock_that_goes_back_records_none():
     times = iter((100.0, 90.0, 95.0))
     record = Pauses({3: 1.0}, clock=lambda: next(times))
     first = record.before([])
@@ -204,17 +206,17 @@ def test_what_was_returned_is_the_callers_and_a_clock_that_goes_back_is_no_pause
         5,
     ],
 )
-def test_pauses_that_cannot_be_are_a_clear_error(pauses: object):
+def test_impossible_pauses_raise_a_clear_error(pauses: object):
     for use in (checked_pauses, Pauses, lambda given: AgenticConversationPruner(1_000).prune([], pauses=given)):
         with pytest.raises(SettingsError, match="by the index of a message"):
             use(pauses)  # type: ignore[operator]
 
 
-def test_no_pauses_are_no_pauses():
+def test_pauses_of_none_are_empty():
     assert checked_pauses(None) == checked_pauses({}) == {}
     assert checked_pauses({0: 0, 5: CACHE_LIFE}) == {0: 0, 5: CACHE_LIFE}
 
 
-def test_a_model_is_a_name():
+def test_a_model_that_is_not_a_string_raises():
     with pytest.raises(SettingsError, match="the model is 5: give its name"):
         prices(None, 5)  # type: ignore[arg-type]

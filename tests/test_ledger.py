@@ -1,4 +1,4 @@
-"""The ledger: what each prune has saved and what it has cost, against bills that are made up without it."""
+"""The ledger, against bills that are calculated without it."""
 
 import json
 import math
@@ -28,18 +28,18 @@ WORDS = "it was a bright cold day in april and the clocks were striking thirteen
 
 @dataclass(frozen=True)
 class Made:
-    """The result of a prune, as far as a ledger looks at it."""
+    """The part of a prune's result that a ledger reads."""
 
     sent: Sent
 
 
 def messages(*tokens: int, name: str = "m") -> Weighed:
-    """Messages of so many tokens, each with a digest of its own."""
+    """Messages with these tokens and different digests."""
     return [(f"{name}{at}", weight) for at, weight in enumerate(tokens)]
 
 
 def changed(known: Weighed, at: int, tokens: int) -> Weighed:
-    """Messages of which one has other tokens."""
+    """Messages of which one has changed."""
     return [*known[:at], (f"{known[at][0]}'", tokens), *known[at + 1 :]]
 
 
@@ -76,9 +76,7 @@ def goes_on(ledger: Ledger, sent: Weighed, more: int) -> Weighed:
         (Prices(1, 0.02, 4), 245, 50, 0, 10),
     ],
 )
-def test_a_prune_pays_from_break_even_on_to_the_token(
-    prices: Prices, removed: int, behind: int, placed: int, pays: int
-):
+def test_a_prune_pays_exactly_from_its_break_even(prices: Prices, removed: int, behind: int, placed: int, pays: int):
     ledger = Ledger(prices)
     even = prices.break_even(removed - placed, behind + placed)
     sent = cut(ledger, removed, behind, placed)
@@ -94,7 +92,7 @@ def test_a_prune_pays_from_break_even_on_to_the_token(
     assert (entry.removed, entry.placeholders, entry.rewritten) == (removed, placed, behind + placed)
 
 
-def test_what_goes_from_the_end_of_a_prompt_pays_at_once_and_what_was_never_sent_is_not_written():
+def test_removing_the_end_of_a_prompt_pays_at_once_and_unsent_tokens_are_not_written():
     ledger = Ledger(PRICES)
     before = messages(100, 20)
     ledger.add(prompt(before))
@@ -105,7 +103,7 @@ def test_what_goes_from_the_end_of_a_prompt_pays_at_once_and_what_was_never_sent
     assert (entry.saved, entry.net) == (pytest.approx(1.25 * 700), pytest.approx(1.25 * 700))
 
 
-def test_where_the_cache_is_cold_a_prune_saves_the_price_of_writing_and_costs_nothing():
+def test_with_a_cold_cache_a_prune_saves_the_write_price_and_costs_nothing():
     ledger = Ledger(PRICES, cache_life=60)
     before = messages(100, 1_000, 5_000)
     ledger.add(prompt(before))
@@ -118,7 +116,7 @@ def test_where_the_cache_is_cold_a_prune_saves_the_price_of_writing_and_costs_no
     assert ledger.entries[0].net == pytest.approx((2 * 1.25 + 0.1) * 950)
 
 
-def test_the_table_says_of_a_prune_at_a_cold_request_that_the_rewrite_was_paid_for_anyway():
+def test_the_table_marks_prunes_at_cold_requests():
     ledger = Ledger(PRICES, cache_life=3_600)
     before = messages(100, 1_000, 5_000, 600)
     ledger.add(prompt(before))
@@ -130,13 +128,13 @@ def test_the_table_says_of_a_prune_at_a_cold_request_that_the_rewrite_was_paid_f
     rows = [line.split() for line in str(ledger).splitlines()[1:4]]
     assert [row[6] for row in rows] == ["0", "cold", "0"]
     words = " ".join(str(ledger).split())
-    assert "cold: the cache had died, so that the rewrite was paid for anyway" in words
+    assert "cold: the cache had expired, so the rewrite was paid for anyway" in words
     assert "the cache is taken to live 1 h." in words
     assert words.endswith("Cold, the rewrite was paid for anyway: 1 prune of these saved 1,188 input tokens ($0.0024).")
     assert max(map(len, str(ledger).splitlines())) <= 80
 
 
-def test_prices_that_change_hold_from_the_next_request_on():
+def test_changed_prices_hold_from_the_next_request():
     ledger = Ledger(PRICES)
     sent = cut(ledger, 1_000, 500)
     ledger.prices = replace(PRICES, write=2, life=3_600)
@@ -145,7 +143,7 @@ def test_prices_that_change_hold_from_the_next_request_on():
     assert not ledger.entries[1].is_cold
 
 
-def test_with_free_reading_a_prune_in_front_of_others_never_pays():
+def test_if_reading_is_free_a_prune_in_front_of_other_messages_never_pays():
     ledger = Ledger(FREE)
     sent = cut(ledger, 1_000, 500)
     for _ in range(3):
@@ -156,7 +154,7 @@ def test_with_free_reading_a_prune_in_front_of_others_never_pays():
     )
 
 
-def test_a_result_that_is_fetched_again_costs_a_request_and_is_carried():
+def test_a_reread_costs_a_request_and_its_tokens_at_each_later_one():
     ledger = Ledger(PRICES)
     before = messages(100, 1_000)
     ledger.add(prompt(before))
@@ -174,7 +172,7 @@ def test_a_result_that_is_fetched_again_costs_a_request_and_is_carried():
     assert entry.net == pytest.approx(net + 2 * 0.1 * 960 - cost - 0.1 * 900)
 
 
-def test_results_that_are_fetched_together_cost_one_request():
+def test_results_fetched_together_cost_one_request():
     ledger = Ledger(PRICES)
     before = messages(100, 1_000)
     ledger.add(prompt(before))
@@ -184,7 +182,7 @@ def test_results_that_are_fetched_together_cost_one_request():
 
 
 @each_row(("cost", "expected"), [(None, 3_000 + 5 * 200), (0.5, 0.5 / 2e-6), (0.0, 0)])
-def test_a_model_that_sums_up_is_charged_by_its_cost_or_by_its_tokens(cost: float | None, expected: float):
+def test_summarizing_is_charged_by_its_cost_or_by_its_tokens(cost: float | None, expected: float):
     ledger = Ledger(PRICES)
     before = messages(100, 1_000, 20)
     ledger.add(prompt(before))
@@ -194,7 +192,7 @@ def test_a_model_that_sums_up_is_charged_by_its_cost_or_by_its_tokens(cost: floa
     assert ledger.total.money == pytest.approx(ledger.total.net * 2e-6)
 
 
-def test_another_conversation_ends_the_prunes_of_the_one_before():
+def test_another_conversation_ends_the_prunes_of_the_previous_one():
     ledger = Ledger(PRICES)
     cut(ledger, 1_000, 500)
     net = ledger.total.net
@@ -207,7 +205,7 @@ def test_another_conversation_ends_the_prunes_of_the_one_before():
 
 
 @each_row("keeps_full", [True, False])
-def test_what_the_caller_changes_is_not_the_prunes_fault(keeps_full: bool):
+def test_the_callers_own_changes_are_not_charged_to_a_prune(keeps_full: bool):
     ledger = Ledger(PRICES)
     before = messages(100, 1_000, 500)
     sent = cut(ledger, 1_000, 500)
@@ -221,7 +219,7 @@ def test_what_the_caller_changes_is_not_the_prunes_fault(keeps_full: bool):
 
 
 @each_row(("at", "lost"), [(3, 250), (0, 1_500)])
-def test_a_change_behind_or_before_what_was_dropped_loses_what_the_whole_history_would_lose(at: int, lost: int):
+def test_a_change_before_or_after_dropped_messages_loses_what_the_whole_history_would_lose(at: int, lost: int):
     ledger = Ledger(PRICES)
     whole = messages(100, 600, 300, 50, 200, 150, 100)
     sent = [whole[0], *whole[3:]]
@@ -235,7 +233,7 @@ def test_a_change_behind_or_before_what_was_dropped_loses_what_the_whole_history
     assert ledger.total.net == pytest.approx(net + 0.1 * 900 + 1.15 * (lost - behind))
 
 
-def test_results_of_another_conversation_are_not_fetched_again():
+def test_results_of_another_conversation_are_not_rereads():
     ledger = Ledger(PRICES)
     before = messages(100, 1_000)
     ledger.add(prompt(before))
@@ -244,7 +242,7 @@ def test_results_of_another_conversation_are_not_fetched_again():
     assert ledger.total.rereads == 0
 
 
-def test_what_is_expected_from_the_cache_is_what_begins_as_the_prompt_before_and_nothing_after_a_pause():
+def test_the_shared_prefix_is_expected_from_the_cache_and_nothing_after_a_pause():
     ledger = Ledger(PRICES)
     known = messages(100, 200, 300, 400)
     cleared = changed(known, 1, 20)
@@ -310,7 +308,7 @@ PAUSES = st.dictionaries(st.integers(1, 12), st.sampled_from((299.0, 301.0, 3_60
 
 @given(st.data())
 @examples(80)
-def test_the_differences_of_all_requests_are_the_sums_of_all_prunes(data: st.DataObject):
+def test_the_differences_of_all_requests_equal_the_sums_of_all_prunes(data: st.DataObject):
     made = [each for _ in range(3) for each in data.draw(rounds())]
     known = WIRE[data.draw(st.sampled_from(sorted(WIRE)))](made)
     strategy = data.draw(st.sampled_from((*CLEARING, *FOLDING)))
@@ -352,13 +350,13 @@ def played(known: list[Any], zone: int, **more: Any) -> Ledger:
 
 
 @each_row(("text", "rereads"), [(WORDS * 20, 1), (WORDS * 19, 0)])
-def test_the_same_call_with_the_same_result_is_fetched_again_and_news_are_not(text: str, rereads: int):
+def test_only_the_same_call_with_the_same_result_is_a_reread(text: str, rereads: int):
     known = reading(WORDS * 20, *[f"{at}\n" + WORDS * 20 for at in range(6)])
     again = WIRE["openai_chat"]([[Step("read", {"path": "0.py"}, text)], "Go on."])[1:]
     assert played([*known, *again], 1_000).total.rereads == rereads
 
 
-def test_a_prune_that_was_refused_counts_when_it_is_made():
+def test_a_refused_prune_counts_once_it_is_made():
     known = reading(*[WORDS * 20] * 6)
     asked: list[object] = []
     found = played(known, 1_000, before_prune=lambda event: asked.append(event) or len(asked) > 2)
@@ -367,7 +365,7 @@ def test_a_prune_that_was_refused_counts_when_it_is_made():
     assert sum(each.smaller_by for each in found.entries) == sum(each.smaller_by for each in whole.entries)
 
 
-def test_the_result_of_a_prune_tells_what_was_given_and_what_is_sent():
+def test_a_prunes_result_holds_the_given_and_the_sent_prompt():
     known = reading(WORDS * 20, WORDS)
     pruner = AgenticConversationPruner(PruneArgs(300, overhead_tokens=50))
     found = pruner.prune(known).sent
@@ -406,7 +404,7 @@ class Details:
         {"prompt_tokens": 1_200, "prompt_cache_hit_tokens": 700, "prompt_cache_miss_tokens": 500},
     ],
 )
-def test_figures_are_those_of_the_provider_where_its_usage_is_given(usage: object):
+def test_with_usage_figures_are_in_the_providers_tokens(usage: object):
     plain, reconciled = Ledger(PRICES), Ledger(PRICES)
     first, second = messages(400, 600), messages(400, 600, 500)
     for ledger in (plain, reconciled):
@@ -428,7 +426,7 @@ def test_figures_are_those_of_the_provider_where_its_usage_is_given(usage: objec
         *({"prompt_tokens": -5}, {"prompt_tokens": 10**400}, {"prompt_tokens": 5.0}, {"prompt_tokens": math.inf}),
     ],
 )
-def test_a_usage_without_tokens_is_a_clear_error_and_changes_nothing(usage: object):
+def test_a_usage_without_tokens_raises_and_changes_nothing(usage: object):
     ledger = Ledger(PRICES)
     ledger.add(prompt(messages(400)))
     before = ledger.as_json()
@@ -437,8 +435,8 @@ def test_a_usage_without_tokens_is_a_clear_error_and_changes_nothing(usage: obje
     assert ledger.as_json() == before
 
 
-def test_what_cannot_be_is_a_clear_error():
-    with pytest.raises(SettingsError, match=r"takes the Result of prune\(\), and was given list"):
+def test_impossible_arguments_raise_a_clear_error():
+    with pytest.raises(SettingsError, match=r"the ledger was given list: give the Result of prune\(\)"):
         Ledger().add([])  # type: ignore[arg-type]
     with pytest.raises(SettingsError, match="there was none"):
         Ledger(PRICES).add(prompt(messages(400)), usage={"prompt_tokens": 5})
@@ -491,7 +489,7 @@ def behind_the_last_block(messages: list[Any]) -> None:
         ("bedrock", behind_the_last_block),
     ],
 )
-def test_marks_for_the_cache_that_move_change_nothing_in_a_ledger(
+def test_moving_cache_control_marks_changes_nothing_in_a_ledger(
     wire: str, mark: Callable[[list[Any]], None], strategy: str
 ):
     steps = [[Step("read", {"path": f"{at}.py"}, f"{at} {WORDS * 40}")] for at in range(24)]
@@ -511,21 +509,21 @@ def test_marks_for_the_cache_that_move_change_nothing_in_a_ledger(
 # For people, and for files
 
 
-def test_a_ledger_says_what_was_lost_and_from_when_on_it_pays():
+def test_a_ledger_prints_losses_and_when_prunes_pay():
     ledger = Ledger(PRICES)
     cut(ledger, 12_000, 8_000, 240)
     assert str(ledger) == (
-        " request removed  placed    anew  lasted   saved   cache re-read   model     net\n"
+        " request removed  placed rewrote  lasted   saved   cache re-read   model     net\n"
         "       2  12,000     240   8,000       1   1,176   9,476       0       0  -8,300\n"
         "   total  12,000     240   8,000       2   1,176   9,476       0       0  -8,300\n"
         "\n"
-        "request: at which the prune was made; removed: tokens taken out\n"
+        "request: number of the request that was pruned; removed: tokens taken out\n"
         "placed: tokens of placeholders, or of a summary, in their place\n"
-        "anew: tokens behind the first change, which the cache had to be given again\n"
-        "lasted: requests since then, the first one included\n"
-        "Input tokens, each at its price -- saved: what need not be sent any more\n"
-        "cache: what writing placed and anew costs more than reading it from the cache\n"
-        "re-read: what fetching removed results again cost; model: what summaries cost\n"
+        "rewrote: tokens after the first change, which the cache had to store again\n"
+        "lasted: requests since then, including the first\n"
+        "In input tokens, each at its price -- saved: tokens that are no longer sent\n"
+        "cache: cost of writing placed and rewrote, beyond that of reading them\n"
+        "re-read: cost of fetching removed results again; model: cost of summaries\n"
         "net: saved - cache - re-read - model; below zero, the prune lost money\n"
         "Prices in input tokens: 1.25 for one written to the cache, 0.1 for one read.\n"
         "\n"
@@ -537,7 +535,7 @@ def test_a_ledger_says_what_was_lost_and_from_when_on_it_pays():
 
 @given(st.lists(st.tuples(st.integers(0, 10**9), st.integers(1, 10**9)), max_size=9), st.sampled_from(sorted(LISTS)))
 @examples(80)
-def test_no_line_is_longer_than_a_terminal_and_all_losses_are_named(sizes: list[tuple[int, int]], name: str):
+def test_the_table_is_80_columns_wide_and_names_all_losses(sizes: list[tuple[int, int]], name: str):
     ledger = Ledger(name)
     sent: Weighed = messages(10)
     ledger.add(prompt(sent))
@@ -555,7 +553,7 @@ def test_no_line_is_longer_than_a_terminal_and_all_losses_are_named(sizes: list[
     assert [each.verdict != "" for each in ledger.entries] == [each.net < 0 for each in ledger.entries]
 
 
-def test_without_a_prune_there_is_nothing_to_tell():
+def test_a_ledger_without_prunes_says_so():
     ledger = Ledger(model="claude-sonnet-4-5")
     assert str(ledger) == "Nothing was pruned in 0 requests."
     ledger.add(prompt(messages(5)))
@@ -563,7 +561,7 @@ def test_without_a_prune_there_is_nothing_to_tell():
     assert (ledger.entries, ledger.total.net, ledger.total.money) == ((), 0, 0)
 
 
-def test_a_ledger_is_kept_as_json_and_taken_up_again():
+def test_a_ledger_survives_a_round_trip_through_json():
     ledger = Ledger(PRICES, cache_life=60)
     sent = cut(ledger, 1_000, 500, 20)
     ledger.add(prompt([*sent, ("x", 5)], fetched=[("y", 5)]), usage={"prompt_tokens": 700}, pauses={4: 61.0})
@@ -575,7 +573,7 @@ def test_a_ledger_is_kept_as_json_and_taken_up_again():
     assert again.total == ledger.total
 
 
-def test_a_record_of_an_older_version_is_read():
+def test_records_of_earlier_versions_are_read():
     ledger = Ledger(PRICES)
     cut(ledger, 1_000, 500, 20)
     older = json.loads(json.dumps(ledger.as_json()))
@@ -586,7 +584,7 @@ def test_a_record_of_an_older_version_is_read():
         assert again.total.net == ledger.total.net
 
 
-def test_a_record_from_which_something_is_missing_is_refused_by_name():
+def test_an_incomplete_record_raises_an_error_that_names_the_key():
     ledger = Ledger(PRICES)
     cut(ledger, 1_000, 500, 20)
     stored = json.loads(json.dumps(ledger.as_json()))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-from autoprune.conversation.recall import DIGITS, ID, content_id, pointed_to
+from autoprune.conversation.placeholders import DIGITS, ID, content_id, pointed_to
 from autoprune.errors import ArchiveError, SettingsError, did_you_mean, is_number
 
 Archive: TypeAlias = MutableMapping[str, str]

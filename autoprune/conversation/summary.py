@@ -62,26 +62,19 @@ def running(messages: Sequence[object]) -> Running | None:
 def _found(at: int, message: object) -> Running | None:
     """Return the summary that a message is, or begins with; None where it holds none."""
     name, content = content_of(message)
-    if isinstance(content, str):
-        return _read(at, content, lambda words: with_item(message, name, words) if words else None)
-    if not isinstance(content, list | tuple) or not content:
+    is_blocks = isinstance(content, list | tuple) and bool(content)
+    text = fields_of(content[0]).get("text") if is_blocks else content  # type: ignore[index]
+    if not isinstance(text, str) or not (match := HEAD.match(text)):
         return None
-    text = fields_of(content[0]).get("text")
-
-    def rest(words: str) -> object:
+    end = text.find(END, match.end())
+    if end < 0:
+        return None
+    words = text[end + len(END) + len(GAP) :]
+    rest: object = with_item(message, name, words) if words else None
+    if isinstance(content, list | tuple):
         blocks = [*([with_item(content[0], "text", words)] if words else ()), *content[1:]]
-        return with_item(message, name, blocks) if blocks else None
-
-    return _read(at, text, rest) if isinstance(text, str) else None
-
-
-def _read(at: int, text: str, rest: Any) -> Running | None:
-    match = HEAD.match(text)
-    end = text.find(END, match.end()) if match else -1
-    if match is None or end < 0:
-        return None
-    words = rest(text[end + len(END) + len(GAP) :])
-    return Running(at, text[match.end() : end], int(match[1]), int(match[2]), words, calls=match[3] or "")
+        rest = with_item(message, name, blocks) if blocks else None
+    return Running(at, text[match.end() : end], int(match[1]), int(match[2]), rest, calls=match[3] or "")
 
 
 def without(messages: Sequence[Any], found: Running | None) -> list[Any]:

@@ -1,20 +1,21 @@
-"""What prompts cost: prices in units of one input token, and the bill of a row of requests. Decides nothing.
+"""What prompts cost: prices in units of one input token, pauses, and a ledger of what prunes save. Decides nothing.
 
-Providers cache the beginning of a prompt. Where a prompt begins as the one before it did, those tokens are read from
-the cache for a fraction of an input token; the others are written, for one token or a little more. A request costs
+Providers cache the beginning of a prompt. The prefix that a prompt shares with the previous one is read from the cache
+for a fraction of an input token per token; the rest is written to it, for one input token or a little more. A request
+costs
 
     read · held + write · (prompt - held) + output · answer
 
-where `held` are the tokens that the cache still holds: the longest common beginning of both prompts, or nothing after a
-pause longer than the cache's life. To clear `k` tokens in front of `S` cached ones pays from `break_even` requests on.
+where `held` is the longest common prefix of both prompts, or 0 after a pause longer than the cache's life. Clearing `k`
+tokens in front of `S` cached ones pays after `break_even(k, S)` requests.
 
-`Prices` are those of a model or a list, `Pauses` records how long the cache was left alone, and a `Ledger` says of each
-prune what it has saved and what it has cost.
+`Prices` are those of a model or a list, `Pauses` records the time between requests, and a `Ledger` says what each prune
+has saved and cost.
 """
 
-from autoprune.economics._entry import Entry
+from autoprune.economics._changes import Clock, Pauses, Pruned, Sent, Weighed, checked_pauses
+from autoprune.economics._entries import Entry
 from autoprune.economics._ledger import Ledger, Reported
-from autoprune.economics._pauses import Clock, Pauses, checked_pauses
 from autoprune.economics._prices import (
     CACHE_LIFE,
     CALL_TOKENS,
@@ -23,10 +24,9 @@ from autoprune.economics._prices import (
     LISTS,
     Prices,
     lifetime,
-    of_model,
+    model_prices,
     prices,
 )
-from autoprune.economics._sent import Pruned, Sent, Weighed
 
 __all__ = [
     "CACHE_LIFE",
@@ -45,6 +45,6 @@ __all__ = [
     "Weighed",
     "checked_pauses",
     "lifetime",
-    "of_model",
+    "model_prices",
     "prices",
 ]

@@ -1,4 +1,4 @@
-"""Prices in units of one input token, by list, by model or by hand; what a request costs. Decides nothing."""
+"""Prices in units of one input token, by list, by model or by hand, and the cost of a request. Decides nothing."""
 
 import math
 import re
@@ -12,22 +12,22 @@ from autoprune.errors import SettingsError, did_you_mean, is_number
 
 CACHE_LIFE: float = 300  # seconds. Source: Anthropic's "Prompt caching", default lifetime.
 HOUR: float = 3_600  # seconds
-# Of vendors with another default. Source: OpenAI's "Prompt caching": 5 to 10 minutes, at most one hour off-peak. In
+# Vendors with another default. Source: OpenAI's "Prompt caching": 5 to 10 minutes, at most one hour off-peak. In
 # recorded Codex sessions 37 of 48 pauses of 5 to 10 minutes were warm, 18 of 46 up to an hour, and none after that.
 LIVES: Mapping[str, float] = {"openai": HOUR}
-# Of OpenAI's models that charge for writing, which are those from GPT-5.6 on. Source: "Prompt caching", cache lifetime.
+# OpenAI's models that charge for writing, from GPT-5.6 on. Source: OpenAI's "Prompt caching", cache lifetime.
 CHARGED_LIFE: float = 1_800  # seconds
 ONE_HOUR_WRITE = 2.0  # input tokens. Source: Anthropic's "Prompt caching", pricing of the 1-hour cache
 UNITS = ((3_600, "h"), (60, "min"))
-CALL_TOKENS = 120  # of the call that fetches a result again
+CALL_TOKENS = 120  # estimate for a call that fetches a cleared result again, as output
 
 
 @dataclass(frozen=True)
 class Prices:
-    """What a token costs, in input tokens: one written to the cache, one read from it, and one of the answer.
+    """The cost of a token in input tokens: one written to the cache, one read from it, and one of the answer.
 
-    `input_price` is the price of an input token in dollars, where it is known, and `note` says what was made up.
-    `life` is how many seconds the cache lives after its last use: a longer one may cost more to write.
+    `input_price` is the price of an input token in dollars, if known, and `note` says what was assumed. `life` is how
+    many seconds the cache lives after its last use; a longer life may cost more to write.
     """
 
     write: float = 1.25
@@ -39,29 +39,29 @@ class Prices:
     life: float = CACHE_LIFE
 
     def __post_init__(self) -> None:
-        """Raise SettingsError for prices that cannot be."""
+        """Raise SettingsError for impossible prices."""
         given = (self.write, self.read, self.output)
         if not all(isinstance(each, int | float) and 0 <= each < math.inf for each in given) or self.read > self.write:
             raise SettingsError(
-                f"prices of {self.write!r}, {self.read!r}, {self.output!r}: give what a token costs that is written to "
-                "the cache, one that is read from it (no more than that) and one of the answer, in input tokens"
+                f"prices of {self.write!r}, {self.read!r}, {self.output!r}: give the cost in input tokens of a token "
+                "written to the cache, of one read from it (at most as much) and of one of the answer"
             )
         if not is_number(self.life, 0, int | float):
-            raise SettingsError(f"the cache's life is {self.life!r}: give the seconds that it lives, 0 or more")
+            raise SettingsError(f"the cache's life is {self.life!r}: give seconds, 0 or more")
 
     @property
     def beta(self) -> float:
-        """How many requests' reading a written token costs on top: (write - read) / read; infinite for free reading."""
+        """The extra cost of writing a token, in reads: (write - read) / read; infinite if reading is free."""
         return (self.write - self.read) / self.read if self.read else math.inf
 
     def break_even(self, cleared: float, behind: float) -> float:
-        """Return after how many more requests it pays to clear tokens in front of `behind` cached ones."""
+        """Return the number of later requests after which clearing tokens in front of `behind` cached ones pays."""
         if not behind or self.write == self.read:
             return 0.0
         return self.beta * behind / cleared if cleared > 0 else math.inf
 
     def request(self, prompt: float, held: float, answer: float = 0.0) -> float:
-        """Return the cost of a request of whose prompt `held` tokens are in the cache."""
+        """Return the cost of a request with a prompt of which `held` tokens are in the cache."""
         return self.read * held + self.write * (prompt - held) + self.output * answer
 
     def __str__(self) -> str:
@@ -69,11 +69,11 @@ class Prices:
         return self.name or f"{self.write:g},{self.read:g},{self.output:g}"
 
 
-# Of the names that Bedrock gives to models: "us.anthropic.claude-sonnet-4-5-20250929-v1:0".
+# Prefixes of model names at Bedrock: "us.anthropic.claude-sonnet-4-5-20250929-v1:0".
 PREFIXES = re.compile(r"^(?:(?:us|eu|apac|jp|au|ca|global)\.)?(?:anthropic|amazon|meta|deepseek|openai|qwen|mistral)\.")
-USED = "1.25 and 0.1 input tokens are used for a token written and one read, as Anthropic's are"
-DEFAULT = Prices(name="unknown", note=f"the prices are not known: {USED}")
-# Lists for comparison, by the providers whose prices are like that.
+ASSUMED = "assuming Anthropic's 1.25 and 0.1 input tokens for a token written and one read"
+DEFAULT = Prices(name="unknown", note=f"the prices are not known, {ASSUMED}")
+# Lists for comparison, each named after a provider with such prices.
 LISTS: Mapping[str, Prices] = {
     each.name: each
     for each in (
@@ -93,18 +93,18 @@ LISTS: Mapping[str, Prices] = {
 def prices(
     given: "Prices | str | tuple[float, ...] | None", model: str | None = None, life: float | None = None
 ) -> Prices:
-    """Return prices as they are given: a list's name, figures such as "1.25,0.1", or None for those of a model.
+    """Return the prices for a setting: a list's name, figures such as "1.25,0.1", or None for the prices of `model`.
 
-    `life` is how many seconds the cache lives, where that is known; prices that are given keep their figures.
-    Raises SettingsError for a name that no list has, and for figures that cannot be prices.
+    `life` is how many seconds the cache lives; it does not change figures that were given. Raises SettingsError for an
+    unknown list, and for impossible figures.
     """
     if given is None:
-        return of_model(model, life=life) if model else _lasting(DEFAULT, life)
-    known = _given(given)
+        return model_prices(model, life=life) if model else _with_life(DEFAULT, life)
+    known = _parse(given)
     return known if life is None else replace(known, life=life)
 
 
-def _given(given: Prices | str | tuple[float, ...]) -> Prices:
+def _parse(given: Prices | str | tuple[float, ...]) -> Prices:
     if isinstance(given, Prices):
         return given
     if isinstance(given, str):
@@ -114,16 +114,16 @@ def _given(given: Prices | str | tuple[float, ...]) -> Prices:
         if figures is None:
             raise SettingsError(
                 f"there is no price list {given!r}{did_you_mean(given, LISTS)}; there are {', '.join(LISTS)}, or give "
-                "the price of a written and a read token in input tokens, such as 1.25,0.1"
+                "the cost of a written and a read token in input tokens, such as 1.25,0.1"
             )
-        return _of_figures(figures)
+        return _from_figures(figures)
     if not isinstance(given, tuple | list) or not 2 <= len(given) <= 3:
         raise SettingsError(f"prices of {given!r}: give (write, read) or (write, read, output)")
-    return _of_figures(given)
+    return _from_figures(given)
 
 
-def _of_figures(figures: Sequence[float]) -> Prices:
-    """Return the prices of a written and a read token, and perhaps one of the answer."""
+def _from_figures(figures: Sequence[float]) -> Prices:
+    """Return prices from figures for a written token, a read token and, optionally, one of the answer."""
     write, read, *output = figures
     return Prices(write, read, output[0]) if output else Prices(write, read)
 
@@ -136,14 +136,14 @@ def _figures(text: str) -> tuple[float, ...] | None:
     return found if 2 <= len(found) <= 3 else None
 
 
-def of_model(
+def model_prices(
     model: str, provider: str | None = None, when: datetime | None = None, life: float | None = None
 ) -> Prices:
-    """Return the prices of a model by genai-prices; the default ones, with a note, where it does not know them.
+    """Look up the prices of a model in genai-prices; return default prices with a note if it does not know them.
 
-    Of prices that rise with the prompt's size the first are taken. A vendor that names no price for a token written to
-    the cache takes that of an input token, and one that names none for reading has no cache. `life` is how many seconds
-    the cache lives: None is the vendor's default, and one hour costs more to write at Anthropic.
+    For prices that rise with the size of the prompt, the lowest tier counts. A vendor without a price for writing to
+    the cache charges an input token; one without a price for reading has no cache. `life` is how many seconds the cache
+    lives: None is the vendor's default, and an hour costs more to write at Anthropic.
     """
     from genai_prices.data_snapshot import get_snapshot
 
@@ -154,11 +154,11 @@ def of_model(
     try:
         vendor, info = get_snapshot().find_provider_model(name, None, provider, None)
     except LookupError:
-        return _lasting(Prices(name=model, note=f"the prices of {model!r} are not known: {USED}"), life)
+        return _with_life(Prices(name=model, note=f"the prices of {model!r} are not known, {ASSUMED}"), life)
     found: Any = info.get_prices(when or datetime.now(UTC))
     base = _price(found.input_mtok)
     if not base:
-        return _lasting(Prices(name=model, note=f"{model!r} has no price for its input: {USED}"), life)
+        return _with_life(Prices(name=model, note=f"{model!r} has no price for its input, {ASSUMED}"), life)
     written, read = _price(found.cache_write_mtok) or base, _price(found.cache_read_mtok)
     answer = _price(found.output_mtok)
     is_charged = vendor.id in LIVES and written > base
@@ -166,11 +166,11 @@ def of_model(
     known = Prices(
         written / base, (read if read else written) / base, answer / base, model, base / 1_000_000, life=usual
     )
-    return _lasting(known, life) if vendor.id not in LIVES or life is None else replace(known, life=life)
+    return _with_life(known, life) if vendor.id not in LIVES or life is None else replace(known, life=life)
 
 
-def _lasting(known: Prices, life: float | None) -> Prices:
-    """Return prices for a cache of a given life, of which an hour costs more to write where writing costs extra."""
+def _with_life(known: Prices, life: float | None) -> Prices:
+    """Return prices for a cache with this life: an hour costs more to write if writing costs extra at all."""
     if life is None:
         return known
     is_dear = life >= HOUR and known.write > 1
@@ -178,12 +178,12 @@ def _lasting(known: Prices, life: float | None) -> Prices:
 
 
 def lifetime(seconds: float) -> str:
-    """Return how long a cache lives in words: 5 min, 1 h, 90 s."""
+    """Format the life of a cache: 5 min, 1 h, 90 s."""
     size, unit = next((each for each in UNITS if seconds >= each[0] and not seconds % each[0]), (1, "s"))
     return f"{seconds / size:g} {unit}"
 
 
 def _price(value: Any) -> float:
-    """Return a price for a million tokens; 0 for none."""
+    """Return a price per million tokens, 0 for none; tiered prices have a `base`."""
     known = getattr(value, "base", value)
     return float(known) if isinstance(known, int | float | Decimal) else 0.0

@@ -1,4 +1,4 @@
-"""Tool calls with their results, read once for all summarizers: what was called, on what, and how it went."""
+"""Tool calls with their results: what was called, on what, and how it went."""
 
 import json
 import re
@@ -8,24 +8,32 @@ from functools import cached_property
 from itertools import chain, islice
 
 from autoprune.conversation.transcript import ToolCall, ToolResult
-from autoprune.facts import file_calls, shell_scripts
-from autoprune.facts.calls import arguments, paths, target
-from autoprune.facts.commands import STILL_RUNNING, command, continues
-from autoprune.facts.outcomes import background, cancelled, error_lines, exit_code, failed, is_data, refused
-from autoprune.facts.utterances import Utterance, one_line
+from autoprune.facts import file_access, shell
+from autoprune.facts.calls import arguments, command, paths, polled_command, target
+from autoprune.facts.outcomes import (
+    background_id,
+    error_lines,
+    exit_code,
+    has_failed,
+    is_cancellation,
+    is_data,
+    is_refusal,
+)
+from autoprune.facts.plain_text import one_line
+from autoprune.facts.utterances import Utterance
 
 LONGEST_TOOL = 80  # characters of a tool's name
-LONGEST_SUBJECT = 160  # of what a call is about
+LONGEST_SUBJECT = 160
 LONGEST_COMMAND = 220
-LONGEST_ID = 40  # of an argument that names something: an id
+LONGEST_ID = 40  # of an argument that is an identifier
 LONGEST_IDS = 80  # of such arguments together
 LONGEST_REASON = 160
 LONGEST_ERROR = 300
-ERROR_SPANS = 3  # places with error lines that are looked at
-FIRST_LINES = 4_000  # characters that are searched for a first line, or a last one
-FOLDERS = ("workdir", "cwd", "working_directory", "workingDirectory")  # arguments that say where a command is run
-SOUGHT = ("pattern", "query", "regex")  # arguments that say what is looked for in a path
-# Lines that programs of agents put around an output, and that tell nothing beside the exit code.
+ERROR_SPANS = 3  # places with error lines that are read
+FIRST_LINES = 4_000  # characters that are searched for a first or last line
+FOLDERS = ("workdir", "cwd", "working_directory", "workingDirectory")  # arguments with a command's working directory
+SOUGHT = ("pattern", "query", "regex")  # arguments that are searched for in a path
+# Lines that harnesses put around an output and that add nothing to the exit code.
 NOISE = re.compile(
     r"(?i)\W*(?:(?:\w+ ){0,4}(?:exit\w*|return)(?: with)?[ _]?(?:code|status)?\W*-?\d+\W*"
     r"|(?:command|chunk id|wall time|original token count|total output lines): .*|output:|debugger attached\.)"
@@ -33,6 +41,7 @@ NOISE = re.compile(
 TAGS = re.compile(r"</?(?:tool_use_error|error|returncode|output|stderr|stdout)>")
 MALFORMED = re.compile(r"\s*(?:<tool_use_error>|Unknown tool\b|Tool '?[\w.-]+'? not found|MCP error -32602\b)")
 NO_RESULT = "no result yet"
+STILL_RUNNING = "still running as"  # the outcome of a command that has not ended, before its id
 REFUSED = "refused by the user"
 
 
@@ -40,7 +49,7 @@ REFUSED = "refused by the user"
 class Action:
     """A tool call with its result, as far as both are known.
 
-    `is_late`: the call was among earlier messages, and only its result is among these.
+    `is_late`: the call was in earlier messages; only its result is in these.
     """
 
     call: ToolCall | None
@@ -55,23 +64,23 @@ class Action:
 
     @cached_property
     def command(self) -> str:
-        """The shell command that was run; "" where none was."""
+        """The shell command that was run; "" if none was."""
         return "" if self._open_file else command(self.call)
 
     @cached_property
     def name(self) -> str:
-        """A short name that the same action has each time: the essence of a command, or a tool and its target."""
+        """A short name, the same for the same action: the essence of a command, or a tool and its target."""
         if script := self.command:
-            return shell_scripts.in_short(shell_scripts.essence(script), LONGEST_COMMAND) or self.tool
+            return shell.abbreviate(shell.essence(script), LONGEST_COMMAND) or self.tool
         if self._open_file:
             word = str(self._arguments.get("command", self.tool)).split()[0]
             return f"{one_line(word, LONGEST_TOOL)}({self._open_file[1]})"
-        patched = " ".join(path for _, path in file_calls.patched(self.call))
+        patched = " ".join(path for _, path in file_access.patched_files(self.call))
         named = patched or target(self.call) or " ".join(self._paths) or self._ids
         return f"{self.tool}({one_line(named, LONGEST_SUBJECT)})" if named.strip() else self.tool
 
     def subject(self, most: int = LONGEST_SUBJECT) -> str:
-        """Return what the call is about in `most` characters: a path, a command, a pattern; else its arguments."""
+        """What the call is about, in `most` characters: a path, a command, a pattern; else its arguments."""
         if self.call is None:
             return ""
         what, files, given = target(self.call), ", ".join(self._paths), self.call.arguments
@@ -83,69 +92,69 @@ class Action:
 
     @property
     def folder(self) -> str:
-        """The absolute path of the folder that a command was run in; "" where it is not known."""
+        """The absolute path of a command's working directory; "" if it is not known."""
         given = next((value for name in FOLDERS if isinstance(value := self._arguments.get(name), str)), "")
-        folder = (given or shell_scripts.folder(self.command)).rstrip("/")
+        folder = (given or shell.start_folder(self.command)).rstrip("/")
         return folder if folder.startswith("/") and "\n" not in folder else ""
 
     def files(self) -> Iterator[tuple[str, str]]:
-        """Yield what was done with which files: ("read", path), ("edited", path), ("created", path) and so on."""
-        if patched := file_calls.patched(self.call):
+        """Yield the file accesses: ("read", path), ("edited", path), ("created", path) and so on."""
+        if patched := file_access.patched_files(self.call):
             yield from patched
         elif self._open_file:
             yield self._open_file
         elif script := self.command:
-            yield from shell_scripts.files(script)
+            yield from file_access.shell_files(script)
         else:
-            yield from file_calls.touched(self.call, self.result, self.tool)
+            yield from file_access.argument_files(self.call, self.result, self.tool)
 
     @cached_property
     def failed(self) -> bool | None:
-        """Whether the result says that the call failed; None where it does not say, or where there is none."""
-        return failed(self.result.text, self.result.is_error, self.call) if self.result else None
+        """Whether the call failed, from its result; None if the result does not say, or if there is none."""
+        return has_failed(self.result.text, self.result.is_error, self.call) if self.result else None
 
     @property
     def is_refused(self) -> bool:
-        """Whether it was not done because the user did not want it."""
-        return bool(self.result and self.failed and refused(self.result.text))
+        """Whether the user refused the call."""
+        return bool(self.result and self.failed and is_refusal(self.result.text))
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether it was not done because another call beside it had failed."""
-        return bool(self.result and cancelled(self.result.text))
+        """Whether the call was not made because a parallel one had failed."""
+        return bool(self.result and is_cancellation(self.result.text))
 
     @property
     def is_malformed(self) -> bool:
-        """Whether the agent's program refused the call as it was written; nothing is left to mend but the call."""
+        """Whether the harness rejected the call as malformed, so that only the call itself is at fault."""
         text = self.result.text if self.result else ""
         return MALFORMED.match(text) is not None and not self._paths
 
     @cached_property
-    def only_looks(self) -> bool:
-        """Whether it reads or lists, and does nothing else."""
+    def is_read_only(self) -> bool:
+        """Whether it only reads or lists."""
         if script := self.command:
-            return shell_scripts.only_looks(script)
+            return shell.is_read_only(script)
         does = {verb for verb, _ in self.files()}
         return does == {"read"} or (not does and is_data(self.call))
 
     @cached_property
     def runs_as(self) -> str:
-        """The id of a command that was still running when its result was written; "" for any other."""
-        return background(self.result.text) if self.result else ""
+        """The id of a command that was still running when its result was written; "" for others."""
+        return background_id(self.result.text) if self.result else ""
 
     @property
     def waits_for(self) -> str:
-        """The id of the running command whose output this call reads; "" where it reads none."""
-        return continues(self.call)
+        """The id of the background command that this call polls; "" for other calls."""
+        return polled_command(self.call)
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code in the result, where one stands there."""
+        """The exit code in the result, if it has one."""
         return exit_code(self.result.text) if self.result else None
 
     @property
     def outcome(self) -> str:
-        """How it went, in a few words."""
+        """The outcome in a few words, such as "ok" or "failed, exit code 1"."""
         if self.result is None:
             return NO_RESULT
         if self.runs_as:
@@ -158,7 +167,7 @@ class Action:
 
     @property
     def reason(self) -> str:
-        """The one line of the result that best tells why the call failed; "" where none does."""
+        """The line of the result that best explains the failure; "" if none does."""
         text = self.result.text if self.result else ""
         telling = (text[begin:end].rstrip().rpartition("\n")[2] for begin, end in _error_spans(text))
         lines = map(str.strip, chain(telling, text[:FIRST_LINES].split("\n")))
@@ -166,12 +175,12 @@ class Action:
 
     @property
     def error(self) -> str:
-        """All lines of the result that tell why the call failed, on one line; "" where none does."""
+        """All lines of the result that explain the failure, joined to one; "" if none does."""
         said = TAGS.sub(" ", _error_text(self.result.text)) if self.result else ""
         return one_line(said.replace("→", "->"), LONGEST_ERROR)
 
     def as_command(self, text: str) -> "Action":
-        """Return the action as the late result of a command that was run before."""
+        """Return this action as the late result of an earlier command."""
         call = replace(self.call, arguments={"command": text}) if self.call else None
         return Action(call, self.result, is_late=True)
 
@@ -185,7 +194,7 @@ class Action:
 
     @property
     def _ids(self) -> str:
-        """The short texts and ids among the arguments."""
+        """The short texts and identifiers among the arguments."""
         texts = (
             str(value)
             for name, value in self._arguments.items()
@@ -195,11 +204,11 @@ class Action:
 
     @cached_property
     def _open_file(self) -> tuple[str, str] | None:
-        return file_calls.open_file(self.call, self.result, self.tool)
+        return file_access.open_file_access(self.call, self.result, self.tool)
 
 
 def read_actions(utterances: Sequence[Utterance]) -> Iterator[tuple[Action, ...]]:
-    """Yield for each message its calls with their results, and the results of calls made before these messages."""
+    """Yield each message's calls with their results, and the results of calls from before these messages."""
     results = {result.call.location: result for one in utterances for result in one.results if result.call}
     made = {call.location for one in utterances for call in one.calls}
     for one in utterances:
@@ -209,7 +218,7 @@ def read_actions(utterances: Sequence[Utterance]) -> Iterator[tuple[Action, ...]
 
 
 def _end_of_path(text: str, most: int) -> str:
-    """Return a long path without its first folders: its end tells more."""
+    """Drop the first folders of a long path: its end says more."""
     if len(text) <= most or " " in text or "/" not in text[1 - most :]:
         return text
     end = text[1 - most :]
@@ -221,7 +230,7 @@ def _error_spans(text: str) -> list[tuple[int, int]]:
 
 
 def _error_text(text: str) -> str:
-    """Return the error lines of a text; where there are none, its first and its last line."""
+    """The error lines of a text; if there are none, its first and last lines."""
     spans = sorted(_error_spans(text))
     telling = [span for begin, end in spans if not NOISE.fullmatch(span := text[begin:end].strip())]
     if telling:

@@ -1,4 +1,4 @@
-"""Find what the user said through a tool: answers to questions, and why a call was refused. Looks at one result."""
+"""Find what the user said through a tool: answers to questions, and reasons for refusing a call."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -6,9 +6,8 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from autoprune.conversation.transcript import ToolCall, ToolResult
-from autoprune.facts._outcome_patterns import OPENING, REFUSED
 from autoprune.facts.calls import arguments, target
-from autoprune.facts.outcomes import failed, is_cleared, is_data
+from autoprune.facts.outcomes import OPENING, REFUSED, has_failed, is_cleared, is_data
 
 # Tools whose results are the user's words.
 ANSWER_TOOLS = (
@@ -19,16 +18,16 @@ ANSWER_TOOLS = (
     "request_user_input",  # Codex
     *("question", "AskQuestion", "vscode_askQuestions"),  # opencode, Cursor, VS Code
 )
-# Arguments of tools with such a name that ask somebody else: a documentation server, say, about a repository.
+# Arguments that show that such a tool asks a server, not a person: DeepWiki's ask_question has a repoName.
 ELSEWHERE = frozenset(("repoName", "repo", "repository", "url", "urls", "library", "libraryName", "notebook_id"))
-NEAR = 400  # characters within which a refusal comes to what the user said
-HEAD = 1_000  # characters that are searched for that
-QUESTIONS = ("question", "questions", "prompt", "message", "text", "response")  # arguments that hold what was asked
-DEEPEST = 4  # levels of lists and objects in arguments that are looked into
+NEAR = 400  # characters between a refusal and the user's words
+HEAD = 1_000  # characters that are searched for a refusal
+QUESTIONS = ("question", "questions", "prompt", "message", "text", "response")  # arguments with the question
+DEEPEST = 4  # levels of lists and objects in arguments that are searched
 LONGEST_QUESTION = 500  # characters
 LONGEST_TARGET = 120
 
-# What may stand before the first word: tags, "Error:", the members of a JSON object.
+# What may come before the first word: tags, "Error:", members of a JSON object.
 BEFORE = (
     r"(?:\s|<message>[^<]{0,300}</message>(?=\s*<content>)|<(?:tool_use_error|message|content|error|output)>|Error: ?"
     r"|\{|\"(?:status|error|message|output)\":|\"\w+\",)*\"?"
@@ -48,48 +47,47 @@ TAGS = re.compile(r"</?(?:message|content|answer|feedback|user_message|output|to
 
 
 def is_answer(result: ToolResult, tools: tuple[str, ...] = ANSWER_TOOLS) -> bool:
-    """Return whether a result holds words of the user's.
+    """Return whether a result holds the user's words.
 
-    That is the result of one of `tools` (names or globs), or a failed one that begins by saying that the user refused
-    the call, and with which words.
+    It does if one of `tools` (names or globs) gave it, or if it says that the user refused the call, and why.
     """
-    return (is_named(result.tool, tools) and not _asks_elsewhere(result)) or _refusal(result) is not None
+    return (matches_tool(result.tool, tools) and not _asks_elsewhere(result)) or _refusal(result) is not None
 
 
 def _asks_elsewhere(result: ToolResult) -> bool:
-    """Return whether a call's question names what it is about, so that no person was asked."""
+    """Return whether a call asks a server rather than a person."""
     return result.call is not None and not ELSEWHERE.isdisjoint(arguments(result.call))
 
 
 @lru_cache(maxsize=1_024)
-def is_named(tool: str, tools: tuple[str, ...]) -> bool:
-    """Return whether a tool is one of some, given by names or globs."""
+def matches_tool(tool: str, tools: tuple[str, ...]) -> bool:
+    """Return whether a tool matches one of the names or globs."""
     return any(fnmatchcase(tool, glob) for glob in tools)
 
 
-def words(result: ToolResult) -> str:
-    """Return what the user said, with the question or the call that it answers; "" where that was cleared."""
+def answer_text(result: ToolResult) -> str:
+    """What the user said, with the question or the call that it answers; "" if the result was cleared."""
     if is_cleared(result.text):
         return ""
     match = _refusal(result)
     if match:
         touched = " ".join(target(result.call).split())[:LONGEST_TARGET]
-        said = _answered(_plain(result.text[match.end() - result.start :]))
+        said = _without_clarification(_strip_tags(result.text[match.end() - result.start :]))
         if not said:
             return ""
         return f"[refused {result.tool}{f'({touched})' if touched else ''}] {said}"
-    said = CLOSING.sub("", _plain(result.text))
-    asked = [question for question in _asked(result.call) if question not in said]
+    said = CLOSING.sub("", _strip_tags(result.text))
+    asked = [question for question in _questions(result.call) if question not in said]
     return "\n".join((f"[answered {result.tool}]", *asked, said)) if said else ""
 
 
-def is_words(text: str) -> bool:
-    """Return whether a text is one that `words` made."""
+def is_answer_text(text: str) -> bool:
+    """Return whether `answer_text` wrote a text."""
     return MADE.match(text) is not None
 
 
-def _answered(said: str) -> str:
-    """Return what the user said; of a program's note that the questions are not clear, only what was answered."""
+def _without_clarification(said: str) -> str:
+    """Return what the user said; of a harness's note that the questions are unclear, only the answers."""
     if not UNCLEAR.match(said):
         return said
     return "\n".join(f"{match[1]} {match[2]}" for match in GIVEN.finditer(said))
@@ -98,35 +96,35 @@ def _answered(said: str) -> str:
 def _refusal(result: ToolResult) -> re.Match[str] | None:
     """Find where the user's words begin in the result of a call that the user refused.
 
-    A file or a page that begins with such words is not believed without the flag of the format: whoever wrote it would
-    speak in the user's name.
+    A fetched file or page that begins with such words does not count, unless the format's flag says that the call
+    failed: otherwise its author could speak in the user's name.
     """
     match = REJECTED.match(result.piece, result.start, min(result.stop, result.start + HEAD))
     if not match or not (result.is_error or not is_data(result.call)):
         return None
-    return match if failed(result.text, result.is_error, result.call) else None
+    return match if has_failed(result.text, result.is_error, result.call) else None
 
 
-def _plain(text: str) -> str:
-    """Return the words without the tags around them."""
+def _strip_tags(text: str) -> str:
+    """Drop the tags around the user's words."""
     said = TAGS.sub("", OPENING.sub("", text, count=1) if OPENING.match(text) else text).strip()
     return said.removesuffix('"}').rstrip() if said.endswith('"}') and not said.startswith("{") else said
 
 
-def _asked(call: ToolCall | None) -> Iterator[str]:
-    """Return the questions in a call's arguments, each once."""
-    return iter(dict.fromkeys(_strings(arguments(call), 0) if call else ()))
+def _questions(call: ToolCall | None) -> Iterator[str]:
+    """The questions in a call's arguments, each once."""
+    return iter(dict.fromkeys(_question_texts(arguments(call), 0) if call else ()))
 
 
-def _strings(value: object, depth: int) -> Iterator[str]:
-    """Yield what the arguments named for questions hold, at any level."""
+def _question_texts(value: object, depth: int) -> Iterator[str]:
+    """Yield the texts of arguments that are named like questions, at any level."""
     if isinstance(value, Mapping) and depth <= DEEPEST:
         for name in QUESTIONS:
             given = value.get(name)
             if isinstance(given, str) and given.strip():
                 yield " ".join(given.split())[:LONGEST_QUESTION]
             elif given is not None:
-                yield from _strings(given, depth + 1)
+                yield from _question_texts(given, depth + 1)
     elif isinstance(value, list | tuple) and depth <= DEEPEST:
         for item in value:
-            yield from _strings(item, depth + 1)
+            yield from _question_texts(item, depth + 1)

@@ -1,4 +1,4 @@
-"""Find what a call touches: its path, command, pattern or address. Reads arguments, runs nothing."""
+"""Read a tool call: its arguments, paths, command and target. Runs nothing."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from autoprune.conversation.transcript import ToolCall
 
-# Names that agents' tools give to what they touch, most telling first.
+# Arguments that say what a call touches, most telling first.
 NAMES = (
     *("path", "file_path", "filepath", "filename", "file", "target_file", "absolute_path", "notebook_path", "paths"),
     *("command", "commands", "cmd", "script", "pattern", "query", "regex", "url"),
@@ -25,14 +25,20 @@ PATH_NAMES = frozenset(
         *("inputfile", "outputfile", "inputpath", "outputpath"),
     )
 )
-# Names of arguments that may hold a patch, written the same way.
+COMMAND_NAMES = ("command", "cmd", "commands", "script")  # arguments that hold a shell command
+# Words in front of the script if the command is a list, as Codex sends it: ["bash", "-lc", "ls"].
+SHELLS = frozenset(("bash", "sh", "zsh", "/bin/bash", "/bin/sh", "/bin/zsh", "-c", "-lc", "-l"))
+# Arguments with the id of a command that runs in the background: Codex, Claude Code, Copilot CLI.
+COMMAND_ID_NAMES = ("session_id", "bash_id", "shell_id", "task_id", "shellId")
+# Arguments that may hold a patch, spelled the same way.
 PATCH_NAMES = frozenset(("input", "patch", "patchtext", "diff", "command", "cmd", "script"))
 PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): ([^\r\n]+)", re.MULTILINE)
 DIFFED = re.compile(r"^--- (?:a/)?([^\t\r\n]+)[^\n]*\n\+\+\+ (?:b/)?([^\t\r\n]+)", re.MULTILINE)
 WILDCARDS = re.compile(r"(\*\*/|\*\*|\*|\?|\[[!^]?[^\]/]+\]|\{[^{}]*,[^{}]*\})")
-DEEPEST = 6  # levels of lists and objects in arguments that are looked into
+CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+WORDS = re.compile(r"[a-z]+")
+DEEPEST = 6  # levels of lists and objects in arguments that are searched
 LONGEST_PATH = 4_096  # characters, Linux's PATH_MAX
-
 # Files that a person wrote for agents, by what reads them; lower case, matched like the globs of `matches`.
 INSTRUCTION_FILES = (
     *("agents.md", "agents.override.md", "agent.md"),  # the common standard: Codex, Copilot, Cursor, Amp and others
@@ -60,21 +66,26 @@ INSTRUCTION_FILES = (
 
 
 def arguments(call: ToolCall) -> Mapping[str, object]:
-    """Return the arguments of a call as a mapping; {} where they are no JSON object."""
-    known = _decoded(call.arguments) if isinstance(call.arguments, str) else call.arguments
+    """The arguments of a call as a mapping; {} if they are not a JSON object."""
+    known = _decode(call.arguments) if isinstance(call.arguments, str) else call.arguments
     return known if isinstance(known, Mapping) else {}
 
 
 @lru_cache(maxsize=256)
-def _decoded(text: str) -> object:
+def _decode(text: str) -> object:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
 
 
+def tool_words(tool: str) -> list[str]:
+    """The words of a tool's name in lower case: `TodoWrite` and `todo_write` have the same two."""
+    return WORDS.findall(CAMEL.sub("_", tool).lower())
+
+
 def target(call: ToolCall | None) -> str:
-    """Return the first argument that says what a call touches, on one line; "" where none does."""
+    """The first argument that says what a call touches, on one line; "" if none does."""
     if call is None:
         return ""
     known = arguments(call)
@@ -86,53 +97,54 @@ def target(call: ToolCall | None) -> str:
 
 
 def paths(call: ToolCall) -> tuple[str, ...]:
-    """Return every path in the arguments of a call, each once, in order; backslashes become slashes.
+    """Every path in the arguments of a call, each once, in order; backslashes become slashes.
 
-    Paths are the values of arguments that are named for them, at any level, and the files that a patch names. Words of
-    a shell command are none.
+    Paths are the values of arguments with a path's name, at any level, and the files that a patch names. The words of
+    a shell command do not count (see `file_access.shell_files`).
     """
     if isinstance(call.arguments, str):
         return _paths_in_text(call.arguments)
-    return _slashed(_inside(call.arguments, 0))
+    return _with_slashes(_argument_paths(call.arguments, 0))
 
 
 @lru_cache(maxsize=1_024)
 def _paths_in_text(text: str) -> tuple[str, ...]:
-    known = _decoded(text)
-    return _slashed(_patched(text) if known is None else _inside(known, 0))  # some tools take a patch, and not JSON
+    known = _decode(text)
+    # Codex's apply_patch takes the patch itself, without JSON.
+    return _with_slashes(_patch_paths(text) if known is None else _argument_paths(known, 0))
 
 
-def _slashed(found: Iterable[str]) -> tuple[str, ...]:
+def _with_slashes(found: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(path.replace("\\", "/") for path in found))
 
 
-def _inside(value: object, depth: int) -> Iterator[str]:
-    """Yield the paths in an object of arguments, or in a list of them."""
+def _argument_paths(value: object, depth: int) -> Iterator[str]:
+    """Yield the paths in a JSON value of the arguments."""
     if isinstance(value, Mapping) and depth <= DEEPEST:
         for name, item in value.items():
             plain = name.replace("_", "").replace("-", "").lower() if isinstance(name, str) else ""
             if plain in PATH_NAMES or plain in PATCH_NAMES:
-                yield from _named(item, _path if plain in PATH_NAMES else _patched)
-            yield from _inside(item, depth + 1)
+                yield from _read_strings(item, _as_path if plain in PATH_NAMES else _patch_paths)
+            yield from _argument_paths(item, depth + 1)
     elif isinstance(value, list | tuple) and depth <= DEEPEST:
         for item in value:
-            yield from _inside(item, depth + 1)
+            yield from _argument_paths(item, depth + 1)
 
 
-def _named(value: object, read: Callable[[str], Iterable[str]]) -> Iterator[str]:
-    """Yield what is read from a string, or from each string of a list."""
+def _read_strings(value: object, read: Callable[[str], Iterable[str]]) -> Iterator[str]:
+    """Apply `read` to a string, or to each string of a list."""
     for item in value if isinstance(value, list | tuple) else (value,):
         if isinstance(item, str):
             yield from read(item)
 
 
-def _path(text: str) -> tuple[str, ...]:
+def _as_path(text: str) -> tuple[str, ...]:
     is_path = bool(text.strip()) and len(text) <= LONGEST_PATH and "\n" not in text
     return (text,) if is_path else ()
 
 
-def _patched(text: str) -> Iterator[str]:
-    """Yield the files that a patch names, in the format of apply_patch or as a unified diff."""
+def _patch_paths(text: str) -> Iterator[str]:
+    """Yield the files that a patch names, in apply_patch's format or as a unified diff."""
     start = text.find("*** Begin Patch")
     if start >= 0:
         yield from (path.rstrip() for path in PATCHED.findall(text, start))
@@ -141,48 +153,67 @@ def _patched(text: str) -> Iterator[str]:
         yield from (path for path in (before, after) if path != "/dev/null")
 
 
+def command(call: ToolCall | None) -> str:
+    """The shell command that a call runs; "" for other calls."""
+    known = arguments(call) if call else {}
+    # Anthropic's text editor has an argument `command` too, such as "view", beside a path.
+    if any(name in known for name in ("path", "file_path", "file_text")):
+        return ""
+    found = next((value for name in COMMAND_NAMES if (value := known.get(name))), "")
+    if isinstance(found, list | tuple):
+        found = "\n".join(word for word in found if isinstance(word, str) and word not in SHELLS)
+    return found if isinstance(found, str) else ""
+
+
+def polled_command(call: ToolCall | None) -> str:
+    """The id of the background command that a call polls; "" for other calls."""
+    known = arguments(call) if call else {}
+    found = next((value for name in COMMAND_ID_NAMES if (value := known.get(name)) is not None), "")
+    return str(found) if isinstance(found, str | int) else ""
+
+
 def matches(path: str, globs: Iterable[str]) -> bool:
-    """Return whether a path matches one of some globs. Upper and lower case differ, slashes and backslashes do not.
+    """Return whether a path matches one of the globs. Case matters; slashes and backslashes are the same.
 
     `*`, `?` and `[abc]` stay within a name, `**` crosses folders, `{a,b}` is either. A glob without "/" matches the
     base name; a relative one matches the whole path or its end, so that it holds for absolute paths; one that ends in
-    "/" matches all that the folder holds; an absolute one matches absolute paths.
+    "/" matches everything in the folder; an absolute one matches absolute paths.
     """
     whole = path.replace("\\", "/")
-    return any(_matches(whole, glob) for glob in ((globs,) if isinstance(globs, str) else globs))
+    return any(_matches_glob(whole, glob) for glob in ((globs,) if isinstance(globs, str) else globs))
 
 
-def _matches(path: str, glob: str) -> bool:
+def _matches_glob(path: str, glob: str) -> bool:
     pattern = glob.replace("\\", "/").removeprefix("./")
-    # A path that is written out is itself, whatever it holds: app/[id]/page.tsx.
+    # A path that is written out matches itself, even with wildcards in it: app/[id]/page.tsx (Next.js).
     if path == pattern or (pattern and path.endswith("/" + pattern)):
         return True
-    return bool(pattern) and bool(_compiled(pattern).fullmatch(path))
+    return bool(pattern) and bool(_compile_glob(pattern).fullmatch(path))
 
 
 @lru_cache(maxsize=4_096)
 def is_instruction_file(path: str) -> bool:
-    """Return whether a path is that of a file that tells agents how to work, such as AGENTS.md or .cursorrules."""
+    """Return whether a file instructs agents, such as AGENTS.md or .cursorrules."""
     return matches(path.lower(), INSTRUCTION_FILES)
 
 
 @lru_cache(maxsize=1_024)
-def _compiled(glob: str) -> re.Pattern[str]:
-    """Return a glob as a regular expression for whole paths; one that makes no sense stands for itself."""
+def _compile_glob(glob: str) -> re.Pattern[str]:
+    """Compile a glob to a regular expression for whole paths; an invalid glob matches itself."""
     whole = glob + "**" if glob.endswith("/") else glob
     try:
-        return re.compile("(?:.*/)?" + _translated(whole), re.DOTALL)
+        return re.compile("(?:.*/)?" + _translate_glob(whole), re.DOTALL)
     except re.error:  # a range that runs backwards: [z-a]
         return re.compile("(?:.*/)?" + re.escape(glob), re.DOTALL)
 
 
-def _translated(glob: str) -> str:
-    """Return the pattern of a glob; what stands between its wildcards stands for itself."""
-    return "".join(map(_translated_wildcard, WILDCARDS.split(glob)))
+def _translate_glob(glob: str) -> str:
+    """Translate a glob to a pattern; text between wildcards is escaped."""
+    return "".join(map(_translate_wildcard, WILDCARDS.split(glob)))
 
 
-def _translated_wildcard(word: str) -> str:
-    """Return the pattern of a wildcard, or of the text between two."""
+def _translate_wildcard(word: str) -> str:
+    """Translate a wildcard, or escape the text between two."""
     match word:
         case "**/":
             return "(?:.*/)?"
@@ -195,7 +226,7 @@ def _translated_wildcard(word: str) -> str:
     if not WILDCARDS.fullmatch(word):
         return re.escape(word)
     if word[0] == "{":
-        return f"(?:{'|'.join(map(_translated, word[1:-1].split(',')))})"
+        return f"(?:{'|'.join(map(_translate_glob, word[1:-1].split(',')))})"
     is_negated = word[1] in "!^" and len(word) > 3
     members = re.sub(r"([\[&~|^])", r"\\\1", word[1 + is_negated : -1])
     members = members.replace("--", r"-\-")  # Python may read "--" as a set difference some day

@@ -1,56 +1,186 @@
-"""Find out whether a result says that its call failed, and which lines tell of it. Reads a bounded part of a text."""
+"""Find out whether a tool call failed, from its result's text, and which lines say so. Reads a bounded part of it.
+
+The patterns come from the output of the programs that their comments name.
+"""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from autoprune.conversation.recall import parted
+from autoprune.conversation.placeholders import parted
 from autoprune.conversation.transcript import ToolCall
-from autoprune.facts._outcome_patterns import (
-    BACKGROUND,
-    BEGINS_REFUSED,
-    CAMEL,
-    CANCELLED,
-    CLEARED,
-    CLEARED_FAILURE,
-    CLOSING,
-    COLORS,
-    DATA,
-    DONE,
-    ERROR_LINE,
-    EXCEPTION,
-    FAINT,
-    FIGURES,
-    FIRST_WORDS,
-    FOOTERS,
-    FRAME,
-    HEADERS,
-    LAST_LINE,
-    LAST_MEMBERS,
-    OPENING,
-    PASSED,
-    SUMMARY,
-    TELLING,
-    TRACEBACK,
-    VERDICT,
-    WORDS,
-)
-from autoprune.facts.commands import command, has_other_way, hides_failures, shows
+from autoprune.facts.calls import command, tool_words
+from autoprune.facts.shell import has_fallback, hides_failures, only_prints_texts
 
 HEAD = 4_000  # characters that are read: a harness's header, with the command that it ran
 TAIL = 4_000  # characters that are read: a harness's footer, or the last frames of a traceback
 LONGEST_JSON = 8_000  # characters; of a longer document only the end is read
-MESSAGE_LINES = 8  # that an exception may have
-LONGEST_LINE = 400  # characters; a longer line is data, and no error message
-MOST_LINES = 20_000  # with a telling word, that are looked at
+MESSAGE_LINES = 8  # of an exception's message
+LONGEST_LINE = 400  # characters; a longer line is data, not an error message
+MOST_LINES = 20_000  # with a telling word, that are checked
+
+# Exit codes where agents' harnesses put them. Elsewhere in a text, a command may have printed the same words.
+HEADERS = re.compile(
+    r"\s*(?:"
+    r"Exit code:? (?P<first>[1-9]\d*|-\d+)[ \r]*(?:\n|\Z)"  # Claude Code, Cursor, Roo, Codex's apply_patch
+    r"|Exit code: (?P<zero>0)\n\s*(?:Wall time|Output|Command output)\b"  # the same; these words prove the harness
+    r"|(?:<(\w+)>[^<]*</\3>\s*)*<(?:returncode|exit_code)>(?P<tag>-?\d+)<"  # mini-swe-agent, Claude Code's tasks
+    r"|(?:Command|Chunk ID|Wall time): (?:(?!Output:\n)[^\n]*\n)*?Process exited with code (?P<codex>-?\d+)\n"  # Codex
+    r")"
+)
+FOOTERS = re.compile(
+    r"(?:^|\n)(?:"
+    r"Command exited with code (?P<pi>-?\d+)"  # pi
+    r"|<shellId: \S+ completed with exit code (?P<copilot>-?\d+)>"  # Copilot CLI
+    r"|\[(?:The command completed|Command finished) with exit code (?P<openhands>-?\d+)\.?\](?:\n\[[^\n]*\])*"
+    r"|Exit Code: (?P<gemini>-?\d+)(?:\n(?:Signal|Background PIDs|Process Group PGID): [^\n]*)+"  # Gemini CLI
+    r"|(?i:exit(?:ed with)? (?:code|status)):? (?P<last>[1-9]\d*)"  # anybody; a zero may be that of an earlier command
+    r")\s*\Z"
+)
+LAST_MEMBERS = re.compile(
+    r'[{,]\s*"(?:exit_?code|return_?code)"\s*:\s*(-?\d+)\s*(?:,\s*"\w+"\s*:\s*[-\w.]+\s*)*\}\s*\}?\s*\Z', re.IGNORECASE
+)
+# How a text begins if a person refused the call.
+REFUSED = (
+    r"(?:The user (?:doesn't|does not|didn't|did not) (?:want|allow|approve)\b"  # Claude Code
+    r"|(?:The )?[Uu]ser (?:has )?(?:denied|rejected|declined|refused) (?:this|the|that|your|to|permission|tool)\b"
+    r"|Permission for this tool use was denied|Request interrupted by user"  # Claude Code
+    r"|The tool call (?:is|was) rejected\b|Plan rejected\b)"  # Kimi CLI; Gemini CLI, Qwen Code
+)
+# How a text begins if a call was not made because a parallel one had failed.
+CANCELLED = re.compile(r"\s*(?:<tool_use_error>)?\s*(?:Cancelled: parallel tool call|Sibling tool call errored)")
+DENIED = r"Permission to use \w+ (?:with|has been)\b"  # by a rule, or by a person without a word
+BEGINS_REFUSED = re.compile(rf"\s*(?:<message>\s*)?(?:[Ee]rror: )?(?:{REFUSED}|{DENIED})")
+# How a text begins that is only an error message.
+FIRST_WORDS = re.compile(
+    r"\s*(?:<message>\s*)?(?:"
+    rf"<tool_use_error>|{REFUSED}"
+    r"|(?:[Ee]rror|ERROR|fatal|FATAL)(?:\[\w+\])?:\s(?!\S+:\d+: \w*Warning: )"
+    r"|(?:Error|Failed to) (?:call|execut|run|read|writ|edit|search)\w*\b"
+    r"|An error occurred\b"  # openai-agents
+    r"|apply_patch verification failed"  # Codex
+    r"|No replacement was performed|Ran into .{1,400} while trying to"  # Anthropic's text editor, as many agents use it
+    r"|Invalid `\w+`(?: parameter)?: |File content \(.{1,40}\) exceeds maximum"  # the same
+    r"|E(?:NOENT|ACCES|PERM|ISDIR|NOTDIR|EXIST|CONNREFUSED|CONNRESET|TIMEDOUT|NOTFOUND|INVAL|NOSPC): \w"  # Node
+    r"|MCP error -?\d+|Tool '?[\w.-]+'? not found|Unknown tool\b"
+    r")"
+)
+# How tools that edit or show files report success, in words that no command prints.
+DONE = re.compile(
+    r"\s*(?:"
+    r"The file .{1,400} has been (?:updated|edited|created|written)\b|File created successfully at: "  # Claude Code
+    r"|Here's the (?:result of running `cat -n` on|files and directories up to) "  # Anthropic's text editor
+    r"|Success\. Updated the following files:|File .{1,400} updated with changes\."  # Codex, Copilot CLI
+    r"|Successfully (?:wrote \d+ bytes to|replaced text in) "  # pi
+    r"|Successfully (?:modified|overwrote|created and wrote to new) file: "  # Gemini CLI
+    r")"
+)
+# How a text ends if the last command failed.
+LAST_LINE = re.compile(
+    r"(?:"
+    r"(?:\S*/)?(?:ba|da|k|z|)sh(?:\[\d+\])?: (?:(?:line )?\d+: )?(?:\S+: )?(?:command not found|not found|No such file"
+    r"|Permission denied|cannot execute|syntax error).*"
+    r"|(?:error|fatal|ERROR): \S.*"  # git, compilers
+    r"|g?make(?:\[\d+\])?: \*\*\* .*"
+    r"|Command (?:aborted|timed out\b.*|was aborted\b.*)"
+    r"|Aborting\.?|(?:\S+: )?(?:Segmentation fault|Bus error|Aborted)(?: \(core dumped\))?"
+    r"|=+ .*\b\d+ (?:failed|errors?)\b.* in [\d.]+s[^=]*=+"  # pytest
+    r"|FAIL(?:\t.*)?|test result: FAILED\..*"  # Go, Rust
+    r")"
+)
+# What test runners, compilers and git print once, anywhere, if something has failed.
+SUMMARY = re.compile(
+    r"^(?:"
+    r"=* ?(?:\d+ \w+, )*[1-9]\d* (?:failed|errors?)\b.* in [\d.]+m?s\b.*"  # pytest
+    r"|FAILED \((?:failures|errors)=.*"  # unittest
+    r"|FAIL(?:\t.*)?|[ \t]*--- FAIL: .*|test result: FAILED\..*"  # Go, Rust
+    r"|[ \t]*(?:Tests?|Test Files|Test Suites):?[ \t]+(?:\d+ \w+(?:, | \| ))*[1-9]\d* failed\b.*"  # Jest, Vitest
+    r"|[ \t]*[1-9]\d* (?:failing|fail)|# fail [1-9]\d*"  # Mocha, Bun, TAP
+    r"|\d+ (?:examples?|tests?|runs?)\b.* [1-9]\d* (?:failures?|errors?)\b.*|FAILURES!"  # RSpec, Minitest, PHPUnit
+    r"|(?:\[\w+\] )?(?:BUILD FAILED|BUILD FAILURE|Build FAILED)\b.*"  # Gradle, Maven, .NET
+    r"|g?make(?:\[\d+\])?: \*\*\* .*|npm (?:ERR!|error)\b.*|[\W ]*ELIFECYCLE\b.*"
+    r"|Found [1-9]\d* errors?\b(?!.* 0 remaining).*|\S+\(\d+,\d+\): error TS\d+: .*"  # tsc, mypy, ruff
+    r"|[^\w\n]*[1-9]\d* problems? \([1-9]\d* errors?\b.*"  # ESLint
+    r"|error(?:\[E\d+\])?: (?:could not compile|aborting due to|failed to push|pathspec|src refspec|patch failed).*"
+    r"|fatal: \S.*| ! \[(?:remote )?rejected\] .*|CONFLICT \(.*|Automatic merge failed;.*"  # git
+    r"|(?:\S+: )?(?:line \d+: )?\S+: command not found|zsh:(?:\d+:)? command not found: .*"
+    r"|(?i:exit(?:ed)?(?: with)?(?:[ _]?(?:code|status))?) ?[:=]? ?[1-9]\d*\.?"  # of `echo "exit: $?"`
+    r")[ \t\r]*$",
+    re.MULTILINE,
+)
+# The overall verdict of evaluation runners and check scripts, on its own line, perhaps before a report. A word or a
+# number right after it belongs to a count ("failed tests: 0"); a good verdict overrides one before it.
+JUDGED = (
+    r"(?:[=*]{1,80} ?|[✗✘✖❌] ?)?(?=[A-Z])"
+    r"(?i:(?:(?:overall|final|test|build) )?(?:results?|status|verdict|outcome)|overall):[ \t]*"
+)
+FAILED_VERDICT = (
+    rf"{JUDGED}(?:[✗✘✖❌] ?)?(?i:fail(?:ed|ure)?)"
+    r"(?:[ \t]+(?:\((?!0\)).*|[-–—] (?!0\b).*))?[ \t\r=*!.]*"
+)
+VERDICT = re.compile(rf"^(?:(?P<failed>{FAILED_VERDICT})|{JUDGED}[^\w\n]{{0,4}}(?i:pass|ok\b|succe).*)$", re.MULTILINE)
+# How a text ends that counts all tests, or all problems, without a failure.
+PASSED = re.compile(
+    r"(?:=* ?(?:\d+ (?:passed|skipped|deselected|xfailed|xpassed|warnings?|subtests passed)(?:, )?)+ in [\d.]+m?s\b.*"
+    r"|OK(?: \(.*\))?|Tests:[ \t]+(?:\d+ (?:skipped|todo|passed), )*\d+ total"
+    r"|All checks passed!|Success: no issues found in .*)\s*"
+)
+FAINT = re.compile(r"(?:hint: .*|\s*)\Z")  # last lines that are only advice
+COLORS = re.compile(r"\x1b\[[\d;]*m")
+# Tags around a text in the XML dialect, and around an error in others.
+OPENING = re.compile(r"\s*(?:<message>[^<]{0,2000}</message>\s*)?<content>")
+CLOSING = re.compile(r"</content>\s*\Z")
+# Placeholders of cleared results: this package's, and those of agents that clear results themselves.
+CLEARED = re.compile(
+    r"\s*(?:<message>Content cleared to save tokens</message>|This message has been cleared\."
+    r"|\[Old tool result content cleared\]|\[Tool result cleared\b|\[Cleared at request \d+: |<MASKED>"
+    r"|Old environment output: \()"
+)
+CLEARED_FAILURE = re.compile(r"\[Cleared at request \d+: [^\n]*, failed, ")
+# How a harness reports a command that has not ended; the group is the command's id.
+BACKGROUND = re.compile(
+    r"\s*(?:"
+    r"(?:(?:Command|Chunk ID|Wall time): (?:(?!Output:\n)[^\n]*\n)*?)?Process running with session ID (?P<codex>\w+)"
+    r"|Command (?:running|was manually backgrounded by user|is running|started)\b[^\n]{0,60}\bID:? (?P<claude>[\w-]+)"
+    r"|(?:[^\n]*\n){0,200}?<command (?:started [^>\n]{0,60}?)?with shellId:? (?P<copilot>[\w-]+)"
+    r")"
+)
+# Words in the names of tools that fetch text: an error message in such a result need not be the tool's.
+DATA = frozenset(
+    (
+        *("read", "view", "open", "cat", "show", "fetch", "search", "grep", "glob", "list", "find", "get", "ls"),
+        *("lookup", "query", "browse", "web"),
+    )
+)
+FRAME = re.compile(r'\n  File "[^"\n]+", line \d+')
+EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?::\s|\Z)")
+FIGURES = re.compile(r"\d+")
+TRACEBACK = re.compile(r"Traceback \(most recent call last\):\r?\n(?P<frames>(?:[ \t][^\n]*\n)+)[^\n]*\n?")
+# A fast search for parts of words, before the line itself is checked: code that mentions errors is no error line.
+TELLING = re.compile(
+    r"rror|ERR|FAIL|atal|FATAL|xception|panic|CRITICAL|SEVERE|t found|xit|aused|core dumped|\*\*\* |:[ \t]*[Ff]ail"
+)
+ERROR_LINE = re.compile(
+    r"(?:\x1b\[[\d;]*m)*(?:"
+    r"(?:E +)?[A-Za-z_][\w.]*(?:Error|Exception)(?:: \S|\s*\Z)"  # Python, pytest, JavaScript, Java
+    r"|(?:[Ee]rror|fatal|panic|Caused by|Exception in thread)(?:\[\w+\])?:? \S"
+    r"|npm (?:ERR!|error) \S|thread '.*' panicked|\s*--- FAIL: |(?:FAIL|FAILED)\s+\S|g?make(?:\[\d+\])?: \*\*\*"
+    r"|[^\s:(]+[:(]\d+[\d:,)]*:? (?:fatal )?error\b"  # compilers: file.c:12:5: error, file.ts(28,2): error TS2739
+    r"|(?:\S+ ){0,4}\[?(?:\x1b\[[\d;]*m)?(?:ERROR|FATAL|CRITICAL|SEVERE)\b(?!\s*[=(])"  # logs
+    r"|.{0,60}(?:command not found|core dumped\))\s*\Z"
+    r"|.{0,60}\b(?i:exit(?:ed)?(?: with)?(?: code| status):?) [1-9]"
+    rf"|{FAILED_VERDICT}$"
+    r")"
+)
 
 
-def failed(text: str, is_error: bool | None, call: ToolCall | None = None) -> bool | None:
-    """Return whether a result says that its call failed; None where nothing certain is said.
+def has_failed(text: str, is_error: bool | None, call: ToolCall | None = None) -> bool | None:
+    """Return whether a call failed, from its result; None if the result does not say for certain.
 
-    `is_error` is the format's own flag. One that says failed is believed. One that says fine, like an exit code of 0,
-    is weaker than what the text certainly says, and worth nothing for a command that hides its failures, such as
-    `pytest | tail`. Of a result that was cleared the flag is left, and what its placeholder says.
+    `is_error` is the format's flag. If it is set, the call failed. If it is False, or the exit code is 0, a clear
+    failure in the text outweighs it, and for a command that hides its failures, such as `pytest | tail`, it counts for
+    nothing. A cleared result has only its flag and its placeholder.
     """
     if is_error or is_cleared(text):
         return True if is_error or CLEARED_FAILURE.match(text) else None
@@ -62,50 +192,50 @@ def failed(text: str, is_error: bool | None, call: ToolCall | None = None) -> bo
         return says
     if says:
         return None if is_data(call) else True  # an error message may be what was looked for
-    return says if _is_open(text, call) else False
+    return says if _is_uncertain(text, call) else False
 
 
 def is_cleared(text: str) -> bool:
-    """Return whether a text stands in place of a result that was cleared, as far as its words tell."""
+    """Return whether a text looks like the placeholder of a cleared result."""
     return CLEARED.match(text) is not None
 
 
 def is_data(call: ToolCall | None) -> bool:
-    """Return whether a call looks for a text that is not the tool's own: a file, a page, a log."""
+    """Return whether a call fetches text that is not the tool's own: a file, a page, a log."""
     if call is None:
         return False
     script = command(call)
-    return shows(script) if script else not DATA.isdisjoint(WORDS.findall(CAMEL.sub("_", call.name).lower()))
+    return only_prints_texts(script) if script else not DATA.isdisjoint(tool_words(call.name))
 
 
-def refused(text: str) -> bool:
-    """Return whether a text begins by saying that a person did not want the call."""
+def is_refusal(text: str) -> bool:
+    """Return whether a text begins by saying that a person refused the call."""
     return BEGINS_REFUSED.match(text[:HEAD]) is not None
 
 
-def cancelled(text: str) -> bool:
-    """Return whether a text begins by saying that the call was not made, because another one had failed."""
+def is_cancellation(text: str) -> bool:
+    """Return whether a text says that the call was not made because a parallel one had failed."""
     return CANCELLED.match(text[:HEAD]) is not None
 
 
-def background(text: str) -> str:
-    """Return what a command is known by that goes on in the background when its result comes; "" for any other."""
+def background_id(text: str) -> str:
+    """The id of a command that continues in the background after its result; "" for other results."""
     match = BACKGROUND.match(text[:HEAD])
     return next(name for name in match.groups() if name) if match else ""
 
 
-def _is_open(text: str, call: ToolCall | None) -> bool:
-    """Return whether an exit code of 0 says nothing: the command hides it, or has not ended."""
-    return hides_failures(command(call)) or bool(background(text))
+def _is_uncertain(text: str, call: ToolCall | None) -> bool:
+    """Return whether an exit code of 0 means nothing: the command hides failures, or has not ended."""
+    return hides_failures(command(call)) or bool(background_id(text))
 
 
 def _says_failed(text: str, call: ToolCall | None) -> bool | None:
-    """Return what the text alone says; None where it says nothing certain."""
+    """Return whether the text alone says that the call failed; None if it does not say for certain."""
     if text[:1] == "{":
-        return _document_failed(_document(text))
-    head, tail = _inside(text)
+        return _document_failed(_parse_document(text))
+    head, tail = _both_ends(text)
     script = command(call)
-    is_made_up_for = has_other_way(script)
+    is_made_up_for = has_fallback(script)
     begins_badly = FIRST_WORDS.match(head) or FIRST_WORDS.match(text[:HEAD])
     if (begins_badly and not is_made_up_for) or _ends_badly(tail):
         return True
@@ -122,13 +252,13 @@ def _says_failed(text: str, call: ToolCall | None) -> bool | None:
 
 
 def _verdict_failed(head: str, tail: str) -> bool:
-    """Return whether the last verdict in the two ends of a text, on a line of its own, is that something failed."""
+    """Return whether the last line with a verdict, in either end of a text, says that something failed."""
     verdicts = [*VERDICT.finditer(head), *VERDICT.finditer(tail)]
     return bool(verdicts) and verdicts[-1]["failed"] is not None
 
 
-def _inside(text: str) -> tuple[str, str]:
-    """Return the beginning and the end of what a tool wrote, without a dialect's tags and colors."""
+def _both_ends(text: str) -> tuple[str, str]:
+    """The beginning and the end of a tool's output, without a dialect's tags and terminal colors."""
     start = match.end() if (match := OPENING.match(text)) else 0
     head, tail = text[start : start + HEAD], CLOSING.sub("", text[max(start, len(text) - TAIL) :]).rstrip()
     while (last := tail.rpartition("\n"))[0] and FAINT.fullmatch(last[2]):
@@ -137,7 +267,7 @@ def _inside(text: str) -> tuple[str, str]:
 
 
 def exit_code(text: str) -> int | None:
-    """Return the exit code that a harness wrote at the head or the foot of a result; None where it wrote none."""
+    """The exit code that a harness wrote at the head or foot of a result; None if it wrote none."""
     tail = text[-TAIL:]
     match = HEADERS.match(text[:HEAD]) or (FOOTERS.search(tail) if "xit" in tail.lower() else None)
     if match:
@@ -145,11 +275,11 @@ def exit_code(text: str) -> int | None:
     if text[:1] != "{":
         return None
     match = LAST_MEMBERS.search(tail)
-    return int(match[1]) if match else _member_code(_document(text))
+    return int(match[1]) if match else _member_code(_parse_document(text))
 
 
-def _document(text: str) -> object:
-    """Return what a short JSON text holds; None for a long one, and for any other text."""
+def _parse_document(text: str) -> object:
+    """Parse a short JSON text; None for a long one and for any other text."""
     try:
         return json.loads(text) if len(text) <= LONGEST_JSON else None
     except (ValueError, RecursionError):
@@ -157,7 +287,7 @@ def _document(text: str) -> object:
 
 
 def _member_code(document: object) -> int | None:
-    """Return the exit code in a JSON document; None where there is none."""
+    """The exit code in a JSON document; None if there is none."""
     match document:
         case (
             {"exit_code": int(code)} | {"exitCode": int(code)} | {"returncode": int(code)} | {"return_code": int(code)}
@@ -169,7 +299,7 @@ def _member_code(document: object) -> int | None:
 
 
 def _document_failed(document: object) -> bool | None:
-    """Return whether a JSON document says that the call failed; None where it does not say."""
+    """Return whether a JSON document says that the call failed; None if it does not say."""
     match document:
         case {"success": bool(success)}:
             return not success
@@ -188,12 +318,12 @@ def _ends_badly(tail: str) -> bool:
 
 
 def _ends_in_traceback(tail: str) -> bool:
-    """Return whether a text ends in a traceback of Python's, with the message of its exception."""
+    """Return whether a text ends in a Python traceback with the exception's message."""
     frames = [match.end() for match in FRAME.finditer("\n" + tail)]
     if not frames:
         return False
     lines = tail[frames[-1] - 1 :].split("\n")[1:]
-    # What is indented belongs to the frame; the first line that is not is the exception.
+    # Indented lines belong to the frame; the first line without indentation is the exception.
     message = next((at for at, line in enumerate(lines) if line and not line[0].isspace()), None)
     if message is None or len(lines) - message > MESSAGE_LINES:
         return False
@@ -201,10 +331,10 @@ def _ends_in_traceback(tail: str) -> bool:
 
 
 def error_lines(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Yield the whole lines between two offsets that tell of a failure, as spans, the most telling ones first.
+    """Yield the spans of whole lines between two offsets that report a failure, the most telling ones first.
 
-    That is the end of the last traceback (its last two frames and the exception), then lines with an error or an exit
-    status from the first on; of lines that differ in figures alone, only the first.
+    First comes the end of the last traceback (its last two frames and the exception), then lines with an error or an
+    exit status from the first on. Of lines that differ only in digits, only the first is given.
     """
     if start and text[start - 1] != "\n":
         start = text.find("\n", start, stop) + 1 or stop
@@ -230,7 +360,7 @@ def _last_traceback(text: str, start: int, stop: int) -> Iterator[tuple[int, int
 
 
 def _telling_lines(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Yield the spans of the lines with a telling word in them; a line that is too long is passed over."""
+    """Yield the spans of lines that contain a telling word; lines that are too long are skipped."""
     at = start
     while match := TELLING.search(text, at, stop):
         begin = text.rfind("\n", at, match.start()) + 1 or at

@@ -1,24 +1,20 @@
-"""The words of a message: its texts without calls, results and thinking, in any format. Changes nothing."""
+"""The texts of a message without calls, results and thinking, in any format."""
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import autoprune.facts.harness as harness
-import autoprune.formats._cline_text as _cline_text
-import autoprune.formats._function_results_text as _function_results_text
-import autoprune.formats._tool_response_text as _tool_response_text
-import autoprune.formats.xml_tool_result as xml
 from autoprune.conversation.messages import fields, fields_of
 from autoprune.conversation.transcript import Entry, Path, ToolCall, ToolResult
-from autoprune.formats._media import find_medium
+from autoprune.formats import find_medium
+from autoprune.formats.dialects import all_dialects, dialect_of
 
 Span = tuple[int, int]
 
-# Where a message holds its words. An item that has none of them, nor a role, is looked through as a whole.
+# The fields that hold a message's texts. An item with none of them and no role is searched as a whole.
 HOLDERS = ("content", "parts", "refusal", "audio")
-# Fields whose string is words, of the blocks and items of any API.
+# The fields of blocks and items of any API whose strings are texts.
 WORDS = frozenset(
     (
         *("text", "refusal", "transcript", "title", "query", "queries", "code", "output", "stdout", "stderr", "logs"),
@@ -32,7 +28,7 @@ SILENT_FIELDS = frozenset(
         *("cache_control", "cachePoint", "annotations", "citations", "logprobs", "tools", "toolAddition"),
     )
 )
-# Blocks that hold words alone; of any other, what it is comes first.
+# Blocks that only hold texts. The texts of any other block follow a label with its kind.
 PLAIN = frozenset(
     (
         *("text", "input_text", "output_text", "refusal", "message", "content", "citationsContent", "guardContent"),
@@ -40,27 +36,24 @@ PLAIN = frozenset(
     )
 )
 NAMES = ("name", "filename", "title", "file_id", "fileUri", "file_uri")  # most telling first
-DIALECTS = {dialect.KIND: dialect for dialect in (xml, _tool_response_text, _function_results_text)}
-FAILED_END = re.compile(rf"\s*{re.escape(_cline_text.FAILED_END)}")
-DEEPEST = 12  # levels of lists and objects that are looked through
+DEEPEST = 12  # levels of lists and objects that are searched
 LONGEST_LABEL = 100  # characters
 NEAR = 64  # characters between a call and the tag of its block
-CALLS, CALLS_END = _function_results_text.CALL_MARK, "</function_calls>"
 
 
 def texts(message: object, entry: Entry) -> tuple[str, ...]:
-    """Return the texts of a message that are not blank; `entry` is what it was parsed to.
+    """Return the texts of a message that are not blank. `entry` is the parsed message.
 
-    Left out are its results and calls, with the tags or the heading around those in a text, and the model's thinking.
-    Each image, audio, document or other medium is a line such as "[image]".
+    Results and calls are left out, with the tags or the heading around those in a text, and so is thinking. Each image,
+    audio, document or other medium becomes a line such as "[image]".
     """
     known = fields_of(message)
-    found = entry.words(known, entry) if entry.words else _Reader(*_places(entry)).message(known)
+    found = entry.words(known, entry) if entry.words else _Reader(*_parts_by_place(entry)).read(known)
     return tuple(text for each in found if (text := each.strip()))
 
 
-def _places(entry: Entry) -> tuple[set[Path], dict[Path, list[ToolResult | ToolCall]]]:
-    """Return the places of native calls and results in a message, and the texts that hold others."""
+def _parts_by_place(entry: Entry) -> tuple[set[Path], dict[Path, list[ToolResult | ToolCall]]]:
+    """Return the paths of native calls and results in a message, and the calls and results in each of its texts."""
     native: set[Path] = set()
     inside: dict[Path, list[ToolResult | ToolCall]] = {}
     parts: tuple[ToolResult | ToolCall, ...] = (*entry.results, *entry.calls)
@@ -71,7 +64,7 @@ def _places(entry: Entry) -> tuple[set[Path], dict[Path, list[ToolResult | ToolC
         elif isinstance(part, ToolCall):
             native.add(path)
         else:
-            native |= {path, path[:-1]}  # what stands beside a payload is the result's too
+            native |= {path, path[:-1]}  # the fields beside a payload belong to the result too
     return native, inside
 
 
@@ -82,38 +75,38 @@ class _Reader:
     native: set[Path]
     inside: Mapping[Path, Sequence[ToolResult | ToolCall]]
 
-    def message(self, known: Mapping[str, object]) -> Iterator[str]:
+    def read(self, known: Mapping[str, object]) -> Iterator[str]:
         """Yield the texts of a message, in order; some may be blank."""
         if () in self.native:
             return
         held = [name for name in HOLDERS if known.get(name) is not None]
         if not held and "role" not in known:
-            yield from self._block(known, ())
+            yield from self._block_texts(known, ())
         for name in held:
-            yield from self._value(known[name], (name,))
+            yield from self._value_texts(known[name], (name,))
 
-    def _value(self, value: object, path: Path) -> Iterator[str]:
+    def _value_texts(self, value: object, path: Path) -> Iterator[str]:
         """Yield the texts in a value of a message."""
         if path in self.native or len(path) > DEEPEST:
             return
         if isinstance(value, str):
-            yield _around(value, self.inside.get(path, ()))
+            yield _text_around(value, self.inside.get(path, ()))
         elif isinstance(value, list | tuple):
             is_words = path[-1] in WORDS
             for index, item in enumerate(value):
                 if is_words or not isinstance(item, str):
-                    yield from self._value(item, (*path, index))
+                    yield from self._value_texts(item, (*path, index))
         elif (block := fields(value)) is not None:
-            yield from self._block(block, path)
+            yield from self._block_texts(block, path)
 
-    def _block(self, block: Mapping[str, object], path: Path) -> Iterator[str]:
-        """Yield the texts in a block, behind a label where it is not words alone."""
+    def _block_texts(self, block: Mapping[str, object], path: Path) -> Iterator[str]:
+        """Yield the texts in a block, after a label unless it holds only texts."""
         if block.get("type") in SILENT or block.get("thought") is True:
             return
         if (medium := find_medium(block)) is not None:
             yield f"[{_label(medium.kind, block)}]"
             return
-        kind = _kind(block)
+        kind = _kind_of(block)
         if kind in SILENT_FIELDS:
             return
         if (
@@ -125,81 +118,75 @@ class _Reader:
             yield f"[{_label(kind, block)}]"
         for name, value in block.items():
             if name not in SILENT_FIELDS and (not isinstance(value, str) or _is_words(name, block)):
-                yield from self._value(value, (*path, name))
+                yield from self._value_texts(value, (*path, name))
 
 
 def _is_words(name: object, block: Mapping[str, object]) -> bool:
-    return name in WORDS or (name == "data" and block.get("type") == "text")  # the latter is a document of plain text
+    return name in WORDS or (name == "data" and block.get("type") == "text")  # the "data" of a plain text document
 
 
-def _kind(block: Mapping[str, object]) -> str:
-    """Return what a block is: its type, or else the name of its first field that is not None."""
+def _kind_of(block: Mapping[str, object]) -> str:
+    """Return the kind of a block: its type, or else the name of its first field that is not None."""
     if isinstance(kind := block.get("type"), str):
         return kind
     return next((name for name, value in block.items() if value is not None), "text")
 
 
 def _label(kind: str, block: Mapping[str, object]) -> str:
-    """Return the label of a block: its kind and the name that it gives itself; images and sounds need no name."""
+    """Return the label of a block: its kind and its name, if it has one; images and audio need no name."""
     inner = (held for value in block.values() if (held := fields(value)) is not None)
     found = (known.get(name) for known in (block, *inner) for name in NAMES)
     name = "" if kind in ("image", "audio") else next((value for value in found if isinstance(value, str)), "")
     return " ".join(f"{kind} {name}".split())[:LONGEST_LABEL]
 
 
-def _around(text: str, parts: Sequence[ToolResult | ToolCall]) -> str:
-    """Return a text without the results and calls in it, and without the tags or the heading of each."""
+def _text_around(text: str, parts: Sequence[ToolResult | ToolCall]) -> str:
+    """Return a text without the results and calls in it and the tags or the heading of each."""
     if not parts:
-        is_heading = text.startswith("[") and text.endswith(_cline_text.MARK) and _cline_text.begins_with_heading(text)
-        return "" if is_heading else text  # Cline may write the heading of a result as a block of its own
-    wholes = {kind: _wholes(text, kind) for kind in {part.kind for part in parts if isinstance(part, ToolResult)}}
+        # Cline may write the heading of a result as a block of its own.
+        is_frame = any(dialect.is_frame(text) for dialect in all_dialects() if dialect.is_frame)
+        return "" if is_frame else text
+    wholes = {kind: _extents(text, kind) for kind in {part.kind for part in parts if isinstance(part, ToolResult)}}
     around, at = [], 0
-    for begin, end in sorted(_whole(text, part, wholes) for part in parts):
+    for begin, end in sorted(_extent(text, part, wholes) for part in parts):
         around.append(text[at:begin])
         at = max(at, end)
     return "\n\n".join(filter(None, map(str.strip, (*around, text[at:]))))
 
 
-def _whole(text: str, part: ToolResult | ToolCall, wholes: Mapping[str, Sequence[Span]]) -> Span:
-    """Return where a result or a call stands, with the tags or the heading around it."""
+def _extent(text: str, part: ToolResult | ToolCall, wholes: Mapping[str, Sequence[Span]]) -> Span:
+    """Return the offsets of a result or a call, with the tags or the heading around it."""
     start, stop = part.location.start or 0, part.location.stop or 0
     if isinstance(part, ToolResult):
         known = wholes[part.kind]
         index = bisect_right(known, start, key=lambda span: span[0]) - 1
         return known[index] if index >= 0 and stop <= known[index][1] else (start, stop)
-    return _with_block(text, start, stop)
+    return _with_frame(text, start, stop)
 
 
-def _with_block(text: str, start: int, stop: int) -> Span:
-    """Return where a call stands, with the tags of Claude's block of calls where it is the first or the last in it."""
-    before, after = text[max(0, start - NEAR) : start].rstrip(), text[stop : stop + NEAR]
-    if before.endswith(CALLS):
-        start -= len(text[max(0, start - NEAR) : start]) - len(before) + len(CALLS)
-    if after.lstrip().startswith(CALLS_END):
-        stop += len(after) - len(after.lstrip()) + len(CALLS_END)
+def _with_frame(text: str, start: int, stop: int) -> Span:
+    """Return the offsets of a call with the tags around the block of calls that it begins or ends."""
+    for opening, closing in filter(None, (dialect.call_frame for dialect in all_dialects())):
+        before, after = text[max(0, start - NEAR) : start], text[stop : stop + NEAR]
+        if before.rstrip().endswith(opening):
+            start -= len(before) - len(before.rstrip()) + len(opening)
+        if after.lstrip().startswith(closing):
+            stop += len(after) - len(after.lstrip()) + len(closing)
     return start, stop
 
 
-def _wholes(text: str, kind: str) -> list[Span]:
-    """Return where the elements or headed payloads of a dialect stand in a text."""
-    if kind == _cline_text.KIND:
-        return [(one.begin, _after_failure(text, one.stop)) for one in _cline_text.spans(text)]
-    dialect = DIALECTS.get(kind)
-    return [(span.begin, span.end) for span in dialect.spans(text)] if dialect else []
-
-
-def _after_failure(text: str, at: int) -> int:
-    """Return the end of the tag that closes Cline's message of a failure, if it follows an offset; else the offset."""
-    match = FAILED_END.match(text, at)
-    return match.end() if match else at
+def _extents(text: str, kind: str) -> Sequence[Span]:
+    """Return the offsets of the results of a dialect in a text, each with its tags or heading."""
+    dialect = dialect_of(kind)
+    return dialect.spans(text) if dialect else ()
 
 
 def is_note(message: object, entry: Entry) -> bool:
-    """Return whether a user's message holds only what an agent's program put there, such as a reminder."""
+    """Return whether a user's message holds only texts of the agent's program, such as a reminder."""
     spoken = texts(message, entry)
-    return bool(spoken) and not harness.said_beside(spoken, (result.tool for result in entry.results))
+    return bool(spoken) and not harness.user_words_beside(spoken, (result.tool for result in entry.results))
 
 
 def has_role(message: object) -> bool:
-    """Return whether a message says whose it is; an item of the Responses API that is no message does not."""
+    """Return whether a message has a role. Items of the Responses API other than messages have none."""
     return fields_of(message).get("role") is not None

@@ -1,23 +1,23 @@
-"""How conversations are written: one module a wire format, one a dialect of results inside texts.
+"""Formats: how APIs write messages; dialects: how agents write calls and results into texts.
 
-A format is a module, or any object, with a name and four functions (`Format`). It is given a `Parser`, which knows what
-the messages before left open. All that a new format needs is imported from here; docs/formats.md writes one as an
-example. To ship it, add its file to this folder and one line to `SHIPPED`.
+A format is a module, or any object, with a name and four functions (`Format`). It reads messages with a `Parser`, which
+knows the open calls of earlier messages. Everything that a new format needs is imported from here; docs/formats.md has
+an example. To ship a format, add its file to this folder and one line to `SHIPPED`. A package that registers one under
+the entry point group `autoprune.formats` offers it by its name, as in `PruneArgs(format="name")`.
 
     anthropic_messages, bedrock_converse, gemini_contents, openai_chat, openai_responses    the formats that ship
-    texts              results and calls inside texts, which four dialects write
-    xml_tool_result    the XML dialect; the others are private
+    texts              reads calls and results inside texts
+    dialects           `Dialect`, and how to add one
+    xml_tool_result    the XML dialect; the other shipped dialects are private
     parsing            `Format`, `Parser`, `parse`
-    words, harness     what a summarizer reads of a message, and what of that is the user's own
 """
 
 from autoprune.conversation.messages import fields, fields_of, listed, nested, with_items
 from autoprune.conversation.transcript import Entry, Location, Path, Speaker, Thought, ToolCall, ToolInput, ToolResult
 from autoprune.formats import texts
-from autoprune.formats._detection import SHIPPED, dominant, named, new_parser
-from autoprune.formats._media import is_media, media
-from autoprune.formats._parts import UNKNOWN, native_call, native_result
-from autoprune.formats._payloads import (
+from autoprune.formats._detection import SHIPPED, dominant, named, new_parser, recognize
+from autoprune.formats._media import find_medium, is_media, media
+from autoprune.formats._parts import (
     Payload,
     as_json,
     encrypted_tokens,
@@ -27,7 +27,7 @@ from autoprune.formats._payloads import (
     text_block,
     tokens,
 )
-from autoprune.formats.parsing import Format, Parser, parse
+from autoprune.formats.parsing import UNKNOWN, Format, Parser, native_call, native_result, parse
 from autoprune.tokens import MESSAGE_TOKENS, NAME_TOKENS, Count
 
 __all__ = [
@@ -52,6 +52,7 @@ __all__ = [
     "encrypted_tokens",
     "fields",
     "fields_of",
+    "find_medium",
     "is_media",
     "json_text",
     "listed",
@@ -63,6 +64,7 @@ __all__ = [
     "new_parser",
     "parse",
     "payload",
+    "recognize",
     "seen_block",
     "text_block",
     "texts",

@@ -1,33 +1,32 @@
-"""The dialect of Cline and Roo Code: `[read_file for 'a.py'] Result:` in a user's text, the payload below it.
+"""The dialect of Cline and Roo Code: `[read_file for 'a.py'] Result:` in a user's text, with the payload below it.
 
 The heading and its payload are one text, or two text blocks, one after the other. Source: cline/cline up to 3.35 and
 RooCodeInc/Roo-Code up to 3.38 send two blocks, cline/cline from 3.36 on one; some of their providers join all blocks by
-line breaks. Their calls are elements, as in `xml_tool_result`. What the user answers to a tool is no result.
+line breaks. Their calls are elements, as in `xml_tool_result`. A user's answer to a tool is no result.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from autoprune.conversation.transcript import Path, ToolResult
-from autoprune.formats._elements import Fences, Places, is_blank, occurrences, trimmed
-from autoprune.formats._parts import Found, after_letters, read
-from autoprune.formats._standing import Standing
-from autoprune.formats.parsing import Parser
+from autoprune.conversation.transcript import Path
+from autoprune.formats._elements import Fences, Places, is_blank, occurrences, trim_line_breaks
+from autoprune.formats._parts import after_letters
+from autoprune.formats.dialects import Dialect, Example, all_dialects
+from autoprune.formats.parsing import Found, Parser, Standing
 
 KIND = "cline"
-MARK = "] Result:"  # in every text with a result
-LOOK = "[… for '…'] Result:"
+MARK = "] Result:"
 NAME = re.compile(r"\[([A-Za-z][A-Za-z0-9_-]*)(?=[\] ])")
 # A command or a question may have several lines, and its heading with it.
 LONG = re.compile(r"\[([A-Za-z][A-Za-z0-9_-]*) (?:for '|to '|in [^\n]{1,99} mode: ')")
-OTHERS = re.compile("<(?:tool_result|tool_response|function_results)")
 ENVIRONMENT, ENVIRONMENT_END = "\n<environment_details>", "</environment_details>"
 FEEDBACK = "\nThe user provided the following feedback:\n<feedback>"
-# The tools that the user answers, and how an answer to any other tool begins.
+# The tools that the user answers, and the beginning of a user's answer to any other tool.
 QUESTIONS = ("ask_followup_question", "attempt_completion", "plan_mode_respond")
 ANSWER = re.compile(r"(?:The user [^\n]{1,300}\n)?<(?:answer|feedback|user_message)>")
 FAILED, FAILED_END = "The tool execution failed with the following error:\n<error>", "</error>"
+AFTER_FAILURE = re.compile(rf"\s*{re.escape(FAILED_END)}")
 
 
 class Heading(NamedTuple):
@@ -39,7 +38,7 @@ class Heading(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """A result in a text, with where its heading begins and where its payload stands."""
+    """The offsets of a result in a text: the beginning of its heading, and its payload."""
 
     begin: int
     start: int
@@ -48,46 +47,55 @@ class Extent(NamedTuple):
     is_error: bool | None
 
 
-def results(text: str, path: Path, parser: Parser) -> tuple[list[ToolResult], int]:
-    """Return the results in a user's text, and the tokens of the whole text."""
+def find(text: str, path: Path, parser: Parser) -> list[Found]:
+    """Return the results in a user's text. A text that is only a heading announces the payload in the next block."""
     standing = parser.standing
-    found = spans(text, standing)
-    heading = None if found else _alone(text)
-    if heading and standing.refusal(heading.tool) is None and (below := _below(path)):
+    found = extents(text, standing)
+    heading = None if found else _only_heading(text)
+    if heading and standing.refusal(heading.tool) is None and (below := _next_block(path)):
         parser.heading = (below, heading.tool)
-    return _read(text, found, path, parser)
+    return _close_calls(text, found, parser)
 
 
-def under_heading(text: str, path: Path, parser: Parser) -> tuple[list[ToolResult], int] | None:
-    """Return the result in a block whose heading is the block before it, and its tokens; None for any other block."""
+def find_below(text: str, path: Path, parser: Parser) -> list[Found] | None:
+    """Return the result in a block whose heading is the block before it; None for any other block."""
     heading, parser.heading = parser.heading, None
-    if heading is None or heading[0] != path or text.startswith(ENVIRONMENT[1:]) or _begins(text):
+    if heading is None or heading[0] != path or text.startswith(ENVIRONMENT[1:]) or _first_heading(text):
         return None
     feedback = text.find(FEEDBACK)
     found = _extent(text, Heading(0, 0, heading[1]), feedback if feedback >= 0 else len(text))
-    return _read(text, [found] if found else [], path, parser)
+    return _close_calls(text, [found] if found else [], parser)
 
 
-def _read(text: str, extents: list[Extent], path: Path, parser: Parser) -> tuple[list[ToolResult], int]:
-    found = [
+def _close_calls(text: str, found: Sequence[Extent], parser: Parser) -> list[Found]:
+    return [
         Found(after_letters(text, begin + 1), start, stop, tool, parser.open_calls.answered_in_text(tool), is_error)
-        for begin, start, stop, tool, is_error in extents
+        for begin, start, stop, tool, is_error in found
     ]
-    return read(text, found, path, parser, KIND)
 
 
-def spans(text: str, standing: Standing | None = None) -> list[Extent]:
+def spans(text: str) -> list[tuple[int, int]]:
+    """Return the offsets of the results in a text, each with its heading and the tags of a failure."""
+    return [(one.begin, _after_failure(text, one.stop)) for one in extents(text)]
+
+
+def _after_failure(text: str, at: int) -> int:
+    match = AFTER_FAILURE.match(text, at)
+    return match.end() if match else at
+
+
+def extents(text: str, standing: Standing | None = None) -> list[Extent]:
     """Return the results in a text. A payload ends at the next heading, at the environment's details, or at the end.
 
-    In a closed fenced block of the user's, and in the environment's details, a heading is text; so is one of a tool
-    that the model has not called, where it is given what the model said.
+    In a closed fenced block of the user's, and in the environment's details, a heading is text. With a `standing`, so
+    is a heading of a tool that the model has not called.
     """
     places = occurrences(text, ENVIRONMENT, ENVIRONMENT_END, FEEDBACK)
     headings = list(_headings(text))
     limits = [*(heading.begin for heading in headings[1:]), len(text)]
     found: list[Extent] = []
-    words: int | None = 0  # where the user's own words begin before a heading; None: there are none
-    closed = 0  # no heading counts before it
+    words: int | None = 0  # where the user's words before a heading begin; None if there are none
+    closed = 0  # headings before it do not count
     fences = Fences(text)
     for heading, limit in zip(headings, limits, strict=False):
         if heading.begin < closed:
@@ -96,7 +104,7 @@ def spans(text: str, standing: Standing | None = None) -> list[Extent]:
         if end >= 0:
             closed = words = end
             continue
-        stop, words = _end(heading.end, limit, places)
+        stop, words = _payload_end(heading.end, limit, places)
         closed = words or limit
         extent = _extent(text, heading, stop)
         if extent and (standing is None or standing.refusal(heading.tool) is None):
@@ -106,36 +114,37 @@ def spans(text: str, standing: Standing | None = None) -> list[Extent]:
     return found
 
 
-def begin(text: str, standing: Standing) -> int:
-    """Return where the first result can begin; -1 for nowhere."""
-    return next((heading.begin for heading in _headings(text) if standing.refusal(heading.tool) is None), -1)
+def find_begin(text: str, parser: Parser) -> int:
+    """Return where the first result can begin; -1 if none can."""
+    headings = (one.begin for one in _headings(text) if parser.standing.refusal(one.tool) is None)
+    return next(headings, -1)
 
 
-def refusal(text: str, standing: Standing) -> str | None:
-    """Return why no result can stand in a text, in words; None where one can."""
+def refuse(text: str, parser: Parser) -> str | None:
+    """Return the reason why no heading in a text can be that of a result; None if one can."""
     first: str | None = None
     for heading in _headings(text):
-        refused = standing.refusal(heading.tool)
+        refused = parser.standing.refusal(heading.tool)
         if refused is None:
             return None
         first = first or refused
     return first
 
 
-def missed(text: str, standing: Standing) -> str | None:
-    """Return why something that looks like a result is none, in words; None where there is no such thing."""
-    alone = _alone(text)
-    tools = (alone.tool,) if alone else (extent.tool for extent in spans(text))
-    return next((why for tool in tools if (why := standing.refusal(tool))), None)
+def explain(text: str, parser: Parser) -> str | None:
+    """Return the reason why something that looks like a result is none; None if nothing does."""
+    alone = _only_heading(text)
+    tools = (alone.tool,) if alone else (extent.tool for extent in extents(text))
+    return next((why for tool in tools if (why := parser.standing.refusal(tool))), None)
 
 
-def begins_with_heading(text: str) -> bool:
-    """Return whether a text begins with a heading."""
-    return _begins(text) is not None
+def is_frame(text: str) -> bool:
+    """Return whether a text is a heading, whose payload is the next block."""
+    return text.startswith("[") and text.endswith(MARK) and _first_heading(text) is not None
 
 
-def _end(at: int, limit: int, places: Places) -> tuple[int, int | None]:
-    """Return the end of the payload at an offset, and where the user's words go on before `limit`, or None."""
+def _payload_end(at: int, limit: int, places: Places) -> tuple[int, int | None]:
+    """Return the end of the payload at an offset, and where the user's words continue before `limit`, or None."""
     environment, feedback = places.first(ENVIRONMENT, at), places.first(FEEDBACK, at)
     if 0 <= environment < limit and not 0 <= feedback < environment:
         closed = places.first(ENVIRONMENT_END, environment)
@@ -144,14 +153,14 @@ def _end(at: int, limit: int, places: Places) -> tuple[int, int | None]:
 
 
 def _extent(text: str, heading: Heading, stop: int) -> Extent | None:
-    """Return the result below a heading; None where nothing stands there, or the user's words do."""
-    start, stop = trimmed(text, heading.end, stop)
+    """Return the result below a heading; None if it is empty or the user's words."""
+    start, stop = trim_line_breaks(text, heading.end, stop)
     if start == stop or heading.tool in QUESTIONS or ANSWER.match(text, start, stop):
         return None
     end = text.rfind(FAILED_END, start, stop) if text.startswith(FAILED, start, stop) else -1
     if end < 0:
         return Extent(heading.begin, start, stop, heading.tool, None)
-    start, stop = trimmed(text, start + len(FAILED), end)
+    start, stop = trim_line_breaks(text, start + len(FAILED), end)
     return Extent(heading.begin, start, stop, heading.tool, True)
 
 
@@ -163,15 +172,15 @@ def _headings(text: str) -> Iterator[Heading]:
         end = at + len(MARK)
         if text[end : end + 1] in ("", "\n") or text[end : end + 2] == "\r\n":
             begin = text.rfind("\n", line, at) + 1
-            if heading := _short(text, begin, at, end) or _long(text, edge, begin, end):
+            if heading := _short_heading(text, begin, at, end) or _long_heading(text, edge, begin, end):
                 yield heading
             line = end
         edge = end
         at = text.find(MARK, end)
 
 
-def _short(text: str, begin: int, at: int, end: int) -> Heading | None:
-    """Return a heading of one line. A bare name needs an underscore: `[main] Result:` is a line of somebody's log."""
+def _short_heading(text: str, begin: int, at: int, end: int) -> Heading | None:
+    """Return a heading of one line. A bare name needs an underscore: `[main] Result:` may be a line of a log."""
     name = NAME.match(text, begin, at + 1)
     if name is None or (text[name.end()] == "]" and name.end() != at):
         return None
@@ -179,31 +188,55 @@ def _short(text: str, begin: int, at: int, end: int) -> Heading | None:
     return Heading(begin, end, name[1]) if is_tool else None
 
 
-def _long(text: str, edge: int, begin: int, end: int) -> Heading | None:
+def _long_heading(text: str, edge: int, begin: int, end: int) -> Heading | None:
     """Return a heading of several lines that begins after `edge`, and whose last line begins at `begin`."""
     at = begin
     name = None
     while name is None and (at := text.rfind("\n[", edge, at)) >= 0:
         name = LONG.match(text, at + 1)
     name = name or (LONG.match(text) if edge == 0 else None)
-    # What it reaches over must be there whatever is cleared, so it is no other dialect's result.
-    return Heading(name.start(), end, name[1]) if name and not OTHERS.search(text, name.end(), begin) else None
+    # It reaches over no result of another dialect: whatever is cleared, the heading must stay the same.
+    return Heading(name.start(), end, name[1]) if name and not _has_other_mark(text, name.end(), begin) else None
 
 
-def _begins(text: str) -> Heading | None:
+def _has_other_mark(text: str, start: int, stop: int) -> bool:
+    return any(text.find(other.mark, start, stop) >= 0 for other in all_dialects() if other.kind != KIND)
+
+
+def _first_heading(text: str) -> Heading | None:
     """Return the heading at the start of a text."""
     first = next(_headings(text), None) if text.startswith("[") else None
     return first if first and first.begin == 0 else None
 
 
-def _alone(text: str) -> Heading | None:
+def _only_heading(text: str) -> Heading | None:
     """Return the heading that is all of a text."""
-    first = _begins(text)
+    first = _first_heading(text)
     return first if first and is_blank(text, first.end, len(text)) else None
 
 
-def _below(path: Path) -> Path | None:
+def _next_block(path: Path) -> Path | None:
     """Return the path of the next block's text; None where the message is one text."""
     at = max(index for index, name in enumerate(path) if isinstance(name, int))
     number = path[at]
     return (*path[:at], number + 1, *path[at + 1 :]) if at and isinstance(number, int) else None
+
+
+CLINE = Dialect(
+    kind=KIND,
+    mark=MARK,
+    look="[… for '…'] Result:",
+    tags=frozenset(("error", "environment_details", "feedback", "answer", "user_message")),
+    headings=(MARK,),
+    example=Example(
+        call="<read_file>\n<path>a.py</path>\n</read_file>",
+        result="[read_file for 'a.py'] Result:\n@\n\n<environment_details>\n# Time\n</environment_details>",
+    ),
+    find=find,
+    find_below=find_below,
+    spans=spans,
+    find_begin=find_begin,
+    refuse=refuse,
+    explain=explain,
+    is_frame=is_frame,
+)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
+from typing import Any
 
 import autoprune.formats.anthropic_messages as anthropic_messages
 import autoprune.formats.bedrock_converse as bedrock_converse
@@ -12,11 +13,13 @@ import autoprune.formats.xml_tool_result as xml
 from autoprune.conversation.edits import Running
 from autoprune.conversation.messages import fields
 from autoprune.errors import ConversationError, SettingsError, did_you_mean
-from autoprune.formats._standing import standing_behind
-from autoprune.formats.parsing import Format, Parser
+from autoprune.formats.parsing import Format, Parser, Standing, standing_behind
+from autoprune.settings import load_plugin, plugin_names
 from autoprune.tokens import Count
 
 SHIPPED: tuple[Format, ...] = (openai_chat, openai_responses, anthropic_messages, bedrock_converse, gemini_contents)
+
+PLUGINS = "autoprune.formats"  # the entry point group of formats that installed packages bring
 
 RECIPE = "see docs/integrations/recipes.md"
 # How the messages of frameworks are pruned, by the packages, or modules, that define them.
@@ -41,20 +44,49 @@ def new_parser(
     summary: Running | None = None,
 ) -> Parser:
     """Return a parser that finds each message's format among `formats`, for what stands behind a `summary`, if any."""
-    choose = partial(checked, formats=formats)
-    standing = standing_behind(summary)
+    choose = partial(recognize, formats=formats)
+    standing = standing_behind(summary) if summary else Standing()
     return Parser(count, choose, is_tool_result, tool_name, wants_inputs=wants_inputs, standing=standing)
 
 
-def checked(message: object, at: int, formats: Sequence[Format]) -> tuple[Mapping[str, object], Format]:
-    """Return the fields of a message and its format. Raises ConversationError where it is no message of any."""
-    known = message if type(message) is dict else fields(message)
-    if type(message) is not dict and (how := _adapter(type(message).__mro__)) and not _is_own(known, formats):
+def recognize(message: object, at: int, formats: Sequence[Format]) -> tuple[Mapping[str, object], Format]:
+    """Return the fields of message number `at` and its format; words that all formats write alike are OpenAI Chat's.
+
+    A caller's own format goes before those that ship. Raises ConversationError for what is no message, or shows marks
+    of two formats, or no mark and no role.
+    """
+    known = message if type(message) is dict else _fields_of(message, at, formats)
+    content = known.get("content")
+    has_role = isinstance(known.get("role"), str)
+    is_simple = "parts" not in known and "type" not in known and (type(content) is str or content is None)
+    if has_role and is_simple and formats is SHIPPED:
+        return known, openai_chat
+    if len(formats) == 1 and (has_role or formats[0] is not openai_chat):
+        return known, formats[0]
+    own = next((each for each in formats if each not in SHIPPED and each.seen(known)), None)
+    if own is not None:
+        return known, own
+    marks = {each.NAME: (each, mark) for each in formats if (mark := each.seen(known))}
+    if len(marks) == 1:
+        ((found, _),) = marks.values()
+        return known, found
+    if marks:
+        what = " and ".join(f"{name} ({mark})" for name, (_, mark) in marks.items())
+        raise ConversationError(f"message {at} looks like {what}: name the format of all messages", (at,))
+    if not has_role:
+        raise _unknown(known, at)
+    return known, openai_chat
+
+
+def _fields_of(message: object, at: int, formats: Sequence[Format]) -> Mapping[str, object]:
+    """Return the fields of a message that is no dict. Raises ConversationError if it has none, or needs an adapter."""
+    known = fields(message)
+    if (how := _adapter(type(message).__mro__)) and not _is_own(known, formats):
         raise ConversationError(f"message {at} is {type(message).__name__} of a framework: {how}", (at,))
     if known is None:
         what = f"{type(message).__name__} {str(message)[:40]!r}"
         raise ConversationError(f"message {at} is no message but {what}: give a dict with 'role' and 'content'", (at,))
-    return known, detected(known, at, formats)
+    return known
 
 
 @lru_cache(maxsize=256)
@@ -68,34 +100,6 @@ def _adapter(classes: tuple[type, ...]) -> str | None:
 def _is_own(known: Mapping[str, object] | None, formats: Sequence[Format]) -> bool:
     """Return whether a message shows that it is of a format that does not ship."""
     return known is not None and any(each.seen(known) for each in formats if each not in SHIPPED)
-
-
-def detected(message: Mapping[str, object], at: int, formats: Sequence[Format]) -> Format:
-    """Return the format of message number `at`; words that every format writes alike are read as OpenAI Chat.
-
-    A format of the caller's own goes before those that ship. Raises ConversationError where marks of two formats are
-    seen, or none and no role.
-    """
-    content = message.get("content")
-    has_role = isinstance(message.get("role"), str)
-    is_simple = "parts" not in message and "type" not in message and (type(content) is str or content is None)
-    if has_role and is_simple and formats is SHIPPED:
-        return openai_chat
-    if len(formats) == 1 and (has_role or formats[0] is not openai_chat):
-        return formats[0]
-    own = next((known for known in formats if known not in SHIPPED and known.seen(message)), None)
-    if own is not None:
-        return own
-    marks = {known.NAME: (known, mark) for known in formats if (mark := known.seen(message))}
-    if len(marks) == 1:
-        ((known, _),) = marks.values()
-        return known
-    if marks:
-        what = " and ".join(f"{name} ({mark})" for name, (_, mark) in marks.items())
-        raise ConversationError(f"message {at} looks like {what}: name the format of all messages", (at,))
-    if not has_role:
-        raise _unknown(message, at)
-    return openai_chat
 
 
 def dominant(messages: Sequence[Mapping[str, object]], formats: Sequence[Format]) -> Format:
@@ -116,11 +120,25 @@ def _unknown(message: Mapping[str, object], at: int) -> ConversationError:
 
 
 def named(name: str | None, formats: Sequence[Format]) -> Sequence[Format]:
-    """Return the format of a name, or all for None. Raises SettingsError for an unknown name."""
+    """Return the format of a name, or all for None. Raises SettingsError for an unknown name.
+
+    A name that none of `formats` has may be that of an installed plugin.
+    """
     if name is None:
         return formats
-    found = tuple(known for known in formats if name == known.NAME)[:1]
+    found = tuple(known for known in formats if name == known.NAME)[:1] or _plugin(name)
     if not found:
-        names = [known.NAME for known in formats]
+        names = [*(known.NAME for known in formats), *plugin_names(PLUGINS)]
         raise SettingsError(f"there is no format {name!r}{did_you_mean(name, names)}; there are {', '.join(names)}")
     return found
+
+
+def _plugin(name: str) -> tuple[Format, ...]:
+    """Return the format that an installed package registers under a name, if any. Loads no other plugin."""
+    plugin: Any = load_plugin(PLUGINS, name)
+    if plugin is None:
+        return ()
+    missing = [each for each in ("NAME", "seen", "speaker", "parse", "message") if not hasattr(plugin, each)]
+    if missing:
+        raise SettingsError(f"the plugin {name!r} under {PLUGINS} is no format: it has no {', '.join(missing)}")
+    return (plugin,)

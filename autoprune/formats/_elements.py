@@ -1,4 +1,4 @@
-"""Where elements of raw text begin and end, found by scanning. Parses nothing; looks at each stretch of text once."""
+"""Find elements in raw text by scanning for tags, in linear time. Nothing is parsed."""
 
 import re
 from bisect import bisect, bisect_left
@@ -8,8 +8,8 @@ from typing import NamedTuple, TypeAlias
 QUOTATION_MARKS = ("`", '"', "'", "“", "‘", "«")
 AFTER_END_TAG = re.compile(r"</[\w:.-]+\s*>\Z")
 LONGEST_END_TAG = 128
-SHORT = 2_000  # characters that can be searched again for each of their tags
-MOST_ARGUMENTS = 32  # of a call; a longer chain of elements is no call, and need not be read to its end
+SHORT = 2_000  # characters; a shorter text is searched again for each of its tags, which is faster than an index
+MOST_ARGUMENTS = 32  # of a call; a longer chain of elements is no call, and is not read to its end
 END_TAG = re.compile(r"</([A-Za-z][A-Za-z0-9_]*)>")
 BLANK = re.compile(r"\s*")
 FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
@@ -19,7 +19,7 @@ First: TypeAlias = Callable[[str, int], int]  # the first place of a word at or 
 
 
 class Span(NamedTuple):
-    """A result in its text: where the start tag, the payload, and the end tag begin, and where that ends."""
+    """The offsets of a result in its text: its start tag, its payload, its end tag, and the end of that."""
 
     begin: int
     start: int
@@ -28,7 +28,7 @@ class Span(NamedTuple):
 
 
 class Tag(NamedTuple):
-    """A tag in a text; a quoted one begins no element."""
+    """A tag in a text. A quoted tag begins no element."""
 
     begin: int
     end: int
@@ -36,17 +36,17 @@ class Tag(NamedTuple):
     is_quoted: bool
 
 
-def outermost(tags: Iterable[Tag]) -> list[Span]:
-    """Return the elements that tags make: balanced and outermost, each up to the last end tag before the next.
+def pair_outermost(tags: Iterable[Tag]) -> list[Span]:
+    """Pair tags into elements that are balanced and outermost, each up to the last end tag before the next element.
 
-    A quoted start tag is the writer's text, with its end tag; so is one that is never closed.
+    A quoted start tag and its end tag are the writer's text, and so is a start tag that is never closed.
     """
     open_tags: list[Tag] = []
     unquoted = 0
     found: list[Span] = []
     for tag in tags:
         if tag.is_start:
-            # What stands quoted inside a result is the tool's text, and need not be balanced.
+            # Quoted tags inside a result are the tool's text, and need not be balanced.
             if not tag.is_quoted or not unquoted:
                 open_tags.append(tag)
                 unquoted += not tag.is_quoted
@@ -62,10 +62,10 @@ def outermost(tags: Iterable[Tag]) -> list[Span]:
     return found
 
 
-def in_turn(tags: Iterable[Tag]) -> list[Span]:
-    """Return the elements that tags make without nesting: each reaches to the last end tag before the next start tag.
+def pair_in_turn(tags: Iterable[Tag]) -> list[Span]:
+    """Pair tags into elements without nesting: each reaches to the last end tag before the next start tag.
 
-    So what stands in a part of an element has no say in where it ends, and may be replaced by itself.
+    So no part of an element decides where it ends, and each part can be replaced separately.
     """
     found: list[Span] = []
     opened: Tag | None = None
@@ -81,22 +81,23 @@ def in_turn(tags: Iterable[Tag]) -> list[Span]:
 
 
 def elements(text: str, name: str) -> list[Span]:
-    """Return the elements `<name>…</name>` that begin a line or follow an end tag, outside the writer's fences."""
-    return unfenced(text, outermost(tags(text, name)))
+    """Return the elements `<name>…</name>` that begin a line or follow an end tag, outside fenced blocks."""
+    return outside_fences(text, pair_outermost(tags(text, name)))
 
 
 def first_start(tags: Iterable[Tag]) -> int:
-    """Return where the first tag stands that can begin an element; -1 for nowhere."""
+    """Return the offset of the first tag that can begin an element; -1 if there is none."""
     return next((tag.begin for tag in tags if tag.is_start and not tag.is_quoted), -1)
 
 
-def why_missed(text: str, found: Sequence[Tag], closed: list[Span], refused: str | None, *, wants: str) -> str | None:
-    """Return why a start tag among those found begins no result, in words; None where there is nothing to say.
+def explain_miss(text: str, found: Sequence[Tag], closed: list[Span], refused: str | None, *, wants: str) -> str | None:
+    """Return the reason why a start tag in `found` begins no result; None if there is nothing to report.
 
-    `closed` are the elements that the tags make; `refused` says why none can be a result in this text, and `wants` what
-    must stand before a start tag. One after a quotation mark, or without any end, is a word of the writer's.
+    `closed` are the elements that the tags make. `refused` is the reason why the text can hold no result, if it cannot,
+    and `wants` says what must precede a start tag. A start tag after a quotation mark, or without any end tag after it,
+    is the writer's text.
     """
-    outside = unfenced(text, closed)
+    outside = outside_fences(text, closed)
     taken = [] if refused else outside
     last_end = max((tag.begin for tag in found if not tag.is_start), default=-1)
     for tag in found:
@@ -112,13 +113,13 @@ def why_missed(text: str, found: Sequence[Tag], closed: list[Span], refused: str
 
 
 def is_within(spans: list[Span], at: int) -> bool:
-    """Return whether an offset is in one of the spans, which are in order."""
+    """Return whether an offset is in one of the spans, which are sorted."""
     index = bisect(spans, at, key=lambda span: span.begin) - 1
     return index >= 0 and at < spans[index].end
 
 
 def tags(text: str, name: str) -> Iterator[Tag]:
-    """Yield the tags `<name>` and `</name>` of a text; those in the middle of a line are quoted."""
+    """Yield the tags `<name>` and `</name>` of a text; a tag in the middle of a line is quoted."""
     at = text.find(name)
     while at >= 0:
         end = at + len(name)
@@ -131,7 +132,7 @@ def tags(text: str, name: str) -> Iterator[Tag]:
 
 
 def begins_line(text: str, at: int) -> bool:
-    """Return whether what stands at an offset begins the text or a line, or follows an end tag; white space aside."""
+    """Return whether only white space separates an offset from the start of the text or line, or from an end tag."""
     before = text[max(0, at - LONGEST_END_TAG) : at]
     words = before.rstrip()
     is_first = not words and len(before) == at
@@ -139,23 +140,23 @@ def begins_line(text: str, at: int) -> bool:
 
 
 def follows_space(text: str, at: int) -> bool:
-    """Return whether what stands at an offset begins the text, or follows white space or an end tag."""
+    """Return whether an offset is at the start of the text or follows white space or an end tag."""
     before = text[at - 1 : at]
     return not before or before.isspace() or bool(AFTER_END_TAG.search(text, max(0, at - LONGEST_END_TAG), at))
 
 
-def unfenced(text: str, found: list[Span]) -> list[Span]:
-    """Return the spans that stand outside the writer's fenced blocks."""
+def outside_fences(text: str, found: list[Span]) -> list[Span]:
+    """Return the spans that are outside fenced blocks."""
     edges = [0, *(edge for span in found for edge in (span.begin, span.end)), len(text)]
     gaps = list(zip(edges[::2], edges[1::2], strict=True))
     if not any("```" in text[begin:end] or "~~~" in text[begin:end] for begin, end in gaps[:-1]):
         return found
-    blocks = _blocks(fence for begin, end in gaps for fence in FENCE.finditer(text, begin, end))
+    blocks = _fenced_blocks(fence for begin, end in gaps for fence in FENCE.finditer(text, begin, end))
     return [span for span in found if not is_within(blocks, span.begin)]
 
 
-def _blocks(fences: Iterable[re.Match[str]]) -> list[Span]:
-    """Return where fenced blocks begin and end; one that is never closed does not count."""
+def _fenced_blocks(fences: Iterable[re.Match[str]]) -> list[Span]:
+    """Return the spans of fenced blocks. A fence that is never closed begins none."""
     blocks = []
     opened: re.Match[str] | None = None
     for fence in fences:
@@ -172,7 +173,7 @@ def _closes(fence: re.Match[str], opened: re.Match[str]) -> bool:
 
 
 class Fences:
-    """The fenced blocks of a text, looked for from its start on, so that each stretch is read once."""
+    """A scan for the fenced blocks of a text that reads each part of it once."""
 
     def __init__(self, text: str) -> None:
         """Start before the text."""
@@ -182,9 +183,9 @@ class Fences:
         self._has_ends = True
 
     def end(self, words: int, at: int) -> int:
-        """Return where the fenced block ends that `at` stands in; -1 where it stands in none.
+        """Return the end of the fenced block around `at`; -1 if there is none.
 
-        Only fences from `words` on count; both offsets never go back.
+        Only fences from `words` on count. Both offsets must not decrease between calls.
         """
         if words != self._words:
             self._words = self._at = words
@@ -199,17 +200,17 @@ class Fences:
         if opened is None or not self._has_ends:
             return -1
         end = next((fence.end() for fence in FENCE.finditer(self.text, at) if _closes(fence, opened)), -1)
-        self._has_ends = end >= 0  # one that is never closed is no quotation, and it is not looked for again
+        self._has_ends = end >= 0  # an open fence is no block, and its end is not searched again
         return end
 
 
 def is_blank(text: str, start: int, stop: int) -> bool:
-    """Return whether there is nothing but white space between two offsets; looks no further than it must."""
+    """Return whether there is only white space between two offsets."""
     match = BLANK.match(text, start, stop)
     return match is None or match.end() >= stop
 
 
-def trimmed(text: str, start: int, stop: int) -> tuple[int, int]:
+def trim_line_breaks(text: str, start: int, stop: int) -> tuple[int, int]:
     """Return the offsets of a slice without the line breaks at its ends."""
     inside = text[start:stop]
     kept = inside.lstrip("\r\n")
@@ -218,16 +219,16 @@ def trimmed(text: str, start: int, stop: int) -> tuple[int, int]:
 
 
 class Places:
-    """The places of words in a text, looked up once."""
+    """An index of the offsets of words in a text."""
 
     def __init__(self, found: Iterable[tuple[str, int]]) -> None:
-        """Take words with their places, those of each word in order."""
+        """Take words with their offsets, which are sorted for each word."""
         self._places: dict[str, list[int]] = {}
         for word, at in found:
             self._places.setdefault(word, []).append(at)
 
     def first(self, word: str, at: int) -> int:
-        """Return the first place of a word at or after an offset; -1 for nowhere."""
+        """Return the first offset of a word at or after `at`; -1 if there is none."""
         places = self._places.get(word, [])
         index = bisect_left(places, at)
         return places[index] if index < len(places) else -1
@@ -241,7 +242,7 @@ def end_tags(text: str) -> First:
 
 
 def occurrences(text: str, *words: str) -> Places:
-    """Return the places of words in a text."""
+    """Return an index of some words in a text."""
     return Places((word, at) for word in words for at in _occurrences(text, word))
 
 

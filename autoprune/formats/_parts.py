@@ -6,66 +6,130 @@ in `<tool` and `_response>`: no token crosses it, and none depends on what stand
 counts a small piece anew and never the others.
 """
 
+import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from enum import Enum
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from autoprune.conversation.transcript import Location, Path, ToolCall, ToolInput, ToolResult, as_text
-from autoprune.formats._payloads import Payload, as_json, json_text
-from autoprune.formats.parsing import Parser
+from autoprune.conversation.messages import fields, fields_of, nested, number_text, text_of
+from autoprune.conversation.transcript import Location, Path, ToolInput, ToolResult, as_text
+from autoprune.errors import ConversationError
+from autoprune.formats._media import Media, media
+from autoprune.tokens import Count
 
-UNKNOWN = "unknown"  # the tool of a result that does not say which made it
-LETTERS = re.compile(r"[A-Za-z]*")
+if TYPE_CHECKING:
+    from autoprune.formats.parsing import Found, Parser
+
+TEXT_BLOCKS = ("text", "input_text", "output_text")
+ENCRYPTED_CHARACTERS = 6  # of base64 for a token: 3 bytes for 4 characters, and about four bytes to a token
 
 
-class Found(NamedTuple):
-    """A result in a text: its payload from `start` to `stop`, and the exact cut before it."""
+class Payload(NamedTuple):
+    """The payload of a result: the text that the model reads, its tokens, and how to replace the text (`put`)."""
 
-    cut: int
-    start: int
-    stop: int
-    tool: str
-    call: ToolCall | None
-    is_error: bool | None = None
+    text: str
+    tokens: int
     put: Callable[[object, str], object] = as_text
-    is_plain: bool = True
+    is_fixed: bool = False
+    is_plain: bool = True  # whether there is nothing but the text
 
 
-def native_call(parser: Parser, path: Path, call_id: object, tool: object, arguments: object, inside: Path) -> ToolCall:
-    """Return the call at `path`, whose arguments stand below it at `inside`."""
-    name = tool if isinstance(tool, str) else UNKNOWN
-    inputs: tuple[ToolInput, ...] = ()
-    if parser.wants_inputs and (found := _native_input(parser, (*path, *inside), name, arguments)):
-        inputs = (found,)
-    known_id = call_id if isinstance(call_id, str) else None
-    return ToolCall(Location(path), parser.request, known_id, name, arguments, inputs)
+def tokens(content: object, count: Count, rules: Media = media) -> int:
+    """Return the tokens of a content: its texts counted one by one, media by rules, other blocks name by value.
+
+    Raises ConversationError for a list or mapping that holds itself.
+    """
+    if type(content) is str:
+        return count(content)
+    if content is None:
+        return 0
+    total = 0
+    open_values: list[object] = [content]
+    for value in nested(open_values):
+        if isinstance(value, str):
+            total += count(value)
+        elif isinstance(value, list | tuple):
+            open_values.extend(value)
+        elif isinstance(value, bool | int | float):
+            total += count(number_text(value))
+        elif isinstance(value, Enum):
+            open_values.append(value.value)
+        elif value is not None and (block := fields(value)) is not None:
+            if (spent := rules(block, count)) is not None:
+                total += spent
+            else:
+                open_values.extend(_counted(block))
+    return total
 
 
-def _native_input(parser: Parser, path: Path, tool: str, arguments: object) -> ToolInput | None:
-    """Return arguments as a part of the prompt: JSON text, a mapping, or the free text of a custom tool."""
-    if not isinstance(arguments, str | Mapping):
-        return None
-    piece = arguments if isinstance(arguments, str) else json_text(arguments)
-    put = as_text if isinstance(arguments, str) else as_json
-    return _input(parser, Location(path), tool, piece, 0, len(piece), is_json=piece.lstrip()[:1] == "{", put=put)
+def payload(value: object, count: Count, put: Callable[[object, str], object]) -> Payload:
+    """Return the payload of a text, or of a list of blocks, in which `put` puts a text; else a fixed payload."""
+    if isinstance(value, str):
+        return Payload(value, count(value))
+    if isinstance(value, list | tuple):
+        return Payload(text_of(value), tokens(value, count), put, is_plain=all(map(_has_text, value)))
+    return Payload("", tokens(value, count), is_fixed=True)
 
 
-def native_result(
-    parser: Parser,
-    path: Path,
-    payload: Payload,
-    call: ToolCall | None,
-    *,
-    kind: str,
-    tool: object = None,
-    is_error: bool | None = None,
-) -> ToolResult:
-    """Return the result whose payload stands at `path`; `tool` names its tool where `call` is None."""
-    text, tokens, put, is_fixed, is_plain = payload
-    name = call.name if call else tool if isinstance(tool, str) else UNKNOWN
-    found = Found(0, 0, len(text), name, call, is_error, put, is_plain)
-    return _result(parser, Location(path), found, text, 0, tokens, kind, is_fixed=is_fixed)
+def _has_text(block: object) -> bool:
+    return isinstance(block, str) or isinstance(fields_of(block).get("text"), str)
+
+
+def text_block(blocks: object, text: str, kind: str = "text") -> list[object]:
+    """Return a list with one text block in place of all blocks; the last breakpoint of the prompt cache stays."""
+    held = [fields_of(block) for block in blocks] if isinstance(blocks, list | tuple) else []
+    marks = [block["cache_control"] for block in held if block.get("cache_control")]
+    return [{"type": kind, "text": text, **({"cache_control": marks[-1]} if marks else {})}]
+
+
+def json_text(value: object) -> str:
+    """Return a value as the JSON text that a provider receives. Raises ConversationError where that is impossible."""
+    try:
+        return json.dumps(value, ensure_ascii=False, default=_plain_fields)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ConversationError(f"arguments that cannot be written as JSON: {error}") from error
+
+
+def seen_block(message: Mapping[str, object], kinds: Container[object]) -> str | None:
+    """Return in words the first block of a message whose `type` is one of `kinds`; None where there is none."""
+    content = message.get("content")
+    for item in content if isinstance(content, list | tuple) else ():
+        kind = fields_of(item).get("type")
+        if isinstance(kind, str) and kind in kinds:
+            return f"a block of type {kind!r}"
+    return None
+
+
+def _plain_fields(value: object) -> object:
+    """Return an SDK's object as a dict of its fields, and anything else as text."""
+    known = fields(value)
+    return str(value) if known is None else dict(known)
+
+
+def as_json(value: object, text: str) -> Any:
+    """Return what a JSON text holds: it takes the place of arguments that are a mapping."""
+    return json.loads(text)
+
+
+def encrypted_tokens(text: object) -> int:
+    """Return the tokens of encrypted data by rule, from its length in base64."""
+    return len(text) // ENCRYPTED_CHARACTERS if isinstance(text, str) else 0
+
+
+def _counted(block: Mapping[str, object]) -> Iterator[object]:
+    """Yield what reaches the model of a block: the text of a text block, the names and values of any other."""
+    if block.get("type") in TEXT_BLOCKS and "text" in block:
+        yield block["text"]
+    else:
+        for name, value in block.items():
+            if value is not None:  # an SDK's object has all of its fields
+                yield name
+                yield value
+
+
+LETTERS = re.compile(r"[A-Za-z]*")
 
 
 def after_letters(text: str, at: int) -> int:
@@ -74,14 +138,14 @@ def after_letters(text: str, at: int) -> int:
     return match.end() if match else at
 
 
-def read(text: str, found: Sequence[Found], path: Path, parser: Parser, kind: str) -> tuple[list[ToolResult], int]:
+def read(text: str, found: Sequence["Found"], path: Path, parser: "Parser", kind: str) -> tuple[list[ToolResult], int]:
     """Return the results in a text, in order, and the tokens of the whole text."""
     if not found:
         return [], parser.count(text)
     results = []
     for one, (begin, end) in zip(found, pairwise((0, *(one.cut for one in found[1:]), len(text))), strict=True):
         piece, place = text[begin:end], Location(path, one.start, one.stop)
-        results.append(_result(parser, place, one, piece, begin, parser.count(piece), kind))
+        results.append(parser.result_at(place, one, piece, begin, parser.count(piece), kind))
     return results, sum(result.piece_tokens for result in results)
 
 
@@ -90,7 +154,7 @@ def argument(
     place: tuple[int, int],
     between: tuple[int, int],
     path: Path,
-    parser: Parser,
+    parser: "Parser",
     tool: str,
     *,
     is_json: bool,
@@ -98,62 +162,4 @@ def argument(
     """Return the argument at a place in a text of the model's; its piece stands `between` two exact cuts."""
     (start, stop), (begin, end) = place, between
     location = Location(path, start, stop)
-    return _input(parser, location, tool, text[begin:end], start - begin, stop - begin, is_json=is_json)
-
-
-def _result(
-    parser: Parser,
-    location: Location,
-    found: Found,
-    piece: str,
-    begin: int,
-    tokens: int,
-    kind: str,
-    *,
-    is_fixed: bool = False,
-) -> ToolResult:
-    """Return a result whose piece of `tokens` tokens stands at `begin` in its text."""
-    _, start, stop, tool, call, is_error, put, is_plain = found
-    return ToolResult(
-        location=location,
-        request=call.request if call else parser.request,
-        tool=tool,
-        piece=piece,
-        start=start - begin,
-        stop=stop - begin,
-        piece_tokens=tokens,
-        count=parser.count,
-        put=put,
-        is_fixed=is_fixed,
-        is_plain=is_plain,
-        sent=parser.sent,
-        kind=kind,
-        is_error=is_error,
-        call=call,
-    )
-
-
-def _input(
-    parser: Parser,
-    location: Location,
-    tool: str,
-    piece: str,
-    start: int,
-    stop: int,
-    *,
-    is_json: bool,
-    put: Callable[[object, str], object] = as_text,
-) -> ToolInput:
-    """Return an argument that stands from `start` to `stop` in its piece."""
-    return ToolInput(
-        location=location,
-        request=parser.request,
-        tool=tool,
-        piece=piece,
-        start=start,
-        stop=stop,
-        piece_tokens=parser.count(piece),
-        count=parser.count,
-        put=put,
-        is_json=is_json,
-    )
+    return parser.input_at(location, tool, text[begin:end], start - begin, stop - begin, is_json=is_json)

@@ -1,6 +1,6 @@
 """Anthropic Messages: blocks with a `type`, results in the user's messages. One message in, one entry out.
 
-Shapes are those of the anthropic SDK: `MessageParam`, `Message`, and their beta twins.
+Source of the shapes: the anthropic SDK's `MessageParam`, `Message`, and their beta variants.
 """
 
 from collections.abc import Mapping
@@ -9,9 +9,8 @@ import autoprune.formats.texts as texts
 from autoprune.conversation.messages import fields, fields_of, listed, nested
 from autoprune.conversation.transcript import Entry, Location, Path, Speaker, Thought, ToolCall, ToolResult
 from autoprune.formats._media import ANTHROPIC, is_media
-from autoprune.formats._parts import native_call, native_result
-from autoprune.formats._payloads import Payload, encrypted_tokens, json_text, payload, text_block, tokens
-from autoprune.formats.parsing import Parser
+from autoprune.formats._parts import Payload, encrypted_tokens, json_text, payload, text_block, tokens
+from autoprune.formats.parsing import Parser, native_call, native_result
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
 NAME = "anthropic"
@@ -23,16 +22,16 @@ THINKING = frozenset(("thinking", "redacted_thinking"))
 ATTACHED = frozenset(("image", "document"))
 READ = ATTACHED | {RESULT, REFERENCE, "search_result", "browser_state", "container_upload", "compaction"}
 CHANGES = frozenset(("tool_addition", "tool_removal", "mcp_tool_listing", "fallback"))
-SERVER_RESULT = "_tool_result"  # how the types of all results of a server's own tools end
+SERVER_RESULT = "_tool_result"  # the end of the types of all results of server tools
 MARKS = CALLS | READ | CHANGES | THINKING
-# What the model does not read of these blocks, or reads by the provider's key alone.
+# Fields of these blocks that the model does not read, or that only the provider can decrypt.
 IDS = frozenset(("type", "tool_use_id", "file_id", "caller", "media_type", "retrieved_at"))
 ENCRYPTED = frozenset(("encrypted_content", "encrypted_stdout"))
 UNREAD = IDS | ENCRYPTED | {"cache_control", "citations", "signature"}
 
 
 def seen(message: Mapping[str, object]) -> str | None:
-    """Return the mark that shows that a message is of this format, in words; None where there is none."""
+    """Return a description of the mark of this format, if a message has one; else None."""
     if str(message.get("role")) not in SPEAKERS:
         return None
     if message.get("type") == "message" and "stop_reason" in message:
@@ -46,15 +45,15 @@ def seen(message: Mapping[str, object]) -> str | None:
 
 
 def _is_mark(block: Mapping[str, object]) -> bool:
-    kind = _kind(block)
+    kind = _block_type(block)
     if kind in ATTACHED:
         return fields(block.get("source")) is not None
-    if kind == "thinking":  # Mistral's holds a list
+    if kind == "thinking":  # in Mistral's API, the same block holds a list
         return isinstance(block.get("thinking"), str)
     return kind in MARKS or kind.endswith(SERVER_RESULT)
 
 
-def _kind(block: Mapping[str, object]) -> str:
+def _block_type(block: Mapping[str, object]) -> str:
     kind = block.get("type")
     return kind if isinstance(kind, str) else ""
 
@@ -65,23 +64,23 @@ def speaker(message: Mapping[str, object]) -> Speaker:
     content = message.get("content")
     if who is not Speaker.USER or not content or not isinstance(content, list | tuple):
         return who
-    return Speaker.TOOL if all(_kind(fields_of(item)) == RESULT for item in content) else who
+    return Speaker.TOOL if all(_block_type(fields_of(item)) == RESULT for item in content) else who
 
 
 def message(role: str, text: str) -> dict[str, object]:
-    """Return a message that says a text."""
+    """Make a message with a text."""
     return {"role": role, "content": text}
 
 
 def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
-    """Return the entry of a message. Of an SDK's `Message` only the content is sent, and counted."""
+    """Return the entry of a message. Of an SDK's `Message` only the content is counted, since only that is sent."""
     who = speaker(message)
     content = listed(message.get("content"))
     path = (at, "content")
     if who is Speaker.MODEL and isinstance(content, list):
-        return _answer(content, path, parser)
+        return _read_answer(content, path, parser)
     if who in (Speaker.USER, Speaker.TOOL) and isinstance(content, list):
-        return _prompt(who, content, path, parser)
+        return _read_prompt(who, content, path, parser)
     if who is Speaker.USER:
         results, spent = texts.user_content(content, path, parser)
         return Entry(who, MESSAGE_TOKENS + spent, results)
@@ -89,16 +88,16 @@ def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
     return Entry(who, MESSAGE_TOKENS + _all_tokens(content, parser.count), calls=tuple(calls))
 
 
-def _answer(content: list[object], path: Path, parser: Parser) -> Entry:
-    """Return the entry of the model's message; what the server's own tools did is only counted."""
+def _read_answer(content: list[object], path: Path, parser: Parser) -> Entry:
+    """Return the entry of the model's message. Calls and results of server tools are only counted."""
     weight = MESSAGE_TOKENS
     calls: list[ToolCall] = []
     thinking: list[Thought] = []
     blocks = [fields_of(item) for item in content]
-    is_alone = all(_kind(block) in THINKING for block in blocks)
+    is_alone = all(_block_type(block) in THINKING for block in blocks)
     for index, block in enumerate(blocks):
-        place, kind = (*path, index), _kind(block)
-        spent = _tokens(content[index], parser.count)
+        place, kind = (*path, index), _block_type(block)
+        spent = _block_tokens(content[index], parser.count)
         weight += spent
         if kind == CALL:
             calls.append(native_call(parser, place, block.get("id"), block.get("name"), _input(block), ("input",)))
@@ -109,61 +108,61 @@ def _answer(content: list[object], path: Path, parser: Parser) -> Entry:
     return Entry(Speaker.MODEL, weight, (), tuple(calls), tuple(thinking))
 
 
-def _prompt(who: Speaker, content: list[object], path: Path, parser: Parser) -> Entry:
-    """Return the entry of the user's message. Each result is framed as a message, and all else as one together."""
+def _read_prompt(who: Speaker, content: list[object], path: Path, parser: Parser) -> Entry:
+    """Return the entry of the user's message. Each result counts as a message, and everything else as one more."""
     weight = 0 if who is Speaker.TOOL else MESSAGE_TOKENS
     results: list[ToolResult] = []
     for index, item in enumerate(content):
         block, place = fields_of(item), (*path, index)
-        if _kind(block) == RESULT:
-            results.append(_result(block, place, parser))
+        if _block_type(block) == RESULT:
+            results.append(_read_result(block, place, parser))
             weight += MESSAGE_TOKENS + results[-1].piece_tokens
-        elif _kind(block) == "text":
+        elif _block_type(block) == "text":
             found, spent = texts.user_block(item, place, parser)
             results += found
             weight += spent
         else:
-            weight += _tokens(item, parser.count)
+            weight += _block_tokens(item, parser.count)
     return Entry(who, weight, tuple(results))
 
 
-def _result(block: Mapping[str, object], path: Path, parser: Parser) -> ToolResult:
+def _read_result(block: Mapping[str, object], path: Path, parser: Parser) -> ToolResult:
     """Return the result in a block."""
     failed = block.get("is_error")
     return native_result(
         parser,
         (*path, "content") if "content" in block else path,
-        _payload(block.get("content"), parser.count),
+        _content_payload(block.get("content"), parser.count),
         parser.answered(block.get("tool_use_id")),
         kind=NAME,
         is_error=failed if isinstance(failed, bool) else None,
     )
 
 
-def _payload(content: object, count: Count) -> Payload:
-    """Return the payload of a result. One that loads a tool is fixed: the model may call that tool later."""
+def _content_payload(content: object, count: Count) -> Payload:
+    """Return the payload of a result. If it loads a tool, it is fixed: the model may call that tool later."""
     held = payload(content, count, text_block)
     if not isinstance(content, list | tuple):
         return held
-    loads = any(_kind(fields_of(item)) == REFERENCE for item in content)
+    loads = any(_block_type(fields_of(item)) == REFERENCE for item in content)
     return held._replace(tokens=_all_tokens(content, count), is_fixed=loads)
 
 
 def _input(block: Mapping[str, object]) -> object:
-    """Return a call's arguments, those in an SDK's object as a mapping."""
+    """Return a call's arguments; an SDK's object becomes a mapping."""
     given = block.get("input")
     return given if (known := fields(given)) is None else known
 
 
 def _all_tokens(content: object, count: Count) -> int:
     blocks = content if isinstance(content, list | tuple) else None
-    return tokens(content, count, media) if blocks is None else sum(_tokens(item, count) for item in blocks)
+    return tokens(content, count, media) if blocks is None else sum(_block_tokens(item, count) for item in blocks)
 
 
-def _tokens(item: object, count: Count) -> int:
-    """Return the tokens of a block: what the model reads of a known kind, all of any other."""
+def _block_tokens(item: object, count: Count) -> int:
+    """Return the tokens of a block: of a known kind only what the model reads, of any other all of it."""
     block = fields_of(item)
-    kind = _kind(block)
+    kind = _block_type(block)
     if kind in CALLS:
         given = _input(block)
         arguments = json_text(given) if isinstance(given, Mapping) else given

@@ -1,4 +1,4 @@
-"""Gemini contents, on the wire and as google-genai's objects: one content in, one entry out."""
+"""Gemini contents, as JSON and as google-genai's objects: one content in, one entry out."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -7,9 +7,8 @@ from autoprune.conversation.messages import fields, fields_of, with_items
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall
 from autoprune.errors import ConversationError
 from autoprune.formats._media import GEMINI
-from autoprune.formats._parts import native_call, native_result
-from autoprune.formats._payloads import Payload, json_text, tokens
-from autoprune.formats.parsing import Parser
+from autoprune.formats._parts import Payload, json_text, tokens
+from autoprune.formats.parsing import Parser, native_call, native_result
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
 NAME = "gemini"
@@ -22,7 +21,7 @@ SPEAKERS: Mapping[object, Speaker] = {
     "tool": Speaker.TOOL,
     "system": Speaker.SYSTEM,
 }
-# What a part holds, one of these, as the wire and as the SDK writes it. Source: google-genai's `types.Part`.
+# The kinds of parts, as JSON and the SDK name them. Source: google-genai's `types.Part`.
 SNAKE = {
     "functionCall": "function_call",
     "functionResponse": "function_response",
@@ -35,7 +34,7 @@ SNAKE = {
     "audioTranscription": "audio_transcription",
 }
 KINDS = frozenset(("text", *SNAKE, *SNAKE.values()))
-# Of what the model's own tools did, the fields that are read; what else a part has (a signature, say) is not counted.
+# The fields that the model reads of its built-in tools' parts; others, such as a signature, are not counted.
 READ = {
     "executable_code": ("code",),
     "code_execution_result": ("output",),
@@ -51,12 +50,12 @@ BESIDE = frozenset(
         *("documentMetadata", "document_metadata", "spreadsheetMetadata", "spreadsheet_metadata"),
     )
 )
-FOREIGN = ("type", "kind", "part_kind")  # how other libraries say what a part is
-ANSWERS = ("output", "result", "error", "content")  # what SDKs call the text of a response
+FOREIGN = ("type", "kind", "part_kind")  # the fields that name the kind of a part in other libraries
+ANSWERS = ("output", "result", "error", "content")  # the names that SDKs give to the text of a response
 
 
 def seen(message: Mapping[str, object]) -> str | None:
-    """Return the mark that shows that a message is of this format, in words; None where there is none."""
+    """Return a description of the mark of this format, if a message has one; else None."""
     if "parts" not in message or message.get("content") is not None:
         return None
     parts = message["parts"]
@@ -68,19 +67,19 @@ def speaker(message: Mapping[str, object]) -> Speaker:
     """Return who a content comes from; one that holds only responses comes from the tools."""
     role = message.get("role")
     who = SPEAKERS.get(role, Speaker.OTHER) if role is None or isinstance(role, str) else Speaker.OTHER
-    return Speaker.TOOL if who is Speaker.USER and _is_answer(_parts(message)) else who
+    return Speaker.TOOL if who is Speaker.USER and _is_answer(_parts_of(message)) else who
 
 
 def message(role: str, text: str) -> dict[str, object]:
-    """Return a content that says a text."""
+    """Make a content with a text."""
     return {"role": "model" if role == "assistant" else role, "parts": [{"text": text}]}
 
 
 def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
-    """Return the entry of a content. Each response has a frame of its own, all else has one together."""
+    """Return the entry of a content. Each response counts as a message, and everything else as one more."""
     who = speaker(message)
-    parts = _parts(message)
-    read = [_part(item, (at, "parts", index), who, parser) for index, item in enumerate(parts)]
+    parts = _parts_of(message)
+    read = [_read_part(item, (at, "parts", index), who, parser) for index, item in enumerate(parts)]
     return Entry(
         who,
         (0 if _is_answer(parts) else MESSAGE_TOKENS) + sum(one.tokens for one in read),
@@ -89,7 +88,7 @@ def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
     )
 
 
-def _parts(message: Mapping[str, object]) -> Sequence[object]:
+def _parts_of(message: Mapping[str, object]) -> Sequence[object]:
     parts = message.get("parts")
     return parts if isinstance(parts, list | tuple) else ()
 
@@ -108,15 +107,15 @@ def _response_name(part: Mapping[str, object]) -> str | None:
     return next((name for name in names if fields(part.get(name)) is not None), None)
 
 
-def _part(item: object, path: Path, who: Speaker, parser: Parser) -> Entry:
-    """Return one part as an entry of its own."""
+def _read_part(item: object, path: Path, who: Speaker, parser: Parser) -> Entry:
+    """Return the entry of one part."""
     part = fields(item)
     if part is None:
-        return _text(item, path, who, parser) if isinstance(item, str) else Entry(who, parser.tokens(item))
+        return _read_text(item, path, who, parser) if isinstance(item, str) else Entry(who, parser.tokens(item))
     if part.get("thought"):
-        who = Speaker.OTHER  # what stands in the model's thoughts is no call
+        who = Speaker.OTHER  # a call in the model's thoughts is not made
     found = [
-        _held(SNAKE.get(name, name), value, (*path, name), who, parser)
+        _read_field(SNAKE.get(name, name), value, (*path, name), who, parser)
         for name, value in part.items()
         if value is not None and name not in BESIDE
     ]
@@ -125,21 +124,21 @@ def _part(item: object, path: Path, who: Speaker, parser: Parser) -> Entry:
     return Entry(who, sum(one.tokens for one in found), tuple(results), tuple(calls))
 
 
-def _held(kind: str, value: object, path: Path, who: Speaker, parser: Parser) -> Entry:
-    """Return one field of a part as an entry of its own."""
+def _read_field(kind: str, value: object, path: Path, who: Speaker, parser: Parser) -> Entry:
+    """Return the entry of one field of a part."""
     if kind == "text" and isinstance(value, str):
-        return _text(value, path, who, parser)
+        return _read_text(value, path, who, parser)
     held = fields(value)
     if held is not None and kind == "function_call":
-        return _call(held, path, who, parser)
+        return _read_call(held, path, who, parser)
     if held is not None and kind == "function_response":
-        return _response(held, path, who, parser)
+        return _read_response(held, path, who, parser)
     if held is not None and kind in READ:
         return Entry(who, sum(parser.tokens(held.get(name)) for name in READ[kind]))
     return Entry(who, parser.tokens(value))
 
 
-def _text(text: str, path: Path, who: Speaker, parser: Parser) -> Entry:
+def _read_text(text: str, path: Path, who: Speaker, parser: Parser) -> Entry:
     if who in (Speaker.USER, Speaker.TOOL):
         results, spent = texts.user_text(text, path, parser)
         return Entry(who, spent, results)
@@ -147,21 +146,21 @@ def _text(text: str, path: Path, who: Speaker, parser: Parser) -> Entry:
     return Entry(who, parser.count(text), (), tuple(calls))
 
 
-def _call(held: Mapping[str, object], path: Path, who: Speaker, parser: Parser) -> Entry:
-    """Return the entry of a call; one without an id is found by its name, the oldest first."""
+def _read_call(held: Mapping[str, object], path: Path, who: Speaker, parser: Parser) -> Entry:
+    """Return the entry of a call. Without an id, responses find it by its name, the oldest call first."""
     tool, arguments = held.get("name"), held.get("args")
     spent = tokens(tool, parser.count) + _json_tokens(arguments, parser.count)
     return Entry(who, spent, (), (native_call(parser, path, held.get("id") or tool, tool, arguments, ("args",)),))
 
 
-def _response(held: Mapping[str, object], path: Path, who: Speaker, parser: Parser) -> Entry:
-    """Return the entry of a response. Media beside its payload belong to the result, and go with it."""
-    payload = _payload(held.get("response"), held.get("parts"), parser.count)
+def _read_response(held: Mapping[str, object], path: Path, who: Speaker, parser: Parser) -> Entry:
+    """Return the entry of a response. Media beside its payload belong to the result, and are cleared with it."""
+    payload = _response_payload(held.get("response"), held.get("parts"), parser.count)
     result = native_result(
         parser,
         (*path, "response") if payload.is_fixed and "response" in held else path,
         payload,
-        _answered(held, parser),
+        _find_call(held, parser),
         kind=NAME,
         tool=held.get("name"),
         is_error=_is_error(held.get("response")),
@@ -169,8 +168,8 @@ def _response(held: Mapping[str, object], path: Path, who: Speaker, parser: Pars
     return Entry(who, MESSAGE_TOKENS + payload.tokens, (result,))
 
 
-def _answered(held: Mapping[str, object], parser: Parser) -> ToolCall | None:
-    """Return the call that a response answers: by id where both have one, else the first open call of the same name."""
+def _find_call(held: Mapping[str, object], parser: Parser) -> ToolCall | None:
+    """Return the call that a response answers: by id if both have one, else the first open call of the same name."""
     call_id, name = held.get("id"), held.get("name")
     if call_id:
         return parser.answered(call_id) or parser.answered(name)
@@ -184,26 +183,26 @@ def _media(parts: object) -> Iterator[object]:
         yield from [item] if known is None else (value for name, value in known.items() if name not in BESIDE)
 
 
-def _payload(response: object, parts: object, count: Count) -> Payload:
+def _response_payload(response: object, parts: object, count: Count) -> Payload:
     """Return the payload of a response: the one string that it holds, or else its JSON text."""
     found = [*_media(parts)]
     beside = sum(tokens(value, count, media) for value in found)
-    text = _json(response) if _only(response) is None else _only(response)
+    text = _json_or_none(response) if _only_string(response) is None else _only_string(response)
     if text is None:
         return Payload("", tokens(response, count) + beside, is_fixed=True)
     return Payload(text, count(text) + beside, _with_text, is_plain=not found)
 
 
-def _only(response: object) -> str | None:
-    """Return the only string in a response, under a name that SDKs give it; None where there is anything else."""
+def _only_string(response: object) -> str | None:
+    """Return the only string in a response, under a name that SDKs give it; None if there is anything else."""
     if not isinstance(response, Mapping) or len(response) != 1:
         return None
     ((name, text),) = response.items()
     return text if name in ANSWERS and isinstance(text, str) else None
 
 
-def _json(value: object) -> str | None:
-    """Return a mapping as JSON text; None for anything else, and where that is impossible."""
+def _json_or_none(value: object) -> str | None:
+    """Return a mapping as JSON text; None for anything else, and if JSON cannot represent it."""
     if not isinstance(value, Mapping):
         return None
     try:
@@ -213,12 +212,12 @@ def _json(value: object) -> str | None:
 
 
 def _json_tokens(value: object, count: Count) -> int:
-    text = _json(value)
+    text = _json_or_none(value)
     return tokens(value, count) if text is None else count(text)
 
 
 def _is_error(response: object) -> bool | None:
-    """Return whether a response says that the call failed, by Gemini's "error" or by the "isError" of MCP's tools."""
+    """Return whether the call failed, by Gemini's "error" or by the "isError" of MCP tools; None if it does not say."""
     match response:
         case {"error": error} if error:
             return True
@@ -228,19 +227,19 @@ def _is_error(response: object) -> bool | None:
 
 
 def _with_text(held: object, text: str) -> object:
-    """Return a function response with a text as its payload and no media; for an empty text it has no payload."""
+    """Return a function response with a text as its payload and no media. An empty text leaves no payload."""
     known = fields_of(held)
-    changes: dict[str, object] = {"response": _said(known.get("response"), text) if text else None}
+    changes: dict[str, object] = {"response": _write_response(known.get("response"), text) if text else None}
     if isinstance(held, Mapping):
         return with_items({name: value for name, value in held.items() if name != "parts" or not value}, changes)
     return with_items(held, changes | ({"parts": None} if known.get("parts") else {}))
 
 
-def _said(response: object, text: str) -> Mapping[str, object]:
-    """Return a response that says a text. It stays an object, and an error stays an error.
+def _write_response(response: object, text: str) -> Mapping[str, object]:
+    """Return a response with a text. It stays an object, and an error stays an error.
 
-    Source: google-genai's `types.FunctionResponse`: "output" is the function's output, "error" says what went wrong.
+    Source: google-genai's `types.FunctionResponse`: "output" is the function's output, "error" is error details.
     """
-    if _only(response) is not None and isinstance(response, Mapping):
+    if _only_string(response) is not None and isinstance(response, Mapping):
         return dict.fromkeys(response, text)
     return {"error" if _is_error(response) else "output": text}

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 
 import autoprune.formats.texts as texts
 from autoprune.conversation.messages import fields, fields_of, listed
-from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall, ToolResult
+from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall
 from autoprune.formats._media import OPENAI
-from autoprune.formats._parts import native_call, native_result
-from autoprune.formats._payloads import Payload, payload, seen_block, text_block, tokens
-from autoprune.formats.parsing import Parser
+from autoprune.formats._parts import Payload, payload, seen_block, text_block, tokens
+from autoprune.formats.parsing import Parser, native_call, native_result
 from autoprune.tokens import MESSAGE_TOKENS, NAME_TOKENS, Count
 
 SPEAKERS: Mapping[object, Speaker] = {
@@ -52,15 +51,23 @@ def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
     """Return the entry of a message. Anything unknown in it is counted and otherwise left alone."""
     who = speaker(message)
     content = message.get("content")
-    content = content if content is None or type(content) is str else listed(content)
+    content = listed(content) if isinstance(content, tuple) else content
     weight = MESSAGE_TOKENS + (_name_tokens(message, parser.count) if "name" in message else 0)
     if who is Speaker.TOOL:
-        held = payload(content, parser.count, text_block)
-        return Entry(who, weight + held.tokens, _result(message, held, at, parser))
+        if isinstance(content, str):
+            held = Payload(content, parser.count(content))
+        else:
+            held = payload(content, parser.count, text_block)
+        name = message.get("name")
+        call = parser.answered(message.get("tool_call_id") if message["role"] == "tool" else name)
+        # Only a text or a list of blocks can be cleared.
+        result = native_result(parser, (at, "content"), held, call, kind=NAME, tool=name)
+        return Entry(who, weight + held.tokens, (result,))
     if who is Speaker.USER:
         results, spent = texts.user_content(content, (at, "content"), parser)
         return Entry(who, weight + spent, results)
-    weight += tokens(content, parser.count)
+    if content is not None:
+        weight += tokens(content, parser.count)
     if who is Speaker.MODEL:
         calls, spent = _calls(message, at, parser) if len(message) > 2 or content is None else ([], 0)
         if content:
@@ -84,11 +91,13 @@ def _calls(message: Mapping[str, object], at: int, parser: Parser) -> tuple[list
             spent += tokens(message[name], count)
     listed = message.get("tool_calls")
     for index, item in enumerate(listed if isinstance(listed, list | tuple) else ()):
-        call = fields_of(item)
+        call = item if type(item) is dict else fields_of(item)
         tool, arguments, inside = _function(call)
-        spent += tokens(tool, count) + tokens(arguments, count)
+        # Both are texts as a rule.
+        spent += count(tool) if type(tool) is str else tokens(tool, count)
+        spent += count(arguments) if type(arguments) is str else tokens(arguments, count)
         calls.append(native_call(parser, (at, "tool_calls", index), call.get("id"), tool, arguments, inside))
-    if legacy := fields(message.get("function_call")):
+    if message.get("function_call") and (legacy := fields(message["function_call"])):
         tool, arguments = legacy.get("name"), legacy.get("arguments")
         spent += tokens(tool, count) + tokens(arguments, count)
         # Before there were ids, a function's name paired its call with its result.
@@ -98,14 +107,8 @@ def _calls(message: Mapping[str, object], at: int, parser: Parser) -> tuple[list
 
 def _function(call: Mapping[str, object]) -> tuple[object, object, Path]:
     """Return the name and the arguments of a call, and where the arguments stand in it."""
-    if function := fields(call.get("function")):
+    function = call.get("function")
+    if function and (type(function) is dict or (function := fields(function))):
         return function.get("name"), function.get("arguments"), ("function", "arguments")
     custom = fields_of(call.get("custom"))
     return custom.get("name"), custom.get("input"), ("custom", "input")
-
-
-def _result(message: Mapping[str, object], held: Payload, at: int, parser: Parser) -> tuple[ToolResult, ...]:
-    """Return the one result of a tool's message. Only a text or a list of blocks can be cleared."""
-    name = message.get("name")
-    call = parser.answered(message.get("tool_call_id") if message["role"] == "tool" else name)
-    return (native_result(parser, (at, "content"), held, call, kind=NAME, tool=name),)

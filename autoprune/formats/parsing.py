@@ -3,20 +3,214 @@
 A `Format` reads one message of one API. The `Parser` finds the format of each message, hands itself to it, and tells it
 what the messages before left open: the number of the request, the calls that wait for a result, and whether a text can
 hold results here.
+
+Users paste results too, from logs and other sessions. So a result in a text counts only where it answers
+something. Take a user's text "Look: <tool_result tool_name='a'>…</tool_result>"; what stands before it decides:
+
+    nothing of the model's                               text: here only an element that begins the text is a result
+    "I look."                                            a result
+    a native call, and then "I look."                    text: the results of native calls are native too
+    a native call, and then "<ls><path>.</path></ls>"    a result
+    a summary, and then "I look."                        text: nobody knows how the model made its calls
+
+The other dialects ask for an opening tag of theirs in what the model said last, well-formed or not. Each request has a
+`Standing`; nothing that comes later changes it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Protocol, TypeAlias
+import re
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from autoprune.conversation.edits import CALLS_LATER, NO_ANSWER, Running
 from autoprune.conversation.placeholders import XML
-from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall, Transcript, Words
+from autoprune.conversation.transcript import (
+    Entry,
+    Location,
+    Path,
+    Speaker,
+    ToolCall,
+    ToolInput,
+    ToolResult,
+    Transcript,
+    Words,
+    as_text,
+)
 from autoprune.errors import ConversationError
 from autoprune.formats._media import Media, media
-from autoprune.formats._open_calls import OpenCalls
-from autoprune.formats._payloads import tokens
-from autoprune.formats._standing import Standing
+from autoprune.formats._parts import Payload, as_json, json_text, tokens
 from autoprune.tokens import Count
+
+UNKNOWN = "unknown"  # the tool of a result that does not say which made it
+OPENING = re.compile(r"<([A-Za-z][A-Za-z0-9_-]*)")
+FIRST_OPENING = re.compile(r"^[ \t]*<([A-Za-z][A-Za-z0-9_-]*)", re.MULTILINE)
+
+
+@dataclass
+class Standing:
+    """What the model did before a message: whether it has spoken or made native calls, and what it said last.
+
+    `is_folded`: earlier messages were summarized, so nobody knows any more how the model made its calls. `has_calls`
+    says that what the model said last holds calls that could be read. `is_free`: whatever looks like a result is one,
+    as where a conversation is compared with what is left of it. `calls_later`: native calls were summarized that the
+    model made behind this message.
+    """
+
+    has_spoken: bool = False
+    is_native: bool = False
+    is_folded: bool = False
+    has_calls: bool = False
+    is_free: bool = False
+    calls_later: bool = False
+    _said: list[tuple[str, Sequence[ToolCall]]] = field(default_factory=list)
+    _tags: frozenset[str] | None = None
+
+    def next_request(self) -> "Standing":
+        """Return the standing behind a new request, in which the model has said nothing yet."""
+        return Standing(True, self.is_native or self.calls_later, self.is_folded, is_free=self.is_free)
+
+    def say(self, text: str, calls: Sequence[ToolCall]) -> None:
+        """Add a text of the model's, with the calls in it."""
+        self._said.append((text, calls))
+
+    def call(self, calls: Sequence[ToolCall]) -> None:
+        """Add the calls of a message of the model's, native ones and those in its texts."""
+        for call in calls:
+            if call.location.start is None:
+                self.is_native = True
+            else:
+                self.has_calls = True
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether the conversation begins here: the model has not spoken, as far as anybody knows."""
+        return not (self.has_spoken or self.is_folded or self.is_free)
+
+    def refusal(self, tag: str | None = None) -> str | None:
+        """Return why what looks like a result is text here, in words; None where it may be a result.
+
+        `tag` begins the opening tag of the calls that it would answer; None for calls of any kind.
+        """
+        if self.is_free:
+            return None
+        if self.is_native and not self.has_calls:
+            return "the model makes native calls, and the text of its last message holds none"
+        if tag is not None:
+            return None if self._has_tag(tag) else f"what the model said last holds no <{tag}"
+        if self.is_folded and not self.has_calls:
+            return "earlier messages were summarized, and the text of the model's last message holds no call"
+        return None
+
+    def _has_tag(self, tag: str) -> bool:
+        if self._tags is None:
+            # The model may have made native calls before the summary: then a tag in a sentence is a mention.
+            opening = FIRST_OPENING if self.is_folded else OPENING
+            self._tags = frozenset(name for text in self._spoken() for name in opening.findall(text))
+        return tag in self._tags
+
+    def _spoken(self) -> Iterator[str]:
+        """Yield what the model said last, without the arguments of calls: those may be shortened later."""
+        for text, calls in self._said:
+            at = 0
+            given = (part.location for call in calls for part in call.inputs)
+            for place in sorted(given, key=lambda place: place.start or 0):
+                yield text[at : place.start]
+                at = place.stop or 0
+            yield text[at:]
+
+
+def standing_behind(summary: Running | None) -> Standing:
+    """Return the standing before the first message, where a summary may stand for earlier ones."""
+    if summary is None or summary.calls == NO_ANSWER:
+        return Standing()
+    if summary.calls == CALLS_LATER:
+        return Standing(calls_later=True)
+    return Standing(has_spoken=True) if summary.calls else Standing(is_folded=True)
+
+
+class Queue:
+    """Calls in the order in which they were made, to be taken from the front, of any name or of one."""
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self._all: deque[ToolCall] = deque()
+        self._named: dict[str, deque[ToolCall]] = {}
+        self.closed: dict[int, ToolCall] = {}  # calls that are taken no more, by identity
+
+    def add(self, name: str, call: ToolCall) -> None:
+        """Add a call at the end."""
+        self._all.append(call)
+        self._named.setdefault(name, deque()).append(call)
+
+    def take(self, name: str | None = None) -> ToolCall | None:
+        """Take the first open call of a name, or of any; None where there is none."""
+        calls = self._all if name is None else self._named.get(name, deque())
+        while calls:
+            call = calls.popleft()
+            if id(call) not in self.closed:
+                self.closed[id(call)] = call
+                return call
+        return None
+
+
+class OpenCalls:
+    """The open calls of a conversation: those with an id for good, those in a text during the last request."""
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self._by_id: dict[str, deque[ToolCall]] = {}
+        self._by_name = Queue()  # the calls with an id in the last request
+        self._in_text = Queue()  # the calls in its text
+
+    def begin_request(self) -> None:
+        """Begin a new request: what the model's text asked for before is answered no more."""
+        self._by_name, self._in_text = Queue(), Queue()
+
+    def expect(self, call: ToolCall) -> None:
+        """Remember an open call; an id that a new request uses again is the new call's."""
+        if call.id is None:
+            self._in_text.add(_plain(call.name), call)
+            return
+        calls = self._by_id.setdefault(call.id, deque())
+        if calls and calls[0].request != call.request:
+            calls.clear()
+        calls.append(call)
+        self._by_name.add(call.name, call)
+
+    def answered(self, call_id: str) -> ToolCall | None:
+        """Close the first open call with an id and return it."""
+        calls = self._by_id.get(call_id)
+        if not calls:
+            return None
+        call = calls.popleft()
+        if not calls:
+            del self._by_id[call_id]
+        self._by_name.closed[id(call)] = call
+        return call
+
+    def answered_by_name(self, tool: str) -> ToolCall | None:
+        """Close the first open call of a tool in the last request, whatever its id, and return it."""
+        call = self._by_name.take(tool)
+        if call is not None and call.id is not None:
+            self._by_id[call.id].remove(call)
+        return call
+
+    def answered_in_text(self, tool: str) -> ToolCall | None:
+        """Close the first open call of a tool in the text of the last request and return it."""
+        return self._in_text.take(_plain(tool))
+
+    def next_in_text(self) -> ToolCall | None:
+        """Close the first open call in the text of the last request, whatever its tool, and return it."""
+        return self._in_text.take()
+
+
+@lru_cache(maxsize=1024)
+def _plain(tool: str) -> str:
+    """Return a tool's name as it is compared: ReadFileTool and read_file are one tool."""
+    return tool.replace("_", "").lower().removesuffix("tool")
+
 
 MOST_NOTES = 5  # of one conversation
 MOST_PLACES = 5  # messages that a note names
@@ -52,7 +246,23 @@ Choose: TypeAlias = Callable[[object, int], tuple[Mapping[str, object], Format]]
 
 def parse(messages: Sequence[object], parser: "Parser", fixed_tokens: int) -> Transcript:
     """Return a conversation as pruning sees it; `fixed_tokens` are sent beside the messages."""
-    return Transcript(messages, tuple(parser.read(message, at) for at, message in enumerate(messages)), fixed_tokens)
+    return Transcript(messages, tuple(parser.read_on(messages, 0)), fixed_tokens)
+
+
+Put: TypeAlias = Callable[[object, str], object]  # puts a text in the place of a payload
+
+
+class Found(NamedTuple):
+    """A result in a text: its payload from `start` to `stop`, and the exact cut before it."""
+
+    cut: int
+    start: int
+    stop: int
+    tool: str
+    call: ToolCall | None
+    is_error: bool | None = None
+    put: Put = as_text
+    is_plain: bool = True
 
 
 class Parser:
@@ -94,12 +304,24 @@ class Parser:
         self._format: Format | None = None  # of the message that was read last
         self._words: Words | None = None
 
+    def read_on(self, messages: Sequence[object], start: int) -> list[Entry]:
+        """Return the entries of messages, from number `start` on. Raises ConversationError for what is no message."""
+        recognized = [self.choose(messages[at], at) for at in range(start, len(messages))]
+        speakers = [written_in.speaker(known) for known, written_in in recognized]
+        together = enumerate(zip(recognized, speakers, strict=True), start)
+        return [self._read(*found, who, at) for at, (found, who) in together]
+
     def read(self, message: object, at: int) -> Entry:
         """Return the entry of message number `at`. Raises ConversationError where it is no message."""
         known, written_in = self.choose(message, at)
-        self.use(written_in)
+        return self._read(known, written_in, written_in.speaker(known), at)
+
+    def _read(self, known: Mapping[str, object], written_in: Format, who: Speaker, at: int) -> Entry:
+        if written_in is not self._format:
+            self._format = written_in
+            self.media = getattr(written_in, "media", media)
+            self._words = getattr(written_in, "words", None)
         self._at = at
-        who = written_in.speaker(known)
         is_model = who is Speaker.MODEL
         self.begins_request = is_model and not self._follows_model
         self._follows_model = is_model
@@ -119,14 +341,8 @@ class Parser:
             self.miss(f"role {role!r}", "is not known: give 'user', 'assistant' or 'tool', or nothing in it is pruned")
         for call in entry.calls:
             self.open_calls.expect(call)
-        return self._opening(entry) if self.standing.is_open and entry.results else entry
-
-    def use(self, written_in: Format) -> None:
-        """Go by the rules of a format from now on: its own for media and words, where it has any."""
-        if written_in is not self._format:
-            self._format = written_in
-            self.media = getattr(written_in, "media", media)
-            self._words = getattr(written_in, "words", None)
+        is_first = self.sent == self._requests_of_results  # the model has not been asked yet, as far as is known
+        return self._opening(entry) if entry.results and is_first and self.standing.is_open else entry
 
     def _begin_request(self) -> None:
         self.request = self.sent
@@ -158,6 +374,8 @@ class Parser:
     @property
     def notes(self) -> tuple[str, ...]:
         """What looks like a result and was not taken, and whether the conversation begins with results, in words."""
+        if not self._missed and not self._requests_of_results:
+            return ()
         found = [f"{what} in {_places(places)} {why}" for (what, why), places in self._missed.items()]
         notes = found[:MOST_NOTES]
         if len(found) > MOST_NOTES:
@@ -193,6 +411,84 @@ class Parser:
     def answered(self, call_id: object) -> ToolCall | None:
         """Close and return the open call with an id: the first where an id is used again."""
         return self.open_calls.answered(call_id) if isinstance(call_id, str) else None
+
+    # Parts
+
+    def result_at(
+        self, place: Location, found: Found, piece: str, begin: int, tokens: int, kind: str, *, is_fixed: bool = False
+    ) -> ToolResult:
+        """Return a result whose piece of `tokens` tokens stands at `begin` in its text."""
+        _, start, stop, tool, call, is_error, put, is_plain = found
+        return ToolResult(
+            location=place,
+            request=call.request if call else self.request,
+            tool=tool,
+            piece=piece,
+            start=start - begin,
+            stop=stop - begin,
+            piece_tokens=tokens,
+            count=self.count,
+            put=put,
+            is_fixed=is_fixed,
+            is_plain=is_plain,
+            sent=self.sent,
+            kind=kind,
+            is_error=is_error,
+            call=call,
+        )
+
+    def input_at(
+        self, place: Location, tool: str, piece: str, start: int, stop: int, *, is_json: bool, put: Put = as_text
+    ) -> ToolInput:
+        """Return an argument that stands from `start` to `stop` in its piece."""
+        return ToolInput(
+            location=place,
+            request=self.request,
+            tool=tool,
+            piece=piece,
+            start=start,
+            stop=stop,
+            piece_tokens=self.count(piece),
+            count=self.count,
+            put=put,
+            is_json=is_json,
+        )
+
+
+def native_call(parser: Parser, path: Path, call_id: object, tool: object, arguments: object, inside: Path) -> ToolCall:
+    """Return the call at `path`, whose arguments stand below it at `inside`."""
+    name = tool if isinstance(tool, str) else UNKNOWN
+    inputs: tuple[ToolInput, ...] = ()
+    if parser.wants_inputs and (found := _native_input(parser, (*path, *inside), name, arguments)):
+        inputs = (found,)
+    known_id = call_id if isinstance(call_id, str) else None
+    return ToolCall(Location(path), parser.request, known_id, name, arguments, inputs)
+
+
+def _native_input(parser: Parser, path: Path, tool: str, arguments: object) -> ToolInput | None:
+    """Return arguments as a part of the prompt: JSON text, a mapping, or the free text of a custom tool."""
+    if not isinstance(arguments, str | Mapping):
+        return None
+    piece = arguments if isinstance(arguments, str) else json_text(arguments)
+    put = as_text if isinstance(arguments, str) else as_json
+    return parser.input_at(Location(path), tool, piece, 0, len(piece), is_json=piece.lstrip()[:1] == "{", put=put)
+
+
+def native_result(
+    parser: Parser,
+    path: Path,
+    payload: Payload,
+    call: ToolCall | None,
+    *,
+    kind: str,
+    tool: object = None,
+    is_error: bool | None = None,
+) -> ToolResult:
+    """Return the result whose payload stands at `path`; `tool` names its tool where `call` is None."""
+    text, tokens, put, is_fixed, is_plain = payload
+    name = call.name if call else tool if isinstance(tool, str) else UNKNOWN
+    found = Found(0, 0, len(text), name, call, is_error, put, is_plain)
+    return parser.result_at(Location(path), found, text, 0, tokens, kind, is_fixed=is_fixed)
 
 
 def placed(error: ConversationError, at: int) -> ConversationError:

@@ -1,17 +1,17 @@
 """The XML dialect: `<tool_result tool_name='…'>` in a user's text, calls as elements in the model's.
 
-How it works. Tools put raw code between the tags, not escaped XML, so no XML parser can read a result. A scan finds the
-tags by their word and pairs them; lxml reads the attributes of start tags alone, and nothing is serialized again. In
+How it works. Tools put raw code between the tags, not escaped XML, so no XML parser can read a result. A scan finds and
+pairs the tags; lxml only reads the attributes of start tags, and nothing is serialized again. In
 
     <tool_result tool_name='read_file'>
-    print("</tool_result>")          an end tag: the payload might end here,
-    </tool_result>                   but this one is the last before the next result, so it ends here
+    print("</tool_result>")          the payload could end at this end tag,
+    </tool_result>                   but ends at this one, the last before the next result
     <tool_result tool_name='ls'>a.py</tool_result>
 
-there are two results. The text is counted in two pieces, cut behind the line break before the second start tag, where
-token counts add up exactly: clearing one result counts its piece anew and never the other. A start tag counts at the
-start of a text, after white space or after an end tag; one in quotation marks, in a closed fenced block, or without an
-end is the writer's text. Where results may stand at all, `_standing` says.
+there are two results. The text is counted in two pieces, cut after the line break before the second start tag, where
+token counts add up exactly. So when one result is cleared, only its piece is counted again. A start tag counts at the
+start of a text, after white space or after an end tag. In quotation marks, in a closed fenced block or without an end
+tag it is the writer's text. `_standing` says which texts can hold results at all.
 """
 
 import re
@@ -21,7 +21,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from autoprune.conversation.placeholders import XML
-from autoprune.conversation.transcript import Location, Path, ToolCall, ToolInput, ToolResult
+from autoprune.conversation.transcript import Location, Path, ToolCall, ToolInput
 from autoprune.formats._elements import (
     MOST_ARGUMENTS,
     QUOTATION_MARKS,
@@ -29,24 +29,21 @@ from autoprune.formats._elements import (
     Span,
     Tag,
     end_tags,
+    explain_miss,
     first_start,
     follows_space,
     is_blank,
     is_within,
-    outermost,
-    unfenced,
-    why_missed,
+    outside_fences,
+    pair_outermost,
 )
-from autoprune.formats._parts import UNKNOWN, Found, after_letters, argument, read
-from autoprune.formats._standing import Standing
-from autoprune.formats.parsing import Parser
+from autoprune.formats._parts import after_letters, argument
+from autoprune.formats.dialects import Dialect, Example
+from autoprune.formats.parsing import UNKNOWN, Found, Parser
 
-KIND = XML
-MARK = "<tool_result"  # in every text with a result
-LOOK = "<tool_result …>"
-CALL_MARK = "</"  # in every text with a call
+MARK = "<tool_result"
 WORD = "tool_result"
-LONGEST_TAG = 1_024  # characters of a start tag that is remembered
+LONGEST_TAG = 1_024  # characters; longer start tags are not cached
 UNQUOTED = """[^<>"']*"""
 QUOTED = r"""(?:"[^"\n]{0,512}"|'[^'\n]{0,512}')"""  # may hold ">"
 HEAD = re.compile(rf"<tool_result(?=[\s>/]|\Z){UNQUOTED}(?:{QUOTED}{UNQUOTED})*")  # a start tag without its end
@@ -55,7 +52,7 @@ ATTRIBUTE = re.compile(r"""([^\s=<>"'/]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 LOOKALIKE = re.compile(r"<tool_result(?=[\s>])")
 CALL = re.compile(r"^[ \t]*<([a-z][a-z0-9_]*)>[ \t]*\n?", re.MULTILINE)
 ARGUMENT = re.compile(r"\s*<([a-z][a-z0-9_]*)>")
-# What tools that write take as the body: Cline's and Roo's names, and those of the vendors' own editors.
+# The body arguments of tools that write files: names of Cline and Roo Code, and of the vendors' editors.
 BODIES = frozenset(
     (
         *("content", "contents", "diff", "patch", "text", "code", "body", "input", "search", "replace", "code_edit"),
@@ -65,7 +62,7 @@ BODIES = frozenset(
 
 
 class Call(NamedTuple):
-    """A call in a text of the model's: where it stands, an exact cut in its start tag, its tool and its arguments."""
+    """A call in a text of the model's: its offsets, an exact cut in its start tag, its tool and its arguments."""
 
     begin: int
     end: int
@@ -80,7 +77,7 @@ def is_tool_result(text: object) -> bool:
 
 
 def tool_name(text: str) -> str:
-    """Return the tool of the first start tag that names one, closed or not; "unknown" where none does. It may be ""."""
+    """Return the tool of the first start tag that names one, closed or not, which may be ""; "unknown" if none does."""
     return _tool_of_tag(text) if len(text) <= LONGEST_TAG else _tool_name(text)
 
 
@@ -99,13 +96,13 @@ _tool_of_tag = lru_cache(maxsize=1024)(_tool_name)
 
 @lru_cache(maxsize=1024)
 def is_error(tag: str) -> bool | None:
-    """Return whether a start tag says that the tool failed; None where it does not say."""
+    """Return whether a start tag says that the tool failed; None if it does not say."""
     return {"true": False, "false": True}.get(attributes(tag).get("success", "").strip().lower())
 
 
 @lru_cache(maxsize=1024)
 def attributes(tag: str) -> Mapping[str, str]:
-    """Return the attributes of a start tag, closed or not: as lxml reads them, or by a pattern where it cannot."""
+    """Return the attributes of a start tag, closed or not, as lxml reads them, or by a pattern if it cannot."""
     from lxml import etree
 
     parser = etree.XMLPullParser(("start",), resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
@@ -117,23 +114,16 @@ def attributes(tag: str) -> Mapping[str, str]:
         return {match[1]: match[2] or match[3] or "" for match in reversed(list(ATTRIBUTE.finditer(tag)))}
 
 
-def results(text: str, path: Path, parser: Parser) -> tuple[list[ToolResult], int]:
-    """Return the results in a user's text, and the tokens of the whole text."""
-    spans_found = spans(text) if "<tool_result" in text and parser.is_tool_result(text) else []
+def find(text: str, path: Path, parser: Parser) -> list[Found]:
+    """Return the results in a user's text."""
+    found = spans(text)
     # Cut in the middle, a payload that holds another element might be read as that one.
-    plain = [text.find(WORD, span.start, span.stop) < 0 for span in spans_found]
-    places = zip(spans_found, [0, *cuts(text, spans_found)], plain, strict=False)
-    found = [_found(text, span, cut, parser, is_plain) for span, cut, is_plain in places]
-    return read(text, found, path, parser, KIND)
+    plain = [text.find(WORD, span.start, span.stop) < 0 for span in found]
+    places = zip(found, [0, *cuts(text, found)], plain, strict=False)
+    return [_read_element(text, span, cut, parser, is_plain) for span, cut, is_plain in places]
 
 
-def alone(text: str, path: Path, parser: Parser) -> tuple[list[ToolResult], int] | None:
-    """Return the result of a text that is one result, as most are, and its tokens; None for any other text."""
-    span = _whole(text)
-    return read(text, [_found(text, span, 0, parser, True)], path, parser, KIND) if span else None
-
-
-def _found(text: str, span: Span, cut: int, parser: Parser, is_plain: bool) -> Found:
+def _read_element(text: str, span: Span, cut: int, parser: Parser, is_plain: bool) -> Found:
     tag = text[span.begin : span.start]
     tool = parser.tool_name(tag)
     call = parser.open_calls.answered_in_text(tool)
@@ -141,36 +131,43 @@ def _found(text: str, span: Span, cut: int, parser: Parser, is_plain: bool) -> F
 
 
 def spans(text: str) -> list[Span]:
-    """Return where the results in a text stand: balanced and outermost, each up to the last end tag before the next.
+    """Return the results in a text: balanced and outermost, each up to the last end tag before the next.
 
-    A start tag counts after the text's start, white space or an end tag. Elsewhere (after a quotation mark or a
-    backtick) and in a closed fenced block it is the writer's text, with its end tag; so is one that is never closed.
+    A start tag counts at the text's start and after white space or an end tag. Elsewhere (after a quotation mark or a
+    backtick), in a closed fenced block and without an end tag it is the writer's text.
     """
     whole = _whole(text)
-    return [whole] if whole else unfenced(text, outermost(_tags(text)))
+    return [whole] if whole else outside_fences(text, pair_outermost(_tags(text)))
 
 
-def begin(text: str, standing: Standing) -> int:
-    """Return where the first result can begin; -1 for nowhere."""
+def find_begin(text: str, parser: Parser) -> int:
+    """Return where the first result can begin; -1 if none can."""
     return first_start(_tags(text))
 
 
-def refusal(text: str, standing: Standing) -> str | None:
-    """Return why no result can stand in a text, in words; None where one can."""
-    if standing.is_open and not (text.startswith(MARK) and [span.begin for span in spans(text)[:1]] == [0]):
+def refuse(text: str, parser: Parser) -> str | None:
+    """Return the reason why a text can hold no result; None if it can."""
+    return _refusal(text, parser) if parser.is_tool_result(text) else "the pruner reads no result in it"
+
+
+def _refusal(text: str, parser: Parser) -> str | None:
+    if parser.standing.is_open and not (text.startswith(MARK) and [span.begin for span in spans(text)[:1]] == [0]):
         return "before the model's first message only a text that begins with a result holds any"
-    return standing.refusal()
+    return parser.standing.refusal()
 
 
-def missed(text: str, standing: Standing) -> str | None:
-    """Return why something that looks like a result is none, in words; None where there is no such thing."""
-    known, refused = [*_tags(text)], refusal(text, standing)
-    why = why_missed(text, known, outermost(known), refused, wants="white space must stand before it")
+def explain(text: str, parser: Parser) -> str | None:
+    """Return the reason why something that looks like a result is none; None if nothing does."""
+    refused = _refusal(text, parser)
+    if refused is None and _whole(text):
+        return None
+    known = [*_tags(text)]
+    why = explain_miss(text, known, pair_outermost(known), refused, wants="white space must stand before it")
     return why or _nameless(text, [] if refused else spans(text))
 
 
 def _nameless(text: str, found: list[Span]) -> str | None:
-    """Return what is wrong with an element that names no tool; None where there is none outside of what was found."""
+    """Return what is wrong with an element that names no tool, if there is one outside of `found`; else None."""
     last_end = text.rfind("</tool_result")
     for match in LOOKALIKE.finditer(text, 0, max(0, last_end)):
         at = match.start()
@@ -181,7 +178,7 @@ def _nameless(text: str, found: list[Span]) -> str | None:
 
 
 def _whole(text: str) -> Span | None:
-    """Return where the result stands in a text that is one result, as most are; None for any other text."""
+    """Return the span of the result in a text that is one result, as most are; None for any other text."""
     start = text.find(">", 0, LONGEST_TAG) + 1
     is_result = text.endswith("</tool_result>") and _is_start(text[:start]) and text.count(WORD) == 2
     return Span(0, start, len(text) - len("</tool_result>"), len(text)) if is_result else None
@@ -196,7 +193,7 @@ def _is_start(tag: str) -> bool:
 
 
 def _tags(text: str) -> Iterator[Tag]:
-    """Yield the tags in order. They are found by the word: a pattern alone is slow on a long text."""
+    """Yield the tags in order. They are found by the word, since a pattern alone is slow on a long text."""
     at = text.find(WORD)
     while at >= 0:
         after = at + len(WORD)
@@ -219,8 +216,8 @@ def cuts(text: str, found: list[Span]) -> list[int]:
     return [at if text[at - 1 : at] == "\n" else at + len("<tool_result") for at, *_ in found[1:]]
 
 
-def calls_in(text: str, path: Path, parser: Parser) -> Iterator[ToolCall]:
-    """Yield the calls in a text of the model's, which stands at `path`."""
+def read_calls(text: str, path: Path, parser: Parser) -> Iterator[ToolCall]:
+    """Yield the calls in the model's text at `path`."""
     found = calls(text)
     ends = [*(call.cut for call in found[1:]), len(text)]
     for call, end in zip(found, ends, strict=False):
@@ -231,7 +228,7 @@ def calls_in(text: str, path: Path, parser: Parser) -> Iterator[ToolCall]:
 
 
 def _inputs(text: str, call: Call, end: int, path: Path, parser: Parser) -> tuple[ToolInput, ...]:
-    """Return the bodies that a call gives to its tool; each has a piece of its own, cut within its start tag."""
+    """Return the body arguments of a call. Each has its own piece, cut within its start tag."""
     bodies = sorted((place, name) for name, place in call.places.items() if name in BODIES)
     starts = (after_letters(text, start - len(f"{name}>")) for (start, _), name in bodies[1:])
     edges = [call.cut, *starts, end]
@@ -259,9 +256,9 @@ def calls(text: str) -> list[Call]:
 
 
 def element_places(text: str, at: int, stop: int, ends: First) -> dict[str, tuple[int, int]]:
-    """Return where the values of the elements between two offsets stand; {} where anything else stands there too.
+    """Return the offsets of the values of the elements between two offsets; {} if there is anything else.
 
-    A value runs to its first end tag, and may be raw.
+    A value ends at its first end tag, and may be raw text.
     """
     places: dict[str, tuple[int, int]] = {}
     for _ in range(MOST_ARGUMENTS):
@@ -272,3 +269,22 @@ def element_places(text: str, at: int, stop: int, ends: First) -> dict[str, tupl
         places[match[1]] = match.end(), end
         at = end + len(match[1]) + 3
     return places if is_blank(text, at, stop) else {}
+
+
+XML_DIALECT = Dialect(
+    kind=XML,
+    mark=MARK,
+    look="<tool_result …>",
+    tags=frozenset((WORD,)),
+    example=Example(
+        call="<read_file>\n<path>a.py</path>\n</read_file>",
+        result="<tool_result tool_name='read_file' success='true'>@</tool_result>",
+    ),
+    find=find,
+    spans=lambda text: [(span.begin, span.end) for span in spans(text)],
+    find_begin=find_begin,
+    refuse=refuse,
+    explain=explain,
+    calls=read_calls,
+    call_mark="</",
+)

@@ -1,1 +1,1 @@
-"""Pruning inside what others wrote: one module for each framework or client, which imports it when it is loaded."""
+"""Adapters: one module for each framework or client. Only loading a module imports its framework."""

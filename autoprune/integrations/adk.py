@@ -1,4 +1,4 @@
-"""Pruning for Google's Agent Development Kit: what the model gets is pruned.
+"""Pruning for Google's Agent Development Kit: each request to the model is pruned.
 
     agent = LlmAgent(model="gemini-2.5-pro", tools=[...], before_model_callback=before_model_callback("50k"))
     app = App(name="logs", root_agent=agent, plugins=[PruningPlugin("50k")])  # or this, for all agents of an app
@@ -14,22 +14,22 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 
-from autoprune.integrations._hooks import AnyPruner, Pruning, pruned, pruner_of
+from autoprune.integrations._hooks import AnyPruner, Pruning, prune_body, pruner_of
 from autoprune.planning.view import Strategy
 
 
 def before_model_callback(
     pruning: Pruning, *, strategy: str | Strategy | None = None
 ) -> Callable[[CallbackContext, LlmRequest], None]:
-    """Return the callback to give to an `LlmAgent`: it prunes the contents of each of the agent's requests.
+    """Make a callback for an `LlmAgent` that prunes the contents of each of its requests.
 
-    `pruning` is a safe zone, settings, or a pruner. Contents that are not pruned stay the same objects. The system
-    instruction and the tools count.
+    `pruning` is a safe zone, settings, or a pruner. Contents that are not pruned stay the same objects. The tokens of
+    the system instruction and the tools are counted.
     """
     pruner = pruner_of(pruning)
 
     def callback(callback_context: CallbackContext, llm_request: LlmRequest) -> None:
-        _prune(pruner, strategy, llm_request)
+        _prune_contents(pruner, strategy, llm_request)
 
     return callback
 
@@ -44,7 +44,7 @@ class PruningPlugin(BasePlugin):
         strategy: str | Strategy | None = None,
         name: str = "autoprune",
     ) -> None:
-        """Take a safe zone, settings, or a pruner; `name` tells the plugin from the others of the app."""
+        """Take a safe zone, settings, or a pruner; `name` identifies the plugin in the app."""
         super().__init__(name)
         self._pruner = pruner_of(pruning)
         self._strategy = strategy
@@ -52,12 +52,12 @@ class PruningPlugin(BasePlugin):
     async def before_model_callback(
         self, *, callback_context: CallbackContext, llm_request: LlmRequest
     ) -> LlmResponse | None:
-        """Prune the contents of a request; the model answers it."""
-        _prune(self._pruner, self._strategy, llm_request)
+        """Prune the contents of a request. Return None, so that the model answers it."""
+        _prune_contents(self._pruner, self._strategy, llm_request)
         return None
 
 
-def _prune(pruner: AnyPruner, strategy: str | Strategy | None, request: LlmRequest) -> None:
+def _prune_contents(pruner: AnyPruner, strategy: str | Strategy | None, request: LlmRequest) -> None:
     body = {
         "contents": request.contents,
         "systemInstruction": request.config.system_instruction,
@@ -65,9 +65,9 @@ def _prune(pruner: AnyPruner, strategy: str | Strategy | None, request: LlmReque
         "cachedContent": request.config.cached_content,
     }
     path = f"/v1beta/models/{request.model}:generateContent"
-    request.contents = pruned(pruner, strategy, body, path).body["contents"]
+    request.contents = prune_body(pruner, strategy, body, path).body["contents"]
 
 
 def _schema(tool: Any) -> object:
-    """Return a tool as JSON-like data, without the fields that it leaves open."""
+    """Return a tool as JSON-like data, without the fields that are not set."""
     return tool.model_dump(mode="json", exclude_none=True) if hasattr(tool, "model_dump") else tool

@@ -1,10 +1,10 @@
-"""LangChain's messages as a format: read as they are, cleared in copies that keep their ids. Needs no LangChain.
+"""LangChain's messages as a format: read directly, cleared in copies that keep their ids. Needs no LangChain.
 
-`PruningMiddleware` and `pre_model_hook` bring it along. A pruner of your own takes it as
+`PruningMiddleware` and `pre_model_hook` use it. To use it with your own pruner, write
 `AgenticConversationPruner(args, formats=[langchain_messages])`.
 
-How it works. Classes are told apart by their field `type`, which streaming writes otherwise (`AIMessageChunk`). An
-answer names its calls in `tool_calls`, and models that write blocks repeat them in the content; they count once:
+How it works. The field `type` tells the classes apart; streamed messages have other values (`AIMessageChunk`). An
+answer names its calls in `tool_calls`, and models that write blocks repeat them in the content. They count once:
 
     AIMessage(content=[{"type": "thinking", …}, {"type": "tool_use", "id": "c1", …}], tool_calls=[{"id": "c1", …}])
     ToolMessage(content="…", tool_call_id="c1", artifact=…, id="m7")    only the content is sent, counted and cleared
@@ -44,16 +44,19 @@ SPEAKERS: Mapping[object, Speaker] = {
     **dict.fromkeys(("tool", "ToolMessageChunk", "function", "FunctionMessageChunk"), Speaker.TOOL),
 }
 WITH_ROLE = ("chat", "ChatMessageChunk")
-CALLS = ("tool_calls", "invalid_tool_calls")  # an invalid one, whose arguments are no JSON, is sent and answered too
+CALLS = (
+    "tool_calls",
+    "invalid_tool_calls",
+)  # a call whose arguments are no JSON is "invalid", but sent and answered too
 CALL_BLOCKS = frozenset(("tool_use", "tool_call", "function_call", "invalid_tool_call", "tool_call_chunk"))
-BOUND = frozenset(("thinking", "redacted_thinking"))  # Anthropic's, which may be bound to what precedes it
+BOUND = frozenset(("thinking", "redacted_thinking"))  # Anthropic's, which may be bound to the messages before it
 THINKING = BOUND | {"reasoning", "reasoning_content"}
 ENCRYPTED = frozenset(("encrypted_content", "data"))
 UNREAD = ENCRYPTED | {"type", "id", "index", "signature", "cache_control", "extras", "status"}
 
 
 def seen(message: Mapping[str, object]) -> str | None:
-    """Return the mark that shows that a message is LangChain's, in words; None where there is none."""
+    """Return a description of the mark of LangChain's messages, if a message has it; else None."""
     return f"{MARKS[0]!r}" if all(mark in message for mark in MARKS) else None
 
 
@@ -64,40 +67,40 @@ def speaker(message: Mapping[str, object]) -> Speaker:
 
 
 def message(role: str, text: str) -> Any:
-    """Return a message that says a text. This alone needs LangChain."""
+    """Make a message with a text. Only this function needs LangChain."""
     from langchain_core.messages import AIMessage, HumanMessage
 
     return (AIMessage if role == "assistant" else HumanMessage)(text)
 
 
-def bare(message: Any, at: int) -> Any:
-    """Return message number `at` with its number in the place of its artifact; itself where it has none."""
+def strip_unsent(message: Any, at: int) -> Any:
+    """Return message number `at` with its number in place of its artifact; unchanged without an artifact."""
     return message if getattr(message, "artifact", None) is None else message.model_copy(update={"artifact": at})
 
 
-def whole(message: Any, messages: Sequence[Any]) -> Any:
-    """Return a bare message with the artifact of the message whose number it bears; itself where it bears none."""
+def restore_unsent(message: Any, messages: Sequence[Any]) -> Any:
+    """Return a stripped message with the artifact of the message whose number it holds; unchanged without a number."""
     at = getattr(message, "artifact", None)
     return message if at is None else message.model_copy(update={"artifact": messages[at].artifact})
 
 
 def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
-    """Return the entry of a message. What its model never gets, an artifact or metadata, is not counted."""
+    """Return the entry of a message. Fields that are never sent, such as metadata, are not counted."""
     who = speaker(message)
     content = listed(message.get("content"))
     if who is Speaker.TOOL:
-        return _result(message, content, at, parser)
+        return _read_result(message, content, at, parser)
     name = message.get("name")
     weight = MESSAGE_TOKENS + (NAME_TOKENS + parser.count(name) if isinstance(name, str) else 0)
     if who is Speaker.USER:
         results, spent = texts.user_content(content, (at, "content"), parser)
         return Entry(who, weight + spent, results)
     if who is Speaker.MODEL:
-        return _answer(message, content, at, weight, parser)
+        return _read_answer(message, content, at, weight, parser)
     return Entry(who, weight + parser.tokens(content))
 
 
-def _result(message: Mapping[str, object], content: object, at: int, parser: Parser) -> Entry:
+def _read_result(message: Mapping[str, object], content: object, at: int, parser: Parser) -> Entry:
     """Return the entry of a tool's message, whose name is not sent."""
     name = message.get("name")
     call = parser.answered(message.get("tool_call_id", name))
@@ -107,9 +110,9 @@ def _result(message: Mapping[str, object], content: object, at: int, parser: Par
     return Entry(Speaker.TOOL, MESSAGE_TOKENS + held.tokens, (result,))
 
 
-def _answer(message: Mapping[str, object], content: object, at: int, weight: int, parser: Parser) -> Entry:
+def _read_answer(message: Mapping[str, object], content: object, at: int, weight: int, parser: Parser) -> Entry:
     """Return the entry of the model's message."""
-    calls, spent = _calls(message, at, parser)
+    calls, spent = _read_calls(message, at, parser)
     blocks = content if isinstance(content, list) else [] if content is None else [content]
     repeated = CALL_BLOCKS if calls else frozenset[str]()
     weight += spent + sum(_block_tokens(block, parser) for block in blocks if _kind(block) not in repeated)
@@ -117,7 +120,7 @@ def _answer(message: Mapping[str, object], content: object, at: int, weight: int
     return Entry(Speaker.MODEL, weight, (), (*calls, *said), _thinking(content, (at, "content"), parser))
 
 
-def _calls(message: Mapping[str, object], at: int, parser: Parser) -> tuple[list[ToolCall], int]:
+def _read_calls(message: Mapping[str, object], at: int, parser: Parser) -> tuple[list[ToolCall], int]:
     """Return the calls of a message, and their tokens."""
     found: list[ToolCall] = []
     spent = 0
@@ -133,7 +136,7 @@ def _calls(message: Mapping[str, object], at: int, parser: Parser) -> tuple[list
 
 
 def _thinking(content: object, path: Path, parser: Parser) -> tuple[Thought, ...]:
-    """Return the blocks of thinking that may be bound to what precedes them."""
+    """Return the thinking blocks that may be bound to the messages before them."""
     blocks: Sequence[object] = content if isinstance(content, list) else ()
     bound = [(index, block) for index, block in enumerate(blocks) if _kind(block) in BOUND]
     is_alone = len(bound) == len(blocks)
@@ -142,7 +145,7 @@ def _thinking(content: object, path: Path, parser: Parser) -> tuple[Thought, ...
 
 
 def _block_tokens(block: object, parser: Parser) -> int:
-    """Return the tokens of a block; of thinking what the model reads, without signatures and ids."""
+    """Return the tokens of a block; of a thinking block, without signatures and ids, which the model does not read."""
     if _kind(block) not in THINKING:
         return parser.tokens(block)
     total = 0

@@ -3,7 +3,7 @@
     pruning = PruningHook("50k")  # in config.yaml: litellm_settings: {callbacks: my_module.pruning}
     completion = prunes(litellm.completion, "50k")  # or acompletion, responses, router.completion, …
 
-Only what is sent is pruned; the caller's messages are not changed.
+Only the sent messages are pruned; the caller's are not changed.
 """
 
 import inspect
@@ -15,14 +15,14 @@ from litellm.integrations.custom_logger import CustomLogger
 
 from autoprune.conversation.messages import fields_of
 from autoprune.errors import SettingsError
-from autoprune.integrations._hooks import AnyPruner, Pruning, pruned, pruner_of
+from autoprune.integrations._hooks import AnyPruner, Pruning, prune_body, pruner_of
 from autoprune.planning.plan import ThinkingPolicy
 from autoprune.planning.view import Strategy
 from autoprune.providers import merged
 from autoprune.providers.thinking import BETA_HEADER, drop_block, policy
 
 CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
-# The paths of the APIs that LiteLLM's functions and calls stand for, by their names.
+# The path of the API that each of LiteLLM's functions calls, by its name.
 PATHS = {
     **dict.fromkeys(("completion", "acompletion"), CHAT),
     **dict.fromkeys(("responses", "aresponses"), RESPONSES),
@@ -33,7 +33,7 @@ R = TypeVar("R")
 
 
 class PruningHook(CustomLogger):
-    """Prunes what the proxy is asked: Chat Completions, Responses and Messages. Other calls are not touched."""
+    """Prunes the requests to a proxy: Chat Completions, Responses and Messages. Other calls are not changed."""
 
     def __init__(self, pruning: Pruning, *, strategy: str | Strategy | None = None) -> None:
         """Take a safe zone, settings, or a pruner."""
@@ -44,16 +44,16 @@ class PruningHook(CustomLogger):
     async def async_pre_call_hook(
         self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: str
     ) -> dict[str, Any]:
-        """Return the request to make: `data`, with its conversation pruned."""
+        """Return the request `data` with its conversation pruned."""
         path = PATHS.get(str(call_type))
-        return data if path is None else {**data, **_changed(self._pruner, self._strategy, data, path)}
+        return data if path is None else {**data, **_changed_fields(self._pruner, self._strategy, data, path)}
 
 
 def prunes(function: Callable[P, R], pruning: Pruning, *, strategy: str | Strategy | None = None) -> Callable[P, R]:
-    """Return a function of LiteLLM that prunes the messages it is given, synchronous or asynchronous as it was.
+    """Wrap a function of LiteLLM, so that it prunes its messages. An asynchronous function stays asynchronous.
 
-    `function` is one of `completion`, `responses` and `anthropic_messages`, an asynchronous twin, or the same of a
-    router; `pruning` is a safe zone, settings, or a pruner. Raises SettingsError for any other function.
+    `function` is `completion`, `responses` or `anthropic_messages`, its asynchronous variant, or that of a router.
+    `pruning` is a safe zone, settings, or a pruner. Raises SettingsError for any other function.
     """
     name = getattr(function, "__name__", "")
     if name not in PATHS:
@@ -62,48 +62,48 @@ def prunes(function: Callable[P, R], pruning: Pruning, *, strategy: str | Strate
     call, signature = cast(Callable[..., R], function), inspect.signature(function)
 
     @wraps(function)
-    def called(*arguments: P.args, **keywords: P.kwargs) -> R:
+    def call_pruned(*arguments: P.args, **keywords: P.kwargs) -> R:
         named = signature.bind(*arguments, **keywords).arguments
         more = named.pop("kwargs", {})
         request = {**named, **more}
-        return call(**(request | _changed(pruner, strategy, request, PATHS[name])))
+        return call(**(request | _changed_fields(pruner, strategy, request, PATHS[name])))
 
-    return called
+    return call_pruned
 
 
-def _changed(
+def _changed_fields(
     pruner: AnyPruner, strategy: str | Strategy | None, request: Mapping[str, Any], path: str
 ) -> dict[str, Any]:
-    """Return the fields of a request that are to be others: its messages, and what the API must be told of thinking."""
+    """Return the fields of a request that change: its messages, and the parameters that they need for thinking."""
     field = "input" if path == RESPONSES else "messages"
-    sent = pruned(pruner, strategy, request, path)
+    sent = prune_body(pruner, strategy, request, path)
     if sent.result is None:
         return {}
     changed = {} if sent.body is request else {field: sent.result.conversation}
-    parameters = sent.result.request_parameters or _for_thinking_blocks(request)
-    return changed | _told(request, parameters) if parameters else changed
+    parameters = sent.result.request_parameters or _thinking_parameters(request)
+    return changed | _merge_parameters(request, parameters) if parameters else changed
 
 
-def _for_thinking_blocks(request: Mapping[str, Any]) -> Mapping[str, object]:
-    """Return what a model that binds thinking must be told where LiteLLM has put thinking beside a chat's texts."""
+def _thinking_parameters(request: Mapping[str, Any]) -> Mapping[str, object]:
+    """Return the parameters for a model that binds thinking, if LiteLLM has put thinking beside a chat's texts."""
     has_thinking = any(fields_of(message).get("thinking_blocks") for message in request.get("messages") or ())
     binds = policy(None, str(request.get("model"))) is ThinkingPolicy.DROP_BLOCK
     return drop_block() if has_thinking and binds else {}
 
 
-def _told(request: Mapping[str, Any], parameters: Mapping[str, object]) -> dict[str, Any]:
-    """Return the fields of a request that parameters of Anthropic's API are merged into.
+def _merge_parameters(request: Mapping[str, Any], parameters: Mapping[str, object]) -> dict[str, Any]:
+    """Return the fields of a request with parameters of Anthropic's API merged in.
 
-    The proxy keeps a client's own `anthropic-beta` in `provider_specific_header`, which would go before
-    `extra_headers`: so it is taken over into these.
+    The proxy keeps a client's `anthropic-beta` in `provider_specific_header`, which overrides `extra_headers`. So it is
+    moved into `extra_headers`.
     """
     given = request.get("provider_specific_header") or []
     scoped = given if isinstance(given, list) else [given]
     known = [each["extra_headers"] for each in scoped if BETA_HEADER in each["extra_headers"]]
     headers = {**(request.get("extra_headers") or {}), **(known[0] if known else {})}
     both = merged(parameters, into={**request, "extra_headers": headers})
-    told = {name: both[name] for name in ("thinking", "extra_headers")}
+    fields = {name: both[name] for name in ("thinking", "extra_headers")}
     if not known:
-        return told
+        return fields
     others = [each for each in scoped if BETA_HEADER not in each["extra_headers"]]
-    return {**told, "provider_specific_header": others}
+    return {**fields, "provider_specific_header": others}

@@ -1,4 +1,4 @@
-"""Pruning for the OpenAI Agents SDK: what the model gets is pruned.
+"""Pruning for the OpenAI Agents SDK: each request to the model is pruned.
 
     config = RunConfig(call_model_input_filter=call_model_input_filter("50k"))
     result = await Runner.run(agent, "Find the error.", run_config=config)
@@ -12,7 +12,7 @@ from typing import Any
 from agents import Agent, FunctionTool
 from agents.run import CallModelData, ModelInputData
 
-from autoprune.integrations._hooks import Pruning, pruned, pruner_of
+from autoprune.integrations._hooks import Pruning, prune_body, pruner_of
 from autoprune.planning.view import Strategy
 
 PATH = "/v1/responses"  # the SDK's items are those of the Responses API, whatever the model
@@ -21,21 +21,21 @@ PATH = "/v1/responses"  # the SDK's items are those of the Responses API, whatev
 def call_model_input_filter(
     pruning: Pruning, *, strategy: str | Strategy | None = None
 ) -> Callable[[CallModelData[Any]], ModelInputData]:
-    """Return the filter to give to a `RunConfig`: it prunes the items of each request.
+    """Make a filter for a `RunConfig` that prunes the items of each request.
 
-    `pruning` is a safe zone, settings, or a pruner. Items that are not pruned stay the same objects, as the SDK wants
-    it. The instructions and the agent's own function tools are counted; for tools of MCP servers and hosted ones give
-    `overhead_tokens` in the settings.
+    `pruning` is a safe zone, settings, or a pruner. Items that are not pruned stay the same objects, as the SDK
+    requires. The instructions and the agent's function tools are counted; for hosted tools and those of MCP servers,
+    give `overhead_tokens` in the settings.
     """
     pruner = pruner_of(pruning)
 
-    def filtered(data: CallModelData[Any]) -> ModelInputData:
+    def filter_input(data: CallModelData[Any]) -> ModelInputData:
         given = data.model_data
-        beside = {"instructions": given.instructions, "tools": _schemas(data.agent), "model": _model(data.agent)}
-        sent = pruned(pruner, strategy, {**beside, "input": given.input}, PATH)
+        beside = {"instructions": given.instructions, "tools": _schemas(data.agent), "model": _model_name(data.agent)}
+        sent = prune_body(pruner, strategy, {**beside, "input": given.input}, PATH)
         return ModelInputData(input=sent.body["input"], instructions=given.instructions)
 
-    return filtered
+    return filter_input
 
 
 def _schemas(agent: Agent[Any]) -> list[dict[str, Any]]:
@@ -43,6 +43,6 @@ def _schemas(agent: Agent[Any]) -> list[dict[str, Any]]:
     return [{"name": tool.name, "description": tool.description, "parameters": tool.params_json_schema} for tool in own]
 
 
-def _model(agent: Agent[Any]) -> object:
-    """Return the name of an agent's model, which the pruner takes where it is a string."""
+def _model_name(agent: Agent[Any]) -> object:
+    """Return the name of an agent's model. The pruner ignores anything but a string."""
     return getattr(agent.model, "model", agent.model)

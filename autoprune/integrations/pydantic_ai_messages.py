@@ -1,15 +1,15 @@
-"""Pydantic AI's messages as a format: read as they are, cleared in copies of their parts. Needs no Pydantic AI.
+"""Pydantic AI's messages as a format: read directly, cleared in copies of their parts. Needs no Pydantic AI.
 
-`pydantic_ai.Pruning` brings it along. A pruner of your own takes it as
+`pydantic_ai.Pruning` uses it. To use it with your own pruner, write
 `AgenticConversationPruner(args, formats=[pydantic_ai_messages])`.
 
-How it works. A `ModelRequest` holds what the model is given and a `ModelResponse` what it says, both as parts. A result
-is a part that names its tool; what a tool returns may be a text or any value, and a text takes its place:
+How it works. A `ModelRequest` holds the parts that the model is given, a `ModelResponse` the parts of its answer. A
+result is a part that names its tool. A tool may return any value; when it is cleared, a text replaces it:
 
     ModelResponse(parts=[ThinkingPart(…), ToolCallPart("read", {"path": "a.py"}, "c1")])
     ModelRequest(parts=[ToolReturnPart("read", {"lines": […]}, "c1", metadata=…)])    the content is counted and cleared
 
-A return with a `tool_kind` stays: what it holds the framework looks for later.
+A return with a `tool_kind` is never cleared: the framework reads it again later.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,14 +38,14 @@ NAME = "pydantic_ai"
 MARK = "autoprune: number of the message"
 KINDS = {"request": Speaker.USER, "response": Speaker.MODEL}
 RETURN, RETRY = "tool-return", "retry-prompt"
-FAILED = {"failed": True, "retried": True, "success": False}  # outcomes; others are no errors of a tool
+FAILED = {"failed": True, "retried": True, "success": False}  # other outcomes are no errors of a tool
 CALLS = ("tool-call", "builtin-tool-call")
 URLS = {"image-url": "image", "audio-url": "audio", "document-url": "file", "video-url": "video"}
 FILES = frozenset((*URLS, "binary", "uploaded-file"))
 
 
 def seen(message: Mapping[str, object]) -> str | None:
-    """Return the mark that shows that a message is Pydantic AI's, in words; None where there is none."""
+    """Return a description of the mark of Pydantic AI's messages, if a message has it; else None."""
     kind = message.get("kind")
     return f"kind {kind!r}" if isinstance(kind, str) and kind in KINDS and "parts" in message else None
 
@@ -53,49 +53,49 @@ def seen(message: Mapping[str, object]) -> str | None:
 def speaker(message: Mapping[str, object]) -> Speaker:
     """Return who a message comes from; a request that holds only results comes from the tools."""
     who = KINDS.get(str(message.get("kind")), Speaker.OTHER)
-    parts = [fields_of(part) for part in _parts(message)]
+    parts = [fields_of(part) for part in _parts_of(message)]
     if who is Speaker.USER and parts and all(part.get("part_kind") == "system-prompt" for part in parts):
         return Speaker.SYSTEM
     return Speaker.TOOL if who is Speaker.USER and parts and all(map(_is_result, parts)) else who
 
 
 def message(role: str, text: str) -> Any:
-    """Return a message that says a text. This alone needs Pydantic AI."""
+    """Make a message with a text. Only this function needs Pydantic AI."""
     from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
 
     return ModelResponse([TextPart(text)]) if role == "assistant" else ModelRequest([UserPromptPart(text)])
 
 
-def bare(message: Any, at: int) -> Any:
-    """Return message number `at` with its number in the place of its metadata; itself where it has none."""
+def strip_unsent(message: Any, at: int) -> Any:
+    """Return message number `at` with its number in place of its metadata; unchanged without metadata."""
     is_request = message.kind == "request"
-    if not _keeps(message) and not (is_request and any(map(_keeps, message.parts))):
+    if not _has_metadata(message) and not (is_request and any(map(_has_metadata, message.parts))):
         return message
-    parts = [replace(part, metadata=None) if is_request and _keeps(part) else part for part in message.parts]
+    parts = [replace(part, metadata=None) if is_request and _has_metadata(part) else part for part in message.parts]
     return replace(message, parts=parts, metadata={MARK: at})
 
 
-def whole(message: Any, messages: Sequence[Any]) -> Any:
-    """Return a bare message with the metadata of the message whose number it bears; itself where it bears none."""
+def restore_unsent(message: Any, messages: Sequence[Any]) -> Any:
+    """Return a stripped message with the metadata of the message whose number it holds; unchanged without a number."""
     at = (message.metadata or {}).get(MARK)
     if at is None:
         return message
     before, parts = messages[at], message.parts
     if message.kind == "request":
         pairs = zip(before.parts, parts, strict=True)
-        parts = [replace(new, metadata=old.metadata) if _keeps(old) else new for old, new in pairs]
+        parts = [replace(new, metadata=old.metadata) if _has_metadata(old) else new for old, new in pairs]
     return replace(message, parts=parts, metadata=before.metadata)
 
 
-def _keeps(value: Any) -> bool:
+def _has_metadata(value: Any) -> bool:
     return getattr(value, "metadata", None) is not None
 
 
 def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
-    """Return the entry of a message. Each result has a frame of its own, all else has one together."""
+    """Return the entry of a message. Each result counts as a message, and everything else as one more."""
     who = speaker(message)
-    parts = _parts(message)
-    entry_of = _said if who is Speaker.MODEL else _given
+    parts = _parts_of(message)
+    entry_of = _read_answer_part if who is Speaker.MODEL else _read_request_part
     read = [entry_of(fields_of(part), (at, "parts", index), parser) for index, part in enumerate(parts)]
     return Entry(
         who,
@@ -118,21 +118,21 @@ def media(block: Mapping[str, object], count: Count) -> int | None:
     return by_rule({"type": URLS.get(str(kind), known), "mime_type": form, **held}, count)
 
 
-def _parts(message: Mapping[str, object]) -> Sequence[object]:
+def _parts_of(message: Mapping[str, object]) -> Sequence[object]:
     parts = message.get("parts")
     return parts if isinstance(parts, list | tuple) else ()
 
 
 def _is_result(part: Mapping[str, object]) -> bool:
-    """Return whether a part answers a call; one that asks to try again does where it names a tool."""
+    """Return whether a part answers a call; a request to retry does if it names a tool."""
     kind = part.get("part_kind")
     return kind == RETURN or (kind == RETRY and isinstance(part.get("tool_name"), str))
 
 
-def _given(part: Mapping[str, object], path: Path, parser: Parser) -> Entry:
-    """Return one part of a request as an entry of its own."""
+def _read_request_part(part: Mapping[str, object], path: Path, parser: Parser) -> Entry:
+    """Return the entry of one part of a request."""
     if _is_result(part):
-        return _result(part, path, parser)
+        return _read_result(part, path, parser)
     content = part.get("content")
     if part.get("part_kind") != "user-prompt":
         return Entry(Speaker.USER, parser.tokens(content))
@@ -144,16 +144,16 @@ def _given(part: Mapping[str, object], path: Path, parser: Parser) -> Entry:
 
 
 def _item_tokens(item: object, parser: Parser) -> int:
-    """Return the tokens of an item of the user's content. Of a text the metadata are not sent; a breakpoint is none."""
+    """Return the tokens of an item of the user's content. A cache point has none, nor has the metadata of a text."""
     held = fields_of(item)
     if held.get("kind") == "cache-point":
         return 0
     return parser.tokens(held["content"] if isinstance(held.get("content"), str) else item)
 
 
-def _result(part: Mapping[str, object], path: Path, parser: Parser) -> Entry:
-    """Return the entry of a result. One of a kind that the framework reads again is fixed."""
-    payload = _payload(part.get("content"), parser)
+def _read_result(part: Mapping[str, object], path: Path, parser: Parser) -> Entry:
+    """Return the entry of a result. It is fixed if the framework reads it again."""
+    payload = _result_payload(part.get("content"), parser)
     tool = part.get("tool_name")
     result = native_result(
         parser,
@@ -167,8 +167,8 @@ def _result(part: Mapping[str, object], path: Path, parser: Parser) -> Entry:
     return Entry(Speaker.TOOL, MESSAGE_TOKENS + payload.tokens, (result,))
 
 
-def _payload(content: object, parser: Parser) -> Payload:
-    """Return the payload of a result: a text, or any other value as JSON, beside the files in it."""
+def _result_payload(content: object, parser: Parser) -> Payload:
+    """Return the payload of a result: a text, or any other value as JSON, with its files counted."""
     if content is None or isinstance(content, str):
         return Payload(content or "", parser.count(content or ""), is_fixed=content is None)
     items = content if isinstance(content, list) else [content]
@@ -183,8 +183,8 @@ def _is_file(item: object) -> bool:
     return isinstance(kind, str) and kind in FILES
 
 
-def _said(part: Mapping[str, object], path: Path, parser: Parser) -> Entry:
-    """Return one part of the model's message as an entry of its own."""
+def _read_answer_part(part: Mapping[str, object], path: Path, parser: Parser) -> Entry:
+    """Return the entry of one part of the model's message."""
     kind, content = part.get("part_kind"), part.get("content")
     if kind in CALLS:
         tool, arguments = part.get("tool_name"), part.get("args")
@@ -200,6 +200,6 @@ def _said(part: Mapping[str, object], path: Path, parser: Parser) -> Entry:
 
 
 def _thinking(read: Sequence[Entry]) -> tuple[Thought, ...]:
-    """Return the thinking in the parts of a message, which says whether it is alone there."""
+    """Return the thinking of a message; it is alone if all parts are thinking."""
     is_alone = all(one.thinking for one in read)
     return tuple(replace(thought, is_alone=is_alone) for one in read for thought in one.thinking)

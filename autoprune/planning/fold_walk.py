@@ -20,18 +20,18 @@ until more is folded with it.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from autoprune.conversation.edits import Fold, Replace
+from autoprune.conversation.edits import Fold, Reason, Replace, Running, told
 from autoprune.conversation.placeholders import Placeholder, trimmed
-from autoprune.conversation.reasons import Reason, told
-from autoprune.conversation.transcript import Entry, Path, Speaker, ToolResult, Transcript
+from autoprune.conversation.summary import overhead
+from autoprune.conversation.transcript import Entry, Path, Speaker, ToolResult
 from autoprune.facts import answers, harness
 from autoprune.facts.words import texts
 from autoprune.planning._groups import Groups, joined
-from autoprune.planning._room import Room
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.protections import NOTHING, Protections
 from autoprune.planning.retention import BY_AGE, Retention
 from autoprune.planning.view import (
+    HEADING_TOKENS,
     SAID_SHARE,
     SAID_TOKENS,
     Candidate,
@@ -43,6 +43,58 @@ from autoprune.planning.view import (
     option,
 )
 from autoprune.planning.walk import Walk
+from autoprune.tokens import MESSAGE_TOKENS, Count
+
+REQUEST_SHARE = 0.5  # of the summary's room, that the user's oldest request may take
+SMALL_ROOM = 64  # tokens, in which it may take all
+SUMMARY_SHARE = 4  # a summary takes at most one part in so many of the safe zone
+
+
+class Room:
+    """The tokens that the summary may have, and the number of messages that it stands for; both only grow."""
+
+    def __init__(self, count: Count, limit: int, running: Running | None) -> None:
+        """Start with the summary that a conversation came with, if any."""
+        self.count = count
+        self.largest = max(1, limit // SUMMARY_SHARE)
+        self.tokens = running.room if running else 0
+        self.messages = running.messages if running else 0
+
+    @property
+    def taken(self) -> int:
+        """The tokens that the summary takes of the prompt at most, with its mark; 0 where there is none."""
+        return self._with_mark(self.messages, self.tokens) if self.tokens else 0
+
+    def take(self, messages: int, room: int) -> None:
+        """Fold more messages into the summary, which may have so many tokens from now on."""
+        self.messages += messages
+        self.tokens = max(room, self.tokens)
+
+    def allowed(self, tokens: int, messages: int, room: int) -> int:
+        """Return the tokens that the text may have once more is folded into it: fewer than what it stands for."""
+        around = self._with_mark(self.messages + messages, room) - room
+        return min(room, self.largest, tokens + self.taken - around - 1)
+
+    def gain(self, tokens: int, room: int) -> int:
+        """Return the tokens saved by folding messages of so many tokens into a summary of at most `room`."""
+        return tokens + self.taken - self._with_mark(self.messages + 1, self.allowed(tokens, 1, room))
+
+    def added(self, messages: int, room: int) -> int:
+        """Return the tokens that the summary adds to the prompt when it takes more messages and gets at most `room`."""
+        return max(0, self._with_mark(self.messages + messages, min(room, self.largest)) - self.taken)
+
+    def is_short_of(self, said: int, room: int, most: int) -> bool:
+        """Return whether a room that could become `most` does not grow by what the user's words need."""
+        return room < min(most, self.largest) and room - self.tokens < said + (0 if self.tokens else HEADING_TOKENS)
+
+    def is_too_small(self, request: int, room: int, most: int) -> bool:
+        """Return whether the user's oldest request waits for a larger room than `room`, which may become `most`."""
+        is_short = request > max(room * REQUEST_SHARE, min(room, SMALL_ROOM))
+        return is_short and request <= min(most, self.largest) * REQUEST_SHARE
+
+    def _with_mark(self, messages: int, room: int) -> int:
+        return room + overhead(self.count, messages, room) + MESSAGE_TOKENS
+
 
 CUTS = (Reason.CLAMPED, Reason.SHORTENED)
 START: Path = (0,)  # all that stays is behind a summary
@@ -51,8 +103,7 @@ LONGEST_SAID = 1_000  # tokens of one request that a summary's room must grow by
 
 def planned(walk: "FoldWalk", messages: Sequence[object]) -> Plan:
     """Return what a walk has come to as a plan; the summary stands apart from the messages."""
-    transcript = Transcript(list(messages), tuple(walk.entries), walk.fixed_tokens)
-    found = walk.planned_for(transcript)
+    found = walk.planned_for(list(messages), walk.fixed_tokens)
     edits = tuple(edit for edit in found.edits if edit.part.location.message not in walk.gone)
     counted = walk.planned if walk.folds else None
     folds, running = tuple(walk.folds), walk.given.running
@@ -73,8 +124,12 @@ class FoldWalk(Walk):
         given: Given,
         *,
         thinking: ThinkingPolicy = ThinkingPolicy.REPORT,
+        reported: tuple[int, int] | None = None,
     ) -> None:
-        """Start before the first message, with the summary that the conversation came with."""
+        """Start before the first message, with the summary that the conversation came with.
+
+        `reported` is a number of messages, and the tokens that the provider counted for these.
+        """
         asked: Strategy = strategy  # type: ignore[assignment]
         super().__init__(asked, limit, fixed_tokens, placeholder, thinking=thinking)
         self.folder = strategy
@@ -95,7 +150,7 @@ class FoldWalk(Walk):
         self._spoke_at = 0
         self._request_before = 0
         self._wants_user = False
-        self.reported: tuple[int, int] | None = None  # the number of messages, and what the provider counted
+        self.reported = reported
         self.beyond = 0  # tokens that it counted beyond those that are counted here
         if self.changes and (given.running or getattr(strategy, "may_drop", True)):
             self.changes.change(START)
@@ -148,10 +203,6 @@ class FoldWalk(Walk):
         if self._groups.requests[-1:] == [at]:
             self._request_before = self.request
 
-    def is_settled(self) -> bool:
-        """Return False: what was folded cannot be read again in its place."""
-        return False
-
     def _believe_usage(self) -> None:
         """Take the provider's count of the last prompt and its answer, if it is known at this message."""
         if self.reported and self.reported[0] == len(self.entries):
@@ -166,15 +217,17 @@ class FoldWalk(Walk):
             return
         self._asked_at = len(self.entries)
         self._believe_usage()
-        self._done_before = self._done
-        self._strip()
+        self._made_before = self.edits_made
+        if self.changes:
+            self._strip(self.changes)
         is_done = False
         while not is_done:
             edits_made, self._held = self.edits_made, set()
             self._step()
             # What was held for what was there then may go now: a walk over the output would find that too.
             is_done = not self._held or edits_made == self.edits_made
-        self._strip()
+        if self.changes:
+            self._strip(self.changes)
 
     def _step(self) -> None:
         """Make the edits of the strategy."""
@@ -272,9 +325,9 @@ class FoldWalk(Walk):
 
     def _said_beside(self, message: object, entry: Entry) -> list[str]:
         """Return what the user said through tools, and beside results."""
-        said = [answers.words(result) for result in entry.results if self._answer_rules.is_answer(result)]
+        said = [answers.answer_text(result) for result in entry.results if self._answer_rules.is_answer(result)]
         if entry.results and entry.speaker is Speaker.USER:
-            said.append(harness.said_beside(texts(message, entry), (result.tool for result in entry.results)))
+            said.append(harness.user_words_beside(texts(message, entry), (result.tool for result in entry.results)))
         return [words for words in said if words]
 
     def _said(self, at: int) -> int:

@@ -8,12 +8,11 @@ from itertools import takewhile
 from typing import Protocol
 
 from autoprune.conversation.copying import Copied
-from autoprune.conversation.edits import Fold, Replace, Running, saved_by_message
+from autoprune.conversation.edits import Fold, Reason, Replace, Running, saved_by_message
 from autoprune.conversation.placeholders import Placeholder
-from autoprune.conversation.reasons import Reason
 from autoprune.conversation.transcript import Path, Speaker, Thought, ToolInput, ToolResult, Transcript
 from autoprune.planning.protections import NOTHING, Guard, Protections, guard
-from autoprune.planning.view import SILENT, Told
+from autoprune.planning.view import SILENT, Rationale
 
 
 class ThinkingPolicy(StrEnum):
@@ -73,7 +72,7 @@ class Plan(Copied):
     weights: tuple[int, ...] = ()
     head: int | None = None
     beyond: int = 0
-    told: Told = SILENT
+    told: Rationale = SILENT
 
     @cached_property
     def gone(self) -> Mapping[int, Fold]:

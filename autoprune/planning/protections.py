@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import ClassVar, TypeAlias
 
-from autoprune.conversation.reasons import Reason
+from autoprune.conversation.edits import Reason
 from autoprune.conversation.transcript import Entry, ToolResult
 from autoprune.errors import SettingsError, check_flag, check_number, is_number
 from autoprune.facts.answers import ANSWER_TOOLS, is_answer
 from autoprune.facts.calls import is_instruction_file, matches, paths
-from autoprune.facts.outcomes import failed
+from autoprune.facts.outcomes import has_failed
 
 Guard: TypeAlias = Callable[[ToolResult], Reason | None]
 NONE_CUT: Mapping[ToolResult, ToolResult] = {}
@@ -95,6 +95,12 @@ class Protections:
         """Return whether a result is kept as the user's own words. It stays so whatever follows it."""
         return self.user_answers and is_answer(result, self.answer_tools)
 
+    def answers(self, entries: Sequence[Entry]) -> list[ToolResult]:
+        """Return the results in some messages that are kept as the user's own words."""
+        if not self.user_answers:
+            return []
+        return [result for entry in entries for result in entry.results if is_answer(result, self.answer_tools)]
+
     def of(self, result: ToolResult, message: object) -> Reason | None:
         """Return why a result is kept wherever it stands in the conversation; None if it is not kept."""
         if self._is_pinned(result.location.message, message):
@@ -105,7 +111,7 @@ class Protections:
             return why
         if self.is_answer(result):
             return Reason.USER_ANSWER
-        if self.failed and failed(result.text, result.is_error, result.call):
+        if self.failed and has_failed(result.text, result.is_error, result.call):
             return Reason.FAILED
         return Reason.SMALL if self.minimum_tokens and result.tokens < self.minimum_tokens else None
 

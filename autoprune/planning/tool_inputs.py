@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import ClassVar
 
-from autoprune.conversation.recall import ID, marked
+from autoprune.conversation.placeholders import ID, marked
 from autoprune.conversation.transcript import ToolInput, ToolResult
 from autoprune.errors import check_number
-from autoprune.facts.outcomes import failed
+from autoprune.facts.outcomes import has_failed
 from autoprune.planning.protections import check_texts, make_tuples
 from autoprune.tokens import Count
 
@@ -44,7 +44,7 @@ class ToolInputs:
         """Return the arguments of a call that may be shortened, given its result."""
         if result.call is None or not any(fnmatchcase(result.tool, glob) for glob in self.tools):
             return ()
-        is_known_good = bool(result.call.inputs) and failed(result.text, result.is_error, result.call) is False
+        is_known_good = bool(result.call.inputs) and has_failed(result.text, result.is_error, result.call) is False
         return result.call.inputs if is_known_good else ()
 
     def text(self, part: ToolInput, count: Count, mark: str = "") -> str:

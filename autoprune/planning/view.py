@@ -1,9 +1,9 @@
 """Everything that a strategy sees and answers. Decides nothing.
 
 A strategy is any object with a name and a method `step`. It gets a view of the prompt that is about to be sent, and
-yields edits made of what the view offers:
+yields edits of the candidates that the view offers. `BaseStrategy` has all optional attributes with their defaults:
 
-    class LargestFirst:
+    class LargestFirst(BaseStrategy):
         name = "largest_first"
 
         def step(self, view: View) -> Iterator[Replace]:
@@ -14,24 +14,31 @@ yields edits made of what the view offers:
                 excess -= candidate.saves
                 yield candidate.cleared("largest first")
 
-`View`, `Candidate` and `Strategy` are for strategies that clear results; `FoldView`, `Group` and `FoldingStrategy` for
-those that fold or drop whole messages too.
+`View`, `Candidate`, `Strategy` and `BaseStrategy` are for strategies that clear results; `FoldView`, `Group`,
+`FoldingStrategy` and `BaseFoldingStrategy` for those that fold or drop whole messages too.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import UnionType
-from typing import ClassVar, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 from autoprune.conversation.edits import Fold, Replace, Running
 from autoprune.conversation.transcript import Entry, Part, ToolResult
 from autoprune.errors import SettingsError
 from autoprune.facts.calls import target
 
+if TYPE_CHECKING:
+    from autoprune.economics import Prices
+    from autoprune.planning.clamping import Clamp
+    from autoprune.planning.protections import Protections
+    from autoprune.planning.retention import Retention
+    from autoprune.planning.tool_inputs import ToolInputs
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A part that may be cleared at a request, the text that would stand in its place, and the tokens that saves.
+    """A part that may be cleared at a request, the text that would replace it, and the tokens that saves.
 
     `result` is the part itself, or the result of the call whose argument the part is. `mark` is what the text carries
     so that the payload can be recalled; "" without an archive. A text of the strategy's own gets it at its end.
@@ -110,16 +117,10 @@ class View(Protocol):
 
 
 class Strategy(Protocol):
-    """Decides what to clear. It is asked at each request whose prompt is over the safe zone.
+    """Decides what to clear. By default it is asked at each request whose prompt is over the safe zone.
 
-    Its edits are made of the candidates that the view offers (`candidate.cleared(reason)`); any other edit is ignored.
-    A strategy may have the attributes `protect`, `clamp` and `clear_tool_inputs`, which the walk obeys for it, and
-    `every_request = True` to be asked at each request, below the safe zone too. One that remembers something from
-    request to request has a method `begin()` that returns a fresh object with `step` for each walk. One that depends on
-    prices has a method `for_prices(prices)`, which returns it for those of the model and the cache that the settings
-    name; its `notes` are said in the report. Where the cache's life changes in mid-conversation, what `begin()` has
-    returned gets the strategy with the new prices in a call of `reprice(strategy)`, if it has that method. What is
-    asked may have a method `told()`, whose `Told` is shown by `--explain`.
+    Its edits are made from the view's candidates (`candidate.cleared(reason)`); any other edit is ignored. A strategy
+    needs nothing more. It may have any attribute of `BaseStrategy`, with or without subclassing it.
     """
 
     @property
@@ -128,6 +129,48 @@ class Strategy(Protocol):
 
     def step(self, view: View) -> Iterable[Replace]:
         """Return the edits to make at a request; what is cleared stays cleared."""
+        ...
+
+
+class BaseStrategy:
+    """Base class for strategies that clear results: all optional attributes, with their defaults.
+
+    Subclassing is optional (see `Strategy`); it lets an editor complete the attributes and a type checker check them.
+    A subclass is usually a frozen dataclass, whose fields are what a user can configure.
+    """
+
+    name: str
+    """The name of the strategy."""
+    protect: "Protections | None" = None
+    """Results that are never offered as candidates."""
+    clamp: "Clamp | None" = None
+    """How giant results are cut before the strategy is asked."""
+    clear_tool_inputs: "ToolInputs | None" = None
+    """How long arguments of finished calls are shortened."""
+    every_request: bool = False
+    """Whether the strategy is asked at each request, below the safe zone too."""
+    for_prices: "Callable[[Prices], Strategy] | None" = None
+    """A method that returns the strategy for given prices. Without it no prices are looked up, which takes time."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What every report says about the strategy, such as a warning."""
+        return ()
+
+    def step(self, view: View) -> Iterable[Replace]:
+        """Return the edits to make at a request; what is cleared stays cleared."""
+        raise NotImplementedError
+
+    def begin(self) -> Strategy:
+        """Return the object whose `step` is called in one walk: a fresh one if it remembers earlier requests."""
+        return self
+
+    def reprice(self, strategy: Any, /) -> None:
+        """Take over new prices in mid-conversation: called on what `begin` returned, if the cache's life changes."""
+
+    def explain(self) -> "Rationale":
+        """Return the reasons that `--explain` shows: called on what `begin` returned, after the walk."""
+        return SILENT
 
 
 SAID_SHARE = 0.65  # of a summary, that the user's words may take before they are shortened
@@ -193,9 +236,11 @@ class FoldView(View, Protocol):
 
 
 class FoldingStrategy(Protocol):
-    """Decides what to fold or drop. It is asked at each request; it may have the attributes `retain` and `protect`.
+    """Decides what to fold or drop. It is asked at each request.
 
-    Each edit is made as soon as it is yielded, so that the view shows it already when the next one is decided.
+    Each edit is made as soon as it is yielded, so the view shows it when the next one is decided. The pruner knows a
+    folding strategy by its attribute `retain`, `folds` or `may_drop`; `BaseFoldingStrategy` has all three, and the
+    other optional attributes.
     """
 
     @property
@@ -204,6 +249,47 @@ class FoldingStrategy(Protocol):
 
     def step(self, view: FoldView) -> Iterable[Replace | Fold]:
         """Return the edits to make at a request; what is folded stays folded."""
+        ...
+
+
+class BaseFoldingStrategy:
+    """Base class for strategies that fold or drop messages: all optional attributes, with their defaults.
+
+    Subclassing is optional, as with `BaseStrategy`.
+    """
+
+    name: str
+    """The name of the strategy."""
+    retain: "Retention | None" = None
+    """Messages that are never offered for folding; None for the default, `Retention()`."""
+    protect: "Protections | None" = None
+    """Results that are never shortened."""
+    folds: bool = True
+    """Whether the strategy takes messages out; False for one that only shortens results."""
+    drops: bool = True
+    """Whether messages that go without a summary may take the user's words along."""
+    summarizer: Callable[..., object] | str | None = None
+    """The summarizer, or its name; None for the pruner's."""
+    style: str | None = None
+    """The style for a summarizer that knows several."""
+    title: str | None = None
+    """The title above the summary."""
+    levels: int = 0
+    """The number of levels of summaries of summaries; 0 for one running summary."""
+
+    @property
+    def may_drop(self) -> bool:
+        """Whether messages may be dropped without a summary."""
+        return self.drops
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What every report says about the strategy, such as a warning."""
+        return ()
+
+    def step(self, view: FoldView) -> Iterable[Replace | Fold]:
+        """Return the edits to make at a request; what is folded stays folded."""
+        raise NotImplementedError
 
 
 class Option(Protocol):
@@ -219,7 +305,7 @@ Kind = TypeVar("Kind", bound=Option)
 
 
 def option(strategy: object, name: str, kind: type[Kind]) -> Kind | None:
-    """Return an option of a strategy, checked; None if it has none. Raises SettingsError for anything else."""
+    """Return an option of a strategy, checked; None if it has none. Raises SettingsError for a wrong value."""
     value = getattr(strategy, name, None)
     if value is None:
         return None
@@ -249,7 +335,7 @@ def asks_always(strategy: object) -> bool:
     return getattr(strategy, "every_request", False) is True
 
 
-OF_FOLDING = ("retain", "folds", "may_drop")  # attributes that only strategies of ConversationPruner have
+OF_FOLDING = ("retain", "folds", "may_drop")  # attributes that only strategies for ConversationPruner have
 
 
 def folds(strategy: object) -> bool:
@@ -258,14 +344,14 @@ def folds(strategy: object) -> bool:
 
 
 def stepper(strategy: Strategy) -> Strategy:
-    """Return what is asked in one walk: the strategy itself, or what it begins anew."""
+    """Return the object to ask in one walk: what `begin` returns, else the strategy itself."""
     begin: Callable[[], Strategy] | None = getattr(strategy, "begin", None)
     return begin() if callable(begin) else strategy
 
 
 def repriced(known: Strategy, strategy: Strategy) -> Strategy:
-    """Return what is asked in a walk once its strategy has other prices: what it remembers stays."""
-    if not callable(getattr(strategy, "begin", None)):
+    """Return the object to ask in a walk once the strategy has new prices; what `known` remembers is kept."""
+    if stepper(strategy) is strategy:  # it remembers nothing
         return strategy
     reprice: Callable[[Strategy], None] | None = getattr(known, "reprice", None)
     if callable(reprice):
@@ -278,23 +364,23 @@ def _says_nothing(result: ToolResult) -> str:
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a strategy says of its decisions: a text for each, and in a few words why a result stays, where it knows.
+class Rationale:
+    """A strategy's reasons: a text for each decision, and a few words on why a result stays, if it knows.
 
-    `why_kept` is a function of a module, or a `partial` of one, so that reports can be pickled.
+    `why_kept` is a module's function or a `partial` of one, so that reports can be pickled.
     """
 
     decisions: tuple[str, ...] = ()
     why_kept: Callable[[ToolResult], str] = _says_nothing
 
 
-SILENT = Told()
+SILENT = Rationale()
 
 
-def told_by(known: object) -> Told:
-    """Return what is said by what is asked in a walk, if it has a method `told`."""
-    tell: Callable[[], Told] | None = getattr(known, "told", None)
-    return tell() if callable(tell) else SILENT
+def rationale_of(known: object) -> Rationale:
+    """Return the rationale of the object that a walk asked; a silent one if it has no method `explain`."""
+    explain: Callable[[], Rationale] | None = getattr(known, "explain", None)
+    return explain() if callable(explain) else SILENT
 
 
 @dataclass(frozen=True)

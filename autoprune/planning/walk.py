@@ -16,26 +16,141 @@ request to the next, and a second prune of the same conversation does the same.
 
 The walk is itself the `View` that the strategy gets, so that no decision can depend on what comes later. It also does
 what a strategy has it do: keep parts out of the candidates (`protect`), cut giants as they arrive (`clamp`), offer the
-arguments of calls that succeeded (`clear_tool_inputs`). A caller that passes pruned output back goes on with the same
-walk: see `_settling`.
+arguments of calls that succeeded (`clear_tool_inputs`).
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from autoprune.conversation.edits import Replace
+from autoprune.conversation.edits import Reason, Replace, told
 from autoprune.conversation.placeholders import Placeholder, own, trimmed
-from autoprune.conversation.reasons import Reason, told
-from autoprune.conversation.transcript import Entry, Part, Path, Speaker, Thought, ToolResult, Transcript
-from autoprune.planning._parts import Parts
-from autoprune.planning._settling import renew
-from autoprune.planning._stripping import Stripping
-from autoprune.planning.clamping import Clamp
-from autoprune.planning.plan import Plan, ThinkingPolicy
+from autoprune.conversation.transcript import Entry, Part, Path, Speaker, Thought, ToolInput, ToolResult, Transcript
+from autoprune.planning.clamping import Clamp, is_cut
+from autoprune.planning.plan import Plan, Shortening, ThinkingPolicy
 from autoprune.planning.protections import NOTHING, Guard, Protections, guard
 from autoprune.planning.tool_inputs import ToolInputs
-from autoprune.planning.view import Candidate, Strategy, asks_always, edits_of, option, repriced, stepper, told_by
+from autoprune.planning.view import Candidate, Strategy, asks_always, edits_of, option, rationale_of, repriced, stepper
+
+
+class Parts:
+    """Which results the model has seen, which parts may still be cleared, and which result answers which call."""
+
+    def __init__(self, tool_inputs: ToolInputs | None) -> None:
+        """Know no part yet. `tool_inputs` says which calls' arguments may be shortened."""
+        self.tool_inputs = tool_inputs
+        self.results: list[ToolResult] = []
+        self.unseen: list[ToolResult] = []
+        self.seen: dict[Part, Candidate | None] = {}  # oldest first, not cleared; None: not weighed yet
+        self.result_of: dict[Part, ToolResult] = {}  # of the calls' arguments among the parts that were seen
+        self.useless: list[Part] = []  # as was found at this request
+        self.as_cut: dict[ToolResult, ToolResult] = {}
+
+    def show(self, result: ToolResult, inputs: Iterable[Part]) -> None:
+        """Offer arguments of the call that a result answers."""
+        for part in inputs:
+            self.seen[part] = None
+            self.result_of[part] = result
+
+    def cut(self, result: ToolResult, text: str, saved: int) -> None:
+        """Know a result as it is with a text in its place that saves so many tokens."""
+        piece, stop, tokens = result.with_text(text), result.start + len(text), result.piece_tokens - saved
+        self.as_cut[result] = replace(result, piece=piece, stop=stop, piece_tokens=tokens, is_plain=True)
+
+    def as_it_stands(self, part: Part) -> Part:
+        """Return a part with the text that stands in its place, if there is one that may change."""
+        return self.as_cut.get(part, part) if isinstance(part, ToolResult) else part
+
+    def result(self, part: Part) -> ToolResult:
+        """Return a part if it is a result, or else the result of the call whose argument it is."""
+        return part if isinstance(part, ToolResult) else self.result_of[part]
+
+    def leave(self, messages: Collection[int]) -> None:
+        """Offer no more what stands in messages that go."""
+        self.seen = {part: known for part, known in self.seen.items() if part.location.message not in messages}
+
+    def shorten(self, result: ToolResult, text: str, saved: int) -> None:
+        """Keep a result on offer that has a text of a strategy's own in its place, as if its tool had given no more."""
+        self.cut(result, text, saved)
+        self.seen[result] = None
+        shown = self.tool_inputs.of(self.as_cut[result]) if self.tool_inputs else ()
+        self.useless += (part for part in _inputs(result) if part not in shown)
+
+    def forget(self) -> None:
+        """Offer no more what is of no use."""
+        for part in self.useless:
+            self.seen.pop(part, None)
+        self.useless.clear()
+
+
+def _inputs(part: Part) -> tuple[Part, ...]:
+    """Return the arguments of the call that a part answers, if it is a result."""
+    return part.call.inputs if isinstance(part, ToolResult) and part.call else ()
+
+
+CUT = (Reason.CLAMPED, Reason.SHORTENED)
+
+
+class Stripping:
+    """Keeps track of the first change in a conversation and of the thinking that stands behind it.
+
+    A block of thinking is bound to all that precedes it, so one that stands behind a change is taken out once its turn
+    is over. A change stays where it is, so thinking that comes later stands behind it too. In pruned output that is fed
+    back placeholders, cut results and the summary show where something was changed. A dropped message leaves no trace,
+    so with a strategy that drops messages all thinking counts as behind a change.
+    """
+
+    def __init__(self, placeholder: Placeholder, shortening: Shortening | None, *, strips: bool) -> None:
+        """Start before the first message. With `strips` thinking is taken out."""
+        self.first: Path | None = None
+        self.stripped: list[Thought] = []
+        self._placeholder = placeholder
+        self._shortening = shortening
+        self._strips = strips
+        self._over: list[Thought] = []  # of turns that are over
+        self._latest: list[Thought] = []
+
+    def append(self, entry: Entry) -> None:
+        """Take the next message."""
+        if entry.speaker is Speaker.USER and not entry.results:
+            self._over += self._latest
+            self._latest = []
+        # A message cannot be empty.
+        self._latest += (thought for thought in entry.thinking if self._strips and not thought.is_alone)
+        if self.first is None:
+            self.first = min(self._changed_before(entry), default=None)
+
+    def _changed_before(self, entry: Entry) -> list[Path]:
+        """Return the places in a message that an earlier prune has changed."""
+        results = (each for each in entry.results if self._placeholder.stands_in(each) or is_cut(each.text))
+        inputs = (part for call in entry.calls for part in call.inputs)
+        shortened = (part for part in inputs if self._shortening and self._shortening.was_made(part))
+        return [part.location.path for part in (*results, *shortened)]
+
+    def make(self, edit: Replace) -> None:
+        """Take note of an edit, if the text that it puts there will show that it was made."""
+        if isinstance(edit.part, ToolInput) or edit.reason not in CUT or is_cut(edit.text):
+            self.change(edit.part.location.path)
+
+    def change(self, path: Path) -> None:
+        """Take note of a place where something changes for good."""
+        self.first = path if self.first is None else min(path, self.first)
+
+    def leave(self, gone: Collection[int]) -> None:
+        """Forget the thinking of messages that go."""
+        for thoughts in (self.stripped, self._over, self._latest):
+            thoughts[:] = (thought for thought in thoughts if thought.location.message not in gone)
+
+    def due(self) -> list[Thought]:
+        """Return the thinking to take out now: of turns that are over, behind the first change."""
+        first = self.first
+        if first is None or not self._over:
+            return []
+        due = [thought for thought in self._over if thought.location.path > first]
+        if due:
+            self._over = [thought for thought in self._over if thought.location.path < first]
+            self.stripped += due
+        return due
 
 
 class Walk:
@@ -56,7 +171,9 @@ class Walk:
         With "refuse" nothing is edited that thinking already stands behind; with "strip" that is weighed as taken out.
         """
         self.strategy = strategy
-        self.protections = option(strategy, "protect", Protections) or NOTHING
+        given = getattr(strategy, "protect", None)
+        is_default = given is None or given is NOTHING
+        self.protections = NOTHING if is_default else option(strategy, "protect", Protections) or NOTHING
         self.tool_inputs = option(strategy, "clear_tool_inputs", ToolInputs)
         self.asks_always = asks_always(strategy)
         self._stepper = stepper(strategy)
@@ -79,12 +196,13 @@ class Walk:
         if thinking in (ThinkingPolicy.STRIP, ThinkingPolicy.DROP_BLOCK):
             self.changes = Stripping(placeholder, self.tool_inputs, strips=thinking is ThinkingPolicy.STRIP)
         self._clamp = option(strategy, "clamp", Clamp)
-        self._protects = self.protections.has_rules
+        self._protects = self.protections is not NOTHING and self.protections.has_rules
         self._parts = Parts(self.tool_inputs)
+        self._user_words: set[ToolResult] = set()  # results that hold the user's own words
         self._saved: dict[int, int] = defaultdict(int)  # by message
         self._asked_at = -1
         self._stands = False  # whether the last request stands whatever follows
-        self._done_before = (0, 0)
+        self._made_before = 0
 
     @property
     def ends_with_model(self) -> bool:
@@ -114,20 +232,15 @@ class Walk:
         """Where the newest thinking stands that keeps all before it from being edited; () for nowhere."""
         return self.newest_thinking if self._keeps_thinking else ()
 
-    @property
-    def stripped(self) -> Sequence[Thought]:
-        """The thinking that is taken out."""
-        return self.changes.stripped if self.changes else ()
-
-    @property
-    def _done(self) -> tuple[int, int]:
-        return self.edits_made, len(self.stripped)
-
-    def planned_for(self, transcript: Transcript) -> Plan:
-        """Return what has been decided so far as a plan."""
+    def planned_for(self, messages: list[object], fixed_tokens: int) -> Plan:
+        """Return what has been decided so far as a plan of these messages."""
+        transcript = Transcript(messages, tuple(self.entries), fixed_tokens)
         edits, given = tuple(self.edits.values()), (self.limit, self.placeholder, self.protections, self.tool_inputs)
-        found = Plan(transcript, edits, *given, self.bound_before, told=told_by(self._stepper))
-        return replace(found, stripped=tuple(self.stripped), changed=self.changes.first) if self.changes else found
+        bound = self.newest_thinking if self._keeps_thinking else ()
+        found = Plan(transcript, edits, *given, bound, told=rationale_of(self._stepper))
+        return (
+            replace(found, stripped=tuple(self.changes.stripped), changed=self.changes.first) if self.changes else found
+        )
 
     @property
     def is_at_work(self) -> bool:
@@ -136,6 +249,7 @@ class Walk:
 
     def extend(self, messages: Sequence[object], entries: Sequence[Entry]) -> None:
         """Take the messages that are new, with their entries, and decide for the request that stands behind them."""
+        self._user_words.update(self.protections.answers(entries))
         for at, entry in enumerate(entries, len(self.entries)):
             self.append(messages[at], entry)
         if self.entries:
@@ -152,7 +266,8 @@ class Walk:
             self._paused[len(self.entries)] = self.pause
             if self._always_stands:
                 self.ask()
-        entry = self._parts.append(entry)
+        self._parts.results += entry.results
+        self._parts.unseen += entry.results
         self.messages.append(message)
         self.entries.append(entry)
         self.tokens += entry.tokens
@@ -162,12 +277,13 @@ class Walk:
             self.changes.append(entry)
         if self._clamp:
             for result in entry.results:
-                if not self.protections.is_answer(result):
+                if result not in self._user_words:
                     self._cut(result, self._clamp)
 
     def _begins_request(self, entry: Entry) -> bool:
         """Return whether a request stands before the next message."""
-        return entry.begins_request or (entry.speaker is Speaker.MODEL and not self.ends_with_model)
+        follows_model = bool(self.entries) and self.entries[-1].speaker is Speaker.MODEL
+        return entry.begins_request or (entry.speaker is Speaker.MODEL and not follows_model)
 
     @property
     def _may_be_asked(self) -> bool:
@@ -186,9 +302,11 @@ class Walk:
         """
         known = self._parts
         for result in known.unseen:
-            if not self.protections.is_answer(result):
-                shown = self.tool_inputs if not self.placeholder.stands_in(result) else None
-                known.see(result, shown.of(known.as_cut.get(result, result)) if shown else ())
+            if result in self._user_words:
+                continue
+            if self.tool_inputs and not self.placeholder.stands_in(result):
+                known.show(result, self.tool_inputs.of(known.as_cut.get(result, result)))
+            known.seen[result] = None
         known.unseen.clear()
 
     def _cut(self, result: ToolResult, clamp: Clamp) -> None:
@@ -216,19 +334,22 @@ class Walk:
         """
         if self._asked_at == len(self.entries):
             return
-        self._paused[len(self.entries)] = self.pause
+        self._paused[len(self.entries)] = self.pauses.get(len(self.entries), 0.0)
         self._stands = self._remembers and self._always_stands
         if self._remembers and self.ends_with_model and not (self._stands and self._may_be_asked):
             return
-        self._asked_at = len(self.entries)
-        self._done_before = self._done
-        self._strip()
-        self._reprice()
+        self._asked_at, self._made_before = len(self.entries), self.edits_made
+        if self.changes:
+            self._strip(self.changes)
+        if self._later:
+            self._reprice()
         if self.asks_always or (self.tokens > self.limit and self._parts.seen):
             for edit in list(edits_of(self.strategy, self._stepper.step(self), Replace)):
                 self._take(edit)
-            self._parts.forget()
-            self._strip()
+            if self._parts.useless:
+                self._parts.forget()
+            if self.changes:
+                self._strip(self.changes)
 
     def _reprice(self) -> None:
         """Let the strategy go on with the prices that hold at this request; what it remembers stays."""
@@ -249,8 +370,10 @@ class Walk:
                 self._make(candidate, told(edit.reason), may_change=True)
                 self._parts.shorten(part, candidate.text, self.edits[part].saved)
         else:
-            self._make(candidate, told(edit.reason))
-            self._parts.clear(part)
+            self._make(candidate, edit.reason if type(edit.reason) is Reason else told(edit.reason))
+            del self._parts.seen[part]
+            if self.tool_inputs:  # nothing shows the outcome of the call now
+                self._parts.useless += _inputs(part)
 
     def _make(self, candidate: Candidate, reason: str, *, may_change: bool = False) -> None:
         """Make an edit. It takes the place of an earlier one of the same part, such as a cut."""
@@ -263,19 +386,21 @@ class Walk:
         if self.changes:
             self.changes.make(edit)
         self.tokens -= candidate.saves
-        self._saved[part.location.message] += candidate.saves
+        self._saved[int(part.location.path[0])] += candidate.saves
 
-    def _strip(self) -> None:
+    def _strip(self, changes: Stripping) -> None:
         """Take out the thinking of turns that are over, behind what has changed."""
-        for thought in self.changes.due() if self.changes else ():
+        for thought in changes.due():
             self.tokens -= thought.tokens
             self._saved[thought.location.message] += thought.tokens
+            self.edits_made += 1
 
     # Candidates
 
     def candidates(self) -> Iterator[Candidate]:
         """Yield the parts that may be cleared, oldest first: the model has seen them, and they would be smaller."""
-        known, bound, why = self._parts, self.bound_before, None
+        known, why = self._parts, None
+        bound = self.newest_thinking if self._keeps_thinking else ()
         if self._protects:
             why = guard(self.protections, self.messages, self.entries, known.results, self._saved, known.as_cut)
         for part, weighed in known.seen.items():
@@ -294,13 +419,21 @@ class Walk:
 
     def _weigh(self, part: Part) -> Candidate:
         """Return a part as a candidate to be cleared, and remember it."""
-        mark = self.placeholder.mark(self._parts.as_it_stands(part), self.messages)
-        text = self._parts.text(part, self.placeholder, mark)
-        candidate = self._parts.seen[part] = self._candidate(part, text, mark)
+        known, placeholder = self._parts, self.placeholder
+        mark = placeholder.mark(known.as_it_stands(part), self.messages) if placeholder.recalls else ""
+        if isinstance(part, ToolInput):
+            assert self.tool_inputs is not None
+            result, text = known.result_of[part], self.tool_inputs.text(part, placeholder.count, mark)
+            saved = placeholder.saves(part, text)
+        else:
+            assert isinstance(part, ToolResult)
+            result, (text, saved) = part, placeholder.cleared(part, mark)
+        saved_before = self.edits[part].saved if part in self.edits else 0
+        candidate = known.seen[part] = Candidate(part, text, saved - saved_before, result, mark)
         return candidate
 
     def _candidate(self, part: Part, text: str, mark: str = "") -> Candidate:
-        """Return a part with the text to put in its place, and what that saves beyond an earlier edit."""
+        """Return a part with a text of the strategy's own, and what that saves beyond an earlier edit."""
         before = self.edits.get(part)
         saves = self.placeholder.saves(part, text) - (before.saved if before else 0)
         return Candidate(part, text, saves, self._parts.result(part), mark)
@@ -315,27 +448,11 @@ class Walk:
         assert isinstance(standing, ToolResult)
         return own(standing, text, candidate.mark)
 
-    # Pruned output that is fed back
-
-    def goes_on_with(self, entry: Entry) -> bool:
-        """Return whether the walk may go on with `entry`: the last request still stands, or it decided nothing."""
-        if self._begins_request(entry) or self._asked_at != len(self.entries):
+    def continues_with(self, entries: Sequence[Entry]) -> bool:
+        """Return whether the walk holds once more entries follow: its last request still stands, or decided nothing."""
+        at = len(self.entries)
+        if at == len(entries) or self._begins_request(entries[at]) or self._asked_at != at:
             return True
         if self._remembers:
-            return self._stands and self._may_be_asked and not entry.results
-        return self._done_before == self._done
-
-    def is_settled(self) -> bool:
-        """Return whether a walk over the conversation with these edits made would come to no edit."""
-        is_asked = self.asks_always or self.tokens > self.limit
-        is_open = self._remembers or (is_asked and any(True for _ in self.candidates()))
-        return not self.stripped and not is_open
-
-    def settle(self, messages: Mapping[int, object], entries: Mapping[int, Entry]) -> None:
-        """Become the walk over the conversation with the edits made: its changed messages, and their new entries."""
-        for at in entries:
-            self.messages[at] = messages[at]
-        renew(self._parts, self.entries, entries)
-        self.edits = {}
-        self._saved.clear()
-        self._done_before = self._done
+            return self._stands and self._may_be_asked and not entries[at].results
+        return self._made_before == self.edits_made

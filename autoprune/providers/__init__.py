@@ -1,19 +1,19 @@
-"""What each provider's API refuses of a conversation, and how it is mended.
+"""The rules by which each provider's API refuses a conversation, and the repair of conversations that break them.
 
-`problems` names the rules that a conversation breaks, in the provider's own words; `repair` mends what can be mended
-and notes each thing that it did. Both find the provider out from the messages, or are told it. `accepted` is for
-pruners: it raises where a provider would refuse what was pruned.
+`problems` names the rules that a conversation breaks, in the provider's own words; `repair` repairs what it can and
+lists what it did. Both take the name of a provider, or detect it from the messages. `accepted` is for pruners: it
+raises an error if a provider would refuse the pruned conversation.
 
-Thinking that is bound to what stands before it is `thinking`'s: `ThinkingPolicy` says what becomes of it behind an
-edit, `merged` puts what the next request must say besides into its arguments.
+`thinking` deals with thinking blocks that are bound to the messages before them: a `ThinkingPolicy` says what happens
+to those behind an edit, and `merged` adds the parameters that the next request needs to its arguments.
 
-A provider is a `Provider`: a value with a name, rules and their repair. Each that ships has a module (`_anthropic`,
-`_bedrock`, `_gemini`, `_openai_chat`, `_openai_responses`) and a line in `_table`. The three whose messages are lists
-of blocks are mended by the same steps, in `_turns`, which read and write messages through a `Shape`.
+A provider is a `Provider`, a value with a name, rules and their repair. Each that ships has a module (`_anthropic_api`,
+`_bedrock_api`, `_chat_api`, `_gemini_api`, `_responses_api`) and a line in `_validation`. Messages that hold blocks are
+repaired by the same steps for three of them (`_block_repair`); `_repairs` is what all five share.
 """
 
 from autoprune.planning.plan import ThinkingPolicy
-from autoprune.providers._problem import (
+from autoprune.providers._repairs import (
     BEGINNING,
     EMPTY,
     NO_RESULT,
@@ -25,8 +25,7 @@ from autoprune.providers._problem import (
     Repaired,
     Round,
 )
-from autoprune.providers._table import PROVIDERS, USER_FIRST, resolved
-from autoprune.providers._validation import UNREPAIRED, accepted, problems, repair
+from autoprune.providers._validation import PROVIDERS, UNREPAIRED, USER_FIRST, accepted, problems, repair, resolved
 from autoprune.providers.thinking import merged
 
 __all__ = [

@@ -1,30 +1,80 @@
-"""Find the rules of a provider that a conversation breaks, and mend what can be mended. Changes nothing in place."""
+"""The providers that ship; which rules of one a conversation breaks, and their repair. Changes nothing in place."""
 
 from collections.abc import Sequence
 
-from autoprune.errors import ConversationError, RuleError, SettingsError
+from autoprune.conversation.messages import fields
+from autoprune.errors import ConversationError, RuleError, SettingsError, did_you_mean
 from autoprune.formats import SHIPPED, Format
-from autoprune.providers._pairing import DONE
-from autoprune.providers._problem import NO_RESULT, OpenCalls, Problem, Provider, Repair, Repaired
-from autoprune.providers._table import PROVIDERS, is_marked, resolved
+from autoprune.providers._anthropic_api import PROVIDER as ANTHROPIC
+from autoprune.providers._bedrock_api import PROVIDER as BEDROCK
+from autoprune.providers._chat_api import PROVIDER as OPENAI_CHAT
+from autoprune.providers._gemini_api import PROVIDER as GEMINI
+from autoprune.providers._repairs import DONE, NO_RESULT, OpenCalls, Problem, Provider, Repair, Repaired
+from autoprune.providers._responses_api import PROVIDER as OPENAI_RESPONSES
 
-# What only the program that wrote it can mend; any other problem of rules is gone after a repair.
+# To ship a provider, write its module in this package and add a line.
+SHIPPED_PROVIDERS = (
+    ANTHROPIC,
+    BEDROCK,
+    GEMINI,
+    OPENAI_CHAT,
+    OPENAI_RESPONSES,
+)
+PROVIDERS = {provider.name: provider for provider in SHIPPED_PROVIDERS}
+NAMES = {name: provider for provider in SHIPPED_PROVIDERS for name in (provider.name, *provider.other_names)}
+OPENAI = ("openai", "azure", "azure_openai")  # one of OpenAI's two APIs: the one the conversation is written for
+USER_FIRST = tuple(provider.name for provider in SHIPPED_PROVIDERS if provider.begins_with_user)
+
+
+def resolved(provider: object, conversation: Sequence[object]) -> Provider:
+    """Return the provider of a name, or a `Provider` unchanged; for None, the provider a conversation is written for.
+
+    Raises SettingsError for an unknown name.
+    """
+    if isinstance(provider, Provider):
+        return provider
+    if provider is None:
+        return _detect_provider(conversation)
+    wanted = provider.strip().lower().replace("-", "_").replace(" ", "_") if isinstance(provider, str) else ""
+    if wanted in OPENAI:
+        found = _detect_provider(conversation)
+        return found if found is OPENAI_RESPONSES else OPENAI_CHAT
+    if wanted in NAMES:
+        return NAMES[wanted]
+    names = sorted({*NAMES, *OPENAI})
+    near = did_you_mean(wanted, names)
+    raise SettingsError(f"the rules of provider {provider!r}{near} are not known; known are {', '.join(names)}")
+
+
+def _detect_provider(conversation: Sequence[object]) -> Provider:
+    """Return the provider of the first message that shows one; OpenAI's Chat Completions if none does."""
+    marked = (each.NAME for message in conversation for each in SHIPPED if is_marked(message, each))
+    return PROVIDERS[next(marked, OPENAI_CHAT.name)]
+
+
+def is_marked(message: object, written_in: Format) -> bool:
+    """Return whether a message has a mark of a format, so that it is certainly written in it."""
+    held = fields(message)
+    return held is not None and written_in.seen(held) is not None
+
+
+# Only the program that wrote the conversation can solve these problems; `repair` solves all others.
 UNREPAIRED = ("unknown_role", "misplaced_system", "call_input")
-MOST_ROUNDS = 20
+MOST_ROUNDS = 20  # a guard against rules that undo each other
 
 
 def problems(
     conversation: Sequence[object], provider: str | Provider | None = None, *, strict_alternation: bool = False
 ) -> list[Problem]:
-    """Return the rules that a conversation breaks, in the order of their places; an empty list where it breaks none.
+    """Find the rules of a provider that a conversation breaks, in the order of their places.
 
-    `provider` is one of "anthropic", "bedrock", "gemini", "openai_chat" and "openai_responses", or another name for
-    one of them, such as "claude" or "openai", or a `Provider`; None finds it out from the conversation.
-    `strict_alternation` adds the rule of local chat templates that user and assistant take turns; the Responses API
-    knows no such templates. Whatever a message holds is passed over where no rule speaks of it. Raises SettingsError
-    for an unknown provider and ConversationError for what is no list.
+    `provider` is "anthropic", "bedrock", "gemini", "openai_chat" or "openai_responses", another name for one of them,
+    such as "claude" or "openai", or a `Provider`. If it is None, the messages tell. `strict_alternation` adds the rule
+    of local chat templates that user and assistant alternate; the Responses API has no such templates. Fields that no
+    rule concerns are ignored. Raises SettingsError for an unknown provider and ConversationError if the conversation is
+    no list.
     """
-    found = _sequence(conversation)
+    found = _check_list(conversation)
     rules = resolved(provider, found)
     broken = list(rules.problems(found))
     if strict_alternation and rules.alternation:
@@ -39,17 +89,17 @@ def accepted(
     written_in: str | None = None,
     formats: Sequence[Format] = SHIPPED,
 ) -> tuple[str, ...]:
-    """Raise RuleError where a provider would refuse a pruned conversation; say if it had refused the given one.
+    """Raise RuleError if a provider would refuse a pruned conversation; the error says if it had refused the original.
 
-    `validate` is a pruner's: False for no check, True for the rules of the format that is named by `written_in` or
-    else found out, a `Provider` for its rules. `formats` are those that messages may be written in. No rules are known
-    for one of the caller's own: where it is named, or a message is of it, nothing is checked, and what is returned says
-    so, for a report's fallbacks.
+    `validate` is the pruner's setting: False for no check, a `Provider` for its rules, True for the rules of the format
+    that `written_in` names or that the messages show. `formats` are the formats that messages may be written in. The
+    rules of a caller's format are not known: if `written_in` names one or a message is written in one, nothing is
+    checked, and the returned notes say so.
     """
     if not validate:
         return ()
     provider = validate if isinstance(validate, Provider) else written_in
-    if not isinstance(provider, Provider) and (unknown := _without_rules(pruned, provider, formats)) is not None:
+    if not isinstance(provider, Provider) and (unknown := _format_without_rules(pruned, provider, formats)) is not None:
         return (f"nothing was validated: no rules are known for the format {unknown!r}",)
     found = problems(pruned, provider)
     if found:
@@ -59,8 +109,8 @@ def accepted(
     return ()
 
 
-def _without_rules(conversation: Sequence[object], name: str | None, formats: Sequence[Format]) -> str | None:
-    """Return the format without rules that was named or, else, that a message is written in; None for neither."""
+def _format_without_rules(conversation: Sequence[object], name: str | None, formats: Sequence[Format]) -> str | None:
+    """Return the named format, or else the format of a message, if no rules are known for it; None otherwise."""
     if name is not None:
         return None if name in PROVIDERS else name
     own = [each for each in formats if each.NAME not in PROVIDERS]
@@ -75,20 +125,20 @@ def repair(
     open_calls: str = "answer",
     reason: str = NO_RESULT,
 ) -> Repaired:
-    """Return a conversation that breaks no rule but those of `UNREPAIRED`, and what was done to it.
+    """Repair a conversation, so that it breaks no rule of a provider but those in `UNREPAIRED`.
 
-    What breaks no rule stays the same object; the conversation itself, where none does. Nothing of the caller's is
-    changed, and no words of the user's or the system's are lost. A repair may leave another rule broken, so it goes
-    round by round: each problem has the place that it had in the round that found it. `provider` and
-    `strict_alternation` are those of `problems`, and so are the errors. A `Provider` that mends nothing gets the
-    conversation back as it is.
+    Messages that break no rule stay the same objects, and so does a conversation without problems. The caller's objects
+    are not changed, and no words of the user's or the system's are lost. Repairs are made in rounds, since one may
+    break another rule: the path of each problem is its place in the round that found it. `provider`,
+    `strict_alternation` and the errors are those of `problems`. If a `Provider` has no repair, the conversation is
+    returned unchanged.
 
-    A call without a result gets one that says the `reason`. With `open_calls` it may also "keep" waiting for one, which
-    no provider accepts, or go ("remove") with what it leaves empty.
+    `open_calls` says what happens to a call without a result: "answer" gives it one that states the `reason`, "keep"
+    leaves it, which no provider accepts, and "remove" removes it, with its message if nothing else is in that.
     """
     if open_calls not in DONE:
         raise SettingsError(f"open_calls is {open_calls!r}: give one of {', '.join(DONE)}")
-    messages = _sequence(conversation)
+    messages = _check_list(conversation)
     rules = resolved(provider, messages)
     done: list[Repair] = []
     for _ in range(MOST_ROUNDS):
@@ -104,8 +154,8 @@ def repair(
     return Repaired(messages, tuple(done))
 
 
-def _sequence(conversation: object) -> Sequence[object]:
-    """Return a conversation that is a list or a tuple. Raises ConversationError for anything else."""
+def _check_list(conversation: object) -> Sequence[object]:
+    """Return a conversation that is a list or a tuple; raise ConversationError for anything else."""
     if isinstance(conversation, list | tuple):
         return conversation
     raise ConversationError(f"the conversation is no list but {type(conversation).__name__}: give a list of messages")

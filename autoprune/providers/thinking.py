@@ -1,14 +1,14 @@
-"""Thinking blocks that are bound to everything before them, and what to do about those behind an edit. Edits nothing.
+"""Thinking blocks that are bound to everything before them, and policies for those after an edit. Edits nothing.
 
 Source: Anthropic's documentation, "Preserved thinking" and "Prefix checks on thinking blocks". On the models named here
-a thinking block is valid only while the system prompt, the tools and the messages before it are as they were; otherwise
-the API answers with status 400. Claude Mythos 5.1 signs its blocks alike and runs no such check.
+a thinking block is valid only while the system prompt, the tools and the messages before it are unchanged; otherwise
+the API answers with status 400. Claude Mythos 5.1 signs its blocks too, but does not check them.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from autoprune.conversation.reasons import Reason
+from autoprune.conversation.edits import Reason
 from autoprune.conversation.transcript import Path, Thought
 from autoprune.errors import SettingsError, did_you_mean
 from autoprune.planning.plan import Plan, ThinkingPolicy
@@ -19,14 +19,14 @@ BINDING_MODELS = (
 )
 BETA = "thinking-binding-controls-2026-08-01"
 BETA_HEADER = "anthropic-beta"
-BETA_FIELD = "anthropic_beta"  # a list in the body of a request, where no header can be sent
-CONTROLLED = ("adaptive", "enabled")  # the types of `thinking` that may say what becomes of blocks
+BETA_FIELD = "anthropic_beta"  # Bedrock's: a list in the body of a request, since no header can be sent
+CONTROLLED = ("adaptive", "enabled")  # the types of `thinking` that accept `block_binding`
 
 
 def policy(wanted: str | None, model: str | None) -> ThinkingPolicy:
-    """Return the policy that was asked for; else `drop_block` for models known to bind, `report` for all others.
+    """Return the policy of a name. The default is `drop_block` for models known to bind, `report` for all others.
 
-    Raises SettingsError for a policy that there is not.
+    Raises SettingsError for an unknown policy.
     """
     if wanted is None:
         binds = model is not None and any(name in model.replace(".", "-") for name in BINDING_MODELS)
@@ -40,7 +40,7 @@ def policy(wanted: str | None, model: str | None) -> ThinkingPolicy:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a policy comes to for a plan: parameters for the API, thinking taken out or refused, notes for a person."""
+    """The result of a policy for a plan: parameters for the API, thinking removed or refused, notes for the report."""
 
     parameters: Mapping[str, object]
     stripped: tuple[Thought, ...] = ()
@@ -48,7 +48,7 @@ class Outcome:
     notes: tuple[str, ...] = ()
 
     def applied(self, plan: Plan) -> Plan:
-        """Return a plan with the thinking that is taken out, and that will be refused."""
+        """Return the plan with the thinking that is removed, and that the API will refuse."""
         return replace(plan, stripped=self.stripped, doomed=self.doomed)
 
 
@@ -56,27 +56,27 @@ NOTHING = Outcome({})
 
 
 def outcome(chosen: ThinkingPolicy, plan: Plan) -> Outcome:
-    """Return what is done about the thinking blocks that stand behind an edit, or behind what was cleared before."""
+    """Return what a policy does about the thinking blocks after an edit, or after a result that was cleared before."""
     end: Path = (len(plan.transcript.entries),)
     edited = plan.first_changed or end
     if chosen is ThinkingPolicy.STRIP:
-        return _stripped(plan, _behind(plan, plan.changed or end))
+        return _report_stripped(plan, _thoughts_after(plan, plan.changed or end))
     if chosen is ThinkingPolicy.DROP_BLOCK:
-        behind = _behind(plan, min(edited, plan.changed or end))
+        behind = _thoughts_after(plan, min(edited, plan.changed or end))
         return Outcome(drop_block(behind)) if behind else NOTHING
     if chosen is ThinkingPolicy.REFUSE:
-        return _refused(plan)
-    behind = _behind(plan, edited)
+        return _report_refused(plan)
+    behind = _thoughts_after(plan, edited)
     if not behind:
         return NOTHING
     number = f"{len(behind)} thinking block{'s stand' if len(behind) > 1 else ' stands'} behind the first edit"
     return Outcome({}, notes=(f"{number}; models that bind thinking to its prefix refuse it: see thinking_policy",))
 
 
-def _refused(plan: Plan) -> Outcome:
-    """Return a note of the results that were kept for thinking, where the prompt is over its limit for that.
+def _report_refused(plan: Plan) -> Outcome:
+    """Return a note of the results that were kept because thinking follows them, if the prompt is over its limit.
 
-    The walk has edited nothing that thinking stood behind at that time; what has followed is bound to the edit.
+    The walk edited only what no thinking followed at that time; later thinking is bound to the edited messages.
     """
     bound = sum(reason is Reason.BOUND for reason in plan.kept.values())
     note = f"{bound} tool results were kept for the thinking behind them (thinking_policy 'refuse')"
@@ -84,11 +84,10 @@ def _refused(plan: Plan) -> Outcome:
 
 
 def drop_block(thoughts: Sequence[Thought] = ()) -> dict[str, object]:
-    """Return the parameters of a request by which the API drops thinking blocks whose prefix has changed.
+    """Return the request parameters with which the API drops thinking blocks whose prefix has changed.
 
-    They are those of Anthropic's SDK; where the thoughts are Bedrock's, those of `converse`, which hands fields that it
-    does not know itself to the model. `thinking` needs a type: the models that bind think adaptively where a request
-    says nothing of it.
+    They are parameters of Anthropic's SDK or, if the thoughts are Bedrock's, of `converse`, which passes fields that it
+    does not know to the model. `thinking` needs a type: adaptive is the default of the models that bind.
     """
     setting = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
     if thoughts and thoughts[-1].kind == "bedrock":
@@ -96,15 +95,15 @@ def drop_block(thoughts: Sequence[Thought] = ()) -> dict[str, object]:
     return {"extra_headers": {BETA_HEADER: BETA}, "thinking": setting}
 
 
-def _behind(plan: Plan, first: Path) -> list[Thought]:
-    """Return the thinking blocks that stand behind the first place that has changed, in messages that stay."""
+def _thoughts_after(plan: Plan, first: Path) -> list[Thought]:
+    """Return the thinking blocks after the first change, in messages that stay."""
     entries = plan.transcript.entries[int(first[0]) :]
     behind = (thought for entry in entries for thought in entry.thinking if thought.location.path > first)
     return [thought for thought in behind if thought.location.message not in plan.gone]
 
 
-def _stripped(plan: Plan, behind: Sequence[Thought]) -> Outcome:
-    """Return what the walk has taken out, and a note of the thinking that stays: of the latest turn, or alone."""
+def _report_stripped(plan: Plan, behind: Sequence[Thought]) -> Outcome:
+    """Return the thinking that the walk removed, and a note of what stays: of the latest turn, or alone."""
     out = set(plan.stripped)
     left = [thought for thought in behind if thought not in out]
     number = f"{len(left)} thinking block{'s stay' if len(left) > 1 else ' stays'} behind an edit"
@@ -114,22 +113,22 @@ def _stripped(plan: Plan, behind: Sequence[Thought]) -> Outcome:
 
 
 def merged(parameters: Mapping[str, object], into: Mapping[str, object]) -> dict[str, object]:
-    """Return the arguments of a request with parameters merged in: mappings are merged, beta headers are joined.
+    """Merge parameters into the arguments of a request: mappings are merged, beta headers are joined.
 
-    The `betas` of Anthropic's SDK are joined too: a header takes their place. In `additionalModelRequestFields`, as
-    Bedrock's `converse` takes them, lists of betas become one. The request's own type of `thinking` stays. Where it
-    turns thinking off, it stays as it is: the API takes no `block_binding` there, and thinking from before is better
-    taken out (thinking_policy "strip").
+    The `betas` of Anthropic's SDK are joined too, since a header overrides them. In `additionalModelRequestFields` of
+    Bedrock's `converse`, lists of betas are joined. The request's type of `thinking` stays. If the request turns
+    thinking off, it stays off: the API takes no `block_binding` then, and earlier thinking should be removed
+    (thinking_policy "strip").
     """
     both = dict(into)
     for name, value in parameters.items():
-        known = _headers(both) if name == "extra_headers" else both.get(name)
+        known = _beta_headers(both) if name == "extra_headers" else both.get(name)
         if name == "thinking" and isinstance(known, Mapping) and isinstance(value, Mapping):
-            both[name] = _thinking(value, known)
+            both[name] = _merge_thinking(value, known)
         elif isinstance(known, Mapping) and isinstance(value, Mapping):
             both[name] = merged(value, known)
         elif name == BETA_HEADER:
-            both[name] = ",".join(dict.fromkeys((*_listed(known), *_listed(value))))
+            both[name] = ",".join(dict.fromkeys((*_split_betas(known), *_split_betas(value))))
         elif name == BETA_FIELD and isinstance(known, list | tuple) and isinstance(value, list | tuple):
             both[name] = list(dict.fromkeys((*known, *value)))
         else:
@@ -137,14 +136,14 @@ def merged(parameters: Mapping[str, object], into: Mapping[str, object]) -> dict
     return both
 
 
-def _thinking(setting: Mapping[str, object], known: Mapping[str, object]) -> Mapping[str, object]:
-    """Return what a request says of thinking, with a setting merged in where its type takes one."""
+def _merge_thinking(setting: Mapping[str, object], known: Mapping[str, object]) -> Mapping[str, object]:
+    """Return a request's `thinking` with a setting merged in, if its type accepts one."""
     kind = known.get("type", setting.get("type"))
     return merged({**setting, "type": kind}, known) if kind in CONTROLLED else known
 
 
-def _headers(request: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the headers of a request, that of its `betas` among them; names are the same in upper and lower case."""
+def _beta_headers(request: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the headers of a request, with its `betas` as one. Names of headers are not case-sensitive."""
     betas, given = request.get("betas"), request.get("extra_headers")
     headers: dict[str, object] = {BETA_HEADER: ",".join(map(str, betas))} if isinstance(betas, list | tuple) else {}
     for name, value in given.items() if isinstance(given, Mapping) else ():
@@ -152,5 +151,5 @@ def _headers(request: Mapping[str, object]) -> Mapping[str, object]:
     return headers
 
 
-def _listed(header: object) -> list[str]:
+def _split_betas(header: object) -> list[str]:
     return [word.strip() for word in header.split(",") if word.strip()] if isinstance(header, str) else []

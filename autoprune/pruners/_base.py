@@ -1,32 +1,36 @@
-"""What the public classes share: what they are given, the calls besides `prune`, and the settings of each prune."""
+"""What both pruners share: what they are given, the calls besides `prune`, and the terms of each prune."""
 
-import operator
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any, Self
 
+from loguru import logger
+
 from autoprune.conversation.archive import Archive, checked_archive, recall
 from autoprune.conversation.copying import Copied
+from autoprune.conversation.edits import Running
 from autoprune.conversation.messages import checked
 from autoprune.conversation.placeholders import SENTENCE, Placeholder, element
-from autoprune.errors import SettingsError
-from autoprune.formats import SHIPPED, Format, named
+from autoprune.conversation.summary import running
+from autoprune.conversation.transcript import Transcript
+from autoprune.economics import prices
+from autoprune.errors import SettingsError, is_number
+from autoprune.formats import SHIPPED, Format, Parser, named, new_parser, parse
 from autoprune.formats import xml_tool_result as xml
+from autoprune.planning.plan import ThinkingPolicy
+from autoprune.planning.view import Strategy, folds
 from autoprune.providers.thinking import policy
-from autoprune.pruners._choice import Choice, either
-from autoprune.pruners._progress import REMEMBERED, Memory
-from autoprune.pruners._reading import Reading
-from autoprune.pruners._statistics import cleanup_statistics
-from autoprune.pruners._terms import Terms, adapted, checked_lives, notes, ratio
-from autoprune.pruners.events import BeforePrune, Callbacks, OnPruned
-from autoprune.pruners.result import Result
+from autoprune.pruners.memory import REMEMBERED, Memory
+from autoprune.pruners.report import Report, cleanup_statistics
+from autoprune.pruners.result import BeforePrune, Callbacks, OnPruned, Result
 from autoprune.settings import (
-    attribute_values,
     cache_ttl,
+    duration,
     filled_in,
     missing_safe_zone,
     overhead_tokens,
@@ -35,11 +39,63 @@ from autoprune.settings import (
     text_setting,
     variables,
 )
-from autoprune.strategies.by_name import config, description
-from autoprune.tokens import Count, Memo, for_model, scaled
+from autoprune.strategies.catalog import STRATEGIES, config, description, hint, is_named, is_plugin, names_folding
+from autoprune.tokens import REPLY_TOKENS, Count, Memo, exact, for_model, scaled
 
-# Of a pruner: what it can do without, and makes again.
-MEMOS = ("_counters", "_last", "_memory")
+MEMOS = ("_counters", "_memory")  # of a pruner: caches, which are not copied or pickled
+
+
+class OrDefault(str):
+    """A name that was given as `strategy_name`: by that contract an unknown one means the default strategy."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a pruner reads: its counter, the formats to choose from, and what finds XML results and names their tools."""
+
+    count: Memo
+    formats: Sequence[Format]
+    is_tool_result: Callable[[str], bool]
+    tool_name: Callable[[str], str]
+
+    def parser(self, summary: Running | None = None, *, wants_inputs: bool = False) -> Parser:
+        """Return a parser of one conversation, which stands behind a `summary`, if any."""
+        names = self.is_tool_result, self.tool_name
+        return new_parser(self.count, *names, self.formats, wants_inputs=wants_inputs, summary=summary)
+
+    def transcript(self, conversation: list[Any], overhead: int) -> Transcript:
+        """Return a conversation, read and counted, with the tokens of `overhead` sent beside it."""
+        return parse(conversation, self.parser(running(conversation)), fixed_tokens(conversation, overhead))
+
+    def compared(self, conversation: list[Any], overhead: int) -> Transcript:
+        """Return a conversation to compare with another: what is gone from one must not change how the rest is read."""
+        parser = self.parser(wants_inputs=True)
+        parser.standing = replace(parser.standing, is_free=True)
+        return parse(conversation, parser, fixed_tokens(conversation, overhead))
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The strategy and the settings of one prune, checked, and how it reads messages.
+
+    `limit` is the safe zone in counted tokens. `fallbacks` say what was not taken as asked. `wants_inputs` says
+    whether calls' arguments may be shortened. `later` is the strategy for
+    other lives of the cache, each from so many messages on. Terms are equal if a conversation that was read and walked
+    with the one can be continued with the other.
+    """
+
+    strategy: Strategy
+    safe_zone: int = field(compare=False)
+    limit: int
+    overhead: int
+    calibration: float = field(compare=False)
+    placeholder: Placeholder
+    reading: Reading = field(compare=False)
+    format: str | None
+    thinking: ThinkingPolicy
+    fallbacks: tuple[str, ...] = field(compare=False)
+    wants_inputs: bool
+    later: tuple[tuple[int, Strategy], ...] = ()
 
 
 class Pruner(Copied):
@@ -90,7 +146,6 @@ class Pruner(Copied):
     def _begin(self) -> None:
         """Remember nothing yet."""
         self._counters: dict[str | None, tuple[Memo, str | None]] = {}
-        self._last: tuple[tuple[object, ...], Terms] | None = None
         self._memory = Memory(self.remember)
 
     def _shipped(self) -> dict[str, Any]:
@@ -155,7 +210,7 @@ class Pruner(Copied):
         if args is self.args:
             return self
         twin = object.__new__(type(self))
-        vars(twin).update(vars(self), args=args, _last=None)
+        vars(twin).update(vars(self), args=args)
         return twin
 
     def count_text(self, text: str) -> int:
@@ -165,7 +220,7 @@ class Pruner(Copied):
     def count_tokens(self, conversation: list[Any], *, calibration: float = 1.0) -> int:
         """Tokens of the prompt that a conversation makes: what the safe zone is compared with."""
         transcript = self._reading().transcript(checked(conversation), overhead_tokens(self.args, self._environ))
-        return scaled(transcript.tokens, ratio(calibration))
+        return scaled(transcript.tokens, checked_ratio(calibration))
 
     def get_cleanup_statistics(
         self, original_conversations: list[Any], pruned_conversations: list[Any]
@@ -173,7 +228,9 @@ class Pruner(Copied):
         """What became of one conversation in the other, also after messages were dropped or changed by someone else."""
         beside = overhead_tokens(self.args, self._environ)
         both = checked(original_conversations), checked(pruned_conversations)
-        return cleanup_statistics(*both, self._reading(), beside, self._terms(None, 1.0).placeholder)
+        reading, placeholder = self._reading(), self._terms(None, 1.0).placeholder
+        read, compared = partial(reading.transcript, overhead=beside), partial(reading.compared, overhead=beside)
+        return cleanup_statistics(*both, read, compared, placeholder)
 
     def get_available_strategies(self) -> list[dict[str, object]]:
         """The strategies by name, with what each does, its parameters, and the safe zone that it would keep to.
@@ -203,79 +260,155 @@ class Pruner(Copied):
         """A cleared XML result as an element, of which the part between the tags is used. A subclass may change it."""
         return element(tool_name, self.replacement_message)
 
-    @property
-    def _element(self) -> Callable[[str], str] | None:
-        """Who makes a cleared XML result: a subclass, or None, so that a plan does not hold the whole pruner."""
-        made = self._generate_replacement_message
-        return None if getattr(made, "__func__", None) is Pruner._generate_replacement_message else made
-
-    def _terms(self, strategy: object, calibration: float) -> Terms:
-        """What the prune depends on; what was given for the last one is not checked again."""
+    def _terms(self, strategy: object, calibration: float, cache_ttls: Mapping[int, float] | None = None) -> Terms:
+        """What the prune depends on besides the conversation. Raises SettingsError for what cannot be used."""
+        args, environ = self.args, self._environ
         chosen, fallback = self._chosen(strategy)
-        recalls = checked_archive(self.archive) is not None
-        known = self.formats, self.replacement_message, recalls, *attribute_values(self.args)
-        on = chosen, fallback, calibration, *known
-        if self._last and all(map(operator.is_, on, self._last[0])):
-            return self._last[1]
-        terms = self._terms_anew(chosen, fallback, calibration)
-        self._last = on, terms
-        return terms
-
-    def _terms_anew(self, chosen: Any, fallback: str | None, calibration: float) -> Terms:
         count, estimate = self._count()
-        chosen = adapted(chosen, self._text("model"), cache_ttl(self.args, self._environ))
+        model, ttl = text_setting(args, "model", environ), cache_ttl(args, environ)
+        now = for_prices(chosen, model, ttl)
+        zone = safe_zone(args, environ)
+        limit = zone if calibration == 1.0 else math.floor(zone / checked_ratio(calibration) + 1e-6)
+        notes = (fallback, estimate, missing_safe_zone(args, environ), *getattr(now, "notes", ()))
+        thinking = ThinkingPolicy.REPORT
+        if model or text_setting(args, "thinking_policy", environ):  # models differ in what they bind thinking to
+            thinking = resolve("thinking_policy", partial(policy, model=model), args, environ)
+        made = self._generate_replacement_message  # None if no subclass changes it: a plan does not hold the pruner
+        element_of = None if getattr(made, "__func__", None) is Pruner._generate_replacement_message else made
+        archive = None if self.archive is None else checked_archive(self.archive)
         return Terms(
-            chosen,
-            safe_zone(self.args, self._environ),
-            overhead_tokens(self.args, self._environ),
-            ratio(calibration),
-            Placeholder(count, self.replacement_message, self._element, recalls=self.archive is not None),
+            now,
+            zone,
+            limit,
+            overhead_tokens(args, environ),
+            calibration,
+            Placeholder(count, self.replacement_message, element_of, recalls=archive is not None),
             self._reading(),
-            self._text("format"),
-            resolve("thinking_policy", partial(policy, model=self._text("model")), self.args, self._environ),
-            tuple(filter(None, (fallback, estimate, missing_safe_zone(self.args, self._environ), *notes(chosen)))),
+            text_setting(args, "format", environ),
+            thinking,
+            tuple(filter(None, notes)),
+            getattr(now, "clear_tool_inputs", None) is not None,
+            self._later(chosen, model, cache_ttls) if cache_ttls else (),
         )
 
-    def _terms_of(self, strategy: object, calibration: float, cache_ttls: Mapping[int, float] | None) -> Terms:
-        """What the prune depends on, of a cache whose life changes in mid-conversation."""
-        terms = self._terms(strategy, calibration)
-        if not cache_ttls:
-            return terms
-        chosen, model = self._chosen(strategy)[0], self._text("model")
-        return replace(
-            terms,
-            later=tuple((at, adapted(chosen, model, ttl)) for at, ttl in sorted(checked_lives(cache_ttls).items())),
-        )
+    def _later(
+        self, strategy: Any, model: str | None, cache_ttls: Mapping[int, float]
+    ) -> tuple[tuple[int, Strategy], ...]:
+        """The strategy for each life of the cache. Raises SettingsError for one that cannot be used."""
+        if not isinstance(cache_ttls, Mapping) or not all(map(is_number, cache_ttls)):
+            raise SettingsError(
+                f"cache_ttls is {cache_ttls!r}: give the seconds that it lives by the index of a message"
+            )
+        lives = sorted((at, duration(ttl)) for at, ttl in cache_ttls.items())
+        return tuple((at, for_prices(strategy, model, ttl)) for at, ttl in lives)
+
+    # Strategies
 
     def _chosen(self, strategy: object) -> tuple[Any, str | None]:
-        """Return the strategy that was asked for, and a note for the report if it is another one."""
-        choice = Choice(self.strategies, self.default, self._written)
-        if strategy is not None:
-            return choice.of(strategy)
-        found: tuple[Any, str | None] = resolve("strategy", choice.by_default, self.args, self._environ)
-        return found
+        """Return the strategy that was asked for, and a note for the report if it is another one.
+
+        Raises SettingsError for an unknown name, and for an object that is no strategy.
+        """
+        if strategy is None and not self._environ:
+            return self.default, None
+        if strategy is None:
+            found: tuple[Any, str | None] = resolve("strategy", self._default_named, self.args, self._environ)
+            return found
+        if isinstance(strategy, OrDefault) and not self._has(strategy):
+            return self._fallback(strategy)
+        if isinstance(strategy, str):
+            return self._named(strategy), None
+        if isinstance(strategy, type) or not callable(getattr(strategy, "step", None)):
+            raise SettingsError(f"{strategy!r} is no strategy: give a name or an object with a method step(view)")
+        return strategy, None
+
+    def _default_named(self, name: str | None) -> tuple[Any, str | None]:
+        """Return the strategy that the environment names; else the default.
+
+        The variable is shared by both classes of pruner, so the name of a strategy of the other class means the
+        default, with a note.
+        """
+        if name is None:
+            return self.default, None
+        if is_named(name, STRATEGIES) and not self._has(name):
+            return self._fallback(name)
+        if is_plugin(name) and names_folding(name) != folds(self.default):
+            return self._fallback(name)
+        return self._named(name), None
+
+    def _has(self, text: str) -> bool:
+        """Return whether a text names one of the strategies, whatever its parameters."""
+        return text in self.strategies or is_named(text, self.strategies) or is_plugin(text)
+
+    def _named(self, text: str) -> Any:
+        """Return the strategy that a text names. Raises SettingsError if there is none of that name."""
+        if text in self.strategies:
+            return self.strategies[text]
+        if not self._has(text):
+            known = ", ".join(self.strategies)
+            raise SettingsError(f"there is no strategy {text!r}{hint(text, self.strategies)}; there are {known}")
+        return self._written(text)
+
+    def _fallback(self, text: str) -> tuple[Any, str]:
+        """Return the default, with a note that there is no strategy of that name."""
+        note = f"there is no strategy {text!r}{hint(text, self.strategies)}: {self.default.name} was used"
+        logger.warning(note)
+        return self.default, note
+
+    # Settings
 
     def _text(self, name: str) -> str | None:
         return text_setting(self.args, name, self._environ)
 
     def _count(self) -> tuple[Memo, str | None]:
         """The counter for the model that is named now, and a warning where it estimates."""
-        model = None if self._given_count else self._text("model")
+        model = None if self._given_count else text_setting(self.args, "model", self._environ)
         known = self._counters.get(model)
         if known is None:
-            count, estimate = (self._given_count, None) if self._given_count else for_model(model)
+            count, estimate = (self._given_count or exact(), None) if model is None else for_model(model)
             known = self._counters[model] = (Memo(count), estimate)
         return known
 
     def _reading(self) -> Reading:
         """How conversations are read by the settings as they are now; a subclass may say what XML results are."""
-        return Reading(self._count()[0], self._formats(), self._is_tool_result_message, self._extract_tool_name)
-
-    def _formats(self) -> Sequence[Format]:
-        """Return the formats to choose from: the one that the settings name, or all."""
-        return resolve("format", partial(named, formats=self.formats), self.args, self._environ)
+        formats = self.formats
+        if text_setting(self.args, "format", self._environ):
+            formats = resolve("format", partial(named, formats=formats), self.args, self._environ)
+        return Reading(self._count()[0], formats, self._is_tool_result_message, self._extract_tool_name)
 
     def _callbacks(self, conversation_id: object) -> Callbacks:
         """Whom to tell of one prune, by the id that it was given or the pruner's own."""
         known = self.conversation_id if conversation_id is None else conversation_id
         return Callbacks(self.before_prune, self.on_pruned, known)
+
+
+def fixed_tokens(conversation: list[Any], overhead: int) -> int:
+    """The tokens of a prompt besides its messages: what is sent beside them, and the begun reply."""
+    return overhead + (REPLY_TOKENS if conversation else 0)
+
+
+def checked_ratio(calibration: float) -> float:
+    """Return a calibration that can be used. Raises SettingsError for any other."""
+    if isinstance(calibration, int | float) and 0 < calibration < math.inf:
+        return calibration
+    raise SettingsError(f"calibration is {calibration!r}: give a ratio above 0, such as tokens.calibration returns")
+
+
+def for_prices(strategy: Any, model: str | None, ttl: float | None) -> Any:
+    """Return a strategy for the prices of a model and the life of its cache, or itself if it knows no prices."""
+    adapt = getattr(strategy, "for_prices", None)
+    return adapt(prices(None, model, ttl)) if callable(adapt) else strategy
+
+
+def either(strategy_name: object, strategy: object) -> Any:
+    """Return the strategy that a call gives by either keyword. Raises SettingsError if the two differ."""
+    if strategy_name is None or strategy is None or strategy_name == strategy:
+        name = OrDefault(strategy_name) if isinstance(strategy_name, str) else strategy_name
+        return name if strategy is None else strategy
+    raise SettingsError(f"strategy_name is {strategy_name!r} and strategy is {strategy!r}: give one of them")
+
+
+def logged(report: Report, level: str) -> None:
+    """Log a prune in one line with bound fields; silent unless the program calls `logger.enable("autoprune")`."""
+    with_fields = logger.opt(lazy=True, capture=False).patch(lambda record: record["extra"].update(report.fields))
+    with_fields.log(level, "{}", lambda: report)

@@ -1,34 +1,28 @@
 """The pruner that clears tool results."""
 
-import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from autoprune.conversation.edits import apply, strip
 from autoprune.conversation.messages import checked
-from autoprune.conversation.rewriting import strip
 from autoprune.conversation.summary import running
-from autoprune.conversation.transcript import Transcript
 from autoprune.economics import checked_pauses, prices
 from autoprune.errors import SettingsError
-from autoprune.planning.clamping import Clamp
+from autoprune.formats import Parser
 from autoprune.planning.plan import Plan, ThinkingPolicy
+from autoprune.planning.protections import NOTHING as NO_PROTECTIONS
 from autoprune.planning.view import Strategy, asks_always, folds, option
 from autoprune.planning.walk import Walk
 from autoprune.providers import Provider, accepted
 from autoprune.providers.thinking import NOTHING, outcome
-from autoprune.pruners._advice import advice
-from autoprune.pruners._archiving import archived
-from autoprune.pruners._base import Pruner
-from autoprune.pruners._progress import Progress
-from autoprune.pruners._reading import fixed_tokens
-from autoprune.pruners._terms import Terms
-from autoprune.pruners.events import logged
+from autoprune.pruners._base import Pruner, Terms, fixed_tokens, logged
+from autoprune.pruners.memory import NO_PAUSES
 from autoprune.pruners.report import Report, cache_note
-from autoprune.pruners.result import Result
+from autoprune.pruners.report.advice import advice
+from autoprune.pruners.result import Result, archived
 from autoprune.settings import cache_ttl
-from autoprune.strategies.by_name import available, clearing_named
+from autoprune.strategies.catalog import OPTIONS, available, clearing_named
 from autoprune.strategies.clearing import ToolOutputCleanup
 from autoprune.tokens import ExactCounter
 
@@ -74,40 +68,52 @@ class AgenticConversationPruner(Pruner):
         the result; the caller's messages are never changed.
         """
         started = self._clock()
-        terms = self._terms_of(strategy, calibration, cache_ttls)
-        key = _key(terms, checked(conversation))
-        waited = checked_pauses(pauses)
-        progress = self._memory.walked(key, conversation, partial(_start, terms, conversation), waited)
-        plan_of = _plan_of(terms, progress, conversation)
-        aftermath = NOTHING
-        if progress.walk.newest_thinking:
-            plan = plan_of()
-            aftermath = outcome(terms.thinking, plan)
-            plan_of = partial(aftermath.applied, plan)
-        pruned = strip(progress.rewrite(conversation), aftermath.stripped)
-        notes = accepted(pruned, conversation, validate, terms.format, self.formats)
-        report = Report(
+        terms = self._terms(strategy, calibration, cache_ttls)
+        waited = NO_PAUSES if pauses is None else checked_pauses(pauses)
+        # Compare: what of the conversation is known from an earlier call?
+        history = self._memory.compare(terms, checked(conversation))
+        fixed, is_at_work, thinking = fixed_tokens(conversation, terms.overhead), False, NOTHING
+        notes: tuple[str, ...] = ()
+        if history.is_small(conversation, terms.reading.formats, fixed, _uncounted(terms)):
+            # Nothing to do, so nothing is counted before the report is asked.
+            pruned, plan_of = conversation, partial(_planned, terms, [*history.snapshots], waited)
+        else:
+            # Read what is new, and walk on.
+            parser = history.read(conversation, partial(_parser, terms, conversation))
+            walk = history.walked(conversation, partial(_walk, terms, fixed), waited)
+            plan, is_at_work = walk.planned_for([*conversation], fixed), walk.is_at_work
+            if walk.newest_thinking:
+                thinking = outcome(terms.thinking, plan)
+            # Rewrite
+            pruned, plan_of = apply(conversation, plan.edits), partial(thinking.applied, plan)
+            if thinking.stripped:
+                pruned = strip(pruned, thinking.stripped)
+            notes = (*thinking.notes, *parser.notes) if is_at_work else thinking.notes
+        if validate:
+            notes = (*notes, *accepted(pruned, conversation, validate, terms.format, self.formats))
+        # Report
+        result = Result(pruned, self._report(terms, notes, started, plan_of), thinking.parameters)
+        callbacks = self._callbacks(conversation_id) if self.before_prune or self.on_pruned else None
+        refused = callbacks.refused(result, conversation) if callbacks else None
+        if refused is None and self.archive is not None and pruned is not conversation:
+            result = archived(result, self.archive, conversation, history.archived)
+        self._memory.keep(history)
+        if refused is not None:
+            return refused
+        logged(result.report, "INFO" if is_at_work or pruned is not conversation else "DEBUG")
+        return callbacks.told(result, conversation) if callbacks else result
+
+    def _report(self, terms: Terms, notes: tuple[str, ...], started: float, plan_of: Callable[[], Plan]) -> Report:
+        return Report(
             getattr(terms.strategy, "name", type(terms.strategy).__name__),
             terms.safe_zone,
             terms.calibration,
-            (*terms.fallbacks, *aftermath.notes, *notes, *progress.notes),
+            (*terms.fallbacks, *notes),
             self._clock() - started,
             plan_of,
-            advise=partial(advice, self, self._folding, terms.strategy, calibration),
+            advise=partial(advice, self, self._folding, terms.strategy, terms.calibration),
             warn=self._warn if isinstance(terms.strategy, ToolOutputCleanup) else None,
         )
-        is_at_work = pruned is not conversation or progress.walk.is_at_work
-        result = Result(pruned, report, aftermath.parameters)
-        callbacks = self._callbacks(conversation_id)
-        refused = callbacks.refused(result, conversation)
-        if refused is None:
-            edits = progress.walk.edits.values()
-            result = archived(result, self.archive, edits, conversation, progress.archived)
-        self._memory.keep(key, progress)
-        if refused:
-            return refused
-        logged(result.report, "INFO" if is_at_work else "DEBUG")
-        return callbacks.told(result, conversation)
 
     def _warn(self, plan: Plan) -> str:
         """Return in words what the literal rule costs with the provider's cache; "" where it saves."""
@@ -123,11 +129,8 @@ class AgenticConversationPruner(Pruner):
         cache_ttls: Mapping[int, float] | None = None,
     ) -> Plan:
         """Return what `prune` would do: a dry run, without the memo."""
-        terms = self._terms_of(strategy, calibration, cache_ttls)
-        progress = _start(terms, checked(conversation), is_bounded=False)
-        progress.walk.pauses = checked_pauses(pauses)
-        progress.walk.extend(conversation, progress.read(conversation) or [])
-        plan = _plan_of(terms, progress, conversation)()
+        terms = self._terms(strategy, calibration, cache_ttls)
+        plan = _planned(terms, checked(conversation), checked_pauses(pauses))
         return outcome(terms.thinking, plan).applied(plan)
 
     def _chosen(self, strategy: object) -> tuple[Any, str | None]:
@@ -150,34 +153,36 @@ class AgenticConversationPruner(Pruner):
         )
 
 
-def _start(terms: Terms, conversation: list[Any], *, is_bounded: bool = True) -> Progress[Walk]:
-    """Return the progress before the first message; `is_bounded`: what is small by its bytes need not be read."""
+def _planned(terms: Terms, conversation: list[Any], pauses: Mapping[int, float]) -> Plan:
+    """Read and walk a conversation from its start."""
     fixed = fixed_tokens(conversation, terms.overhead)
-    is_exact = isinstance(terms.reading.count.count, ExactCounter) and terms.calibration == 1.0
+    walk = _walk(terms, fixed)
+    walk.pauses = pauses
+    walk.extend(conversation, _parser(terms, conversation).read_on(conversation, 0))
+    return walk.planned_for([*conversation], fixed)
+
+
+def _parser(terms: Terms, conversation: list[Any]) -> Parser:
+    """Return a parser of the conversation, whose first message may hold a summary of earlier ones."""
+    return terms.reading.parser(running(conversation), wants_inputs=terms.wants_inputs)
+
+
+def _walk(terms: Terms, fixed: int) -> Walk:
+    """Return the walk before the first message."""
+    return Walk(terms.strategy, terms.limit, fixed, terms.placeholder, thinking=terms.thinking, later=terms.later)
+
+
+def _uncounted(terms: Terms) -> float:
+    """The limit within which a conversation needs no count, since the strategy has nothing to do there; else -1.
+
+    Raises SettingsError for an option of the strategy that cannot be used.
+    """
+    strategy = terms.strategy
+    for name, kind in OPTIONS.items():
+        value = getattr(strategy, name, None)
+        if value is not None and value is not NO_PROTECTIONS:
+            option(strategy, name, kind)
     looks_back = terms.thinking in (ThinkingPolicy.DROP_BLOCK, ThinkingPolicy.STRIP)
-    may_wait = is_bounded and is_exact and not looks_back and _waits(terms.strategy)
-    walk = Walk(terms.strategy, terms.limit, fixed, terms.placeholder, thinking=terms.thinking, later=terms.later)
-    parser = terms.reading.parser(running(conversation), wants_inputs=terms.wants_inputs)
-    return Progress(parser, walk, fixed if may_wait else math.inf)
-
-
-def _plan_of(terms: Terms, progress: Progress[Walk], conversation: list[Any]) -> Callable[[], Plan]:
-    """Return the plan, kept; or how to come by it, where the messages did not even have to be read."""
-    fixed = fixed_tokens(conversation, terms.overhead)
-    plan = progress.walk.planned_for(Transcript(list(conversation), tuple(progress.walk.entries), fixed))
-    if progress.is_read:
-        return lambda: plan
-    messages = progress.known.as_read()
-    read = partial(terms.reading.transcript, overhead=terms.overhead, wants_inputs=terms.wants_inputs)
-    return lambda: replace(plan, transcript=read(messages()))
-
-
-def _waits(strategy: Strategy) -> bool:
-    """Return whether a strategy has nothing to do below the safe zone."""
-    return option(strategy, "clamp", Clamp) is None and not asks_always(strategy)
-
-
-def _key(terms: Terms, conversation: list[Any]) -> object:
-    """What remembered progress must have been made with; with a summary at its head a conversation is read anew."""
-    found = running(conversation)
-    return terms.key, found and found.calls
+    is_exact = terms.calibration == 1.0 and isinstance(terms.reading.count.count, ExactCounter)
+    is_idle = getattr(strategy, "clamp", None) is None and not asks_always(strategy) and not looks_back
+    return terms.limit if is_idle and is_exact else -1

@@ -1,15 +1,16 @@
 """The pruner that folds and drops whole messages: compare, read, walk, write, rewrite, report."""
 
-import math
 import time
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from autoprune.conversation.archive import Archive
+from autoprune.conversation.edits import CALLS_IN_TEXT, CALLS_LATER, NO_ANSWER, Fold, Running, apply, strip
 from autoprune.conversation.messages import checked, fields_of
-from autoprune.conversation.summary import running, without
+from autoprune.conversation.summary import assembled, running, without, wrapped
+from autoprune.conversation.transcript import Part, Speaker, Transcript
 from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.formats import Format, dominant, parse
 from autoprune.planning.fold_walk import FoldWalk, planned
@@ -17,27 +18,121 @@ from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.view import FoldingStrategy, Given
 from autoprune.providers import USER_FIRST, Provider, accepted, resolved
 from autoprune.providers.thinking import Outcome, drop_block, outcome
-from autoprune.pruners._advice import advice
-from autoprune.pruners._archiving import archived
-from autoprune.pruners._base import Pruner
-from autoprune.pruners._finishing import Unfinished
-from autoprune.pruners._large_results import shortener
-from autoprune.pruners._progress import REMEMBERED, Progress
-from autoprune.pruners._reading import Reading, fixed_tokens
-from autoprune.pruners._terms import Terms
-from autoprune.pruners._writing import SummaryWriter
-from autoprune.pruners.events import BeforePrune, Callbacks, OnPruned, logged
-from autoprune.pruners.result import Result
+from autoprune.pruners._base import Pruner, Reading, Terms, fixed_tokens, logged
+from autoprune.pruners.large_results import shortener
+from autoprune.pruners.memory import REMEMBERED
+from autoprune.pruners.report import Report
+from autoprune.pruners.report.advice import advice
+from autoprune.pruners.result import BeforePrune, Callbacks, OnPruned, Result, archived
+from autoprune.pruners.writing import SummaryWriter
 from autoprune.settings import group_size
-from autoprune.strategies.by_name import FOLDING, available, folding_named
+from autoprune.strategies.catalog import FOLDING, available, folding_named
 from autoprune.strategies.folding import Folding
-from autoprune.summarizers.brief import Answer, identity_of
+from autoprune.summarizers.brief import Answer, Written, identity_of
 from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, run
 from autoprune.summarizers.selection import summarizer_of
 from autoprune.tokens import Count, spent_tokens
 
 MAX_CALLS = 16  # of a model, in one prune
 MAX_SECONDS = 300.0  # that one prune waits for a model
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A prune that is decided and waits for its texts.
+
+    `given` are the caller's messages, `bare` the same without the summary that stood in them. `weigh` reads and
+    counts messages. `archived` are the parts that an archive keeps.
+    """
+
+    started: float
+    terms: Terms
+    given: list[Any]
+    bare: list[Any]
+    plan: Plan
+    aftermath: Outcome
+    writer: SummaryWriter
+    written_in: Format
+    weigh: Callable[[list[Any]], Transcript]
+    advise: Callable[[Report], str]
+    archived: dict[Part, str]
+
+    def planned(self) -> Result:
+        """Return what is about to be done, with the largest summary that there can be; no conversation is made."""
+        is_idle = not (self.plan.edits or self.plan.folds or self.plan.stripped)
+        report = self._report(self.plan, self.aftermath.notes, 0.0)
+        return Result(self.given if is_idle else [], report, self.aftermath.parameters)
+
+    def finished(self, answer: Answer, clock: Callable[[], float]) -> Result:
+        """Return the conversation with the summary that was written, and the report."""
+        plan, notes = replace(self.plan, edits=self.writer.edits), self.aftermath.notes
+        pruned = rewritten(self.given, plan)
+        if plan.folds:
+            kept = assembled(rewritten(self.bare, plan), self._gone, plan.place, self._summary(answer))
+            pruned = [each.message for each in kept]
+            weighed = self.weigh(pruned)
+            weights = tuple(entry.tokens for entry in weighed.entries)
+            plan = replace(plan, counted=weighed.tokens, weights=weights)
+        if plan.folds and plan.tokens >= plan.tokens_before:
+            plan, pruned = replace(plan, edits=(), folds=(), stripped=(), counted=None, weights=()), self.given
+            notes = (*notes, "nothing was folded: with its summary the conversation would not have been smaller")
+        return Result(pruned, self._report(plan, notes, clock() - self.started), self.aftermath.parameters)
+
+    def _report(self, plan: Plan, notes: tuple[str, ...], seconds: float) -> Report:
+        return Report(
+            getattr(self.terms.strategy, "name", type(self.terms.strategy).__name__),
+            self.terms.safe_zone,
+            self.terms.calibration,
+            (*self.terms.fallbacks, *notes, *self.writer.spent.notes),
+            seconds,
+            lambda: plan,
+            self.writer.spent,
+            self.advise,
+        )
+
+    @property
+    def _gone(self) -> set[int]:
+        """The messages that are not sent as they are; that of the old summary is one of them."""
+        known = self.plan.running
+        return {*self.plan.gone, *((known.at,) if known and known.rest is None else ())}
+
+    def _summary(self, answer: Answer) -> Any:
+        """Return the message of the summary: a new one, the old one where nothing was added to it, or None."""
+        folds = [fold for fold in self.plan.folds if not fold.is_drop]
+        known = self.plan.running
+        text = answer.text if folds and isinstance(answer, Written) else known.text if known else None
+        if text is None:
+            return None
+        messages = sum(len(fold.messages) for fold in folds) + (known.messages if known else 0)
+        room = max((*(fold.room for fold in folds), *((known.room,) if known else ())))
+        return self.written_in.message("user", wrapped(text, messages, room, self._calls(known)))
+
+    def _calls(self, known: Running | None) -> str:
+        """Return how the model had made its calls in what the summary stands for, before the first message that stays.
+
+        A native call counts wherever it was folded, for what follows is read by it. What was dropped leaves no trace in
+        pruned output that is fed back, so it does not count here either; and as only the last mark is known there, each
+        fold goes by the mark before it.
+        """
+        calls = known.calls if known else NO_ANSWER
+        gone = {known.at} if known and known.rest is None else set()
+        for fold in self.plan.folds:
+            gone.update(fold.messages)
+            if not fold.is_drop:
+                calls = self._calls_behind(calls, fold, gone)
+        return calls
+
+    def _calls_behind(self, before: str, fold: Fold, gone: set[int]) -> str:
+        """Return how the calls were made once one more fold is made; `gone` are all messages that went by then."""
+        entries = self.plan.transcript.entries
+        stays = (at for at, entry in enumerate(entries) if at not in gone and entry.speaker is not Speaker.SYSTEM)
+        first = next(stays, len(entries))
+        folded = [(at, entries[at]) for at in fold.messages]
+        has_spoken = any(entry.speaker is Speaker.MODEL and at < first for at, entry in folded)
+        if before in (CALLS_LATER, "") or any(call.location.start is None for _, each in folded for call in each.calls):
+            is_opening = before and not has_spoken and before != CALLS_IN_TEXT
+            return CALLS_LATER if is_opening and first < len(entries) and entries[first].results else ""
+        return CALLS_IN_TEXT if has_spoken else before
 
 
 class ConversationPruner(Pruner):
@@ -160,7 +255,8 @@ class ConversationPruner(Pruner):
         result = result.noting(
             accepted(result.conversation, conversation, validate, self._text("format"), self.formats)
         )
-        result = archived(result, self.archive, result.plan.edits, work.bare, work.archived)
+        if self.archive is not None:
+            result = archived(result, self.archive, work.bare, work.archived)
         logged(result.report, "INFO" if result.conversation is not conversation else "DEBUG")
         return callbacks.told(result, conversation)
 
@@ -174,30 +270,32 @@ class ConversationPruner(Pruner):
         found = running(messages)
         bare = without(messages, found)
         summarizer, note = summarizer_of(chosen, self.llm)
-        reported, unknown = _reported(usage, terms.calibration)
+        reported, unknown = reported_tokens(usage, terms.calibration)
         # What a provider reported is of one request alone, so nothing is remembered of it.
-        key = None if reported else (terms.key, chosen, found, identity_of(summarizer), self._provider_begins_with_user)
-        given = Given(found, self._begins_with_user)
-        progress = self._memory.walked(key, bare, partial(_start, chosen, terms, given, bare, reported))
-        walk, texts = progress.walk, progress.texts
-        if key is not None:
-            self._memory.keep(key, progress)
-        plan = planned(walk, bare)
+        key = None if reported else (terms, chosen, found, identity_of(summarizer), self._provider_begins_with_user)
+        fixed, given = fixed_tokens(bare, terms.overhead), Given(found, self._begins_with_user)
+        start = partial(FoldWalk, chosen, terms.limit, fixed, terms.placeholder, given, thinking=terms.thinking)
+        history = self._memory.compare(key, bare)
+        parser = history.read(bare, partial(terms.reading.parser, found))
+        walk = history.walked(bare, partial(start, reported=None if reported is None else (len(bare), reported)))
+        self._memory.keep(history)
+        plan, unread = planned(walk, bare), parser.notes if walk.is_at_work else ()
         aftermath = _aftermath(terms.thinking, plan, walk)
         plan = _with_summary(aftermath.applied(plan), messages, terms.reading)
         terms = replace(
-            terms, fallbacks=tuple(word for word in (*terms.fallbacks, note, unknown, *progress.notes) if word)
+            terms,
+            fallbacks=tuple(word for word in (*terms.fallbacks, note, unknown, *unread) if word),
         )
         count, results = terms.placeholder.count, shortener(chosen, self.llm)
         title = getattr(chosen, "title", None) or ""
         writer = SummaryWriter(
-            plan, bare, summarizer, self.store, self._memo, count, texts, results=results, title=title
+            plan, bare, summarizer, self.store, self._memo, count, history.texts, results=results, title=title
         )
         written_in = dominant([fields_of(message) for message in messages], terms.reading.formats)
         weigh = partial(terms.reading.transcript, overhead=terms.overhead)
         advise = partial(advice, self, lambda: self, chosen, calibration)
         return Unfinished(
-            started, terms, messages, bare, plan, aftermath, writer, written_in, weigh, advise, progress.archived
+            started, terms, messages, bare, plan, aftermath, writer, written_in, weigh, advise, history.archived
         )
 
     def _check_bounds(self) -> None:
@@ -218,7 +316,7 @@ class ConversationPruner(Pruner):
         if self._text("format") in USER_FIRST or self._provider_begins_with_user:
             return True
         held = fields_of(message)
-        return any(known.NAME in USER_FIRST and known.seen(held) for known in self._formats())
+        return any(known.NAME in USER_FIRST and known.seen(held) for known in self._reading().formats)
 
     @property
     def _provider_begins_with_user(self) -> bool:
@@ -237,16 +335,6 @@ class ConversationPruner(Pruner):
 
     def _written(self, text: str) -> FoldingStrategy:
         return folding_named(text)
-
-
-def _start(
-    strategy: FoldingStrategy, terms: Terms, given: Given, bare: list[Any], usage: int | None
-) -> Progress[FoldWalk]:
-    """Return the progress before the first message."""
-    fixed = fixed_tokens(bare, terms.overhead)
-    walk = FoldWalk(strategy, terms.limit, fixed, terms.placeholder, given, thinking=terms.thinking)
-    walk.reported = None if usage is None else (len(bare), usage)
-    return Progress(terms.reading.parser(given.running), walk, math.inf)
 
 
 def _aftermath(policy: ThinkingPolicy, plan: Plan, walk: FoldWalk) -> Outcome:
@@ -271,7 +359,7 @@ def _with_summary(plan: Plan, messages: list[Any], reading: Reading) -> Plan:
     return replace(plan, transcript=known, running=replace(plan.running, tokens=apart))
 
 
-def _reported(usage: object, calibration: float) -> tuple[int | None, str | None]:
+def reported_tokens(usage: object, calibration: float) -> tuple[int | None, str | None]:
     """Return the tokens that a provider reported, as they are counted here; or in words that it reported none."""
     if usage is None:
         return None, None
@@ -279,3 +367,8 @@ def _reported(usage: object, calibration: float) -> tuple[int | None, str | None
         return int(spent_tokens(usage) / calibration), None
     except SettingsError as error:
         return None, f"{error}: the count was used"
+
+
+def rewritten(messages: list[Any], plan: Plan) -> list[Any]:
+    """Return the messages with what a plan replaces and strips; whole messages stay."""
+    return strip(apply(messages, plan.edits), plan.stripped)

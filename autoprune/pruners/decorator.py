@@ -13,9 +13,8 @@ from autoprune.errors import SettingsError
 from autoprune.planning.view import Strategy, folds
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
-from autoprune.pruners.events import BeforePrune, Callbacks, OnPruned
-from autoprune.pruners.result import Result
-from autoprune.strategies.by_name import FOLDING, is_named
+from autoprune.pruners.result import BeforePrune, Callbacks, OnPruned, Result
+from autoprune.strategies.catalog import names_folding
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -161,7 +160,7 @@ def _begins(messages: list[Any], first: tuple[Any, ...]) -> bool:
 
 def _pruner(args: object, strategy: object) -> Any:
     """Return a pruner of the kind that a strategy is for."""
-    is_foldings = isinstance(strategy, str) and is_named(strategy, FOLDING)
+    is_foldings = isinstance(strategy, str) and names_folding(strategy)
     if is_foldings or folds(strategy):
         return ConversationPruner(args)
     return AgenticConversationPruner(args)

@@ -4,20 +4,19 @@
 the arguments, an AUTOPRUNE_* variable or the default. The functions named for a setting return its checked value.
 """
 
-from autoprune.settings._args import (
+from autoprune.settings._values import (
     SAFE_ZONE_TOKENS,
     SETTINGS,
+    SHARE,
+    UNKNOWN_ZONE,
     VARIABLES,
     PruneArgs,
     Setting,
     Source,
     attribute_values,
-    unknown_variables,
-    variables,
-)
-from autoprune.settings._budgets import SHARE, UNKNOWN_ZONE, budget_tokens, duration, usual_zone
-from autoprune.settings._lookup import (
+    budget_tokens,
     cache_ttl,
+    duration,
     effective_settings,
     filled_in,
     group_size,
@@ -27,6 +26,9 @@ from autoprune.settings._lookup import (
     safe_zone,
     setting,
     text_setting,
+    unknown_variables,
+    usual_zone,
+    variables,
 )
 from autoprune.settings.plugins import load_plugin, plugin_names
 

@@ -1,34 +1,43 @@
-"""Strategies, and everything that one is written with: each decides what goes, and edits nothing itself.
+"""Strategies, and everything needed to write one. Each decides what goes and edits nothing itself.
 
-    from autoprune.strategies import Candidate, Reason, Replace, View  # for a strategy that clears results
-    from autoprune.strategies import Fold, FoldView, Group, Retention  # for one that folds or drops messages
+    from autoprune.strategies import BaseStrategy, Replace, View  # for a strategy that clears results
+    from autoprune.strategies import BaseFoldingStrategy, Fold, FoldView  # for one that folds or drops messages
 
-`clearing` holds those that clear results above the safe zone, `cache_aware` the one that weighs the prompt cache (with
-`_worth` and `at_work`), `masking` the one that keeps the newest, with settings as well-known systems have them,
-`per_result` the one that shortens them, `folding` the one that takes out whole messages; `presets` are named
-settings of the last two. `by_name` lists all that ship, and finds the one that a
-text names; `scaffold` writes a new one, and loads one from a user's file.
+`clearing` has strategies that clear results by age, `cache_aware` the one that weighs the prompt cache (`worth` values
+results for it), `per_result` the one that shortens results, and `folding` the one that takes out whole messages;
+`presets` are named settings of the last two. `catalog` finds the strategy that a text names, and `scaffold` writes the
+file of a new one and loads strategies from files.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from autoprune.conversation.edits import Fold, Replace
-from autoprune.conversation.reasons import Reason
+from autoprune.conversation.edits import Fold, Reason, Replace
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.protections import Protections
 from autoprune.planning.retention import Retention
 from autoprune.planning.tool_inputs import ToolInputs
-from autoprune.planning.view import Candidate, FoldingStrategy, FoldView, Group, Strategy, Told, View
-from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
+from autoprune.planning.view import (
+    BaseFoldingStrategy,
+    BaseStrategy,
+    Candidate,
+    FoldingStrategy,
+    FoldView,
+    Group,
+    Rationale,
+    Strategy,
+    View,
+)
+from autoprune.strategies.clearing import LowWater, ObservationMasking, ToolOutputCleanup
 
 if TYPE_CHECKING:
     from autoprune.strategies.cache_aware import CacheAware
     from autoprune.strategies.folding import Folding
-    from autoprune.strategies.masking import ObservationMasking
     from autoprune.strategies.per_result import PerResult
 
 __all__ = [
+    "BaseFoldingStrategy",
+    "BaseStrategy",
     "CacheAware",
     "Candidate",
     "Clamp",
@@ -41,21 +50,21 @@ __all__ = [
     "ObservationMasking",
     "PerResult",
     "Protections",
+    "Rationale",
     "Reason",
     "Replace",
     "Retention",
     "Strategy",
-    "Told",
     "ToolInputs",
     "ToolOutputCleanup",
     "View",
 ]
-# Loaded when they are first asked for: who does not fold does not wait for them.
-LATE = {"CacheAware": "cache_aware", "Folding": "folding", "ObservationMasking": "masking", "PerResult": "per_result"}
+# Lazy imports: most callers use one strategy, and never fold.
+LATE = {"CacheAware": "cache_aware", "Folding": "folding", "PerResult": "per_result"}
 
 
 def __getattr__(name: str) -> Any:
-    """Return a name whose module is loaded late."""
+    """Import a name's module when the name is first used."""
     if name not in LATE:
         raise AttributeError(f"module 'autoprune.strategies' has no attribute {name!r}")
     return getattr(import_module(f"autoprune.strategies.{LATE[name]}"), name)

@@ -1,18 +1,16 @@
-"""The strategies of `ConversationPruner`: named settings of `Folding` and `PerResult`, as other systems have them."""
+"""The strategies of `ConversationPruner`: named settings of `Folding` and `PerResult`, modeled on other systems."""
 
 from collections.abc import Callable
 from dataclasses import replace
 
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.per_result import PerResult
-from autoprune.summarizers.action_trace import ActionTrace
-from autoprune.summarizers.symbols import Symbols
 
 BUFFER = 0.2  # of the safe zone
 
 
 def truncate(group_size: int | None = None) -> Folding:
-    """Drop the oldest groups of messages, and what is left of their turn, until within the safe zone."""
+    """Drop the oldest groups of messages, and the rest of their turn, until within the safe zone."""
     return Folding("truncate", _first_line(truncate), group_size=group_size, keep=1, drops=True, at_turns=True)
 
 
@@ -23,25 +21,25 @@ def summarize(group_size: int | None = None, buffer: float = BUFFER, summary_tok
 
 
 def hybrid(group_size: int | None = None, buffer: float = BUFFER, summary_tokens: int | None = None) -> Folding:
-    """Fold the oldest groups into one running summary, and drop more where that is not enough."""
+    """Fold the oldest groups into one running summary, and drop more if that is not enough."""
     known = summarize(group_size, buffer, summary_tokens)
     return replace(known, name="hybrid", does=_first_line(hybrid), then_drops=True)
 
 
 def keep_last(n: int = 10) -> Folding:
-    """Keep the last n messages, and the system's; drop the others."""
+    """Keep the last n messages and the system's; drop the others."""
     return Folding("keep_last", _first_line(keep_last), n, keep=n, drops=True)
 
 
 def summarize_older(keep: int = 5, title: str | None = None) -> Folding:
-    """Keep the last messages; all before them are one titled summary."""
+    """Keep the last messages; fold all before them into one titled summary."""
     return Folding("summarize_older", _first_line(summarize_older), keep, keep=keep, style="titled", title=title)
 
 
 def symbolize(keep: int = 5, batch: int = 10) -> Folding:
-    """Keep the last messages, and the user's words before them; of the model's a line of at most ten words each."""
-    symbols = Symbols(batch=batch)
-    return Folding("symbolize", _first_line(symbolize), keep, keep=keep, summarizer=symbols)
+    """Keep the last messages and the user's words before them; each of the model's becomes a line of ten words."""
+    does = _first_line(symbolize)
+    return Folding("symbolize", does, keep, keep=keep, summarizer=f"symbols(batch={batch!r})")
 
 
 def chat_summary(trigger: int = 50, keep: int = 10) -> Folding:
@@ -51,14 +49,13 @@ def chat_summary(trigger: int = 50, keep: int = 10) -> Folding:
 
 def action_trace(trigger: int = 10, keep: int = 5) -> Folding:
     """With more messages than the trigger, keep the last ones and list the calls before them by tool."""
-    trace = ActionTrace()
     does = _first_line(action_trace)
-    known = Folding("action_trace", does, trigger, keep=keep, buffer=BUFFER, minimum_saved=0.1, summarizer=trace)
-    return replace(known, summary_share=0.5)
+    known = Folding("action_trace", does, trigger, keep=keep, buffer=BUFFER, minimum_saved=0.1, summary_share=0.5)
+    return replace(known, summarizer="action_trace")
 
 
 def sliding_window(n: int = 10, keep: int = 10, levels: int = 3) -> Folding:
-    """Keep a window of the last messages; every n that have left it are summed up, and so are summaries, by level."""
+    """Keep a window of the last messages; sum up every n that leave it, and summaries in turn, by level."""
     return Folding("sliding_window", _first_line(sliding_window), n + keep, keep=keep, buffer=BUFFER, levels=levels)
 
 

@@ -1,4 +1,4 @@
-"""Make the text of a new strategy, and load what stands in a user's file. Writes nothing."""
+"""Write the text of a new strategy, and load strategies and other values from a user's file. Writes no file."""
 
 import keyword
 import re
@@ -13,27 +13,27 @@ from typing import TypeVar, cast
 
 from autoprune.errors import SettingsError
 from autoprune.planning.view import Strategy
-from autoprune.strategies.by_name import STRATEGIES, configured
+from autoprune.strategies.catalog import STRATEGIES, configured
 
 Kind = TypeVar("Kind")
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 IN_FILE = re.compile(r"(?P<path>.+\.py):(?P<name>\w+)\s*(?:\((?P<arguments>.*)\))?", re.DOTALL)
 IMPORTED = frozenset(
     (
-        *("AgenticConversationPruner", "ConversationPruner", "Fold", "FoldView", "Iterator", "PruneArgs", "Reason"),
-        *("Replace", "Retention", "View"),
+        *("AgenticConversationPruner", "BaseFoldingStrategy", "BaseStrategy", "ConversationPruner", "Fold", "FoldView"),
+        *("Iterator", "PruneArgs", "Reason", "Replace", "Retention", "View"),
     )
 )
-# What new strategies are called if the user names none: by their rule.
+# The names of new strategies if the user gives none: their rules.
 EXAMPLE, FOLDING_EXAMPLE = "LargestFirst", "AllButLast"
 
 
 def new_strategy(name: str, *, folding: bool = False) -> Mapping[str, str]:
-    """Return the text of a new strategy and of its test, by file name. Both work as they are.
+    """Return the text of a new strategy and of its test, by file name. Both work unchanged.
 
-    The strategy clears the largest results first; with `folding` it folds all but the last messages.
-    `name` is written in either way, `LargestFirst` or `largest_first`. Raises SettingsError for one that cannot be the
-    name of a class, a module and a strategy.
+    The strategy clears the largest results first; with `folding` it folds all but the last messages. `name` may be
+    spelled `LargestFirst` or `largest_first`. Raises SettingsError for a name that cannot be that of a class, a module
+    and a strategy.
     """
     class_name, module = names(name)
     words = {"Name": class_name, "name": module, "conversation": CONVERSATION}
@@ -42,39 +42,40 @@ def new_strategy(name: str, *, folding: bool = False) -> Mapping[str, str]:
 
 
 def free_name(*, folding: bool = False) -> str:
-    """Return the name of a new strategy that the user did not name, with a number if a strategy has that name."""
+    """Choose a name for a new strategy, with a number if a strategy that ships has the name."""
     rule = FOLDING_EXAMPLE if folding else EXAMPLE
     numbered = (f"{rule}{number}" for number in count(2))
-    return next(name for name in chain((rule,), numbered) if not _taken(*_spelled(name)))
+    return next(name for name in chain((rule,), numbered) if not _why_taken(*_spell(name)))
 
 
 def names(name: str) -> tuple[str, str]:
-    """Return the names of the class and the module of a new strategy, such as LargestFirst and largest_first.
+    """The names of a new strategy's class and module, such as LargestFirst and largest_first.
 
-    Raises SettingsError for a name that is no ASCII identifier, is a keyword, or is taken.
+    Raises SettingsError for a name that is not an ASCII identifier, is a keyword, or is taken. A plugin's name is not
+    taken: a strategy in a file is used by its path.
     """
-    class_name, module = _spelled(name)
+    class_name, module = _spell(name)
     if not (name.isascii() and name.isidentifier() and class_name.isidentifier()):
-        raise SettingsError(f"{name!r} is no name of a strategy: write it like LargestFirst or largest_first")
-    if taken := _taken(class_name, module):
-        raise SettingsError(f"{name!r} cannot be the name of a strategy: {taken}; give it another name")
+        raise SettingsError(f"{name!r} is not a valid name: write it like LargestFirst or largest_first")
+    if taken := _why_taken(class_name, module):
+        raise SettingsError(f"{name!r} cannot be the name of a strategy: {taken}; choose another name")
     return class_name, module
 
 
-def _spelled(name: str) -> tuple[str, str]:
-    """Return a name as that of a class, and as that of a module."""
+def _spell(name: str) -> tuple[str, str]:
+    """Spell a name as that of a class, and as that of a module."""
     words = WORD.findall(name)
     return "".join(word[0].upper() + word[1:] for word in words), "_".join(words).lower()
 
 
-def _taken(class_name: str, module: str) -> str | None:
-    """Return why a name cannot be used; None if it can."""
+def _why_taken(class_name: str, module: str) -> str | None:
+    """Why a name cannot be used; None if it can."""
     if keyword.iskeyword(class_name) or keyword.iskeyword(module):
-        return "it is a keyword of Python"
+        return "it is a Python keyword"
     if module in STRATEGIES:
-        return "there is a strategy of that name"
+        return "there is a strategy with that name"
     if module in sys.stdlib_module_names or module in ("autoprune", "pytest", "conftest") or class_name in IMPORTED:
-        return "it is taken by what the file imports"
+        return "the file imports something with that name"
     return "pytest would take it for a test" if module.startswith("test") else None
 
 
@@ -84,14 +85,14 @@ def is_in_file(text: str) -> bool:
 
 
 def loaded(text: str) -> Strategy:
-    """Run a file, and return the strategy that `path/to/file.py:Name` or `path/to/file.py:Name(at_least=500)` names.
+    """Run a file and return the strategy that `path/to/file.py:Name` or `path/to/file.py:Name(at_least=500)` names.
 
-    `Name` is a strategy, or a class that makes one. Raises SettingsError if there is none; what the file's own code
-    raises comes through.
+    `Name` is a strategy or a class that makes one. Raises SettingsError if there is none, and whatever the file's own
+    code raises.
     """
     match = IN_FILE.fullmatch(text)
     if match is None:
-        raise SettingsError(f"{text!r} names no strategy in a file: write it as path/to/file.py:Name")
+        raise SettingsError(f"{text!r} does not name a strategy in a file: write it as path/to/file.py:Name")
     path, name, arguments = match["path"], match["name"], match["arguments"]
     found = getattr(run_file(path), name, None)
     if found is None:
@@ -102,36 +103,36 @@ def loaded(text: str) -> Strategy:
     except TypeError as error:
         raise SettingsError(f"{path}:{name} cannot be made: {error}") from error
     if not callable(getattr(made, "step", None)) or not isinstance(getattr(made, "name", None), str):
-        raise SettingsError(f"{path}:{name} is no strategy: it needs a name, which is a text, and a method step(view)")
+        raise SettingsError(f"{path}:{name} is not a strategy: it needs a str attribute `name` and a method step(view)")
     return cast(Strategy, made)
 
 
 def run_file(path: str) -> ModuleType:
-    """Run a file of Python, and return it as a module.
+    """Run a Python file and return it as a module.
 
-    Raises SettingsError where it cannot be run; what else its own code raises comes through.
+    Raises SettingsError if it cannot be read or imported, and whatever else its own code raises.
     """
     called = f"autoprune_file_{PurePath(path).stem}"
     spec = spec_from_file_location(called, path)
     if spec is None or spec.loader is None:
-        raise SettingsError(f"{path} is no Python file")
-    # A dataclass looks up the module that it stands in by its name.
+        raise SettingsError(f"{path} is not a Python file")
+    # Registered, because a dataclass looks up its own module by name.
     module = sys.modules[called] = module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror}") from error
     except SyntaxError as error:
-        raise SettingsError(f"{path} is no Python: {error.msg} at line {error.lineno}") from error
+        raise SettingsError(f"{path} is not valid Python: {error.msg} at line {error.lineno}") from error
     except ImportError as error:
         raise SettingsError(f"{path} cannot be run: {error}") from error
     return module
 
 
 def value_in_file(named: str, kind: type[Kind], such_as: str) -> Kind:
-    """Return the value of a kind that `path/to/file.py:NAME` names; the file is run.
+    """Run a file and return the value of the given kind that `path/to/file.py:NAME` names.
 
-    Raises SettingsError where there is none; what the file's own code raises comes through.
+    Raises SettingsError if there is none, and whatever the file's own code raises.
     """
     path, _, name = named.rpartition(":")
     what = kind.__name__.lower()
@@ -149,29 +150,29 @@ STRATEGY = Template('''\
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from autoprune.strategies import Replace, View
+from autoprune.strategies import BaseStrategy, Replace, View
 
 
 @dataclass(frozen=True)
-class $Name:
+class $Name(BaseStrategy):
     """Clear the largest tool results first, those that save at least `at_least` tokens.
 
-    Its fields are its configuration. A strategy may also have the fields `protect`, `clamp` and `clear_tool_inputs`,
-    which autoprune obeys for it.
+    Its fields are its configuration. `BaseStrategy` has further attributes that autoprune obeys for it, such as
+    `protect`, `clamp` and `every_request`; add any of them as a field.
     """
 
     at_least: int = 0
     name = "$name"
 
     def step(self, view: View) -> Iterator[Replace]:
-        """Return the results to clear before a request that is over the limit; what is cleared stays cleared.
+        """Return the results to clear before a request that is over the limit; cleared results stay cleared.
 
-        `view.candidates()` are the results that may go, oldest first, each with what it `saves` in tokens and its
-        `part` (`part.tool`, `part.text`, `part.tokens`). Look at nothing else than the view and the fields: the same
-        conversation must come to the same edits.
+        `view.candidates()` are the results that may be cleared, oldest first, each with the tokens that clearing it
+        `saves` and its `part` (`part.tool`, `part.text`, `part.tokens`). Use only the view and the fields: the same
+        conversation must lead to the same edits.
         """
         excess = view.tokens - view.limit
-        # Of equal size, the older one goes first: sorting keeps the order.
+        # Sorting is stable: of equal sizes, the older result goes first.
         for candidate in sorted(view.candidates(), key=lambda each: each.saves, reverse=True):
             if excess <= 0 or candidate.saves < self.at_least:
                 return
@@ -182,12 +183,12 @@ class $Name:
 CONVERSATION = '''\
 def conversation(*results: str) -> list[dict[str, object]]:
     """A conversation with one tool result after the other."""
-    messages: list[dict[str, object]] = [{"role": "user", "content": "Find the fault."}]
+    messages: list[dict[str, object]] = [{"role": "user", "content": "Find the bug."}]
     for number, text in enumerate(results):
         call = {"id": f"c{number}", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}
         messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
         messages.append({"role": "tool", "tool_call_id": f"c{number}", "content": text})
-    return [*messages, {"role": "assistant", "content": "Found."}, {"role": "user", "content": "Mend it."}]
+    return [*messages, {"role": "assistant", "content": "Found."}, {"role": "user", "content": "Fix it."}]
 '''
 
 TEST = Template('''\
@@ -229,17 +230,17 @@ FOLDING_STRATEGY = Template('''\
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from autoprune.strategies import Fold, FoldView, Retention
+from autoprune.strategies import BaseFoldingStrategy, Fold, FoldView, Retention
 
 STAYS = Retention(first_request=True)
 
 
 @dataclass(frozen=True)
-class $Name:
-    """Once over the safe zone, fold all but the last `keep` messages into a summary of at most `room` tokens.
+class $Name(BaseFoldingStrategy):
+    """Over the safe zone, fold all but the last `keep` messages into a summary of at most `room` tokens.
 
-    Its fields are its configuration. `retain` is what autoprune never offers for folding: here the system's messages
-    and the user's first request.
+    Its fields are its configuration. autoprune never offers the messages of `retain` for folding: here the system's
+    messages and the user's first request. `BaseFoldingStrategy` has further attributes, such as `title`.
     """
 
     keep: int = 6
@@ -248,11 +249,11 @@ class $Name:
     name = "$name"
 
     def step(self, view: FoldView) -> Iterator[Fold]:
-        """Return the messages to fold before a request; what is folded stays folded.
+        """Return the messages to fold before a request; folded messages stay folded.
 
-        `view.groups()` are the messages that may go, in the order in which they go: no call without its result. A fold
-        without room is a drop. Look at nothing else than the view and the fields: the same conversation must come to
-        the same edits.
+        `view.groups()` are the messages that may go, in the order in which they go, never a call without its result. A
+        fold without room is a drop. Use only the view and the fields: the same conversation must lead to the same
+        edits.
         """
         if view.tokens <= view.limit:
             return
@@ -285,7 +286,7 @@ LARGE = "a word " * 900
 
 
 def test_all_but_the_last_messages_are_folded_over_the_safe_zone():
-    # The first request stays. The third result is too much: what was there then is folded, and the fourth fits.
+    # The first request stays. The third result exceeds the zone: all before it is folded, and the fourth fits.
     assert folded(conversation(LARGE, LARGE, LARGE, LARGE), $Name(keep=2), safe_zone=5_000) == [1, 2, 3, 4]
 
 

@@ -1,11 +1,11 @@
-"""Summaries: who writes them, and all that a summarizer of your own needs.
+"""Summarizers, and everything needed to write one.
 
-A summarizer is anything that can be called with a `Brief` and gives a text; `Summarizer` says what else it may offer.
-Those that ship are a module or a folder each: `Digest` and `ActionTrace` need no model, `OpenAISummarizer` asks one,
-`Symbols` does with or without one, and `Chunked` and `Levels` ask another summarizer in parts, or level by level.
-`sections` and `actions` help to write one, and `by_name` is the table of the command line.
+A summarizer is any callable that takes a `Brief` and returns a text; `Summarizer` lists what else it may offer.
+`Digest` and `ActionTrace` need no model, `OpenAISummarizer` asks one, `Symbols` works with or without one, and
+`Chunked` and `Levels` ask another summarizer in parts or level by level. `sections` and `user_words` help to write one,
+and `selection` finds one by name.
 
-A name is loaded when it is first asked for, so that who folds nothing waits for nothing.
+Lazy imports: most callers never fold, and importing the summarizers is slow.
 """
 
 from importlib import import_module
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from autoprune.facts.actions import Action, read_actions
     from autoprune.facts.utterances import Utterance
-    from autoprune.summarizers._one_text import asummarize_text, summarize_text
     from autoprune.summarizers.action_trace import ActionTrace
     from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Steps, Summarizer, Written
     from autoprune.summarizers.chunked import Chunked
     from autoprune.summarizers.digest import Digest
     from autoprune.summarizers.levels import Levels
-    from autoprune.summarizers.openai import OpenAISummarizer
+    from autoprune.summarizers.openai_summarizer import OpenAISummarizer
+    from autoprune.summarizers.selection import asummarize_text, summarize_text
     from autoprune.summarizers.symbols import Symbols
 
 __all__ = [
@@ -45,21 +45,23 @@ __all__ = [
     "summarize_text",
 ]
 LATE = {
-    **dict.fromkeys(("Action", "read_actions"), "actions"),
-    "ActionTrace": "action_trace",
-    **dict.fromkeys(("Answer", "Ask", "Brief", "Failed", "Refused", "Steps", "Summarizer", "Written"), "brief"),
-    "Chunked": "chunked",
-    "Digest": "digest",
-    "Levels": "levels",
-    "OpenAISummarizer": "openai",
-    "Symbols": "symbols",
-    "Utterance": "utterances",
-    **dict.fromkeys(("summarize_text", "asummarize_text"), "_one_text"),
+    **dict.fromkeys(("Action", "read_actions"), "autoprune.facts.actions"),
+    "ActionTrace": "autoprune.summarizers.action_trace",
+    **dict.fromkeys(
+        ("Answer", "Ask", "Brief", "Failed", "Refused", "Steps", "Summarizer", "Written"), "autoprune.summarizers.brief"
+    ),
+    "Chunked": "autoprune.summarizers.chunked",
+    "Digest": "autoprune.summarizers.digest",
+    "Levels": "autoprune.summarizers.levels",
+    "OpenAISummarizer": "autoprune.summarizers.openai_summarizer",
+    "Symbols": "autoprune.summarizers.symbols",
+    "Utterance": "autoprune.facts.utterances",
+    **dict.fromkeys(("summarize_text", "asummarize_text"), "autoprune.summarizers.selection"),
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Return a public name, whose module is loaded when it is first asked for."""
+    """Import a name's module when the name is first used."""
     if name not in LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{LATE[name]}"), name)
+    return getattr(import_module(LATE[name]), name)

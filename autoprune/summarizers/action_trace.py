@@ -1,15 +1,36 @@
-"""List what an agent did: which tools were called on what, and how it went. Asks no model."""
+"""List what an agent did, by tool: what each call was about, and how it went. Asks no model.
 
+A trace has one heading per tool, and below it one line per call, numbered in the order of the session. It is written,
+read back, and continued:
+
+    read: 3 calls
+    - #2 a.py ×2
+    - #4 b.py
+    run: 2 calls, 1 failed
+    - failed #3 pytest -q: exit code 1: AssertionError: 3 != 4
+    - #6 pytest -q: ok
+      | 12 passed
+    user: 3 messages, 1 left out
+    - #5 And the docs:
+      | all of them.
+    - #7 [answered AskUserQuestion] Tabs.
+    assistant: 1 message
+    - #8 The docs are done.
+"""
+
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, takewhile
 from typing import ClassVar
 
-from autoprune.conversation.transcript import ToolResult
+from autoprune.conversation.transcript import Speaker, ToolResult
+from autoprune.facts import harness
+from autoprune.facts.actions import LONGEST_SUBJECT, STILL_RUNNING, Action, read_actions
+from autoprune.facts.plain_text import one_line
+from autoprune.facts.utterances import Utterance
 from autoprune.planning.clamping import Clamp
-from autoprune.summarizers import _trace
-from autoprune.summarizers._trace import MODEL, USER, Line, Total, Trace
 from autoprune.summarizers.brief import Answer, Brief, Failed, Written
-from autoprune.summarizers.requests import fitted, left_out_note
 from autoprune.summarizers.sections import (
     GOAL,
     Head,
@@ -17,23 +38,132 @@ from autoprune.summarizers.sections import (
     first_that_fits,
     fit_head,
     most_that_fits,
-    read,
+    parse_sections,
+    quantity,
     resume,
-    write,
+    write_sections,
 )
+from autoprune.summarizers.user_words import fit_texts, left_out_note, shorten
 from autoprune.tokens import Count
 
+HEADER = re.compile(r"(\S.*): ([0-9]{1,9}) (call|message)s?(?:, ([0-9]{1,9}) failed)?(?:, [0-9]{1,9} left out)?")
+LINE = re.compile(r"- (failed )?#([0-9]{1,9}) (.*?)(?: ×([0-9]{1,9}))?")
+STARTED = re.compile(rf"(.+): {STILL_RUNNING} (\S+)")
+DETAIL = "  | "
+ENDS_IN_TIMES = re.compile(r" ×[0-9]{1,9}\Z")  # as a line that was repeated does
+LONGEST_ANSWER = 600  # characters of what the model said at the end of a turn
+Key = tuple[str, str]  # a tool's name and "call"
+USER: Key = ("user", "message")
+MODEL: Key = ("assistant", "message")
 TITLE = "Actions by tool, numbered in their order"
 
 
 @dataclass(frozen=True)
-class ActionTrace:
-    """List the tool calls by tool: what they were about and how they went; and what was said in between.
+class Total:
+    """The number of a tool's calls, or of somebody's messages, and how many failed."""
 
-    The last `keep` calls show their results, each in at most `detail_tokens` tokens. Where there is no room for that,
-    each call has one line; then the oldest lines go, errors and the model's last words in a turn later than others;
-    then only the counts are left. The user's words are the last to be shortened, and their oldest the last to go: the
-    first request stands above all. A trace that it wrote before is read back and carried on.
+    key: Key
+    times: int = 0
+    failed: int = 0
+
+    @property
+    def is_of_calls(self) -> bool:
+        """Whether it counts calls rather than messages."""
+        return self.key not in (USER, MODEL)
+
+    def __str__(self) -> str:
+        """Return the heading."""
+        name, unit = self.key
+        return f"{name}: {quantity(self.times, unit)}" + (f", {self.failed} failed" if self.failed else "")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A call with its outcome, or a message, on one line.
+
+    Equal lines that follow each other are one: `times` says how many, and `number` is that of the last one.
+    """
+
+    key: Key
+    number: int
+    text: str
+    is_failed: bool = False
+    times: int = 1
+    details: tuple[str, ...] = ()
+
+    @property
+    def started(self) -> dict[str, str]:
+        """The command that had not ended, by its id; {} for other lines."""
+        match = STARTED.fullmatch(self.text)
+        return {match[2]: match[1]} if match else {}
+
+    @property
+    def words(self) -> str:
+        """The whole text, in several lines if the user wrote it so."""
+        return "\n".join((self.text, *self.details))
+
+    def saying(self, words: str) -> "Line":
+        """Return the line with other words."""
+        text, *details = words.split("\n")
+        return replace(self, text=text, details=tuple(details))
+
+    def repeats(self, before: "Line") -> bool:
+        """Return whether it equals another line; the results below two calls may differ."""
+        details = (self.details == before.details) or self.key != USER
+        return details and (self.text, self.is_failed) == (before.text, before.is_failed)
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether it is kept for longer: an error, or somebody's words."""
+        return self.is_failed or self.key in (USER, MODEL)
+
+    def __str__(self) -> str:
+        """Return the line, with its details below."""
+        repeated = f" ×{self.times}" if self.times > 1 or ENDS_IN_TIMES.search(self.text) else ""
+        first = f"- {'failed ' if self.is_failed else ''}#{self.number} {self.text}{repeated}"
+        return "\n".join((first, *(DETAIL + line for line in self.details)))
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The content of an action trace: `totals` count everything, `lines` are listed, oldest first."""
+
+    totals: tuple[Total, ...] = ()
+    lines: tuple[Line, ...] = ()
+
+    @property
+    def number(self) -> int:
+        """The number of the last line."""
+        return sum(total.times for total in self.totals)
+
+    @property
+    def said(self) -> tuple[Line, ...]:
+        """The user's lines."""
+        return tuple(line for line in self.lines if line.key == USER)
+
+    @property
+    def left_out(self) -> int:
+        """The number of the user's messages that are not listed."""
+        return sum(total.times for total in self.totals if total.key == USER) - sum(line.times for line in self.said)
+
+    def __str__(self) -> str:
+        """Return each heading with its lines below."""
+        below = {total.key: [str(total)] for total in self.totals}
+        if self.left_out:
+            below[USER][0] += f", {self.left_out} left out"
+        for line in self.lines:
+            below[line.key].append(str(line))
+        return "\n".join(text for texts in below.values() for text in texts)
+
+
+@dataclass(frozen=True)
+class ActionTrace:
+    """List the tool calls by tool, with subject and outcome, and what was said between them.
+
+    The last `keep` calls show their results, each in at most `detail_tokens` tokens. If there is no room for that, each
+    call has one line. Then the oldest lines go, errors and the model's last words in a turn later than others, until
+    only the counts are left. The user's words are shortened last, and dropped last, oldest first. The first request
+    comes above everything. A trace from the previous summary is parsed and continued.
     """
 
     keep: int = 5
@@ -43,33 +173,39 @@ class ActionTrace:
 
     @property
     def identity(self) -> str:
-        """What the text depends on beside the brief."""
+        """Everything besides the brief that the text depends on."""
         return repr(self)
 
     def __call__(self, brief: Brief, /) -> Answer:
         """Return the trace in at most `brief.max_tokens` tokens."""
         head, mine = resume(brief, _is_mine)
-        known = _trace.read(mine[0].body) if mine else None
+        known = read_trace(mine[0].body) if mine else None
         trace = self._extend(known or Trace(), brief, head)
-        text = first_that_fits(_texts(head, trace, brief), head, brief)
-        return Written(text, notes=tuple(_notes(text, head, trace))) if text else Failed("there is no room for a word")
+        text = first_that_fits(_shrinking_texts(head, trace, brief), head, brief)
+        return (
+            Written(text, notes=tuple(_left_out_notes(text, head, trace)))
+            if text
+            else Failed("there is no room for a word")
+        )
 
     def _extend(self, known: Trace, brief: Brief, head: Head) -> Trace:
-        """Return a trace with the lines of new messages, and the results of the last calls below their lines."""
+        """Add the lines of new messages, and the results of the last calls below their lines."""
         request = next((section.body for section in head if section.title == GOAL), "")
-        new = [*_trace.lines_of(known, brief.utterances, request)]
+        new = [*lines_of(known, brief.utterances, request)]
         results = {line.number: result for line, result in new if result}
-        trace = _trace.extend(known, [line for line, _ in new])
+        trace = extend_trace(known, [line for line, _ in new])
         calls = [line.number for line in trace.lines if line.key not in (USER, MODEL)]
         newest = set(calls[max(len(calls) - self.keep, 0) :])
         lines = (
-            self._with_details(line, results.get(line.number), brief.count) if line.number in newest else _bare(line)
+            self._with_details(line, results.get(line.number), brief.count)
+            if line.number in newest
+            else _without_details(line)
             for line in trace.lines
         )
         return Trace(trace.totals, tuple(lines))
 
     def _with_details(self, line: Line, result: ToolResult | None, count: Count) -> Line:
-        """Return a line with its result below it; one of an earlier trace has none, and stays as it is."""
+        """Put the result below a line; a line of an earlier trace has none and stays unchanged."""
         if result is None or self.detail_tokens < 1:
             return line
         text = result.text.strip()
@@ -77,54 +213,54 @@ class ActionTrace:
         return replace(line, details=tuple(row for row in rows if row.strip()))
 
 
-def _bare(line: Line) -> Line:
-    """Return the line of a call without its result; what the user said keeps its lines."""
+def _without_details(line: Line) -> Line:
+    """Drop the result below the line of a call; the user's words keep their lines."""
     return replace(line, details=()) if line.key != USER else line
 
 
 def _is_mine(section: Section) -> bool:
-    return section.title == TITLE and _trace.read(section.body) is not None
+    return section.title == TITLE and read_trace(section.body) is not None
 
 
-def _texts(head: Head, trace: Trace, brief: Brief) -> Iterator[str]:
-    """Yield the trace in less and less detail."""
-    yield _joined(head, trace)
+def _shrinking_texts(head: Head, trace: Trace, brief: Brief) -> Iterator[str]:
+    """Yield the text of the trace in less and less detail."""
+    yield _with_head(head, trace)
     shown, totals = fit_head(head, brief), trace.totals
-    others = [_bare(line) for line in trace.lines if line.key != USER]
-    left = brief.max_tokens - brief.count(write(shown))
-    free = brief.max_tokens - brief.count(_joined(shown, Trace(totals, tuple(others))))
-    said = _fitted(trace.said, left, free, brief)
+    others = [_without_details(line) for line in trace.lines if line.key != USER]
+    left = brief.max_tokens - brief.count(write_sections(shown))
+    free = brief.max_tokens - brief.count(_with_head(shown, Trace(totals, tuple(others))))
+    said = _fit_user_lines(trace.said, left, free, brief)
 
     def with_others(number: int) -> Trace:
         lines = sorted((*said, *_most_telling(others, number)), key=lambda line: line.number)
         return Trace(totals, tuple(lines))
 
-    number = most_that_fits(lambda number: _joined(shown, with_others(number)), len(others), brief)
-    fewer = _fitted(said, left // 2, 0, brief)
+    number = most_that_fits(lambda number: _with_head(shown, with_others(number)), len(others), brief)
+    fewer = _fit_user_lines(said, left // 2, 0, brief)
     for less in (
         *(() if number is None else (with_others(number),)),
-        *(Trace(_sum(totals), lines) for lines in (said, fewer, ())),
+        *(Trace(_sum_totals(totals), lines) for lines in (said, fewer, ())),
         Trace(tuple(total for total in totals if total.key == USER)),
     ):
-        yield _joined(fit_head(head, brief, _joined((), less)), less)
-    yield write(shown)
+        yield _with_head(fit_head(head, brief, _with_head((), less)), less)
+    yield write_sections(shown)
 
 
-def _joined(head: Head, trace: Trace) -> str:
-    return write((*head, Section(TITLE, str(trace))))
+def _with_head(head: Head, trace: Trace) -> str:
+    return write_sections((*head, Section(TITLE, str(trace))))
 
 
-def _fitted(said: Sequence[Line], left: int, free: int, brief: Brief) -> tuple[Line, ...]:
-    """Return the newest of the user's lines, the long ones shortened."""
+def _fit_user_lines(said: Sequence[Line], left: int, free: int, brief: Brief) -> tuple[Line, ...]:
+    """The newest of the user's lines that fit, the long ones shortened."""
     frame = brief.count(f"- #{said[-1].number} \n") if said else 0
-    words = fitted([line.words for line in said], frame, left, free, brief.count)
+    words = fit_texts([line.words for line in said], frame, left, free, brief.count)
     return tuple(line.saying(each) for line, each in zip(said[len(said) - len(words) :], words, strict=True))
 
 
-def _notes(text: str, head: Head, trace: Trace) -> Iterator[str]:
-    """Yield a note if something of the user's is not in the text."""
-    found = {section.title: section.body for section in read(text) or ()}
-    shown = _trace.read(found.get(TITLE, "")) or Trace(trace.totals)
+def _left_out_notes(text: str, head: Head, trace: Trace) -> Iterator[str]:
+    """Yield a note if some of the user's words are missing in the text."""
+    found = {section.title: section.body for section in parse_sections(text) or ()}
+    shown = read_trace(found.get(TITLE, "")) or Trace(trace.totals)
     goal = next((section.body for section in head if section.title == GOAL), "")
     return left_out_note(
         goal, found.get(GOAL, "" if found else text), [line.words for line in shown.said], shown.left_out
@@ -132,7 +268,7 @@ def _notes(text: str, head: Head, trace: Trace) -> Iterator[str]:
 
 
 def _most_telling(lines: Sequence[Line], number: int) -> list[Line]:
-    """Return the newest lines; up to two thirds of them may be older ones that tell more."""
+    """Choose the newest lines; up to two thirds may be older lines that are more telling."""
     telling = [line.number for line in lines if line.is_telling]
     kept = set(telling[len(telling) - min(-(-number * 2 // 3), len(telling)) :])
     others = [line.number for line in lines if line.number not in kept]
@@ -140,9 +276,97 @@ def _most_telling(lines: Sequence[Line], number: int) -> list[Line]:
     return [line for line in lines if line.number in kept]
 
 
-def _sum(totals: Sequence[Total]) -> tuple[Total, ...]:
-    """Return one total for the calls of all tools, and those of what was said."""
+def _sum_totals(totals: Sequence[Total]) -> tuple[Total, ...]:
+    """Merge the totals of all tools into one; those of messages stay."""
     calls = [total for total in totals if total.is_of_calls]
     times, failed = sum(total.times for total in calls), sum(total.failed for total in calls)
     others = tuple(total for total in totals if not total.is_of_calls)
     return (Total(("all tools", "call"), times, failed), *others) if calls else others
+
+
+def extend_trace(trace: Trace, more: Sequence[Line]) -> Trace:
+    """Add lines to a trace; equal consecutive ones under a heading become one."""
+    totals = {total.key: total for total in trace.totals}
+    for line in more:
+        total = totals.get(line.key, Total(line.key))
+        totals[line.key] = replace(total, times=total.times + 1, failed=total.failed + line.is_failed)
+    last: dict[Key, Line] = {}
+    lines: dict[int, Line] = {}
+    for line in (*trace.lines, *more):
+        before = last.get(line.key)
+        if before and line.repeats(before):
+            line = replace(line, times=before.times + line.times)
+            del lines[before.number]
+        last[line.key] = lines[line.number] = line
+    return Trace(tuple(totals.values()), tuple(lines.values()))
+
+
+def read_trace(text: str) -> Trace | None:
+    """Parse the text of `str(trace)`; None for any other text."""
+    totals: list[Total] = []
+    lines: list[Line] = []
+    for row in text.split("\n"):
+        if row.startswith(DETAIL) and lines:
+            lines[-1] = replace(lines[-1], details=(*lines[-1].details, row.removeprefix(DETAIL)))
+        elif (match := LINE.fullmatch(row)) and totals:
+            lines.append(Line(totals[-1].key, int(match[2]), match[3], bool(match[1]), int(match[4] or 1)))
+        elif match := HEADER.fullmatch(row):
+            totals.append(Total((match[1], match[3]), int(match[2]), int(match[4] or 0)))
+        else:
+            return None
+    trace = Trace(tuple(totals), tuple(sorted(lines, key=lambda line: line.number)))
+    numbers = {line.number for line in lines}
+    return trace if len(numbers) == len(lines) and max(numbers, default=0) <= trace.number else None
+
+
+def lines_of(known: Trace, utterances: Sequence[Utterance], request: str) -> Iterator[tuple[Line, ToolResult | None]]:
+    """Yield the lines of messages after a known trace, each with its result; the first request is left out."""
+    made = chain.from_iterable(_lines_by_message(known, utterances, request))
+    return ((replace(line, number=number), result) for number, (line, result) in enumerate(made, known.number + 1))
+
+
+def _lines_by_message(
+    known: Trace, utterances: Sequence[Utterance], request: str
+) -> Iterator[Iterator[tuple[Line, ToolResult | None]]]:
+    done = [*read_actions(utterances)]
+    each = [action for several in done for action in several]
+    started = {id: command for line in known.lines for id, command in line.started.items()}
+    started.update((one.runs_as, one.subject()) for one in each if one.runs_as and not one.waits_for)
+    for at, several in enumerate(done):
+        yield ((line, None) for line in _spoken_lines(utterances, at, request))
+        yield ((_action_line(one, started.get(one.waits_for, "")), one.result) for one in several)
+
+
+def _spoken_lines(utterances: Sequence[Utterance], at: int, request: str) -> Iterator[Line]:
+    """Yield the line of the user's words, or of the model's last words in a turn."""
+    one = utterances[at]
+    if one.speaker is Speaker.USER and not one.continues and (words := one.said) and words != request:
+        yield Line(USER, 0, "").saying(words)
+    elif one.speaker is Speaker.MODEL and harness.model_words(one.words).strip():
+        behind = takewhile(lambda each: each.speaker is Speaker.MODEL and not each.after_request, utterances[at + 1 :])
+        if not one.calls and not any(each.calls for each in behind):
+            yield Line(MODEL, 0, _clean(shorten(one.words, LONGEST_ANSWER, len), 2 * LONGEST_ANSWER))
+
+
+def _action_line(action: Action, waits_for: str) -> Line:
+    """The line of an action; `waits_for` is the earlier command that it polls."""
+    tool = action.tool.lstrip("- ") or "a tool"
+    text = ": ".join(part for part in (waits_for or action.subject(), short_outcome(action)) if part)
+    return Line((tool, "call"), 0, _clean(text, 2 * LONGEST_SUBJECT), bool(action.failed))
+
+
+def short_outcome(action: Action) -> str:
+    """The outcome of an action: minimal for a success, with the reason for a failure."""
+    if action.result is None:
+        return "no result"
+    if action.runs_as:
+        return f"{STILL_RUNNING} {action.runs_as}"
+    if not action.failed:
+        return "ok" if action.failed is False else ""
+    code = f"exit code {action.exit_code}" if action.exit_code else ""
+    return ": ".join(part for part in (code, action.reason) if part) or "error"
+
+
+def _clean(text: str, most: int) -> str:
+    """Put a text on one line, without the sign for repeats."""
+    return one_line(text, most).replace("×", "x") or "()"

@@ -1,4 +1,4 @@
-"""The question to a summarizer, its answer, and what a summarizer may offer."""
+"""The brief for a summarizer, its answer, and the protocol of summarizers."""
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ CODE_CHARACTERS = 16
 
 @dataclass(frozen=True)
 class Brief:
-    """A question: sum up `utterances`, oldest first, that go on from the summary `previous` ("" for none).
+    """The task of a summarizer: sum up `utterances`, oldest first, which follow the summary `previous` ("" for none).
 
-    The summary takes the place of both and has at most `max_tokens` tokens by `count`. `request` is what the user
-    wants now, which stays in the conversation in full ("" where that is not known). `first_request` is the user's first
-    request once it has left the conversation, so that the summary must hold it; "" if it has not, or is not known; None
-    if it is the first request in `utterances`.
+    The summary replaces both and has at most `max_tokens` tokens by `count`. `request` is the user's latest request,
+    which stays in the conversation ("" if it is not known). `first_request` is the user's first request once it has
+    left the conversation, so that the summary must contain it; "" if it has not left, or is not known; None if it is
+    the first request in `utterances`.
     """
 
     utterances: tuple[Utterance, ...] = field(repr=False)
@@ -31,9 +31,9 @@ class Brief:
 
 @dataclass(frozen=True)
 class Written:
-    """A summary, with the tokens and dollars that it took, where the provider said so.
+    """A summary, with the tokens and dollars it took, if the provider reports them.
 
-    `notes` say in words whatever was not done as asked; they come into the report.
+    `notes` say what was not done as asked, for the report.
     """
 
     text: str
@@ -46,45 +46,72 @@ class Written:
 
 @dataclass(frozen=True)
 class Failed:
-    """The answer of a summarizer that gave no summary, with the reason in words."""
+    """The answer of a summarizer that gave no summary, with the reason."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class Refused(Failed):
-    """The answer to a question that was not asked, as the calls that one prune may make are used up."""
+    """The answer to a question that was not asked, because the prune has used up its calls or its time."""
 
 
 Answer: TypeAlias = Written | Failed
 
 
+@dataclass(frozen=True)
+class Spent:
+    """The cost of a prune's texts: calls of a model, tokens, dollars, texts found in the store; notes on failures."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = None
+    found: int = 0
+    notes: tuple[str, ...] = ()
+
+    def __add__(self, other: "Spent") -> "Spent":
+        """Add up; an unknown cost counts as nothing."""
+        costs = [cost for cost in (self.cost, other.cost) if cost is not None]
+        return Spent(
+            self.calls + other.calls,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            sum(costs) if costs else None,
+            self.found + other.found,
+            (*self.notes, *other.notes),
+        )
+
+
+NOTHING = Spent()
+
+
 class Summarizer(Protocol):
     """Turn a brief into a text, at once or awaited.
 
-    Any function of a brief is a summarizer, and so is any object that can be called with one. What it raises counts
-    as a failure, which the report tells. An object may offer more; each of these is optional:
+    Any callable that takes a brief is a summarizer. An exception counts as a failure, which the report mentions. An
+    object may offer more; each of these is optional:
 
-    - `calls_model`: False for one that needs no model and waits for nobody. Default: True.
-    - `may_wait`: True for one that may take long, so that it is called in a thread. Default: as `calls_model`.
-    - `identity`: a text that differs wherever the same brief would be answered in another way; texts that were written
-      before are found by it. Default: the name of the function or class.
-    - `keeps_request`: True for one whose text holds the user's first request in a section of its own (see `sections`).
-      Default: False, and the request is put above the text.
-    - `fallback`: the summarizer that is asked where this one fails; None for nobody. Default: a `Digest`.
-    - `steps(brief)`: for one that asks other summarizers; run in place of the call. A generator that yields lists of
-      `Ask`, which may be answered at the same time, is sent their answers in the same order, and returns its own
-      answer. So it knows nothing of threads or of asyncio.
+    - `calls_model`: False if it needs no model and answers at once. Default: True.
+    - `may_wait`: True if it may take long, so that it is called in a thread. Default: as `calls_model`.
+    - `identity`: a text that changes whenever the same brief would be answered differently; part of the key of stored
+      texts. Default: the name of the function or class.
+    - `keeps_request`: True if its text has a section with the user's first request (see `sections`). Default: False,
+      and the request is put above the text.
+    - `fallback`: the summarizer to ask if this one fails; None for none. Default: a `Digest`.
+    - `steps(brief)`: for a summarizer that asks others; called in place of `__call__`. A generator that yields lists of
+      `Ask`, which may be answered concurrently, is sent the answers in the same order, and returns its own answer. So
+      it is independent of threads and asyncio.
     - `with_style(style)`: a summarizer that writes in a style of that name.
-    - `with_instructions(instructions, alone)`: a summarizer that writes as the instructions say, in place of its own
-      style; with `alone` also without its own instructions.
-    - `with_model(llm)`: a summarizer that asks the pruner's model; `Failed` where it cannot, with the reason.
-    - `in_parts()`: a summarizer that reads in parts what is too long for its window.
-    - `reads_in_parts`: True for one that does, cutting between the utterances of a brief. Default: False.
+    - `with_instructions(instructions, alone)`: a summarizer that follows the instructions in place of its style; with
+      `alone` also in place of its own instructions.
+    - `with_model(llm)`: a summarizer that asks the pruner's model; `Failed` with the reason if it cannot.
+    - `in_parts()`: a summarizer that reads a history in parts if it is too long for its window.
+    - `reads_in_parts`: True if it does that, cutting between utterances. Default: False.
     """
 
     def __call__(self, brief: Brief, /) -> object:
-        """Return the summary as a text or as `Written`, or an awaitable of one; `Failed` says why there is none."""
+        """Return the summary as a text or `Written`, or an awaitable of one; `Failed` if there is none."""
 
 
 # Each optional attribute of a summarizer, with the default that `Summarizer` documents.
@@ -111,12 +138,12 @@ def reads_in_parts(summarizer: object) -> bool:
 
 
 def offers(summarizer: object, name: str) -> bool:
-    """Return whether a summarizer or its class has an attribute of its own; a mock's answer to any name is none."""
+    """Return whether a summarizer or its class defines an attribute; a mock's answer to any name does not count."""
     return hasattr(type(summarizer), name) or name in getattr(summarizer, "__dict__", ())
 
 
 def identity_of(summarizer: object) -> str:
-    """Return what a summarizer calls itself; else the full name of the function, or of the class."""
+    """The summarizer's `identity`; else the full name of the function or class."""
     own = getattr(summarizer, "identity", None)
     named = summarizer if hasattr(summarizer, "__qualname__") else type(summarizer)
     return own if isinstance(own, str) else f"{named.__module__}.{named.__qualname__}"
@@ -135,7 +162,7 @@ Parameters: TypeAlias = Mapping[str, object]
 
 
 def with_usage(text: str, answers: Iterable[Answer], notes: Iterable[str] = ()) -> Written:
-    """Return a text that is made of several answers, with the sum of what they took and all their notes."""
+    """Make an answer from several: the text, with the sum of their costs and all their notes."""
     given = [answer for answer in answers if isinstance(answer, Written)]
     costs = [answer.cost for answer in given]
     return Written(
@@ -149,7 +176,7 @@ def with_usage(text: str, answers: Iterable[Answer], notes: Iterable[str] = ()) 
 
 
 def code_of(brief: Brief) -> str:
-    """Return a code that nothing in the brief can hold: whoever wrote a part of it would have to know all of it."""
+    """A code that cannot occur in the brief: it is a hash of the whole, which no part can contain."""
     digest = sha256()
     for text in _texts(brief):
         digest.update(f"{len(text)}:{text}".encode("utf-8", "surrogatepass"))

@@ -1,4 +1,4 @@
-"""Sum up a history that is longer than a summarizer's window: in parts, and then the parts' summaries as one."""
+"""Sum up a history that exceeds a summarizer's window: first its parts, then the parts' summaries."""
 
 import math
 import sys
@@ -52,22 +52,22 @@ class Sizes:
 
     @property
     def fan_in(self) -> int:
-        """The number of partial summaries that one question makes one."""
+        """The number of partial summaries that one question merges."""
         return (self.room - self.whole) // (self.partial + FRAME_TOKENS)
 
 
 @dataclass(frozen=True)
 class Chunked:
-    """Let `inner` sum up a history in parts of at most `window_tokens`, and then the parts' summaries as one.
+    """Have `inner` sum up a history in parts of at most `window_tokens`, then the parts' summaries as one.
 
-    `window_tokens` is for what a brief says (the summary so far, the request, the utterances) and the summary, in
-    tokens as the brief counts; leave room for the instructions that `inner` adds. A history that fits is given to
-    `inner` as it is. The cuts are between utterances, never between a call and its result.
+    `window_tokens` must hold the brief's content (the previous summary, the request, the utterances) and the summary,
+    in tokens as the brief counts; leave room for the instructions that `inner` adds. A history that fits is passed to
+    `inner` unchanged. The cuts are between utterances, never between a call and its result.
 
-    The parts are asked at the same time, `concurrency` at most. The first part goes on from the summary so far, and
-    the others are made one with it: the goal passes from summary to summary. At most `calls` questions are asked of
-    `inner` in at most `depth` rounds; where these are too few for all parts, the parts are longer and their tool
-    results are shortened to fit. Where one part fails, nothing more is asked and the whole has failed.
+    At most `concurrency` parts are asked for at the same time. The first part continues the previous summary, and the
+    others are merged with it, so the goal passes from summary to summary. `inner` is asked at most `calls` questions in
+    at most `depth` rounds. If these are too few for all parts, the parts become longer and their tool results shorter.
+    If one part fails, nothing more is asked and the whole fails.
     """
 
     inner: Summarizer = field(repr=False)
@@ -80,7 +80,7 @@ class Chunked:
 
     @property
     def fallback(self) -> Summarizer:
-        """The summarizer that is asked for the whole where a part fails: `inner`."""
+        """The summarizer to ask for the whole if a part fails: `inner`."""
         return self.inner
 
     def with_style(self, style: str) -> "Chunked":
@@ -88,7 +88,7 @@ class Chunked:
         return replace(self, inner=with_style(self.inner, style))
 
     def with_instructions(self, instructions: str, alone: bool = False) -> "Chunked":
-        """Return the same with an `inner` that writes as instructions say."""
+        """Return the same with an `inner` that follows instructions."""
         return replace(self, inner=with_instructions(self.inner, instructions, alone=alone))
 
     @property
@@ -103,7 +103,7 @@ class Chunked:
 
     @property
     def identity(self) -> str:
-        """The identity of `inner`, and how its work is cut."""
+        """The identity of `inner`, and how the history is cut."""
         self.check()
         return f"{identity_of(self.inner)} in parts of {self.window_tokens}, {self.calls} calls, {self.depth} rounds"
 
@@ -122,7 +122,7 @@ class Chunked:
         sizes = self._sizes(brief)
         if sizes.partial < LEAST_PART:
             return Failed(f"a window of {self.window_tokens:,} tokens has no room for a part of the history")
-        parts = self._parts(brief, sizes)
+        parts = self._first_round(brief, sizes)
         spent: Partials = ()
         while True:
             made = yield from self._round(parts)
@@ -148,20 +148,20 @@ class Chunked:
                 made += (answer,)
         return made if len(parts) == 1 else tuple(map(_note_cut, made, parts))
 
-    def _parts(self, brief: Brief, sizes: Sizes) -> list[Brief]:
-        """Return what is asked first: the brief itself where it fits, else its parts."""
+    def _first_round(self, brief: Brief, sizes: Sizes) -> list[Brief]:
+        """The questions of the first round: the brief itself if it fits, else its parts."""
         groups = _groups(brief.utterances)
-        weights = [_weight(group, brief) for group in groups]
+        weights = [_rendered_tokens(group, brief) for group in groups]
         if sum(weights) <= sizes.room - brief.max_tokens:
             return [brief]
         parts = _pack(groups, weights, sizes.room - sizes.partial, self._most_parts(sizes.fan_in))
         room = sizes.room - (sizes.partial if len(parts) > 1 else sizes.whole)
-        briefs = [replace(brief, utterances=_shorten(part, brief, room), previous="") for part in parts]
+        briefs = [replace(brief, utterances=_shorten_part(part, brief, room), previous="") for part in parts]
         briefs[0] = replace(briefs[0], previous=brief.previous)
         return [replace(one, max_tokens=sizes.partial if len(parts) > 1 else sizes.whole) for one in briefs]
 
     def _most_parts(self, fan_in: int) -> int:
-        """Return how many parts a history may have, so that `calls` and `depth` are enough for all questions."""
+        """The most parts for which `calls` and `depth` suffice."""
 
         def questions(parts: int) -> int:
             return 1 if parts == 1 else parts + questions(math.ceil(parts / fan_in))
@@ -172,7 +172,7 @@ class Chunked:
 
 
 def _groups(utterances: Utterances) -> list[Utterances]:
-    """Return the utterances in groups that no cut may part: a call, its result and what stands between them."""
+    """Group the utterances so that no cut separates a call from its result."""
     calls = {call.location: at for at, one in enumerate(utterances) for call in one.calls}
     opened = [
         min((calls.get(each.call.location, at) if each.call else max(at - 1, 0) for each in one.results), default=at)
@@ -183,13 +183,13 @@ def _groups(utterances: Utterances) -> list[Utterances]:
     return [utterances[start:stop] for start, stop in pairwise((*starts, len(utterances)))]
 
 
-def _weight(group: Utterances, brief: Brief) -> int:
-    """Return the tokens of utterances as a summarizer reads them."""
+def _rendered_tokens(group: Utterances, brief: Brief) -> int:
+    """The tokens of utterances as a summarizer reads them."""
     return brief.count(render(group, brief.count, sys.maxsize)) + JOINT_TOKENS
 
 
 def _pack(groups: Sequence[Utterances], weights: Sequence[int], limit: int, most: int) -> list[Utterances]:
-    """Return the groups in at most `most` parts, each of at most `limit` tokens as far as that is possible."""
+    """Pack the groups into at most `most` parts, each of at most `limit` tokens if possible."""
     parts = [*_fill(groups, weights, limit)]
     limit = max(limit, sum(weights) // most)
     while len(parts) > most:
@@ -210,9 +210,9 @@ def _fill(groups: Sequence[Utterances], weights: Sequence[int], limit: int) -> I
     yield part
 
 
-def _shorten(part: Utterances, brief: Brief, room: int) -> Utterances:
-    """Return a part that fits: as it is, or its first request and the rest as one shortened text."""
-    if _weight(part, brief) <= room:
+def _shorten_part(part: Utterances, brief: Brief, room: int) -> Utterances:
+    """Shorten a part to its room: to its first request, and the rest as one shortened text."""
+    if _rendered_tokens(part, brief) <= room:
         return part
     request = sections.cut(sections.first_request(part), room // REQUEST_SHARE, brief.count)
     rest = render(part, brief.count, room - brief.count(request) - FRAME_TOKENS)
@@ -221,7 +221,7 @@ def _shorten(part: Utterances, brief: Brief, room: int) -> Utterances:
 
 
 def _consolidate(brief: Brief, made: Partials, sizes: Sizes) -> list[Brief]:
-    """Return the questions that make fewer summaries of many: each goes on from the first of its own."""
+    """The questions of the next round: each merges several summaries, the first of which is its `previous`."""
     lots = math.ceil(len(made) / sizes.fan_in)
     edges = [len(made) * at // lots for at in range(lots + 1)]
     room = sizes.whole if lots == 1 else sizes.partial
@@ -235,7 +235,7 @@ def _consolidate(brief: Brief, made: Partials, sizes: Sizes) -> list[Brief]:
 
 
 def _note_cut(answer: Written, part: Brief) -> Written:
-    """Return the summary of a part; where it is longer than its room, with a note that it will be cut."""
+    """Add a note to the summary of a part if it exceeds its room and will be cut."""
     size = part.count(answer.text)
     if size <= part.max_tokens:
         return answer

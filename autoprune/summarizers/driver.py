@@ -1,8 +1,8 @@
-"""Ask summarizers, in threads or in asyncio, and turn whatever they give or raise into an answer.
+"""Ask summarizers, in threads or in asyncio, and turn whatever they return or raise into an answer.
 
-A question that may wait for somebody is asked in a daemon thread of its own, never in a pool: Python waits for a pool's
-threads before it exits, so Ctrl-C would hang as long as a server does. Nothing can end a thread that hangs; when the
-time is up it is left behind, and its answer is ignored.
+A question that may take long is asked in its own daemon thread, never in a pool: Python waits for a pool's threads
+before it exits, so Ctrl-C would hang as long as the server does. A hanging thread cannot be ended; when the time is up
+it is abandoned, and its answer is ignored.
 """
 
 import asyncio
@@ -31,16 +31,16 @@ from autoprune.summarizers.brief import (
 )
 
 CONCURRENCY = 4  # questions of a batch that are asked at the same time
-LONGEST_REASON = 300  # characters of an error that are reported; some hold a whole page
+LONGEST_REASON = 300  # characters of an error in the report; some contain a whole page
 
 
 @dataclass
 class Budget:
-    """How many more questions may be asked of a model, and for how long; others may be asked at any time.
+    """The limits of one prune: how many questions may be asked of models, and how long all may take.
 
-    A question is one call of a summarizer. How many requests it makes is up to the summarizer: `OpenAISummarizer` makes
-    at most two, each tried again as often as it was told to. The time is for all questions together,
-    in seconds from when the budget is made; None for no limit.
+    A question is one call of a summarizer, which may make several requests: `OpenAISummarizer` makes at most two, each
+    with its retries. Summarizers that need no model are not counted. The time is for all questions together, in seconds
+    from the creation of the budget; None for no limit.
     """
 
     calls: int
@@ -54,16 +54,16 @@ class Budget:
 
     @property
     def left(self) -> float | None:
-        """The seconds that are left, 0 or more; None where there is no limit."""
+        """The seconds that are left, 0 or more; None without a limit."""
         return None if self.seconds is None else max(0.0, self.started + self.seconds - self.clock())
 
     @property
     def late(self) -> Failed:
-        """The answer in place of one that did not come in time."""
+        """The answer for a question that was not answered in time."""
         return Failed(f"no answer within {self.seconds or 0:g} seconds")
 
     def refusal(self, ask: Ask) -> str | None:
-        """Return why a question may not be asked; where it may, count it and return None."""
+        """Return why a question may not be asked; if it may, count it and return None."""
         if not may_wait(ask.summarizer):
             return None
         if self.left == 0:
@@ -75,26 +75,26 @@ class Budget:
 
 
 Job: TypeAlias = tuple[int, Callable[[], Answer]]
-UNLIMITED = 1_000_000  # calls, where nobody counts them
+UNLIMITED = 1_000_000  # calls, if the caller sets no limit
 
 
 def steps_of(summarizer: Summarizer, brief: Brief) -> Steps:
-    """Run the steps of a summarizer that has some, or ask the one question that it is; a failure where they raise."""
+    """Run a summarizer's `steps`, or ask it as a single question; an exception becomes a failure."""
     own = getattr(summarizer, "steps", None)
     if not callable(own):
         (answer,) = yield [Ask(summarizer, brief)]
         return answer
     try:
-        return judged((yield from own(brief)))
-    except Exception as error:  # a stranger's generator, as in `_call`
-        return judged(error)
+        return as_answer((yield from own(brief)))
+    except Exception as error:  # the caller's generator, as in `_call_summarizer`
+        return as_answer(error)
 
 
 def run(steps: Steps, concurrency: int = CONCURRENCY, budget: Budget | None = None) -> Answer:
-    """Run steps to their answer. The questions of a batch are asked in threads, `concurrency` of them at a time.
+    """Run steps to their answer. The questions of a batch are asked in threads, at most `concurrency` at a time.
 
-    An awaitable is run to its end in an event loop of its own. Where the caller is within a running loop it is
-    refused, since it may hold what belongs to that loop: `arun` is for there.
+    An awaitable is run in its own event loop. If the caller is within a running loop it is refused, since it may be
+    bound to that loop: use `arun` there.
     """
     limits = budget or Budget(UNLIMITED)
     asked = _advance(steps, None)
@@ -104,7 +104,7 @@ def run(steps: Steps, concurrency: int = CONCURRENCY, budget: Budget | None = No
 
 
 async def arun(steps: Steps, concurrency: int = CONCURRENCY, budget: Budget | None = None) -> Answer:
-    """Run steps to their answer in asyncio. Summarizers are called in threads: one that waits blocks no other."""
+    """Run steps to their answer in asyncio. Summarizers are called in threads, so that none blocks another."""
     limits = budget or Budget(UNLIMITED)
     gate = asyncio.Semaphore(max(concurrency, 1))
     asked = _advance(steps, None)
@@ -114,11 +114,11 @@ async def arun(steps: Steps, concurrency: int = CONCURRENCY, budget: Budget | No
     return asked
 
 
-def answered(ask: Ask, *, is_within_loop: bool = False, budget: Budget | None = None) -> Answer:
-    """Return the answer to one question, whatever the summarizer gives or raises."""
-    given = _call(ask)
+def ask_once(ask: Ask, *, is_within_loop: bool = False, budget: Budget | None = None) -> Answer:
+    """Ask one question; whatever the summarizer returns or raises becomes an answer."""
+    given = _call_summarizer(ask)
     if not inspect.isawaitable(given):
-        return judged(given)
+        return as_answer(given)
     if not is_within_loop:
         return asyncio.run(_in_time(_await_value(given), budget or Budget(UNLIMITED)))
     if inspect.iscoroutine(given):
@@ -126,8 +126,8 @@ def answered(ask: Ask, *, is_within_loop: bool = False, budget: Budget | None = 
     return Failed("this summarizer is asynchronous and an event loop is running: use aprune in place of prune")
 
 
-def judged(given: object) -> Answer:
-    """Return what a summarizer gave, or the exception that it raised, as an answer."""
+def as_answer(given: object) -> Answer:
+    """Turn what a summarizer returned or raised into an answer."""
     match given:
         case Failed():
             return given
@@ -136,49 +136,49 @@ def judged(given: object) -> Answer:
         case str() if given.strip():
             return Written(given)
         case BaseException():
-            return Failed(": ".join(filter(None, (type(given).__name__, _words(given))))[:LONGEST_REASON])
+            return Failed(": ".join(filter(None, (type(given).__name__, _message_of(given))))[:LONGEST_REASON])
         case None | str() | Written(text=None | str()):
             return Failed("the summarizer gave no text")
         case _:
             return Failed(f"the summarizer gave a {type(given).__name__}, not a text")
 
 
-def _words(error: BaseException) -> str:
-    """Return what an exception says, if it can."""
+def _message_of(error: BaseException) -> str:
+    """The message of an exception, if it has a working `__str__`."""
     try:
         return str(error)
-    except Exception:  # a stranger's exception is a stranger's callable too
+    except Exception:  # the caller's exception may raise in its `__str__`
         return ""
 
 
-def tried(function: Callable[..., object], *arguments: object) -> object:
-    """Call a caller's function and return what it gives; Failed where it raises."""
+def call_safely(function: Callable[..., object], *arguments: object) -> object:
+    """Call a caller's function; return `Failed` if it raises."""
     try:
         return function(*arguments)
-    except Exception as error:  # a stranger's callable, as in `_call`
-        return judged(error)
+    except Exception as error:  # the caller's callable, as in `_call_summarizer`
+        return as_answer(error)
 
 
 def _advance(steps: Steps, answers: Sequence[Answer] | None) -> Sequence[Ask] | Answer:
-    """Return the next batch of questions, or what the steps come to."""
+    """Return the next batch of questions, or the final answer."""
     try:
         asked = next(steps) if answers is None else steps.send(answers)
     except StopIteration as end:
-        return judged(end.value)
+        return as_answer(end.value)
     if isinstance(asked, list | tuple) and all(isinstance(ask, Ask) for ask in asked):
         return asked
     steps.close()
-    return Failed("its steps gave something that is no list of questions")
+    return Failed("its steps yielded something other than a list of questions")
 
 
 def _afford(asks: Sequence[Ask], budget: Budget) -> list[Ask]:
-    """Return the questions, with a refusal in place of each one above the budget."""
+    """Replace each question above the budget with a refusal."""
     return [ask if (why := budget.refusal(ask)) is None else Ask(_Refusal(why), ask.brief) for ask in asks]
 
 
 @dataclass(frozen=True)
 class _Refusal:
-    """A summarizer that answers a question that may not be asked."""
+    """A summarizer that refuses to answer."""
 
     why: str
     calls_model = False
@@ -188,12 +188,12 @@ class _Refusal:
 
 
 def _in_threads(asks: Sequence[Ask], concurrency: int, budget: Budget) -> list[Answer]:
-    """Return the answers to all questions: those that wait for nobody are asked here, all others in daemon threads."""
-    answer = partial(answered, is_within_loop=_is_within_loop(), budget=budget)
+    """Ask all questions: those that answer at once in this thread, the others in daemon threads."""
+    answer = partial(ask_once, is_within_loop=_is_within_loop(), budget=budget)
     waiting: SimpleQueue[Job] = SimpleQueue()
     slow = [number for number, ask in enumerate(asks) if may_wait(ask.summarizer)]
     for number in slow:
-        # A copy of the context for each, so that tracing finds the caller's span.
+        # Each thread gets a copy of the context, so that tracing finds the caller's span.
         waiting.put((number, partial(copy_context().run, answer, asks[number])))
     come: SimpleQueue[tuple[int, Answer | BaseException]] = SimpleQueue()
     for _ in range(min(max(concurrency, 1), len(slow))):
@@ -209,21 +209,21 @@ def _in_threads(asks: Sequence[Ask], concurrency: int, budget: Budget) -> list[A
                 raise given
             answers[number] = given
     finally:
-        while _next(waiting):  # nothing more is begun
+        while _take_job(waiting):  # start nothing more
             pass
     return [answers.get(number, budget.late) for number in range(len(asks))]
 
 
 def _work(waiting: "SimpleQueue[Job]", come: "SimpleQueue[tuple[int, Answer | BaseException]]") -> None:
-    """Ask one question after the other, until there are none."""
-    while job := _next(waiting):
+    """Ask one question after the other until none is waiting."""
+    while job := _take_job(waiting):
         try:
             come.put((job[0], job[1]()))
-        except BaseException as error:  # a KeyboardInterrupt that the summarizer raised, say: it is the caller's
+        except BaseException as error:  # such as a KeyboardInterrupt in the summarizer: passed on to the caller
             come.put((job[0], error))
 
 
-def _next(waiting: "SimpleQueue[Job]") -> Job | None:
+def _take_job(waiting: "SimpleQueue[Job]") -> Job | None:
     try:
         return waiting.get_nowait()
     except Empty:
@@ -232,24 +232,24 @@ def _next(waiting: "SimpleQueue[Job]") -> Job | None:
 
 async def _await_answer(ask: Ask, gate: asyncio.Semaphore, budget: Budget) -> Answer:
     if not may_wait(ask.summarizer):
-        return judged(await _ask_in_thread(ask))
+        return as_answer(await _ask_in_thread(ask))
     async with gate:
         return await _in_time(_ask_in_thread(ask), budget)
 
 
 async def _in_time(asked: Coroutine[Any, Any, object], budget: Budget) -> Answer:
-    """Await the answer to a question, but no longer than there is time."""
+    """Await the answer to a question within the time that is left."""
     question = asyncio.ensure_future(asked)
     try:
-        # Not `wait_for`, which waits for what it cancels: a summarizer may refuse to be cancelled.
+        # Not `wait_for`, which waits for the cancelled task: a summarizer may refuse to be cancelled.
         await asyncio.wait({question}, timeout=budget.left)
-        return judged(question.result()) if question.done() else budget.late
+        return as_answer(question.result()) if question.done() else budget.late
     finally:
         question.cancel()
 
 
 async def _ask_in_thread(ask: Ask) -> object:
-    """Call a summarizer in a daemon thread and await what it gives."""
+    """Call a summarizer in a daemon thread and await its answer."""
     loop = asyncio.get_running_loop()
     given: asyncio.Future[object] = loop.create_future()
 
@@ -260,26 +260,26 @@ async def _ask_in_thread(ask: Ask) -> object:
     def call() -> None:
         result, error = None, None
         try:
-            result = _call(ask)
+            result = _call_summarizer(ask)
         except BaseException as raised:  # as in `_work`
             error = raised
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed: nobody is waiting
             loop.call_soon_threadsafe(settle, result, error)
 
     Thread(target=copy_context().run, args=(call,), name="autoprune", daemon=True).start()
     return await _await_value(await given)
 
 
-def _call(ask: Ask) -> object:
-    """Return what a summarizer gives, or the exception that it raises."""
+def _call_summarizer(ask: Ask) -> object:
+    """Call a summarizer; return the exception if it raises one."""
     try:
         return ask.summarizer(ask.brief)
-    except Exception as error:  # a stranger's callable: no fault of it may end a prune, and the report tells of it
+    except Exception as error:  # the caller's callable: its faults must not end a prune, and the report mentions them
         return error
 
 
 async def _await_value(given: object) -> object:
-    """Return a value, or what it comes to where it is awaitable."""
+    """Await the value if it is awaitable."""
 
     async def whole(awaitable: Awaitable[object]) -> object:
         return await awaitable

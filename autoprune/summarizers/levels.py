@@ -1,4 +1,4 @@
-"""Sum up in levels: several summaries of one level become one of the next, so that older things take fewer words."""
+"""Sum up in levels: several summaries of one level become one of the next, so that older things take less room."""
 
 import re
 from collections.abc import Generator, Iterator, Sequence
@@ -21,22 +21,22 @@ from autoprune.summarizers.brief import (
     with_usage,
 )
 from autoprune.summarizers.driver import run, steps_of
-from autoprune.summarizers.requests import left_out_note
 from autoprune.summarizers.sections import (
     GOAL,
     JOINT_TOKENS,
     Head,
     Section,
     cut,
-    figure,
     first_that_fits,
     fit_head,
-    read,
+    parse_sections,
+    quantity,
     request_of,
     resume,
     without_request,
-    write,
+    write_sections,
 )
+from autoprune.summarizers.user_words import left_out_note
 
 TITLE = re.compile(r"Level ([1-9])")
 DEEPEST = 9  # levels: a title has one digit
@@ -48,16 +48,16 @@ Merging = Generator[Sequence[Ask], Sequence[Answer], Leveled]
 
 @dataclass(frozen=True)
 class Levels:
-    """Keep older things in fewer words: `inner` writes each section, and the sections stand in order, oldest first.
+    """Sum up in sections, oldest first, the older the shorter; `inner` writes each section.
 
-    What is new becomes a section of level 1. `fanout` sections of a level are summarized into one of the next, and
-    fewer where there is no room for them, up to level `depth` (at most 9). Where there is no room for these the oldest
-    is shortened, and at last left out. The user's first request stands above all and is never summarized. Where `inner`
-    fails at what is new, so does this; where it fails at sections, they stay as they are, as far as there is room. The
-    answer's notes say so.
+    New messages become a section of level 1. `fanout` sections of a level are merged into one of the next, or fewer if
+    there is no room, up to level `depth` (at most 9). If there is still no room, the oldest section is shortened and
+    finally left out. The user's first request comes above all sections and is never summarized. If `inner` fails on the
+    new messages, so does this; if it fails to merge sections, they stay unchanged as far as there is room. The answer's
+    notes say so.
 
-    An `inner` that needs no model and keeps sections of its own, such as `Digest`, reads them back and carries them on:
-    then its text is the whole summary, without levels.
+    An `inner` that needs no model and has its own sections, such as `Digest`, continues them itself: then its text is
+    the whole summary, without levels.
     """
 
     inner: Summarizer
@@ -84,7 +84,7 @@ class Levels:
         return run(self.steps(brief))
 
     def steps(self, brief: Brief) -> Steps:
-        """Ask for a section on what is new, then for one in place of several, as long as there are too many."""
+        """Ask for a section on the new messages, then merge sections as long as there are too many."""
         if not self.calls_model and keeps_request(self.inner):
             return (yield from steps_of(self.inner, brief))
         head, mine = resume(brief, _is_mine)
@@ -92,23 +92,23 @@ class Levels:
         sections = tuple((min(int(section.title[-1]), self._deepest), section.body) for section in mine)
         answers: list[Answer] = []
         if new := without_request(brief, shown):
-            left = brief.max_tokens - brief.count(_text(shown, sections))
-            answers.append((yield from self._ask(new, max(left // 2, self._share(shown, brief)), brief)))
+            left = brief.max_tokens - brief.count(_levels_text(shown, sections))
+            answers.append((yield from self._ask(new, max(left // 2, self._section_share(shown, brief)), brief)))
             if isinstance(answers[-1], Failed):
                 return answers[-1]
             sections = (*sections, (1, answers[-1].text))
         sections = yield from self._merge(sections, shown, brief, answers)
-        text = first_that_fits(_shorten(sections, head, brief), head, brief)
-        return with_usage(text, answers, _notes(text, sections, head, answers))
+        text = first_that_fits(_shrinking_levels(sections, head, brief), head, brief)
+        return with_usage(text, answers, _level_notes(text, sections, head, answers))
 
     def _merge(self, sections: Leveled, shown: Head, brief: Brief, answers: list[Answer]) -> Merging:
-        """Return the sections, merged until they are few enough; add each answer to `answers`."""
-        while span := self._too_many(sections, brief.count(_text(shown, sections)) > brief.max_tokens):
+        """Merge sections until they are few enough; add each answer to `answers`."""
+        while span := self._too_many(sections, brief.count(_levels_text(shown, sections)) > brief.max_tokens):
             before, several, after = sections[: span[0]], sections[slice(*span)], sections[span[1] :]
             said = tuple(Utterance(Speaker.OTHER, body) for _, body in several)
             half = sum(brief.count(body) for _, body in several) // 2
-            # Older things in fewer words, so that the room is there for what is new.
-            answer = yield from self._ask(said, max(min(half, 2 * self._share(shown, brief)), LEAST), brief)
+            # The merged section gets half the room, so that new messages have some.
+            answer = yield from self._ask(said, max(min(half, 2 * self._section_share(shown, brief)), LEAST), brief)
             answers.append(answer)
             if isinstance(answer, Failed):
                 break
@@ -116,7 +116,7 @@ class Levels:
         return sections
 
     def _too_many(self, sections: Leveled, is_over: bool) -> tuple[int, int] | None:
-        """Return where the sections are that become one: the lowest level that is full, or without room has two."""
+        """The range of sections to merge: of the lowest level that is full or, without room, has two."""
         fanout = max(self.fanout, 2)
         for least, most in ((fanout, fanout), (2, len(sections))) if is_over else ((fanout, fanout),):
             for level in range(1, self._deepest):
@@ -125,17 +125,17 @@ class Levels:
                     return at[0], at[0] + min(most, len(at))
         return None
 
-    def _share(self, shown: Head, brief: Brief) -> int:
-        """Return the tokens that each section has when there are as many as there may be."""
+    def _section_share(self, shown: Head, brief: Brief) -> int:
+        """The tokens of each section if there are as many sections as possible."""
         most = self._deepest * (max(self.fanout, 2) - 1) + 1
-        return max((brief.max_tokens - brief.count(write(shown))) // most, LEAST)
+        return max((brief.max_tokens - brief.count(write_sections(shown))) // most, LEAST)
 
     def _ask(self, said: tuple[Utterance, ...], share: int, brief: Brief) -> Steps:
-        """Ask for a section about some messages, or in place of some sections.
+        """Ask for a section on messages, or in place of several sections.
 
-        An `inner` that has a section for the first request is told it, and does not take a later one for it.
+        An `inner` with a section for the first request gets it, so that it does not mistake a later one for it.
         """
-        goal = write((Section(GOAL, request_of(brief)),)) if keeps_request(self.inner) else ""
+        goal = write_sections((Section(GOAL, request_of(brief)),)) if keeps_request(self.inner) else ""
         room = share + (brief.count(goal) + JOINT_TOKENS if goal else 0)
         asked = replace(brief, utterances=said, previous=goal, max_tokens=room)
         answer = yield from steps_of(self.inner, asked)
@@ -148,19 +148,19 @@ class Levels:
 
 
 def _without_goal(text: str) -> str:
-    """Return a text without its section for the first request, if anything else stands in it."""
-    return write(section for section in read(text) or () if section.title != GOAL) or text
+    """Drop the section for the first request, unless there is no other."""
+    return write_sections(section for section in parse_sections(text) or () if section.title != GOAL) or text
 
 
-def _notes(text: str, sections: Leveled, head: Head, answers: Sequence[Answer]) -> Iterator[str]:
-    """Yield a note for sections that could not be merged, were left out, or were shortened, and for the request."""
+def _level_notes(text: str, sections: Leveled, head: Head, answers: Sequence[Answer]) -> Iterator[str]:
+    """Yield notes on sections that were not merged, left out or shortened, and on a shortened request."""
     for answer in answers:
         if isinstance(answer, Failed):
-            yield f"sections of the summary could not be made one ({answer.why})"
-    found = read(text) or ()
+            yield f"sections of the summary could not be merged ({answer.why})"
+    found = parse_sections(text) or ()
     kept = tuple((int(section.title[-1]), section.body) for section in found if _is_mine(section))
     if len(kept) < len(sections):
-        yield f"{figure(len(sections) - len(kept), 'section')} of the summary, the oldest, had no room and went"
+        yield f"no room for the oldest of the summary: {quantity(len(sections) - len(kept), 'section')} left out"
     elif kept != tuple((level, body.strip()) for level, body in sections):
         yield "the oldest section of the summary was shortened"
     goal, shown = (next((one.body for one in each if one.title == GOAL), "") for each in (head, found))
@@ -171,20 +171,20 @@ def _is_mine(section: Section) -> bool:
     return bool(TITLE.fullmatch(section.title))
 
 
-def _text(shown: Head, sections: Leveled) -> str:
-    return write((*shown, *(Section(f"Level {level}", body) for level, body in sections)))
+def _levels_text(shown: Head, sections: Leveled) -> str:
+    return write_sections((*shown, *(Section(f"Level {level}", body) for level, body in sections)))
 
 
-def _shorten(sections: Leveled, head: Head, brief: Brief) -> Iterator[str]:
-    """Yield the text with less and less of its oldest section, then without it, until no section is left."""
+def _shrinking_levels(sections: Leveled, head: Head, brief: Brief) -> Iterator[str]:
+    """Yield the text with less and less of its oldest section, then without it, until none is left."""
     shown = fit_head(head, brief)
     while sections:
-        text = _text(shown, sections)
-        yield _text(fit_head(head, brief, _text((), sections)), sections)
+        text = _levels_text(shown, sections)
+        yield _levels_text(fit_head(head, brief, _levels_text((), sections)), sections)
         yield text
         (level, oldest), *rest = sections
         size = brief.count(oldest)
         less = cut(oldest, min(size - 1, size + brief.max_tokens - brief.count(text)), brief.count)
         is_kept = LEAST <= brief.count(less) < size
         sections = ((level, less), *rest) if is_kept else tuple(rest)
-    yield write(shown)
+    yield write_sections(shown)

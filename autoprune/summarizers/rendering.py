@@ -1,4 +1,4 @@
-"""Put utterances into one text for a summarizer."""
+"""Write utterances as one text for a summarizer."""
 
 import json
 import re
@@ -8,8 +8,9 @@ from itertools import accumulate
 
 from autoprune.conversation.transcript import Speaker, ToolCall, ToolResult
 from autoprune.facts.calls import arguments, target
-from autoprune.facts.outcomes import failed
-from autoprune.facts.utterances import Utterance, sendable
+from autoprune.facts.outcomes import has_failed
+from autoprune.facts.plain_text import sendable
+from autoprune.facts.utterances import Utterance
 from autoprune.planning.clamping import Clamp
 from autoprune.tokens import Count, Memo
 
@@ -20,7 +21,7 @@ LONGEST_CALL = 1_000
 LONGEST_TARGET = 100
 LARGEST_SHARE = 3  # of the tokens, that one message may take: a third
 NAMES = {Speaker.MODEL: "assistant"}
-MARK, NO_MARK = "▶", ">"  # what each heading begins with, and what a text has in its place
+MARK, NO_MARK = "▶", ">"  # the start of each heading, and its replacement in texts
 JOINT_TOKENS = 2  # of the blank line between two messages, and of a cut between two tokens
 
 
@@ -32,42 +33,42 @@ def render(
     result_tokens: int = RESULT_TOKENS,
     delimiter: str = "",
 ) -> str:
-    """Return messages as plain text for a summarizer, in at most `max_tokens` tokens by `count`; "" for no messages.
+    """Write messages as plain text for a summarizer, in at most `max_tokens` tokens by `count`; "" for no messages.
 
-    Each message stands under headings that begin with "▶", which stands nowhere else in the text: "▶ 3. user",
-    "▶ 4. call" and "▶ 5. result of bash, failed". Long arguments are shortened, and results cut to
-    `result_tokens`: to fewer where the whole is too long, and then the oldest messages but the first of the user's are
-    left out. The text never holds `delimiter`, whatever upper and lower case, and can be sent as UTF-8.
+    Each message has headings that begin with "▶", which occurs nowhere else in the text: "▶ 3. user", "▶ 4. call" and
+    "▶ 5. result of bash, failed". Long arguments are shortened, and results cut to `result_tokens`. If the whole is too
+    long, results get fewer tokens, then the oldest messages are left out, except for the user's first request. The text
+    never contains `delimiter`, in upper or lower case, and can be encoded as UTF-8.
     """
     if not utterances:
         return ""
     known = Memo(count)
     limit = result_tokens
-    blocks = _blocks(utterances, known, limit, delimiter)
+    blocks = _message_blocks(utterances, known, limit, delimiter)
     while limit // 2 >= LEAST_RESULT_TOKENS and sum(map(known, blocks)) + JOINT_TOKENS * len(blocks) > max_tokens:
         limit //= 2
-        blocks = _blocks(utterances, known, limit, delimiter)
-    text = _plain(_fit(blocks, _first_request(utterances), known, max_tokens), delimiter)
+        blocks = _message_blocks(utterances, known, limit, delimiter)
+    text = _without_delimiter(_fit(blocks, _first_request(utterances), known, max_tokens), delimiter)
     while text and count(text) > max_tokens:  # a delimiter across two messages, or one of a single character
         text = text[: len(text) * 3 // 4]
     return text
 
 
 def _fit(blocks: Sequence[str], first: int, count: Count, max_tokens: int) -> str:
-    """Return the blocks that fit: the one of the first request, and of the others the newest."""
+    """Join the blocks that fit: the first request, and the newest of the others."""
     share = max_tokens // LARGEST_SHARE
-    cut = [_cut(block, share, count) for block in blocks] if sum(map(count, blocks)) > max_tokens else blocks
+    cut = [_cut_text(block, share, count) for block in blocks] if sum(map(count, blocks)) > max_tokens else blocks
     sizes = accumulate(count(block) + JOINT_TOKENS for block in reversed(cut[first + 1 :]))
     room = max_tokens - sum(map(count, cut[first : first + 1]))
     for kept in range(bisect_right([*sizes], room), -1, -1):
         text = "\n\n".join(_keep_from(cut, first, len(cut) - kept))
         if count(text) <= max_tokens:
             return text
-    return _cut("\n\n".join(cut), max_tokens, count)
+    return _cut_text("\n\n".join(cut), max_tokens, count)
 
 
 def _keep_from(blocks: Sequence[str], first: int, start: int) -> Iterator[str]:
-    """Yield the first request, and all from `start` on; a heading stands for what is left out."""
+    """Yield the first request and all blocks from `start` on; a heading marks the gap."""
     if start == first + 1:
         yield from blocks
         return
@@ -77,15 +78,18 @@ def _keep_from(blocks: Sequence[str], first: int, start: int) -> Iterator[str]:
 
 
 def _first_request(utterances: Sequence[Utterance]) -> int:
-    """Return the number of the user's first request; of the first message if there is none."""
+    """The index of the user's first request; of the first message if there is none."""
     return next((at for at, one in enumerate(utterances) if one.asked), 0)
 
 
-def _blocks(utterances: Sequence[Utterance], count: Count, limit: int, delimiter: str) -> list[str]:
-    return [_plain("\n".join(_lines(one, number, count, limit)), delimiter) for number, one in enumerate(utterances, 1)]
+def _message_blocks(utterances: Sequence[Utterance], count: Count, limit: int, delimiter: str) -> list[str]:
+    return [
+        _without_delimiter("\n".join(_message_lines(one, number, count, limit)), delimiter)
+        for number, one in enumerate(utterances, 1)
+    ]
 
 
-def _lines(utterance: Utterance, number: int, count: Count, limit: int) -> Iterator[str]:
+def _message_lines(utterance: Utterance, number: int, count: Count, limit: int) -> Iterator[str]:
     """Yield a message: its words, its calls and its results, each under a heading."""
     if utterance.after_request:
         yield f"{MARK} the user's next request, which stays in the conversation and is not shown here"
@@ -94,20 +98,22 @@ def _lines(utterance: Utterance, number: int, count: Count, limit: int) -> Itera
         yield _quote(utterance.words or "[no words]")
     for call in utterance.calls:
         yield f"{MARK} {number}. call"
-        yield _quote(written_call(call))
+        yield _quote(describe_call(call))
     for result in utterance.results:
-        yield f"{MARK} {number}. result of {_result_name(result)}"
-        yield _quote(_cut(result.text, limit, count) or ("[empty]" if result.is_plain else "[image or other media]"))
+        yield f"{MARK} {number}. result of {_result_heading(result)}"
+        yield _quote(
+            _cut_text(result.text, limit, count) or ("[empty]" if result.is_plain else "[image or other media]")
+        )
 
 
-def _result_name(result: ToolResult) -> str:
+def _result_heading(result: ToolResult) -> str:
     touched = _shorten(target(result.call), LONGEST_TARGET)
-    how = ", failed" if failed(result.text, result.is_error, result.call) else ""
+    how = ", failed" if has_failed(result.text, result.is_error, result.call) else ""
     return f"{_one_line(result.tool)}{f' ({touched})' if touched else ''}{how}"
 
 
-def written_call(call: ToolCall, longest: int = LONGEST_ARGUMENT) -> str:
-    """Return a call on one line, as in `read_file(path="a.py")`; longer arguments than `longest` characters are cut."""
+def describe_call(call: ToolCall, longest: int = LONGEST_ARGUMENT) -> str:
+    """Write a call on one line, as in `read_file(path="a.py")`; arguments are cut to `longest` characters."""
     known = arguments(call)
     given = [f"{_one_line(str(name))}={_argument(value, longest)}" for name, value in known.items()]
     if not known and call.arguments not in (None, "", {}, "{}"):
@@ -129,7 +135,7 @@ def _described(value: object) -> object:
 
 
 def _shorten(text: str, longest: int) -> str:
-    """Return a text of at most `longest` characters, and how many were left out."""
+    """Cut a text to `longest` characters, with a mark that says how many more there were."""
     return text if len(text) <= longest else f"{text[:longest].rstrip()}… [{len(text) - longest:,} characters more]"
 
 
@@ -138,19 +144,19 @@ def _one_line(text: str) -> str:
 
 
 def _quote(text: str) -> str:
-    """Return a text in which nothing can be taken for a heading, wherever it is cut."""
+    """Replace the heading mark, so that no text can look like a heading."""
     return text.replace(MARK, NO_MARK)
 
 
-def _cut(text: str, limit: int, count: Count) -> str:
-    """Return a text of at most `limit` tokens, its head and its tail; "" where nothing fits."""
+def _cut_text(text: str, limit: int, count: Count) -> str:
+    """Cut a text to its head and tail, in at most `limit` tokens; "" if nothing fits."""
     if limit < 1 or not text.strip():
         return ""
     return text if count(text) <= limit else Clamp(limit).shortened(text, count) or ""
 
 
-def _plain(text: str, delimiter: str) -> str:
-    """Return a text without the delimiter, and without lone surrogates, which no provider takes."""
+def _without_delimiter(text: str, delimiter: str) -> str:
+    """Remove the delimiter, and lone surrogates, which no provider accepts."""
     found = re.compile(re.escape(delimiter), re.IGNORECASE)
     if delimiter and found.search(text):
         text = found.sub(lambda match: f"{match[0][0]} {match[0][1:]}", text)

@@ -1,4 +1,4 @@
-"""Write a summary as titled sections, and read it back exactly."""
+"""Write a summary as titled sections, and parse it exactly."""
 
 import re
 from bisect import bisect_left
@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from autoprune.conversation.transcript import Speaker
-from autoprune.facts.answers import is_words
-from autoprune.facts.utterances import Utterance, one_line
+from autoprune.facts.answers import is_answer_text
+from autoprune.facts.plain_text import one_line
+from autoprune.facts.utterances import Utterance
 from autoprune.planning.clamping import Clamp
 from autoprune.summarizers.brief import Brief
 from autoprune.tokens import Count
@@ -20,7 +21,7 @@ NOTHING = "nothing was said or done"  # the text if there is nothing to write
 NO_ROOM = "(left out)"  # the text if there is room for no section
 LEAST_TEXT = 32  # tokens of a text below the first request; one of fewer says nothing
 JOINT_TOKENS = 4  # that counts of joined texts may differ by
-# The number of lines makes any text readable back, also one that looks like headings.
+# The number of lines makes any text parseable, even one that looks like headings.
 HEADING = re.compile(r"## (\S.*) \(([1-9][0-9]{0,8}) lines?\)")
 TITLE = re.compile(r"\A# [^\n]+\n\n")
 LONGEST_TITLE = 200  # characters
@@ -29,7 +30,7 @@ HEAD_SHARE = 2  # the head takes at most the room divided by this
 
 @dataclass(frozen=True)
 class Section:
-    """A title on one line, and a text that is not blank."""
+    """A title of one line, and a text that is not blank."""
 
     title: str
     body: str
@@ -38,29 +39,29 @@ class Section:
 Head: TypeAlias = tuple[Section, ...]
 
 
-def write(sections: Iterable[Section]) -> str:
-    """Return the sections as one text that `read` takes apart again; blank ones are left out."""
+def write_sections(sections: Iterable[Section]) -> str:
+    """Write sections as one text that `parse_sections` parses; blank ones are left out."""
     filled = (replace(section, body=section.body.strip()) for section in sections)
-    return "\n\n".join(f"## {one.title} ({lines(one.body)})\n{one.body}" for one in filled if one.body)
+    return "\n\n".join(f"## {one.title} ({line_count(one.body)})\n{one.body}" for one in filled if one.body)
 
 
-def lines(body: str) -> str:
-    """Return the number of lines of a text in words."""
-    return figure(body.count("\n") + 1, "line")
+def line_count(body: str) -> str:
+    """The number of lines of a text, as "2 lines"."""
+    return quantity(body.count("\n") + 1, "line")
 
 
-def figure(number: int, unit: str) -> str:
-    """Return a number with its unit: "1 line", "2 lines"."""
+def quantity(number: int, unit: str) -> str:
+    """A number with its unit: "1 line", "2 lines"."""
     return f"{number} {unit}{'' if number == 1 else 's'}"
 
 
-def titled(text: str, title: str) -> str:
-    """Put a title above a text, which `read` passes over; return the text as it is where the title is blank."""
+def put_title(text: str, title: str) -> str:
+    """Put a title above a text, which `parse_sections` skips; a blank title leaves the text unchanged."""
     return f"# {one_line(title, LONGEST_TITLE)}\n\n{text}" if title.strip() else text
 
 
-def read(text: str) -> tuple[Section, ...] | None:
-    """Return the sections of a text that `write` made, () for a blank text or one that says so, None for any other."""
+def parse_sections(text: str) -> tuple[Section, ...] | None:
+    """Parse a text of `write_sections`; () for a blank text or a stand-in for one, None for any other text."""
     if text.strip() == NOTHING or NO_ROOM.startswith(text.strip()):
         return ()
     found: list[Section] = []
@@ -77,31 +78,31 @@ def read(text: str) -> tuple[Section, ...] | None:
 
 
 def resume(brief: Brief, is_mine: Callable[[Section], bool]) -> tuple[Head, Head]:
-    """Return the head that is never summarized, and a summarizer's own sections of the summary so far.
+    """Split the previous summary into the head, which is never summarized, and the summarizer's own sections.
 
-    The head holds the user's first request, and what somebody else wrote: the summary so far if another summarizer made
-    it, and an assistant's summary of an earlier conversation.
+    The head contains the user's first request and the texts of others: the previous summary if another summarizer wrote
+    it, and a harness's summary of an earlier conversation.
     """
-    found = read(brief.previous)
+    found = parse_sections(brief.previous)
     others = tuple(one for one in found or () if one.title != GOAL)
     earlier = [one.body for one in others if one.title == EARLIER]
     mine = tuple(one for one in others if one.title != EARLIER)
     if found is None:
         earlier = [brief.previous.strip()]
     elif not all(map(is_mine, mine)):
-        earlier, mine = [write(others)], ()
+        earlier, mine = [write_sections(others)], ()
     earlier += [said for one in brief.utterances if (said := one.continues)]
     head = (Section(GOAL, request_of(brief)), Section(EARLIER, "\n\n".join(earlier)))
     return tuple(section for section in head if section.body), mine
 
 
 def request_of(brief: Brief) -> str:
-    """Return the user's first request, as the summary so far has it; if it has none, as the brief has it.
+    """The user's first request, from the previous summary or else from the brief.
 
-    "" if nobody can say: a summary that somebody else wrote may hold it anywhere, and what the user says later is not
-    the first request. "" also while the request stays in the conversation.
+    "" if it is unknown: a summary by another summarizer may contain it anywhere, and what the user says later is not
+    the first request. Also "" while the request stays in the conversation.
     """
-    found = read(brief.previous)
+    found = parse_sections(brief.previous)
     known = next((section.body for section in found or () if section.title == GOAL), "")
     if known or brief.first_request is not None:
         return known or brief.first_request or ""
@@ -109,15 +110,15 @@ def request_of(brief: Brief) -> str:
 
 
 def may_hold_request(text: str) -> bool:
-    """Return whether the first request may stand in a summary without being marked there."""
-    found = read(text)
-    return not is_words(text) if found is None else any(section.title == EARLIER for section in found)
+    """Return whether a summary may contain the first request without marking it."""
+    found = parse_sections(text)
+    return not is_answer_text(text) if found is None else any(section.title == EARLIER for section in found)
 
 
 def first_request(utterances: Iterable[Utterance]) -> str:
-    """Return the user's first request. Answers through a tool are none.
+    """The user's first request. Answers through a tool do not count.
 
-    "" if there is none, or if an assistant's summary of an earlier conversation comes first, which may hold it.
+    "" if there is none, or if a harness's summary of an earlier conversation comes first, which may contain it.
     """
     for one in utterances:
         if one.asked or one.continues:
@@ -126,13 +127,13 @@ def first_request(utterances: Iterable[Utterance]) -> str:
 
 
 class Frame:
-    """The frame around a summary that somebody else writes, so that the next one knows the user's first request.
+    """A frame with the user's first request around a summary that does not keep it, so that the next one knows it.
 
-    `is_kept`: who writes has a section for the request; nothing is done then unless it is missing. Else the request
-    stands above the text in a section of its own, whatever the text says: one that only quotes it would be read as a
-    summary without a request by the next summary, which would take the user's next words for it.
+    `is_kept`: the summarizer has a section for the request; then the frame is added only if that section is missing.
+    Otherwise the request gets its own section above the text, even if the text quotes it: the next summary would not
+    recognize a quote, and would take the user's next words for the first request.
 
-    A long request leaves half of the room to the text; what the text does not need of that goes to the request.
+    A long request leaves half of the room to the text, and gets what the text does not need of that.
     """
 
     def __init__(self, brief: Brief, *, is_kept: bool) -> None:
@@ -149,45 +150,45 @@ class Frame:
         """The tokens that the text may have."""
         return self.brief.max_tokens if self.is_kept or self._left < LEAST_TEXT else self._left
 
-    def unnested(self, text: str) -> str:
-        """Return a text without the earlier frame, where it repeats the whole summary before."""
+    def remove_nested(self, text: str) -> str:
+        """Remove the earlier frame from a text that repeats the whole previous summary."""
         previous = self.brief.previous.strip()
         if self.is_kept or not previous or previous not in text:
             return text
-        bodies = (section.body for section in read(previous) or () if section.title in (SUMMARY, EARLIER))
+        bodies = (section.body for section in parse_sections(previous) or () if section.title in (SUMMARY, EARLIER))
         return text.replace(previous, next(bodies, previous))
 
-    def around(self, text: str) -> str:
-        """Return the text with its frame, within the room: cut, or where there is no room for it, the request alone."""
+    def put_around(self, text: str) -> str:
+        """Put the frame around a text, within the room: cut, or the request alone if there is no room."""
         fits = (one for one in self._framed(text) if one and self.brief.count(one) <= self.brief.max_tokens)
         return next(fits, text)
 
     def notes(self, framed: str) -> Iterator[str]:
-        """Yield a note if the frame has no room for all of the request."""
+        """Yield a note if the request was cut."""
         if self.request and not self.is_kept and self.request not in framed:
             yield f"the user's first request had {self.brief.count(self.request)} tokens and was cut in the summary"
 
     def _framed(self, text: str) -> Iterator[str]:
-        """Yield the text with its frame, with less and less of both."""
+        """Yield the text in its frame, with less and less of both."""
         goal = Section(GOAL, self.request)
         if self.is_kept:
-            found = read(text) or ()
+            found = parse_sections(text) or ()
             if found and not any(section.title == GOAL for section in found):
-                yield write((goal, *found))
-                yield write((Section(GOAL, self._half), *found))
+                yield write_sections((goal, *found))
+                yield write_sections((Section(GOAL, self._half), *found))
             return
         yield self._around(text, self.request)
         free = self.brief.max_tokens - self.brief.count(self._around(text, "…")) - JOINT_TOKENS
         yield self._around(text, cut(self.request, max(free, self.brief.count(self._half)), self.brief.count))
         yield self._around(cut(text, self._left, self.brief.count), self._half)
-        yield write((Section(GOAL, self._half),))
+        yield write_sections((Section(GOAL, self._half),))
 
     def _around(self, text: str, request: str) -> str:
-        return write((Section(GOAL, request), Section(self._title, text)))
+        return write_sections((Section(GOAL, request), Section(self._title, text)))
 
 
 def without_request(brief: Brief, head: Head) -> tuple[Utterance, ...]:
-    """Return the messages that say anything, without those that the head has in full."""
+    """The messages that say anything, without those that the head contains in full."""
     held = {section.body for section in head}
 
     def says_more(one: Utterance) -> bool:
@@ -199,18 +200,18 @@ def without_request(brief: Brief, head: Head) -> tuple[Utterance, ...]:
 
 
 def fit_head(head: Head, brief: Brief, rest: str = "") -> Head:
-    """Return the head in half of the room, or in what the rest of the summary leaves: whole if it fits, else cut."""
-    if rest and brief.count("\n\n".join((write(head), rest))) <= brief.max_tokens:
+    """Fit the head into half of the room, or into what the rest of the summary leaves: whole if it fits, else cut."""
+    if rest and brief.count("\n\n".join((write_sections(head), rest))) <= brief.max_tokens:
         return head
     sizes = [brief.count(section.body) for section in head]
-    frame = brief.count("\n\n".join((write(head), rest))) - sum(sizes) + JOINT_TOKENS
+    frame = brief.count("\n\n".join((write_sections(head), rest))) - sum(sizes) + JOINT_TOKENS
     room = max(brief.max_tokens // HEAD_SHARE, brief.max_tokens - frame if rest else 0)
-    limits = shared(sizes, [1] * len(head), room)
+    limits = share_room(sizes, [1] * len(head), room)
     return tuple(Section(one.title, cut(one.body, limit, brief.count)) for one, limit in zip(head, limits, strict=True))
 
 
-def shared(sizes: Sequence[int], weights: Sequence[float], room: int) -> list[int]:
-    """Return the room for each: its size if that is within its share; what it leaves goes to the others."""
+def share_room(sizes: Sequence[int], weights: Sequence[float], room: int) -> list[int]:
+    """Share a room by weights; what one does not need of its share goes to the others."""
     rooms, waiting = list(sizes), sum(weights)
     for at in sorted(range(len(sizes)), key=lambda at: sizes[at] / weights[at]):
         rooms[at] = min(sizes[at], int(room * weights[at] / waiting))
@@ -220,14 +221,14 @@ def shared(sizes: Sequence[int], weights: Sequence[float], room: int) -> list[in
 
 
 def cut(text: str, limit: int, count: Count) -> str:
-    """Return a text of at most `limit` tokens: itself, or its head and tail around a mark; "" where nothing fits."""
+    """Cut a text to its head and tail around a mark, in at most `limit` tokens; "" if nothing fits."""
     if limit < 1 or count(text) <= limit:
         return text if limit > 0 else ""
     return Clamp(limit, head=0.7).shortened(text, count) or ""
 
 
 def first_that_fits(texts: Iterable[str | None], head: Head, brief: Brief) -> str:
-    """Return the first text within the room that says anything; where none does, the words of the head, cut."""
+    """The first text that fits and is not blank; if none does, the first section of the head, cut."""
     for text in texts:
         if text and brief.count(text) <= brief.max_tokens:
             return text
@@ -235,11 +236,11 @@ def first_that_fits(texts: Iterable[str | None], head: Head, brief: Brief) -> st
 
 
 def most_that_fits(render: Callable[[int], str], most: int, brief: Brief) -> int | None:
-    """Return the highest number, up to `most`, whose text fits; None if not even that of 0 does."""
+    """The highest number, up to `most`, whose text fits; None if not even that of 0 does."""
 
     def fits(left_out: int) -> bool:
         return brief.count(render(most - left_out)) <= brief.max_tokens
 
     start = bisect_left(range(most + 1), True, key=fits)
-    # Counts need not fall with every line: what the search found is looked at once more, and then all else.
+    # Token counts need not fall with every line: the binary search is only a start, and all numbers are tried.
     return next((most - left_out for left_out in (*range(start, most + 1), *range(start)) if fits(left_out)), None)

@@ -1,34 +1,124 @@
-"""Choose who writes a summary: a strategy's summarizer, the pruner's, or the digest; and adapt it to its task."""
+"""Choose who writes a summary, by name or from a strategy, and adapt it to its task; sum up a single text.
 
-from collections.abc import Iterator
+An installed package offers a summarizer under the entry point group `autoprune.summarizers`: a class that makes one, or
+a summarizer itself. A summarizer that ships wins over a plugin of the same name.
+"""
 
-from autoprune.summarizers.brief import Failed, Summarizer, offers
-from autoprune.summarizers.digest.digest import Digest
-from autoprune.summarizers.driver import tried
+import ast
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+from loguru import logger
+
+from autoprune.conversation.transcript import Speaker
+from autoprune.errors import SettingsError, check_number, did_you_mean
+from autoprune.facts.plain_text import sendable
+from autoprune.facts.utterances import Utterance
+from autoprune.planning.clamping import Clamp
+from autoprune.settings import load_plugin, plugin_names
+from autoprune.summarizers.brief import Answer, Brief, Failed, Steps, Summarizer, Written, offers, reads_in_parts
+from autoprune.summarizers.digest import Digest
+from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, call_safely, run, steps_of
 from autoprune.summarizers.levels import Levels
+from autoprune.tokens import Count, exact
+
+GROUP = "autoprune.summarizers"  # of entry points
+# To ship a summarizer, write its module in this package and add a line: its name, then "module:maker". A maker with a
+# parameter `model_name` gets the model of `--model`.
+SUMMARIZERS: Mapping[str, str] = {
+    "digest": "digest:Digest",
+    "openai": "openai_summarizer:from_environment",
+    "action_trace": "action_trace:ActionTrace",
+    "symbols": "symbols:Symbols",
+}
+
+MAX_TOKENS = 1_000
+MAX_CALLS = 16
+MAX_SECONDS = 300.0
+CHUNK_TOKENS = 1_000  # of a text for a summarizer that reads in parts: it cuts only between utterances
+INSTRUCTIONS = """\
+The record is one text. Tell what it says: key facts, figures and conclusions first; exact paths, names, line numbers, \
+ids and error messages as they stand. Plain text, no title."""
+
+
+def summarizer_names() -> list[str]:
+    """The names that `summarizer_named` knows: of summarizers that ship, and of plugins."""
+    return [*SUMMARIZERS, *(name for name in plugin_names(GROUP) if name not in SUMMARIZERS)]
+
+
+def summarizer_named(text: str, model: str | None = None) -> Summarizer:
+    """Return the summarizer that a text names, perhaps with parameters: `digest`, `symbols(batch=5)`, or a plugin's.
+
+    `model` is for summarizers that ask a model of the caller's choice. Raises SettingsError for an unknown name, for
+    parameters that cannot be read, and for a missing model.
+    """
+    name = text.partition("(")[0].strip()
+    make = summarizer_maker(name)
+    given = _parameters(text) if "(" in text else {}
+    if "model_name" in inspect.signature(make).parameters:
+        given.setdefault("model_name", model)
+    try:
+        return make(**given)  # type: ignore[no-any-return]
+    except TypeError as error:
+        raise SettingsError(f"the summarizer {text!r} cannot be made: {error}") from error
+
+
+def _parameters(text: str) -> dict[str, Any]:
+    """Parse the parameters in a text such as `symbols(batch=5)`. Raises SettingsError if they cannot be read."""
+    try:
+        called = ast.parse(text.strip(), mode="eval").body
+        if not isinstance(called, ast.Call) or called.args:
+            raise ValueError("parameters are given by name")
+        return {str(each.arg): ast.literal_eval(each.value) for each in called.keywords}
+    except (SyntaxError, ValueError) as error:
+        raise SettingsError(f"the summarizer {text!r} cannot be read: {error}") from error
+
+
+def summarizer_maker(name: str) -> Callable[..., Any]:
+    """The maker of a summarizer. Raises SettingsError for an unknown name."""
+    if name in SUMMARIZERS:
+        module, _, maker = SUMMARIZERS[name].partition(":")
+        make: Callable[..., Any] = getattr(import_module(f"autoprune.summarizers.{module}"), maker)
+        return make
+    found: Any = load_plugin(GROUP, name)
+    if found is None:
+        known = summarizer_names()
+        raise SettingsError(f"there is no summarizer {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
+    if not callable(found):
+        raise SettingsError(f"the plugin {name!r} offers {found!r}: give a summarizer, or a class that makes one")
+    return found if isinstance(found, type) else lambda: found
 
 
 def summarizer_of(strategy: object, llm: object) -> tuple[Summarizer, str | None]:
-    """Return who writes the summaries of a strategy, and a note where that is not as asked.
+    """Choose the summarizer for a strategy, with a note if it is not the one that was asked for.
 
-    `llm` is what the pruner was given. A summarizer whose window is known gets longer histories in parts.
+    `llm` is the pruner's. A summarizer whose window is known gets longer histories in parts.
     """
-    own = getattr(strategy, "summarizer", None)
+    own = own_summarizer(strategy)
     chosen = own if own is not None else llm if llm is not None else Digest()
     note = None
     if not callable(chosen):
         kind = type(chosen).__name__
         chosen, note = Digest(), f"llm is a {kind} and no summarizer (see OpenAISummarizer): no model was asked"
     if llm is not None:
-        given = _offered(chosen, "with_model", llm)
+        given = _adapt(chosen, "with_model", llm)
         chosen, note = (chosen, given.why) if isinstance(given, Failed) else (given, note)
     chosen = in_parts(with_style(chosen, _style_of(strategy)))
     levels = getattr(strategy, "levels", 0)
     return (Levels(chosen, depth=levels) if levels else chosen), note
 
 
+def own_summarizer(strategy: object) -> Any:
+    """The strategy's own summarizer, looked up if the strategy names it; None if it has none."""
+    own = getattr(strategy, "summarizer", None)
+    return summarizer_named(own) if isinstance(own, str) else own
+
+
 def fallbacks(summarizer: Summarizer) -> Iterator[Summarizer]:
-    """Yield who is asked where a summarizer fails, and where that one fails, and so on: the last is the digest."""
+    """Yield the summarizers to ask in turn if one fails; the last is the digest."""
     asked = [summarizer]
     while True:
         last = asked[-1]
@@ -40,36 +130,123 @@ def fallbacks(summarizer: Summarizer) -> Iterator[Summarizer]:
 
 
 def with_style(summarizer: Summarizer, style: str | None) -> Summarizer:
-    """Return a summarizer that writes in a style; the same one where it knows no styles, or none is wanted."""
-    made = _offered(summarizer, "with_style", style) if style else summarizer
+    """Return a summarizer that writes in a style; the same one if it knows no styles, or if `style` is None."""
+    made = _adapt(summarizer, "with_style", style) if style else summarizer
     return summarizer if isinstance(made, Failed) else made
 
 
 def with_instructions(summarizer: Summarizer, instructions: str, *, alone: bool = False) -> Summarizer:
-    """Return a summarizer that writes as instructions say; the same one where it takes none.
+    """Return a summarizer that follows instructions; the same one if it takes none.
 
-    Instructions of its own come behind these, or with `alone` go.
+    Its own instructions follow these, or are dropped with `alone`.
     """
-    made = _offered(summarizer, "with_instructions", instructions, alone)
+    made = _adapt(summarizer, "with_instructions", instructions, alone)
     return summarizer if isinstance(made, Failed) else made
 
 
 def in_parts(summarizer: Summarizer) -> Summarizer:
-    """Return a summarizer that reads in parts what is too long for its window; the same one where none is known."""
-    made = _offered(summarizer, "in_parts")
+    """Return a summarizer that reads long histories in parts; the same one if its window is not known."""
+    made = _adapt(summarizer, "in_parts")
     return summarizer if isinstance(made, Failed) else made
 
 
-def _offered(summarizer: Summarizer, name: str, *arguments: object) -> Summarizer | Failed:
-    """Return what a summarizer's method makes of it; the summarizer itself where it has no such method."""
+def _adapt(summarizer: Summarizer, name: str, *arguments: object) -> Summarizer | Failed:
+    """Call an optional method that adapts a summarizer; without it, return the summarizer itself."""
     method = getattr(summarizer, name) if offers(summarizer, name) else None
-    made = tried(method, *arguments) if callable(method) else summarizer
+    made = call_safely(method, *arguments) if callable(method) else summarizer
     if isinstance(made, Failed) or callable(made):
         return made
     return summarizer
 
 
 def _style_of(strategy: object) -> str | None:
-    """Return the style that a strategy wants; where it has a title of its own, one without a title."""
+    """The style that a strategy asks for; "prose" in place of "titled" if the strategy sets the title itself."""
     style = getattr(strategy, "style", None)
     return "prose" if style == "titled" and getattr(strategy, "title", None) else style
+
+
+def summarize_text(
+    text: str,
+    summarizer: Summarizer | None = None,
+    *,
+    max_tokens: int = MAX_TOKENS,
+    request: str = "",
+    count: Count | None = None,
+    max_calls: int = MAX_CALLS,
+    max_seconds: float | None = MAX_SECONDS,
+) -> str:
+    """Sum up one text in at most `max_tokens` tokens. A text that fits is returned unchanged, without any call.
+
+    `summarizer` is any that a `ConversationPruner` takes; `request` is what the user wants to know. Without a
+    summarizer, or if it fails, the text is cut to its head and tail with a mark between them, and loguru gets the
+    reason as a warning. `max_calls` and `max_seconds` limit all questions together. Raises SettingsError for an invalid
+    limit.
+    """
+    brief = _text_brief(text, max_tokens, request, count)
+    if brief.count(text) <= max_tokens:
+        return text
+    return _finish_text(text, brief, run(_text_steps(summarizer, brief), CONCURRENCY, Budget(max_calls, max_seconds)))
+
+
+async def asummarize_text(
+    text: str,
+    summarizer: Summarizer | None = None,
+    *,
+    max_tokens: int = MAX_TOKENS,
+    request: str = "",
+    count: Count | None = None,
+    max_calls: int = MAX_CALLS,
+    max_seconds: float | None = MAX_SECONDS,
+) -> str:
+    """Sum up one text as `summarize_text` does, with an awaitable summarizer."""
+    brief = _text_brief(text, max_tokens, request, count)
+    if brief.count(text) <= max_tokens:
+        return text
+    return _finish_text(
+        text, brief, await arun(_text_steps(summarizer, brief), CONCURRENCY, Budget(max_calls, max_seconds))
+    )
+
+
+def _text_brief(text: str, max_tokens: int, request: str, count: Count | None) -> Brief:
+    if not isinstance(text, str):
+        raise SettingsError(f"the text to sum up is {text!r}: give a str")
+    check_number("max_tokens", max_tokens, 1)
+    return Brief((Utterance(Speaker.TOOL, text),), "", max_tokens, count or exact(), request)
+
+
+def _text_steps(summarizer: Summarizer | None, brief: Brief) -> Steps:
+    if summarizer is None:
+        return Failed("")
+    adapted = in_parts(with_instructions(summarizer, INSTRUCTIONS))
+    if reads_in_parts(adapted):
+        chunks = _text_chunks(brief.utterances[0].words, brief.count)
+        brief = replace(brief, utterances=tuple(Utterance(Speaker.TOOL, chunk) for chunk in chunks))
+    return (yield from steps_of(adapted, brief))
+
+
+def _text_chunks(text: str, count: Count) -> Iterator[str]:
+    """Yield a text in chunks of whole lines, of about `CHUNK_TOKENS` each; longer lines are cut."""
+    length = max(1, len(text) * CHUNK_TOKENS // max(count(text), 1))  # characters
+    chunk = ""
+    for line in text.splitlines(keepends=True):
+        for part in (line[at : at + length] for at in range(0, len(line), length)):
+            if chunk and len(chunk) + len(part) > length:
+                yield chunk
+                chunk = ""
+            chunk += part
+    yield chunk
+
+
+def _finish_text(text: str, brief: Brief, answer: Answer) -> str:
+    """Return the summary, cut to its room if it is too long; without a summary, the text itself, cut."""
+    if isinstance(answer, Written):
+        for note in answer.notes:
+            logger.warning(note)
+        made = sendable(answer.text).strip()
+        if brief.count(made) <= brief.max_tokens:
+            return made
+        logger.warning(f"the summary had {brief.count(made)} tokens and was cut to {brief.max_tokens}")
+        text = made
+    elif answer.why:
+        logger.warning(f"the summarizer failed ({answer.why}): the text was cut")
+    return Clamp(brief.max_tokens).shortened(text, brief.count) or ""

@@ -1,4 +1,4 @@
-"""Sum up each message in one short line: the model's, or made of its first words. The user's words stay as they are."""
+"""Sum up each message in one short line, by a model or from its first words. The user's words stay verbatim."""
 
 import json
 import re
@@ -9,8 +9,9 @@ from typing import ClassVar
 
 from autoprune.conversation.transcript import Speaker, ToolResult
 from autoprune.facts.actions import Action
-from autoprune.facts.utterances import Utterance, one_line
-from autoprune.summarizers._trace import outcome
+from autoprune.facts.plain_text import one_line
+from autoprune.facts.utterances import Utterance
+from autoprune.summarizers.action_trace import short_outcome
 from autoprune.summarizers.brief import (
     Answer,
     Ask,
@@ -27,21 +28,21 @@ from autoprune.summarizers.brief import (
 )
 from autoprune.summarizers.driver import run
 from autoprune.summarizers.rendering import render
-from autoprune.summarizers.requests import fitted, left_out_note
 from autoprune.summarizers.sections import (
     GOAL,
     Head,
     Section,
-    figure,
     first_that_fits,
     fit_head,
     most_that_fits,
-    read,
+    parse_sections,
+    quantity,
     resume,
     without_request,
-    write,
+    write_sections,
 )
 from autoprune.summarizers.selection import with_instructions
+from autoprune.summarizers.user_words import fit_texts, left_out_note
 from autoprune.tokens import Count
 
 TITLE = "Earlier messages, one line each"
@@ -56,14 +57,14 @@ MESSAGE_TOKENS = 1_000  # of each message, on average, that the model reads at m
 RESULT_TOKENS = 300  # of each tool result that the model reads
 TOKENS_PER_WORD = 4  # of the model's answer, JSON included
 NOT_TOLD = (
-    "no model was asked for the lines of the messages: llm cannot be told how to write them; give an "
+    "no model was asked for the lines of the messages: llm takes no instructions; give an "
     "OpenAISummarizer, or summarizer=Symbols(model=...) with a function from a prompt to a text"
 )
 LIST = re.compile(r"\[.*\]", re.DOTALL)
 
 
 def instructions(words: int = 10) -> str:
-    """Return the instructions for a summarizer that is to write the lines."""
+    """The instructions for a summarizer that writes the lines."""
     return (
         f"For each numbered message write one line of at most {words} words that says what the message adds: who "
         "wanted or did what, the exact file, command or name it is about, and how it went. Answer with nothing but a "
@@ -73,17 +74,15 @@ def instructions(words: int = 10) -> str:
 
 @dataclass(frozen=True)
 class Symbols:
-    """Sum up each message in a line of at most `words` words; the lines of a previous summary stay as they are.
+    """Sum up each message in a line of at most `words` words; the lines of a previous summary stay unchanged.
 
-    `model` takes a prompt and gives a text, at once or awaited; it is asked for `batch` messages at a time. In its
-    place `summarizer` may be one that takes a brief and has `instructions(words)`, such as an OpenAISummarizer in its
-    free style. Where the answer does not have one line for each message, the lines of that batch are made of the
-    speaker, the tool, what it touched, how it went, and the first words, as all are without a model. A line that is a
-    little too long is cut.
+    `model` takes a prompt and returns a text or an awaitable of one; it gets `batch` messages at a time. Instead,
+    `summarizer` may be a summarizer with `instructions(words)`, such as an OpenAISummarizer in its free style. Without
+    a model, or if its answer does not have one line for each message of a batch, a line consists of the speaker, the
+    tool, its subject, the outcome, and the first words. Lines that are slightly too long are cut.
 
-    What the user says is not summed up: it stands word for word. Where there is no more room the oldest lines of others
-    go, then the user's words are shortened, then the oldest of these go; a line says how many. The user's first request
-    stands above.
+    The user's words are not summed up but kept verbatim. If there is no room, the oldest lines of others go, then the
+    user's words are shortened, then the oldest of these go; a line says how many. The user's first request comes first.
     """
 
     model: Callable[[str], object] | None = None
@@ -108,10 +107,10 @@ class Symbols:
         return self.summarizer or (Question(self.model, self.words) if self.model else None)
 
     def with_model(self, llm: Summarizer) -> "Symbols | Failed":
-        """Return one that asks the pruner's model for the lines, where it has none of its own."""
+        """Return one that asks the pruner's model for the lines, unless it has its own."""
         if self.calls_model or not calls_model(llm):
             return self
-        # A batch of messages is short: it needs no parts.
+        # A batch is short, so it needs no reading in parts.
         model = getattr(llm, "fallback", llm) if reads_in_parts(llm) else llm
         summarizer = with_instructions(model, instructions(self.words), alone=True)
         return Failed(NOT_TOLD) if summarizer is model else replace(self, summarizer=summarizer)
@@ -132,15 +131,15 @@ class Symbols:
         for batch, answer in zip(batches, answers or [Written("")] * len(batches), strict=True):
             made = lines_in(answer.text, len(batch), self.words) if isinstance(answer, Written) else []
             own = [line(one, self.words) for one in batch]
-            new += [_chosen(*both) for both in zip(own, made or own, strict=True)]
+            new += [_choose_line(*both) for both in zip(own, made or own, strict=True)]
             if answers and not made:
                 why = answer.why if isinstance(answer, Failed) else "its answer is no list with a line for each"
                 notes.append(f"the lines of some messages were made without a model ({why})")
-        text, note = _fit(head, mine, new, brief)
+        text, note = _write_fitting(head, mine, new, brief)
         return with_usage(text, answers, (*notes, *note))
 
     def _batches(self, brief: Brief, head: tuple[Section, ...]) -> list[tuple[Utterance, ...]]:
-        """Return the messages that say something, in batches, without the first request."""
+        """The messages that say something, in batches, without the first request."""
         spoken = without_request(brief, head)
         size = max(self.batch, 1)
         return [spoken[start : start + size] for start in range(0, len(spoken), size)]
@@ -152,13 +151,13 @@ class Symbols:
 
 @dataclass(frozen=True)
 class Question:
-    """A summarizer that puts the messages of a brief to a model that knows nothing but a prompt."""
+    """A summarizer that prompts a plain model, a function from a prompt to a text."""
 
     model: Callable[[str], object]
     words: int
 
     def __call__(self, brief: Brief, /) -> object:
-        """Return what the model says."""
+        """Ask the model."""
         code = code_of(brief)
         room = len(brief.utterances) * MESSAGE_TOKENS
         record = render(brief.utterances, brief.count, room, result_tokens=RESULT_TOKENS, delimiter=code)
@@ -170,15 +169,15 @@ class Question:
 
 
 def lines_in(text: str, number: int, words: int) -> list[str]:
-    """Return the lines in a model's answer; [] where it is no list of that many lines, or one is much too long."""
-    found = _list(text)
+    """Parse the lines in a model's answer; [] if their number is wrong or one is much too long."""
+    found = _json_list(text)
     lines = [" ".join(line.split()) for line in found if isinstance(line, str)]
     is_right = len(lines) == len(found) == number and all(0 < len(line.split()) <= 2 * words for line in lines)
     return [few_words(line, words) for line in lines] if is_right else []
 
 
-def _list(text: str) -> list[object]:
-    """Return the JSON list in an answer: alone, in a fence, between words, or in an object."""
+def _json_list(text: str) -> list[object]:
+    """The JSON list in an answer: alone, in a code fence, between words, or in an object."""
     match = LIST.search(text)
     try:
         found = json.loads(match[0]) if match else None
@@ -188,52 +187,56 @@ def _list(text: str) -> list[object]:
 
 
 def line(one: Utterance, words: int) -> str:
-    """Return a message in a few words: who, with which tool, on what, how it went, and the first words.
+    """Describe a message in a few words: who, which tool, on what, the outcome, and the first words.
 
     Words of the user's own are all there.
     """
     calls = [f"{call.name} {Action(call, None).subject(LONGEST_TARGET)}" for call in one.calls]
-    results = [_result(result, words) for result in one.results]
+    results = [_result_line(result, words) for result in one.results]
     said = one.said if one.speaker is Speaker.USER else ""
     own = "" if one.speaker is Speaker.USER else one.words
     parts = "; ".join(" ".join(part.split()) for part in (*calls, *results, own) if part.strip())
     if not said:
-        return few_words(f"{_name(one.speaker)}: {parts}", words)
+        return few_words(f"{_speaker_name(one.speaker)}: {parts}", words)
     return USER + "; ".join(filter(None, (few_words(parts, words), said)))
 
 
-def _chosen(own: str, made: str) -> str:
-    """Return the line that a model made, unless it is about the user's words, or pretends to be."""
+def _choose_line(own: str, made: str) -> str:
+    """Choose the model's line, unless the message has the user's words, or the line pretends to be the user's."""
     return own if own.startswith(USER) or made.startswith(USER) else made
 
 
 def few_words(text: str, most: int) -> str:
-    """Return the first words of a text, on one line."""
+    """The first words of a text, on one line."""
     words = text.split()
     first = " ".join(words[:most]) + ("…" if len(words) > most else "")
     return one_line(first, most * CHARACTERS_PER_WORD)
 
 
-def _result(result: ToolResult, words: int) -> str:
-    """Return the tool, its subject, and how it went or what it gave; the subject takes at most half of the words."""
+def _result_line(result: ToolResult, words: int) -> str:
+    """Describe a result: the tool, its subject (at most half of the words), and the outcome or the first words."""
     action = Action(result.call, result)
     target = few_words(action.subject(LONGEST_TARGET), words // 2 - bool(action.failed))
     what = (result.tool, "failed" if action.failed else "", target)
-    how = (action.reason if action.failed else "") or outcome(action) or one_line(result.text[:SEEN], LONGEST_TARGET)
+    how = (
+        (action.reason if action.failed else "")
+        or short_outcome(action)
+        or one_line(result.text[:SEEN], LONGEST_TARGET)
+    )
     return f"{' '.join(part for part in what if part)}: {how}"
 
 
-def _name(speaker: Speaker) -> str:
+def _speaker_name(speaker: Speaker) -> str:
     return "assistant" if speaker is Speaker.MODEL else str(speaker)
 
 
 def _is_mine(section: Section) -> bool:
-    return section.title == TITLE and _read(section.body) is not None
+    return section.title == TITLE and _parse_lines(section.body) is not None
 
 
 @dataclass(frozen=True)
 class _Lines:
-    """The lines of a summary, by their numbers; how many others were left out, and how many of these the user said."""
+    """The lines of a summary by number, how many others were left out, and how many of these were the user's."""
 
     lines: Mapping[int, str]
     left_out: int = 0
@@ -241,7 +244,7 @@ class _Lines:
 
     @cached_property
     def said(self) -> dict[int, str]:
-        """What the user said."""
+        """The user's words."""
         return {at: text.removeprefix(USER) for at, text in self.lines.items() if text.startswith(USER)}
 
     @cached_property
@@ -250,19 +253,19 @@ class _Lines:
         return [at for at, text in self.lines.items() if not text.startswith(USER)]
 
     def shown(self, said: Mapping[int, str], others: int) -> str:
-        """Return the section with some of what the user said, and the newest of the other lines."""
+        """Write the section with some of the user's words and the newest of the other lines."""
         newest = {at: self.lines[at] for at in self.others[len(self.others) - others :]}
         shown = {**newest, **{at: USER + text for at, text in said.items()}}
         left_out = self.left_out + len(self.lines) - len(shown)
         said_left_out = self.said_left_out + len(self.said) - len(said)
         whose = f", {said_left_out} of them the user's" if said_left_out else ""
-        marked = [f"… {figure(left_out, 'earlier message')} left out{whose}"] if left_out else []
+        marked = [f"… {quantity(left_out, 'earlier message')} left out{whose}"] if left_out else []
         items = ("- " + shown[at].replace("\n", f"\n{INDENT}") for at in sorted(shown))
-        return write((Section(TITLE, "\n".join((*marked, *items))),))
+        return write_sections((Section(TITLE, "\n".join((*marked, *items))),))
 
 
-def _read(body: str) -> _Lines | None:
-    """Return the lines in a section; None for a text that is none.
+def _parse_lines(body: str) -> _Lines | None:
+    """Parse the lines in a section; None for any other text.
 
     What the user said in several lines is one of them: its second line and those behind it are indented.
     """
@@ -280,42 +283,42 @@ def _read(body: str) -> _Lines | None:
     return _Lines(dict(enumerate(lines)), left_out, said)
 
 
-def _fit(head: Head, mine: Head, new: Sequence[str], brief: Brief) -> tuple[str, tuple[str, ...]]:
-    """Return the newest lines that there is room for, below the head, and a note if words of the user's are missing."""
-    known = (_read(mine[0].body) if mine else None) or _Lines({})
+def _write_fitting(head: Head, mine: Head, new: Sequence[str], brief: Brief) -> tuple[str, tuple[str, ...]]:
+    """Write the newest lines that fit below the head, with a note if some of the user's words are missing."""
+    known = (_parse_lines(mine[0].body) if mine else None) or _Lines({})
     lines = replace(known, lines=dict(enumerate((*known.lines.values(), *new))))
-    text = first_that_fits(_texts(head, lines, brief), head, brief)
-    return text, tuple(_notes(text, head, lines))
+    text = first_that_fits(_shrinking_lines(head, lines, brief), head, brief)
+    return text, tuple(_missing_words_notes(text, head, lines))
 
 
-def _texts(head: Head, lines: _Lines, brief: Brief) -> Iterator[str]:
-    """Yield the lines below the head, with less and less of them."""
+def _shrinking_lines(head: Head, lines: _Lines, brief: Brief) -> Iterator[str]:
+    """Yield texts with fewer and fewer lines below the head."""
     most = len(lines.others)
-    yield _joined(head, lines.shown(lines.said, most))
+    yield _below_head(head, lines.shown(lines.said, most))
     shown = fit_head(head, brief)
-    left = brief.max_tokens - brief.count(write(shown))
-    free = brief.max_tokens - brief.count(_joined(shown, lines.shown({}, most)))
-    fitting = _fitted(lines.said, left - MARK_TOKENS, free, brief.count)
-    number = most_that_fits(lambda number: _joined(shown, lines.shown(fitting, number)), most, brief)
-    fewer = _fitted(fitting, left // 2, 0, brief.count)
+    left = brief.max_tokens - brief.count(write_sections(shown))
+    free = brief.max_tokens - brief.count(_below_head(shown, lines.shown({}, most)))
+    fitting = _fit_user_words(lines.said, left - MARK_TOKENS, free, brief.count)
+    number = most_that_fits(lambda number: _below_head(shown, lines.shown(fitting, number)), most, brief)
+    fewer = _fit_user_words(fitting, left // 2, 0, brief.count)
     for body in (*(() if number is None else (lines.shown(fitting, number),)), lines.shown(fewer, 0)):
-        yield _joined(fit_head(head, brief, body), body)
-    yield write(shown)
+        yield _below_head(fit_head(head, brief, body), body)
+    yield write_sections(shown)
 
 
-def _joined(head: Head, text: str) -> str:
-    return "\n\n".join(filter(None, (write(head), text)))
+def _below_head(head: Head, text: str) -> str:
+    return "\n\n".join(filter(None, (write_sections(head), text)))
 
 
-def _fitted(said: Mapping[int, str], left: int, free: int, count: Count) -> dict[int, str]:
-    """Return the newest of the user's words, by the numbers of their lines, the long ones shortened."""
-    fitting = fitted([*said.values()], count(f"- {USER}\n"), left, free, count)
+def _fit_user_words(said: Mapping[int, str], left: int, free: int, count: Count) -> dict[int, str]:
+    """The newest of the user's words that fit, by line number, the long ones shortened."""
+    fitting = fit_texts([*said.values()], count(f"- {USER}\n"), left, free, count)
     return dict(zip([*said][len(said) - len(fitting) :], fitting, strict=True))
 
 
-def _notes(text: str, head: Head, lines: _Lines) -> Iterator[str]:
-    """Yield a note if something of the user's is not in the text."""
-    found = {section.title: section.body for section in read(text) or ()}
-    kept = _read(found.get(TITLE, "")) or _Lines({}, said_left_out=lines.said_left_out + len(lines.said))
+def _missing_words_notes(text: str, head: Head, lines: _Lines) -> Iterator[str]:
+    """Yield a note if some of the user's words are missing in the text."""
+    found = {section.title: section.body for section in parse_sections(text) or ()}
+    kept = _parse_lines(found.get(TITLE, "")) or _Lines({}, said_left_out=lines.said_left_out + len(lines.said))
     goal = next((section.body for section in head if section.title == GOAL), "")
     return left_out_note(goal, found.get(GOAL, "" if found else text), kept.said.values(), kept.said_left_out)

@@ -14,7 +14,7 @@ from command_line import OPENAI, READERS, SENTENCE, SESSIONS, XML, number, run, 
 from shipped import PRESETS
 from tables import each_row
 
-from autoprune.strategies.by_name import CLEARING, STRATEGIES
+from autoprune.strategies.catalog import CLEARING, STRATEGIES
 
 CLAUDE = f"{READERS}/claude-code.jsonl"
 
@@ -132,7 +132,7 @@ def test_the_exit_code_says_who_must_act(arguments: tuple[str, ...], code: int, 
 def test_an_error_names_bytes_that_are_not_text():
     done = run("prune", "-", stdin=b'[{"role": "user", "content": "\xff"}]')
     assert (done.returncode, done.stdout) == (3, b"")
-    assert "standard input is no UTF-8 text: byte 30 is 0xff" in done.stderr.decode()
+    assert "standard input is not UTF-8 text: byte 30 is 0xff" in done.stderr.decode()
 
 
 def test_a_closed_pipe_prints_no_error():
@@ -236,7 +236,7 @@ def test_an_error_names_an_invalid_option_and_the_valid_values(option: str, valu
 
 OWN = '''
 from autoprune.conversation.edits import Fold
-from autoprune.conversation.reasons import Reason
+from autoprune.conversation.edits import Reason
 from autoprune.planning.retention import Retention
 
 
@@ -311,7 +311,7 @@ def test_explain_lists_folds_before_results():
 
 def test_folding_strategies_are_listed_with_their_parameters():
     rows = {row["name"]: row for row in json.loads(run("strategies", "--json").stdout)}
-    assert rows["keep_last"]["description"] == "Keep the last n messages, and the system's; drop the others."
+    assert rows["keep_last"]["description"] == "Keep the last n messages and the system's; drop the others."
     settings = {"safe_zone_tokens": 51_200, "group_size": 4}
     assert rows["keep_last"]["config"] == {**settings, "over_messages": 10, "keep": 10, "drops": True}
     assert "hybrid(group_size=None, buffer=0.2, summary_tokens=None)" in run("strategies").stdout.decode().splitlines()
@@ -381,7 +381,7 @@ def test_if_the_model_is_unreachable_a_note_says_so_and_the_digest_is_used():
 @each_row(
     ("arguments", "said"),
     [
-        (BY_MODEL, "autoprune: the summarizer cannot be had: "),
+        (BY_MODEL, "autoprune: the summarizer openai cannot be used: "),
         (("--summarizer", "openai", "--strategy", "hybrid"), "the summarizer openai needs a model: --model gpt-5-mini"),
         (
             ("--summarizer", "claude", "--strategy", "hybrid"),

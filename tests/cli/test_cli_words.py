@@ -14,9 +14,9 @@ from typer.main import get_command
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs
 from autoprune.apps.cli.application import app
-from autoprune.pruners.by_name import chosen, parameter, typed
-from autoprune.pruners.report.explanation import Explanation
-from autoprune.strategies.by_name import CLEARING, STRATEGIES
+from autoprune.pruners.naming import chosen, parameter, typed
+from autoprune.pruners.report.drawing import Explanation
+from autoprune.strategies.catalog import CLEARING, STRATEGIES
 
 NARROW = {"COLUMNS": "80"}
 

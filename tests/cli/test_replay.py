@@ -22,10 +22,10 @@ from autoprune.apps.cli.application import app
 from autoprune.apps.cli.replay import Unpruned, details_table, overview_table, verdict_table
 from autoprune.apps.cli.replaying import Collected, open_results, replay_all, skipped_table
 from autoprune.apps.replay import ReplayArgs, SessionFigures
-from autoprune.apps.replay.bill import OWN
 from autoprune.apps.replay.corpus import Task, one_by_one, replay_files
-from autoprune.apps.replay.overview import overview
-from autoprune.apps.replay.processes import Processes, cores
+from autoprune.apps.replay.engines import Processes, cores
+from autoprune.apps.replay.figures import OWN
+from autoprune.apps.replay.session import overview
 from autoprune.apps.replay.verdict import standings
 from autoprune.errors import SessionError
 

@@ -148,7 +148,7 @@ def test_a_program_that_cannot_be_started_is_an_error(command: str, tmp_path: Pa
 def test_a_client_that_cannot_be_routed_is_refused_before_anything_is_started(tmp_path: Path):
     done = run_text("run", "claude", environ=having(tmp_path, PATH=install(tmp_path), CLAUDE_CODE_USE_BEDROCK="1"))
     assert done.returncode == 2
-    assert "would go past the proxy, because CLAUDE_CODE_USE_BEDROCK is set" in done.stderr
+    assert "would bypass the proxy, because CLAUDE_CODE_USE_BEDROCK is set" in done.stderr
 
 
 def test_a_run_without_a_request_is_an_error_that_says_why(tmp_path: Path):

@@ -1,4 +1,4 @@
-"""What one run of each client is given, and when it is refused."""
+"""What is set for one run of each client, and which runs are refused."""
 
 import json
 import re
@@ -23,7 +23,7 @@ def user(
     files: Mapping[str, Any] | None = None,
     upstream: str | None = None,
 ) -> User:
-    """A user with these files below the home folder, or absolute ones; what is no text is written as JSON."""
+    """A user with these files, by absolute path or relative to the home folder. Values other than text become JSON."""
     texts = {HOME / name: text if isinstance(text, str) else json.dumps(text) for name, text in (files or {}).items()}
     return User(environ or {}, arguments, HOME, FOLDER, texts.get, upstream)
 
@@ -38,20 +38,20 @@ def provider(content: str) -> dict[str, str]:
     return {name: each["options"]["baseURL"] for name, each in providers.items()}
 
 
-def test_claude_code_is_led_by_a_variable():
+def test_a_variable_routes_claude_code():
     assert route("claude", "-p", "Hi.") == Route(VENDORS[0], {"ANTHROPIC_BASE_URL": "http://proxy"}, ("-p", "Hi."))
 
 
-def test_the_address_in_claude_codes_settings_is_the_upstream_and_gives_way_to_a_setting():
-    led = route("claude", "-c", files={".claude/settings.json": {"env": {"ANTHROPIC_BASE_URL": GATEWAY}}})
-    assert led.upstream == "https://gateway.example"
-    assert led.arguments == ("--settings", '{"env": {"ANTHROPIC_BASE_URL": "http://proxy/llm/v1"}}', "-c")
+def test_the_address_in_claude_codes_settings_becomes_the_upstream_and_an_option_replaces_it():
+    routed = route("claude", "-c", files={".claude/settings.json": {"env": {"ANTHROPIC_BASE_URL": GATEWAY}}})
+    assert routed.upstream == "https://gateway.example"
+    assert routed.arguments == ("--settings", '{"env": {"ANTHROPIC_BASE_URL": "http://proxy/llm/v1"}}', "-c")
 
 
 @each_row("name", ["settings.json", "settings.local.json"])
-def test_a_project_says_where_claude_code_sends_keys_only_where_the_user_says_the_same(name: str):
+def test_a_projects_settings_choose_the_address_only_if_the_user_set_the_same(name: str):
     files = {f"/work/project/.claude/{name}": {"env": {"ANTHROPIC_BASE_URL": GATEWAY}}}
-    with pytest.raises(ClientError, match=r"settings in /work/project/.claude name ANTHROPIC_BASE_URL https://gate"):
+    with pytest.raises(ClientError, match=r"settings in /work/project/.claude set ANTHROPIC_BASE_URL to https://gate"):
         route("claude", files=files)
     said = route("claude", files=files, environ={"ANTHROPIC_BASE_URL": GATEWAY})
     assert said.upstream == route("claude", files=files, upstream=GATEWAY).upstream == "https://gateway.example"
@@ -60,15 +60,15 @@ def test_a_project_says_where_claude_code_sends_keys_only_where_the_user_says_th
     assert route("claude", "--settings", own, files=files).upstream == "http://lab:1"
 
 
-def test_settings_that_claude_code_is_given_are_given_on_with_another_address():
+def test_given_settings_of_claude_code_are_passed_on_with_the_proxys_address():
     given = {"model": "opus", "env": {"ANTHROPIC_BASE_URL": GATEWAY, "A": "1"}}
     own = {".claude/settings.json": {"env": {"ANTHROPIC_BASE_URL": "http://lab:1"}}, "/work/project/mine.json": given}
     for option in (("--settings", "mine.json"), ("--settings=mine.json",), ("--settings", json.dumps(given))):
-        led = route("claude", "-c", *option, files=own)
-        assert led.upstream == "https://gateway.example"
-        assert led.arguments == ("--settings", "/tmp/x/settings.json", "-c")
+        routed = route("claude", "-c", *option, files=own)
+        assert routed.upstream == "https://gateway.example"
+        assert routed.arguments == ("--settings", "/tmp/x/settings.json", "-c")
         env = {"ANTHROPIC_BASE_URL": "http://proxy/llm/v1", "A": "1"}
-        assert json.loads(led.files["settings.json"]) == {"model": "opus", "env": env}
+        assert json.loads(routed.files["settings.json"]) == {"model": "opus", "env": env}
     others = ("--settings", '{"model": "opus"}')
     assert route("claude", *others) == Route(VENDORS[0], {"ANTHROPIC_BASE_URL": "http://proxy"}, others)
 
@@ -82,28 +82,28 @@ def test_settings_that_claude_code_is_given_are_given_on_with_another_address():
         ("mini", ".config/mini-swe-agent/.env", f"OPENAI_API_BASE='{GATEWAY}'\nMSWEA_MODEL_NAME=openai/m\n"),
     ],
 )
-def test_an_address_in_an_env_file_of_the_users_is_the_upstream(client: str, file: str, text: str):
-    led = route(client, files={file: text})
-    assert led.upstream == "https://gateway.example"
-    assert {*led.environ.values()} == {"http://proxy/llm/v1"}
+def test_an_address_in_the_users_env_file_is_the_upstream(client: str, file: str, text: str):
+    routed = route(client, files={file: text})
+    assert routed.upstream == "https://gateway.example"
+    assert {*routed.environ.values()} == {"http://proxy/llm/v1"}
 
 
-def test_a_variable_and_an_upstream_count_before_an_env_file():
+def test_a_variable_and_an_upstream_take_precedence_over_an_env_file():
     files = {"/work/project/.env": f"OPENAI_BASE_URL={GATEWAY}"}
     assert route("qwen", files=files, environ={"OPENAI_BASE_URL": "http://lab:1/v1"}).upstream == "http://lab:1"
     assert route("qwen", files=files, upstream="http://lab:1/v1").upstream == "http://lab:1"
 
 
-def test_a_variable_that_opencodes_libraries_read_is_the_upstream():
+def test_a_variable_that_opencodes_sdks_read_is_the_upstream():
     assert route("opencode", "-m", "openai/gpt-5", environ={"OPENAI_BASE_URL": GATEWAY}).upstream == GATEWAY[:23]
 
 
-def test_a_variable_in_opencodes_configuration_is_replaced():
+def test_a_variable_in_opencodes_configuration_is_expanded():
     lab = {"provider": {"lab": {"options": {"baseURL": "{env:LAB}/v1"}}}}
-    led = route(
+    routed = route(
         "opencode", "-m", "lab/m", files={".config/opencode/opencode.json": lab}, environ={"LAB": "http://lab:1"}
     )
-    assert led.upstream == "http://lab:1"
+    assert routed.upstream == "http://lab:1"
 
 
 @each_row(
@@ -132,13 +132,13 @@ def test_a_variable_in_opencodes_configuration_is_replaced():
         ((), {"auth.json": {"auth_mode": "apikey", "tokens": None}}, VENDORS[1], 'openai_base_url="http://proxy/v1"'),
     ],
 )
-def test_codex_is_led_by_the_key_of_its_provider(
+def test_an_override_of_its_providers_key_routes_codex(
     arguments: tuple[str, ...], files: dict[str, Any], upstream: str, first: str
 ):
-    led = route("codex", *arguments, files={f".codex/{name}": text for name, text in files.items()})
-    assert (led.upstream, led.environ) == (upstream, {})
-    assert led.arguments[:2] == ("-c", first)
-    assert not any(GATEWAY in argument for argument in led.arguments)
+    routed = route("codex", *arguments, files={f".codex/{name}": text for name, text in files.items()})
+    assert (routed.upstream, routed.environ) == (upstream, {})
+    assert routed.arguments[:2] == ("-c", first)
+    assert not any(GATEWAY in argument for argument in routed.arguments)
 
 
 @each_row(
@@ -148,57 +148,60 @@ def test_codex_is_led_by_the_key_of_its_provider(
         ("oauth-personal", "https://cloudcode-pa.googleapis.com", {"CODE_ASSIST_ENDPOINT": "http://proxy"}),
     ],
 )
-def test_gemini_cli_is_led_by_the_variable_of_its_login(login: str, upstream: str, environ: dict[str, str]):
+def test_the_variable_of_its_login_routes_gemini_cli(login: str, upstream: str, environ: dict[str, str]):
     settings = {".gemini/settings.json": {"security": {"auth": {"selectedType": login}}}}
     assert route("gemini", files=settings) == Route(upstream, environ)
 
 
-def test_opencode_is_led_in_the_provider_of_the_model_beside_what_the_user_sets():
+def test_opencode_is_routed_in_the_models_provider_and_keeps_the_users_configuration():
     own = (
         '{"theme": "dark", /* mine */ "provider": {"lab": {"options": {"baseURL": "http://lab:1/v1", "apiKey": "k"},}}}'
     )
-    led = route("opencode", "run", "-m", "lab/m", environ={"OPENCODE_CONFIG_CONTENT": own})
-    assert (led.upstream, led.arguments) == ("http://lab:1", ("run", "-m", "lab/m"))
-    assert json.loads(led.environ["OPENCODE_CONFIG_CONTENT"]) == {
+    routed = route("opencode", "run", "-m", "lab/m", environ={"OPENCODE_CONFIG_CONTENT": own})
+    assert (routed.upstream, routed.arguments) == ("http://lab:1", ("run", "-m", "lab/m"))
+    assert json.loads(routed.environ["OPENCODE_CONFIG_CONTENT"]) == {
         "theme": "dark",
         "provider": {"lab": {"options": {"baseURL": "http://proxy/v1", "apiKey": "k"}}},
     }
 
 
-def test_opencode_without_a_model_is_led_in_the_three_providers_that_everybody_has():
-    led = route("opencode")
-    assert led.upstream is None  # the proxy knows it by the path
-    assert provider(led.environ["OPENCODE_CONFIG_CONTENT"]) == {
+def test_opencode_without_a_model_is_routed_in_three_providers():
+    routed = route("opencode")
+    assert routed.upstream is None  # the proxy knows it by the path
+    assert provider(routed.environ["OPENCODE_CONFIG_CONTENT"]) == {
         "anthropic": "http://proxy/v1",
         "openai": "http://proxy/v1",
         "google": "http://proxy/v1beta",
     }
 
 
-def test_an_address_of_the_users_own_decides_and_the_other_providers_are_not_led():
+def test_a_configured_address_decides_and_the_other_providers_are_not_routed():
     project = {"/work/opencode.jsonc": {"provider": {"openai": {"options": {"baseURL": GATEWAY}}}}}
-    led = route("opencode", files=project)
-    assert led.upstream == "https://gateway.example"
-    assert provider(led.environ["OPENCODE_CONFIG_CONTENT"]) == {"openai": "http://proxy/llm/v1"}
+    routed = route("opencode", files=project)
+    assert routed.upstream == "https://gateway.example"
+    assert provider(routed.environ["OPENCODE_CONFIG_CONTENT"]) == {"openai": "http://proxy/llm/v1"}
 
 
-def test_pi_is_led_by_a_temporary_extension():
+def test_a_temporary_extension_routes_pi():
     models = {".pi/agent/models.json": {"providers": {"lab": {"baseUrl": "http://lab:1/v1"}}}}
-    led = route("pi", "--model", "lab/m", files=models)
-    assert (led.upstream, led.arguments) == ("http://lab:1", ("--extension", "/tmp/x/proxy.ts", "--model", "lab/m"))
+    routed = route("pi", "--model", "lab/m", files=models)
+    assert (routed.upstream, routed.arguments) == (
+        "http://lab:1",
+        ("--extension", "/tmp/x/proxy.ts", "--model", "lab/m"),
+    )
     line = '  pi.registerProvider("lab", { baseUrl: "http://proxy/v1" });'
-    assert led.files == {"proxy.ts": f"export default function (pi) {{\n{line}\n}}\n"}
+    assert routed.files == {"proxy.ts": f"export default function (pi) {{\n{line}\n}}\n"}
 
 
-def test_cline_is_led_by_a_copy_of_its_providers():
+def test_a_copy_of_its_providers_routes_cline():
     mine = {"settings": {"apiKey": "k", "baseUrl": GATEWAY}}
     settings = {"lastUsedProvider": "openai-compatible", "providers": {"openai-compatible": mine, "other": {}}}
-    led = route("cline", files={".cline/data/settings/providers.json": settings})
-    assert led.environ == {
+    routed = route("cline", files={".cline/data/settings/providers.json": settings})
+    assert routed.environ == {
         "CLINE_PROVIDER_SETTINGS_PATH": "/tmp/x/providers.json",
         "CLINE_SESSION_BACKEND_MODE": "local",  # a daemon would outlive the copy
     }
-    assert json.loads(led.files["providers.json"]) == {
+    assert json.loads(routed.files["providers.json"]) == {
         "lastUsedProvider": "openai-compatible",
         "providers": {
             "openai-compatible": {"settings": {"apiKey": "k", "baseUrl": "http://proxy/llm/v1"}},
@@ -226,13 +229,13 @@ WRONG = {"lastUsedProvider": "lab", "providers": {"lab": {"settings": {"apiKey":
         (("--data-dir", "/data"), {"CLINE_SANDBOX_DATA_DIR": "/wrong"}, "/data", ()),
     ],
 )
-def test_a_data_folder_of_cline_is_set_by_its_variables_because_the_option_overwrites_the_address(
+def test_variables_replace_clines_data_folder_option_which_would_overwrite_the_address(
     arguments: tuple[str, ...], environ: dict[str, str], folder: str, kept: tuple[str, ...]
 ):
     files = {f"{folder}/settings/providers.json": PROVIDERS, ".cline/data/settings/providers.json": WRONG}
-    led = route("cline", *arguments, environ=environ, files={**files, "/wrong.json": WRONG})
-    assert (led.upstream, led.arguments) == ("https://gateway.example", kept)
-    assert led.environ == {
+    routed = route("cline", *arguments, environ=environ, files={**files, "/wrong.json": WRONG})
+    assert (routed.upstream, routed.arguments) == ("https://gateway.example", kept)
+    assert routed.environ == {
         "CLINE_PROVIDER_SETTINGS_PATH": "/tmp/x/providers.json",
         "CLINE_SESSION_BACKEND_MODE": "local",
         "CLINE_SANDBOX": "0",
@@ -260,9 +263,9 @@ def test_a_data_folder_of_cline_is_set_by_its_variables_because_the_option_overw
 def test_the_providers_of_cline_are_read_where_cline_reads_them(
     arguments: tuple[str, ...], environ: dict[str, str], file: str
 ):
-    led = route("cline", *arguments, environ=environ, files={file: PROVIDERS})
-    assert (led.upstream, led.arguments) == ("https://gateway.example", arguments)
-    assert led.environ.keys() == {"CLINE_PROVIDER_SETTINGS_PATH", "CLINE_SESSION_BACKEND_MODE"}
+    routed = route("cline", *arguments, environ=environ, files={file: PROVIDERS})
+    assert (routed.upstream, routed.arguments) == ("https://gateway.example", arguments)
+    assert routed.environ.keys() == {"CLINE_PROVIDER_SETTINGS_PATH", "CLINE_SESSION_BACKEND_MODE"}
 
 
 def test_cline_finds_its_own_models_beside_the_copy_of_its_providers():
@@ -271,14 +274,14 @@ def test_cline_finds_its_own_models_beside_the_copy_of_its_providers():
     assert route("cline", files=files).files["models.json"] == '{"own": 1}'
 
 
-def test_the_profile_that_codex_is_given_is_a_file_on_top_of_its_configuration():
+def test_a_profile_of_codex_is_a_file_merged_into_its_configuration():
     config = "[model_providers.lab]\nbase_url = 'http://wrong/v1'\nname = 'lab'\n"
     profile = f"model_provider = 'lab'\n[model_providers.lab]\nbase_url = '{GATEWAY}'\n"
     files = {".codex/config.toml": config, ".codex/lab.config.toml": profile}
     for given in (("-p", "lab"), ("-plab",), ("exec", "--profile=lab")):
-        led = route("codex", *given, files=files)
-        assert led.upstream == "https://gateway.example"
-        assert led.arguments == ("-c", 'model_providers.lab.base_url="http://proxy/llm/v1"', *given)
+        routed = route("codex", *given, files=files)
+        assert routed.upstream == "https://gateway.example"
+        assert routed.arguments == ("-c", 'model_providers.lab.base_url="http://proxy/llm/v1"', *given)
     assert route("codex", files=files).upstream == "https://api.openai.com"
 
 
@@ -311,8 +314,10 @@ def test_the_value_of_an_option_is_found_as_the_clients_find_it(arguments: tuple
         ("opencode", ("attach", "http://lab:1")),
     ],
 )
-def test_a_run_in_which_another_process_asks_the_model_is_refused(client: str, arguments: tuple[str, ...]):
-    with pytest.raises(ClientError, match=r"would go past the proxy with .*: another process asks the model then"):
+def test_a_run_in_which_another_process_calls_the_model_is_refused(client: str, arguments: tuple[str, ...]):
+    with pytest.raises(
+        ClientError, match=r"would bypass the proxy with .*, because another process then calls the model"
+    ):
         route(client, *arguments)
     assert route(client, "run", "--", *arguments)
 
@@ -338,27 +343,30 @@ def test_a_run_in_which_another_process_asks_the_model_is_refused(client: str, a
         ),
     ],
 )
-def test_others_are_led_by_their_variables(
+def test_variables_route_the_others(
     client: str, arguments: tuple[str, ...], environ: dict[str, str], set: dict[str, str]
 ):
     assert route(client, *arguments, environ=environ) == Route("https://gateway.example", set, arguments)
 
 
-def test_qwen_code_is_led_by_its_option_where_that_or_a_setting_counts():
+def test_an_option_routes_qwen_code_if_it_or_a_setting_is_in_use():
     settings = {".qwen/settings.json": {"security": {"auth": {"baseUrl": GATEWAY}}}}
-    for led in (route("qwen", "-p", "Hi.", files=settings), route("qwen", "-p", "Hi.", "--openai-base-url", GATEWAY)):
-        assert led.upstream == "https://gateway.example"
-        assert led.arguments == ("--openai-base-url", "http://proxy/llm/v1", "-p", "Hi.")
+    for routed in (
+        route("qwen", "-p", "Hi.", files=settings),
+        route("qwen", "-p", "Hi.", "--openai-base-url", GATEWAY),
+    ):
+        assert routed.upstream == "https://gateway.example"
+        assert routed.arguments == ("--openai-base-url", "http://proxy/llm/v1", "-p", "Hi.")
 
 
 @pytest.mark.parametrize("client", [client.name for client in CLIENTS if client.name not in ("cline", "copilot")])
-def test_an_upstream_that_is_named_takes_the_place_of_the_vendors_with_the_same_paths(client: str):
+def test_a_given_upstream_replaces_the_vendors_and_keeps_the_paths(client: str):
     usual, other = route(client), route(client, upstream="http://127.0.0.1:9")
     assert other.upstream == "http://127.0.0.1:9"
     assert (other.environ, other.arguments, other.files) == (usual.environ, usual.arguments, usual.files)
 
 
-def test_the_path_of_an_upstream_counts_where_it_has_one():
+def test_an_upstreams_own_path_is_used():
     assert route("codex", upstream=GATEWAY).arguments == ("-c", 'openai_base_url="http://proxy/llm/v1"')
 
 
@@ -379,10 +387,10 @@ def test_the_path_of_an_upstream_counts_where_it_has_one():
             {"files": {".claude/settings.json": {"env": {"CLAUDE_CODE_USE_BEDROCK": True}}}},
             "because CLAUDE_CODE_USE_BEDROCK is set",
         ),
-        ("claude", {"files": {".claude/settings.json": "{"}}, "/home/ann/.claude/settings.json is no JSON"),
+        ("claude", {"files": {".claude/settings.json": "{"}}, "/home/ann/.claude/settings.json is not valid JSON"),
         ("codex", {"files": {".codex/config.toml": 'model_provider = "ollama"'}}, "the model provider ollama"),
         ("codex", {"files": {".codex/config.toml": 'model_provider = "lab"'}}, "no model_providers.lab.base_url"),
-        ("codex", {"files": {".codex/config.toml": "= 1"}}, "/home/ann/.codex/config.toml is no TOML"),
+        ("codex", {"files": {".codex/config.toml": "= 1"}}, "/home/ann/.codex/config.toml is not valid TOML"),
         (
             "gemini",
             {"files": {".gemini/settings.json": {"security": {"auth": {"selectedType": "vertex-ai"}}}}},
@@ -391,7 +399,7 @@ def test_the_path_of_an_upstream_counts_where_it_has_one():
         (
             "gemini",
             {"files": {"/work/.env": f"GOOGLE_GEMINI_BASE_URL={GATEWAY}"}},
-            "/work/.env names GOOGLE_GEMINI_BASE_URL: set that variable to have its address used, or give --upstream",
+            "/work/.env sets GOOGLE_GEMINI_BASE_URL: set it in the environment to use that address, or give --upstream",
         ),
         (
             "opencode",
@@ -401,7 +409,7 @@ def test_the_path_of_an_upstream_counts_where_it_has_one():
         (
             "opencode",
             {"files": {".config/opencode/opencode.json": {"model": "lab/m"}}},
-            "provider lab has no baseURL in its configuration: name it with --upstream",
+            "provider lab has no baseURL in its configuration: give it with --upstream",
         ),
         ("pi", {"files": {".pi/agent/settings.json": {"defaultProvider": "lab"}}}, "pi's provider lab is not known"),
         (
@@ -415,11 +423,11 @@ def test_the_path_of_an_upstream_counts_where_it_has_one():
                 "arguments": ("-m", "lab"),
                 "files": {".qwen/settings.json": {"modelProviders": {"openai": [{"id": "lab", "baseUrl": GATEWAY}]}}},
             },
-            f"names the address of lab: take that out, and set OPENAI_BASE_URL to {GATEWAY}",
+            f"sets the baseUrl of lab: remove that, and set OPENAI_BASE_URL to {GATEWAY}",
         ),
-        ("copilot", {}, "would go to GitHub, past the proxy: set COPILOT_PROVIDER_BASE_URL"),
-        ("cline", {"arguments": ("auth", "openai")}, "type `cline auth …` without autoprune"),
-        ("cline", {}, "`cline auth openai-compatible -k KEY -m MODEL -b https://api.openai.com/v1` writes one"),
+        ("copilot", {}, "would send requests to GitHub and bypass the proxy: set COPILOT_PROVIDER_BASE_URL"),
+        ("cline", {"arguments": ("auth", "openai")}, "run `cline auth …` without autoprune"),
+        ("cline", {}, "`cline auth openai-compatible -k KEY -m MODEL -b https://api.openai.com/v1` adds one"),
         (
             "cline",
             {
@@ -430,7 +438,7 @@ def test_the_path_of_an_upstream_counts_where_it_has_one():
                     }
                 }
             },
-            "Cline's provider cline has a login of its own",
+            "with the login of its provider cline",
         ),
         (
             "mini",
@@ -439,7 +447,7 @@ def test_the_path_of_an_upstream_counts_where_it_has_one():
         ),
     ],
 )
-def test_a_client_that_would_go_past_the_proxy_is_refused(client: str, given: dict[str, Any], words: str):
+def test_a_client_that_would_bypass_the_proxy_is_refused(client: str, given: dict[str, Any], words: str):
     with pytest.raises(ClientError, match=re.escape(words)):
         route(
             client, *given.get("arguments", ()), **{name: each for name, each in given.items() if name != "arguments"}
@@ -447,7 +455,7 @@ def test_a_client_that_would_go_past_the_proxy_is_refused(client: str, given: di
 
 
 @pytest.mark.parametrize("variables", [[1], "x", {"ANTHROPIC_BASE_URL": None, "CLAUDE_CODE_USE_BEDROCK": False}])
-def test_settings_of_claude_code_that_set_nothing_change_nothing(variables: Any):
+def test_empty_or_broken_variables_in_claude_codes_settings_change_nothing(variables: Any):
     assert route("claude", files={".claude/settings.json": {"env": variables}}) == route("claude")
 
 
@@ -455,7 +463,7 @@ def test_a_switch_that_is_off_refuses_nothing():
     assert route("claude", environ={"CLAUDE_CODE_USE_BEDROCK": "0"}).upstream == VENDORS[0]
 
 
-def test_a_client_that_there_is_not_is_an_error_that_names_the_nearest():
+def test_an_unknown_client_is_an_error_that_suggests_the_nearest():
     with pytest.raises(
         ClientError, match=r"there is no client 'claud' \(did you mean claude\?\); there are claude, codex"
     ):

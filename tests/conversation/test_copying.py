@@ -36,11 +36,11 @@ from autoprune import (
     ToolInputs,
 )
 from autoprune.pruners.report import Report
-from autoprune.strategies.by_name import available
+from autoprune.strategies.catalog import available
 from autoprune.strategies.clearing import LowWater
 from autoprune.strategies.per_result import PerResult
 from autoprune.summarizers.action_trace import ActionTrace
-from autoprune.summarizers.digest.digest import Digest
+from autoprune.summarizers.digest import Digest
 from autoprune.summarizers.levels import Levels
 from autoprune.summarizers.symbols import Symbols
 from autoprune.tokens import ExactCounter, Memo, TiktokenCounter, exact

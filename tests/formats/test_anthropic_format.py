@@ -1,4 +1,4 @@
-"""Anthropic Messages: what is a result, what becomes of it, what is counted, and what is never touched."""
+"""Anthropic Messages: which blocks are results, how they are cleared, which tokens count, and what never changes."""
 
 import copy
 import json
@@ -17,7 +17,7 @@ from tables import each_row
 from autoprune import AgenticConversationPruner, ConversationError, PruneArgs, Result
 from autoprune.conversation.transcript import Location
 from autoprune.formats import SHIPPED, anthropic_messages, new_parser
-from autoprune.pruners._snapshots import token_bound
+from autoprune.pruners.memory import token_bound
 from autoprune.tokens import MESSAGE_TOKENS, exact
 
 LONG = "a line of output\n" * 200
@@ -238,7 +238,7 @@ CALLER = {"type": "code_execution_20260120", "tool_id": "srvtoolu_1"}
         ({"type": "hologram", "data": {"depth": 3}}, ["type", "hologram", "data", "depth", "3"]),
     ],
 )
-def test_a_block_counts_what_the_model_reads_of_it(block: dict[str, Any], counted: list[str]):
+def test_a_block_counts_only_the_fields_that_the_model_reads(block: dict[str, Any], counted: list[str]):
     assert tokens(answer(block)) == MESSAGE_TOKENS + sum(map(exact(), counted))
 
 
@@ -284,7 +284,7 @@ def test_each_result_has_a_frame_and_all_else_together_one(blocks: list[Any], fr
     assert tokens(user(*blocks)) == frames * MESSAGE_TOKENS + len(blocks)
 
 
-def test_what_the_servers_own_tools_did_is_never_touched():
+def test_results_of_server_tools_are_never_changed():
     page = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [{**HIT, "title": LONG}]}
     mcp = {"type": "mcp_tool_result", "tool_use_id": "s2", "content": [text(LONG)]}
     ours = prune([ASKED, answer(SEARCH, page, mcp, text("So it is.")), ASKED, DONE])
@@ -303,7 +303,7 @@ BLOCKS = ({"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}, text("I 
 
 
 @pytest.mark.parametrize("kind", [Message, BetaMessage])
-def test_a_response_counts_and_pairs_as_what_it_holds(kind: Any):
+def test_a_response_counts_and_pairs_like_its_content(kind: Any):
     whole = response(*BLOCKS, kind=kind)
     forms: list[Any] = [answer(*BLOCKS), whole, {"role": "assistant", "content": whole.content}, answer(*whole.content)]
     reports = [prune([ASKED, form, user(result(LONG)), DONE]).report for form in forms]
@@ -421,7 +421,7 @@ def test_a_message_of_another_format_shows_no_mark_of_this_one(message: Any):
     assert anthropic_messages.seen(message) is None
 
 
-def test_a_mark_is_named_where_two_formats_are_seen():
+def test_an_error_names_the_marks_of_two_formats():
     with pytest.raises(ConversationError, match=r"anthropic \(a block of type 'tool_use'\)"):
         prune([{**answer(use()), "tool_calls": [{"id": "c"}]}])
 
@@ -472,7 +472,7 @@ def broken_rules(messages: list[Any]) -> list[str]:
 
 @CHECKED
 @given(messages=anthropic_conversations())
-def test_what_the_api_took_it_takes_pruned(messages: list[Any]):
+def test_a_valid_conversation_stays_valid_when_pruned(messages: list[Any]):
     before = copy.deepcopy(messages)
     assert broken_rules(messages) == []
     ours = prune(messages)

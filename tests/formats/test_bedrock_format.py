@@ -1,4 +1,4 @@
-"""Bedrock Converse: what is a result, what becomes of it, what is counted, and what is never touched."""
+"""Bedrock Converse: which blocks are results, how they are cleared, which tokens count, and what never changes."""
 
 import base64
 import copy
@@ -18,7 +18,7 @@ from autoprune import AgenticConversationPruner, PruneArgs, Result
 from autoprune.conversation.transcript import Location
 from autoprune.formats import SHIPPED, bedrock_converse, new_parser
 from autoprune.formats._media import BEDROCK, is_media
-from autoprune.pruners._snapshots import token_bound
+from autoprune.pruners.memory import token_bound
 from autoprune.tokens import MESSAGE_TOKENS, exact
 
 LONG = "a line of output\n" * 200
@@ -183,7 +183,7 @@ GUARDED = {"guardContent": {"text": {"text": "Only this.", "qualifiers": ["groun
         ({"text": "two", "fields": "here"}, ["text", "two", "fields", "here"]),
     ],
 )
-def test_a_block_counts_what_the_model_reads_of_it(block: dict[str, Any], counted: list[str]):
+def test_a_block_counts_only_the_fields_that_the_model_reads(block: dict[str, Any], counted: list[str]):
     assert tokens(answer(block)) == MESSAGE_TOKENS + sum(map(exact(), counted))
 
 
@@ -244,7 +244,7 @@ def test_each_result_has_a_frame_and_all_else_together_one(blocks: list[Any], fr
     assert tokens(user(*blocks)) == frames * MESSAGE_TOKENS + words
 
 
-def test_what_the_servers_own_tools_did_is_never_touched():
+def test_results_of_server_tools_are_never_changed():
     asked = {"toolUse": {"toolUseId": "s", "name": "search", "input": {}, "type": "server_tool_use"}}
     found = result([{"text": LONG}], "s", type="web_search_tool_result")
     ours = prune([ASKED, answer(asked, found, {"text": "So it is."}), ASKED, DONE])
@@ -331,7 +331,7 @@ REQUEST = botocore.session.get_session().get_service_model("bedrock-runtime").op
 
 
 def broken_rules(messages: list[Any]) -> str:
-    """What botocore, by its service model, and the API's rules find wrong in a conversation."""
+    """The errors that botocore's service model and the API's rules find in a conversation."""
     found = str(ParamValidator().validate({"modelId": "m", "messages": messages}, REQUEST).generate_report())
     contents = [message["content"] for message in messages]
     if any(message["role"] != ("user", "assistant")[at % 2] for at, message in enumerate(messages)):
@@ -347,7 +347,7 @@ def broken_rules(messages: list[Any]) -> str:
 
 @CHECKED
 @given(messages=bedrock_conversations())
-def test_what_the_api_took_it_takes_pruned(messages: list[Any]):
+def test_a_valid_conversation_stays_valid_when_pruned(messages: list[Any]):
     before = copy.deepcopy(messages)
     assert broken_rules(messages) == ""
     ours = prune(messages)

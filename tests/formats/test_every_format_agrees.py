@@ -1,4 +1,4 @@
-"""What the formats have in common: the same conversation counts the same and clears the same results in each."""
+"""The same conversation has the same tokens and the same cleared results in every format."""
 
 from typing import Any
 
@@ -26,16 +26,16 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result
 from autoprune.conversation.transcript import Part
-from autoprune.formats._detection import SHIPPED, detected, new_parser
+from autoprune.formats._detection import SHIPPED, new_parser, recognize
 from autoprune.planning.view import Strategy
-from autoprune.pruners._snapshots import token_bound
+from autoprune.pruners.memory import token_bound
 from autoprune.tokens import MESSAGE_TOKENS, exact
 
 TOLD = ("turn", "request", "tool", "tokens", "tokens_after", "cleared", "reason", "target")
 
 
 def told(result: Result) -> list[list[object]]:
-    """What a report says about each result and each call, but for the message that it stands in."""
+    """The report's rows without the indexes of messages."""
     return [[row[name] for name in TOLD if name in row] for row in (*result.report.rows, *result.report.input_rows)]
 
 
@@ -46,7 +46,7 @@ def safe_zones(messages: list[Any], strategy: Strategy) -> list[int]:
 
 
 def parts(result: Result) -> list[Part]:
-    """What could be edited, in the order in which it stands in every format."""
+    """The parts that could be edited, in an order that is the same for every format."""
     entries = result.plan.transcript.entries
     return [
         part for entry in entries for part in (*(one for call in entry.calls for one in call.inputs), *entry.results)
@@ -105,7 +105,7 @@ def is_words(message: dict[str, Any]) -> bool:
 def test_every_message_is_read_as_its_format_or_as_words(format: str, data: st.DataObject):
     messages = data.draw(conversations(format))
     for at, message in enumerate(messages):
-        name = detected(fields(message), at, SHIPPED).NAME
+        name = recognize(message, at, SHIPPED)[1].NAME
         assert name == format or is_words(fields(message)) or format in DIALECTS
 
 

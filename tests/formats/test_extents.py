@@ -1,4 +1,4 @@
-"""Where elements end: short texts are searched again and again, long ones once, and both say the same."""
+"""The ends of elements: short texts are searched repeatedly, long ones are indexed; both give the same."""
 
 from tables import each_row
 

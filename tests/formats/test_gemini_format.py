@@ -1,4 +1,4 @@
-"""Gemini contents: what is a response, what becomes of it, what is counted, and what is never touched."""
+"""Gemini contents: which parts are responses, how they are cleared, which tokens count, and what never changes."""
 
 import base64
 import copy
@@ -211,7 +211,7 @@ def test_statistics_know_a_cleared_response_by_its_name_and_id(style: Any):
     assert [figures[name] for name in names] == [1, 2, 0]
 
 
-def test_objects_of_the_sdk_come_back_as_what_they_were():
+def test_sdk_objects_stay_sdk_objects():
     asked = types.UserContent(parts=[types.Part(text="Look.")])
     part = types.Part(function_call=types.FunctionCall(name="read", args={"path": "a.py"}), thought_signature=b"signed")
     answer = types.Content(
@@ -381,7 +381,7 @@ def test_words_around_calls_and_answers_count_as_in_openais_format():
     ],
 )
 @each_row("style", [copy.deepcopy, snake, sdk])
-def test_what_the_model_reads_of_a_part_is_counted_and_nothing_else(style: Any, part: Any, texts: list[str]):
+def test_only_the_fields_of_a_part_that_the_model_reads_are_counted(style: Any, part: Any, texts: list[str]):
     assert tokens(style(model(part))) == MESSAGE_TOKENS + sum(map(exact(), texts))
 
 
@@ -448,7 +448,7 @@ def test_odd_parts_are_counted_and_given_back_as_they_were(role: Any, part: Any)
 
 
 @each_row("parts", [None, [], 7, "words", [None], [7], [[1]], {"text": "x"}])
-def test_parts_that_are_none_are_no_crash_where_the_format_is_named(parts: Any):
+def test_parts_that_are_none_do_not_crash_if_the_format_is_named(parts: Any):
     assert tokens({"role": "user", "parts": parts}) >= MESSAGE_TOKENS
 
 
@@ -495,7 +495,7 @@ def test_no_other_message_shows_the_mark_of_a_content(message: Any):
 
 
 @pytest.mark.parametrize("stray", ["words", types.Part(text="words"), {"text": "words"}])
-def test_what_is_no_content_is_named_with_its_place(stray: Any):
+def test_an_error_names_the_place_of_a_value_that_is_no_content(stray: Any):
     with pytest.raises(ConversationError, match=r"message 1 (is no message but str|has no 'role')"):
         prune([ASKED, stray])
 

@@ -1,4 +1,4 @@
-"""One message with thousands of results: the work grows with it, and no faster. Steps are counted, not seconds."""
+"""The work for one message with thousands of results grows linearly with it. Steps are counted, not seconds."""
 
 import sys
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from rounds_in_texts import DIALECTS, in_text
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result, ToolInputs
-from autoprune.conversation.rewriting import rewrite, without
+from autoprune.conversation.edits import rewrite, without
 from autoprune.formats import new_parser
 from autoprune.strategies.clearing import ToolOutputCleanup
 

@@ -1,4 +1,4 @@
-"""Images and other media cost what the provider's rule says, whatever their bytes are."""
+"""Images and other media have the tokens of the provider's rule, whatever their bytes are."""
 
 import base64
 import struct
@@ -10,8 +10,7 @@ import pytest
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs
-from autoprune.formats._media import ANTHROPIC, APIS, BEDROCK, GEMINI, OPENAI, Rules, is_media
-from autoprune.formats._media_bytes import image_size
+from autoprune.formats._media import ANTHROPIC, APIS, BEDROCK, GEMINI, OPENAI, Rules, image_size, is_media
 from autoprune.tokens import exact
 
 
@@ -89,7 +88,7 @@ def test_base64_that_is_broken_into_lines_is_read_too(size: int):
         data_url(b"\xff\xd8" + segment(0xD9, b"")),
     ],
 )
-def test_where_no_header_says_it_the_size_is_not_known(address: str):
+def test_the_size_is_unknown_if_no_header_has_it(address: str):
     assert image_size(address) is None
 
 
@@ -147,7 +146,7 @@ def inline(data: bytes, form: str = "image/png") -> dict[str, object]:
         (4000, 4000, 1_600),
     ],
 )
-def test_anthropic_counts_a_token_for_750_pixels_and_bedrock_goes_by_it(width: int, height: int, tokens: int):
+def test_anthropic_and_bedrock_count_a_token_for_750_pixels(width: int, height: int, tokens: int):
     assert ANTHROPIC(anthropic(png(width, height)), len) == tokens
     assert BEDROCK(converse("image", png(width, height), "png"), len) == tokens
 
@@ -186,7 +185,7 @@ WIDE = png(2048, 4096)
     ],
     ids=["Chat", "Chat, short", "Responses", "Responses, low detail", "Anthropic", "Bedrock", "Gemini"],
 )
-def test_a_medium_counts_by_the_api_whose_shape_it_has_in_a_message_of_any(block: dict[str, object], tokens: int):
+def test_a_medium_counts_by_the_api_whose_shape_it_has(block: dict[str, object], tokens: int):
     assert [rules(block, len) for rules in APIS] == [tokens] * len(APIS)
 
 
@@ -282,7 +281,7 @@ def test_media_count_by_rule_and_not_as_text(place: str, block: dict[str, object
 
 
 @pytest.mark.parametrize("place", ["user", "tool"])
-def test_an_image_behind_a_short_address_is_over_a_budget_that_its_bytes_are_within(place: str):
+def test_an_image_with_a_short_url_can_exceed_a_budget_that_its_bytes_do_not(place: str):
     conversation = messages({"type": "image_url", "image_url": {"url": "https://a.io/b.png"}})[place]
     assert AgenticConversationPruner(PruneArgs(20_000)).prune(conversation).report.within_safe_zone
     pruned = AgenticConversationPruner(PruneArgs(700)).prune(conversation)
@@ -290,7 +289,7 @@ def test_an_image_behind_a_short_address_is_over_a_budget_that_its_bytes_are_wit
     assert pruned.report.tokens_before > 765
 
 
-def test_a_result_with_an_image_is_cleared_whole_and_saves_what_the_image_costs():
+def test_clearing_a_result_with_an_image_saves_the_tokens_of_the_image():
     pruner = AgenticConversationPruner(PruneArgs(500))
     conversation = messages(image(1024, 1024))["tool"]
     result = pruner.prune(conversation)
@@ -396,7 +395,7 @@ def test_a_document_of_no_text_counts_by_its_pages(data: str | bytes, tokens: in
     ],
     ids=["Anthropic", "Chat", "Bedrock", "Gemini"],
 )
-def test_a_document_counts_by_its_pages_where_they_can_be_seen(block: dict[str, object], page: int):
+def test_a_document_counts_by_its_pages_if_they_can_be_seen(block: dict[str, object], page: int):
     assert OPENAI(block, len) == 7 * page
 
 

@@ -1,4 +1,4 @@
-"""What holds in every native format: the same work is read, counted and cleared as in OpenAI's Chat Completions."""
+"""Every native format is read, counted and cleared like OpenAI's Chat Completions."""
 
 import json
 from collections.abc import Callable
@@ -32,7 +32,7 @@ REQUESTS = st.lists(
 
 
 def chat(*requests: Request) -> list[Any]:
-    """The work in OpenAI's format, without the system's message, which the other formats have elsewhere."""
+    """The work in OpenAI's format, without the system message, which other APIs take in another field."""
     return openai_chat(*requests)[1:]
 
 
@@ -58,7 +58,7 @@ def test_pruning_twice_is_pruning_once(write: Write):
 
 
 @in_every_format
-def test_what_the_model_has_not_seen_is_kept(write: Write):
+def test_unseen_results_are_kept(write: Write):
     messages = write([LONG])
     result = AgenticConversationPruner(PruneArgs(1)).prune(messages)
     assert result.conversation is messages
@@ -66,7 +66,7 @@ def test_what_the_model_has_not_seen_is_kept(write: Write):
 
 
 @in_every_format
-def test_a_conversation_counts_what_it_counts_in_openais_format(write: Write):
+def test_a_conversation_has_the_same_tokens_as_in_openais_format(write: Write):
     requests: list[Request] = [["one", LONG, ""], "And now? 見て", [None], [words(50)], "Thanks."]
     assert count(write(*requests)) == count(chat(*requests))
 

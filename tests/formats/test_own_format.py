@@ -1,11 +1,17 @@
-"""A format of the caller's own may have rules of its own for media, and words of its own for summarizers."""
+"""A caller's format may have its own rules for media and its own words for summarizers, or be an installed plugin."""
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-from autoprune import AgenticConversationPruner, PruneArgs
+import pytest
+from tables import each_row
+
+from autoprune import AgenticConversationPruner, ConversationError, PruneArgs, SettingsError
 from autoprune.facts.words import texts as texts_of
 from autoprune.formats import MESSAGE_TOKENS, Entry, Parser, Speaker, new_parser, texts
+from autoprune.settings.plugins import _registered
 
 PICTURE_TOKENS = 5_000
 PICTURE = {"picture": "a.png"}
@@ -61,3 +67,53 @@ def test_summarizers_read_the_words_that_the_format_gives():
     message = {"line": [PICTURE]}
     assert texts_of(message, new_parser(len, formats=(Rich(),)).read(message, 0)) == ("Look:", "[picture a.png]")
     assert texts_of(message, new_parser(len, formats=(Pictures(),)).read(message, 0)) != ("Look:", "[picture a.png]")
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A package that registers a format, an object that is none, and a module that no test may load."""
+    (tmp_path / "lined.py").write_text("from test_own_format import Pictures\nFORMAT = Pictures()\nNONE = 'a text'\n")
+    info = tmp_path / "lined-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Name: lined\nVersion: 1.0\n")
+    points = "pictures = lined:FORMAT\ntext = lined:NONE\nother = no_such_module:X\n"
+    (info / "entry_points.txt").write_text(f"[autoprune.formats]\n{points}")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    _registered.cache_clear()
+    yield
+    _registered.cache_clear()
+    sys.modules.pop("lined", None)
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_format_of_an_installed_package_is_found_by_its_name():
+    report = AgenticConversationPruner(PruneArgs(100, format="pictures")).prune([{"line": [PICTURE]}]).report
+    assert report.tokens_before > 0
+    assert "no_such_module" not in sys.modules
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_format_of_an_installed_package_is_not_loaded_unless_it_is_named():
+    with pytest.raises(ConversationError, match="has no 'role'"):
+        AgenticConversationPruner(PruneArgs(100)).prune([{"line": [PICTURE]}])
+    assert "lined" not in sys.modules
+
+
+@pytest.mark.usefixtures("installed")
+@each_row(
+    "name, why",
+    [
+        (
+            "text",
+            "the plugin 'text' under autoprune.formats is no format: it has no NAME, seen,",
+        ),
+        ("other", "cannot load 'other'.*no_such_module"),
+        (
+            "picture",
+            r"there is no format 'picture' \(did you mean pictures\?\); there are openai_chat,.*pictures, text",
+        ),
+    ],
+)
+def test_a_name_that_finds_no_format_is_an_error(name: str, why: str):
+    with pytest.raises(SettingsError, match=why):
+        AgenticConversationPruner(PruneArgs(100, format=name)).prune([{"line": [PICTURE]}])

@@ -1,4 +1,4 @@
-"""OpenAI Responses: which items are results, what becomes of them, what is counted, and what is never touched."""
+"""OpenAI Responses: which items are results, how they are cleared, which tokens count, and what never changes."""
 
 import copy
 import json
@@ -16,7 +16,7 @@ from tables import each_row
 from autoprune import AgenticConversationPruner, ConversationError, PruneArgs, Result
 from autoprune.conversation.transcript import Location, Speaker
 from autoprune.formats import SHIPPED, new_parser, openai_responses
-from autoprune.formats._payloads import encrypted_tokens
+from autoprune.formats._parts import encrypted_tokens
 from autoprune.tokens import MESSAGE_TOKENS, exact
 
 LONG = "a line of output\n" * 200
@@ -44,12 +44,12 @@ def prune(items: list[Any], safe_zone: int = 1) -> Result:
 
 
 def pruned(item: dict[str, Any]) -> Any:
-    """What becomes of an output that the model has seen, once all that can be cleared is cleared."""
+    """An output that the model has seen, after everything that can be cleared was cleared."""
     return prune([ASKED, {**CALL, "type": item["type"].removesuffix("_output")}, item, DONE]).conversation[2]
 
 
 def tokens(item: Any, *before: Any) -> int:
-    """What an item adds to those before it."""
+    """The tokens that an item adds."""
     parser = new_parser(exact(), formats=(openai_responses,))
     return [parser.read(one, at) for at, one in enumerate([*before, item])][-1].tokens
 
@@ -125,7 +125,7 @@ def test_a_patch_without_a_log_is_left_alone():
 MCP = {"type": "mcp_call", "id": "mcp_1", "server_label": "files", "name": "read", "arguments": '{"path": "a.py"}'}
 
 
-def test_what_a_providers_own_call_gave_is_cleared_inside_the_call():
+def test_the_result_of_a_providers_call_is_cleared_inside_the_call():
     item = {**MCP, "output": LONG, "error": None, "status": "completed"}
     items = [ASKED, item, DONE, ASKED, DONE]
     result = prune(items)
@@ -199,7 +199,7 @@ def sdk(**fields: Any) -> Any:
     return ITEMS.validate_python(fields)
 
 
-def test_what_came_in_a_response_is_read_and_comes_back_as_the_same_objects():
+def test_items_of_a_response_are_read_and_stay_the_same_objects():
     call = sdk(**CALL, id="fc_1", status="completed")
     output = [sdk(**REASONING), sdk(**DONE), call, sdk(**MCP, output=LONG)]
     items = [ASKED, *output, OUTPUT, sdk(**DONE)]
@@ -380,7 +380,7 @@ def test_an_answer_in_several_items_counts_as_one_message(said: dict[str, Any]):
         ({"type": "new_kind_call", "id": "n", "call_id": "x", "plan": {"step": 1}}, ["step", "1"]),
     ],
 )
-def test_what_the_model_reads_of_an_item_is_counted_and_nothing_else(item: dict[str, Any], texts: list[str]):
+def test_only_the_fields_of_an_item_that_the_model_reads_are_counted(item: dict[str, Any], texts: list[str]):
     assert tokens(item) == MESSAGE_TOKENS + sum(map(exact(), texts))
     assert tokens(item, DONE) == sum(map(exact(), texts))
 
@@ -411,7 +411,7 @@ def test_what_the_model_reads_of_an_item_is_counted_and_nothing_else(item: dict[
         ({"type": "function_call_output", "call_id": "x", "output": [PICTURE, text("x")]}, 85 + 1),
     ],
 )
-def test_media_and_what_only_the_provider_can_read_count_by_rule(item: dict[str, Any], expected: int):
+def test_media_and_encrypted_data_count_by_rule(item: dict[str, Any], expected: int):
     assert tokens(item) == MESSAGE_TOKENS + expected
 
 
@@ -492,12 +492,12 @@ def test_no_other_message_shows_the_mark_of_an_item(message: Any):
     assert openai_responses.seen(message) is None
 
 
-def test_a_refusal_in_an_item_is_no_mark_of_another_format():
+def test_a_refusal_in_an_item_marks_no_other_format():
     items = [ASKED, {**DONE, "content": [{"type": "refusal", "refusal": "No."}]}]
     assert prune(items).conversation is items
 
 
-def test_an_object_with_a_type_that_is_no_items_is_named_with_its_place():
+def test_an_error_names_the_place_of_an_item_of_unknown_type():
     with pytest.raises(ConversationError, match="message 1 of type 'step' has no 'role'"):
         prune([CALL, {"type": "step", "id": 7}])
 

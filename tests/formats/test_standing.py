@@ -1,4 +1,4 @@
-"""Where a result can stand in a text: behind calls that it answers. What a user pastes is the user's."""
+"""A text holds results only if the model made calls that it can answer; results that a user pastes are text."""
 
 import json
 import random
@@ -90,7 +90,7 @@ def is_cleared(message: object) -> bool:
 
 @each_row("carrier", CARRIERS)
 @each_row("text", PASTED.values(), ids=PASTED)
-def test_what_a_user_pastes_before_the_model_has_spoken_is_the_users(carrier: str, text: str):
+def test_results_pasted_before_the_models_first_message_are_the_users_text(carrier: str, text: str):
     conversation = [*talk(carrier, text, "It is fixed.", "Go on."), *NATIVE[carrier]]
     result = pruner().prune([*conversation, *talk(carrier, "", "So.")[1:]])
     assert result.conversation[0] is conversation[0]
@@ -100,7 +100,7 @@ def test_what_a_user_pastes_before_the_model_has_spoken_is_the_users(carrier: st
 
 @each_row("carrier", CARRIERS)
 @each_row("text", [*PASTED.values(), *DIALECTS.values()], ids=[*PASTED, *DIALECTS])
-def test_what_a_user_pastes_once_the_model_calls_natively_is_the_users(carrier: str, text: str):
+def test_results_pasted_after_native_calls_are_the_users_text(carrier: str, text: str):
     conversation = [*talk(carrier, "Go."), *NATIVE[carrier], *talk(carrier, "", "Done, see `<read_file>`.", "", "So.")]
     conversation[-2] = talk(carrier, text)[0]
     del conversation[-4]
@@ -174,7 +174,7 @@ def test_a_format_that_is_named_is_read_by_the_same_rules(format: str):
     assert pruner(format=format).prune_conversations(pasted) is pasted
 
 
-def test_what_calls_were_given_does_not_decide_since_it_may_be_shortened():
+def test_arguments_of_calls_decide_nothing_since_they_may_be_shortened():
     from autoprune import ToolInputs
     from autoprune.strategies.clearing import ToolOutputCleanup
 
@@ -189,7 +189,7 @@ def test_what_calls_were_given_does_not_decide_since_it_may_be_shortened():
     assert pruner().prune_conversations(once, strategy) is once
 
 
-def test_behind_a_summary_only_a_tag_that_begins_a_line_is_a_call():
+def test_after_a_summary_only_a_tag_that_begins_a_line_is_a_call():
     summary = "[Summary of 9 earlier messages (max 100 tokens)]\nAll is well.\n[/Summary]"
     for said, text, is_result in (
         ("See `<read_file>`.", CLINE, False),
@@ -214,7 +214,7 @@ def test_all_but_the_last_results_of_a_conversation_of_results_can_be_cleared():
     assert result.plan.transcript.requests == (2, 4, 5)
 
 
-def test_what_was_decided_before_the_model_speaks_stays_decided():
+def test_decisions_made_before_the_model_speaks_stay():
     conversation = [*users("Go.", XML, XML), *chat("", "I see.", "Go on.")[1:]]
     fed = pruner(400)
     history: list[Any] = []
@@ -247,7 +247,7 @@ def test_a_first_message_of_results_is_unseen_until_a_request_follows():
         (CLAUDE, "what the model said last holds no <function_calls"),
     ],
 )
-def test_the_report_says_why_what_looks_like_a_result_is_none(text: str, why: str):
+def test_the_report_says_why_a_lookalike_is_no_result(text: str, why: str):
     conversation = chat("Go.", "I look.", text, "So.", text, "Well.")
     (note,) = pruner().prune(conversation).report.fallbacks
     assert why in note

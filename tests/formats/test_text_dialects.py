@@ -34,7 +34,7 @@ def pruner(safe_zone: int = 1, **options: Any) -> AgenticConversationPruner:
 
 
 def openings(content: object) -> str:
-    """What a model may have said that called every tool a text names, in any dialect: opening tags are enough."""
+    """A text of a model that calls every tool that a content names, in any dialect: opening tags are enough."""
     names = dict.fromkeys(re.findall(r"\[([A-Za-z][\w-]*)", str(content)))
     return "I look. " + " ".join(f"<{name}" for name in ("tool_call", "function_calls", *names))
 
@@ -51,7 +51,7 @@ def seen(content: object, role: str = "user", call: str | None = None) -> list[A
 
 
 def cleaned(content: object) -> Any:
-    """What becomes of a message's content where all that can be cleared is cleared."""
+    """A message's content after everything that can be cleared was cleared."""
     conversation = seen(content)
     after = pruner().prune_conversations(conversation)
     assert after[:2] + after[3:] == conversation[:2] + conversation[3:]
@@ -121,11 +121,11 @@ INSIDE = {
 
 @each_row("text", CLINE)
 @each_row("payload", INSIDE.values(), ids=INSIDE)
-def test_what_stands_under_a_heading_is_cleared_and_nothing_else(text: str, payload: str):
+def test_only_the_payload_under_a_heading_is_cleared(text: str, payload: str):
     assert cleaned(text.replace("@", payload.strip("\r\n"))) == text.replace("@", SENTENCE)
 
 
-def test_a_fence_that_a_user_leaves_open_is_no_quotation():
+def test_an_open_fence_of_the_users_is_no_quotation():
     text = f"Half a fence:\n```\n{READ}\n@"
     assert cleaned(text.replace("@", LINES)) == text.replace("@", SENTENCE)
 
@@ -175,7 +175,7 @@ def test_a_cleared_text_of_clines_is_read_as_it_was(text: str):
         READ,
     ],
 )
-def test_what_a_user_writes_about_headings_or_answers_is_left_alone(content: str):
+def test_a_user_can_write_about_headings_and_answers(content: str):
     assert left_alone(content)
     assert left_alone(blocks(content))
 
@@ -286,7 +286,7 @@ RAW_INSIDE = {
 
 @each_row("text", TOOL_RESPONSES)
 @each_row("payload", RAW_INSIDE.values(), ids=RAW_INSIDE)
-def test_what_stands_in_a_tool_response_is_cleared_and_nothing_else(text: str, payload: str):
+def test_only_the_payload_in_a_tool_response_is_cleared(text: str, payload: str):
     assert cleaned(text.replace("@", payload.strip("\r\n"))) == text.replace("@", SENTENCE)
 
 
@@ -367,7 +367,7 @@ STDOUT_INSIDE = {
 
 @each_row("text", FUNCTION_RESULTS)
 @each_row("payload", STDOUT_INSIDE.values(), ids=STDOUT_INSIDE)
-def test_what_a_function_printed_is_cleared_and_nothing_else(text: str, payload: str):
+def test_only_the_output_of_a_function_is_cleared(text: str, payload: str):
     assert cleaned(text.replace("@", payload.strip("\r\n"))) == text.replace("@", SENTENCE)
 
 
@@ -423,7 +423,7 @@ def test_function_results_answer_the_calls_that_they_name(call: str):
         f"<div><@>{LINES}</@></div>",
     ],
 )
-def test_what_a_user_writes_about_tags_is_left_alone(name: str, content: str):
+def test_a_user_can_write_about_tags(name: str, content: str):
     assert left_alone(content.replace("@", name))
 
 
@@ -440,7 +440,7 @@ def test_what_a_user_writes_about_tags_is_left_alone(name: str, content: str):
         "<function_calls>\n</function_calls>",
     ],
 )
-def test_what_is_no_whole_call_is_no_call(call: str):
+def test_an_incomplete_call_is_no_call(call: str):
     assert pruner().plan(seen(LINES, call=call)).transcript.calls == ()
 
 
@@ -456,7 +456,7 @@ def test_a_text_is_of_the_dialect_that_begins_first(first: str, second: str):
 
 
 @pytest.mark.parametrize("inner", [XML, RAW, FUNCTION_RESULTS[0]])
-def test_calls_in_what_a_call_writes_are_no_calls(inner: str):
+def test_calls_in_the_arguments_of_a_call_are_no_calls(inner: str):
     call_in_json = '<tool_call>\n{"name": "x"}\n</tool_call>'
     body = f"<a>\n<b>1</b>\n</a>\n{inner}\n{call_in_json}\n<read_file>\n<path>a</path>\n</read_file>"
     xml = f"<write_to_file>\n<path>a.md</path>\n<content>\n{body}\n</content>\n</write_to_file>"
@@ -547,7 +547,7 @@ TEXTS = st.lists(st.one_of(FRAMED, FRAMED, SOUP), min_size=1, max_size=6).map(""
 
 
 def read_behind_calls(parser: Parser, text: object) -> Entry:
-    """A user's message, behind one of the model's in which every tool was called."""
+    """A user's message after a message of the model's that called every tool."""
     parser.read({"role": "assistant", "content": openings(text)}, 0)
     return parser.read({"role": "user", "content": text}, 1)
 
@@ -592,7 +592,7 @@ def test_savings_add_up_whichever_results_are_cleared_and_the_rest_is_read_as_be
         f"```\n{RAW}\n{XML.replace('@', '```')}\n```\n{RAW}\n{XML}",
     ],
 )
-def test_clearing_a_result_changes_what_is_read_of_no_other(text: str):
+def test_clearing_a_result_changes_no_other_result(text: str):
     before = entry(text).results
     assert before
     for number, cleared in enumerate(before):
@@ -606,7 +606,7 @@ def test_clearing_a_result_changes_what_is_read_of_no_other(text: str):
 
 @examples(300)
 @given(text=TEXTS, more=TEXTS)
-def test_any_text_is_cleared_once_and_what_is_saved_is_what_is_gone(text: str, more: str):
+def test_any_text_is_cleared_once_and_the_saved_tokens_are_the_removed_ones(text: str, more: str):
     for content in (text, blocks(READ, text, more), blocks(text, more)):
         result = pruner().prune(seen(content))
         count = pruner().count_tokens
@@ -661,7 +661,7 @@ ROUNDS = [
 ]
 
 
-def test_a_loop_that_feeds_back_or_starts_anew_comes_to_the_same():
+def test_a_loop_that_feeds_pruned_messages_back_or_starts_again_gives_the_same():
     zone = 900
     fed, anew = pruner(zone), [pruner(zone) for _ in ROUNDS * 3]
     full: list[Any] = [{"role": "user", "content": "Fix it."}]
@@ -790,7 +790,7 @@ CALLS = st.builds(
 @pytest.mark.parametrize("encoding", ["o200k_base", "cl100k_base"])
 @examples(500)
 @given(pieces=st.lists(st.one_of(CALLS, SOUP, st.just("\n")), max_size=8), data=st.data())
-def test_what_shortened_inputs_save_adds_up(encoding: str, pieces: list[str], data: st.DataObject):
+def test_the_tokens_saved_by_shortened_inputs_add_up(encoding: str, pieces: list[str], data: st.DataObject):
     count, text = exact(encoding), "".join(pieces)
     made = [
         part

@@ -1,4 +1,4 @@
-"""XML results in a user's text: where one begins and ends, what is put in its place, and what is only quoted."""
+"""XML results in a user's text: where they begin and end, what replaces them, and what is only quoted."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ def pruned(content: object) -> Result:
 
 
 def cleaned(content: object) -> Any:
-    """What becomes of a message's content where all that can be cleared is cleared."""
+    """A message's content after everything that can be cleared was cleared."""
     conversation = seen(content)
     after = pruner().prune_conversations(conversation)
     assert after[:2] + after[3:] == conversation[:2] + conversation[3:]
@@ -126,7 +126,7 @@ def test_a_result_ends_before_the_next_one_whatever_it_holds(payload: str):
 
 
 @each_row("payload", PAYLOADS.values(), ids=PAYLOADS)
-def test_what_is_cleared_is_exactly_what_is_counted(payload: str):
+def test_the_cleared_text_is_exactly_the_counted_text(payload: str):
     content = f"A {START}{payload}{END}\n{START}{payload}{END}{START}ok{END} B"
     result = pruned(content)
     count = pruner().count_tokens
@@ -325,7 +325,7 @@ NO_RESULT = {
 
 
 @each_row("content", NO_RESULT.values(), ids=NO_RESULT)
-def test_what_a_user_writes_about_results_is_left_alone(content: str):
+def test_a_user_can_write_about_results(content: str):
     assert is_left_alone(seen(content))
     assert is_left_alone(seen([{"type": "text", "text": content}]))
 
@@ -336,7 +336,7 @@ def test_only_a_user_sends_results_as_xml(role: str):
 
 
 @each_row("content", [None, "", 7, 1.5, True, [], {}, {"text": QUOTED}, [None, 7, [QUOTED], "x"], [[]]])
-def test_a_content_that_is_no_text_is_left_alone(content: object):
+def test_a_content_without_text_is_unchanged(content: object):
     assert is_left_alone(seen(content))
 
 
@@ -511,7 +511,7 @@ def test_the_spans_of_any_text_are_whole_elements_in_order(text: str):
 
 @examples(400)
 @given(SOUP)
-def test_any_text_is_cleared_once_and_what_is_saved_is_what_is_gone(text: str):
+def test_any_text_is_cleared_once_and_the_saved_tokens_are_the_removed_ones(text: str):
     conversation = seen(text)
     result = pruner().prune(conversation)
     saved = sum(edit.saved for edit in result.plan.edits)
@@ -524,7 +524,7 @@ def test_any_text_is_cleared_once_and_what_is_saved_is_what_is_gone(text: str):
 
 @examples(400)
 @given(SOUP)
-def test_of_any_text_what_is_outside_the_results_stays(text: str):
+def test_any_text_outside_the_results_stays(text: str):
     expected, edge = "", 0
     cleared = {edit.part.location.start for edit in pruned(text).plan.edits}
     for span in xml.spans(text):

@@ -1,4 +1,4 @@
-"""What the pages on adapters show, and the examples of them, run as they stand there."""
+"""The code on the pages about adapters, and the examples of them, run."""
 
 import asyncio
 import re
@@ -73,7 +73,7 @@ def text(page: str) -> str:
 
 
 def said(example: str) -> str:
-    """What an example prints."""
+    """The output of an example."""
     command = [sys.executable, f"examples/{example}"]
     return subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True).stdout
 
@@ -94,7 +94,7 @@ def test_an_example_prints_what_its_page_shows(page: str):
 
 
 @pytest.mark.parametrize("package", ["langchain", "pydantic_ai"])
-def test_an_example_prunes_what_is_sent_and_keeps_what_it_has_read(package: str):
+def test_an_example_prunes_its_requests_and_keeps_its_history(package: str):
     pytest.importorskip(package)
     *pruned, last = said(f"{package}_agent.py").splitlines()
     (kept,) = re.findall(r"([\d,]+) characters", last)

@@ -114,7 +114,7 @@ def test_a_history_that_the_provider_keeps_is_left_alone():
 
 @pytest.mark.parametrize("is_streaming", [False, True])
 @pytest.mark.parametrize("hook", [by_callback, by_plugin])
-def test_an_error_of_the_model_comes_out_as_it_went_in_and_the_session_keeps_every_result(
+def test_an_error_of_the_model_is_raised_unchanged_and_the_session_keeps_every_result(
     hook: Callable[[], dict[str, Any]], is_streaming: bool
 ):
     model, watching = loop.Failing(error=FailureError("The model is gone.")), loop.Watching("watching")

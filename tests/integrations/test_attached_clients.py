@@ -1,4 +1,4 @@
-"""Plain clients that a pruner is attached to, against a strict provider and a server that keeps what it is sent."""
+"""Plain clients with an attached pruner, against a strict provider and a server that records its requests."""
 
 import asyncio
 import json
@@ -172,7 +172,7 @@ REFUSAL = b'{"error": {"type": "invalid_request_error", "message": "No such mode
 
 @pytest.mark.parametrize("is_async", [False, True])
 @pytest.mark.parametrize("api", LOOPS)
-def test_an_error_of_the_provider_comes_out_as_it_went_in_and_the_messages_stay(api: str, is_async: bool):
+def test_an_error_of_the_provider_is_raised_unchanged_and_the_messages_stay(api: str, is_async: bool):
     before = json.dumps(ASKED[api])
     with serving(always(answer(REFUSAL, "400 Bad Request"))) as upstream:
         plain, raised = (asyncio.run(error_of(api, is_async, upstream, each)) for each in (as_it_is, pruning))
@@ -193,7 +193,7 @@ def pruning(client: Any) -> Any:
 
 
 async def error_of(api: str, is_async: bool, upstream: Upstream, prepared: Callable[[Any], Any]) -> Any:
-    """What a client raises when the provider refuses."""
+    """The error that a client raises if the provider refuses a request."""
     made = getattr(OF[api], ("Async" if is_async else "") + ("Anthropic" if api == "messages" else "OpenAI"))
     client, loop = prepared(made(base_url=upstream.url, **OPTIONS)), LOOPS[api]
     with pytest.raises(OF[api].BadRequestError) as raised:
@@ -233,7 +233,7 @@ def bedrock(url: str) -> Any:
         (bedrock, "/model/m/invoke"),
     ],
 )
-def test_a_client_for_a_cloud_prunes_what_it_sends_there(made: Callable[[str], Any], path: str):
+def test_a_client_for_a_cloud_prunes_its_requests(made: Callable[[str], Any], path: str):
     with recorded() as (url, kept), made(url) as client:
         pruning = attached(client, 4_000)
         if made is azure:
@@ -280,14 +280,14 @@ def test_a_safe_zone_settings_and_a_pruner_are_taken_alike():
     assert pruned != HISTORY
 
 
-def test_a_pruner_that_folds_prunes_by_a_strategy_of_its_own():
+def test_a_pruner_that_folds_uses_its_own_default_strategy():
     talk = [{"role": role, "content": f"{role} {turn}: {'word ' * 200}"} for turn in range(20) for role in ROLES]
     pruned = sent_by(ConversationPruner(PruneArgs(4_000)), talk[:-1])
     assert pruned[-1] == talk[-2]
     assert len(pruned) < len(talk) / 2
 
 
-def test_why_a_conversation_goes_on_as_it_is_stands_in_the_log():
+def test_the_log_says_why_a_conversation_is_not_pruned():
     said: list[str] = []
     logger.enable("autoprune")
     sink = logger.add(said.append, format="{level} {message}", level="WARNING")
@@ -302,8 +302,8 @@ def test_why_a_conversation_goes_on_as_it_is_stands_in_the_log():
     assert said == [f"WARNING {words}\n"] * 2
 
 
-def test_what_is_no_client_is_refused_in_words():
-    with pytest.raises(SettingsError, match="a dict cannot be attached to: give a client of openai or anthropic"):
+def test_an_object_that_is_no_client_is_an_error():
+    with pytest.raises(SettingsError, match="cannot attach to a dict: give a client of openai or anthropic"):
         attached({})
 
 

@@ -98,7 +98,7 @@ def test_one_middleware_serves_several_threads(played: Any):
     assert [contents(model) for model in models] == [contents(played[0])] * 4
 
 
-def test_a_conversation_that_is_loaded_again_goes_on_from_what_was_sent(played: Any):
+def test_a_reloaded_conversation_continues_from_the_sent_prompt(played: Any):
     model = Scripted()
     graph = agent(model, PruningMiddleware(SAFE_ZONE), checkpointer=InMemorySaver())
     config = {**CONFIG, "configurable": {"thread_id": "one"}}
@@ -109,7 +109,7 @@ def test_a_conversation_that_is_loaded_again_goes_on_from_what_was_sent(played: 
     assert after == [*before, DONE, "And now?"]
 
 
-def test_what_is_small_goes_on_as_it_is():
+def test_a_small_conversation_is_sent_unchanged():
     request = Scripted()
     state = {"messages": [HumanMessage("Hi.", id="m")]}
     agent(request, PruningMiddleware("50k")).invoke({**state, "messages": [*state["messages"], AIMessage(DONE)]})
@@ -158,16 +158,16 @@ def test_a_pruner_that_folds_sums_up_in_messages_of_langchain():
     assert all(isinstance(message, HumanMessage | AIMessage | ToolMessage) for message in model.prompts[-1][1:])
 
 
-def test_a_model_that_cannot_say_what_becomes_of_bound_thinking_is_an_error():
+def test_a_model_without_parameters_for_bound_thinking_is_an_error():
     class Named(Scripted):
         model: str = "claude-opus-5-5"
 
-    with pytest.raises(SettingsError, match=r"requests of Named cannot say .* PruneArgs\(thinking_policy='refuse'\)"):
+    with pytest.raises(SettingsError, match=r"a Named cannot send .* PruneArgs\(thinking_policy='refuse'\)"):
         invoked(agent(Named(), PruningMiddleware(SAFE_ZONE)))
 
 
 @pytest.mark.parametrize("run", [invoked, awaited, streamed])
-def test_an_error_of_the_model_comes_out_as_it_went_in_and_the_state_keeps_every_result(run: Callable[[Any], State]):
+def test_an_error_of_the_model_is_raised_unchanged_and_the_state_keeps_every_result(run: Callable[[Any], State]):
     model = Failing(error=FailureError("The model is gone."))
     graph = agent(model, PruningMiddleware(SAFE_ZONE), checkpointer=InMemorySaver())
     config = {"configurable": {"thread_id": "one"}}

@@ -1,4 +1,4 @@
-"""LangChain's own models send pruned requests that a strict provider does not refuse."""
+"""LangChain's models send pruned requests that a strict provider accepts."""
 
 import base64
 from collections.abc import Callable
@@ -23,7 +23,7 @@ NEVER = {"api_key": "none", "max_retries": 0}
 
 
 def tool_named(name: str, parameters: dict[str, Any], *, shows: bool) -> StructuredTool:
-    """A tool of the script, whose failures are errors; its pictures are blocks where it `shows` any."""
+    """A tool of the script. Its failures are errors; if it `shows` pictures, they are blocks."""
 
     def run(**given: Any) -> Any:
         outcome = run_tool(name, given)
@@ -81,7 +81,7 @@ def test_no_request_of_a_long_loop_is_refused_or_larger_than_the_safe_zone(
     assert {message.status for message in results} == {"success", "error"}
 
 
-def test_what_is_to_become_of_bound_thinking_is_said_beside_what_the_model_says_itself(strict_provider: Provider):
+def test_parameters_for_bound_thinking_are_merged_into_the_models_own(strict_provider: Provider):
     play(anthropic(strict_provider.url), strict_provider)
     first, *_, last = strict_provider.requests
     assert first.body["thinking"] == {"type": "adaptive", "display": "summarized"}

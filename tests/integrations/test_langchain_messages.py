@@ -1,4 +1,4 @@
-"""LangChain's messages are read as what their models are sent."""
+"""LangChain's messages are read like the requests that its models send."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from langchain_core.messages import (
 
 from autoprune import AgenticConversationPruner, PruneArgs
 from autoprune.integrations import langchain_messages
-from autoprune.integrations._attached import Attached
+from autoprune.integrations._hooks import FrameworkPruner
 
 LONG = "a line of output\n" * 200
 CALL: Any = {"id": "c", "name": "read", "args": {"path": "a.py"}}
@@ -74,7 +74,7 @@ def test_thinking_counts_by_its_text(block: Any):
     assert count(AIMessage([block])) == count(AIMessage("Hm."))
 
 
-def test_what_the_model_never_gets_does_not_count():
+def test_unsent_fields_do_not_count():
     meta = {"response_metadata": {"model": LONG}, "additional_kwargs": {"note": LONG}, "id": LONG}
     result = ToolMessage("x", tool_call_id="c")
     assert count(AIMessage("Done.", **meta), result.model_copy(update={"artifact": LONG, "name": LONG})) == count(
@@ -126,7 +126,7 @@ def test_an_artifact_is_not_looked_into():
         *(ASKED, ToolMessage(LONG, tool_call_id="c", artifact=endless, id="m")),
         *(ANSWER, HumanMessage("Go on."), ASKED, ToolMessage("x", tool_call_id="c", artifact=endless)),
     ]
-    result = Attached(langchain_messages, 100, "tool_output_cleanup").prune(messages)
+    result = FrameworkPruner(langchain_messages, 100, "tool_output_cleanup").prune(messages)
     assert [one is other for one, other in zip(result.conversation, messages, strict=True)] == [1, 1, 0, 1, 1, 1, 1]
     cleared = result.conversation[2]
     assert (cleared.content, cleared.id, cleared.artifact is endless) == (SENTENCE, "m", True)

@@ -49,7 +49,7 @@ def check(model: Scripted, state: Any) -> None:
 
 
 @pytest.mark.parametrize("run", [invoked, awaited])
-def test_a_hook_before_the_model_changes_only_what_is_sent(run: Callable[[Any], Any]):
+def test_a_hook_before_the_model_changes_only_the_sent_messages(run: Callable[[Any], Any]):
     model = Scripted()
     check(model, run(create_react_agent(model, [read_file], pre_model_hook=pre_model_hook(SAFE_ZONE))))
 
@@ -75,16 +75,16 @@ def test_a_node_of_a_graph_is_given_pruned_messages():
     check(model, invoked(graph.compile()))
 
 
-def test_thinking_that_the_next_request_would_have_to_speak_of_is_an_error():
+def test_thinking_that_needs_parameters_is_an_error():
     hook = pre_model_hook(PruneArgs(SAFE_ZONE, model="claude-opus-5-5"))
     with pytest.raises(
-        SettingsError, match=r"use langchain\.PruningMiddleware, or PruneArgs\(thinking_policy='refuse'"
+        SettingsError, match=r"use langchain\.PruningMiddleware, or a pruner with PruneArgs\(thinking_policy='refuse'"
     ):
         invoked(create_react_agent(Scripted(), [read_file], pre_model_hook=hook))
 
 
 @pytest.mark.parametrize("run", [invoked, awaited])
-def test_an_error_of_the_model_comes_out_as_it_went_in_and_the_state_keeps_every_result(run: Callable[[Any], Any]):
+def test_an_error_of_the_model_is_raised_unchanged_and_the_state_keeps_every_result(run: Callable[[Any], Any]):
     model, config = Failing(error=FailureError("The model is gone.")), {"configurable": {"thread_id": "one"}}
     hook = pre_model_hook(SAFE_ZONE)
     graph = create_react_agent(model, [read_file], pre_model_hook=hook, checkpointer=InMemorySaver())

@@ -70,7 +70,7 @@ def test_thinking_that_a_chat_carries_stays_valid(strict_provider: Provider):
         ("anthropic_messages", "anthropic/claude-opus-4-8"),
     ],
 )
-def test_an_error_of_the_model_comes_out_as_it_went_in_and_the_messages_stay(name: str, model: str):
+def test_an_error_of_the_model_is_raised_unchanged_and_the_messages_stay(name: str, model: str):
     function, messages = getattr(litellm, name), {"anthropic_messages": MESSAGES}.get(name, CHAT)
     request = {"model": model, "input": ITEMS} if "responses" in name else {"model": model, "messages": messages}
     before = json.dumps(request)
@@ -86,7 +86,7 @@ def test_an_error_of_the_model_comes_out_as_it_went_in_and_the_messages_stay(nam
 
 
 def error_of(function: Any, request: dict[str, Any]) -> Any:
-    """What a function of LiteLLM raises, synchronous or asynchronous."""
+    """The error that a function of LiteLLM raises, synchronous or asynchronous."""
 
     async def called() -> None:
         answer = function(**request)

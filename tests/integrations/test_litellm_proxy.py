@@ -1,4 +1,4 @@
-"""LiteLLM's own proxy, which a user starts with the hook in its configuration, before a strict provider."""
+"""LiteLLM's proxy, started with the hook in its configuration, in front of a strict provider."""
 
 import json
 import os

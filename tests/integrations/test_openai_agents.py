@@ -96,7 +96,7 @@ def test_instructions_and_tools_take_room_of_the_safe_zone_and_go_on_as_they_are
 
 
 @pytest.mark.parametrize("run", [loop.run, loop.run_streamed])
-def test_an_error_of_the_model_comes_out_as_it_went_in_and_the_session_keeps_every_result(run: Callable[..., Any]):
+def test_an_error_of_the_model_is_raised_unchanged_and_the_session_keeps_every_result(run: Callable[..., Any]):
     error = FailureError("The model is gone.")
     model = loop.scripted(ANSWERED, error)
     with closing(SQLiteSession("one")) as session:

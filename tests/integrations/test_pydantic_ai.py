@@ -117,13 +117,15 @@ def test_a_pruner_that_folds_sums_up_in_messages_of_pydantic_ai():
     assert min(map(len, scripted.prompts[-5:])) < CALLS
 
 
-def test_a_provider_whose_requests_cannot_speak_of_bound_thinking_is_an_error():
-    with pytest.raises(SettingsError, match=r"requests to 'function' cannot say .* PruneArgs\(thinking_policy='refuse"):
+def test_a_provider_without_parameters_for_bound_thinking_is_an_error():
+    with pytest.raises(
+        SettingsError, match=r"a request to 'function' cannot send .* PruneArgs\(thinking_policy='refuse"
+    ):
         run(Scripted("claude-opus-5-5").agent(Pruning(SAFE_ZONE)))
 
 
 @pytest.mark.parametrize("play", [run, streamed])
-def test_an_error_of_the_model_comes_out_as_it_went_in_and_the_history_keeps_every_result(play: Callable[[Any], Any]):
+def test_an_error_of_the_model_is_raised_unchanged_and_the_history_keeps_every_result(play: Callable[[Any], Any]):
     failing = Failing(FailureError("The model is gone."))
     with capture_run_messages() as history, pytest.raises(FailureError) as raised:
         play(failing.agent(Pruning(SAFE_ZONE)))

@@ -1,4 +1,4 @@
-"""Pydantic AI's own models send pruned requests that a strict provider does not refuse."""
+"""Pydantic AI's models send pruned requests that a strict provider accepts."""
 
 import asyncio
 from collections.abc import Callable
@@ -87,7 +87,7 @@ def test_no_request_of_a_long_loop_is_refused_or_larger_than_the_safe_zone(
     assert 0.75 * SAFE_ZONE < max(spent) <= SAFE_ZONE  # Anthropic counts no thinking that it drops
 
 
-def test_what_is_to_become_of_bound_thinking_is_said_beside_what_the_settings_say(strict_provider: Provider):
+def test_parameters_for_bound_thinking_are_merged_into_the_settings(strict_provider: Provider):
     play(anthropic(strict_provider.url), strict_provider)
     first, *_, last = strict_provider.requests
     assert first.body["thinking"] == OWN

@@ -1,4 +1,4 @@
-"""Pydantic AI's messages are read as what their models are sent."""
+"""Pydantic AI's messages are read like the requests that its models send."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,7 +25,7 @@ from pydantic_ai.messages import (
 
 from autoprune import AgenticConversationPruner, PruneArgs
 from autoprune.integrations import pydantic_ai_messages
-from autoprune.integrations._attached import Attached
+from autoprune.integrations._hooks import FrameworkPruner
 
 LONG = "a line of output\n" * 200
 CALL = ToolCallPart("read", {"path": "a.py"}, "c")
@@ -66,7 +66,7 @@ def test_arguments_as_json_count_as_arguments_as_a_mapping():
     assert count(ModelResponse([replace(CALL, args='{"path": "a.py"}')])) == count(ModelResponse([CALL]))
 
 
-def test_what_the_providers_own_tools_did_counts_and_stays():
+def test_results_of_the_providers_tools_count_and_stay():
     own = [NativeToolCallPart("search", {"query": "x"}, "s"), NativeToolReturnPart("search", LONG, "s")]
     message = ModelResponse(own)
     assert count(message) > 600
@@ -75,7 +75,7 @@ def test_what_the_providers_own_tools_did_counts_and_stays():
 
 @dataclass
 class Found:
-    """What a tool may return."""
+    """A value that a tool may return."""
 
     lines: list[str]
 
@@ -101,7 +101,7 @@ def test_metadata_are_not_looked_into():
         *(replace(ANSWER, metadata=endless), ModelRequest([UserPromptPart("Go on.")]), ASKED),
         ModelRequest([replace(kept, content="x")]),
     ]
-    result = Attached(pydantic_ai_messages, 100, "tool_output_cleanup").prune(messages)
+    result = FrameworkPruner(pydantic_ai_messages, 100, "tool_output_cleanup").prune(messages)
     assert [one is other for one, other in zip(result.conversation, messages, strict=True)] == [1, 1, 0, 1, 1, 1, 1]
     cleared = result.conversation[2]
     assert (cleared.run_id, cleared.metadata, cleared.parts[2] is messages[2].parts[2]) == ("r", None, True)
@@ -113,11 +113,11 @@ def test_thinking_is_taken_out_of_a_message_with_metadata():
     args = PruneArgs(100, thinking_policy="strip")
     thought = ModelResponse([ThinkingPart("Hm.", signature="s"), TextPart("It is line 9.")], metadata={"mine": 1})
     result, again = ModelRequest([ToolReturnPart("read", LONG, "c")]), ModelRequest([UserPromptPart("Go on.")])
-    got = Attached(pydantic_ai_messages, args, "low_water").prune([ASKED, result, thought, again]).conversation
+    got = FrameworkPruner(pydantic_ai_messages, args, "low_water").prune([ASKED, result, thought, again]).conversation
     assert got[2] == replace(thought, parts=thought.parts[1:])
 
 
-def test_a_file_in_a_return_counts_by_rule_and_goes_with_it():
+def test_a_file_in_a_return_counts_by_rule_and_is_cleared_with_it():
     picture = BinaryContent(b"x" * 50_000, media_type="image/png")
     request = ModelRequest([ToolReturnPart("read", ["Here.", picture], "c")])
     assert 85 < count(request) < 1_000
@@ -136,7 +136,7 @@ def test_the_outcome_of_a_return_is_read(outcome: Any, failed: bool | None):
     assert (row["tool"], row["target"], row["failed"], row["cleared"]) == ("read", "a.py", failed, True)
 
 
-def test_the_users_items_count_as_what_is_sent_of_them():
+def test_the_users_items_count_only_what_is_sent():
     def said(*items: Any) -> int:
         return count(ModelRequest([UserPromptPart([*items])]))
 

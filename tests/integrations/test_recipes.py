@@ -16,7 +16,7 @@ pruner = AgenticConversationPruner(None)
 
 
 def recipe(framework: str) -> dict[str, Any]:
-    """What the code of a recipe makes."""
+    """The names that the code of a recipe defines."""
     page = (ROOT / "docs" / "integrations" / "recipes.md").read_text(encoding="utf-8")
     (section,) = re.findall(rf"^## {framework} [\d.]+\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
     names: dict[str, Any] = {}

@@ -53,7 +53,7 @@ def test_a_long_loop_stays_within_the_safe_zone_and_is_never_refused(strict_prov
     assert found.largest <= SAFE_ZONE
 
 
-def test_what_is_cleared_is_gone_from_the_agents_messages_and_can_be_recalled():
+def test_cleared_results_are_gone_from_the_agents_messages_and_can_be_recalled():
     model, archive = loop.Scripted(), {}
     agent = pruning(model, archive)
     agent(TASK)
@@ -104,7 +104,7 @@ def streamed(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize("play", [called, awaited, streamed])
-def test_an_error_of_the_model_comes_out_as_without_the_hook_and_changes_no_message(play: Callable[[Agent], None]):
+def test_an_error_of_the_model_is_raised_unchanged_and_changes_no_message(play: Callable[[Agent], None]):
     model, archive = loop.Failing(FailureError("The model is gone.")), {}
     agent = pruning(model, archive)
     with pytest.raises(EventLoopException) as raised:

@@ -11,8 +11,7 @@ from tables import each_row
 from written_short import every_format, every_native_format, messages
 
 from autoprune import ConversationPruner, Protections, PruneArgs, Retention, SettingsError
-from autoprune.conversation.edits import Fold, Replace
-from autoprune.conversation.reasons import Reason
+from autoprune.conversation.edits import Fold, Reason, Replace
 from autoprune.conversation.summary import overhead
 from autoprune.conversation.transcript import ToolResult
 from autoprune.planning.view import SAID_SHARE, SAID_TOKENS, FoldView

@@ -16,7 +16,7 @@ from tables import each_row
 from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, SettingsError, ToolInputs
 from autoprune.planning.protections import NOTHING
 from autoprune.planning.view import Strategy
-from autoprune.strategies.by_name import clearing_named, config
+from autoprune.strategies.catalog import clearing_named, config
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 
 Arguments: TypeAlias = dict[str, str]

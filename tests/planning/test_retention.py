@@ -11,7 +11,7 @@ from written_short import every_native_format, messages
 
 from autoprune import ConversationPruner, PruneArgs, Retention, SettingsError
 from autoprune.conversation.transcript import Entry, Speaker
-from autoprune.strategies.by_name import config, configured
+from autoprune.strategies.catalog import config, configured
 from autoprune.strategies.presets import keep_last, summarize, truncate
 
 WIDE = 10**6  # tokens

@@ -14,7 +14,7 @@ from profiles import examples
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, Clamp, PruneArgs, Result, ToolInputs
-from autoprune.conversation.reasons import Reason
+from autoprune.conversation.edits import Reason
 from autoprune.conversation.transcript import ToolInput
 from autoprune.planning.tool_inputs import MARKED, MARKER
 from autoprune.planning.view import Strategy

@@ -1,4 +1,4 @@
-"""Repair mends what others broke, says what it did, loses no words of the user's, and leaves alone what is right."""
+"""Repair solves problems, says what it did, loses none of the user's words, and does not change valid messages."""
 
 import copy
 import json
@@ -263,7 +263,7 @@ def plain(message: Any) -> dict[str, Any]:
 
 @EVERY_PROVIDER
 @given(data=st.data())
-def test_a_valid_conversation_comes_back_itself(provider: str, data: st.DataObject):
+def test_a_valid_conversation_is_returned_unchanged(provider: str, data: st.DataObject):
     found = data.draw(VALID[provider]())
     assert problems(found, provider) == []
     assert repair(found, provider).conversation is found
@@ -272,7 +272,7 @@ def test_a_valid_conversation_comes_back_itself(provider: str, data: st.DataObje
 
 @EVERY_PROVIDER
 @given(data=st.data(), is_strict=st.booleans())
-def test_a_repaired_conversation_breaks_no_rule_and_stays_as_it_is(provider: str, data: st.DataObject, is_strict: bool):
+def test_a_repaired_conversation_is_valid_and_not_repaired_again(provider: str, data: st.DataObject, is_strict: bool):
     found = data.draw(broken(provider))
     before = copy.deepcopy(found)
     once = repair(found, provider, strict_alternation=is_strict)
@@ -308,7 +308,7 @@ def words(conversation: list[Any]) -> Iterator[str]:
 
 @EVERY_PROVIDER
 @given(data=st.data())
-def test_what_is_far_from_the_only_problem_stays_the_same_object(provider: str, data: st.DataObject):
+def test_messages_far_from_the_only_problem_stay_the_same_objects(provider: str, data: st.DataObject):
     found = data.draw(broken(provider))
     after = {id(message) for message in repair(found, provider).conversation}
     flagged = {problem.path[0] for problem in problems(found, provider)}
@@ -339,6 +339,8 @@ def marked_item(one: dict[str, Any], mark: Callable[[], str]) -> dict[str, Any]:
         }
     elif isinstance(one.get(name), str) and one[name].strip():
         one = {**one, name: f"{one[name]}{mark()}"}
+    elif one["role"] == "tool":  # an empty result is valid, and can be removed like any other
+        one = {**one, "mark": mark()}
     if isinstance(one.get("tool_calls"), list):
         one = {**one, "tool_calls": [{**call, "mark": mark()} for call in one["tool_calls"]]}
     return one
@@ -356,9 +358,7 @@ GONE = re.compile(
 
 @EVERY_PROVIDER
 @given(data=st.data(), is_strict=st.booleans(), open_calls=st.sampled_from(("answer", "keep", "remove")))
-def test_each_thing_that_goes_has_a_note_of_its_own(
-    provider: str, data: st.DataObject, is_strict: bool, open_calls: str
-):
+def test_each_removed_block_has_its_own_note(provider: str, data: st.DataObject, is_strict: bool, open_calls: str):
     found = marked(data.draw(broken(provider)))
     once = repair(found, provider, strict_alternation=is_strict, open_calls=open_calls)
     before, after = (MARK.findall(json.dumps(conversation)) for conversation in (found, once.conversation))
@@ -556,7 +556,7 @@ def lost(id: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_is_mended_for_anthropic(conversation: list[Any], becomes: list[Any], said_to_be_done: list[str]):
+def test_repairs_for_anthropic(conversation: list[Any], becomes: list[Any], said_to_be_done: list[str]):
     assert made(conversation, "anthropic") == (becomes, said_to_be_done)
 
 
@@ -649,7 +649,7 @@ def tool(id: str, content: Any = "ok") -> dict[str, Any]:
         ),
     ],
 )
-def test_what_is_mended_for_openai_chat(conversation: list[Any], becomes: list[Any], said_to_be_done: list[str]):
+def test_repairs_for_openai_chat(conversation: list[Any], becomes: list[Any], said_to_be_done: list[str]):
     assert made(conversation, "openai_chat") == (becomes, said_to_be_done)
 
 
@@ -691,7 +691,7 @@ def test_what_is_mended_for_openai_chat(conversation: list[Any], becomes: list[A
         ),
     ],
 )
-def test_roles_take_turns_where_a_template_wants_it(
+def test_roles_alternate_if_a_template_requires_it(
     conversation: list[Any], becomes: list[Any], said_to_be_done: list[str]
 ):
     assert made(conversation, "openai_chat", strict_alternation=True) == (becomes, said_to_be_done)
@@ -707,6 +707,9 @@ def output(id: str, given: Any = "ok", kind: str = "function_call") -> dict[str,
 
 PAIR = [call("a"), output("a")]
 REASONING = {"type": "reasoning", "id": "rs_1", "summary": []}
+SEARCH = {"type": "tool_search_call", "call_id": "a", "execution": "client", "arguments": {}}
+SERVERS_SEARCH = {"type": "tool_search_call", "call_id": None, "execution": "server", "arguments": {}}
+FOUND = {"type": "tool_search_output", "call_id": "a", "status": "completed", "execution": "client", "tools": []}
 FAILED = [{"stdout": "", "stderr": NO_RESULT, "outcome": {"type": "exit", "exit_code": 1}}]
 
 
@@ -732,6 +735,15 @@ FAILED = [{"stdout": "", "stderr": NO_RESULT, "outcome": {"type": "exit", "exit_
             ],
             ["unanswered_call (1,): answered the call with a placeholder"],
         ),
+        (
+            [GO, SEARCH, OK, {**FOUND, "call_id": "b"}],
+            [GO, SEARCH, FOUND, OK],
+            [
+                "unanswered_call (1,): answered the call with a placeholder",
+                "orphan_result (3,): removed the output",
+            ],
+        ),
+        ([GO, SERVERS_SEARCH, OK], [GO, SERVERS_SEARCH, OK], []),
         (
             [GO, REASONING, call("a", "computer_call"), GO],
             [GO, GO],
@@ -803,7 +815,7 @@ FAILED = [{"stdout": "", "stderr": NO_RESULT, "outcome": {"type": "exit", "exit_
         ),
     ],
 )
-def test_what_is_mended_for_openai_responses(conversation: list[Any], becomes: list[Any], said_to_be_done: list[str]):
+def test_repairs_for_openai_responses(conversation: list[Any], becomes: list[Any], said_to_be_done: list[str]):
     assert made(conversation, "openai_responses") == (becomes, said_to_be_done)
 
 
@@ -959,7 +971,7 @@ OUTPUT, ERROR = {"output": "ok"}, {"error": NO_RESULT}
         ),
     ],
 )
-def test_what_is_mended_for_gemini(conversation: list[Any], becomes: list[Any], said_to_be_done: list[str]):
+def test_repairs_for_gemini(conversation: list[Any], becomes: list[Any], said_to_be_done: list[str]):
     assert made(conversation, "gemini") == (becomes, said_to_be_done)
 
 
@@ -1036,7 +1048,7 @@ def result(id: str, content: Any, **more: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_is_mended_for_bedrock(conversation: list[Any], becomes: list[Any], said_to_be_done: list[str]):
+def test_repairs_for_bedrock(conversation: list[Any], becomes: list[Any], said_to_be_done: list[str]):
     assert made(conversation, "bedrock") == (becomes, said_to_be_done)
 
 
@@ -1082,7 +1094,7 @@ def sent(conversation: list[Any], provider: str) -> None:
         ([{"role": "user"}, OK], "openai_responses"),
     ],
 )
-def test_what_a_provider_refuses_is_found_and_accepted_after_the_repair(conversation: list[Any], provider: str):
+def test_a_refused_conversation_has_problems_and_is_accepted_after_the_repair(conversation: list[Any], provider: str):
     with pytest.raises(RefusalError):
         sent(conversation, provider)
     assert problems(conversation, provider) != []
@@ -1129,7 +1141,7 @@ def test_items_of_the_openai_sdk_are_answered():
 # What it cannot mend, and what it is
 
 
-def test_what_only_the_caller_can_mend_stays_and_stays_reported():
+def test_problems_that_only_the_caller_can_solve_stay_reported():
     conversation = [
         {"role": "system", "content": "x"},
         GO,
@@ -1142,7 +1154,7 @@ def test_what_only_the_caller_can_mend_stays_and_stays_reported():
     assert {problem.rule for problem in problems(conversation, "anthropic")} == set(UNREPAIRED)
 
 
-def test_a_tuple_that_needs_no_repair_comes_back_itself_and_another_one_as_a_list():
+def test_a_tuple_stays_a_tuple_unless_it_is_repaired():
     right, wrong = (GO, OK), (GO, calling("a"))
     assert repair(right).conversation is right
     assert repair(wrong).conversation == [GO, calling("a"), tool("a", NO_RESULT)]
@@ -1157,6 +1169,6 @@ def test_a_repair_is_one_readable_line_and_a_value():
 @pytest.mark.parametrize(
     ("conversation", "provider", "error"), [(None, None, ConversationError), ([GO], "mistral", SettingsError)]
 )
-def test_a_repair_raises_what_validation_raises(conversation: Any, provider: Any, error: type[Exception]):
+def test_a_repair_raises_the_errors_of_validation(conversation: Any, provider: Any, error: type[Exception]):
     with pytest.raises(error):
         repair(conversation, provider)

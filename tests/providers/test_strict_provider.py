@@ -112,7 +112,7 @@ def test_a_turn_says_something():
 # The server
 
 
-def test_what_is_no_request_is_refused(strict_provider: Provider):
+def test_a_body_that_is_no_request_is_refused(strict_provider: Provider):
     assert strict_provider.answer(exchange.Request("/v2/chat", {}, {}))[0] == 404
     for body, words in [
         ({}, "Missing required parameter: 'messages'."),

@@ -1,4 +1,4 @@
-"""The strict provider refuses what Anthropic refuses, in Anthropic's words, binds thinking, and caches at marks."""
+"""The strict provider refuses what Anthropic refuses, with the same errors, binds thinking, and caches at marks."""
 
 from copy import deepcopy
 from typing import Any
@@ -174,7 +174,7 @@ def test_anthropic_refuses_fields_it_does_not_know(fields: dict[str, Any], words
     assert refusal.value.body["error"]["message"] == words
 
 
-def test_anthropic_wants_alternation_where_it_is_turned_on(strict_provider: Provider, anthropic_client: Any):
+def test_anthropic_requires_alternation_if_it_is_turned_on(strict_provider: Provider, anthropic_client: Any):
     anthropic_client.messages.create(model=BINDING, max_tokens=100, messages=[USER, USER])
     strict_provider.play.strict_alternation = True
     with pytest.raises(anthropic.BadRequestError) as refusal:
@@ -232,7 +232,7 @@ OTHER_SYSTEM = " The `system` prompt differs from the one this block was created
 CLEARED = (4, "content", 0, "content")  # the place of the open turn's first result
 
 
-def test_bound_thinking_is_refused_behind_an_edit(strict_provider: Provider, anthropic_client: Any):
+def test_bound_thinking_after_an_edit_is_refused(strict_provider: Provider, anthropic_client: Any):
     messages = opened(strict_provider, anthropic_client, BINDING)
 
     for request, words in [
@@ -257,7 +257,7 @@ def test_bound_thinking_is_refused_behind_an_edit(strict_provider: Provider, ant
         assert refusal.value.body["error"]["message"] == words
 
 
-def test_bound_thinking_behind_an_edit_is_dropped_where_the_request_says_so(
+def test_bound_thinking_after_an_edit_is_dropped_if_the_request_asks_for_it(
     strict_provider: Provider, anthropic_client: Any
 ):
     messages = edited(opened(strict_provider, anthropic_client, BINDING), CLEARED, "Cleared.")
@@ -283,7 +283,7 @@ def test_cache_marks_and_the_shape_of_a_text_do_not_count_as_edits(strict_provid
 @pytest.mark.parametrize(
     "path_and_value", [(CLEARED, "Cleared."), ((0, "content"), "Go!"), ((1, "content"), [text("Done.")])]
 )
-def test_other_models_take_their_thinking_back_behind_an_edit(
+def test_other_models_accept_thinking_after_an_edit(
     path_and_value: tuple[tuple[Any, ...], Any], strict_provider: Provider, anthropic_client: Any
 ):
     messages = opened(strict_provider, anthropic_client, UNBOUND)
@@ -329,7 +329,7 @@ def test_thinking_of_a_closed_turn_is_checked_against_its_signature(
 # Prompt caches
 
 
-def test_anthropic_reads_and_writes_where_marks_stand(strict_provider: Provider, anthropic_client: Any):
+def test_anthropic_reads_and_writes_its_cache_at_marks(strict_provider: Provider, anthropic_client: Any):
     strict_provider.play.script = [Turn("Done.")]
 
     def used(*texts: str, marks: tuple[int, ...] = (), model: str = UNBOUND) -> tuple[int, int, int]:
@@ -373,7 +373,7 @@ def test_an_automatic_mark_follows_the_conversation(strict_provider: Provider, a
     assert second.input_tokens == 0
 
 
-def test_anthropic_keeps_what_is_marked_for_an_hour_apart(strict_provider: Provider, anthropic_client: Any):
+def test_anthropic_reports_one_hour_cache_writes_separately(strict_provider: Provider, anthropic_client: Any):
     strict_provider.play.script = [Turn("Done.")]
 
     def wrote(*lives: str | None) -> tuple[int, int]:

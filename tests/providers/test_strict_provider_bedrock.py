@@ -1,4 +1,4 @@
-"""The strict provider refuses what Bedrock's Converse refuses, in its words."""
+"""The strict provider refuses what Bedrock's Converse refuses, with the same errors."""
 
 from typing import Any
 
@@ -95,7 +95,7 @@ def test_bedrock_refuses(messages: Messages, words: str, strict_provider: Provid
     assert [(each.status, each.message) for each in strict_provider.refusals] == [(400, words)]
 
 
-def test_bedrock_wants_its_tools_with_their_results(bedrock_client: Any):
+def test_bedrock_requires_tools_if_there_are_results(bedrock_client: Any):
     error = pytest.importorskip("botocore.exceptions").ClientError
     with pytest.raises(error, match="The toolConfig field must be defined when using toolUse and toolResult content"):
         bedrock_client.converse(

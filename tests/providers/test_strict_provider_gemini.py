@@ -1,4 +1,4 @@
-"""The strict provider refuses what Gemini refuses, in Google's words, wants signatures back, and caches."""
+"""The strict provider refuses what Gemini refuses, with the same errors, requires signatures, and caches."""
 
 from typing import Any
 
@@ -119,7 +119,7 @@ def test_gemini_refuses(contents: Messages, words: str, strict_provider: Provide
         ("gemini-2.5-pro", [GO, calls(2), responses(2)], None),
     ],
 )
-def test_gemini_3_wants_the_signature_of_each_step_of_the_current_turn(
+def test_gemini_3_requires_the_signature_of_each_step_of_the_current_turn(
     model: str, contents: Messages, position: int | None, strict_provider: Provider
 ):
     status, answer = asked(strict_provider, model, contents)
@@ -134,7 +134,7 @@ def test_gemini_refuses_fields_it_does_not_know(strict_provider: Provider):
     assert (status, answer["error"]["message"]) == (400, words)
 
 
-def test_gemini_wants_alternation_where_it_is_turned_on(strict_provider: Provider):
+def test_gemini_requires_alternation_if_it_is_turned_on(strict_provider: Provider):
     assert asked(strict_provider, "gemini-2.5-pro", [GO, GO])[0] == 200
     strict_provider.play.strict_alternation = True
     status, answer = asked(strict_provider, "gemini-2.5-pro", [GO, GO])

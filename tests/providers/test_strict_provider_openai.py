@@ -1,4 +1,4 @@
-"""The strict provider refuses what OpenAI refuses, in OpenAI's words, and caches and keeps reasoning as it does."""
+"""The strict provider refuses what OpenAI refuses, with the same errors, caches, and keeps reasoning."""
 
 import json
 from typing import Any
@@ -127,7 +127,7 @@ def test_openai_chat_refuses(messages: Messages, words: str, strict_provider: Pr
 @pytest.mark.parametrize(
     "messages", [[USER, USER], [{"role": "assistant", "content": "Hi."}, USER], [USER, asked("a"), answered("a"), USER]]
 )
-def test_alternation_is_wanted_where_it_is_turned_on(
+def test_openai_requires_alternation_if_it_is_turned_on(
     messages: Messages, strict_provider: Provider, openai_client: openai.OpenAI
 ):
     openai_client.chat.completions.create(model="local", messages=messages)
@@ -225,7 +225,7 @@ def without(items: Messages, *kinds: str) -> Messages:
     return [item for item in items if item.get("type") not in kinds]
 
 
-def test_reasoning_and_what_it_was_made_for_stay_together(strict_provider: Provider, openai_client: openai.OpenAI):
+def test_reasoning_stays_with_the_item_that_follows_it(strict_provider: Provider, openai_client: openai.OpenAI):
     strict_provider.play.script = REASONED
     items = reasoned(openai_client)
     thought, asked_for = items[1]["id"], items[2]["id"]
@@ -249,7 +249,7 @@ def test_reasoning_and_what_it_was_made_for_stay_together(strict_provider: Provi
     assert openai_client.responses.create(model="gpt-5.5", input=nameless).output_text == "Done."
 
 
-def test_encrypted_reasoning_comes_back_as_it_was(strict_provider: Provider, openai_client: openai.OpenAI):
+def test_encrypted_reasoning_must_come_back_unchanged(strict_provider: Provider, openai_client: openai.OpenAI):
     strict_provider.play.script = REASONED
     stateless = {"store": False, "include": ["reasoning.encrypted_content"]}
     items = reasoned(openai_client, **stateless)
@@ -290,7 +290,7 @@ def test_stored_responses_and_items_are_found_again(strict_provider: Provider, o
 
 
 @pytest.mark.parametrize(("model", "is_dropping"), [("gpt-6.2-sol", True), ("gpt-5.5", False)])
-def test_newer_models_drop_reasoning_behind_an_edit_and_say_so(
+def test_newer_models_drop_reasoning_after_an_edit_and_say_so(
     model: str, is_dropping: bool, strict_provider: Provider, openai_client: openai.OpenAI
 ):
     strict_provider.play.script = REASONED

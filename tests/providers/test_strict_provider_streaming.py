@@ -1,4 +1,4 @@
-"""Streamed by the strict provider, an answer is put together by the real clients as it is without streaming."""
+"""Real clients assemble the strict provider's streams into the same answers as without streaming."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Thinking blocks behind an edit: what each policy does about them, and what the next request must say."""
+"""Thinking blocks after an edit: what each policy does, and which parameters the next request needs."""
 
 import copy
 import json
@@ -26,8 +26,7 @@ from autoprune import (
     SettingsError,
     ToolInputs,
 )
-from autoprune.conversation.reasons import Reason
-from autoprune.conversation.rewriting import strip
+from autoprune.conversation.edits import Reason, strip
 from autoprune.planning.plan import ThinkingPolicy
 from autoprune.planning.view import Strategy
 from autoprune.providers.thinking import drop_block, merged, policy
@@ -118,7 +117,7 @@ def test_drop_block_tells_the_api_to_drop_the_blocks_itself():
     assert notes(result) == ()
 
 
-def test_strip_takes_out_all_thinking_behind_the_edit_but_that_of_the_latest_turn():
+def test_strip_removes_all_thinking_after_the_edit_except_the_latest_turns():
     result = pruner(ROOM, "strip").prune(TURNS)
     assert result.conversation == [*CLEARED[:3], without_thinking(TURNS[3]), *TURNS[4:]]
     assert result.request_parameters == {}
@@ -128,7 +127,7 @@ def test_strip_takes_out_all_thinking_behind_the_edit_but_that_of_the_latest_tur
     assert f", 2 thinking blocks stripped, within the safe zone of {ROOM:,}" in str(result.report)
 
 
-def test_refuse_leaves_cleared_what_was_cleared_before_there_was_thinking():
+def test_refuse_keeps_results_cleared_that_were_cleared_before_any_thinking():
     """The thinking that came then is bound to the placeholder: the full history must not bring the result back."""
     safe_zone = count([*TURNS[:1], *plain_calls(2)]) - 1
     bound = pruner(safe_zone, "refuse")
@@ -144,7 +143,7 @@ def plain_calls(number: int) -> list[Message]:
     return [message for at in range(number) for message in (called(at), answered(at, words(300)))]
 
 
-def test_refuse_edits_nothing_that_thinking_stands_behind():
+def test_refuse_edits_nothing_that_thinking_follows():
     result = pruner(ROOM, "refuse").prune(TURNS)
     assert result.conversation is TURNS
     assert result.request_parameters == {}
@@ -167,7 +166,7 @@ def test_report_says_so_and_does_nothing():
 
 
 @pytest.mark.parametrize("chosen", POLICIES)
-def test_the_report_is_of_what_was_done(chosen: str):
+def test_the_report_describes_the_final_plan(chosen: str):
     result = pruner(ROOM, chosen).prune(TURNS)
     report = result.report
     assert report.tokens_after == count(result.conversation)
@@ -194,7 +193,7 @@ def test_the_report_is_of_what_was_done(chosen: str):
     ],
     ids=["no edit", "no thinking", "none behind", "another format"],
 )
-def test_without_thinking_behind_an_edit_all_policies_are_one(messages: list[Message], chosen: str):
+def test_without_thinking_after_an_edit_all_policies_give_the_same(messages: list[Message], chosen: str):
     plain = pruner(1).prune([message for message in messages if message["role"] != "system"])
     result = pruner(1, chosen).prune([message for message in messages if message["role"] != "system"])
     assert json.dumps(result.conversation) == json.dumps(plain.conversation)
@@ -255,7 +254,7 @@ def test_only_the_thinking_of_the_latest_turn_must_stay(messages: list[Message])
     assert result.conversation[4:] == messages[4:]
 
 
-def test_thinking_before_a_shortened_argument_in_the_same_message_is_not_behind_it():
+def test_thinking_before_a_shortened_argument_in_the_same_message_stays_valid():
     wrote = called(0, thinking("I write."), arguments={"path": "a.py", "content": words(600)})
     result = {"type": "tool_result", "tool_use_id": "toolu_0", "content": "Done.", "is_error": False}
     strategy = ToolOutputCleanup(clear_tool_inputs=ToolInputs())
@@ -273,15 +272,15 @@ def test_thinking_before_a_shortened_argument_in_the_same_message_is_not_behind_
 
 
 @pytest.mark.parametrize("safe_zone", [1, ROOM, 1_000_000])
-def test_blocks_behind_what_was_cleared_before_are_dropped_on_every_later_request(safe_zone: int):
-    """Also where the bytes alone show that there is nothing to clear."""
+def test_blocks_after_earlier_edits_are_dropped_on_every_later_request(safe_zone: int):
+    """This holds even if the bytes alone show that nothing must be cleared."""
     later = [*CLEARED, called(3), answered(3, "ok")]
     assert pruner(safe_zone, "drop_block").prune(later).request_parameters == PARAMETERS
     assert pruner(safe_zone, "drop_block").prune(later[:3]).request_parameters == {}
 
 
 @pytest.mark.parametrize("safe_zone", [ROOM, 1_000_000])
-def test_thinking_behind_what_was_cleared_before_is_stripped_when_its_turn_is_over(safe_zone: int):
+def test_thinking_after_earlier_edits_is_stripped_when_its_turn_is_over(safe_zone: int):
     fed = pruner(ROOM, "strip").prune(TURNS).conversation
     assert pruner(ROOM, "strip").prune(fed).conversation is fed
     over = [*fed, said("That is all.", thinking("I have seen all.")), asked("Thanks.")]
@@ -292,7 +291,7 @@ def test_thinking_behind_what_was_cleared_before_is_stripped_when_its_turn_is_ov
 
 
 @pytest.mark.parametrize("chosen", ["report", "refuse"])
-def test_what_was_cleared_before_is_no_edit_of_this_prune(chosen: str):
+def test_results_cleared_earlier_are_no_edits_of_this_prune(chosen: str):
     result = pruner(ROOM, chosen).prune(CLEARED)
     assert result.conversation is CLEARED
     assert notes(result) == ()
@@ -398,7 +397,7 @@ def test_parameters_are_merged_into_those_of_a_request(given: dict[str, Any], be
 
 
 @each_row("given", ["adaptive", "enabled", "disabled", "between_tools", None])
-def test_a_merged_request_says_of_thinking_what_the_sdk_knows(given: str | None):
+def test_a_merged_request_has_only_thinking_fields_that_the_sdk_knows(given: str | None):
     budget = {"budget_tokens": 2_000} if given == "enabled" else {}
     request = {"thinking": {"type": given, **budget}} if given else {}
     said = merged(drop_block(), request)["thinking"]
@@ -494,7 +493,7 @@ def script(turns: int) -> list[Turn]:
 
 
 def refusals(client: Any, ours: AgenticConversationPruner, strategy: Strategy, *, is_fed_back: bool) -> list[str]:
-    """What the provider says against a loop of ten requests with a pruner in it, and its output fed back or not."""
+    """The provider's complaints about a loop of ten pruned requests, with the output fed back or not."""
     messages = [asked("Write it all.")]
     told = []
     for number in range(10):
@@ -533,7 +532,7 @@ INPUTS_ALONE = ToolOutputCleanup(Protections(minimum_tokens=10_000), clear_tool_
     ],
     ids=["cleanup", "low water", "all options", "arguments alone", "refuse", "report", "strip"],
 )
-def test_a_provider_that_binds_thinking_accepts_what_the_policy_makes_of_it(
+def test_a_provider_that_binds_thinking_accepts_the_result_of_each_policy(
     chosen: str | None,
     strategy: Strategy,
     is_refused: bool,
@@ -614,7 +613,7 @@ def test_the_promises_hold_with_each_policy(chosen: str, messages: list[Message]
 @pytest.mark.parametrize("chosen", POLICIES)
 @given(messages=CONVERSATIONS, share=SHARES, strategy=STRATEGIES)
 @examples(25)
-def test_a_pruner_that_remembers_gives_what_a_new_one_gives(
+def test_a_pruner_with_memory_gives_the_same_as_a_new_one(
     chosen: str, messages: list[Message], share: float, strategy: Strategy
 ):
     room = max(1, int(count(messages) * share))
@@ -646,8 +645,8 @@ def test_nothing_up_to_the_stable_boundary_changes_later(
         stable = result.conversation[: 0 if boundary is None else boundary + 1]
 
 
-def test_what_is_stripped_counts_before_anything_is_cleared():
-    """Of two results as large as the thinking that goes, one is cleared and not both, in either style."""
+def test_stripped_thinking_is_subtracted_before_results_are_cleared():
+    """Of two results, each as large as the stripped thinking, only one is cleared."""
     big = words(300)
     thoughts = {"type": "thinking", "thinking": words(400), "signature": "c2ln"}
     first = [asked("Fix it."), called(0), answered(0, big), said("So.", thoughts), asked("Go on.")]
@@ -663,7 +662,7 @@ def test_what_is_stripped_counts_before_anything_is_cleared():
     assert result.report.within_safe_zone
 
 
-def test_what_must_be_stripped_later_is_not_stable_yet():
+def test_thinking_that_will_be_stripped_later_is_not_stable_yet():
     behind = [*TURNS[:4], asked("Thanks.")]
     report, over = (pruner(1, "strip").prune(behind[:at]).report for at in (4, 5))
     assert (report.stable_boundary, over.stable_boundary) == (2, 4)

@@ -1,4 +1,4 @@
-"""Each rule of each provider: what breaks it is named with its place and the provider's words; what is legal is not."""
+"""Each rule of each provider: a problem has its place and the provider's text; valid conversations have none."""
 
 import copy
 import re
@@ -283,7 +283,7 @@ ANTHROPIC: list[tuple[list[Any], Found]] = [
 
 
 @each_row(("conversation", "expected"), ANTHROPIC)
-def test_what_anthropic_refuses(conversation: list[Any], expected: Found):
+def test_problems_for_anthropic(conversation: list[Any], expected: Found):
     assert found(conversation, "anthropic") == expected
 
 
@@ -343,7 +343,7 @@ LEGAL_ANTHROPIC: dict[str, list[Any]] = {
 
 
 @each_row("case", LEGAL_ANTHROPIC)
-def test_what_anthropic_accepts(case: str):
+def test_no_problems_for_anthropic(case: str):
     assert found(LEGAL_ANTHROPIC[case], "anthropic") == []
 
 
@@ -440,7 +440,7 @@ OPENAI_CHAT: list[tuple[list[Any], Found]] = [
 
 
 @each_row(("conversation", "expected"), OPENAI_CHAT)
-def test_what_openai_chat_refuses(conversation: list[Any], expected: Found):
+def test_problems_for_openai_chat(conversation: list[Any], expected: Found):
     assert found(conversation, "openai_chat") == expected
 
 
@@ -477,7 +477,7 @@ LEGAL_OPENAI_CHAT: dict[str, list[Any]] = {
 
 
 @each_row("case", LEGAL_OPENAI_CHAT)
-def test_what_openai_chat_accepts(case: str):
+def test_no_problems_for_openai_chat(case: str):
     assert found(LEGAL_OPENAI_CHAT[case], "openai_chat") == []
 
 
@@ -569,7 +569,7 @@ OPENAI_RESPONSES: list[tuple[list[Any], Found]] = [
 
 
 @each_row(("conversation", "expected"), OPENAI_RESPONSES)
-def test_what_openai_responses_refuses(conversation: list[Any], expected: Found):
+def test_problems_for_openai_responses(conversation: list[Any], expected: Found):
     assert found(conversation, "openai_responses") == expected
 
 
@@ -613,7 +613,7 @@ LEGAL_OPENAI_RESPONSES: dict[str, list[Any]] = {
 
 
 @each_row("case", LEGAL_OPENAI_RESPONSES)
-def test_what_openai_responses_accepts(case: str):
+def test_no_problems_for_openai_responses(case: str):
     assert found(LEGAL_OPENAI_RESPONSES[case], "openai_responses") == []
 
 
@@ -743,7 +743,7 @@ GEMINI: list[tuple[list[Any], Found]] = [
 
 
 @each_row(("conversation", "expected"), GEMINI)
-def test_what_gemini_refuses(conversation: list[Any], expected: Found):
+def test_problems_for_gemini(conversation: list[Any], expected: Found):
     assert found(conversation, "gemini") == expected
 
 
@@ -784,7 +784,7 @@ LEGAL_GEMINI: dict[str, list[Any]] = {
 
 
 @each_row("case", LEGAL_GEMINI)
-def test_what_gemini_accepts(case: str):
+def test_no_problems_for_gemini(case: str):
     assert found(LEGAL_GEMINI[case], "gemini") == []
 
 
@@ -955,7 +955,7 @@ BEDROCK: list[tuple[list[Any], Found]] = [
 
 
 @each_row(("conversation", "expected"), BEDROCK)
-def test_what_bedrock_refuses(conversation: list[Any], expected: Found):
+def test_problems_for_bedrock(conversation: list[Any], expected: Found):
     assert found(conversation, "bedrock") == expected
 
 
@@ -984,7 +984,7 @@ LEGAL_BEDROCK: dict[str, list[Any]] = {
 
 
 @each_row("case", LEGAL_BEDROCK)
-def test_what_bedrock_accepts(case: str):
+def test_no_problems_for_bedrock(case: str):
     assert found(LEGAL_BEDROCK[case], "bedrock") == []
 
 
@@ -1050,7 +1050,7 @@ def test_an_unknown_provider_is_an_error_that_names_the_known_ones(provider: Any
 
 
 @pytest.mark.parametrize("conversation", [None, "text", {"role": "user"}, 7])
-def test_what_is_no_list_is_an_error(conversation: Any):
+def test_a_conversation_that_is_no_list_is_an_error(conversation: Any):
     with pytest.raises(ConversationError, match="the conversation is no list but"):
         problems(conversation)
 
@@ -1165,7 +1165,7 @@ def test_local_templates_want_roles_in_turns(conversation: list[Any], provider: 
     assert found(conversation, provider, strict_alternation=True) == [("alternation", at, ALTERNATE) for at in places]
 
 
-def test_bedrock_wants_roles_in_turns_and_says_so_once():
+def test_bedrock_reports_roles_that_do_not_alternate_once():
     assert found([HELLO, HELLO], "bedrock", strict_alternation=True) == found([HELLO, HELLO], "bedrock")
 
 

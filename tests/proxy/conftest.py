@@ -13,13 +13,13 @@ from autoprune.apps.proxy import Running, Settings, running
 
 @pytest.fixture
 def proxy_to() -> Iterator[Callable[..., Running]]:
-    """A function that starts a proxy before an upstream's address, with settings; all end with the test."""
+    """A function that starts a proxy for an upstream's URL, with settings. All stop with the test."""
     with ExitStack() as stack:
         yield lambda url, **settings: stack.enter_context(running(Settings(url, **{"safe_zone": "2k", **settings})))
 
 
 def eventually(holds: Callable[[], object], seconds: float = 5.0) -> None:
-    """Wait until something holds, and fail if it does not: an account is kept while a request is on its way."""
+    """Wait until a condition holds, and fail if it does not: accounts are made in the background."""
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end
@@ -27,7 +27,7 @@ def eventually(holds: Callable[[], object], seconds: float = 5.0) -> None:
 
 
 def messages(results: int, *, tag: str = "", lines: int = 300) -> list[Any]:
-    """A conversation of Anthropic's with so many results of some hundred tokens."""
+    """A conversation in Anthropic's format with this many results of a few hundred tokens."""
     found: list[Any] = [{"role": "user", "content": f"Mend it{tag}."}]
     for at in range(results):
         call = {"type": "tool_use", "id": f"t{at}", "name": "read", "input": {"path": f"{at}.py"}}

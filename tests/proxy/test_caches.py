@@ -1,4 +1,4 @@
-"""How long a cache lives: what a request asks for, what an answer says, and what is taken of both."""
+"""The life of a provider's cache: what requests ask for, what answers report, and which of both holds."""
 
 import json
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from strict_provider.scripts import Turn
 from strict_provider.server import Provider, serve
 
 from autoprune.apps.proxy import Running, Session, Settings, running
-from autoprune.apps.proxy._caches import Cache, asked, written
+from autoprune.apps.proxy._conversations import Cache, cache_writes, requested_life
 from autoprune.apps.proxy._pruning import Account, Job, Work
 from autoprune.pruners.requests import place
 
@@ -62,17 +62,17 @@ POINT = {"cachePoint": {"type": "default", "ttl": "1h"}}
         ("/v1beta/models/gemini-3-pro:generateContent", {"contents": [{"parts": [{"text": "a"}]}]}, None),
     ],
 )
-def test_what_a_request_asks_for(path: str, body: dict[str, Any], life: float | None):
+def test_the_life_that_a_request_asks_for(path: str, body: dict[str, Any], life: float | None):
     found = place(path, body)
     assert found
-    assert asked(found, body, is_charged=False) == life
+    assert requested_life(found, body, charges_writes=False) == life
 
 
-def test_models_that_charge_for_writing_take_no_notice_of_how_long_others_retain_a_cache():
+def test_models_that_charge_for_writes_ignore_the_retention_option():
     body = {"input": [PLAIN], "prompt_cache_retention": "24h"}
     found = place("/v1/responses", body)
     assert found
-    assert asked(found, body, is_charged=True) is None
+    assert requested_life(found, body, charges_writes=True) is None
 
 
 @pytest.mark.parametrize(
@@ -92,72 +92,77 @@ def test_models_that_charge_for_writing_take_no_notice_of_how_long_others_retain
         ("ephemeral_1h_input_tokens", {}),
     ],
 )
-def test_what_an_answer_says(usage: object, tokens: dict[float, int]):
-    assert written(usage) == tokens
+def test_cache_writes_are_read_from_each_providers_usage(usage: object, tokens: dict[float, int]):
+    assert cache_writes(usage) == tokens
 
 
 def wrote(**tokens: int) -> dict[str, Any]:
-    """The usage of an answer that wrote so many tokens for five minutes (`m5`), for an hour (`h1`)."""
+    """The usage of an answer that wrote tokens to the cache for five minutes (`m5`) and for an hour (`h1`)."""
     named = {"ephemeral_5m_input_tokens": tokens.get("m5", 0), "ephemeral_1h_input_tokens": tokens.get("h1", 0)}
     return {"cache_creation": named}
 
 
-def test_an_answer_counts_more_than_a_request_and_that_more_than_what_is_usual():
+def test_answers_take_precedence_over_requests_and_requests_over_the_usual_life():
     cache = Cache()
-    cache.ask(None, 1)
-    assert (cache.life, cache.known_from) == (SHORT, "")
-    cache.ask(HOUR, 3)
-    assert (cache.life, cache.known_from) == (HOUR, "as its requests ask")
-    cache.answered(wrote(m5=9_000))
-    cache.ask(HOUR, 5)
-    assert (cache.life, cache.known_from) == (SHORT, "")
-    assert (cache.first, cache.changes) == (SHORT, {3: HOUR, 5: SHORT})
-    cache.answered(wrote(h1=9_000))
-    cache.ask(HOUR, 7)
-    assert (cache.life, cache.known_from) == (HOUR, "as its answers say")
+    cache.note_request(None, 1)
+    assert (cache.life, cache.unusual_source) == (SHORT, "")
+    cache.note_request(HOUR, 3)
+    assert (cache.life, cache.unusual_source) == (HOUR, "as requested")
+    cache.learn_life(wrote(m5=9_000))
+    cache.note_request(HOUR, 5)
+    assert (cache.life, cache.unusual_source) == (SHORT, "")
+    assert (cache.first_life, cache.life_changes) == (SHORT, {3: HOUR, 5: SHORT})
+    cache.learn_life(wrote(h1=9_000))
+    cache.note_request(HOUR, 7)
+    assert (cache.life, cache.unusual_source) == (HOUR, "as reported in answers")
 
 
-def test_what_the_settings_say_counts_most():
+def test_settings_take_precedence_over_everything():
     cache = Cache(given=600.0)
-    cache.answered(wrote(h1=9_000))
-    cache.ask(HOUR, 1)
-    assert (cache.life, cache.known_from, cache.first, cache.changes) == (600, "as the settings say", 600, {})
+    cache.learn_life(wrote(h1=9_000))
+    cache.note_request(HOUR, 1)
+    assert (cache.life, cache.unusual_source, cache.first_life, cache.life_changes) == (
+        600,
+        "from the settings",
+        600,
+        {},
+    )
 
 
-def test_where_an_answer_names_two_lives_the_request_says_which_one_the_messages_have():
+def test_if_an_answer_reports_two_lives_the_request_decides():
     for wanted, usage in ((SHORT, wrote(m5=40, h1=9_000)), (HOUR, wrote(m5=40, h1=9_000))):
         cache = Cache()
-        cache.ask(wanted, 1)
-        cache.answered(usage)
-        cache.ask(wanted, 3)
+        cache.note_request(wanted, 1)
+        cache.learn_life(usage)
+        cache.note_request(wanted, 3)
         assert cache.life == wanted
 
 
-def test_a_side_question_with_a_short_cache_does_not_make_the_conversations_cold():
+def test_a_side_question_with_a_short_cache_does_not_make_the_conversation_cold():
     cache = Cache()
     for at in (1, 3):
-        cache.ask(HOUR, at)
-        cache.answered(wrote(h1=900))
-    cache.ask(None, 4)
-    cache.answered(wrote(m5=50))
-    cache.ask(HOUR, 5)
-    assert (cache.life, cache.changes) == (HOUR, {})
+        cache.note_request(HOUR, at)
+        cache.learn_life(wrote(h1=900))
+    cache.note_request(None, 4)
+    cache.learn_life(wrote(m5=50))
+    cache.note_request(HOUR, 5)
+    assert (cache.life, cache.life_changes) == (HOUR, {})
     for at in (7, 9):  # and from here on the client asks for a short one
-        cache.ask(None, at)
-    assert (cache.life, cache.changes) == (SHORT, {9: SHORT})
+        cache.note_request(None, at)
+    assert (cache.life, cache.life_changes) == (SHORT, {9: SHORT})
 
 
-def test_a_request_that_is_sent_again_keeps_its_life_and_a_history_that_was_cut_forgets_the_later_ones():
+def test_a_repeated_request_keeps_its_life_and_a_truncated_history_forgets_later_ones():
     cache = Cache()
     for at in (1, 3, 5):
-        cache.ask(None, at)
-    cache.answered(wrote(h1=900))
-    cache.ask(None, 5)
+        cache.note_request(None, at)
+    cache.learn_life(wrote(h1=900))
+    cache.note_request(None, 5)
     assert cache.life == SHORT
-    cache.ask(None, 7)
-    assert (cache.life, cache.changes) == (HOUR, {7: HOUR})
-    cache.ask(None, 2)
-    assert (cache.life, cache.changes) == (HOUR, {2: HOUR})
+    cache.note_request(None, 7)
+    assert (cache.life, cache.life_changes) == (HOUR, {7: HOUR})
+    cache.note_request(None, 2)
+    assert (cache.life, cache.life_changes) == (HOUR, {2: HOUR})
 
 
 # In a lane
@@ -165,7 +170,7 @@ def test_a_request_that_is_sent_again_keeps_its_life_and_a_history_that_was_cut_
 
 @dataclass
 class Lane:
-    """A lane that prunes one conversation, growing, at times of its own."""
+    """Prunes one growing conversation, at times that the test sets."""
 
     strategy: str = "cache_aware(threshold=1000,patience=1000000,stay=0,start_at=0)"
     work: Work = field(init=False)
@@ -175,7 +180,7 @@ class Lane:
         self.work = Work(Settings(safe_zone="100k", strategy=self.strategy))
 
     def ask(self, results: int, pause: float, ttl: str | None = None) -> tuple[str, Account, list[Any]]:
-        """Send a conversation with so many results; return its name, its account, and the messages that go on."""
+        """Prune a conversation with this many results; return its name, its account, and the messages sent."""
         self.now += pause
         given = messages(results)
         if ttl:
@@ -193,13 +198,13 @@ def marked(content: Any, ttl: str) -> list[Any]:
 
 
 def cleared(sent: list[Any]) -> set[int]:
-    """The messages of a conversation in which a result was cleared."""
+    """The indexes of messages in which a result was cleared."""
     results = ((at, each["content"][0]) for at, each in enumerate(sent) if at and each["role"] == "user")
     return {at for at, result in results if "[Cleared at" in str(result["content"])}
 
 
 @pytest.mark.parametrize(("ttl", "goes"), [(None, True), ("5m", True), ("1h", False)])
-def test_a_pause_finds_the_cache_cold_only_after_its_own_life(ttl: str | None, goes: bool):
+def test_the_cache_is_cold_only_after_its_own_life(ttl: str | None, goes: bool):
     lane = Lane()
     for results in range(1, 8):
         lane.ask(results, 5.0, ttl)
@@ -210,22 +215,22 @@ def test_a_pause_finds_the_cache_cold_only_after_its_own_life(ttl: str | None, g
     assert lane.ask(9, 4_000.0, ttl)[1].is_cold
 
 
-def test_a_variable_says_how_long_the_cache_lives(monkeypatch: pytest.MonkeyPatch):
+def test_an_environment_variable_sets_the_cache_life(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("AUTOPRUNE_CACHE_TTL", "2h")
     lane = Lane()
     for results, pause in ((7, 0.0), (8, 7_000.0)):
         _, account, sent = lane.ask(results, pause, "5m")
-    assert (account.prices.life, account.life_from, cleared(sent)) == (7_200, "as the settings say", set())
+    assert (account.prices.life, account.life_from, cleared(sent)) == (7_200, "from the settings", set())
     assert cleared(lane.ask(9, 7_300.0, "5m")[2])
 
 
-def test_what_is_sent_again_is_cold_by_the_life_of_its_own_cache():
+def test_a_repeated_request_is_reused_until_its_own_cache_expires():
     body = json.dumps({"model": MODEL, "messages": [*messages(3)[:-1], said("a", "1h")]}).encode()
     work = Work(Settings(safe_zone="100k"))
     first = work.prune(Job("/v1/messages", {}, body, "s", 0.0, b"mark"))
     assert work.account(first.number)
-    assert work.again(b"mark", 3_000.0)
-    assert work.again(b"mark", 7_000.0) is None
+    assert work.reuse(b"mark", 3_000.0)
+    assert work.reuse(b"mark", 7_000.0) is None
 
 
 STEPS = st.lists(
@@ -241,7 +246,7 @@ STEPS = st.lists(
 
 @given(STEPS, st.sampled_from((Lane.strategy, "cache_aware(threshold=1000,patience=0.5,stay=1,start_at=0)")))
 @examples(25)
-def test_whatever_is_asked_and_answered_in_mid_conversation_what_was_cleared_stays_cleared(
+def test_cleared_results_stay_cleared_whatever_lives_requests_and_answers_name(
     steps: list[tuple[float, str | None, dict[str, Any]]], strategy: str
 ):
     lane, gone = Lane(strategy), set()
@@ -250,14 +255,14 @@ def test_whatever_is_asked_and_answered_in_mid_conversation_what_was_cleared_sta
         assert gone <= cleared(sent)
         assert account.is_cold == (account.pause > account.prices.life)
         gone = cleared(sent)
-        lane.work.answered(name, usage)
+        lane.work.learn(name, usage)
 
 
 # Through the proxy, with a real client and a provider that keeps caches as they are asked for
 
 
 class Clock:
-    """Seconds that pass when a test says so."""
+    """A clock that the test sets, in seconds."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -268,7 +273,7 @@ class Clock:
 
 @dataclass
 class Agent:
-    """A client of Anthropic's that sends a growing conversation through a proxy, marked at its last message."""
+    """An Anthropic client that sends a growing conversation through a proxy, with a cache mark on the last message."""
 
     client: anthropic.Anthropic
     proxy: Running
@@ -327,7 +332,7 @@ def client(proxy: Running) -> Iterator[anthropic.Anthropic]:
         yield known
 
 
-def test_a_conversation_and_its_sub_agent_have_caches_of_their_own(
+def test_a_conversation_and_its_subagent_have_separate_caches(
     client: anthropic.Anthropic, proxy: Running, clock: Clock, provider: Provider
 ):
     main, helper = (Agent(client, proxy, clock, tag, ttl) for tag, ttl in ((" main", "1h"), (" helper", "5m")))
@@ -343,7 +348,7 @@ def test_a_conversation_and_its_sub_agent_have_caches_of_their_own(
     of_main, of_helper = main.conversation, helper.conversation
     assert (of_main.ledger.prices.write, of_main.ledger.prices.life) == (2.0, HOUR)
     assert (of_helper.ledger.prices.write, of_helper.ledger.prices.life) == (1.25, SHORT)
-    assert (of_main.life_from, of_helper.life_from) == ("as its answers say", "")
+    assert (of_main.life_from, of_helper.life_from) == ("as reported in answers", "")
     assert ([each.is_cold for each in of_main.points], of_main.cleared) == ([False] * 7, [])
     assert [each.is_cold for each in of_helper.points] == [*[False] * 5, True, True]
     assert of_helper.ledger.cold.net == of_helper.ledger.total.net > 0
@@ -351,9 +356,7 @@ def test_a_conversation_and_its_sub_agent_have_caches_of_their_own(
 
 
 @pytest.mark.parametrize("provider", ["5m"], indirect=True)
-def test_a_gateway_that_keeps_a_cache_for_less_than_is_asked_is_believed(
-    client: anthropic.Anthropic, proxy: Running, clock: Clock
-):
+def test_a_gateways_shorter_life_replaces_the_requested_one(client: anthropic.Anthropic, proxy: Running, clock: Clock):
     agent = Agent(client, proxy, clock, "", "1h")
     agent.ask()
     assert agent.conversation.ledger.prices.life == HOUR
@@ -367,7 +370,7 @@ def test_a_gateway_that_keeps_a_cache_for_less_than_is_asked_is_believed(
 
 
 @pytest.mark.parametrize("provider", ["1h"], indirect=True)
-def test_a_stream_says_how_long_its_cache_lives_too(client: anthropic.Anthropic, proxy: Running, clock: Clock):
+def test_the_life_is_also_read_from_a_stream(client: anthropic.Anthropic, proxy: Running, clock: Clock):
     known = [said("Go on. " * 2_000)]
     for _ in range(2):
         with client.messages.stream(model=MODEL, max_tokens=100, messages=known) as stream:
@@ -375,4 +378,4 @@ def test_a_stream_says_how_long_its_cache_lives_too(client: anthropic.Anthropic,
         eventually(lambda: proxy.sessions[0].usage)
         known = [*known, {"role": "assistant", "content": "Yes."}, said("And now? " * 2_000)]
     (session,) = proxy.sessions
-    assert (session.requests, session.ledger.prices.life, session.life_from) == (2, HOUR, "as its answers say")
+    assert (session.requests, session.ledger.prices.life, session.life_from) == (2, HOUR, "as reported in answers")

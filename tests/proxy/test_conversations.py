@@ -1,4 +1,4 @@
-"""A conversation is known again by how it begins; pauses and the calibration are its own."""
+"""Conversations are recognized by how they begin, and each has its own pauses and calibration."""
 
 from copy import deepcopy
 
@@ -7,106 +7,106 @@ from proxy.conftest import messages
 from autoprune.apps.proxy._conversations import Conversation, Conversations
 
 
-def test_a_conversation_is_known_from_its_first_request_on():
+def test_a_conversation_is_recognized_from_its_first_request():
     known = Conversations(8)
     whole = messages(3)
-    first = known.of("session", whole[:1])
-    assert known.of("session", whole[:1]) is first  # sent again
-    assert known.of("session", whole[:3]) is first
-    assert known.of("session", whole) is first
-    assert known.named(first.name) is first
+    first = known.match("session", whole[:1])
+    assert known.match("session", whole[:1]) is first  # sent again
+    assert known.match("session", whole[:3]) is first
+    assert known.match("session", whole) is first
+    assert known.get(first.name) is first
 
 
-def test_two_that_begin_with_the_same_words_are_two_once_the_model_has_spoken():
+def test_conversations_with_the_same_prompt_differ_once_the_model_has_spoken():
     known = Conversations(8)
     one, other = messages(2), deepcopy(messages(2))
     other[1]["content"][0]["id"] = "another call"
-    first = known.of("", one)
-    second = known.of("", other)
+    first = known.match("", one)
+    second = known.match("", other)
     assert first is not second
     assert first.name != second.name
-    assert known.of("", one) is first
+    assert known.match("", one) is first
 
 
-def test_one_that_begins_as_another_did_has_a_name_of_its_own():
+def test_a_conversation_that_begins_like_an_earlier_one_gets_a_new_name():
     known = Conversations(8)
     names = []
     for _ in range(2):
-        names.append(known.of("", messages(2)[:1]).name)
-        assert known.of("", messages(2, tag="")[:1]).name == names[-1]
+        names.append(known.match("", messages(2)[:1]).name)
+        assert known.match("", messages(2, tag="")[:1]).name == names[-1]
         answered = messages(2)
         answered[1]["content"][0]["id"] = f"call {len(names)}"
-        assert known.of("", answered).name == names[-1]
+        assert known.match("", answered).name == names[-1]
     assert len({*names}) == 2
 
 
-def test_a_mark_for_the_cache_that_moves_makes_no_other_conversation():
+def test_a_cache_mark_that_moves_does_not_change_the_conversation():
     known = Conversations(8)
     whole = messages(2)
-    first = known.of("", whole)
+    first = known.match("", whole)
     marked = deepcopy(whole)
     marked[1]["content"][0]["cache_control"] = {"type": "ephemeral"}
-    assert known.of("", marked) is first
+    assert known.match("", marked) is first
 
 
-def test_a_text_that_was_a_block_for_its_mark_is_the_same_text_without():
+def test_a_string_and_a_marked_text_block_are_the_same_message():
     known = Conversations(8)
     whole = messages(2)
     block = {"type": "text", "text": whole[0]["content"], "cache_control": {"type": "ephemeral"}}
-    first = known.of("", [{"role": "user", "content": [block]}])
-    assert known.of("", whole) is first
+    first = known.match("", [{"role": "user", "content": [block]}])
+    assert known.match("", whole) is first
 
 
-def test_items_of_the_responses_api_are_told_apart_too():
+def test_items_of_the_responses_api_identify_a_conversation_too():
     known = Conversations(8)
     call = {"type": "function_call", "call_id": "c", "name": "read", "arguments": "{}"}
     start = [{"role": "user", "content": "Go."}]
-    assert known.of("", start) is known.of("", [*start, call])
-    assert known.of("", [*start, {**call, "call_id": "d"}]) is not known.of("", [*start, call])
+    assert known.match("", start) is known.match("", [*start, call])
+    assert known.match("", [*start, {**call, "call_id": "d"}]) is not known.match("", [*start, call])
 
 
-def test_only_the_newest_are_remembered():
+def test_only_the_most_recent_conversations_are_remembered():
     known = Conversations(2)
-    first = known.of("", messages(1, tag=" one"))
+    first = known.match("", messages(1, tag=" one"))
     for tag in (" two", " three"):
-        known.of("", messages(1, tag=tag))
-    assert known.named(first.name) is None
-    assert known.of("", messages(1, tag=" one")) is not first
+        known.match("", messages(1, tag=tag))
+    assert known.get(first.name) is None
+    assert known.match("", messages(1, tag=" one")) is not first
 
 
-def test_a_request_that_is_sent_again_keeps_its_pause_so_that_the_same_is_cleared():
+def test_a_repeated_request_keeps_its_pause_until_the_cache_expires():
     conversation = Conversation("a")
-    assert conversation.waited(1, 100.0) == 0
-    assert conversation.waited(1, 101.0) == 0
-    assert conversation.waited(3, 701.0) == 600
-    assert conversation.waited(3, 703.0) == 600
-    assert conversation.waited(5, 704.0) == 1
-    assert conversation.waited(5, 750.0) == 1
+    assert conversation.note_request(1, 100.0) == 0
+    assert conversation.note_request(1, 101.0) == 0
+    assert conversation.note_request(3, 701.0) == 600
+    assert conversation.note_request(3, 703.0) == 600
+    assert conversation.note_request(5, 704.0) == 1
+    assert conversation.note_request(5, 750.0) == 1
     assert conversation.pauses == {1: 0, 3: 600, 5: 1}
-    assert conversation.waited(5, 1_200.0) == 450  # the cache has gone cold since
-    conversation.waited(1, 1_201.0)  # a history that was cut
+    assert conversation.note_request(5, 1_200.0) == 450  # the cache has gone cold since
+    conversation.note_request(1, 1_201.0)  # a history that was cut
     assert conversation.pauses == {1: 0}
 
 
-def test_a_count_of_tokens_notes_the_pause_of_the_request_that_follows_and_of_no_other():
+def test_a_token_count_sets_only_the_pause_of_the_next_request():
     conversation = Conversation("a")
-    conversation.waited(3, 100.0)
-    assert conversation.waited(5, 500.0, counts_only=True) == 0
-    assert conversation.waited(1, 500.0, counts_only=True) == 0  # of a part of the history
+    conversation.note_request(3, 100.0)
+    assert conversation.note_request(5, 500.0, counts_only=True) == 0
+    assert conversation.note_request(1, 500.0, counts_only=True) == 0  # of a part of the history
     assert conversation.pauses == {3: 0, 5: 400}
-    assert conversation.waited(5, 502.0) == 400
+    assert conversation.note_request(5, 502.0) == 400
 
 
-def test_the_calibration_is_measured_once_and_stays_until_it_is_off():
+def test_a_calibration_stays_until_it_is_clearly_off():
     conversation = Conversation("a", counted=10_000)
     for tokens, expected in ((14_100, 1.4), (14_900, 1.4), (12_600, 1.4), (18_000, 1.8)):
-        conversation.answered({"input_tokens": tokens})
+        conversation.learn({"input_tokens": tokens})
         assert conversation.calibration == expected
-    conversation.answered({"nothing": 1})
+    conversation.learn({"nothing": 1})
     assert conversation.calibration == 1.8
 
 
 def test_a_small_prompt_does_not_calibrate():
     conversation = Conversation("a", counted=9_999)
-    conversation.answered({"input_tokens": 5_000})
+    conversation.learn({"input_tokens": 5_000})
     assert conversation.calibration == 1.0

@@ -1,4 +1,4 @@
-"""What passes through the proxy comes out as it went in, but for what is pruned; and what fails fails in words."""
+"""Requests and answers pass through the proxy unchanged except for pruning, and failures are readable errors."""
 
 import gzip
 import json
@@ -20,10 +20,10 @@ from proxy.conftest import body, eventually, messages
 from raw_upstream import Connection, always, answer, serving
 
 from autoprune import AgenticConversationPruner, PruneArgs
-from autoprune.apps.proxy import Running, Session, Settings, _forward, running
-from autoprune.apps.proxy._guard import Guard
+from autoprune.apps.proxy import Running, Session, Settings, _forwarding, running
+from autoprune.apps.proxy._configuration import Guard
+from autoprune.apps.proxy._forwarding import upstream_url
 from autoprune.apps.proxy._lanes import Lanes
-from autoprune.apps.proxy._upstream import address
 
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 USAGE = b'data: {"type": "message_start", "message": {"usage": {"input_tokens": 700}}}\n\n'
@@ -34,7 +34,7 @@ def chunk(data: bytes) -> bytes:
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
-def test_a_conversation_is_pruned_and_everything_else_of_the_request_is_as_it_was(proxy_to: ProxyTo) -> None:
+def test_only_the_conversation_in_a_request_is_changed(proxy_to: ProxyTo) -> None:
     with serving(always(answer(b'{"ok": 1}', x_own="yes"))) as upstream:
         proxy = proxy_to(upstream.url)
         sent = body(8, metadata={"user_id": "ünï"}, stream=False)
@@ -52,13 +52,13 @@ def test_a_conversation_is_pruned_and_everything_else_of_the_request_is_as_it_wa
     assert (got.status_code, got.json(), got.headers["x-own"]) == (200, {"ok": 1}, "yes")
 
 
-def test_where_nothing_is_said_the_prefix_changes_as_seldom_as_with_cache_aware():
+def test_the_default_strategy_changes_the_prefix_as_seldom_as_cache_aware():
     with serving(always(answer())) as upstream, running(Settings(upstream.url, "30k")) as proxy:
         assert send(proxy.url, recorded()) == len(upstream.requests) == 42
     assert prefix_changes(upstream) == 3
 
 
-def test_a_request_that_is_refused_for_now_and_sent_again_is_one_request_of_the_ledger(proxy_to: ProxyTo) -> None:
+def test_a_request_that_is_retried_after_a_429_is_one_request_in_the_ledger(proxy_to: ProxyTo) -> None:
     answers = iter([answer(), *[answer(b"{}", "429 Too Many Requests")] * 2, *[answer()] * 5])
 
     def play(connection: Connection) -> None:
@@ -80,6 +80,28 @@ def test_a_request_that_is_refused_for_now_and_sent_again_is_one_request_of_the_
 
 
 @pytest.mark.parametrize(
+    ("version", "framed", "is_closed"),
+    [("1.0", [b"one", b"two"], True), ("1.1", [b"3\r\none\r\n", b"3\r\ntwo\r\n0\r\n\r\n"], False)],
+)
+def test_an_answer_to_http_1_0_has_no_chunks_and_ends_with_the_connection(
+    proxy_to: ProxyTo, version: str, framed: list[bytes], is_closed: bool
+) -> None:
+    with serving(always(STREAM + chunk(b"one") + chunk(b"two") + chunk(b""))) as upstream:
+        proxy = urlsplit(proxy_to(upstream.url).url)
+        with socket.create_connection((proxy.hostname, proxy.port)) as client:
+            client.settimeout(5)
+            client.sendall(f"GET /v1/models HTTP/{version}\r\nhost: {proxy.netloc}\r\n\r\n".encode())
+            got = b""
+            while not got.endswith(framed[-1]):
+                got += client.recv(65_536)
+            head, _, content = got.partition(b"\r\n\r\n")
+            assert (b"chunked" in head, b"connection: close" in head) == (not is_closed, is_closed)
+            assert content.replace(b"6\r\nonetwo", b"3\r\none\r\n3\r\ntwo") == b"".join(framed)
+            if is_closed:
+                assert client.recv(1) == b""
+
+
+@pytest.mark.parametrize(
     ("method", "path", "content", "headers"),
     [
         ("GET", "/v1/models?limit=5", b"", {}),
@@ -92,7 +114,7 @@ def test_a_request_that_is_refused_for_now_and_sent_again_is_one_request_of_the_
         ("DELETE", "/v1/files/1", b"", {}),
     ],
 )
-def test_what_is_no_conversation_goes_on_byte_for_byte(
+def test_requests_that_are_not_pruned_are_forwarded_byte_for_byte(
     proxy_to: ProxyTo, method: str, path: str, content: bytes, headers: dict[str, str]
 ) -> None:
     with serving(always(answer(b"\x00\xff", kind="text/plain"))) as upstream:
@@ -107,7 +129,7 @@ NESTED = (100, 499, 500, 900, 2_000, 100_000)
 
 
 @pytest.mark.parametrize("jobs", [0, 2])
-def test_what_nests_deeply_is_pruned_or_goes_on_byte_for_byte(proxy_to: ProxyTo, jobs: int) -> None:
+def test_deeply_nested_requests_are_pruned_or_forwarded_byte_for_byte(proxy_to: ProxyTo, jobs: int) -> None:
     def nested(depth: int) -> str:
         return '{"a": ' * depth + "1" + "}" * depth
 
@@ -134,15 +156,15 @@ def test_what_nests_deeply_is_pruned_or_goes_on_byte_for_byte(proxy_to: ProxyTo,
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b'{"messages": [], "messages": [{"role": "user", "content": "Go."}]}', "has the name 'messages' twice"),
-        (body(8).replace(b'"model"', b'"temperature": NaN, "model"'), "NaN is no number of JSON"),
+        (b'{"messages": [], "messages": [{"role": "user", "content": "Go."}]}', "duplicate name 'messages'"),
+        (body(8).replace(b'"model"', b'"temperature": NaN, "model"'), "NaN is not valid JSON"),
         (body(8).replace(b'"model"', b'"temperature": 1e999, "model"'), "Out of range float"),
         (body(8).replace(b"Mend", b"Mend \xff"), "invalid start byte"),
         (body(8) + b"}", "Extra data"),
         (b'{"messages": [' + b"{}," * 50_000 + b"{}]}", "more than 50,000 messages"),
     ],
 )
-def test_what_cannot_be_written_again_as_it_was_goes_on_byte_for_byte(
+def test_bodies_that_cannot_be_rewritten_faithfully_are_forwarded_byte_for_byte(
     proxy_to: ProxyTo, content: bytes, why: str
 ) -> None:
     with serving(always(answer())) as upstream:
@@ -153,12 +175,12 @@ def test_what_cannot_be_written_again_as_it_was_goes_on_byte_for_byte(
 
 
 def fails(*args: Any, **named: Any) -> Any:
-    """Stand in for anything, with a fault."""
+    """Raise an error, in place of any function."""
     raise ZeroDivisionError("a fault")
 
 
-@pytest.mark.parametrize("place", ["_of", "prune", "account", "answered"])
-def test_at_a_fault_of_the_proxy_a_request_goes_on_and_its_answer_passes(
+@pytest.mark.parametrize("place", ["_choose", "prune", "account", "learn"])
+def test_a_fault_of_the_proxy_does_not_keep_a_request_from_its_answer(
     proxy_to: ProxyTo, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     monkeypatch.setattr(Lanes, place, fails)
@@ -169,23 +191,21 @@ def test_at_a_fault_of_the_proxy_a_request_goes_on_and_its_answer_passes(
             got = httpx.post(f"{proxy.url}/v1/messages", content=body(results))
             assert (got.status_code, got.content) == (200, said)
     came = [content for _, content in upstream.requests]
-    assert (came == [body(8), body(9)]) == (place in ("_of", "prune"))
+    assert (came == [body(8), body(9)]) == (place in ("_choose", "prune"))
     eventually(lambda: proxy.traffic.why == "ZeroDivisionError: a fault")
 
 
-def test_a_fault_that_nothing_can_be_done_about_is_an_error_of_the_apis_shape(
-    proxy_to: ProxyTo, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Guard, "refusal", fails)
-    monkeypatch.setattr(Guard, "foreign", fails)
+def test_an_internal_error_has_the_shape_of_the_api(proxy_to: ProxyTo, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Guard, "objection", fails)
+    monkeypatch.setattr(Guard, "foreign_objection", fails)
     url = proxy_to("http://127.0.0.1:9").url
     for path in ("/v1/messages", "/metrics"):
         got = httpx.get(url + path)
         assert got.status_code == 500
-        assert got.json()["error"]["message"] == "autoprune: a fault of the proxy: ZeroDivisionError: a fault"
+        assert got.json()["error"]["message"] == "autoprune: internal error of the proxy: ZeroDivisionError: a fault"
 
 
-def test_a_request_for_a_count_is_pruned_alike_and_is_none_of_its_conversation(proxy_to: ProxyTo) -> None:
+def test_a_token_count_is_pruned_like_the_request_and_not_counted_as_one(proxy_to: ProxyTo) -> None:
     with serving(always(answer(b'{"input_tokens": 700}'))) as upstream:
         proxy = proxy_to(upstream.url)
         for path in ("/v1/messages", "/v1/messages/count_tokens", "/v1/messages"):
@@ -197,7 +217,7 @@ def test_a_request_for_a_count_is_pruned_alike_and_is_none_of_its_conversation(p
 
 
 @pytest.mark.parametrize("name", ["x-claude-code-session-id", "session-id", "x-session-id"])
-def test_a_session_is_told_by_the_header_of_its_client(proxy_to: ProxyTo, name: str) -> None:
+def test_a_header_of_the_client_names_the_session(proxy_to: ProxyTo, name: str) -> None:
     with serving(always(answer())) as upstream:
         proxy = proxy_to(upstream.url)
         for session in ("one", "two", "one"):
@@ -205,7 +225,7 @@ def test_a_session_is_told_by_the_header_of_its_client(proxy_to: ProxyTo, name: 
         eventually(lambda: sorted(session.requests for session in proxy.sessions) == [1, 2])
 
 
-def test_a_websocket_is_refused_at_once_so_that_the_client_goes_on_over_http(proxy_to: ProxyTo) -> None:
+def test_a_websocket_is_refused_with_a_status_that_makes_clients_use_http(proxy_to: ProxyTo) -> None:
     with serving(always(answer())) as upstream:
         url = f"{proxy_to(upstream.url).url}/v1/responses"
         for protocol, status in (("websocket", 426), ("h2c", 200)):
@@ -213,7 +233,7 @@ def test_a_websocket_is_refused_at_once_so_that_the_client_goes_on_over_http(pro
     assert len(upstream.requests) == 1
 
 
-def test_the_body_of_a_request_that_offers_http_2_is_its_body(proxy_to: ProxyTo) -> None:
+def test_a_request_that_offers_http_2_keeps_its_body(proxy_to: ProxyTo) -> None:
     headers = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2-Settings": "AAEAAEAA"}
     with serving(always(answer(b'{"ok": 1}'))) as upstream:
         url = f"{proxy_to(upstream.url).url}/v1/messages"
@@ -226,7 +246,7 @@ def test_the_body_of_a_request_that_offers_http_2_is_its_body(proxy_to: ProxyTo)
 @pytest.mark.parametrize(
     ("encoding", "compress"), [("gzip", gzip.compress), ("GZIP", gzip.compress), ("zstd", zstandard.compress)]
 )
-def test_a_request_that_is_compressed_is_read_and_sent_plain(
+def test_a_compressed_request_is_pruned_and_sent_uncompressed(
     proxy_to: ProxyTo, encoding: str, compress: Callable[[bytes], bytes]
 ) -> None:
     with serving(always(answer())) as upstream:
@@ -238,7 +258,7 @@ def test_a_request_that_is_compressed_is_read_and_sent_plain(
     assert json.loads(came)["messages"]
 
 
-def test_an_answer_that_is_compressed_passes_as_it_is_and_its_usage_is_read(proxy_to: ProxyTo) -> None:
+def test_a_compressed_answer_is_passed_unchanged_and_its_usage_is_read(proxy_to: ProxyTo) -> None:
     packed = gzip.compress(b'{"usage": {"input_tokens": 4000}}')
     with serving(always(answer(packed, content_encoding="gzip"))) as upstream:
         proxy = proxy_to(upstream.url)
@@ -260,7 +280,7 @@ def test_an_answer_that_is_compressed_passes_as_it_is_and_its_usage_is_read(prox
         ("identity", "identity"),
     ],
 )
-def test_only_encodings_in_which_usage_can_be_read_are_offered_for_the_answer(
+def test_only_encodings_in_which_usage_can_be_read_are_offered_to_the_provider(
     proxy_to: ProxyTo, accepted: str, offered: str
 ) -> None:
     with serving(always(answer())) as upstream:
@@ -271,7 +291,7 @@ def test_only_encodings_in_which_usage_can_be_read_are_offered_for_the_answer(
     assert lines == [f"accept-encoding: {offered}".lower(), f"accept-encoding: {accepted}".lower()]
 
 
-def test_events_of_a_stream_come_one_by_one_as_they_are_sent(proxy_to: ProxyTo) -> None:
+def test_events_of_a_stream_are_passed_on_one_by_one(proxy_to: ProxyTo) -> None:
     go_on = threading.Event()
 
     def play(connection: Connection) -> None:
@@ -302,7 +322,7 @@ def test_a_client_that_goes_away_closes_the_connection_to_the_upstream(proxy_to:
         assert upstream.gone.wait(10)
 
 
-def test_a_client_that_goes_away_before_the_answer_begins_does_so_too(proxy_to: ProxyTo) -> None:
+def test_a_client_that_goes_away_before_its_answer_closes_the_upstream_connection_too(proxy_to: ProxyTo) -> None:
     def play(connection: Connection) -> None:
         connection.request()
         connection.wait_until_gone()
@@ -318,9 +338,7 @@ def test_a_client_that_goes_away_before_the_answer_begins_does_so_too(proxy_to: 
 
 
 @pytest.mark.parametrize("beginning", [b"", b"HTTP/1.1 200", b"nonsense\r\n\r\n"])
-def test_an_upstream_that_breaks_before_its_answer_is_an_error_and_is_asked_once(
-    proxy_to: ProxyTo, beginning: bytes
-) -> None:
+def test_an_upstream_that_fails_before_its_answer_gets_the_request_once(proxy_to: ProxyTo, beginning: bytes) -> None:
     def play(connection: Connection) -> None:
         connection.request()
         connection.send(beginning)
@@ -344,15 +362,13 @@ def test_an_upstream_that_breaks_before_its_answer_is_an_error_and_is_asked_once
         ("/model/m/converse", lambda said: isinstance(said["message"], str)),
     ],
 )
-def test_an_error_of_the_proxys_has_the_shape_of_the_api(
-    proxy_to: ProxyTo, path: str, where: Callable[..., bool]
-) -> None:
+def test_the_proxys_errors_have_the_shape_of_the_api(proxy_to: ProxyTo, path: str, where: Callable[..., bool]) -> None:
     got = httpx.post(proxy_to("http://127.0.0.1:9").url + path, json={"messages": []})
     assert got.status_code == 502
     assert where(got.json())
 
 
-def test_an_answer_that_breaks_off_breaks_off_for_the_client_too(proxy_to: ProxyTo) -> None:
+def test_an_answer_that_breaks_off_breaks_off_for_the_client(proxy_to: ProxyTo) -> None:
     def play(connection: Connection) -> None:
         connection.request()
         connection.send(STREAM + chunk(USAGE))
@@ -361,7 +377,7 @@ def test_an_answer_that_breaks_off_breaks_off_for_the_client_too(proxy_to: Proxy
         httpx.post(f"{proxy_to(upstream.url).url}/v1/messages", content=body(2))
 
 
-def test_a_pooled_connection_that_was_closed_is_not_used_again(proxy_to: ProxyTo) -> None:
+def test_a_closed_pooled_connection_is_not_reused(proxy_to: ProxyTo) -> None:
     def play(connection: Connection) -> None:
         connection.request()
         connection.send(answer())  # and closes, without having said so
@@ -374,7 +390,7 @@ def test_a_pooled_connection_that_was_closed_is_not_used_again(proxy_to: ProxyTo
     assert len(upstream.requests) == 5
 
 
-def test_the_upstreams_own_errors_pass_and_are_counted(proxy_to: ProxyTo) -> None:
+def test_the_upstreams_errors_are_passed_on_and_counted(proxy_to: ProxyTo) -> None:
     said = b'{"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}'
     with serving(always(answer(said, "529 Overloaded", retry_after="3"))) as upstream:
         proxy = proxy_to(upstream.url)
@@ -383,7 +399,7 @@ def test_the_upstreams_own_errors_pass_and_are_counted(proxy_to: ProxyTo) -> Non
     eventually(lambda: [session.refused for session in proxy.sessions] == [1])
 
 
-def test_a_header_that_comes_twice_reaches_the_upstream_whole(proxy_to: ProxyTo) -> None:
+def test_a_repeated_header_reaches_the_upstream_complete(proxy_to: ProxyTo) -> None:
     with serving(always(answer())) as upstream:
         headers = [("anthropic-beta", "a,b"), ("anthropic-beta", "c")]
         httpx.post(f"{proxy_to(upstream.url).url}/v1/messages", content=body(8), headers=headers)
@@ -393,7 +409,7 @@ def test_a_header_that_comes_twice_reaches_the_upstream_whole(proxy_to: ProxyTo)
     assert sent == ["a,b", "c"]
 
 
-def test_the_cookie_of_the_page_stays_here(proxy_to: ProxyTo) -> None:
+def test_the_pages_cookie_is_not_forwarded(proxy_to: ProxyTo) -> None:
     with serving(always(answer())) as upstream:
         proxy = proxy_to(upstream.url, token="a-secret")
         port = proxy.url.rpartition(":")[2]
@@ -404,7 +420,7 @@ def test_the_cookie_of_the_page_stays_here(proxy_to: ProxyTo) -> None:
     assert "cookie: one=1; two=2" in head
 
 
-def test_a_key_in_an_address_is_in_no_log(proxy_to: ProxyTo, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_key_in_a_url_is_not_logged(proxy_to: ProxyTo, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     path = "/v1beta/models/g:generateContent?key="
     with serving(always(answer())) as upstream:
@@ -414,10 +430,8 @@ def test_a_key_in_an_address_is_in_no_log(proxy_to: ProxyTo, caplog: pytest.LogC
     assert "secret" not in caplog.text
 
 
-def test_an_upstream_that_takes_too_long_is_an_error_of_its_own(
-    proxy_to: ProxyTo, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_forward, "READ_SECONDS", 0.2)
+def test_an_upstream_that_takes_too_long_is_a_504(proxy_to: ProxyTo, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_forwarding, "READ_SECONDS", 0.2)
     with serving(lambda connection: (connection.request(), connection.wait_until_gone())[1]) as upstream:
         got = httpx.post(f"{proxy_to(upstream.url).url}/v1/messages", content=body(2))
         assert upstream.gone.wait(10)
@@ -426,7 +440,7 @@ def test_an_upstream_that_takes_too_long_is_an_error_of_its_own(
     assert len(upstream.requests) == 1
 
 
-def test_a_connection_that_is_reset_is_said_to_be(proxy_to: ProxyTo) -> None:
+def test_the_error_for_a_reset_connection_says_so(proxy_to: ProxyTo) -> None:
     def play(connection: Connection) -> None:
         connection.request()
         connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -438,9 +452,7 @@ def test_a_connection_that_is_reset_is_said_to_be(proxy_to: ProxyTo) -> None:
     assert got.json()["error"]["message"].endswith("did not answer: ReadError")
 
 
-def test_a_request_is_sent_again_where_no_connection_came_about(
-    proxy_to: ProxyTo, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_request_is_retried_if_no_connection_was_made(proxy_to: ProxyTo, monkeypatch: pytest.MonkeyPatch) -> None:
     tried = []
     send = httpx.AsyncClient.send
 
@@ -457,7 +469,7 @@ def test_a_request_is_sent_again_where_no_connection_came_about(
     assert len(upstream.requests) == 1
 
 
-def test_a_redirect_passes_and_is_not_followed(proxy_to: ProxyTo) -> None:
+def test_a_redirect_is_passed_on_and_not_followed(proxy_to: ProxyTo) -> None:
     with serving(always(answer(b"", "307 Temporary Redirect", location="http://127.0.0.1:9/v1/messages"))) as upstream:
         got = httpx.post(f"{proxy_to(upstream.url).url}/v1/messages", content=body(2))
     assert (got.status_code, got.headers["location"]) == (307, "http://127.0.0.1:9/v1/messages")
@@ -473,8 +485,8 @@ def test_a_redirect_passes_and_is_not_followed(proxy_to: ProxyTo) -> None:
         (Settings(bases={"openai": "https://gw.example/llm/v2"}), "/v10/x", "https://gw.example/llm/v2/v10/x"),
     ],
 )
-def test_a_path_names_no_other_host_and_stays_behind_the_base_address(settings: Settings, path: str, sent: str):
-    assert address(settings, path, "", {}) == sent
+def test_a_path_cannot_change_the_host_or_leave_the_base_url(settings: Settings, path: str, sent: str):
+    assert upstream_url(settings, path, "", {}) == sent
 
 
 @pytest.mark.parametrize(
@@ -490,7 +502,7 @@ def test_a_path_names_no_other_host_and_stays_behind_the_base_address(settings: 
     ],
 )
 @pytest.mark.parametrize("base", ["", "/base/path"])
-def test_a_path_is_sent_as_it_was_written(proxy_to: ProxyTo, path: str, base: str) -> None:
+def test_a_path_is_sent_exactly_as_written(proxy_to: ProxyTo, path: str, base: str) -> None:
     with serving(always(answer())) as upstream:
         assert ask(proxy_to(f"{upstream.url}{base}").url, path).startswith(b"HTTP/1.1 200 ")
     assert upstream.requests[0][0].splitlines()[0] == f"POST {base}{path} HTTP/1.1"
@@ -503,16 +515,16 @@ def test_a_path_is_sent_as_it_was_written(proxy_to: ProxyTo, path: str, base: st
         *("/v1/..;a=b/x", "/v1/x/.", "/v1/models/../messages?x"),
     ],
 )
-def test_a_path_that_leads_out_of_a_folder_is_refused(proxy_to: ProxyTo, path: str) -> None:
+def test_a_path_with_dot_segments_is_refused(proxy_to: ProxyTo, path: str) -> None:
     with serving(always(answer())) as upstream:
         got = ask(proxy_to(f"{upstream.url}/base").url, path)
     assert got.startswith(b"HTTP/1.1 400 ")
-    assert b"autoprune: the path has a segment . or .." in got
+    assert b"autoprune: the path contains a . or .. segment" in got
     assert upstream.requests == []
 
 
 def ask(url: str, path: str) -> bytes:
-    """Return the answer to a request for a path as it is, which httpx would change."""
+    """Send a request with a raw path, which httpx would normalize, and return the answer."""
     to = urlsplit(url)
     with socket.create_connection((to.hostname, to.port)) as client:
         client.sendall(f"POST {path} HTTP/1.0\r\nhost: {to.netloc}\r\ncontent-length: 2\r\n\r\n{{}}".encode())
@@ -520,20 +532,20 @@ def ask(url: str, path: str) -> bytes:
 
 
 @pytest.mark.parametrize("status", ["600 Odd", "999 Odd"])
-def test_a_status_that_is_none_is_an_error_that_names_it(proxy_to: ProxyTo, status: str) -> None:
+def test_an_invalid_status_is_a_502_that_names_it(proxy_to: ProxyTo, status: str) -> None:
     with serving(always(answer(b"{}", status))) as upstream:
         got = httpx.post(f"{proxy_to(upstream.url).url}/v1/messages", content=body(2))
     assert got.status_code == 502
     assert got.json()["error"]["message"].endswith(f"answered with the status {status[:3]}")
 
 
-def test_a_header_of_an_answer_that_cannot_be_sent_is_mended(proxy_to: ProxyTo) -> None:
+def test_control_characters_in_an_answers_headers_are_replaced(proxy_to: ProxyTo) -> None:
     with serving(always(answer(b"{}", x_said="a\x01b\x7fc"))) as upstream:
         got = httpx.post(f"{proxy_to(upstream.url).url}/v1/messages", content=body(2))
     assert (got.status_code, got.headers["x-said"]) == (200, "a b c")
 
 
-def test_headers_of_the_connection_stay_on_their_own_side(proxy_to: ProxyTo) -> None:
+def test_connection_headers_are_not_forwarded(proxy_to: ProxyTo) -> None:
     with serving(always(answer(connection="keep-alive, x-hop", x_hop="1", x_kept="2"))) as upstream:
         headers = {"Connection": "close, x-private", "X-Private": "1", "TE": "trailers", "X-Kept": "2"}
         got = httpx.get(f"{proxy_to(upstream.url).url}/v1/models", headers=headers)
@@ -546,7 +558,7 @@ def test_headers_of_the_connection_stay_on_their_own_side(proxy_to: ProxyTo) -> 
     assert got.headers["x-kept"] == "2"
 
 
-def test_why_a_conversation_could_not_be_read_is_told(proxy_to: ProxyTo) -> None:
+def test_the_reason_for_an_unread_conversation_is_kept(proxy_to: ProxyTo) -> None:
     kept = json.dumps({"input": "Go on.", "previous_response_id": "r"}).encode()
     with serving(always(answer())) as upstream:
         proxy = proxy_to(upstream.url)

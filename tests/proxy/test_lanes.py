@@ -1,4 +1,4 @@
-"""Lanes prune alike in a thread and in processes, and a process that dies costs one request its pruning."""
+"""A thread and worker processes prune alike, and a worker that dies costs one request its pruning."""
 
 import asyncio
 import json
@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -18,12 +18,10 @@ from proxy.conftest import body, eventually
 from raw_upstream import always, answer, serving
 from tables import each_row
 
-from autoprune.apps.proxy import Running, Settings
-from autoprune.apps.proxy._lanes import MOST_LATER, Lanes, Queue, beginning, digest
-from autoprune.apps.proxy._payloads import Payloads
-from autoprune.apps.proxy._processes import LOST, Nursery, Process
+from autoprune.apps.proxy import Running, Settings, _workers
+from autoprune.apps.proxy._lanes import MOST_WAITING, Lanes, Queue, conversation_key, job_digest
 from autoprune.apps.proxy._pruning import WARMING, Job, Work
-from autoprune.settings import usual_zone
+from autoprune.apps.proxy._workers import LOST, Worker
 from autoprune.tokens import ExactCounter
 
 ProxyTo = Callable[..., Running]
@@ -33,7 +31,7 @@ def job(results: int, tag: str = "") -> Job:
     return Job("/v1/messages", {}, body(results, tag=tag), "", 0.0)
 
 
-def test_what_a_first_prune_loads_is_loaded_before_there_is_a_request():
+def test_a_proxy_warms_up_before_the_first_request():
     program = """if True:
         import sys, time
         from autoprune.apps.proxy import Settings, running
@@ -46,29 +44,31 @@ def test_what_a_first_prune_loads_is_loaded_before_there_is_a_request():
     assert any(ExactCounter()(f" {word}") > 1 for word in words)  # merging tokens loads tables of its own
 
 
-def test_a_process_does_what_a_thread_does():
-    settings = Settings(safe_zone="2k")
-    nursery = Nursery()
-    here, there = Work(settings), Process(settings, nursery)
-    try:
-        for results in (2, 8, 9):
-            expected, found = here.prune(job(results)), there.prune(job(results))
-            assert (found.body, found.conversation) == (expected.body, expected.conversation)
-            account = here.account(expected.number)
-            assert there.account(found.number) == account
-        assert account
-        assert there.account(found.number) is None
-        recalled = [lane.recall(account.cleared[0].id) for lane in (here, there)]
-        assert recalled[0]
-        assert recalled[0] == recalled[1]
-        assert there.recall("0" * 16) is None
-    finally:
-        there.close()
-        nursery.close()
+@pytest.fixture
+def worker() -> Iterator[Worker]:
+    """A worker process with a safe zone of 2,000 tokens."""
+    known = Worker(Settings(safe_zone="2k"))
+    yield known
+    known.close()
+
+
+def test_a_worker_process_prunes_as_a_thread_does(worker: Worker):
+    work = Work(Settings(safe_zone="2k"))
+    for results in (2, 8, 9):
+        expected, found = work.prune(job(results)), worker.prune(job(results))
+        assert (found.body, found.conversation) == (expected.body, expected.conversation)
+        account = work.account(expected.number)
+        assert worker.account(found.number) == account
+    assert account
+    assert worker.account(found.number) is None
+    recalled = [lane.recall(account.cleared[0].id) for lane in (work, worker)]
+    assert recalled[0]
+    assert recalled[0] == recalled[1]
+    assert worker.recall("0" * 16) is None
 
 
 @pytest.mark.parametrize("jobs", [0, 2])
-def test_a_request_that_is_sent_again_is_not_pruned_again(jobs: int):
+def test_a_repeated_request_is_not_pruned_again(jobs: int):
     async def played() -> tuple[list[tuple[int, bytes | None]], int]:
         lanes = Lanes(Settings(safe_zone="2k", jobs=jobs))
         pruned = list[str]()
@@ -97,16 +97,16 @@ def test_a_request_that_is_sent_again_is_not_pruned_again(jobs: int):
         replace(job(2), body=job(2).body + b" "),
     ],
 )
-def test_a_request_that_differs_in_anything_is_another(other: Job):
-    assert digest(other) != digest(job(2)) == digest(replace(job(2), at=9.0))
+def test_a_digest_covers_all_of_a_request(other: Job):
+    assert job_digest(other) != job_digest(job(2)) == job_digest(replace(job(2), at=9.0))
 
 
-def test_what_can_be_done_later_waits_for_requests_unless_too_much_waits():
+def test_deferred_work_waits_for_requests_unless_too_much_waits():
     async def played() -> list[str]:
         queue, done = Queue(), list[str]()
 
         async def later(name: str) -> None:
-            async with queue.turn():
+            async with queue.deferred():
                 done.append(name)
 
         with queue.urgent(), queue.urgent():
@@ -115,51 +115,82 @@ def test_what_can_be_done_later_waits_for_requests_unless_too_much_waits():
             done.append("request")
         await asyncio.gather(*waiting)
         with queue.urgent():
-            waiting = [asyncio.create_task(later(f"{at}")) for at in range(MOST_LATER + 3)]
+            waiting = [asyncio.create_task(later(f"{at}")) for at in range(MOST_WAITING + 3)]
             await asyncio.sleep(0.01)
             done.append("request")
         await asyncio.gather(*waiting)
         return done
 
-    others = [*map(str, range(MOST_LATER + 3))]
+    others = [*map(str, range(MOST_WAITING + 3))]
     assert asyncio.run(played()) == ["request", "later", *others[:3], "request", *others[3:]]
 
 
-def test_a_process_that_dies_is_followed_by_another():
-    nursery = Nursery()
-    there = Process(Settings(safe_zone="2k"), nursery)
+def test_a_worker_that_dies_is_replaced_and_costs_one_request_its_pruning(worker: Worker):
+    pruned = worker.prune(job(9)).body
+    kill(pid_of(worker))
+    assert worker.prune(job(9)).body == pruned  # it died before it was called
+    kill(parent_of(pid_of(worker)), pid_of(worker))  # and the fork server with it
+    assert worker.prune(job(9)).body == pruned
+    with ThreadPoolExecutor(1) as thread:
+        called = thread.submit(worker.prune, job(4_000))
+        time.sleep(0.2)
+        kill(pid_of(worker))
+        assert called.result() is LOST
+    assert worker.prune(job(9)).body == pruned
+
+
+def test_a_worker_that_takes_too_long_is_killed(worker: Worker, monkeypatch: pytest.MonkeyPatch):
+    worker.warm()
+    stuck = pid_of(worker)
+    monkeypatch.setattr(_workers, "PATIENCE", 0.1)
+    assert worker.prune(job(4_000)) is LOST
+    assert not is_alive(stuck)
+
+
+@pytest.mark.full
+def test_without_a_fork_server_workers_are_spawned(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(_workers.multiprocessing, "get_all_start_methods", lambda: ["spawn"])
+    worker = Worker(Settings(safe_zone="2k"))
     try:
-        pruned = there.prune(job(9)).body
-        kill(forked(nursery))
-        assert there.prune(job(9)).body == pruned  # it had died before it was asked
-        kill(nursery._process.pid, forked(nursery))
-        assert there.prune(job(9)).body == pruned
-        with ThreadPoolExecutor(1) as thread:
-            asked = thread.submit(there.prune, job(4_000))
-            time.sleep(0.2)
-            kill(forked(nursery))
-            assert asked.result() is LOST
-        assert there.prune(job(9)).body == pruned
+        assert worker.prune(job(9)).body == Work(Settings(safe_zone="2k")).prune(job(9)).body
+        assert parent_of(pid_of(worker)) == os.getpid()
     finally:
-        there.close()
-        nursery.close()
+        worker.close()
 
 
-def test_processes_end_with_the_proxy():
-    nursery = Nursery()
-    there = Process(Settings(), nursery)
-    assert there.recall("0" * 16) is None
-    known = forked(nursery)
-    there.close()
-    nursery.close()
-    eventually(lambda: not Path(f"/proc/{known}").exists())
+def test_workers_end_with_the_proxy(worker: Worker):
+    worker.warm()
+    known = pid_of(worker)
+    worker.close()
+    assert not is_alive(known)
 
 
-def forked(nursery: Nursery) -> int:
-    """Return the number of the one process that a nursery has forked."""
-    number = nursery._process.pid
-    (known,) = Path(f"/proc/{number}/task/{number}/children").read_text().split()
-    return int(known)
+def test_workers_and_the_fork_server_end_when_the_proxy_is_killed():
+    program = """if True:
+        import time
+        from autoprune.apps.proxy import Settings
+        from autoprune.apps.proxy._workers import Worker
+        worker = Worker(Settings())
+        worker.warm()
+        print(worker._process.pid, flush=True)
+        time.sleep(60)
+    """
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as proxy:
+        assert proxy.stdout
+        known = int(proxy.stdout.readline())
+        server = parent_of(known)
+        proxy.kill()
+    eventually(lambda: not is_alive(known) and not is_alive(server))
+
+
+def pid_of(worker: Worker) -> int:
+    assert worker._process
+    assert worker._process.pid
+    return worker._process.pid
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def kill(*numbers: int) -> None:
@@ -174,7 +205,7 @@ def is_alive(number: int) -> bool:
     return state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
-def test_requests_of_many_sessions_go_through_processes(proxy_to: ProxyTo) -> None:
+def test_requests_of_many_sessions_go_through_workers(proxy_to: ProxyTo) -> None:
     with serving(always(answer(b'{"usage": {"input_tokens": 900}}'))) as upstream:
         proxy = proxy_to(upstream.url, jobs=2)
         for results in (4, 5, 6):
@@ -184,50 +215,7 @@ def test_requests_of_many_sessions_go_through_processes(proxy_to: ProxyTo) -> No
         assert all(session.ledger.requests == 3 and session.ledger.reported for session in proxy.sessions)
 
 
-def test_a_session_that_its_client_does_not_name_goes_where_it_went_before():
-    assert beginning(job(1)) == beginning(job(9)) != beginning(job(1, " another"))
+def test_an_unnamed_session_keeps_its_lane():
+    assert conversation_key(job(1)) == conversation_key(job(9)) != conversation_key(job(1, " another"))
     deep = b'{"messages": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
-    assert [beginning(Job("/v1/messages", {}, known, "", 0.0)) for known in (b"no JSON", deep)] == ["", ""]
-
-
-def test_what_cannot_be_written_as_json_goes_on_as_it_came():
-    sent = body(8).replace(b'"model"', b'"temperature": 1e999, "model"')
-    done = Work(Settings(safe_zone="2k")).prune(Job("/v1/messages", {}, sent, "", 0.0))
-    assert done.body is None
-    assert done.note.startswith("ValueError")
-
-
-def test_more_conversations_than_are_remembered_have_their_accounts():
-    work = Work(Settings(safe_zone="2k"))
-    found = [work.prune(job(8, f" {number}")).number for number in range(80)]
-    assert all(map(work.account, found))
-
-
-def test_half_an_emoji_is_sent_as_it_came():
-    cut = json.loads(body(8))
-    cut["messages"][-1]["content"][0]["content"] = "an emoji that was cut \ud83d"
-    done = Work(Settings(safe_zone="2k")).prune(Job("/v1/messages", {}, json.dumps(cut).encode(), "", 0.0))
-    assert done.body
-    assert json.loads(done.body)["messages"][-1] == cut["messages"][-1]
-    assert len(done.body) < len(json.dumps(cut)) / 2
-
-
-def test_a_history_that_is_kept_on_the_server_is_no_conversation_here():
-    known = {"input": [{"role": "user", "content": "Go on."}], "previous_response_id": "r"}
-    done = Work(Settings(safe_zone="2k")).prune(Job("/v1/responses", {}, json.dumps(known).encode(), "", 0.0))
-    assert (done.body, done.conversation) == (None, "")
-    assert "previous_response_id" in done.note
-
-
-def test_the_newest_payloads_are_kept_up_to_so_many_bytes():
-    kept = Payloads(120)
-    texts = {id: "".join(map(chr, range(at, at + 40))) for id, at in (("a", 0x40), ("b", 0x400), ("c", 0xD800))}
-    for id, text in texts.items():
-        kept.put(id, text)
-    assert [kept.get(id) for id in texts] == [None, None, texts["c"]]
-
-
-def test_the_safe_zone_is_a_share_of_the_models_window():
-    assert usual_zone("gpt-4o") == 0.6 * 128_000
-    assert usual_zone("a model of nobody's") == 100_000
-    assert usual_zone(None) == 100_000
+    assert [conversation_key(Job("/v1/messages", {}, known, "", 0.0)) for known in (b"no JSON", deep)] == ["", ""]

@@ -1,4 +1,4 @@
-"""What the proxy takes of a client: how long a request may be under way, how large it may be, and how many at once."""
+"""Limits for clients: how long a request may take to arrive, how large it may be, and how many connect at once."""
 
 import gzip
 import json
@@ -13,14 +13,13 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-import zstandard
-from proxy.conftest import body, messages
+from proxy.conftest import messages
 from raw_upstream import Connection, Upstream, always, answer, serving
 from tables import each_row
 
-from autoprune.apps.proxy import Running, _connections, _server
-from autoprune.apps.proxy._bodies import MOST, UnreadError, unpacked
-from autoprune.apps.proxy._connections import HEAD_BYTES
+from autoprune.apps.proxy import Running, _server
+from autoprune.apps.proxy._application import HEAD_BYTES
+from autoprune.apps.proxy._bodies import MOST_REQUEST
 from autoprune.apps.proxy._server import LEAST_CONNECTIONS, MOST_CONNECTIONS, OWN_FILES, most_connections
 
 ProxyTo = Callable[..., Running]
@@ -35,9 +34,9 @@ def upstream() -> Iterator[Upstream]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the proxy wait for requests less long."""
-    monkeypatch.setattr(_connections, "HEAD_SECONDS", SECONDS)
-    monkeypatch.setattr(_connections, "BODY_SECONDS", SILENCE)
+    """Shorten the proxy's timeouts."""
+    monkeypatch.setattr(_server, "HEAD_SECONDS", SECONDS)
+    monkeypatch.setattr(_server, "BODY_SECONDS", SILENCE)
 
 
 @contextmanager
@@ -50,7 +49,7 @@ def connected(proxy: Running) -> Iterator[socket.socket]:
 
 
 def head(proxy: Running, *fields: str, line: str = "POST /v1/messages HTTP/1.1") -> bytes:
-    """The head of a request, without the empty line behind it."""
+    """The head of a request, without the empty line that ends it."""
     return "".join(f"{each}\r\n" for each in (line, f"host: {urlsplit(proxy.url).netloc}", *fields)).encode("latin-1")
 
 
@@ -59,7 +58,7 @@ def whole(proxy: Running, content: bytes, *fields: str) -> bytes:
 
 
 def received(client: socket.socket, until: bytes = b"") -> bytes:
-    """What comes on a connection until it ends with something, or until it is closed."""
+    """Receive until the data ends with `until`, or until the connection is closed."""
     found = b""
     while not (until and found.endswith(until)) and (piece := client.recv(65_536)):
         found += piece
@@ -67,7 +66,7 @@ def received(client: socket.socket, until: bytes = b"") -> bytes:
 
 
 def is_closed_while(client: socket.socket, pieces: Iterable[bytes], seconds: float) -> bool:
-    """Whether a connection is closed by the other side while pieces are sent with so many seconds between them."""
+    """Send pieces at intervals, and return whether the other side closes the connection meanwhile."""
     try:
         for piece in pieces:
             client.sendall(piece)
@@ -82,14 +81,14 @@ def is_closed_while(client: socket.socket, pieces: Iterable[bytes], seconds: flo
 
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("first", ["", "POST", "POST /v1/messages HTTP/1.1\r\nhost: a\r\n", "\r\n\r\n"])
-def test_a_connection_that_sends_no_whole_head_is_closed(first: str, proxy_to: ProxyTo, upstream: Upstream) -> None:
+def test_a_connection_without_a_complete_head_is_closed(first: str, proxy_to: ProxyTo, upstream: Upstream) -> None:
     with connected(proxy_to(upstream.url)) as client:
         client.sendall(first.encode())
         assert received(client).startswith(b"HTTP/1.1 408 Request Timeout\r\n" if first else b"")
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_head_that_drips_has_no_more_time(proxy_to: ProxyTo, upstream: Upstream) -> None:
+def test_a_slow_head_gets_no_more_time(proxy_to: ProxyTo, upstream: Upstream) -> None:
     proxy = proxy_to(upstream.url)
     started = time.monotonic()
     letters = (bytes([letter]) for letter in head(proxy, *(f"x-{at}: 1" for at in range(99))))
@@ -99,7 +98,7 @@ def test_a_head_that_drips_has_no_more_time(proxy_to: ProxyTo, upstream: Upstrea
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_body_that_stops_is_ended_and_one_that_drips_is_not(proxy_to: ProxyTo, upstream: Upstream) -> None:
+def test_a_stalled_body_is_a_408_and_a_slow_one_is_not(proxy_to: ProxyTo, upstream: Upstream) -> None:
     proxy = proxy_to(upstream.url)
     with connected(proxy) as client:
         client.sendall(head(proxy, "content-length: 100") + b"\r\n{")
@@ -115,7 +114,7 @@ def test_a_body_that_stops_is_ended_and_one_that_drips_is_not(proxy_to: ProxyTo,
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_body_that_was_refused_has_no_more_time_however_it_drips(proxy_to: ProxyTo, upstream: Upstream) -> None:
+def test_a_refused_body_gets_no_more_time(proxy_to: ProxyTo, upstream: Upstream) -> None:
     proxy = proxy_to(upstream.url, host="0.0.0.0", token="secret")
     with connected(proxy) as client:
         client.sendall(head(proxy, "content-length: 1000000") + b"\r\n")
@@ -124,7 +123,7 @@ def test_a_body_that_was_refused_has_no_more_time_however_it_drips(proxy_to: Pro
 
 
 @pytest.mark.usefixtures("impatient")
-def test_an_idle_connection_and_a_late_answer_have_their_own_time(proxy_to: ProxyTo) -> None:
+def test_idle_connections_and_late_answers_have_their_own_limits(proxy_to: ProxyTo) -> None:
     def late(connection: Connection) -> None:
         while connection.request():
             time.sleep(3 * SECONDS)
@@ -155,7 +154,7 @@ def test_an_idle_connection_and_a_late_answer_have_their_own_time(proxy_to: Prox
         (("x: " + "1" * HEAD_BYTES,), 431),
     ],
 )
-def test_a_head_of_too_many_or_too_long_fields_is_refused(fields: tuple[str, ...], status: int) -> None:
+def test_a_head_with_too_many_or_too_long_fields_is_a_431(fields: tuple[str, ...], status: int) -> None:
     with ExitStack() as stack:
         upstream = stack.enter_context(serving(always(answer(b'{"ok": 1}'))))
         proxy = stack.enter_context(_server.running(_server.Settings(upstream.url)))
@@ -167,14 +166,14 @@ def test_a_head_of_too_many_or_too_long_fields_is_refused(fields: tuple[str, ...
         assert len(upstream.requests) == int(status == 200)
 
 
-def test_a_head_that_never_ends_is_refused_before_it_does(proxy_to: ProxyTo, upstream: Upstream) -> None:
+def test_an_endless_head_is_refused(proxy_to: ProxyTo, upstream: Upstream) -> None:
     proxy = proxy_to(upstream.url)
     with connected(proxy) as client:
         client.sendall(head(proxy) + b"x: ")
         assert is_closed_while(client, [b"1" * 10_000] * 99, 0.01)
 
 
-def test_fields_behind_a_body_are_none_of_the_request(proxy_to: ProxyTo, upstream: Upstream) -> None:
+def test_trailers_are_not_forwarded(proxy_to: ProxyTo, upstream: Upstream) -> None:
     proxy = proxy_to(upstream.url)
     with connected(proxy) as client:
         client.sendall(head(proxy, "transfer-encoding: chunked") + b"\r\n2\r\n{}\r\n0\r\nx-behind: 1\r\n\r\n")
@@ -182,45 +181,13 @@ def test_fields_behind_a_body_are_none_of_the_request(proxy_to: ProxyTo, upstrea
     assert "x-behind" not in upstream.requests[0][0]
 
 
-def test_a_body_is_read_whole_whatever_its_compression_is_made_of():
-    said = body(3)
-    half = len(said) // 2
-    for packed in (
-        gzip.compress(said),
-        gzip.compress(said[:half]) + gzip.compress(said[half:]),
-        gzip.compress(said) + gzip.compress(b""),
-    ):
-        assert unpacked(packed, "gzip") == unpacked(packed, " X-GZIP") == said
-    frames = zstandard.compress(said[:half]) + zstandard.compress(said[half:])
-    assert unpacked(frames, "zstd") == said
-    assert unpacked(said, "") == unpacked(said, "identity") == said
-
-
-@each_row(
-    "packed, encoding, words",
-    [
-        (gzip.compress(body(3))[:-4], "gzip", "cannot be unpacked: Compressed file ended before"),
-        (gzip.compress(body(3)) + b"more", "gzip", "cannot be unpacked: Not a gzipped file"),
-        (gzip.compress(body(3))[:-8] + b"12345678", "gzip", "cannot be unpacked: CRC check failed"),
-        (body(3), "gzip", "cannot be unpacked: Not a gzipped file"),
-        (body(3), "zstd", "cannot be unpacked: zstd decompress error"),
-        (body(3), "br", "is encoded as 'br'"),
-        (body(3), "gzip, gzip", "is encoded as 'gzip, gzip'"),
-        (bytes(MOST + 1), "", "is larger than 32,000,000 bytes"),
-        (gzip.compress(bytes(MOST + 1)), "gzip", "is larger than 32,000,000 bytes"),
-        (zstandard.compress(bytes(20 * MOST)), "zstd", "is larger than 32,000,000 bytes"),
-    ],
-)
-def test_a_body_that_cannot_be_read_whole_is_not_read(packed: bytes, encoding: str, words: str):
-    with pytest.raises(UnreadError, match=words):
-        unpacked(packed, encoding)
-
-
 @pytest.mark.parametrize("jobs", [0, 1])
-def test_a_body_that_unpacks_to_more_than_is_read_passes_byte_for_byte(
+def test_a_body_that_is_too_large_decompressed_is_forwarded_byte_for_byte(
     jobs: int, proxy_to: ProxyTo, upstream: Upstream
 ) -> None:
-    large = json.dumps({"model": "m", "messages": [*messages(3), {"role": "user", "content": "a" * 2 * MOST}]}).encode()
+    large = json.dumps(
+        {"model": "m", "messages": [*messages(3), {"role": "user", "content": "a" * 2 * MOST_REQUEST}]}
+    ).encode()
     packed = gzip.compress(large)
     proxy = proxy_to(upstream.url, jobs=jobs)
     headers = {"content-encoding": "gzip"}
@@ -228,13 +195,13 @@ def test_a_body_that_unpacks_to_more_than_is_read_passes_byte_for_byte(
     assert got.status_code == 200
     assert upstream.requests[0][1] == packed
     assert "content-encoding: gzip" in upstream.requests[0][0].lower()
-    assert proxy.traffic.why == "the body is larger than 32,000,000 bytes: it goes on unread"
+    assert proxy.traffic.why == "the body is larger than 32,000,000 bytes: it was sent unpruned"
 
 
 # Number
 
 
-def test_half_open_connections_keep_nobody_out(proxy_to: ProxyTo, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_open_connections_lock_nobody_out(proxy_to: ProxyTo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_server, "MOST_CONNECTIONS", LEAST_CONNECTIONS)
     with ExitStack() as stack, serving(always(answer(b'{"ok": 1}'))) as upstream:
         proxy = proxy_to(upstream.url)
@@ -249,9 +216,7 @@ def test_half_open_connections_keep_nobody_out(proxy_to: ProxyTo, monkeypatch: p
         assert received(idle, b'{"ok": 1}').startswith(b"HTTP/1.1 200 OK\r\n")
 
 
-def test_where_all_connections_are_busy_another_one_is_refused(
-    proxy_to: ProxyTo, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_if_all_connections_are_busy_a_new_one_is_a_503(proxy_to: ProxyTo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_server, "MOST_CONNECTIONS", LEAST_CONNECTIONS)
     with ExitStack() as stack:
         silent = serving(lambda connection: (connection.request(), connection.wait_until_gone())[1])
@@ -265,7 +230,7 @@ def test_where_all_connections_are_busy_another_one_is_refused(
             assert received(client).startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
 
 
-def test_there_are_no_more_connections_than_files():
+def test_the_limit_of_open_files_limits_connections():
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     assert most_connections() == max(LEAST_CONNECTIONS, min(MOST_CONNECTIONS, (files - OWN_FILES) // 2))
     program = (

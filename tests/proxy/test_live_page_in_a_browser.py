@@ -1,4 +1,4 @@
-"""The proxy's page in a real browser, live. Skipped where there is none, unless BROWSER_REQUIRED is set."""
+"""The proxy's page in a real browser. Skipped if there is none, unless BROWSER_REQUIRED is set."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -27,7 +27,7 @@ def proxy() -> Iterator[Running]:
 
 @pytest.fixture
 def opened(browser: Any, proxy: Running) -> Iterator[Callable[..., Any]]:
-    """Opens the page. `said` are the messages of its console, and what broke its policy."""
+    """Opens the page. `said` collects console messages, which include violations of the page's CSP."""
     contexts = []
 
     def open_page(width: int = 1280, scheme: str = "light", address: str = "") -> Any:
@@ -48,7 +48,7 @@ def opened(browser: Any, proxy: Running) -> Iterator[Callable[..., Any]]:
 
 def test_the_page_shows_a_conversation_live(proxy: Running, opened: Callable[..., Any]):
     tab, session, client = opened(), recorded(), "opencode/1.18.33 (linux)"
-    tab.get_by_text("Nothing has come through yet.").wait_for()
+    tab.get_by_text("No requests yet.").wait_for()
     assert "token" not in tab.url
     for done, upto, saying in ((0, 20, "Nothing was cleared so far"), (20, 40, "This conversation has lost")):
         drive(proxy, session[:upto], client, done=done)
@@ -84,7 +84,7 @@ def test_the_page_fits_its_window_with_hostile_content(
     assert tab.said == []
 
 
-def test_what_tools_say_stays_text(proxy: Running, opened: Callable[..., Any]):
+def test_tool_output_is_shown_as_text(proxy: Running, opened: Callable[..., Any]):
     conversation = hostile()
     drive(proxy, conversation, f"evil{MARKUP}")
     tab = opened()
@@ -100,7 +100,7 @@ def test_what_tools_say_stays_text(proxy: Running, opened: Callable[..., Any]):
     assert shown.count() == 0
 
 
-def test_what_is_open_stays_open_and_focused_while_the_page_goes_on(proxy: Running, opened: Callable[..., Any]):
+def test_an_open_payload_stays_open_and_focused_while_the_page_updates(proxy: Running, opened: Callable[..., Any]):
     session = recorded()
     drive(proxy, session[:100])
     tab = opened()
@@ -115,7 +115,7 @@ def test_what_is_open_stays_open_and_focused_while_the_page_goes_on(proxy: Runni
     assert tab.evaluate("document.activeElement.getAttribute('aria-expanded')") == "true"
 
 
-def test_another_conversation_is_shown_when_it_is_picked(proxy: Running, opened: Callable[..., Any]):
+def test_picking_a_conversation_shows_it(proxy: Running, opened: Callable[..., Any]):
     drive(proxy, recorded()[:30], "opencode/1.18.33 (linux)", "one")
     drive(proxy, recorded()[:4], "pi/0.73.1", "two")
     tab = opened()
@@ -128,14 +128,14 @@ def test_another_conversation_is_shown_when_it_is_picked(proxy: Running, opened:
 
 def test_without_the_token_the_browser_shows_how_to_get_it(proxy: Running, opened: Callable[..., Any]):
     tab = opened(address=proxy.url)
-    assert "the whole address that the proxy printed" in tab.locator("main").inner_text()
+    assert "the full address that the proxy printed" in tab.locator("main").inner_text()
     assert [each for each in tab.said if "403" not in each] == []
 
 
-def test_a_proxy_that_ends_is_said_to_have_ended(browser: Any):
+def test_the_page_says_when_the_proxy_has_stopped(browser: Any):
     with proxied() as proxy:
         tab = browser.new_page()
         tab.goto(proxy.page)
-        tab.get_by_text("Nothing has come through yet.").wait_for()
+        tab.get_by_text("No requests yet.").wait_for()
     tab.get_by_text("The proxy does not answer.").wait_for(timeout=SECONDS)
     tab.close()

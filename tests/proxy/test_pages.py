@@ -1,4 +1,4 @@
-"""The proxy's own pages over HTTP: who may look, what they hold, and what browsers are told."""
+"""The proxy's own pages over HTTP: access, content and security headers."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ SAMPLE = re.compile(rf"([a-z_]+)(?:\{{({LABEL}(?:,{LABEL})*)\}})? (-?[0-9.e+-]+)
 
 @pytest.fixture(scope="module")
 def proxy() -> Iterator[Running]:
-    """A proxy through which the recorded session went, and one of hostile tools, and a request that is none."""
+    """A proxy after a recorded session, a session with hostile tool output, and a request without a conversation."""
     with proxied() as running:
         drive(running, recorded()[:60], "opencode/1.18.33 (linux)", "recorded")
         drive(running, hostile(), f'evil"\\{MARKUP}', "hostile")
@@ -36,22 +36,22 @@ def http() -> Iterator[httpx.Client]:
 
 @pytest.fixture
 def browser(proxy: Running) -> Iterator[httpx.Client]:
-    """A client that keeps cookies and has come by the address of the page."""
+    """A client with the cookie that the page's address sets."""
     with httpx.Client(base_url=proxy.url, verify=False) as client:
         assert client.get(proxy.page.removeprefix(proxy.url)).status_code == 303
         yield client
 
 
 @pytest.mark.parametrize("path", TOKEN_PAGES)
-def test_without_the_token_a_page_is_refused_with_words_how_to_get_it(proxy: Running, path: str, http: httpx.Client):
+def test_without_the_token_a_refusal_explains_how_to_get_it(proxy: Running, path: str, http: httpx.Client):
     for headers in ({}, {"x-autoprune-token": "wrong"}, {"cookie": "autoprune_token=wrong"}):
         answer = http.get(f"{proxy.url}{path}", headers=headers)
         assert answer.status_code == 403
-        assert "the whole address that the proxy printed" in answer.text
+        assert "the full address that the proxy printed" in answer.text
     assert http.get(f"{proxy.url}/?token=wrong").status_code == 403
 
 
-def test_the_address_of_the_page_sets_a_cookie_and_goes_on_without_the_token(proxy: Running, http: httpx.Client):
+def test_the_pages_address_sets_a_cookie_and_redirects_without_the_token(proxy: Running, http: httpx.Client):
     answer = http.get(proxy.page)
     assert (answer.status_code, answer.headers["location"]) == (303, "/")
     cookie = answer.headers["set-cookie"]
@@ -59,7 +59,7 @@ def test_the_address_of_the_page_sets_a_cookie_and_goes_on_without_the_token(pro
     assert {"httponly", "samesite=strict", "path=/"} <= {each.strip().lower() for each in cookie.split(";")}
 
 
-def test_with_the_cookie_or_the_header_the_page_is_shown(proxy: Running, browser: httpx.Client, http: httpx.Client):
+def test_the_cookie_or_the_header_opens_the_page(proxy: Running, browser: httpx.Client, http: httpx.Client):
     for answer in (browser.get("/"), http.get(proxy.url, headers=HEADER)):
         assert answer.status_code == 200
         assert "<h1>autoprune proxy</h1>" in answer.text
@@ -69,7 +69,7 @@ def test_with_the_cookie_or_the_header_the_page_is_shown(proxy: Running, browser
 
 @pytest.mark.parametrize("path", [*TOKEN_PAGES, *FREE_PAGES, "/?token=wrong", "/favicon.ico"])
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
-def test_every_answer_tells_the_browser_what_it_may_do(proxy: Running, path: str, method: str, http: httpx.Client):
+def test_every_answer_has_security_headers(proxy: Running, path: str, method: str, http: httpx.Client):
     for headers in ({}, HEADER, {"origin": "https://evil.example"}):
         answer = http.request(method, f"{proxy.url}{path}", headers=headers)
         policy = dict(each.strip().split(" ", 1) for each in answer.headers["content-security-policy"].split(";"))
@@ -81,13 +81,13 @@ def test_every_answer_tells_the_browser_what_it_may_do(proxy: Running, path: str
 
 
 @pytest.mark.parametrize("path", ["/", "/autoprune/state", "/metrics"])
-def test_pages_are_read_and_not_written(proxy: Running, path: str, http: httpx.Client):
+def test_pages_allow_only_get_and_head(proxy: Running, path: str, http: httpx.Client):
     assert http.head(f"{proxy.url}{path}", headers=HEADER).status_code == 200
     answer = http.post(f"{proxy.url}{path}", headers=HEADER)
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")
 
 
-def test_the_page_has_no_script_and_no_style_of_its_own(browser: httpx.Client):
+def test_the_page_has_no_inline_script_or_style(browser: httpx.Client):
     for path in ("/", "/autoprune/refused.html"):
         text = browser.get(path).text
         assert not re.search(r"<style|<script(?![^>]* src=)|\son\w+=|\sstyle=", text)
@@ -110,7 +110,7 @@ def test_on_an_open_address_metrics_need_the_token_too(http: httpx.Client):
         assert http.get(f"{url}/metrics", headers=HEADER).status_code == 200
 
 
-def test_the_state_says_what_went_through_and_what_pruning_came_to(proxy: Running, browser: httpx.Client):
+def test_the_state_has_the_traffic_and_what_pruning_saved(proxy: Running, browser: httpx.Client):
     found = browser.get("/autoprune/state").json()
     assert (found["requests"], found["passed"], found["failed"]) == (40, 1, 0)
     assert found["upstream"] == "127.0.0.1"
@@ -133,14 +133,14 @@ def test_the_state_says_what_went_through_and_what_pruning_came_to(proxy: Runnin
     assert sum(each["cleared"] for each in session["points"]) == len(session["cleared"])
 
 
-def test_a_conversation_that_is_asked_for_comes_in_full_and_the_others_with_their_sums(browser: httpx.Client):
+def test_only_the_requested_conversation_has_details_in_the_state(browser: httpx.Client):
     names = [each["name"] for each in browser.get("/autoprune/state").json()["sessions"]]
     found = browser.get("/autoprune/state", params={"session": names[1]}).json()["sessions"]
     assert [each["name"] for each in found if "points" in each] == [names[1]]
     assert all(each["saved"] and each["prompt"] for each in found)
 
 
-def test_the_state_is_sent_again_only_when_it_has_changed(proxy: Running, browser: httpx.Client, http: httpx.Client):
+def test_an_unchanged_state_is_a_304(proxy: Running, browser: httpx.Client, http: httpx.Client):
     first = browser.get("/autoprune/state")
     asked = {"if-none-match": first.headers["etag"]}
     assert browser.get("/autoprune/state", headers=asked).status_code == 304
@@ -154,7 +154,7 @@ def test_the_state_is_sent_again_only_when_it_has_changed(proxy: Running, browse
             headers["if-none-match"] = answer.headers["etag"]
 
 
-def test_recall_gives_back_what_was_cleared_as_text(browser: httpx.Client):
+def test_recall_returns_cleared_payloads_as_text(browser: httpx.Client):
     given = [each["content"] for messages in (recorded(), hostile()) for each in messages if each["role"] == "tool"]
     sessions = browser.get("/autoprune/state").json()["sessions"]
     cleared = [each for session in sessions for each in session["cleared"]]
@@ -165,14 +165,14 @@ def test_recall_gives_back_what_was_cleared_as_text(browser: httpx.Client):
         assert answer.text in given
 
 
-def test_what_is_not_kept_is_not_found_in_words(browser: httpx.Client):
+def test_recalling_an_unknown_payload_is_a_404_that_explains_why(browser: httpx.Client):
     for id in (UNKNOWN, "..%2f..%2fetc%2fpasswd", ""):
         answer = browser.get(f"/autoprune/recall/{id}")
         assert answer.status_code == 404
-        assert "nothing is kept under" in answer.text
+        assert "no payload" in answer.text
 
 
-def test_metrics_can_be_read_by_prometheus_and_add_up(proxy: Running, http: httpx.Client):
+def test_metrics_parse_as_prometheus_text_and_add_up(proxy: Running, http: httpx.Client):
     answer = http.get(f"{proxy.url}/metrics")
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     samples = [SAMPLE.fullmatch(line) for line in answer.text.splitlines() if not line.startswith("#")]
@@ -191,7 +191,7 @@ def test_metrics_can_be_read_by_prometheus_and_add_up(proxy: Running, http: http
     assert buckets[-1] == 39
 
 
-def test_metrics_name_no_session_and_no_version_of_a_client(proxy: Running, http: httpx.Client):
+def test_metrics_have_no_sessions_and_no_client_versions(proxy: Running, http: httpx.Client):
     text = http.get(f"{proxy.url}/metrics").text
     assert "recorded" not in text
     assert "1.18.33" not in text

@@ -1,4 +1,4 @@
-"""What a prune knows from the requests before: how the provider counts, and how long it was since the last."""
+"""What pruning remembers between requests: the calibration, pauses, outcomes and payloads."""
 
 import json
 from dataclasses import replace
@@ -9,14 +9,15 @@ import pytest
 from proxy.conftest import body
 
 from autoprune.apps.proxy import Settings
-from autoprune.apps.proxy._pruning import Account, Job, Work
+from autoprune.apps.proxy._pruning import Account, Job, Payloads, Work
+from autoprune.settings import usual_zone
 
 WORDS = ("alpha", "beta", "gamma", "delta", "src/main.py", "error:", "None", "return")
 MODEL = "gpt-5"
 
 
 def conversation(results: int) -> list[Any]:
-    """A conversation with so many results of 570 tokens, each unlike the others."""
+    """A conversation with this many different results of 570 tokens."""
     random = Random(7)
     found: list[Any] = [{"role": "user", "content": "Mend it."}]
     for at in range(results):
@@ -28,7 +29,7 @@ def conversation(results: int) -> list[Any]:
 
 
 def pruned(work: Work, results: int, at: float) -> tuple[str, Account]:
-    """Prune a conversation with so many results at a time in seconds; return its name, and what it came to."""
+    """Prune a conversation with this many results at a time in seconds; return its name and its account."""
     known = json.dumps({"model": MODEL, "messages": conversation(results)}).encode()
     done = work.prune(Job("/v1/chat/completions", {}, known, "s", at))
     account = work.account(done.number)
@@ -42,13 +43,13 @@ def test_the_usage_of_an_answer_calibrates_the_next_prune():
         work = Work(Settings(safe_zone="20k", strategy="low_water"))
         name, account = pruned(work, 25, 0.0)
         assert account.before == account.after < 20_480
-        work.answered(name, {"input_tokens": factor * account.after})
+        work.learn(name, {"input_tokens": factor * account.after})
         after.append(pruned(work, 26, 5.0)[1].cleared)
     assert not after[0]
     assert after[1]
 
 
-def test_after_a_long_pause_more_goes():
+def test_more_is_cleared_after_a_long_pause():
     after = []
     for pause in (5.0, 3_700.0):
         work = Work(Settings(safe_zone="20k", strategy="cache_aware(stay=0, start_at=0)"))
@@ -59,7 +60,7 @@ def test_after_a_long_pause_more_goes():
 
 
 class Asked:
-    """A strategy that counts how often it is asked."""
+    """A strategy that counts its calls."""
 
     name = "asked"
     every_request = True
@@ -73,7 +74,7 @@ class Asked:
 
 
 @pytest.mark.parametrize("first", ["/v1/messages", "/v1/messages/count_tokens"])
-def test_the_same_conversation_again_is_not_walked_again(first: str):
+def test_a_repeated_conversation_is_not_walked_again(first: str):
     work = Work(Settings(safe_zone="2k"))
     work._strategy = strategy = Asked()
     for at, path in enumerate((first, "/v1/messages", "/v1/messages")):
@@ -82,27 +83,27 @@ def test_the_same_conversation_again_is_not_walked_again(first: str):
         assert (done.conversation != "", strategy.times) == (True, 9)
 
 
-def test_what_was_made_of_a_request_is_known_when_it_is_sent_again_and_has_an_account_of_its_own():
+def test_a_repeated_request_reuses_its_outcome_and_gets_its_own_account():
     work = Work(Settings(safe_zone="20k"))
     first = work.prune(Job("/v1/messages", {}, body(30), "s", 100.0, b"mark"))
-    assert work.again(b"mark", 101.0) is None  # before there is an account
+    assert work.reuse(b"mark", 101.0) is None  # before there is an account
     account = work.account(first.number)
     assert first.body
     assert account
     assert account.cleared
-    again = work.again(b"mark", 102.0)
+    again = work.reuse(b"mark", 102.0)
     assert again
     assert replace(again, number=first.number, seconds=first.seconds) == first
     assert work.account(again.number) == replace(account, cleared=())
     assert work.account(again.number) is None
-    assert work.again(b"another", 103.0) is None
-    assert work.again(b"mark", 403.0) is None  # the cache has gone cold
+    assert work.reuse(b"another", 103.0) is None
+    assert work.reuse(b"mark", 403.0) is None  # the cache has gone cold
     work.prune(Job("/v1/messages", {}, body(31), "s", 404.0, b"next"))
-    assert work.again(b"mark", 405.0) is None
+    assert work.reuse(b"mark", 405.0) is None
 
 
 class Raising:
-    """A strategy with a fault."""
+    """A strategy that raises."""
 
     name = "raising"
     every_request = True
@@ -111,7 +112,7 @@ class Raising:
         return [1 // 0]
 
 
-def test_an_account_that_fails_is_none_and_ends_nothing():
+def test_an_account_that_fails_is_none():
     work = Work(Settings(safe_zone="2k"))
     known = work.prune(Job("/v1/messages", {}, body(8), "s", 0.0))
     work._payloads = None
@@ -119,21 +120,23 @@ def test_an_account_that_fails_is_none_and_ends_nothing():
     assert work._open == {}
 
 
-def test_a_request_that_cannot_be_written_holds_nothing():
+def test_a_number_that_json_cannot_represent_is_sent_unchanged_and_opens_no_account():
     work = Work(Settings(safe_zone="2k"))
     infinite = body(8).replace(b'"model"', b'"temperature": 1e999, "model"')
-    assert work.prune(Job("/v1/messages", {}, infinite, "s", 0.0)).body is None
+    outcome = work.prune(Job("/v1/messages", {}, infinite, "s", 0.0))
+    assert outcome.body is None
+    assert outcome.note.startswith("ValueError")
     assert work._open == {}
 
 
-def test_whatever_a_prune_raises_the_request_goes_on_as_it_came():
+def test_if_pruning_raises_the_request_is_sent_unchanged():
     work = Work(Settings(safe_zone="2k"))
     work._strategy = Raising()
     done = work.prune(Job("/v1/messages", {}, body(8), "s", 0.0))
     assert (done.body, done.conversation, done.note.partition(":")[0]) == (None, "", "ZeroDivisionError")
 
 
-def test_requests_of_one_conversation_at_once_have_an_account_each():
+def test_concurrent_requests_of_a_conversation_have_separate_accounts():
     work = Work(Settings(safe_zone="2k"))
     pruned(work, 1, 0.0)
     bodies = [json.dumps({"model": MODEL, "messages": conversation(results)}).encode() for results in range(2, 12)]
@@ -141,3 +144,39 @@ def test_requests_of_one_conversation_at_once_have_an_account_each():
     accounts = [work.account(number) for number in numbers]
     assert [account and account.messages for account in accounts] == [1 + 2 * results for results in range(2, 12)]
     assert not any(map(work.account, numbers))
+
+
+def test_all_accounts_are_made_even_for_forgotten_conversations():
+    work = Work(Settings(safe_zone="2k"))
+    found = [work.prune(Job("/v1/messages", {}, body(8, tag=f" {number}"), "", 0.0)).number for number in range(80)]
+    assert all(map(work.account, found))
+
+
+def test_half_a_surrogate_pair_is_sent_unchanged():
+    cut = json.loads(body(8))
+    cut["messages"][-1]["content"][0]["content"] = "an emoji that was cut \ud83d"
+    done = Work(Settings(safe_zone="2k")).prune(Job("/v1/messages", {}, json.dumps(cut).encode(), "", 0.0))
+    assert done.body
+    assert json.loads(done.body)["messages"][-1] == cut["messages"][-1]
+    assert len(done.body) < len(json.dumps(cut)) / 2
+
+
+def test_a_history_kept_by_the_provider_is_not_pruned():
+    known = {"input": [{"role": "user", "content": "Go on."}], "previous_response_id": "r"}
+    done = Work(Settings(safe_zone="2k")).prune(Job("/v1/responses", {}, json.dumps(known).encode(), "", 0.0))
+    assert (done.body, done.conversation) == (None, "")
+    assert "previous_response_id" in done.note
+
+
+def test_the_newest_payloads_are_kept_up_to_a_number_of_bytes():
+    kept = Payloads(120)
+    texts = {id: "".join(map(chr, range(at, at + 40))) for id, at in (("a", 0x40), ("b", 0x400), ("c", 0xD800))}
+    for id, text in texts.items():
+        kept.put(id, text)
+    assert [kept.get(id) for id in texts] == [None, None, texts["c"]]
+
+
+def test_the_default_safe_zone_is_a_share_of_the_models_window():
+    assert usual_zone("gpt-4o") == 0.6 * 128_000
+    assert usual_zone("a model of nobody's") == 100_000
+    assert usual_zone(None) == 100_000

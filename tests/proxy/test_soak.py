@@ -1,4 +1,4 @@
-"""An hour of a team's traffic, without the waiting: what the proxy holds does not grow."""
+"""An hour of a team's traffic at full speed does not make the proxy's memory grow."""
 
 import gc
 import json
@@ -15,23 +15,23 @@ ALLOWED = 24  # megabytes, of some 400 that pass through in the second half
 
 
 def resident() -> float:
-    """The megabytes that this process holds."""
+    """The resident memory of this process in megabytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4_096 / 1e6
 
 
 def session(work: Work, number: int) -> None:
-    """One conversation from its first request to its last, of results of 14 kB that are like no others."""
+    """Prune one conversation from its first request to its last, with unique results of 14 kB."""
     whole = messages(REQUESTS, tag=f" {number}", lines=1_600)
     for at in range(REQUESTS):
         known = {"model": "claude-sonnet-4-5", "messages": whole[: 2 * at + 1]}
         done = work.prune(Job("/v1/messages", {}, json.dumps(known).encode(), f"s{number}", float(at)))
         work.account(done.number)
-        work.answered(done.conversation, {"input_tokens": 9_000})
+        work.learn(done.conversation, {"input_tokens": 9_000})
 
 
 @pytest.mark.full
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads the memory of a process from /proc")
-def test_memory_is_flat():
+def test_memory_does_not_grow():
     work = Work(Settings(safe_zone="8k"))
     half = 0.0
     for number in range(SESSIONS):

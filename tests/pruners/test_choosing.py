@@ -10,11 +10,11 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, SettingsError
 from autoprune.planning.view import folds
-from autoprune.pruners.by_name import chosen, pruner_for
+from autoprune.pruners.naming import chosen, pruner_for
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import hybrid, keep_last
-from autoprune.summarizers.openai.summarizer import OpenAISummarizer
+from autoprune.summarizers.openai_summarizer import OpenAISummarizer
 
 ARGS = PruneArgs(100)
 OWN = """
@@ -120,7 +120,7 @@ def test_a_model_sums_up_if_it_is_named(monkeypatch: pytest.MonkeyPatch):
         (LowWater(), "digest", None, "a summarizer needs a strategy that folds messages: one of summarize, truncate"),
         (None, "openai", "gpt-5-mini", "a summarizer needs a strategy that folds messages: one of summarize"),
         (hybrid(), "openai", None, "the summarizer openai needs a model: --model gpt-5-mini"),
-        (hybrid(), "openai", "gpt-5-mini", "the summarizer cannot be had: "),
+        (hybrid(), "openai", "gpt-5-mini", "the summarizer openai cannot be used: "),
     ],
 )
 def test_what_cannot_be_had_is_said(

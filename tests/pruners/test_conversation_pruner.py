@@ -16,23 +16,22 @@ from tables import each_row
 from written_short import every_format, messages
 
 from autoprune import ConversationPruner, PruneArgs, PruneEvent, Report, Result, Retention, RuleError, SettingsError
-from autoprune.conversation.edits import Fold
-from autoprune.conversation.reasons import Reason
+from autoprune.conversation.edits import Fold, Reason
 from autoprune.conversation.summary import running
 from autoprune.planning.view import Candidate, FoldView
 from autoprune.providers.thinking import drop_block
-from autoprune.pruners.report.explanation import Explanation
+from autoprune.pruners.report.drawing import Explanation
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import chat_summary, keep_last, sliding_window, summarize, truncate
 from autoprune.summarizers.brief import Brief, Failed, Written
 from autoprune.summarizers.chunked import Chunked
-from autoprune.summarizers.digest.digest import Digest
+from autoprune.summarizers.digest import Digest
 from autoprune.summarizers.levels import Levels
-from autoprune.summarizers.openai.summarizer import OpenAISummarizer
-from autoprune.summarizers.requests import LEAVES_OUT
+from autoprune.summarizers.openai_summarizer import OpenAISummarizer
 from autoprune.summarizers.selection import summarizer_of
 from autoprune.summarizers.symbols import Symbols
+from autoprune.summarizers.user_words import LEAVES_OUT
 from autoprune.tokens import scaled
 
 EACH = 100  # tokens of a message, by `count`

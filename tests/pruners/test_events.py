@@ -8,8 +8,8 @@ import pytest
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, Report, SettingsError
-from autoprune.pruners.events import PruneEvent, tell, veto
-from autoprune.summarizers.spent import Spent
+from autoprune.pruners.result import PruneEvent, tell, veto
+from autoprune.summarizers.brief import Spent
 
 MESSAGES = conversations.openai_chat([conversations.words(900)], [conversations.words(500)])
 RESULT = AgenticConversationPruner(PruneArgs(1_000), clock=iter((1.0, 1.5)).__next__).prune(MESSAGES)

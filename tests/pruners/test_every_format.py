@@ -25,9 +25,7 @@ from pydantic import BaseModel
 from sendable import accepts, rules
 
 from autoprune import AgenticConversationPruner, PruneArgs, ToolInputs, problems
-from autoprune.conversation.edits import Replace
-from autoprune.conversation.reasons import Reason
-from autoprune.conversation.rewriting import apply
+from autoprune.conversation.edits import Reason, Replace, apply
 from autoprune.conversation.transcript import ToolInput, ToolResult, Transcript
 from autoprune.planning.plan import Plan
 from autoprune.planning.view import Strategy

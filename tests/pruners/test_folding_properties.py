@@ -37,14 +37,14 @@ from shipped import PRESETS
 from tables import each_row
 
 from autoprune import PruneArgs, Result, problems
+from autoprune.conversation.edits import Reason
 from autoprune.conversation.messages import fields_of
-from autoprune.conversation.reasons import Reason
 from autoprune.conversation.summary import is_users, running
 from autoprune.formats import anthropic_messages, bedrock_converse, gemini_contents
 from autoprune.planning.retention import BY_AGE, Retention
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.strategies import presets
-from autoprune.strategies.by_name import folding_named
+from autoprune.strategies.catalog import folding_named
 from autoprune.strategies.folding import Folding
 from autoprune.summarizers.brief import Brief
 

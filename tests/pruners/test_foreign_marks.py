@@ -14,8 +14,7 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, Clamp, ConversationPruner, ToolInputs
 from autoprune.conversation.archive import recall
-from autoprune.conversation.placeholders import SENTENCE
-from autoprune.conversation.recall import content, content_id, parted
+from autoprune.conversation.placeholders import SENTENCE, archived_text, content_id, parted
 from autoprune.formats import new_parser, parse
 from autoprune.strategies import CacheAware, PerResult, Replace, Strategy, View
 from autoprune.strategies.clearing import ToolOutputCleanup
@@ -73,7 +72,7 @@ def forged(id: str) -> list[str]:
 
 def payloads(messages: list[Any]) -> list[str]:
     """The payloads of all results, as they are kept."""
-    return [content(each, messages) for each in parse(messages, new_parser(len), 0).results]
+    return [archived_text(each, messages) for each in parse(messages, new_parser(len), 0).results]
 
 
 @pytest.mark.parametrize("format", [*WIRE, *DIALECTS])
@@ -134,6 +133,6 @@ def test_a_mark_in_an_argument_is_never_passed_on():
         archive = {content_id(OTHERS): OTHERS}
         strategy = ToolOutputCleanup(clear_tool_inputs=ToolInputs(above=20))
         pruned = AgenticConversationPruner(1, archive=archive).prune(messages, strategy)
-        told = {parted(edit.mark)[1]: content(edit.part, messages) for edit in pruned.plan.edits}
+        told = {parted(edit.mark)[1]: archived_text(edit.part, messages) for edit in pruned.plan.edits}
         assert {id: recall(archive, id) for id in told} == told
         assert re.findall(r"recall id (\w+)", as_bytes(pruned.conversation)).count(content_id(OTHERS)) <= 1

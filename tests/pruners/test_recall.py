@@ -15,7 +15,7 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, ArchiveError, Clamp, Result, SettingsError, ToolInputs
 from autoprune.conversation.archive import recall
-from autoprune.conversation.recall import content, content_id, parted
+from autoprune.conversation.placeholders import archived_text, content_id, parted
 from autoprune.conversation.transcript import ToolResult
 from autoprune.planning.view import Strategy
 from autoprune.pruners.conversation import ConversationPruner
@@ -57,7 +57,9 @@ def variants(case: Case) -> list[Case]:
 
 def carried(result: Result) -> dict[str, str]:
     """The ids in the texts that were put in place of results, each with the payload that it stands for."""
-    ids = ((parted(edit.text)[1], content(edit.part, result.plan.transcript.messages)) for edit in result.plan.edits)
+    ids = (
+        (parted(edit.text)[1], archived_text(edit.part, result.plan.transcript.messages)) for edit in result.plan.edits
+    )
     return {id: payload for id, payload in ids if id}
 
 
@@ -73,7 +75,7 @@ def test_every_payload_that_an_edit_replaces_can_be_recalled_to_the_letter(case:
         ours = pruner(each, archive)
         result = ours.prune(each.messages, each.strategy)
         for edit in result.plan.edits:
-            payload = content(edit.part, each.messages)
+            payload = archived_text(edit.part, each.messages)
             assert ours.recall(content_id(payload)) == payload
             if isinstance(edit.part, ToolResult):
                 assert parted(edit.text)[1] or edit.reason == "clamped"

@@ -25,8 +25,7 @@ from autoprune import (
     prune_history,
     repair,
 )
-from autoprune.conversation.edits import Fold
-from autoprune.conversation.reasons import Reason
+from autoprune.conversation.edits import Fold, Reason
 from autoprune.conversation.summary import running
 from autoprune.planning.retention import BY_AGE
 from autoprune.planning.view import FoldView
@@ -911,7 +910,7 @@ def test_40_of_an_empty_conversation_and_of_a_copy_with_one_cleared_result(make:
 # Statements that are shown elsewhere, in full but for what is tested above:
 #  1-6    test_groups.py: test_a_call_and_its_result_are_a_pair, ...
 #  7-13   test_groups.py: test_a_cut_parts_nothing_that_belongs_together, ...; 10, 12 and 13 above for a pruner
-#  14     test_repair.py: test_a_valid_conversation_comes_back_itself, for drawn conversations of every provider
+#  14     test_repair.py: test_a_valid_conversation_is_returned_unchanged, for drawn conversations of every provider
 #  24     test_folding.py: test_it_keeps_the_last_messages_whatever_tokens_are_needed
 #  26     test_folding_properties.py: test_a_conversation_is_never_empty_and_system_and_current_request_stay_in_order
 #  30     test_folding_properties.py: test_there_are_never_more_tokens_than_before_and_the_report_is_exact

@@ -13,11 +13,10 @@ from tables import each_row
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, Report, SettingsError, prune_history
 from autoprune.conversation.edits import Fold
 from autoprune.formats import openai_chat
-from autoprune.integrations._attached import Attached
-from autoprune.integrations._hooks import pruned
-from autoprune.pruners.by_name import pruner_for
+from autoprune.integrations._hooks import FrameworkPruner, prune_body
+from autoprune.pruners.naming import pruner_for
 from autoprune.pruners.requests import prune_request
-from autoprune.strategies.by_name import FOLDING, folding_named
+from autoprune.strategies.catalog import FOLDING, folding_named
 from autoprune.strategies.clearing import LowWater
 from autoprune.strategies.presets import keep_last
 
@@ -149,16 +148,16 @@ def test_two_strategies_in_one_call_are_refused(kind: type):
 # Near misses
 
 # A framework whose messages are those of Chat Completions.
-MINE: Any = SimpleNamespace(**{**vars(openai_chat), "bare": lambda message, at: message})
+MINE: Any = SimpleNamespace(**{**vars(openai_chat), "strip_unsent": lambda message, at: message})
 NEAR_MISSES = [
     (AgenticConversationPruner, "low-water", " (did you mean low_water?)"),
     (AgenticConversationPruner, "LowWater(target=0.5)", " (did you mean low_water?)"),
     (AgenticConversationPruner, "cleanup", " (did you mean tool_output_cleanup?)"),
-    (AgenticConversationPruner, "hybrid", " (it is one of ConversationPruner)"),
+    (AgenticConversationPruner, "hybrid", " (it is for ConversationPruner)"),
     (AgenticConversationPruner, "hybird", " (did you mean hybrid?)"),
     (AgenticConversationPruner, "", ""),
     (ConversationPruner, "keep last", " (did you mean keep_last?)"),
-    (ConversationPruner, "low_water", " (it is one of AgenticConversationPruner)"),
+    (ConversationPruner, "low_water", " (it is for AgenticConversationPruner)"),
     (ConversationPruner, "cache_awear", " (did you mean cache_aware?)"),
     (ConversationPruner, "nope", ""),
 ]
@@ -178,8 +177,8 @@ def test_an_unknown_strategy_is_an_error_that_names_the_near_one(kind: type, nam
         lambda: asyncio.run(pruner.aprune_conversations(MESSAGES, strategy=name)),
         lambda: prune_request(pruner, {"messages": MESSAGES}, "/v1/chat/completions", strategy=name),
         lambda: prune_history(pruner=pruner, strategy=name)(len)(MESSAGES),
-        lambda: pruned(pruner, name, {"messages": MESSAGES}, "/v1/chat/completions"),
-        lambda: Attached(MINE, pruner, name).prune(MESSAGES),
+        lambda: prune_body(pruner, name, {"messages": MESSAGES}, "/v1/chat/completions"),
+        lambda: FrameworkPruner(MINE, pruner, name).prune(MESSAGES),
     ]
     said = f"there is no strategy {name!r}{near}; there are {', '.join(pruner.strategies)}"
     for call in calls:

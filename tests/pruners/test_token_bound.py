@@ -1,5 +1,6 @@
 """The bytes of a message bound its tokens: what lets a small conversation go uncounted."""
 
+import json
 import math
 from typing import Any
 
@@ -9,12 +10,8 @@ from profiles import examples
 from strategies_hypothesis import conversations
 from tables import each_row
 
-from autoprune.conversation.placeholders import Placeholder
 from autoprune.formats import SHIPPED, Format, new_parser
-from autoprune.planning.walk import Walk
-from autoprune.pruners._progress import Progress
-from autoprune.pruners._snapshots import token_bound
-from autoprune.strategies.clearing import ToolOutputCleanup
+from autoprune.pruners.memory import History, token_bound
 from autoprune.tokens import exact
 
 JSON = st.recursive(
@@ -46,7 +43,8 @@ def test_nor_has_one_with_odd_contents(role: str, content: Any, name: str | None
 def test_nor_has_any_text(text: str):
     message = {"role": "user", "content": text}
     assert counted(message) <= token_bound(message)
-    assert token_bound(message) <= len(text.encode("utf-8", "surrogatepass")) + len("user") + 3
+    as_json = json.dumps(message, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    assert token_bound(message) <= len(as_json) + 3
 
 
 def test_media_have_no_bound():
@@ -54,7 +52,7 @@ def test_media_have_no_bound():
 
 
 @each_row("format", SHIPPED)
-def test_a_small_message_is_not_even_read(format: Format):
-    walk = Walk(ToolOutputCleanup(), 1_000, 0, Placeholder(exact()))
-    progress = Progress(new_parser(exact(), formats=[format]), walk, 0)
-    assert progress.read([format.message("user", "Look.")]) == []
+def test_a_small_conversation_is_not_read(format: Format):
+    history = History("key")
+    assert history.is_small([format.message("user", "Look.")], [format], 3, 1_000)
+    assert history.entries == []

@@ -16,13 +16,13 @@ from tables import each_row
 from autoprune import PruneArgs, Result
 from autoprune.conversation.summary import running
 from autoprune.pruners.conversation import ConversationPruner
-from autoprune.strategies.by_name import folding_named
+from autoprune.strategies.catalog import folding_named
 from autoprune.strategies.folding import Folding
 from autoprune.summarizers.brief import Brief
-from autoprune.summarizers.digest._contents import parse
+from autoprune.summarizers.digest._contents import parse_contents
 from autoprune.summarizers.rendering import render
-from autoprune.summarizers.requests import LEAVES_OUT
-from autoprune.summarizers.sections import GOAL, read
+from autoprune.summarizers.sections import GOAL, parse_sections
+from autoprune.summarizers.user_words import LEAVES_OUT
 from autoprune.tokens import exact
 
 STRATEGIES = (
@@ -83,7 +83,11 @@ def test_the_goal_is_the_first_request(written_in: str, talk: list[Turn], share:
             note(f"{name} {llm} {result.report}: {result.conversation}")
             assert "REQUEST0: fix part 0." in said(result)
             summary = running(result.conversation)
-            goal = next((one.body for one in read(summary.text) or () if one.title == GOAL), "") if summary else ""
+            goal = (
+                next((one.body for one in parse_sections(summary.text) or () if one.title == GOAL), "")
+                if summary
+                else ""
+            )
             assert goal.startswith("REQUEST0") or not goal
 
 
@@ -118,7 +122,7 @@ def test_an_answer_is_that_of_its_request(written_in: str, talk: list[Turn], sha
         result = pruned(given, name, zone, is_fed_back=is_fed_back)
         note(f"{name} {result.report}: {result.conversation}")
         summary = running(result.conversation)
-        contents = parse(summary.text) if summary else parse("")
+        contents = parse_contents(summary.text) if summary else parse_contents("")
         for exchange in contents.exchanges:
             number = re.match(r"REQUEST(\d+)", exchange.request or contents.goal)
             if number and exchange.answer:

@@ -6,7 +6,7 @@ from episodes import called
 from tables import each_row
 
 from autoprune.apps.replay.atoms import Atom, Kind, atoms, hunks, path_words, quoted_errors
-from autoprune.facts.names import names
+from autoprune.facts.plain_text import identifiers
 
 EDIT, PATH, IDENTIFIER, CODE, ERROR, *_ = Kind
 ENVELOPE = """*** Begin Patch
@@ -165,7 +165,7 @@ def test_a_patch_that_only_adds_has_no_edit():
     ],
 )
 def test_a_name_has_seven_characters_with_an_underscore_or_a_capital_inside(text: str, expected: list[str]):
-    assert names(text) == expected
+    assert identifiers(text) == expected
 
 
 @each_row(

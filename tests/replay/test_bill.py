@@ -13,11 +13,11 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner
 from autoprune.apps.replay.atoms import Atom, Kind
-from autoprune.apps.replay.bill import bill
 from autoprune.apps.replay.clairvoyant import Clairvoyant, place
 from autoprune.apps.replay.episode import Episode
+from autoprune.apps.replay.figures import bill
 from autoprune.apps.replay.play import Run, play
-from autoprune.apps.replay.references import NoPruning
+from autoprune.apps.replay.policies import NoPruning
 from autoprune.economics import LISTS, Prices
 from autoprune.planning.view import View
 from autoprune.strategies import ObservationMasking

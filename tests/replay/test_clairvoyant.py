@@ -5,9 +5,8 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner
 from autoprune.apps.replay.atoms import Atom, Kind
-from autoprune.apps.replay.clairvoyant import clairvoyant
+from autoprune.apps.replay.clairvoyant import clairvoyant, cut_to_passages, merge_spans
 from autoprune.apps.replay.episode import Episode
-from autoprune.apps.replay.passages import joined, shortened
 from autoprune.apps.replay.play import Run, play
 from autoprune.apps.replay.visible import Text
 from autoprune.economics import LISTS
@@ -50,13 +49,13 @@ def edit(*numbers: int) -> Atom:
     ],
 )
 def test_a_passage_is_the_lines_of_an_atom_with_lines_around_them(atoms: list[Atom], expected: list[str]):
-    assert shortened(FILE, atoms) == "\n".join(expected)
+    assert cut_to_passages(FILE, atoms) == "\n".join(expected)
 
 
 def test_what_is_left_shows_every_atom_also_behind_line_numbers():
     numbered = "\n".join(f"{at:>6}→{line}" for at, line in enumerate(FILE.splitlines(), 1))
     atoms = [edit(50, 51), Atom(IDENTIFIER, "line_number_7"), Atom(PATH, "src/line_number_90")]
-    left = shortened(numbered, atoms)
+    left = cut_to_passages(numbered, atoms)
     assert left is not None
     assert all(Text(left).shows(atom) for atom in atoms)
     assert left.count("left out") == 4
@@ -75,20 +74,20 @@ def test_what_is_left_shows_every_atom_also_behind_line_numbers():
 )
 def test_a_passage_shows_what_an_agent_stated(atom: Atom, shown: list[str]):
     text = "\n".join([*lines(*range(50)), *shown, *lines(*range(50, 100))])
-    left = shortened(text, [atom])
+    left = cut_to_passages(text, [atom])
     assert left is not None
     assert "\n".join(shown) in left
     assert left.count("\n") == 13
-    assert shortened(FILE, [atom]) is None
+    assert cut_to_passages(FILE, [atom]) is None
 
 
 @each_row("text", ["", "other", FILE.replace("\n", "\\n"), '{"output": "the line_number_50\\nof a file"}'])
 def test_where_lines_cannot_be_left_out_nothing_is(text: str):
-    assert shortened(text, [edit(50, 51)]) is None
+    assert cut_to_passages(text, [edit(50, 51)]) is None
 
 
 def test_spans_are_joined_in_order():
-    assert joined([(20, 32), (0, 12), (14, 16), (40, 41)]) == [(0, 16), (20, 32), (40, 41)]
+    assert merge_spans([(20, 32), (0, 12), (14, 16), (40, 41)]) == [(0, 16), (20, 32), (40, 41)]
 
 
 # In a replay

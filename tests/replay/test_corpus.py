@@ -10,7 +10,7 @@ from tables import each_row
 
 from autoprune.apps.replay import FED_BACK, ReplayArgs, SessionFigures
 from autoprune.apps.replay.corpus import TOO_SHORT, key, replay_files, why_skipped, without_curves
-from autoprune.apps.replay.processes import Processes
+from autoprune.apps.replay.engines import Processes
 from autoprune.economics import LISTS
 
 ARGS = ReplayArgs(("none", "low_water"), safe_zone=5_000)
@@ -56,7 +56,7 @@ def test_a_file_whose_figures_are_known_is_not_replayed_again_until_it_changes(t
     [
         (b"", "is empty"),
         (b"   \n\n", "is empty"),
-        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 10, "is no UTF-8 text: byte 0 is 0x89"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 10, "is not UTF-8 text: byte 0 is 0x89"),
         (b"# Notes\n\nnot a session\n", "broken JSON at line 1, column 1"),
         (json.dumps({"name": "autoprune", "version": 1}).encode(), "holds an object with the fields name, version"),
         (json.dumps([{"id": number} for number in range(1_000)]).encode(), "holds an object with the fields id"),
@@ -92,7 +92,7 @@ def test_a_session_that_breaks_a_strategy_or_its_process_takes_nothing_with_it(t
     args = ReplayArgs(("none", f"{trap}:Trap"), safe_zone=5_000)
     found = dict(sorted(replay_files(paths, args, engine=Processes(2))))
     assert [why_skipped(each) for each in found.values()] == [
-        "it took the life of the process that replayed it (ended with code 3)",
+        "its process died (ended with code 3)",
         "",
         "it cannot be replayed: LookupError: lost",
         "it takes more memory than there is",

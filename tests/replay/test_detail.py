@@ -6,7 +6,7 @@ from replayed import SECRET, call, hostile, recorded, replayed
 from tables import each_row
 
 from autoprune.apps.replay import ReplayArgs
-from autoprune.apps.replay.detail import Cleared, Held, SessionDetail, most_expensive, public_target, shortened
+from autoprune.apps.replay.detail import Cleared, Held, SessionDetail, head_and_tail, most_expensive, public_target
 from autoprune.conversation.transcript import Location, ToolCall
 from autoprune.economics import LISTS
 
@@ -82,8 +82,8 @@ def test_a_public_target_is_a_path_or_a_program(arguments: dict[str, str], targe
 
 
 def test_long_texts_are_cut_in_the_middle():
-    assert shortened("a" * 8_000) == ("a" * 8_000, 0)
-    text, left_out = shortened("a" * 6_000 + "b" * 5 + "c" * 2_000)
+    assert head_and_tail("a" * 8_000) == ("a" * 8_000, 0)
+    text, left_out = head_and_tail("a" * 6_000 + "b" * 5 + "c" * 2_000)
     assert (text, left_out) == ("a" * 6_000 + "\n[…]\n" + "c" * 2_000, 5)
 
 

@@ -10,11 +10,10 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, SettingsError
 from autoprune.apps.replay import Figures, Interval, Kept, Policy, ReplayArgs, SessionFigures, replay_session, summarize
-from autoprune.apps.replay.bill import Bill
-from autoprune.apps.replay.figures import figures
+from autoprune.apps.replay.figures import Bill, figures
 from autoprune.apps.replay.play import play
-from autoprune.apps.replay.references import NoPruning
-from autoprune.apps.replay.summary import interval
+from autoprune.apps.replay.policies import NoPruning
+from autoprune.apps.replay.rows import interval
 from autoprune.economics import LISTS, Prices
 from autoprune.strategies import ObservationMasking
 

@@ -9,7 +9,7 @@ from episodes import Sends, episode, in_words, reading
 from tables import each_row
 
 from autoprune.apps.replay.play import play
-from autoprune.apps.replay.references import NoPruning
+from autoprune.apps.replay.policies import NoPruning
 
 LONG = "word " * 60
 CLEARED = "Content cleared."
@@ -112,7 +112,8 @@ def test_a_clear_that_is_taken_back_in_what_was_fed_back_is_noticed():
     def restores(given: Sent, call: int) -> Sent:
         return [*given[:2], {**given[2], "content": LONG}, *given[3:]] if len(given) == 7 else first_cleared(given)
 
-    assert "promise 6, request 3: message 2 is larger than it was sent before" in violations(restores, fed_back=True)
+    expected = "promise 6, request 3: message 2 is larger than in the previous prompt"
+    assert expected in violations(restores, fed_back=True)
 
 
 @pytest.mark.parametrize("fed_back", [False, True])

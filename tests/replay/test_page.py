@@ -1,21 +1,19 @@
 """The page as a text: what is in it, and what never is. `test_page_in_a_browser` opens it."""
 
+import json
 import re
-import subprocess
-import sys
 from base64 import b64encode
 from functools import cache
 from hashlib import sha256
 from html import unescape
 from html.parser import HTMLParser
+from typing import Any
 
 from replayed import MARKUP, SECRET, Replayed, hostile, recorded
 
+from autoprune.apps.frontend import bundle, clean
 from autoprune.apps.replay import SessionFigures
-from autoprune.apps.replay.detail import Cleared, Held, Outcome, SessionDetail
 from autoprune.apps.replay.page import page
-from autoprune.apps.replay.page._session_charts import life
-from autoprune.apps.replay.page._text import clean, plain
 
 BROKEN = Replayed((SessionFigures("logs/broken.json", error="logs/broken.json: it is no JSON"),), ())
 
@@ -47,13 +45,27 @@ class Elements(HTMLParser):
         return [attributes for tag, attributes in self.found if tag == name]
 
 
+def data_of(text: str) -> Any:
+    """The JSON that the script of a page draws from."""
+    (found,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    return json.loads(found)
+
+
 def test_nothing_that_a_tool_said_becomes_markup():
     elements = Elements(written(hostile(texts=True)))
     tags = {tag for tag, _ in elements.found}
-    assert not tags & {"script", "img", "iframe", "object", "embed", "form", "a", "link", "base", "foreignobject"}
+    assert not tags & {"img", "iframe", "object", "embed", "form", "a", "link", "base", "svg", "foreignobject"}
+    scripts = [{"type": "application/json", "id": "data"}, {"type": "module"}]
+    assert elements.named("script") == scripts
     attributes = [(name, value or "") for _, found in elements.found for name, value in found.items()]
-    assert not [name for name, _ in attributes if name.startswith("on") or name in ("style", "src")]
-    assert not [value for name, value in attributes if name == "href" and not value.startswith("#")]
+    assert not [name for name, _ in attributes if name.startswith("on") or name in ("style", "src", "href")]
+
+
+def test_what_a_tool_said_is_in_the_data_as_text():
+    text = written(hostile(texts=True))
+    (session,) = data_of(text)["sessions"]
+    assert any(MARKUP in each["text"] for each in session["results"])
+    assert any(MARKUP in each["tool"] for each in session["results"])
 
 
 def test_unfit_characters_are_marked():
@@ -63,49 +75,45 @@ def test_unfit_characters_are_marked():
     text.encode("utf-8")
 
 
-def test_charts_hold_plain_text_alone():
-    assert plain("$x$\n\u65e5\u672c b", 40) == "$x$? b"
-    assert plain("a" * 50, 10) == "aaaaaaa..."
-
-
-def test_a_result_is_a_bar_as_high_as_its_tokens_until_it_is_cleared():
-    results = (Held("a", "", 100, 0, 1), Held("b", "", 300, 0, 2))
-    outcome = Outcome("s", prompts=(100, 400, 500), held=(0, 0, 0), cleared=(Cleared(0, 2, "", 50),))
-    chart = life(SessionDetail("e", outcome.prompts, {}, results, ()), outcome, "n", "label")
-    drawn = {str(each.get("fill")): str(each["d"]) for each in Elements(chart).named("path")}  # the last of each color
-    first, second = (height(shape) for shape in drawn["var(--cached)"].split("z")[:2])
-    assert second == 3 * first == 3 * height(drawn["var(--cleared)"]) > 0
-
-
-def height(shape: str) -> float:
-    ends = [float(y) for y in re.findall(r"[ML] [\d.]+ ([\d.]+)", shape)]
-    return max(ends) - min(ends)
-
-
 def test_texts_are_in_the_page_only_when_they_are_asked_for():
     assert SECRET not in written(hostile())
     assert SECRET in written(hostile(texts=True))
     assert "needed_name_23 needed_name_23" not in written(hostile())
 
 
-def test_the_policy_allows_the_style_of_the_page_and_nothing_else():
+def test_the_policy_allows_the_style_and_the_script_of_the_page_and_nothing_else():
     text = written(hostile())
     (style,) = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
-    known = b64encode(sha256(style.encode()).digest()).decode()
+    (script,) = re.findall(r'<script type="module">(.*?)</script>', text, re.DOTALL)
+    allowed = "style-src 'sha256-{}'; script-src 'sha256-{}'".format(*map(digest, (style, script)))
     (policy,) = [each["content"] for each in Elements(text).named("meta") if each.get("http-equiv")]
-    assert policy == f"default-src 'none'; style-src 'sha256-{known}'; base-uri 'none'; form-action 'none'"
-    assert text.index("Content-Security-Policy") < text.index("<style>") < text.index("<body>")
+    assert policy == f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
+    assert text.index("Content-Security-Policy") < text.index("<style>") < text.index("<body>") < text.index("<script")
 
 
-def test_ids_are_unique_and_every_chart_has_a_title_and_a_description():
-    elements = Elements(written(recorded(), hostile(), BROKEN))
-    ids = [str(found["id"]) for _, found in elements.found if "id" in found]
-    charts = elements.named("svg")
+def digest(text: str) -> str:
+    return b64encode(sha256(text.encode()).digest()).decode()
+
+
+def test_a_script_is_made_of_modules_each_with_names_of_its_own():
+    first = "const SIZE = 1;\nexport const one = () => SIZE;\nexport class Two {}\n"
+    second = 'import { one as three, Two } from "./a.js";\nconst SIZE = 2;\nthree(new Two(SIZE));\n'
+    script = bundle({"a.js": first, "b.js": second})
+    assert "import" not in script
+    assert "export" not in script
+    assert script.count("return { one, Two };") == script.count("const { one: three, Two } = $a;") == 1
+
+
+def test_ids_are_unique_and_every_chart_of_the_data_has_a_place():
+    text = written(recorded(), hostile(), BROKEN)
+    ids = [str(found["id"]) for _, found in Elements(text).found if "id" in found]
+    data = data_of(text)
     assert len(ids) == len(set(ids))
-    assert len(charts) == 2 * 3 * 2 + 2 * (4 + 2)  # prices, measures, widths; sessions, strategies and two more
-    for chart in charts:
-        assert chart["role"] == "img"
-        assert set(str(chart["aria-labelledby"]).split()) <= set(ids)
+    assert {f"bill-{at}" for at in range(2)} | {f"session-{at}" for at in range(2)} <= set(ids)
+    assert (len(data["bills"]), len(data["sessions"])) == (2, 2)
+    assert [[each["label"] for each in session["outcomes"]] for session in data["sessions"]] == 2 * [
+        ["1 none", "2 low_water", "3 window(keep=4)", "4 clairvoyant"]
+    ]
 
 
 def test_the_same_sessions_give_the_same_page():
@@ -142,26 +150,4 @@ def test_what_was_skipped_is_named_with_its_reason():
 def test_a_page_without_a_session_that_could_be_replayed_says_so():
     text = page([SessionFigures("a.json", error="it is empty")], [], prices="anthropic", command="", advice="None.")
     assert "it is empty" in text
-    assert "<svg" not in text
-
-
-def test_without_its_libraries_the_page_names_the_extra():
-    code = "\n".join(
-        (
-            "import sys",
-            "from autoprune import SettingsError",
-            "from autoprune.apps.replay.page import page",
-            "assert not {'matplotlib', 'jinja2'} & sys.modules.keys()",
-            "for name in ('matplotlib', 'jinja2'):",
-            "    sys.modules.pop('jinja2', None)",
-            "    sys.modules[name] = None",
-            "    try:",
-            "        page([], [], prices='anthropic', command='', advice='')",
-            "    except SettingsError as error:",
-            "        print(error)",
-            "    del sys.modules[name]",
-        )
-    )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    said = "the page needs {}: pip install 'autoprune[replay]'"
-    assert found.stdout.splitlines() == [said.format("matplotlib"), said.format("jinja2")]
+    assert data_of(text) == {"bills": [], "sessions": []}

@@ -1,5 +1,6 @@
 """The page in a real browser. Skipped where there is none, unless BROWSER_REQUIRED is set, as `.ci/run` does."""
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -7,12 +8,14 @@ from typing import Any
 import pytest
 from replayed import hostile, recorded
 
+from autoprune.apps.frontend import asset, bundle
 from autoprune.apps.replay.page import page
 
 pytestmark = pytest.mark.full
-ON_PAGE = 2 * 3 + 2 * (4 + 2)  # charts: of prices and measures; of sessions, for strategies and two more
+ON_PAGE = 2 * 3 + 2 * (4 * 2 + 2)  # charts: of prices and measures; of sessions, two for a strategy and two more
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-OPEN_ALL = "document.querySelectorAll('details').forEach(each => each.open = true)"
+OPEN_ALL = "document.querySelectorAll('details:not([open])').forEach(each => each.open = true)"
+DRAWN = "new Promise(done => requestAnimationFrame(() => setTimeout(() => requestAnimationFrame(done), 50)))"
 CHARTS = "[...document.querySelectorAll('svg')].filter(each => each.checkVisibility())"
 EMPTY = f"{CHARTS}.filter(each => each.getBoundingClientRect().height < 100 || !each.querySelector('path'))"
 HIDDEN_TEXT = f"""{CHARTS}.flatMap(chart => {{
@@ -39,10 +42,10 @@ def opened(browser: Any, text: str, tmp_path: Path) -> Iterator[Callable[..., An
     """Opens the page. `said` are the messages of its console, `fetched` the addresses that it asked for."""
     contexts = []
 
-    def open_page(width: int = 1280, scheme: str = "light", text: str = text) -> Any:
+    def open_page(width: int = 1280, scheme: str = "light", text: str = text, **options: Any) -> Any:
         path = tmp_path / "report.html"
         path.write_text(text, encoding="utf-8")
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, **options)
         contexts.append(context)
         tab = context.new_page()
         tab.said, tab.fetched = [], []
@@ -62,7 +65,9 @@ def opened(browser: Any, text: str, tmp_path: Path) -> Iterator[Callable[..., An
 def test_the_page_fits_its_window_and_shows_its_charts(opened: Callable[..., Any], width: int, scheme: str):
     tab = opened(width, scheme)
     assert tab.evaluate(OVERFLOW) <= 0
-    tab.evaluate(OPEN_ALL)
+    for _ in range(2):  # sessions, then the results that they hold once they are open
+        tab.evaluate(OPEN_ALL)
+        tab.evaluate(DRAWN)
     assert tab.evaluate(OVERFLOW) <= 0
     assert tab.evaluate(f"{CHARTS}.length") == ON_PAGE
     assert tab.evaluate(f"{EMPTY}.length") == 0
@@ -88,10 +93,11 @@ def test_the_keyboard_reaches_the_details_and_opens_them(opened: Callable[..., A
     _tab_to(tab, ".session:not([open]) > summary")
     tab.keyboard.press("Enter")
     assert tab.evaluate("document.activeElement.parentElement.open")
+    tab.locator("#session-1 .timeline").wait_for()  # the script fills a session when it is opened
     _tab_to(tab, ".timeline li:not([class]) summary")
     tab.keyboard.press("Enter")
     result = tab.locator("details:focus-within pre").first
-    assert result.is_visible()
+    result.wait_for()
     assert "<script>" in result.inner_text()
     tab.keyboard.press("Enter")
     assert not result.is_visible()
@@ -103,6 +109,65 @@ def _tab_to(tab: Any, selector: str) -> None:
         if tab.evaluate("selector => document.activeElement.matches(selector)", selector):
             return
     raise AssertionError(f"Tab does not reach {selector}")
+
+
+def test_a_chart_tells_its_figures_to_the_pointer_and_to_the_arrow_keys(opened: Callable[..., Any]):
+    tab = opened()
+    chart = tab.locator("#session-0 svg").nth(2)
+    tip = tab.locator("#session-0 figure").nth(1).locator(".tip").first
+    assert not tip.is_visible()
+    box = chart.bounding_box()
+    chart.hover(position={"x": box["width"] - 5, "y": 60})
+    assert tip.inner_text().startswith("Request 41:")
+    tab.locator("h1").hover()
+    assert not tip.is_visible()
+    tab.keyboard.press("Tab")
+    chart.focus()
+    for key, request in (("Home", 0), ("ArrowRight", 1), ("PageDown", 11), ("ArrowUp", 10), ("End", 41)):
+        tab.keyboard.press(key)
+        assert tip.inner_text().startswith(f"Request {request}:")
+    tab.keyboard.press("Escape")
+    assert not tip.is_visible()
+
+
+def test_a_tooltip_shows_what_a_tool_said_as_text(opened: Callable[..., Any]):
+    tab = opened()
+    tab.locator("#session-1 > summary").click()
+    tab.locator("#session-1 svg").nth(1).focus()
+    tab.keyboard.press("Home")
+    assert "<script>document.title" in tab.locator("#session-1 .tip:visible").inner_text()
+    assert tab.title().startswith("Replay of 2 sessions")
+
+
+def test_without_a_script_the_page_has_its_sentence_and_its_tables(opened: Callable[..., Any]):
+    tab = opened(java_script_enabled=False)
+    assert tab.locator(".advice").inner_text() == "Do not prune."
+    assert tab.locator("table.strategies").first.is_visible()
+    assert tab.locator("noscript").is_visible()
+
+
+def test_a_result_is_a_bar_as_high_as_its_tokens_until_it_is_cleared(browser: Any):
+    names = ("dom.js", "numbers.js", "chart.js", "columns.js")
+    modules = {**{each: asset(each) for each in names}, "lives.js": asset("report/lives.js", "autoprune.apps.replay")}
+    session = {"unpruned": [100, 400, 500], "results": [_held("a", 100, 1), _held("b", 300, 2)]}
+    outcome = {"cleared": [{"result": 0, "request": 2, "reason": "", "saved": 50}], "missed": []}
+    tab = browser.new_page()
+    drawn = f"(known => {{ {bundle(modules)} return $lives.resultLives(340, ...known).shapes.map(each => "
+    shapes = tab.evaluate(f"{drawn}[each.getAttribute('class'), each.getAttribute('d')]) }})", [session, outcome])
+    tab.close()
+    shown = dict(shapes)
+    first, second = map(_height, shown["cached"].split("Z")[:2])
+    assert second == pytest.approx(3 * first, abs=0.2)
+    assert _height(shown["cleared"]) == first > 0
+
+
+def _held(tool: str, tokens: int, sent: int) -> dict[str, Any]:
+    return {"tool": tool, "target": "", "tokens": tokens, "request": 0, "sent": sent, "needed": []}
+
+
+def _height(path: str) -> float:
+    ends = [float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", path)]
+    return max(ends) - min(ends)
 
 
 def test_small_results_are_shown_when_they_are_asked_for(opened: Callable[..., Any]):

@@ -9,8 +9,7 @@ from tables import each_row
 from autoprune import AgenticConversationPruner, Clamp
 from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.play import Run, play
-from autoprune.apps.replay.policies import Policy
-from autoprune.apps.replay.references import NoPruning
+from autoprune.apps.replay.policies import NoPruning, Policy
 from autoprune.economics import LISTS
 from autoprune.planning.view import Strategy
 from autoprune.strategies import ObservationMasking

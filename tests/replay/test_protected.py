@@ -12,10 +12,9 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner
 from autoprune.apps.replay.episode import Episode
+from autoprune.apps.replay.evidence import ProtectedKind
 from autoprune.apps.replay.play import Run, play
-from autoprune.apps.replay.policies import Policy
-from autoprune.apps.replay.protected import ProtectedKind
-from autoprune.apps.replay.references import NoPruning
+from autoprune.apps.replay.policies import NoPruning, Policy
 from autoprune.economics import LISTS
 from autoprune.strategies import ObservationMasking
 

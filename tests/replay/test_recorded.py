@@ -7,11 +7,10 @@ from episodes import in_words, reading
 from tables import each_row
 
 from autoprune import AgenticConversationPruner
-from autoprune.apps.replay.bill import OWN, bill
-from autoprune.apps.replay.episode import Episode, episode
+from autoprune.apps.replay.episode import Episode, episode, recorded_cost, sources
+from autoprune.apps.replay.figures import OWN, bill
 from autoprune.apps.replay.play import play
-from autoprune.apps.replay.recorded import recorded_cost, sources
-from autoprune.apps.replay.references import NoPruning
+from autoprune.apps.replay.policies import NoPruning
 from autoprune.apps.sessions import Recording, Request, Usage
 from autoprune.economics import HOUR
 from autoprune.strategies import ObservationMasking
@@ -83,25 +82,25 @@ def test_what_was_read_from_the_cache_is_read_in_the_replay():
     known = of(Usage(5), Usage(113, 5), Usage(171, 80))
     assert [each.hit for each in known.billings] == [0, 1, pytest.approx(80 / 113)]
     assert [known.is_cold(at) for at in range(3)] == [True, False, False]
-    assert known.cached(2, 171, 113) == pytest.approx(80)
-    assert known.cached(2, 100, 40) == pytest.approx(40 * 80 / 113)
+    assert known.cached_tokens(2, 171, 113) == pytest.approx(80)
+    assert known.cached_tokens(2, 100, 40) == pytest.approx(40 * 80 / 113)
 
 
 def test_a_cold_cache_gives_no_more_than_it_gave():
     known = of(Usage(5), Usage(113, 5), Usage(171, 20))
     assert known.is_cold(2)
-    assert (known.cached(2, 171, 113), known.cached(2, 100, 10)) == (20, 10)
+    assert (known.cached_tokens(2, 171, 113), known.cached_tokens(2, 100, 10)) == (20, 10)
 
 
 def test_a_first_request_reads_what_other_sessions_have_cached():
     known = of(Usage(2_005, 1_500), Usage(2_113, 2_005), Usage(2_171, 2_113))
-    assert known.cached(0, 2_005, 0) == 1_500
+    assert known.cached_tokens(0, 2_005, 0) == 1_500
 
 
 def test_where_no_cached_tokens_are_recorded_the_pauses_tell():
     known = of(Usage(5), Usage(113), Usage(171))
     assert [each.hit for each in known.billings] == [None] * 3
-    assert known.cached(2, 171, 113) == 113
+    assert known.cached_tokens(2, 171, 113) == 113
 
 
 @each_row(("output", "expected"), [(400, 400), (3, 3), (1, 5), (0, 5)])

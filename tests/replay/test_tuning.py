@@ -11,14 +11,13 @@ import pytest
 from tables import each_row
 
 from autoprune import Report
-from autoprune.apps.replay.bill import Bill
-from autoprune.apps.replay.figures import Figures, Kept
+from autoprune.apps.replay.figures import Bill, Figures, Kept
 from autoprune.apps.replay.policies import Policy
-from autoprune.apps.replay.summary import summarize
+from autoprune.apps.replay.rows import summarize
 from autoprune.apps.replay.tuning import GRID, choice, frontier, snippet, tune
 from autoprune.economics import LISTS, Prices, prices
 from autoprune.settings import budget_tokens
-from autoprune.strategies.by_name import STRATEGIES
+from autoprune.strategies.catalog import STRATEGIES
 
 CHEAP, CAREFUL = "low_water(target=0.4) @ 40k", "low_water(target=0.9) @ 80k"
 
@@ -159,7 +158,7 @@ def used(code: str, names: dict[str, Any]) -> Any:
 def expected(written: str, known: Prices, model: str | None) -> Any:
     """The strategy that was replayed."""
     strategy = Policy(written).strategy()
-    if not hasattr(strategy, "for_prices"):
+    if getattr(strategy, "for_prices", None) is None:
         return strategy
     lives = strategy.for_prices(prices(None, model))
     return replace(lives, prices=known if strategy.prices is None else strategy.prices)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from profiles import examples
 from tables import each_row
 
-from autoprune.apps.replay.values import shown, squeezed, stated
+from autoprune.apps.replay.values import all_readings, squeeze, values_in
 
 MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July", "August", "September", "October"),
@@ -58,9 +58,9 @@ MONTHS = (
     ],
 )
 def test_a_value_is_the_same_however_it_is_written(text: str, expected: str):
-    (readings, *_) = stated(f"It is {text}, they say.")
+    (readings, *_) = values_in(f"It is {text}, they say.")
     assert readings[0] == expected
-    assert expected in shown(f"a;{text};b\n")
+    assert expected in all_readings(f"a;{text};b\n")
 
 
 @each_row(
@@ -68,7 +68,7 @@ def test_a_value_is_the_same_however_it_is_written(text: str, expected: str):
     ["12", "1.5", "0.05", "1.50", "3.00", "10:23", "3 of 12", "v1.2", "utf8", "$1", "x" * 40, "", "1 2 3", "45 %"],
 )
 def test_what_is_no_value(text: str):
-    assert stated(text) == []
+    assert values_in(text) == []
 
 
 @each_row(
@@ -85,7 +85,7 @@ def test_what_is_no_value(text: str):
     ],
 )
 def test_each_value_of_a_statement_has_its_readings(text: str, expected: list[tuple[str, ...]]):
-    assert stated(text) == expected
+    assert values_in(text) == expected
 
 
 @each_row(
@@ -100,7 +100,7 @@ def test_each_value_of_a_statement_has_its_readings(text: str, expected: list[tu
     ],
 )
 def test_a_source_shows_every_reading(text: str, found: set[str]):
-    assert found <= shown(text)
+    assert found <= all_readings(text)
 
 
 @examples(200)
@@ -110,10 +110,10 @@ def test_every_way_to_group_a_number_is_the_same_value(number: int, by: str, cen
     point = data.draw(st.sampled_from([sign for sign in ",." if sign != by]))
     written = f"{grouped}{point}{cents:02}" if cents and by != "_" else grouped
     plain = f"{number}.{cents:02}".rstrip("0") if cents and by != "_" else str(number)
-    (readings,) = stated(written)
+    (readings,) = values_in(written)
     assert plain in readings
-    assert plain in shown(f"total;{written};x")
-    assert set(readings) & shown(f"total;{plain};x")
+    assert plain in all_readings(f"total;{written};x")
+    assert set(readings) & all_readings(f"total;{plain};x")
 
 
 @examples(100)
@@ -126,15 +126,15 @@ def test_every_way_to_write_a_date_is_the_same_value(day):  # type: ignore[no-un
         *(f"{name[:3]} {day.day} {day.year}", f"{day.year}年{day.month}月{day.day}日", f"{day:%Y/%m/%d}"),
     )
     for way in ways:
-        assert day.isoformat() in stated(way)[0]
-        assert day.isoformat() in shown(f"on {way}: x")
+        assert day.isoformat() in values_in(way)[0]
+        assert day.isoformat() in all_readings(f"on {way}: x")
 
 
 @examples(300)
 @given(st.text(alphabet="0123456789.,:'-/ \u202f$€aZé年月日\n_", max_size=60))
 def test_a_text_shows_a_reading_of_each_value_that_it_states(text: str):
-    found = shown(text)
-    for readings in stated(text):
+    found = all_readings(text)
+    for readings in values_in(text):
         assert found & set(readings), (text, readings)
 
 
@@ -143,15 +143,15 @@ def test_a_text_shows_a_reading_of_each_value_that_it_states(text: str):
 )
 def test_long_texts_take_no_more_than_linear_time(text: str):
     began = process_time()
-    stated(text)
-    shown(text)
+    values_in(text)
+    all_readings(text)
     assert process_time() - began < 2  # seconds, of which it takes a tenth
 
 
 def test_line_breaks_hyphens_and_marks_make_no_difference_to_letters():
     assert (
-        squeezed("the ware-\nhouse,\n “well-known”")
-        == squeezed("the ware\u00adhouse well known")
+        squeeze("the ware-\nhouse,\n “well-known”")
+        == squeeze("the ware\u00adhouse well known")
         == "thewarehousewellknown"
     )
-    assert squeezed("eﬃcient ＡＢＣ") == "efficientABC"
+    assert squeeze("eﬃcient ＡＢＣ") == "efficientABC"

@@ -7,9 +7,8 @@ from tables import each_row
 
 from autoprune.apps.replay import Figures, Kept
 from autoprune.apps.replay.atoms import Group
-from autoprune.apps.replay.bill import Bill
-from autoprune.apps.replay.bootstrap import Interval, interval
-from autoprune.apps.replay.summary import FEW_ATOMS
+from autoprune.apps.replay.figures import Bill
+from autoprune.apps.replay.rows import FEW_ATOMS, Interval, interval
 from autoprune.apps.replay.verdict import Standing, advice, standings
 
 Outcome = tuple[float, float, int]  # a bill, the same with re-reads, and how many of 100 atoms are kept
@@ -108,7 +107,7 @@ def test_a_difference_within_the_interval_is_a_tie():
         (
             {"clairvoyant": (0.5, 0.5, 100)},
             10,
-            "No strategy was replayed that can be chosen: there is nothing to advise.",
+            "No strategy that can be chosen was replayed: there is nothing to advise.",
         ),
     ],
 )

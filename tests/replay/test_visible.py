@@ -77,4 +77,4 @@ def test_what_can_be_seen_in_a_text(raw: str, kind: Kind, text: str, seen: bool)
     texts = Texts()
     for each in ("other", raw, "more"):
         texts.append(each)
-    assert texts.showing(atom) == ((1,) if seen else ())
+    assert texts.find(atom) == ((1,) if seen else ())

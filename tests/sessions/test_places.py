@@ -1,4 +1,4 @@
-"""Where session files are: at home, and in the files, folders and globs that a user names."""
+"""Session files in the home folder, and in the files, folders and globs that a user names."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ from autoprune.apps.sessions import Reader, places
 
 
 def files(folder: Path, *names: str) -> list[Path]:
-    """Write empty files, each a second newer than the one before."""
+    """Write empty files, each a second newer than the previous one."""
     made = [folder / name for name in names]
     for second, file in enumerate(made):
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -19,7 +19,7 @@ def files(folder: Path, *names: str) -> list[Path]:
     return made
 
 
-def test_the_agents_session_files_are_found_at_home_the_newest_first(tmp_path: Path):
+def test_session_files_in_the_home_folder_are_listed_newest_first(tmp_path: Path):
     old, new, agents, archived, rollout, chat, event, pi, own = files(
         tmp_path,
         ".claude/projects/-home-shop/old.jsonl",
@@ -52,7 +52,7 @@ def test_the_agents_session_files_are_found_at_home_the_newest_first(tmp_path: P
     }
 
 
-def test_where_no_agent_has_been_at_work_nothing_is_found(tmp_path: Path):
+def test_a_home_folder_without_session_files_gives_nothing(tmp_path: Path):
     assert places.at_home(tmp_path) == places.at_home(tmp_path / "nowhere") == {}
 
 
@@ -71,7 +71,7 @@ def test_where_no_agent_has_been_at_work_nothing_is_found(tmp_path: Path):
         ([], []),
     ],
 )
-def test_names_stand_for_files_folders_and_what_globs_match(
+def test_names_are_expanded_to_files_folders_and_globs(
     names: list[str], found: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     files(tmp_path, "a.json", "sub/b.jsonl", "sub/c.json.gz", "sub/deep/d.traj", "sub/e.md", "e.txt")

@@ -1,10 +1,11 @@
-"""Readers of agents' session files: golden samples, and one pair of inputs per rule of how an agent goes on."""
+"""Readers of agents' session files: golden samples, and a pair of inputs for each rule of how an agent continues."""
 
 import copy
 import gzip
 import json
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -16,10 +17,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from autoprune import SessionError
-from autoprune.apps.sessions import NO_RESULT, READERS, Request, Session, agent_log, decode, load, recordings
-from autoprune.apps.sessions._readers import reader_for
+from autoprune import SessionError, SettingsError
+from autoprune.apps.sessions import (
+    NO_RESULT,
+    READERS,
+    Request,
+    Session,
+    agent_log,
+    decode,
+    find_reader,
+    load,
+    recordings,
+)
+from autoprune.apps.sessions._loading import reader_for
 from autoprune.providers import problems
+from autoprune.settings import plugins
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "readers"
 SAMPLES = sorted(path for path in FOLDER.glob("*.json*") if not path.name.endswith(".expected.json"))
@@ -42,7 +54,7 @@ def every_run(text: str, name: str) -> list[Session]:
 
 
 def said(session: Session) -> list[str]:
-    """The roles and what is said, in short: `user:hello`, `tool:42`."""
+    """The roles and contents in short: `user:hello`, `tool:42`."""
     return [f"{message.get('role')}:{brief(message)}" for message in session.messages]
 
 
@@ -54,7 +66,7 @@ def brief(message: Value) -> str:
 
 
 def told(request: Request) -> dict[str, Value]:
-    """What is known of a request, without the fields of which nothing is."""
+    """The known fields of a request."""
     known = {name: value for name, value in asdict(request).items() if value not in (None, "")}
     usage = {name: value for name, value in (known.pop("usage", None) or {}).items() if value}
     return {**known, "usage": usage} if usage else known
@@ -81,20 +93,20 @@ def test_a_sample_is_read_as_its_expected_file_says(path: Path):
 
 
 @each_row("path", [path for path in SAMPLES if path.name not in PLAIN], ids=lambda path: path.name)
-def test_a_sample_becomes_what_a_provider_accepts(path: Path):
+def test_a_sample_becomes_a_conversation_that_its_provider_accepts(path: Path):
     text = path.read_text(encoding="utf-8")
     assert [faults(session) for session in every_run(text, path.name)] in ([[]], [[], []])
     assert [fault for stretches in recordings(text, path.name) for each in stretches for fault in faults(each)] == []
 
 
 @each_row("path", SAMPLES, ids=lambda path: path.name)
-def test_a_sample_is_claimed_by_one_reader_alone(path: Path):
+def test_exactly_one_reader_detects_a_sample(path: Path):
     claims = [reader.name for reader in READERS if reader.detect(values_of(path))]
     assert len(claims) == (0 if path.name in PLAIN else 1)
 
 
 @each_row("path", [path for path in SAMPLES if path.name not in PLAIN], ids=lambda path: path.name)
-def test_reading_changes_nothing_of_what_was_parsed(path: Path):
+def test_reading_does_not_change_the_parsed_values(path: Path):
     values = values_of(path)
     before = copy.deepcopy(values)
     reader = reader_for(values)
@@ -118,7 +130,7 @@ def test_reading_changes_nothing_of_what_was_parsed(path: Path):
         '{"role": "user", "content": "one message"}',
     ],
 )
-def test_plain_messages_are_nobodys_session_file(text: str):
+def test_no_reader_detects_plain_messages(text: str):
     session = load(text, "s")
     assert (session.agent, session.notes, session.conversations) == (None, (), 1)
 
@@ -154,7 +166,7 @@ def test_a_last_line_that_was_cut_off_is_left_out_with_a_note(text: str, number:
 
 
 @each_row("cut", range(1, 40))
-def test_a_file_that_ends_in_the_middle_of_a_line_or_a_letter_is_read_up_to_there(cut: int):
+def test_a_file_cut_off_within_a_line_or_a_character_is_read_up_to_there(cut: int):
     whole = '{"role": "user", "content": "你好"}\n'.encode()
     session = load(decode(whole * 3 + whole[:cut], "s"), "s")
     assert len(session.messages) == (4 if cut >= len(whole) - 1 else 3)
@@ -172,7 +184,7 @@ GOOD = '{"role": "user", "content": "hello"}'
         (f'{GOOD}\n{{"role": "user", "score": NaN}}\n{GOOD}', "2"),
     ],
 )
-def test_broken_lines_are_left_out_if_that_is_asked_for_and_else_an_error_names_the_first(text: str, broken: str):
+def test_broken_lines_are_skipped_on_request_or_else_an_error_names_the_first(text: str, broken: str):
     session = load(text, "s", skip_broken=True)
     assert (said(session), session.notes) == (["user:hello"] * 2, (f"broken lines, left out: {broken}",))
     with pytest.raises(SessionError, match=f"line {broken[0]}") as caught:
@@ -181,14 +193,14 @@ def test_broken_lines_are_left_out_if_that_is_asked_for_and_else_an_error_names_
 
 
 @pytest.mark.parametrize("text", ['[\n{"role": "user"},\n{"role": \n]', '{"messages": [\n{}\n{}\n', "# Notes\n\n{}\n"])
-def test_broken_json_is_never_taken_for_lines(text: str):
+def test_broken_json_is_not_read_as_jsonl(text: str):
     with pytest.raises(SessionError, match="broken JSON at line"):
         load(text, "s", skip_broken=True)
 
 
 @each_row("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])
 @each_row("wrap", [bytes, gzip.compress, lambda data: gzip.compress(data[:9]) + gzip.compress(data[9:])])
-def test_a_file_is_read_in_every_encoding_of_unicode_and_compressed(encoding: str, wrap: Callable[[bytes], bytes]):
+def test_files_in_every_unicode_encoding_and_gzip_are_read(encoding: str, wrap: Callable[[bytes], bytes]):
     text = '{"role": "user", "content": "héllo 你好 🎈"}\n'
     assert decode(wrap(text.encode(encoding)), "s") == text
 
@@ -196,13 +208,13 @@ def test_a_file_is_read_in_every_encoding_of_unicode_and_compressed(encoding: st
 @pytest.mark.parametrize(
     ("data", "what"),
     [
-        (b'{"a": "\xff"}', "s is no UTF-8 text: byte 7 is 0xff"),
-        (b"\xff\xfe{\x00\x00\xdc}\x00", "s is no UTF-16 text: byte 4"),
+        (b'{"a": "\xff"}', "s is not UTF-8 text: byte 7 is 0xff"),
+        (b"\xff\xfe{\x00\x00\xdc}\x00", "s is not UTF-16 text: byte 4"),
         (gzip.compress(b"x" * 999, mtime=0)[:-9], "s is a gzip file that is damaged or cut off"),
         (b"\x1f\x8bnonsense, really", "s is a gzip file that is damaged or cut off"),
     ],
 )
-def test_bytes_that_are_no_text_are_said(data: bytes, what: str):
+def test_bytes_that_are_not_text_raise_an_error_with_their_place(data: bytes, what: str):
     with pytest.raises(SessionError, match=what):
         decode(data, "s")
 
@@ -214,7 +226,7 @@ LETTER = re.compile(rb"(?<=[a-z] )[a-z](?=[a-z ])")  # within words, and so with
 
 @each_row("path", [path for path in SAMPLES if path.name not in PLAIN], ids=lambda path: path.name)
 @each_row("bad", [b"\xff", b"\xc3", b"\xe2\x82", b"\xed\xa0\x80"])
-def test_a_bad_byte_in_a_string_is_read_as_the_character_for_that_and_noted_with_its_place(path: Path, bad: bytes):
+def test_a_bad_byte_in_a_string_becomes_a_replacement_character_with_a_note(path: Path, bad: bytes):
     data = path.read_bytes()
     whole = load(decode(data, "s"), "s")
     places = [found.start() for found in LETTER.finditer(data)]
@@ -222,7 +234,7 @@ def test_a_bad_byte_in_a_string_is_read_as_the_character_for_that_and_noted_with
         damaged = data[:at] + bad + data[at + 1 :]
         session = load(decode(damaged, "s", keeps_bad=True), "s")
         line, byte = data.count(b"\n", 0, at) + 1, at - data.rfind(b"\n", 0, at)
-        assert session.notes[0] == f"no UTF-8 text, read as \ufffd: line {line}, byte {byte} ({bad[0]:#04x})"
+        assert session.notes[0] == f"not UTF-8, read as \ufffd: line {line}, byte {byte} ({bad[0]:#04x})"
         assert (len(session.messages), session.agent) == (len(whole.messages), whole.agent)
         assert session.write(session.messages).encode()
         assert agent_log(decode(damaged, "s", keeps_bad=True)) == agent_log(data.decode())
@@ -236,8 +248,8 @@ def test_a_bad_byte_anywhere_costs_a_line_at_most(path: Path):
     for at in [*range(second, len(data), max(1, len(data) // 40)), *range(second, second + 20)]:
         damaged = data[:at] + b"\xff" + data[at + 1 :]
         line = data.count(b"\n", 0, at) + 1
-        assert f"no UTF-8 text, read as \ufffd: line {line}, byte " in noted(damaged) or (
-            f"(no UTF-8 text: line {line}, byte " in noted(damaged)
+        assert f"not UTF-8, read as \ufffd: line {line}, byte " in noted(damaged) or (
+            f"(not UTF-8: line {line}, byte " in noted(damaged)
         )
         session = load(decode(damaged, "s", keeps_bad=True), "s", skip_broken=True)
         assert session.agent == whole.agent
@@ -247,7 +259,7 @@ def test_a_bad_byte_anywhere_costs_a_line_at_most(path: Path):
 
 
 def noted(data: bytes) -> str:
-    """What is said of a file: in notes, or in the error."""
+    """The notes about a file, or its error."""
     try:
         return "\n".join(load(decode(data, "s", keeps_bad=True), "s").notes)
     except SessionError as error:
@@ -258,30 +270,30 @@ def test_a_note_on_many_bad_bytes_names_the_first():
     text = "\n".join(f'{{"role": "user", "content": "a \udcff {number} \udcfe"}}' for number in range(9))
     (note,) = load(text, "s").notes
     assert note.endswith("line 4, byte 32 (0xff); line 5, byte 32 (0xff); and 4 lines more")
-    assert note.startswith("no UTF-8 text, read as \ufffd: line 1, byte 32 (0xff); line 2")
+    assert note.startswith("not UTF-8, read as \ufffd: line 1, byte 32 (0xff); line 2")
 
 
 @each_row(
     ("data", "said"),
     [
-        (b'{"role": "user", "content": "' + b"\xe9" * 20 + b'"}', "s is no UTF-8 text: byte 29 is 0xe9"),
-        (b"\xff" * 100, "s is no UTF-8 text: byte 0 is 0xff"),
-        (b'[{"role": "user", "content": "\xe9t\xe9"}]', "s is no UTF-8 text: byte 30 is 0xe9$"),
-        (b'{"messages": [\n{"role": "user", "content": "\xff"}]}', "s is no UTF-8 text: byte 44 is 0xff$"),
+        (b'{"role": "user", "content": "' + b"\xe9" * 20 + b'"}', "s is not UTF-8 text: byte 29 is 0xe9"),
+        (b"\xff" * 100, "s is not UTF-8 text: byte 0 is 0xff"),
+        (b'[{"role": "user", "content": "\xe9t\xe9"}]', "s is not UTF-8 text: byte 30 is 0xe9$"),
+        (b'{"messages": [\n{"role": "user", "content": "\xff"}]}', "s is not UTF-8 text: byte 44 is 0xff$"),
         (
             b'[{"role": "user"\xff}]',
-            r"broken JSON at line 1, column 17: .* \(no UTF-8 text: line 1, byte 17 \(0xff\)\)",
+            r"broken JSON at line 1, column 17: .* \(not UTF-8: line 1, byte 17 \(0xff\)\)",
         ),
         (b'{"role": "user"}\n{"x": 1}\n{"role": \xff}\n{"x": 1}', "line 2 holds an object with the fields x"),
     ],
 )
-def test_other_bad_bytes_are_an_error_that_says_where(data: bytes, said: str):
+def test_other_bad_bytes_raise_an_error_with_their_place(data: bytes, said: str):
     with pytest.raises(SessionError, match=said):
         load(decode(data, "s", keeps_bad=True), "s", skip_broken=True)
 
 
 @each_row("path", SAMPLES, ids=lambda path: path.name)
-def test_an_agents_log_is_told_from_what_is_written_of_it(path: Path):
+def test_an_agents_log_differs_from_the_conversation_written_from_it(path: Path):
     text = path.read_text(encoding="utf-8")
     session = load(text, "s")
     log = agent_log(text)
@@ -294,18 +306,18 @@ def test_an_agents_log_is_told_from_what_is_written_of_it(path: Path):
     [
         (codex(user("a")) + '{"type": \n' + json.dumps({"type": "event_msg", "payload": {}}), "line 3, column 10"),
         ('{"role": "user"}\n{"role": \n{"role": "user"}', "line 2, column 10"),
-        ('{"role": "user"}\n{"role": "user", "score": NaN}', "s holds NaN in line 2, which is no number in JSON"),
-        ('[{"role": "user", "score": -Infinity}]', "s holds -Infinity, which is no number in JSON"),
-        ('[{"role": "user", "score": 1e999}]', "s holds 1e999, which is no number in JSON"),
+        ('{"role": "user"}\n{"role": "user", "score": NaN}', "s holds NaN in line 2, which is not a number in JSON"),
+        ('[{"role": "user", "score": -Infinity}]', "s holds -Infinity, which is not a number in JSON"),
+        ('[{"role": "user", "score": 1e999}]', "s holds 1e999, which is not a number in JSON"),
     ],
     ids=["in an agent's log, not last", "in plain messages, not last", "NaN", "infinity", "an infinite number"],
 )
-def test_any_other_broken_line_is_an_error_that_names_the_place(text: str, where: str):
+def test_any_other_broken_line_raises_an_error_with_its_place(text: str, where: str):
     with pytest.raises(SessionError, match=where):
         load(text, "s")
 
 
-def test_a_run_is_chosen_by_its_number_and_one_out_of_range_is_an_error_that_says_how_many_there_are():
+def test_a_conversation_is_chosen_by_number_and_one_out_of_range_raises_an_error_with_the_count():
     text = json.dumps([{"task_id": n, "traj": [{"role": "user", "content": f"task {n}"}]} for n in (1, 2)])
     assert [said(load(text, "s", run)) for run in (1, 2)] == [["user:task 1"], ["user:task 2"]]
     for run in (0, 3, -1):
@@ -315,7 +327,7 @@ def test_a_run_is_chosen_by_its_number_and_one_out_of_range_is_an_error_that_say
         load('[{"role": "user"}]', "s", 2)
 
 
-def test_a_conversation_of_an_agents_file_is_written_as_a_list_of_messages():
+def test_a_conversation_from_an_agents_file_is_written_as_a_list_of_messages():
     session = load(codex(user("é")), "s")
     text = session.write(session.messages)
     assert json.loads(text) == session.messages
@@ -329,13 +341,13 @@ def test_a_conversation_of_an_agents_file_is_written_as_a_list_of_messages():
             lines({"type": "user", "uuid": "1", "parentUuid": None, "message": {}}),
             "claude-code, but record 1 is a line",
         ),
-        (codex({"payload": 3}), "codex, but record 2 is no line of a Codex session"),
+        (codex({"payload": 3}), "codex, but record 2 is not a line of a Codex session"),
         (lines({"type": "session", "id": "1"}, {"type": "message", "message": 3}), "pi, but record 2 is an entry"),
-        (lines({"type": "session.start", "data": {}}, {"type": "abort"}), "copilot-cli, but record 2 is no event"),
-        (lines({"sessionId": "s", "projectHash": "h"}, {"n": 1}), "gemini-cli, but record 2 is no message"),
+        (lines({"type": "session.start", "data": {}}, {"type": "abort"}), "copilot-cli, but record 2 is not an event"),
+        (lines({"sessionId": "s", "projectHash": "h"}, {"n": 1}), "gemini-cli, but record 2 is neither a message"),
         (
             lines({"history": [{"action": "run", "source": "agent"}]}, {"history": []}),
-            "openhands, but record 2 is no run",
+            "openhands, but record 2 is not a run",
         ),
         ('{"trajectory": [], "history": [{"role": "user"}, {"content": 1}]}', "swe-agent, but record 2 of the history"),
         ('{"trajectory_format": "mini-swe-agent-1", "messages": [3]}', "mini-swe-agent, but record 1 of the messages"),
@@ -346,7 +358,7 @@ def test_a_conversation_of_an_agents_file_is_written_as_a_list_of_messages():
         ('[{"traj": [{}]}]', "tau-bench, but record 1 of the tasks"),
     ],
 )
-def test_a_file_that_is_an_agents_but_broken_is_an_error_that_says_where(text: str, what: str):
+def test_a_broken_agents_file_raises_an_error_with_the_place(text: str, what: str):
     with pytest.raises(SessionError) as caught:
         load(text, "s")
     assert f"s is a session file of {what}" in str(caught.value)
@@ -356,7 +368,7 @@ def test_a_file_that_is_an_agents_but_broken_is_an_error_that_says_where(text: s
 
 
 def claude(uuid: str, parent: str | None, content: Value, message_id: str = "", **more: Value) -> Value:
-    """A line: the assistant's where it has a message id."""
+    """A line: the assistant's if it has a message id."""
     role = "assistant" if message_id else "user"
     blocks = [content] if isinstance(content, dict) else content
     message = {"role": role, "content": blocks, "id": message_id}
@@ -375,15 +387,15 @@ def words(text: str) -> Value:
     return {"type": "text", "text": text}
 
 
-def test_claude_code_goes_on_from_the_newest_branch():
+def test_claude_code_continues_from_the_newest_branch():
     first = [claude("1", None, "hello"), claude("2", "1", words("Hi."), "m1"), claude("3", "2", "old way")]
     assert said(load(lines(*first), "s")) == ["user:hello", "assistant:Hi.", "user:old way"]
     session = load(lines(*first, claude("4", "2", "new way")), "s")
     assert said(session) == ["user:hello", "assistant:Hi.", "user:new way"]
-    assert "lines of branches that were left, left out: 1" in session.notes
+    assert "lines of abandoned branches, left out: 1" in session.notes
 
 
-def test_claude_codes_parallel_results_come_together_though_they_hang_on_branches():
+def test_claude_codes_parallel_results_are_collected_from_their_branches():
     text = lines(
         claude("1", None, "read both"),
         claude("2", "1", use("a"), "m1"),
@@ -395,7 +407,7 @@ def test_claude_codes_parallel_results_come_together_though_they_hang_on_branche
     assert said(load(text, "s")) == ["user:read both", "assistant:Read+Read", "user:A+B", "assistant:Read."]
 
 
-def test_a_line_of_claude_code_that_was_written_twice_counts_once():
+def test_a_line_that_claude_code_wrote_twice_counts_once():
     once = [claude("1", None, "hello"), claude("2", "1", use("a"), "m1"), claude("3", "2", answer("a", "A"))]
     again = [*once, once[0], once[1], {**once[1], "uuid": "9", "parentUuid": "2"}, once[2]]
     assert load(lines(*again), "s").messages == load(lines(*once), "s").messages
@@ -412,7 +424,7 @@ def test_a_call_of_claude_code_without_a_result_is_left_out_and_so_is_the_though
     assert "calls without a result, left out: 1" in alone.notes
 
 
-def test_a_sub_agents_lines_are_left_out_and_its_own_log_is_read():
+def test_sub_agents_lines_are_left_out_but_their_own_logs_are_read():
     own = [claude("1", None, "go"), claude("2", "1", words("Done."), "m1")]
     other = [claude("3", None, "sub", isSidechain=True), claude("4", "3", words("Found."), "m2", isSidechain=True)]
     session = load(lines(*own, *other), "s")
@@ -443,12 +455,12 @@ AFTER = [claude("s", "b", "summary", isCompactSummary=True), claude("6", "s", "g
         ({"preservedMessages": {"anchorUuid": "s", "uuids": ["2", "?"]}}, ["user:summary+go on"]),
     ],
 )
-def test_claude_code_starts_again_at_a_compaction_with_what_that_kept(metadata: Value, expected: list[str]):
+def test_claude_code_continues_from_a_compaction_with_the_messages_that_it_kept(metadata: Value, expected: list[str]):
     session = load(lines(*BEFORE, {**BOUNDARY, "compactMetadata": metadata}, *AFTER), "s")
     assert said(session) == expected
 
 
-def test_a_report_of_a_failed_request_is_not_sent_and_what_was_typed_meanwhile_is():
+def test_a_report_of_a_failed_request_is_not_sent_but_queued_messages_are():
     text = lines(
         claude("1", None, "hello"),
         claude("2", "1", words("API Error: 500"), "m1", isApiErrorMessage=True),
@@ -464,7 +476,7 @@ def test_a_report_of_a_failed_request_is_not_sent_and_what_was_typed_meanwhile_i
     assert said(load(text, "s")) == ["user:hello", "assistant:Hi.", "user:And?"]
 
 
-def test_a_conversation_whose_start_is_missing_begins_with_the_users_words():
+def test_a_conversation_without_its_start_begins_with_the_users_words():
     text = lines(claude("2", "lost", use("a"), "m1"), claude("3", "2", answer("a", "A")), claude("4", "3", "next"))
     session = load(text, "s")
     assert said(session) == ["user:next"]
@@ -499,7 +511,7 @@ MARKED = [CONTEXT, STARTED, user("one"), model("1"), STARTED, CONTEXT, user("two
         ("?", ["user:<env", "user:one", "assistant:1", "user:<env", "user:two", "assistant:2", "user:go"]),
     ],
 )
-def test_codex_takes_back_the_users_last_turns(turns: list[Value], count: Value, expected: list[str]):
+def test_codex_rolls_back_the_users_last_turns(turns: list[Value], count: Value, expected: list[str]):
     more = [event("thread_rolled_back", num_turns=count), STARTED, user("go")]
     session = load(codex(*turns, *(more if turns is MARKED else [more[0], more[2]])), "s")
     assert [each[:13].replace("<environ", "<env") if "<env" in each else each for each in said(session)] == expected
@@ -509,7 +521,7 @@ def compacted(message: str, replacement: list[Value] | None = None) -> Value:
     return {"type": "compacted", "payload": {"message": message, "replacement_history": replacement}}
 
 
-def test_a_compaction_of_codex_replaces_all_before_and_a_rollback_behind_it_brings_that_back():
+def test_a_compaction_of_codex_replaces_the_history_and_a_later_rollback_restores_it():
     replacement = [user("one")["payload"], user("summary")["payload"]]
     turn = [STARTED, user("two"), compacted("", replacement), model("2")]
     log = [STARTED, user("one"), model("1"), *turn]
@@ -518,7 +530,7 @@ def test_a_compaction_of_codex_replaces_all_before_and_a_rollback_behind_it_brin
     assert said(back) == ["user:one", "assistant:1"]
 
 
-def test_a_compaction_that_lists_no_history_keeps_the_users_newest_messages_and_its_summary():
+def test_a_compaction_without_a_history_keeps_the_users_newest_messages_and_the_summary():
     log = [CONTEXT, user("one"), model("1"), user("two"), compacted("Prefix\nall so far"), user("three")]
     assert said(load(codex(*log), "s")) == ["user:one", "user:two", "user:Prefix\nall so far", "user:three"]
     again = load(codex(*log, compacted("Prefix\nmore")), "s")
@@ -526,7 +538,7 @@ def test_a_compaction_that_lists_no_history_keeps_the_users_newest_messages_and_
     assert said(load(codex(compacted("")), "s")) == ["user:(no summary available)"]
 
 
-def test_a_compaction_that_lists_no_history_cuts_the_users_messages_at_20_000_tokens():
+def test_a_compaction_without_a_history_cuts_the_users_messages_at_20_000_tokens():
     long = "a" * 30_000 + "b" * 60_000
     session = load(codex(user("old"), user(long), user("c" * 20_000), compacted("s")), "s")
     texts = [message["content"][0]["text"] for message in session.messages]
@@ -541,7 +553,7 @@ def output(call_id: str, text: Value) -> Value:
     return item("function_call_output", call_id=call_id, output=text)
 
 
-def test_codex_answers_a_call_that_was_cut_off_and_drops_a_result_without_a_call():
+def test_codex_answers_an_open_call_and_drops_a_result_without_a_call():
     log = [user("go"), call("a"), call("b"), output("b", "B"), output("b", "B again"), output("c", "C")]
     session = load(codex(*log), "s")
     shown = [message.get("output") or message["type"] for message in session.messages]
@@ -550,6 +562,19 @@ def test_codex_answers_a_call_that_was_cut_off_and_drops_a_result_without_a_call
         "calls without a result, answered with a remark: 1",
         "results that answer no call, or answer it again, left out: 2",
     )
+
+
+def test_codex_answers_the_open_one_of_two_calls_with_one_id():
+    session = load(codex(user("go"), call("a"), output("a", "A"), call("a"), call("b"), output("b", "B")), "s")
+    shown = [message.get("output") or message["type"] for message in session.messages]
+    assert shown == ["message", "function_call", "A", "function_call", "aborted", "function_call", "B"]
+
+
+def test_a_result_that_the_log_holds_before_its_call_moves_behind_it():
+    session = load(codex(user("go"), output("a", "A"), call("a"), ANSWER), "s")
+    shown = [message.get("output") or message["type"] for message in session.messages]
+    assert shown == ["message", "function_call", "A", "message"]
+    assert not [note for note in session.notes if "call" in note]
 
 
 @each_row(
@@ -603,16 +628,16 @@ ANSWER = item("message", role="assistant", content=[{"type": "output_text", "tex
         ([user("go"), OTHER_THOUGHT, THOUGHT, ANSWER, THOUGHT], ["message", "reasoning", "reasoning", "message"], 1),
     ],
 )
-def test_reasoning_of_codex_that_nothing_came_of_is_left_out(log: list[Value], kinds: list[str], alone: int):
+def test_reasoning_of_codex_that_nothing_follows_is_left_out(log: list[Value], kinds: list[str], alone: int):
     session = load(codex(*log), "s")
     assert [message["type"] for message in session.messages] == kinds
     assert [note for note in session.notes if "reasoning" in note] == (
-        [f"reasoning that nothing came of, left out: {alone}"] if alone else []
+        [f"reasoning that nothing follows, left out: {alone}"] if alone else []
     )
     assert problems(session.messages, "openai_responses") == []
 
 
-def test_an_unknown_item_of_codex_is_named():
+def test_unknown_items_of_codex_are_named_in_a_note():
     assert "items of unknown types, left out: invented_item" in load(codex(item("invented_item")), "s").notes
 
 
@@ -646,7 +671,7 @@ def spoken(session: Session) -> list[str]:
         (record("4", "user", ["d", {"text": "e"}]), ["a", "b", "c", "d", "e"]),
     ],
 )
-def test_a_gemini_chat_is_changed_by_a_later_line(change: Value, expected: list[str]):
+def test_later_lines_change_a_gemini_chat(change: Value, expected: list[str]):
     start = [record("1", "user", "a"), record("2", "gemini", "b"), record("3", "user", "c")]
     assert spoken(load(gemini(*start, change), "s")) == expected
 
@@ -676,12 +701,19 @@ PICTURE = {"inlineData": {"mimeType": "image/png", "data": "aa"}}
     ],
     ids=["apart", "more than its own", "all with each", "text", "none"],
 )
-def test_the_responses_to_geminis_calls_come_once_and_in_one_content(calls: list[Value], expected: list[Value]):
+def test_responses_to_geminis_calls_come_once_and_in_one_content(calls: list[Value], expected: list[Value]):
     session = load(gemini(record("1", "user", "go"), record("2", "gemini", "", toolCalls=calls)), "s")
     assert session.messages[2] == {"role": "user", "parts": expected}
 
 
-def test_a_response_that_gemini_records_beside_its_call_and_as_a_message_counts_once():
+def test_a_response_has_the_id_of_the_call_whose_name_it_has():
+    asked = record("2", "gemini", [{"functionCall": {"name": "run", "args": {}}}], toolCalls=[ran("a", [replied("a")])])
+    session = load(gemini(record("1", "user", "go"), asked), "s")
+    response = {"name": "run", "response": {"output": "a"}}
+    assert session.messages[2] == {"role": "user", "parts": [{"functionResponse": response}]}
+
+
+def test_a_response_that_gemini_records_twice_counts_once():
     asked = record("2", "gemini", [{"functionCall": {"id": "a", "name": "run", "args": {}}}])
     copy_of_it = record("3", "user", [replied("a")])
     with_result = {**asked, "toolCalls": [ran("a", [replied("a")])]}
@@ -745,7 +777,7 @@ COPILOT = [
         ),
     ],
 )
-def test_a_copilot_log_is_sent_as_its_events_say(events: list[Value], expected: list[str]):
+def test_copilot_events_become_messages(events: list[Value], expected: list[str]):
     assert said(load(lines(*COPILOT, *events), "s")) == expected
 
 
@@ -768,7 +800,7 @@ def entry(entry_id: str, parent: str | None, role: str, content: Value, **more: 
     return {"type": "message", "id": entry_id, "parentId": parent, "message": message}
 
 
-def test_pi_goes_on_from_the_branch_of_the_last_entry():
+def test_pi_continues_from_the_branch_of_the_last_entry():
     start = [entry("1", None, "user", "one"), entry("2", "1", "user", "old")]
     assert said(load(pi(*start), "s")) == ["user:one+old"]
     assert said(load(pi(*start, entry("3", "1", "user", "new")), "s")) == ["user:one+new"]
@@ -783,7 +815,7 @@ def test_pi_goes_on_from_the_branch_of_the_last_entry():
         ({"firstKeptEntryIndex": 2}, "user:<summary>\ns\n</summary>+two+three"),
     ],
 )
-def test_pi_starts_again_at_a_compaction_with_what_that_kept(kept: Value, expected: str):
+def test_pi_continues_from_a_compaction_with_the_messages_that_it_kept(kept: Value, expected: str):
     entries = [
         entry("1", None, "user", "one"),
         entry("2", "1", "user", "two"),
@@ -819,13 +851,13 @@ def test_pi_sends_thoughts_back_only_to_the_model_that_signed_them(thought: Valu
     assert session.messages[1]["content"] == [*([expected] if expected else []), words("So.")]
 
 
-def test_ids_that_anthropic_refuses_are_made_fit_and_unique():
+def test_ids_that_anthropic_refuses_become_valid_and_unique():
     calls = [{"type": "toolCall", "id": each, "name": "f", "arguments": {}} for each in ("a|b", "a_b", "c" * 99)]
     replies = [entry(f"r{n}", "2", "toolResult", [words(str(n))], toolCallId=calls[n]["id"]) for n in range(3)]
     chain = [{**reply, "parentId": "2" if n == 0 else f"r{n - 1}"} for n, reply in enumerate(replies)]
     session = load(pi(entry("1", None, "user", "go"), entry("2", "1", "assistant", calls, **CLAUDE), *chain), "s")
-    assert [block["id"] for block in session.messages[1]["content"]] == ["a_b", "a_b_2", "c" * 64]
-    assert [block["tool_use_id"] for block in session.messages[2]["content"]] == ["a_b", "a_b_2", "c" * 64]
+    assert [block["id"] for block in session.messages[1]["content"]] == ["a_b_2", "a_b", "c" * 64]
+    assert [block["tool_use_id"] for block in session.messages[2]["content"]] == ["a_b_2", "a_b", "c" * 64]
 
 
 @pytest.mark.parametrize(
@@ -837,7 +869,7 @@ def test_ids_that_anthropic_refuses_are_made_fit_and_unique():
         ({"command": "ls", "output": "a", "excludeFromContext": True}, "user:go"),
     ],
 )
-def test_a_command_that_pis_user_ran_is_told_unless_it_is_kept_from_the_model(ran_by_user: Value, expected: str):
+def test_commands_that_pis_user_ran_are_sent_unless_excluded(ran_by_user: Value, expected: str):
     ran = entry("2", "1", "bashExecution", None, **ran_by_user)
     assert said(load(pi(entry("1", None, "user", "go"), ran), "s")) == [expected]
 
@@ -942,7 +974,7 @@ def flat(event: Value) -> Value:
 RESOLVED = {"issue": {"number": 5}, "instruction": "Fix it.", "git_patch": "", "success": True, "error": None}
 
 
-def test_the_output_of_openhands_resolver_is_read():
+def test_the_output_of_the_openhands_resolver_is_read():
     history = [flat(event) for pair in ASKED for event in pair]
     context = [{"recall_type": "workspace_context", "query": "Fix it.", "thought": "", "action": "recall"}]
     context += [{"content": "Added workspace context", "recall_type": "workspace_context", "observation": "recall"}]
@@ -983,16 +1015,16 @@ def test_a_flat_message_and_a_flat_exit_code_are_read():
         '[{"observation": "run", "content": "x"}]',
     ],
 )
-def test_what_merely_has_actions_is_not_openhands(text: str):
+def test_records_with_actions_alone_are_not_openhands(text: str):
     with pytest.raises(SessionError, match="give a JSON list"):
         load(text, "s")
 
 
-def test_a_trajectory_of_openhands_is_a_list_of_events():
+def test_an_openhands_trajectory_is_a_list_of_events():
     assert said(load(json.dumps([GREETED, RUN, SEEN]), "s")) == ["user:hi", "assistant:I look.", "tool:a.c"]
 
 
-def test_each_attempt_of_swe_agent_is_a_run():
+def test_each_attempt_of_swe_agent_is_a_conversation():
     attempt = {"trajectory": [], "history": [{"role": "user", "content": "go"}]}
     session = load(json.dumps({"attempts": [attempt, attempt]}), "s")
     assert (session.agent, session.conversations, said(session)) == ("swe-agent", 2, ["user:go"])
@@ -1009,7 +1041,7 @@ def test_each_attempt_of_swe_agent_is_a_run():
         ),
     ],
 )
-def test_mini_swe_agents_one_command_is_a_call(told: str, expected: list[str]):
+def test_exactly_one_command_of_mini_swe_agent_is_a_call(told: str, expected: list[str]):
     text = json.dumps(
         [{"role": "assistant", "content": told}, {"role": "user", "content": "<returncode>0</returncode>"}]
     )
@@ -1025,7 +1057,7 @@ def test_mini_swe_agents_one_command_is_a_call(told: str, expected: list[str]):
         ({"result": "", "error": ""}, ""),
     ],
 )
-def test_a_result_of_trae_tells_its_error(result: Value, expected: str):
+def test_a_result_of_trae_includes_its_error(result: Value, expected: str):
     made = {"call_id": "c", "name": "bash", "arguments": {}}
     told = [{"input_messages": [{"role": "user", "content": "go"}], "response": {"content": "", "tool_calls": [made]}}]
     steps = [{"tool_results": [{"call_id": "c", **result}]}]
@@ -1036,7 +1068,7 @@ def test_a_result_of_trae_tells_its_error(result: Value, expected: str):
 # Ids
 
 
-def test_ids_that_are_used_again_are_paired_in_order():
+def test_reused_ids_are_paired_in_order():
     def asks(*ids: str) -> Value:
         return {
             "role": "assistant",
@@ -1082,10 +1114,40 @@ def task(*messages: Value) -> str:
         (codex(item("message", content="x")), "1 of the conversation has no type or no role"),
     ],
 )
-def test_a_message_that_its_provider_has_no_place_for_is_an_error_that_says_which(text: str, what: str):
+def test_a_message_that_the_api_cannot_take_raises_an_error_with_its_number(text: str, what: str):
     with pytest.raises(SessionError) as caught:
         load(text, "s")
     assert f"but message {what}" in str(caught.value)
+
+
+# Readers of installed packages
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An installed package that registers a reader, and a string in place of one."""
+    (tmp_path / "package.py").write_text(
+        "from autoprune.apps.sessions import Reader\nREADER = Reader('mine', lambda values: True, lambda values: [])\n"
+    )
+    info = tmp_path / "package-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Name: package\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[autoprune.readers]\nmine = package:READER\nother = package:__name__\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    plugins._registered.cache_clear()
+    yield
+    plugins._registered.cache_clear()
+    sys.modules.pop("package", None)
+
+
+@pytest.mark.usefixtures("installed")
+def test_shipped_and_installed_readers_are_found_by_name():
+    assert find_reader("codex").name == "codex"
+    assert find_reader("mine").name == "mine"
+    with pytest.raises(SettingsError, match=r"'other' under autoprune\.readers is a str: it must be a Reader"):
+        find_reader("other")
+    with pytest.raises(SettingsError, match=r"no reader 'mime' \(did you mean mine\?\); .* trae, .* mine, other"):
+        find_reader("mime")
 
 
 # Anything at all
@@ -1099,7 +1161,7 @@ JSON = st.recursive(
 
 
 def places(value: Value, path: tuple[int | str, ...] = ()) -> list[tuple[int | str, ...]]:
-    """The path of every value in a value, its own first."""
+    """The paths of all values within a value, starting with its own."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [path, *(each for key, item in inner for each in places(item, (*path, key)))]
 
@@ -1114,14 +1176,14 @@ def changed(value: Value, path: tuple[int | str, ...], new: Value) -> Value:
 
 
 @given(JSON, st.booleans())
-def test_no_json_value_makes_load_raise_anything_but_its_own_error(value: Value, as_lines: bool):
+def test_load_raises_only_its_own_error_for_any_json(value: Value, as_lines: bool):
     text = lines(*value) if as_lines and isinstance(value, list) else json.dumps(value)
     with suppress(SessionError):
         assert load(text, "s").conversations == len(recordings(text, "s"))
 
 
 @given(st.data())
-def test_a_damaged_session_file_is_read_as_valid_messages_or_refused(data: st.DataObject):
+def test_a_damaged_file_becomes_valid_messages_or_an_error(data: st.DataObject):
     path = data.draw(st.sampled_from([path for path in SAMPLES if path.name not in PLAIN]))
     value: Value = values_of(path)
     for _ in range(data.draw(st.integers(1, 3))):

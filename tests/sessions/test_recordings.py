@@ -1,4 +1,4 @@
-"""Recordings: what was sent in each stretch between compactions, and each request's time, pause, model and usage."""
+"""Recordings: the messages of each stretch between compactions, and each request's time, pause, model and usage."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tables import each_row
 
-from autoprune import AgenticConversationPruner, SessionError
+from autoprune import AgenticConversationPruner, SessionError, SettingsError
 from autoprune.apps.sessions import (
     READERS,
     Answer,
@@ -18,7 +18,7 @@ from autoprune.apps.sessions import (
     Recording,
     Request,
     Usage,
-    as_chat,
+    conversation,
     recordings,
     stretch,
 )
@@ -39,7 +39,7 @@ def lines(*values: Value) -> str:
 
 
 def brief(message: Value) -> str:
-    """Who speaks in a message or an item, and what: `user:hello`, `call:a`, `output:A`."""
+    """A message or an item in short: `user:hello`, `call:a`, `output:A`."""
     if message.get("type", "message") != "message":
         return f"{message['type'].rpartition('_')[2]}:{message.get('output') or message['call_id']}"
     content = message.get("parts") or message.get("content") or message.get("tool_calls")
@@ -53,7 +53,7 @@ def block(each: Value) -> str:
 
 
 def stretches(text: str) -> list[tuple[list[str], tuple[Request, ...]]]:
-    """The stretches of the only conversation in a file: what is said, and the requests."""
+    """The stretches of the only conversation in a file: its messages in short, and the requests."""
     [conversation] = recordings(text, "s")
     return [(list(map(brief, each.messages)), each.requests) for each in conversation]
 
@@ -62,7 +62,7 @@ def stretches(text: str) -> list[tuple[list[str], tuple[Request, ...]]]:
 
 
 def claude(seconds: int, uuid: str, parent: str | None, content: Value, response: str = "", **more: Value) -> Value:
-    """A line of Claude Code's; the model's where a response is named."""
+    """A line of Claude Code; the model's if it has a response."""
     role = "assistant" if response else "user"
     usage = {"input_tokens": 3, "cache_read_input_tokens": 20, "cache_creation_input_tokens": 7, "output_tokens": 5}
     message = {"role": role, "content": content, "id": response, "model": "claude-x", "usage": usage} | more
@@ -90,7 +90,7 @@ def asked(message: int, time: float | None, pause: float | None, **more: Value) 
     )
 
 
-def test_a_response_on_several_lines_is_one_request_with_its_last_usage_and_without_its_thoughts():
+def test_a_response_on_several_lines_is_one_request_with_its_last_usage():
     thought = [{"type": "thinking", "thinking": "hm", "signature": "x"}]
     early = {"input_tokens": 3, "cache_read_input_tokens": 20, "cache_creation_input_tokens": 7, "output_tokens": 1}
     text = lines(
@@ -114,7 +114,7 @@ def test_a_response_on_several_lines_is_one_request_with_its_last_usage_and_with
         ([], None),  # no call was answered: nothing is left of this answer, and the next one is the first
     ],
 )
-def test_the_model_waits_for_the_newest_result_of_calls_made_in_parallel(given: list[tuple[str, int]], pause: float):
+def test_the_model_waits_for_the_newest_result_of_parallel_calls(given: list[tuple[str, int]], pause: float):
     text = lines(
         claude(0, "1", None, "go"),
         claude(2, "2", "1", use("2"), "m1"),
@@ -127,14 +127,14 @@ def test_the_model_waits_for_the_newest_result_of_calls_made_in_parallel(given: 
 
 
 def written(**split: int) -> Value:
-    """Usage of Claude Code's that tells which cache was written: `short` for five minutes, `long` for an hour."""
+    """Claude Code's usage with the cache that was written: `short` for five minutes, `long` for an hour."""
     creation = {
         f"ephemeral_{name}_input_tokens": split.get(word, 0) for name, word in (("5m", "short"), ("1h", "long"))
     }
     return {"input_tokens": 3, "cache_creation_input_tokens": sum(split.values()), "cache_creation": creation}
 
 
-def test_a_conversation_and_its_sub_agent_write_different_caches():
+def test_a_conversation_and_its_sub_agent_write_to_different_caches():
     main = [claude(0, "1", None, "go"), claude(2, "2", "1", words("A."), "m1", usage=written(long=70))]
     sub = [claude(0, "3", None, "help"), claude(2, "4", "3", words("B."), "m2", usage=written(short=50))]
     aside = [{**line, "isSidechain": True} for line in sub]
@@ -145,16 +145,14 @@ def test_a_conversation_and_its_sub_agent_write_different_caches():
 
 
 @each_row("costs, cost", [((0.25, 0.25), 0.25), ((0.25, None), 0.25), ((None, 0.25), 0.25), ((0, 0), None)])
-def test_a_response_on_several_lines_has_the_cost_that_any_of_them_states(
-    costs: tuple[Value, Value], cost: float | None
-):
+def test_a_response_has_the_cost_that_any_of_its_lines_states(costs: tuple[Value, Value], cost: float | None):
     spoken = [claude(2, "2", "1", words("I look."), "m1"), claude(3, "3", "2", words("I see."), "m1")]
     billed = [{**line, "costUSD": each} for line, each in zip(spoken, costs, strict=True)]
     [(_, [request])] = stretches(lines(claude(0, "1", None, "go"), *billed))
     assert request.usage == Usage(prompt=30, cached=20, written=7, output=5, cost=cost)
 
 
-def test_an_answer_that_was_cut_off_is_no_request_but_the_model_worked_until_then():
+def test_an_interrupted_answer_is_no_request_but_pauses_count_from_its_end():
     text = lines(
         claude(0, "1", None, "one"),
         claude(2, "2", "1", words("A."), "m1"),
@@ -167,7 +165,7 @@ def test_an_answer_that_was_cut_off_is_no_request_but_the_model_worked_until_the
     assert stretches(text) == [(said, (asked(1, 2, None), asked(3, 140, 20)))]
 
 
-def test_what_no_model_answered_is_no_request_of_claude_code():
+def test_messages_that_claude_code_wrote_itself_are_no_requests():
     text = lines(
         claude(0, "1", None, "go"),
         claude(2, "2", "1", words("No response requested."), "m1", model="<synthetic>"),
@@ -183,9 +181,7 @@ def test_what_no_model_answered_is_no_request_of_claude_code():
     "metadata, kept",
     [(None, []), ({"preservedMessages": {"anchorUuid": "s", "uuids": ["4", "5"]}}, ["assistant:B.", "user:three"])],
 )
-def test_claude_code_is_recorded_in_stretches_and_what_a_compaction_kept_is_no_request_any_more(
-    metadata: Value, kept: list[str]
-):
+def test_claude_code_is_recorded_in_stretches_and_kept_answers_are_no_new_requests(metadata: Value, kept: list[str]):
     boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "b", "parentUuid": None}
     text = lines(
         claude(0, "1", None, "one"),
@@ -210,7 +206,7 @@ def test_claude_code_is_recorded_in_stretches_and_what_a_compaction_kept_is_no_r
     ]
 
 
-def test_what_was_sent_before_a_lost_line_of_claude_codes_log_is_recorded():
+def test_messages_before_a_lost_line_of_claude_code_are_recorded():
     text = lines(
         claude(0, "1", None, "one"),
         claude(1, "2", "1", words("A."), "m1"),
@@ -269,7 +265,7 @@ CODEX = [
 ]
 
 
-def test_codex_is_recorded_with_the_usage_of_the_token_count_behind_each_answer():
+def test_codex_is_recorded_with_the_token_count_after_each_answer():
     text = lines(
         *CODEX, counted(13, 120, 70), returned(20, "c"), codex(21, "turn_context", model="gpt-y"), called(25, "d")
     )
@@ -277,13 +273,13 @@ def test_codex_is_recorded_with_the_usage_of_the_token_count_behind_each_answer(
     assert stretches(text) == [(said, (by_gpt(1, 3, None, 50), by_gpt(6, 12, 4, 70)))]
 
 
-def test_a_count_that_codex_repeats_is_not_the_next_answers():
+def test_a_repeated_token_count_of_codex_is_not_that_of_the_next_answer():
     text = lines(*CODEX, returned(20, "c"), counted(21, 50, 50), spoke(22, "assistant", "Done."), counted(23, 130, 80))
     [(_, requests)] = stretches(text)
     assert requests == (by_gpt(1, 3, None, 50), by_gpt(6, 12, 4), by_gpt(8, 22, 8, 80))
 
 
-def test_usage_that_codex_logs_behind_a_call_that_was_cut_off_belongs_to_the_answer():
+def test_usage_that_codex_logs_after_an_open_call_belongs_to_the_answer():
     text = lines(*CODEX, spoke(12, "assistant", "And d."), called(13, "d"), counted(14, 120, 70))
     [(said, requests)] = stretches(text)
     assert said[-1] == "assistant:And d."
@@ -291,7 +287,7 @@ def test_usage_that_codex_logs_behind_a_call_that_was_cut_off_belongs_to_the_ans
 
 
 @each_row("is_taken_back", [False, True])
-def test_codex_is_recorded_in_stretches_and_a_compaction_that_was_taken_back_is_none(is_taken_back: bool):
+def test_codex_is_recorded_in_stretches_unless_a_compaction_was_rolled_back(is_taken_back: bool):
     replacement = [spoke(0, "user", "one")["payload"], spoke(0, "assistant", "Kept.")["payload"]]
     text = lines(
         codex(0, "session_meta", id="1"),
@@ -375,7 +371,7 @@ def copilot(seconds: int, kind: str, **data: Value) -> Value:
     return {"type": kind, "id": str(seconds), "timestamp": clock(seconds), "data": data}
 
 
-def test_copilot_cli_is_recorded_in_stretches_with_the_tokens_of_its_output():
+def test_copilot_cli_is_recorded_in_stretches_with_output_tokens():
     text = lines(
         copilot(0, "session.start", selectedModel="m"),
         copilot(1, "system.message", role="system", content="rules"),
@@ -406,7 +402,7 @@ def openhands(seconds: int, event_id: int, source: str, **more: Value) -> Value:
 
 
 def ran(seconds: int, event_id: int, response: str, **more: Value) -> Value:
-    """An action that came of a response: `response` is the id of both, and of its call."""
+    """An action from a response; `response` is the id of both, and of the call."""
     called = {"id": response, "function": {"name": "bash", "arguments": "{}"}}
     answer = {"choices": [{"message": {"content": "", "tool_calls": [called]}}]}
     metadata = {"tool_call_id": response, "model_response": {"id": response, "model": "m", **answer, **more}}
@@ -446,7 +442,7 @@ def test_openhands_is_recorded_in_stretches_between_condensations():
     ]
 
 
-def test_an_openhands_response_costs_the_increase_of_the_runs_cost_without_the_condensers_share():
+def test_an_openhands_response_costs_the_increase_of_the_accumulated_cost():
     def metered(event: Value, spent: float) -> Value:
         return {**event, "llm_metrics": {"accumulated_cost": spent}}
 
@@ -465,7 +461,7 @@ def test_an_openhands_response_costs_the_increase_of_the_runs_cost_without_the_c
     assert [request.usage for request in found] == [Usage(60, output=5, cost=cost) for cost in (0.1, 0.2, None)]
 
 
-def test_prompts_that_trae_sends_to_anthropic_include_their_cached_parts():
+def test_traes_prompts_to_anthropic_include_cached_tokens():
     usage = {"input_tokens": 5, "cache_read_input_tokens": 30, "cache_creation_input_tokens": 7, "output_tokens": 4}
     given = [{"role": "user", "content": "go"}]
     exchange = {"provider": "anthropic", "input_messages": given, "response": {"content": "Done.", "usage": usage}}
@@ -473,7 +469,7 @@ def test_prompts_that_trae_sends_to_anthropic_include_their_cached_parts():
     assert request.usage == Usage(42, 30, 7, 4)
 
 
-def test_trae_waits_until_the_answer_since_results_have_no_times():
+def test_traes_pauses_last_until_the_answer_because_results_have_no_times():
     def exchange(seconds: int, given: Value, **response: Value) -> Value:
         usage = {"input_tokens": 50, "cache_read_input_tokens": 30, "output_tokens": 4}
         answered = {"model": "m", "usage": usage, **response}
@@ -492,7 +488,7 @@ def test_trae_waits_until_the_answer_since_results_have_no_times():
     ]
 
 
-def test_inspect_is_recorded_with_what_its_events_tell():
+def test_inspect_is_recorded_from_its_events():
     call = {"id": "c", "function": "bash", "arguments": {}}
     messages = [
         {"role": "user", "content": "go"},
@@ -534,9 +530,7 @@ BLOCKS = [{"type": "text", "text": "go", "cache_control": MARK}]
         ({"prompt_cache_retention": "in_memory"}, None),
     ],
 )
-def test_the_cache_life_that_was_asked_for_is_read_from_the_requests_in_an_inspect_log(
-    request: Value, seconds: float | None
-):
+def test_the_requested_cache_life_is_read_from_inspects_requests(request: Value, seconds: float | None):
     output = {"choices": [{"message": {"id": "x"}}]}
     messages = [{"role": "user", "content": "go"}, {"role": "assistant", "id": "x", "content": "Done."}]
     events = [{"event": "model", "model": "m", "output": output, "call": {"request": request}}]
@@ -561,7 +555,7 @@ def test_without_events_the_model_is_that_of_the_message_or_the_evaluation():
         ("{broken", ""),
     ],
 )
-def test_the_model_of_a_run_of_swe_agent_is_in_its_configuration(config: Value, model: str):
+def test_swe_agents_model_is_read_from_its_configuration(config: Value, model: str):
     history = [{"role": "user", "content": "go"}, {"role": "assistant", "content": "Done."}]
     text = json.dumps({"trajectory": [], "history": history, "replay_config": config})
     assert stretches(text)[0][1] == (Request(1, model=model),)
@@ -607,7 +601,7 @@ def test_usage_is_read_by_the_field_names_of_every_gateway(counts: Value, usage:
     assert request == Request(1, model="m", usage=usage)
 
 
-def test_mini_swe_agent_1_is_recorded_with_the_times_of_its_responses_and_the_costs_beside_them():
+def test_mini_swe_agent_1_is_recorded_with_the_times_and_costs_of_responses():
     look = {**answered(created=100, usage=COUNTS), "content": "```bash\nls\n```"}
     look["extra"]["cost"] = 0.25
     back = {"role": "user", "content": "<returncode>0</returncode>"}
@@ -627,11 +621,11 @@ def test_mini_swe_agent_1_is_recorded_with_the_times_of_its_responses_and_the_co
         ({"model_kwargs": {"prompt_cache_retention": "24h"}}, 86_400),
     ],
 )
-def test_the_configuration_of_mini_swe_agent_tells_the_cache_life_that_was_asked_for(config: Value, seconds: Value):
+def test_the_requested_cache_life_is_read_from_mini_swe_agents_configuration(config: Value, seconds: Value):
     assert stretches(mini(GO, answered(), **config))[0][1] == (Request(1, cache_life=seconds),)
 
 
-def test_the_responses_of_mini_swe_agent_are_recorded_with_the_times_of_outputs():
+def test_mini_swe_agents_responses_are_recorded_with_the_times_of_outputs():
     def response(seconds: float, *output: Value, **usage: Value) -> Value:
         return {"object": "response", "model": "m", "output": output, "usage": usage, "extra": {"timestamp": seconds}}
 
@@ -668,7 +662,7 @@ THOUGHT = {"type": "thinking", "thinking": "hm"}
 
 
 def chained(*entries: Value) -> list[Value]:
-    """Entries of version 2 and later, each the child of the one before."""
+    """Entries of version 2 and later, each the child of the previous one."""
     return [{**each, "id": str(at), "parentId": str(at - 1) if at else None} for at, each in enumerate(entries)]
 
 
@@ -706,14 +700,14 @@ def test_pi_is_recorded_in_stretches_without_thoughts(ids: bool):
         ({"cost": {"total": 0}}, USED),
     ],
 )
-def test_pi_states_costs_and_newer_versions_the_cache_that_was_written(more: Value, usage: Usage):
+def test_pi_records_costs_and_since_later_versions_the_cache_written(more: Value, usage: Usage):
     entries = [pi(0, "user", "one"), pi(2, "assistant", words("A."), usage=PI_USAGE | more)]
     [(_, [request])] = stretches(lines({"type": "session", "id": "s"}, *chained(*entries)))
     assert request.usage == usage
 
 
 @each_row("ids, said", [(False, ["user:one", "assistant:I w", "user:two"]), (True, ["user:one+two"])])
-def test_an_answer_that_was_broken_off_was_sent_again_by_the_first_pi_alone(ids: bool, said: list[str]):
+def test_only_version_1_of_pi_resends_interrupted_answers(ids: bool, said: list[str]):
     entries = [
         pi(0, "user", "one"),
         pi(2, "assistant", words("I w"), stopReason="aborted"),
@@ -771,11 +765,11 @@ ITEMS = [
         ),
     ],
 )
-def test_plain_messages_are_one_stretch_as_they_are(text: str, expected: Recording):
+def test_plain_messages_are_one_stretch(text: str, expected: Recording):
     assert recordings(text, "s") == [[expected]]
 
 
-def test_a_file_with_several_conversations_has_a_recording_of_each():
+def test_each_conversation_of_a_file_is_recorded():
     runs = [{"traj": [{"role": "user", "content": "go"}, {"role": "assistant", "content": name}]} for name in "ab"]
     found = recordings(json.dumps(runs), "s")
     assert [[each.messages[-1]["content"] for each in conversation] for conversation in found] == [["a"], ["b"]]
@@ -795,19 +789,15 @@ LOG = [{"who": "user", "what": "go"}, {"who": "assistant", "what": "Done."}]
         (None, Request(1)),
         (
             lambda values: [
-                [
-                    stretch(
-                        as_chat.conversation, [(said_by(v)[0], Answer(5.0) if v is values[1] else 3.0) for v in values]
-                    )
-                ]
+                [stretch("openai_chat", [(said_by(v)[0], Answer(5.0) if v is values[1] else 3.0) for v in values])]
             ],
             Request(1, 5.0),
         ),
     ],
 )
-def test_a_reader_of_ones_own_is_recorded_with_what_it_tells(record: Value, request: Request):
+def test_a_custom_reader_is_recorded_with_or_without_record(record: Value, request: Request):
     def read(values: Value) -> list[Conversation]:
-        return [as_chat.conversation([message for value in values for message in said_by(value)])]
+        return [conversation("openai_chat", [message for value in values for message in said_by(value)])]
 
     reader = Reader("mine", lambda values: "who" in values[0], read, record)
     [[found]] = recordings(lines(*LOG), "s", readers=[reader])
@@ -817,7 +807,7 @@ def test_a_reader_of_ones_own_is_recorded_with_what_it_tells(record: Value, requ
 @each_row(
     "text, what", [("", "is empty"), ("{", "is broken JSON"), ('[{"traj": [{}]}]', "has a message without a role")]
 )
-def test_what_cannot_be_read_cannot_be_recorded(text: str, what: str):
+def test_files_that_cannot_be_read_cannot_be_recorded(text: str, what: str):
     with pytest.raises(SessionError, match=what):
         recordings(text, "s")
 
@@ -827,7 +817,7 @@ FACTS = ("model", "time", "prompt", "cached", "written", "written_5m, written_1h
 
 
 def facts(request: Request) -> set[str]:
-    """What a reader knows of a request, by the columns of the page."""
+    """What a reader knows about a request, by the columns of the page."""
     usage = request.usage or Usage(0)
     known = {
         "model": request.model,
@@ -842,7 +832,7 @@ def facts(request: Request) -> set[str]:
     return {fact for fact in FACTS if known[fact]}
 
 
-def test_the_page_says_what_each_reader_knows_of_a_request():
+def test_the_page_lists_what_each_reader_knows_about_requests():
     found: dict[str, set[str]] = {}
     for path in SAMPLES:
         for each in (each for run in recordings(path.read_text(encoding="utf-8"), path.name) for each in run):
@@ -857,14 +847,19 @@ def test_the_page_says_what_each_reader_knows_of_a_request():
     }
 
 
-def test_every_reader_that_ships_records():
+def test_every_shipped_reader_has_record():
     assert [reader.name for reader in READERS if reader.record is None] == []
 
 
 @each_row("path", SAMPLES, ids=lambda path: path.name)
-def test_a_recorded_request_is_one_that_a_pruner_finds(path: Path):
-    for conversation in recordings(path.read_text(encoding="utf-8"), path.name):
-        for each in conversation:
+def test_pruners_find_the_recorded_requests(path: Path):
+    for stretches in recordings(path.read_text(encoding="utf-8"), path.name):
+        for each in stretches:
             transcript = AgenticConversationPruner("100m").plan(each.messages).transcript
             walked = [at for at in transcript.requests if at < len(each.messages)]
             assert {request.message for request in each.requests} <= set(walked)
+
+
+def test_a_conversation_for_an_unknown_api_raises():
+    with pytest.raises(SettingsError, match=r"there is no API 'antropic' \(did you mean anthropic"):
+        conversation("antropic", [])

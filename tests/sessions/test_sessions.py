@@ -1,4 +1,4 @@
-"""Session files: what is read, what is written back, and what is said about anything else."""
+"""Session files of plain messages: reading, writing back, and errors for anything else."""
 
 import json
 
@@ -29,7 +29,7 @@ CONTENTS = [{"parts": [{"text": "hé"}]}, {"role": "model", "parts": [{"text": "
         json.dumps({"messages": MESSAGES}, indent=1),
     ],
 )
-def test_the_three_shapes_are_read_and_written_back_in_the_same_shape(text: str):
+def test_a_file_is_written_back_in_its_own_shape(text: str):
     session = load(text, "s.json")
     assert session.messages == MESSAGES
     again = session.write(session.messages)
@@ -52,7 +52,7 @@ def test_messages_of_every_api_are_plain_messages(messages: list[dict[str, objec
     assert load(session.write(messages), "again").messages == messages
 
 
-def test_one_message_alone_is_a_conversation_of_one_line():
+def test_a_single_message_is_a_conversation_of_one_line():
     assert load('{"role": "user", "content": "x"}', "s").messages == [{"role": "user", "content": "x"}]
 
 
@@ -62,7 +62,7 @@ def test_an_empty_list_is_an_empty_conversation():
     assert session.write([]) == "[]\n"
 
 
-def test_a_lone_surrogate_is_written_as_json_can_write_it():
+def test_a_lone_surrogate_is_written_as_an_escape():
     session = load('[{"role": "user", "content": "a\\ud800b é"}]', "s")
     text = session.write(session.messages)
     assert text.encode()
@@ -70,7 +70,7 @@ def test_a_lone_surrogate_is_written_as_json_can_write_it():
 
 
 @each_row("odd", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\r"])
-def test_a_line_ends_at_a_newline_and_nowhere_else(odd: str):
+def test_lines_end_only_at_newlines(odd: str):
     messages = [{"role": "user", "content": f"a{odd}b"}, {"role": "assistant", "content": odd}]
     text = "\r\n".join(json.dumps(message, ensure_ascii=False) for message in messages)
     session = load(text, "s")
@@ -103,11 +103,11 @@ def test_a_line_ends_at_a_newline_and_nowhere_else(odd: str):
         ('{"": 1, "a": 2}', 's holds an object with the fields "", a: give'),
         ('{"' + 999 * "a" + '": 1}', f"s holds an object with the fields {80 * 'a'}: give"),
         ('{"messages": [3]}', "holds a number where a message"),
-        ('[{"role": "user", "content": ' + "9" * 5_000 + "}]", "holds a number or a nest that cannot be read"),
-        ("[" * 100_000, "holds a number or a nest that cannot be read"),
+        ('[{"role": "user", "content": ' + "9" * 5_000 + "}]", "holds a number or nesting that cannot be parsed"),
+        ("[" * 100_000, "holds a number or nesting that cannot be parsed"),
     ],
 )
-def test_anything_else_is_an_error_that_names_what_was_found(text: str, said: str):
+def test_anything_else_raises_an_error_that_describes_it(text: str, said: str):
     with pytest.raises(SessionError) as caught:
         load(text, "s")
     assert said in str(caught.value)

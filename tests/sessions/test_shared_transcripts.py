@@ -57,7 +57,7 @@ def sessions(path: Path) -> list[Session]:
 
 @needs_transcripts
 @each_row("path", FILES or [FOLDER], ids=lambda path: path.name[:60])
-def test_a_shared_transcript_is_read_by_its_agents_reader_into_what_a_provider_accepts(path: Path):
+def test_a_shared_transcript_becomes_a_conversation_that_its_provider_accepts(path: Path):
     found = sessions(path)
     assert all(session.agent and session.agent.startswith(path.name.split("--")[0]) for session in found)
     assert [faults(session) for session in found] == [[] for _ in found]
@@ -66,7 +66,7 @@ def test_a_shared_transcript_is_read_by_its_agents_reader_into_what_a_provider_a
 
 @needs_transcripts
 @each_row("path", FILES or [FOLDER], ids=lambda path: path.name[:60])
-def test_the_results_of_a_shared_transcript_are_all_there(path: Path):
+def test_no_result_of_a_shared_transcript_is_lost(path: Path):
     table = (FOLDER / "README.md").read_text(encoding="utf-8")
     counts = {row["file"]: int(row["results"].replace(",", "")) for row in ROW.finditer(table)}
     fewer, _ = FEWER.get(path.name, (0, ""))

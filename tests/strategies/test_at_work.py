@@ -4,7 +4,7 @@ from rounds import WIRE, Step
 from tables import each_row
 
 from autoprune import AgenticConversationPruner
-from autoprune.strategies.at_work import LATELY, AtWork
+from autoprune.strategies.worth import LATELY, AtWork
 
 OTHER = Step("read", {"path": "other.txt"}, "x")
 
@@ -22,8 +22,8 @@ def held(*steps: Step, later: int = 0) -> dict[int, str]:
     transcript = AgenticConversationPruner(10**9).plan(WIRE["openai_chat"]([[each] for each in steps])).transcript
     at_work = AtWork()
     for entry in transcript.entries:
-        at_work.read(entry)
-    found = at_work.held(transcript.results[-1].request + later)
+        at_work.observe(entry)
+    found = at_work.in_use(transcript.results[-1].request + later)
     return {number: found[result] for number, result in enumerate(transcript.results) if result in found}
 
 

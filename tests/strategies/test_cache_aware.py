@@ -263,7 +263,7 @@ def test_prices_come_from_the_model_of_the_settings_and_the_report_says_where_th
         (CacheAware(cache_life=-1), "cache_life is -1: give a number"),
         (CacheAware(prices=5), "prices of 5: give"),  # type: ignore[arg-type]
         (CacheAware(prices="deepsek"), "did you mean deepseek?"),
-        (CacheAware(prices=(0.1, 1)), "no more than that"),
+        (CacheAware(prices=(0.1, 1)), "at most as much"),
     ],
 )
 def test_what_cannot_be_is_said(strategy: CacheAware, said: str):
@@ -286,7 +286,7 @@ def bill(given: list[Any], strategy: str, safe_zone: int) -> float:
     for stop in range(1, len(given), 2):
         sent = ours.prune(given[:stop], strategy).conversation
         pairs = enumerate(zip(before, sent, strict=False))
-        same = next((at for at, (old, new) in pairs if old is not new), len(before))
+        same = next((at for at, (old, new) in pairs if old != new), len(before))
         sizes = [len(str(message)) // 4 for message in sent]
         total += LISTS["anthropic"].request(sum(sizes), sum(sizes[:same]))
         before = sent

@@ -8,8 +8,8 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, SettingsError
 from autoprune.strategies import ObservationMasking
-from autoprune.strategies.by_name import available, config, description
-from autoprune.strategies.masking import like_claude_code, like_langchain, like_opencode, like_swe_agent
+from autoprune.strategies.catalog import available, config, description
+from autoprune.strategies.clearing import like_claude_code, like_langchain, like_opencode, like_swe_agent
 
 HUGE = 10**9
 LINE = "it was a bright cold day in april and the clocks were striking thirteen\n"

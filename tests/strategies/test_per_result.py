@@ -19,16 +19,16 @@ from rounds_in_texts import CARRIERS, DIALECTS, in_text
 from tables import each_row
 
 from autoprune import Clamp, Protections, PruneArgs, Result
-from autoprune.conversation.placeholders import harmless
 from autoprune.errors import SettingsError
+from autoprune.formats.dialects import escape
 from autoprune.providers import problems
-from autoprune.pruners._large_results import shortener
 from autoprune.pruners.conversation import ConversationPruner
+from autoprune.pruners.large_results import shortener
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import snapshot
+from autoprune.summarizers import openai_summarizer
 from autoprune.summarizers.brief import Brief, Written
-from autoprune.summarizers.openai import _prompts
-from autoprune.summarizers.openai.summarizer import OpenAISummarizer
+from autoprune.summarizers.openai_summarizer import OpenAISummarizer
 from autoprune.tokens import exact
 
 PLENTY = 1_000_000
@@ -431,7 +431,7 @@ def test_a_model_is_asked_about_one_result_and_gets_all_of_it():
     assert "The record is the output of one tool." in str(chosen.instructions)
     assert str(chosen.instructions).endswith("Write German.")
     pruner(asked := Asked()).prune(openai_chat([lines("a.py", 900)], ["ok"]), AUTO)
-    _, prompt = _prompts.messages(asked.briefs[0], "Be short.", None)
+    _, prompt = openai_summarizer.prompt_messages(asked.briefs[0], "Be short.", None)
     assert lines("a.py", 900).strip() in prompt["content"]
     free = replace(openai, style="free")
     assert shortener(AUTO, free).summarizer is free
@@ -596,7 +596,7 @@ def test_start_limits_that_cannot_be_read_switch_it_off_and_the_report_says_so(
     [
         *({"mode": "other"}, {"threshold": 0}, {"threshold": "many"}, {"threshold": True}, {"hard_limit": 0}),
         *({"mode": "custom"}, {"mode": "custom", "function": 3}),
-        {"mode": "auto", "summarizer": "some-model"},
+        {"mode": "auto", "summarizer": 3},
     ],
     ids=str,
 )
@@ -728,7 +728,7 @@ def test_no_text_ends_the_result_that_it_stands_in(dialect: str, nasty: str):
 
 def test_words_that_are_no_tags_of_a_dialect_stay():
     text = "if a < b: <div>result</div> <tool_results> [1] Results:"
-    assert harmless(text) == text
+    assert escape(text) == text
 
 
 # Before folding

@@ -12,9 +12,9 @@ from autoprune import AgenticConversationPruner, ConversationPruner, OpenAISumma
 from autoprune.conversation.summary import running
 from autoprune.pruners.conversation import ConversationPruner as Pruner
 from autoprune.strategies.presets import snapshot, summarize, summarize_older, truncate
+from autoprune.summarizers import openai_summarizer
 from autoprune.summarizers.chunked import Chunked
-from autoprune.summarizers.openai import _prompts
-from autoprune.summarizers.sections import GOAL, read
+from autoprune.summarizers.sections import GOAL, parse_sections
 from autoprune.summarizers.selection import summarizer_of
 from autoprune.summarizers.symbols import Symbols
 
@@ -51,7 +51,7 @@ def test_a_title_stands_above_whatever_is_written(llm: Any, is_fed_back: bool):
             seen.add(found.messages)
             assert found.text.startswith("# What came before\n\n## ")
             assert found.text.count("What came before") == 1
-            assert [one.title for one in read(found.text) or ()].count(GOAL) == 1
+            assert [one.title for one in parse_sections(found.text) or ()].count(GOAL) == 1
         messages = list(out) if is_fed_back else messages
     assert len(seen) > 3
 
@@ -88,10 +88,10 @@ def test_a_title_has_its_place_within_the_room(room: int):
 
 
 def test_outcomes_have_six_headings_among_them_what_does_not_exist_yet():
-    headings = [line for line in _prompts.OUTCOMES.splitlines() if line.startswith("## ")]
+    headings = [line for line in openai_summarizer.OUTCOMES.splitlines() if line.startswith("## ")]
     assert len(headings) == 6
     assert {"## What exists", "## What does not exist yet", "## Technical setup"} <= {*headings}
-    assert "Facts only" in _prompts.OUTCOMES
+    assert "Facts only" in openai_summarizer.OUTCOMES
 
 
 # Whole turns

@@ -14,7 +14,7 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
 from autoprune.apps.sessions import load
-from autoprune.strategies.by_name import STRATEGIES
+from autoprune.strategies.catalog import STRATEGIES
 from autoprune.strategies.scaffold import free_name, is_in_file, loaded, names, new_strategy
 
 SESSION = str(ROOT / "fixtures" / "sessions" / "edit_loop_xml.json")
@@ -58,13 +58,13 @@ def test_a_name_may_be_written_as_a_class_or_as_a_module(name: str, class_name: 
 @each_row(
     ("name", "why"),
     [
+        *((name, "is not a valid name: write it like") for name in ("", "2nd", "a-b", "a b", "../x", "_", "é", "_2")),
+        *((name, "it is a Python keyword") for name in ("class", "Class", "None", "lambda")),
+        *((name, "there is a strategy with that name") for name in ("low_water", "LowWater", "ToolOutputCleanup")),
         *(
-            (name, "is no name of a strategy: write it like")
-            for name in ("", "2nd", "a-b", "a b", "../x", "_", "é", "_2")
+            (name, "the file imports something with that name")
+            for name in ("json", "Dataclasses", "Reason", "autoprune")
         ),
-        *((name, "it is a keyword of Python") for name in ("class", "Class", "None", "lambda")),
-        *((name, "there is a strategy of that name") for name in ("low_water", "LowWater", "ToolOutputCleanup")),
-        *((name, "it is taken by what the file imports") for name in ("json", "Dataclasses", "Reason", "autoprune")),
         *((name, "pytest would take it for a test") for name in ("test_mine", "TestMine")),
     ],
 )
@@ -142,7 +142,7 @@ def test_a_folder_that_is_not_there_and_a_name_that_is_none_are_said(tmp_path: P
     wrong = run_text("new-strategy", "a-b", folder=tmp_path)
     assert (missing.returncode, wrong.returncode, list(tmp_path.iterdir())) == (3, 2, [])
     assert "nowhere/odd_ones_out.py cannot be written: No such file or directory" in missing.stderr
-    assert "'a-b' is no name of a strategy" in wrong.stderr
+    assert "'a-b' is not a valid name" in wrong.stderr
 
 
 # One that ships
@@ -155,7 +155,7 @@ def shipped(folder: Path, name: str, code: str) -> None:
         copy = shutil.copytree if source.is_dir() else shutil.copy
         copy(source, folder / part)
     (folder / "autoprune" / "strategies" / f"{name}.py").write_text(code, encoding="utf-8")
-    table = folder / "autoprune" / "strategies" / "by_name.py"
+    table = folder / "autoprune" / "strategies" / "catalog.py"
     text = table.read_text(encoding="utf-8")
     line = f'    "{name}": "{name}:{names(name)[0]}",\n'
     first, end, rest = text.partition("}\nFOLDING")
@@ -227,12 +227,12 @@ def test_what_names_no_file_is_told_apart(text: str):
     ("code", "named", "said"),
     [
         (MINE, "Yours", "mine.py has no Yours"),
-        (MINE, "number", "mine.py:number is no strategy: it needs a name, which is a text, and a method step(view)"),
-        (MINE, "Nameless", "mine.py:Nameless is no strategy: it needs a name"),
+        (MINE, "number", "mine.py:number is not a strategy: it needs a str attribute `name` and a method step(view)"),
+        (MINE, "Nameless", "mine.py:Nameless is not a strategy"),
         (MINE, "Needs", "mine.py:Needs cannot be made: "),
         (MINE, "Needs(goal=1)", "mine.py:Needs cannot be made: "),
         (MINE, "Mine(goal=1)", "strategy 'Mine(goal=1)' cannot be read; Mine has the parameters: keep=1"),
-        ("class Mine(:", "Mine", "mine.py is no Python: invalid syntax at line 1"),
+        ("class Mine(:", "Mine", "mine.py is not valid Python: invalid syntax at line 1"),
         ("import no_such_module", "Mine", "mine.py cannot be run: No module named 'no_such_module'"),
     ],
 )

@@ -16,16 +16,15 @@ from profiles import examples, is_full
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
-from autoprune.conversation.edits import Replace
+from autoprune.conversation.edits import Replace, apply
 from autoprune.conversation.placeholders import Placeholder
-from autoprune.conversation.rewriting import apply
 from autoprune.conversation.transcript import ToolResult
 from autoprune.formats import new_parser
 from autoprune.formats.parsing import parse
 from autoprune.planning.plan import Plan, Reason
 from autoprune.planning.view import Strategy, View
 from autoprune.planning.walk import Walk
-from autoprune.strategies.by_name import available, clearing_named
+from autoprune.strategies.catalog import available, clearing_named
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 from autoprune.tokens import exact
 
@@ -343,7 +342,7 @@ def planned(messages: list[Message], text: str) -> tuple[Plan, tuple[ToolResult,
     strategy = Everything(transcript.results, text)
     walk = Walk(strategy, 1, 3, Placeholder(exact()))
     walk.extend(messages, transcript.entries)
-    return walk.planned_for(transcript), transcript.results
+    return walk.planned_for(messages, transcript.fixed_tokens), transcript.results
 
 
 @both_dialects
@@ -483,8 +482,8 @@ def test_the_parameter_that_is_nearest_to_a_word_is_offered(text: str):
 @each_row(
     ("text", "why"),
     [
-        ("low_water(target=nan)", "nan is no value: write a number, or a text in quotes"),
-        ("low_water(protect={'tools': [read_file]})", "read_file is no value: write a number, or a text in quotes"),
+        ("low_water(target=nan)", "nan is not a value: write a number, or a text in quotes"),
+        ("low_water(protect={'tools': [read_file]})", "read_file is not a value: write a number, or a text in quotes"),
         ("low_water(", "the bracket is not closed at its end"),
         ("low_water(target=0.6) or so", "the bracket is not closed at its end"),
         ("low_water(clamp={'head': 0.2, 'tail': 1})", "clamp has no 'tail', but max_result_tokens, head"),

@@ -10,8 +10,7 @@ from tables import each_row
 from utterances import answered, call, model, result, tool, user, utterances, words
 
 from autoprune.facts.utterances import Utterance
-from autoprune.summarizers import _trace
-from autoprune.summarizers.action_trace import ActionTrace
+from autoprune.summarizers.action_trace import USER, ActionTrace, Trace, read_trace
 from autoprune.summarizers.brief import Brief, Written
 from autoprune.tokens import exact
 
@@ -223,7 +222,7 @@ def test_what_another_summarizer_wrote_stays_above():
 
 @each_row("text", ["- #1 a", "x", "read: 1 call\n- #2 a", "read: 2 calls\n- #1 a\n- #1 b", "  | a", ""])
 def test_a_text_that_is_no_trace_is_not_read(text: str):
-    assert _trace.read(text) is None
+    assert read_trace(text) is None
 
 
 def test_it_says_that_it_calls_no_model_and_what_it_depends_on():
@@ -251,8 +250,8 @@ def test_the_goal_survives_twenty_summaries(parts: list[tuple[Utterance, ...]]):
         done += sum(len(one.calls) for one in part)
         assert count(text) <= 300
     assert f"## The user's first request (3 lines)\n{goal.words}\n" in f"{text}\n"
-    known = _trace.read("\n".join(listed(text))) or _trace.Trace()
-    assert sum(total.times for total in known.totals if total.key != _trace.USER) >= done
+    known = read_trace("\n".join(listed(text))) or Trace()
+    assert sum(total.times for total in known.totals if total.key != USER) >= done
 
 
 STARTED = "Wall time: 1\nProcess running with session ID 7\nOutput:\n"

@@ -19,7 +19,7 @@ from autoprune.errors import SettingsError
 from autoprune.facts.utterances import Utterance
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Written, identity_of
 from autoprune.summarizers.chunked import Chunked
-from autoprune.summarizers.driver import Budget, answered, arun, judged, run, steps_of
+from autoprune.summarizers.driver import Budget, arun, as_answer, ask_once, run, steps_of
 from autoprune.summarizers.rendering import render
 from autoprune.tokens import exact
 
@@ -245,7 +245,7 @@ def test_the_identity_holds_that_of_the_inner_summarizer():
     ],
 )
 def test_whatever_a_summarizer_gives_is_an_answer(given: object, answer: Answer):
-    assert judged(given) == answer
+    assert as_answer(given) == answer
 
 
 def gives(value: object) -> Callable[[Brief], object]:
@@ -279,7 +279,7 @@ OUTCOMES = pytest.mark.parametrize(
 @OUTCOMES
 @each_row("make", [gives, awaited])
 def test_both_drivers_give_the_same_answer_for_any_summarizer(make: Any, value: object, answer: Answer):
-    assert answered(Ask(make(value), EMPTY)) == answer
+    assert ask_once(Ask(make(value), EMPTY)) == answer
     assert run(steps_of(make(value), EMPTY)) == answer
     assert asyncio.run(arun(steps_of(make(value), EMPTY))) == answer
 

@@ -25,18 +25,17 @@ from autoprune import ConversationPruner, PruneArgs
 from autoprune.apps import sessions
 from autoprune.conversation.placeholders import SENTENCE
 from autoprune.conversation.transcript import Location, Speaker, ToolCall, ToolResult
-from autoprune.facts import shell_scripts
+from autoprune.facts import shell
 from autoprune.facts.utterances import Utterance, utterances
 from autoprune.formats import new_parser
 from autoprune.formats.parsing import parse
 from autoprune.summarizers.brief import Brief, Written
+from autoprune.summarizers.digest import Digest
 from autoprune.summarizers.digest._contents import Contents
-from autoprune.summarizers.digest._contents import parse as read_back
-from autoprune.summarizers.digest._findings import findings
-from autoprune.summarizers.digest._reading import extend
-from autoprune.summarizers.digest.digest import Digest
-from autoprune.summarizers.requests import shorten
-from autoprune.summarizers.sections import read
+from autoprune.summarizers.digest._contents import parse_contents as read_back
+from autoprune.summarizers.digest._reading import extend_contents, findings
+from autoprune.summarizers.sections import parse_sections
+from autoprune.summarizers.user_words import shorten
 from autoprune.tokens import Count, exact
 
 COUNT = exact()
@@ -102,7 +101,7 @@ def written(brief: Brief) -> str:
 
 
 def sections(text: str) -> Mapping[str, list[str]]:
-    return {section.title: section.body.split("\n") for section in read(text) or ()}
+    return {section.title: section.body.split("\n") for section in parse_sections(text) or ()}
 
 
 # What is kept
@@ -514,7 +513,7 @@ def test_a_path_is_known_again_whether_it_is_relative_or_not():
     ],
 )
 def test_a_command_is_known_by_its_essence(command: str, essence: str):
-    assert shell_scripts.essence(command) == essence
+    assert shell.essence(command) == essence
 
 
 @each_row(
@@ -529,7 +528,7 @@ def test_a_command_is_known_by_its_essence(command: str, essence: str):
     ],
 )
 def test_a_command_that_only_looks_is_told_from_one_that_does_something(command: str, looks: bool):
-    assert shell_scripts.only_looks(command) is looks
+    assert shell.is_read_only(command) is looks
 
 
 def test_an_error_is_resolved_by_a_later_success_of_the_same_command():
@@ -1145,7 +1144,7 @@ def test_any_brief_gives_a_digest_within_its_tokens(
 @QUICK
 @given(conversations())
 def test_a_ledger_is_read_back_as_it_was_written(told: tuple[Utterance, ...]):
-    contents = extend(Contents(), told, "")
+    contents = extend_contents(Contents(), told, "")
     text = str(contents)
     assert str(read_back(text)) == text
     again = read_back(text)
@@ -1168,7 +1167,7 @@ def test_a_digest_of_a_digest_and_more_keeps_what_a_digest_of_all_keeps(
 
 OTHER_PROCESS = """
 import pickle, sys
-from autoprune.summarizers.digest.digest import Digest
+from autoprune.summarizers.digest import Digest
 print(ascii(Digest()(pickle.load(sys.stdin.buffer)).text), end="")
 """
 

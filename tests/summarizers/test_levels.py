@@ -13,7 +13,7 @@ from autoprune.facts.utterances import Utterance
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Written
 from autoprune.summarizers.driver import run
 from autoprune.summarizers.levels import Levels
-from autoprune.summarizers.sections import Section, read, write
+from autoprune.summarizers.sections import Section, parse_sections, write_sections
 from autoprune.tokens import exact
 
 GOAL = Section("The user's first request", "Fix it.")
@@ -34,7 +34,7 @@ def after(levels: Levels, number: int, max_tokens: int = 2_000, size: int = 1) -
     for at in range(1, number + 1):
         said = (model(f"m{at} " * (size - 1) + f"m{at}"),)
         text = text_of(levels(Brief((user("Fix it."), *said) if at == 1 else said, text, max_tokens, words)))
-    return [(section.title, section.body) for section in read(text) or ()]
+    return [(section.title, section.body) for section in parse_sections(text) or ()]
 
 
 HEAD = (GOAL.title, GOAL.body)
@@ -79,28 +79,28 @@ def test_without_room_for_the_last_level_its_oldest_section_is_shortened_and_the
 
 
 def test_a_section_of_which_next_to_nothing_would_be_left_goes():
-    previous = write([GOAL, Section("Level 1", "one " * 20), Section("Level 1", "two " * 20)])
-    sections = read(text_of(Levels(joined, fanout=9, depth=1)(Brief((), previous, 45, words))))
+    previous = write_sections([GOAL, Section("Level 1", "one " * 20), Section("Level 1", "two " * 20)])
+    sections = parse_sections(text_of(Levels(joined, fanout=9, depth=1)(Brief((), previous, 45, words))))
     assert sections == (GOAL, Section("Level 1", ("two " * 20).strip()))
 
 
 def test_what_the_inner_summarizer_writes_beyond_its_share_is_cut():
-    previous = write([GOAL, Section("Level 1", "one")])
+    previous = write_sections([GOAL, Section("Level 1", "one")])
     levels = Levels(lambda brief: "word " * 5_000)
-    goal, first, second = read(text_of(levels(Brief((model("two"),), previous, 200, words)))) or ()
+    goal, first, second = parse_sections(text_of(levels(Brief((model("two"),), previous, 200, words)))) or ()
     assert (goal, first) == (GOAL, Section("Level 1", "one"))
     assert 60 < words(second.body) <= 100
 
 
 def test_a_section_has_half_of_the_room_that_is_left():
     levels, said = Levels(shortening), (user("Fix it."), model("word " * 500))
-    room = 1_000 - words(write([GOAL]))
+    room = 1_000 - words(write_sections([GOAL]))
     steps = levels.steps(Brief(said, "", 1_000, words, "And now?"))
     assert list(next(steps)) == [Ask(shortening, Brief(said[1:], "", room // 2, words, "And now?"))]
 
 
 def test_sections_that_become_one_are_given_as_nobodys_words():
-    previous = write([GOAL, Section("Level 1", "one " * 40), Section("Level 1", "two " * 40)])
+    previous = write_sections([GOAL, Section("Level 1", "one " * 40), Section("Level 1", "two " * 40)])
     (ask,) = next(Levels(joined, fanout=2).steps(Brief((), previous, 2_000, words)))
     said = tuple(Utterance(Speaker.OTHER, ("one " * 40, "two " * 40)[at].strip()) for at in (0, 1))
     assert ask == Ask(joined, Brief(said, "", 40, words))
@@ -110,9 +110,9 @@ def test_the_usage_of_all_questions_adds_up():
     def inner(brief: Brief) -> Written:
         return Written("short", 10, 2, 0.5, "m")
 
-    previous = write([GOAL, Section("Level 1", "one")])
+    previous = write_sections([GOAL, Section("Level 1", "one")])
     answer = Levels(inner, fanout=2)(Brief((model("two"),), previous, 100, words))
-    assert answer == Written(write([GOAL, Section("Level 2", "short")]), 20, 4, 1.0, "m")
+    assert answer == Written(write_sections([GOAL, Section("Level 2", "short")]), 20, 4, 1.0, "m")
 
 
 def test_a_summarizer_of_several_steps_is_asked_step_by_step():
@@ -123,7 +123,7 @@ def test_a_summarizer_of_several_steps_is_asked_step_by_step():
 
     inner: Any = TwoSteps()
     answer = run(Levels(inner).steps(Brief((model("one"),), "", 100, words)))
-    assert answer == Written(write([Section("Level 1", "(one)!")]))
+    assert answer == Written(write_sections([Section("Level 1", "(one)!")]))
 
 
 def test_where_the_inner_summarizer_fails_at_what_is_new_all_has_failed():
@@ -145,21 +145,23 @@ def test_with_nothing_new_nothing_is_asked():
     def inner(brief: Brief) -> str:
         raise AssertionError("nothing is to be asked")
 
-    previous = write([GOAL, Section("Level 1", "one")])
+    previous = write_sections([GOAL, Section("Level 1", "one")])
     assert Levels(inner)(Brief((model(""),), previous, 100, words)) == Written(previous)
-    assert Levels(inner)(Brief((user("Fix it."),), "", 100, words)) == Written(write([GOAL]))
+    assert Levels(inner)(Brief((user("Fix it."),), "", 100, words)) == Written(write_sections([GOAL]))
 
 
 def test_what_another_summarizer_wrote_stays_above():
     answer = Levels(joined)(Brief((model("one"),), "They fixed it.", 100, words))
-    assert answer == Written(write([Section("Earlier summary", "They fixed it."), Section("Level 1", "(one)")]))
+    assert answer == Written(
+        write_sections([Section("Earlier summary", "They fixed it."), Section("Level 1", "(one)")])
+    )
 
 
 def test_a_summary_of_more_levels_is_continued_with_fewer():
-    previous = write([GOAL, Section("Level 3", "a"), Section("Level 2", "b")])
+    previous = write_sections([GOAL, Section("Level 3", "a"), Section("Level 2", "b")])
     answer = Levels(joined, fanout=3, depth=2)(Brief((model("c"),), previous, 100, words))
     levels = [Section("Level 2", "a"), Section("Level 2", "b"), Section("Level 1", "(c)")]
-    assert answer == Written(write([GOAL, *levels]))
+    assert answer == Written(write_sections([GOAL, *levels]))
 
 
 def free(brief: Brief) -> str:
@@ -204,6 +206,6 @@ def test_the_goal_survives_twenty_summaries(parts: list[tuple[Utterance, ...]], 
         brief = Brief((goal, *part) if number == 0 else part, text, 300, count)
         text = text_of(levels(brief))
         assert 0 < count(text) <= 300
-    head, *rest = read(text) or ()
+    head, *rest = parse_sections(text) or ()
     assert head == Section("The user's first request", goal.words)
     assert all(section.title.startswith("Level ") for section in rest)

@@ -1,17 +1,19 @@
 """What a summarizer of a user's own may offer, and the one door that it is written from."""
 
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+from tables import each_row
 from test_first_request import Client
 
 import autoprune
-from autoprune import Chunked, ConversationPruner, OpenAISummarizer, PruneArgs, summarizers
+from autoprune import Chunked, ConversationPruner, OpenAISummarizer, PruneArgs, SettingsError, summarizers
 from autoprune.summarizers import Brief, Digest, Failed, Summarizer, Symbols, Utterance, read_actions
-from autoprune.summarizers.by_name import SUMMARIZERS
-from autoprune.summarizers.selection import fallbacks, in_parts, with_instructions, with_style
+from autoprune.summarizers.selection import fallbacks, in_parts, summarizer_named, with_instructions, with_style
 
 
 def chat(number: int = 30) -> list[dict[str, str]]:
@@ -36,7 +38,7 @@ def test_every_name_of_the_door_is_there_and_importing_the_package_loads_none_of
     assert all(getattr(summarizers, name) for name in summarizers.__all__)
     code = "import sys, autoprune; print([name for name in sys.modules if name.startswith('autoprune.summarizers.')])"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert loaded == "['autoprune.summarizers.spent']\n"
+    assert loaded == "['autoprune.summarizers.brief']\n"
     assert autoprune.Digest is summarizers.Digest
 
 
@@ -95,6 +97,21 @@ def test_calls_and_results_are_read_for_it():
     assert [*read_actions((Utterance(speaker="user", words="x"),))] == [()]  # type: ignore[arg-type]
 
 
-def test_the_command_line_knows_the_summarizers_of_the_table():
-    assert [*SUMMARIZERS] == ["digest", "openai"]
-    assert SUMMARIZERS["digest"](None) is None
+def test_summarizers_are_made_by_name_with_their_parameters():
+    assert summarizer_named("digest") == Digest()
+    assert summarizer_named("symbols(batch=5)") == Symbols(batch=5)
+
+
+@each_row(
+    ("name", "error"),
+    [
+        ("symbol", "there is no summarizer 'symbol' (did you mean symbols?)"),
+        ("openai", "the summarizer openai needs a model: --model gpt-5-mini"),
+        ("symbols(5)", "parameters are given by name"),
+        ("symbols(size=5)", "cannot be made"),
+        ("symbols(", "cannot be read"),
+    ],
+)
+def test_a_summarizer_that_cannot_be_made_is_an_error(name: str, error: str):
+    with pytest.raises(SettingsError, match=re.escape(error)):
+        summarizer_named(name)

@@ -3,12 +3,12 @@
 import pytest
 from tables import each_row
 
-from autoprune.facts import shell_scripts
-from autoprune.summarizers._runs import Run, again, runs
+from autoprune.facts import shell
+from autoprune.summarizers.digest._commands import Run, reruns, runs
 
 
 def covers(later: str, earlier: str) -> bool:
-    return again(runs(shell_scripts.essence(later)), shell_scripts.essence(earlier))
+    return reruns(runs(shell.essence(later)), shell.essence(earlier))
 
 
 @each_row(
@@ -74,7 +74,7 @@ def test_another_program_or_another_target_is_not_the_same(earlier: str, later: 
     "command", ["", "|", "&&", "((", "bash -c", "bash -c ''", "$(", "'", "a=b", "-x", "env", "'" * 99]
 )
 def test_any_text_has_its_runs(command: str):
-    assert all(isinstance(run, Run) for run in runs(shell_scripts.essence(command)))
+    assert all(isinstance(run, Run) for run in runs(shell.essence(command)))
 
 
 @each_row(
@@ -89,7 +89,7 @@ def test_any_text_has_its_runs(command: str):
     ],
 )
 def test_the_essence_of_a_script_is_what_it_does(command: str, essence: str):
-    assert shell_scripts.essence(command) == essence
+    assert shell.essence(command) == essence
 
 
 @each_row(
@@ -117,12 +117,12 @@ def test_the_essence_of_a_script_is_what_it_does(command: str, essence: str):
     ],
 )
 def test_more_commands_that_only_look(command: str, looks: bool):
-    assert shell_scripts.only_looks(command) is looks
+    assert shell.is_read_only(command) is looks
 
 
 def test_of_a_long_command_its_end_stays():
     command = f"git add {'src/a_file.py ' * 40}&& git rebase --continue"
-    short = shell_scripts.in_short(command, 220)
+    short = shell.abbreviate(command, 220)
     assert len(short) <= 220
     assert short.startswith("git add src/a_file.py")
     assert short.endswith("… && git rebase --continue")

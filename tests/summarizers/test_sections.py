@@ -15,10 +15,10 @@ from autoprune.summarizers.sections import (
     cut,
     fit_head,
     most_that_fits,
-    read,
+    parse_sections,
     resume,
     without_request,
-    write,
+    write_sections,
 )
 
 BODIES = st.lists(st.sampled_from(PHRASES), max_size=8).map("\n".join) | st.text(max_size=60)
@@ -30,14 +30,14 @@ def anything(section: Section) -> bool:
 
 
 def test_sections_are_written_with_their_number_of_lines():
-    text = write([Section("One", "a\nb"), Section("Two", " \n"), Section("Three", "\n## One (1 line)\n")])
+    text = write_sections([Section("One", "a\nb"), Section("Two", " \n"), Section("Three", "\n## One (1 line)\n")])
     assert text == "## One (2 lines)\na\nb\n\n## Three (1 line)\n## One (1 line)"
 
 
 @given(st.lists(st.builds(Section, TITLES, BODIES), max_size=5))
 def test_what_is_written_is_read_back(sections: list[Section]):
     stripped = [Section(section.title, section.body.strip()) for section in sections]
-    assert read(write(sections)) == tuple(section for section in stripped if section.body)
+    assert parse_sections(write_sections(sections)) == tuple(section for section in stripped if section.body)
 
 
 @each_row(
@@ -48,12 +48,12 @@ def test_what_is_written_is_read_back(sections: list[Section]):
     ],
 )
 def test_a_text_of_somebody_else_is_not_read(text: str):
-    assert read(text) is None
+    assert parse_sections(text) is None
 
 
 @pytest.mark.parametrize("text", ["", " \n\t"])
 def test_a_blank_text_has_no_sections(text: str):
-    assert read(text) == ()
+    assert parse_sections(text) == ()
 
 
 def test_the_first_request_begins_the_head():
@@ -70,13 +70,13 @@ def test_what_a_program_put_around_the_users_words_is_no_request():
 
 
 def test_the_head_of_the_previous_summary_stays():
-    previous = write([Section(GOAL, "Fix it."), Section("Level 1", "b")])
+    previous = write_sections([Section(GOAL, "Fix it."), Section("Level 1", "b")])
     head = (Section(GOAL, "Fix it."),)
     assert resume(Brief((user("More."),), previous), anything) == (head, (Section("Level 1", "b"),))
 
 
 def test_a_previous_summary_without_the_user_gets_the_first_request_that_comes():
-    previous = write([Section("Level 1", "b")])
+    previous = write_sections([Section("Level 1", "b")])
     head = (Section(GOAL, "More."),)
     assert resume(Brief((user("More."),), previous), anything) == (head, (Section("Level 1", "b"),))
 
@@ -84,14 +84,14 @@ def test_a_previous_summary_without_the_user_gets_the_first_request_that_comes()
 def test_what_somebody_else_wrote_stays_as_it_is():
     head = (Section(EARLIER, "They fixed it."),)
     assert resume(Brief((user("More."),), "They fixed it.\n"), anything) == (head, ())
-    assert resume(Brief((user("More."),), write(head)), anything) == (head, ())
+    assert resume(Brief((user("More."),), write_sections(head)), anything) == (head, ())
 
 
 def test_of_another_summarizers_sections_the_goal_stays_the_goal():
-    previous = write([Section(GOAL, "Fix it."), Section("Level 1", "b")])
+    previous = write_sections([Section(GOAL, "Fix it."), Section("Level 1", "b")])
     head = (Section(GOAL, "Fix it."), Section(EARLIER, "## Level 1 (1 line)\nb"))
     assert resume(Brief((), previous), lambda section: False) == (head, ())
-    assert resume(Brief((), write(head)), lambda section: False) == (head, ())
+    assert resume(Brief((), write_sections(head)), lambda section: False) == (head, ())
 
 
 def test_the_first_request_is_not_said_twice():

@@ -13,7 +13,7 @@ from utterances import answered, call, model, result, tool, user, utterances, wo
 from autoprune.facts.utterances import Utterance
 from autoprune.summarizers.brief import Ask, Brief, Failed, Written
 from autoprune.summarizers.driver import run
-from autoprune.summarizers.sections import read
+from autoprune.summarizers.sections import parse_sections
 from autoprune.summarizers.symbols import Question, Symbols, few_words, instructions, line, lines_in
 from autoprune.tokens import exact
 
@@ -261,7 +261,7 @@ def test_the_goal_survives_twenty_summaries(parts: list[tuple[Utterance, ...]]):
     for number, part in enumerate(parts):
         text = text_of(Symbols(), Brief((goal, *part) if number == 0 else part, text, 300, count))
         assert count(text) <= 300
-    head, *lines = read(text) or ()
+    head, *lines = parse_sections(text) or ()
     assert head.body == goal.words
     others = [each for section in lines for each in section.body.split("\n- ") if not each.startswith("user: ")]
     assert all(len(each.split()) <= 12 for each in others)

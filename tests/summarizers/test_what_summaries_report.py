@@ -13,12 +13,12 @@ from autoprune import Chunked, ConversationPruner, Digest, OpenAISummarizer, Pru
 from autoprune.conversation.summary import running
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import sliding_window, symbolize
+from autoprune.summarizers import _snapshot
 from autoprune.summarizers.brief import Brief, Failed, Written
 from autoprune.summarizers.driver import run, steps_of
 from autoprune.summarizers.levels import Levels
-from autoprune.summarizers.openai import _snapshot
-from autoprune.summarizers.openai.summarizer import OpenAISummarizer as Model
-from autoprune.summarizers.sections import Section, write
+from autoprune.summarizers.openai_summarizer import OpenAISummarizer as Model
+from autoprune.summarizers.sections import Section, write_sections
 from autoprune.summarizers.selection import summarizer_of
 from autoprune.summarizers.symbols import Symbols
 
@@ -104,20 +104,20 @@ def test_a_text_for_one_result_that_was_cut_is_said_each_time():
 @each_row("room", range(40, 400, 7))
 def test_what_a_snapshot_left_out_is_counted_right(room: int):
     whole = _snapshot.Snapshot("Fix it.", done=tuple(f"Step {at}." for at in range(90)), current_state="Fine.")
-    short = _snapshot.read(_snapshot.shorten(whole, room, words))
+    short = _snapshot.parse_text(_snapshot.shorten_snapshot(whole, room, words))
     kept = [item for item in short.done if item.startswith("Step")]
     marks = [_snapshot.LEFT_OUT.fullmatch(item) for item in short.done]
     missing = sum(int(mark[1]) for mark in marks if mark)
     assert len(kept) + missing == (90 if short.done else 0)
-    again = _snapshot.read(_snapshot.shorten(short, max(room // 2, 20), words))
+    again = _snapshot.parse_text(_snapshot.shorten_snapshot(short, max(room // 2, 20), words))
     marks = [_snapshot.LEFT_OUT.fullmatch(item) for item in again.done]
     left = sum(int(mark[1]) for mark in marks if mark)
     assert sum(item.startswith("Step") for item in again.done) + left == (90 if again.done else 0)
 
 
 def test_the_report_says_how_many_items_a_snapshot_left_out():
-    text, (note,) = _snapshot.finish(SNAPSHOT, Brief((user("Fix it."),), "", 300, words))
-    kept = sum(item.startswith("Item") for item in _snapshot.read(text).done)
+    text, (note,) = _snapshot.summary_of(SNAPSHOT, Brief((user("Fix it."),), "", 300, words))
+    kept = sum(item.startswith("Item") for item in _snapshot.parse_text(text).done)
     assert note.endswith(f"was shortened to 300: {400 - kept} items left out")
 
 
@@ -132,11 +132,11 @@ def test_symbols_say_that_lines_were_made_without_a_model():
 
 
 def test_levels_say_what_went():
-    previous = write([Section("Level 1", "one " * 60), Section("Level 1", "two " * 60)])
+    previous = write_sections([Section("Level 1", "one " * 60), Section("Level 1", "two " * 60)])
     made = Levels(lambda brief: "x", fanout=9, depth=1)(Brief((), previous, 70, words))
     assert isinstance(made, Written)
     assert made.notes in (
-        ("1 section of the summary, the oldest, had no room and went",),
+        ("no room for the oldest of the summary: 1 section left out",),
         ("the oldest section of the summary was shortened",),
     )
     failing = Levels(broken, fanout=2)(Brief((), previous, 2_000, words))

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from autoprune.apps.replay.episode import Episode, answers_of
-from autoprune.apps.replay.recorded import Billing
+from autoprune.apps.replay.episode import Billing, Episode, answers_of
 from autoprune.conversation.transcript import Location, ToolCall
 from autoprune.economics import Prices
 from autoprune.formats import new_parser, parse

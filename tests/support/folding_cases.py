@@ -172,7 +172,7 @@ class Case:
     @property
     def retain(self) -> Retention:
         """What stays."""
-        return getattr(self.strategy, "retain", Retention())
+        return getattr(self.strategy, "retain", None) or Retention()
 
 
 @st.composite

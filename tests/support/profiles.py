@@ -1,13 +1,38 @@
 """The two profiles of the suite: quick, with few examples of a property and always the same, and full, with many.
 
-`pytest` runs the quick profile; `pytest --full` the full one, with the tests that are marked `full`.
+`pytest` runs the quick profile, in about a minute; `pytest --full` the full one, with the tests that are marked
+`full` and the modules of `FULL_ONLY`.
 """
 
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, settings
 
-MOST = 10  # examples of a property in the quick profile
+# Modules that start servers, processes or browsers, which the full profile runs. What they call is covered by tests of
+# functions in the quick one.
+FULL_ONLY = (
+    "tests/cli/test_cli_files.py",
+    "tests/cli/test_each_client.py",
+    "tests/cli/test_proxy.py",
+    "tests/cli/test_run.py",
+    "tests/cli/test_streams.py",
+    "tests/cli/test_tune.py",
+    "tests/e2e/",
+    "tests/integrations/test_attached_clients.py",
+    "tests/pruners/test_end_to_end.py",
+    "tests/pruners/test_folding_end_to_end.py",
+    "tests/proxy/test_forwarding.py",
+    "tests/proxy/test_guard.py",
+    "tests/proxy/test_lanes.py",
+    "tests/proxy/test_limits.py",
+    "tests/replay/test_benchmarks.py",
+    "tests/replay/test_tuning.py",
+    "tests/strategies/test_scaffold.py",
+    "tests/summarizers/test_deadlines.py",
+    "tests/summarizers/test_openai_summarizer.py",
+    "tests/test_edit_loop.py",
+)
+MOST = 6  # examples of a property in the quick profile
 _ANYWAY = {
     "deadline": None,
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
@@ -31,7 +56,7 @@ def is_full() -> bool:
 
 
 def share(number: int) -> int:
-    """Return how many of a number of examples the profile tries: all, or an eighth and at most ten."""
+    """Return how many of a number of examples the profile tries: all, or an eighth and at most six."""
     return number if is_full() else min(MOST, -(-number // 8))
 
 

@@ -16,9 +16,9 @@ from autoprune.apps.cli.console import show, show_json
 from autoprune.apps.cli.input_output import write_output
 from autoprune.errors import SessionError, did_you_mean
 from autoprune.pruners.agentic import AgenticConversationPruner
-from autoprune.pruners.by_name import typed
 from autoprune.pruners.conversation import ConversationPruner
-from autoprune.pruners.report.tables import table_of
+from autoprune.pruners.naming import typed
+from autoprune.pruners.report.drawing import table_of
 from autoprune.settings import VARIABLES, PruneArgs, effective_settings, unknown_variables
 from autoprune.strategies.scaffold import free_name, names, new_strategy
 

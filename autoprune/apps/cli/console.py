@@ -18,8 +18,8 @@ from typer.core import TyperGroup
 from autoprune.apps.cli.startup import INTERRUPTED, check_output
 from autoprune.apps.sessions import Session, dump
 from autoprune.errors import ArchiveError, AutopruneError, ConversationError, RuleError, SessionError
-from autoprune.pruners.by_name import AnyPruner, parameter
-from autoprune.pruners.report.tables import printable
+from autoprune.pruners.naming import AnyPruner, parameter
+from autoprune.pruners.report.drawing import printable
 
 OVER_SAFE_ZONE, WRONG_OPTION, UNREADABLE, RULE_BROKEN = 1, 2, 3, 4
 CLOSED_PIPE = 141  # 128 + SIGPIPE, as a shell reports it

@@ -28,7 +28,7 @@ from autoprune.apps.cli.launching import (
 )
 from autoprune.apps.cli.proxy import check_dependencies
 from autoprune.apps.clients import Client, Route, named
-from autoprune.pruners.report.tables import printable
+from autoprune.pruners.report.drawing import printable
 
 if TYPE_CHECKING:
     from autoprune.apps.proxy import Running

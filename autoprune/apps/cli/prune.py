@@ -13,16 +13,15 @@ from autoprune.apps.cli.input_output import load_readers, read_session, refuse_a
 from autoprune.apps.cli.startup import check_output
 from autoprune.apps.sessions import Session
 from autoprune.conversation.archive import Directory, recall
-from autoprune.conversation.recall import parted
+from autoprune.conversation.placeholders import parted
 from autoprune.economics import prices
 from autoprune.errors import ArchiveError, SessionError, SettingsError
 from autoprune.pruners.agentic import AgenticConversationPruner
-from autoprune.pruners.by_name import AnyPruner, chosen, pruner_for
+from autoprune.pruners.naming import AnyPruner, chosen, pruner_for
 from autoprune.pruners.report import Report
-from autoprune.pruners.report.explanation import Explanation
-from autoprune.pruners.report.tables import statistics, summary
+from autoprune.pruners.report.drawing import Explanation, statistics, summary
 from autoprune.settings import PruneArgs, text_setting, variables
-from autoprune.strategies.by_name import STRATEGIES, is_named
+from autoprune.strategies.catalog import STRATEGIES, is_named
 
 EXAMPLES = options.examples(
     "prune session.jsonl -s 50k -o pruned.json",

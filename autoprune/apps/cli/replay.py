@@ -18,14 +18,14 @@ from autoprune.apps.cli.console import show, show_json
 from autoprune.apps.cli.input_output import write_output
 from autoprune.apps.cli.replaying import count_noun
 from autoprune.apps.replay import BUILT_IN, FED_BACK, FULL, Interval, Policy, ReplayArgs, SessionFigures, atoms
-from autoprune.apps.replay.bill import OWN, Bill
-from autoprune.apps.replay.overview import Overview, overview
-from autoprune.apps.replay.page import check_libraries, page
-from autoprune.apps.replay.protected import PROTECTED_NAMES
+from autoprune.apps.replay.evidence import PROTECTED_NAMES
+from autoprune.apps.replay.figures import OWN, Bill
+from autoprune.apps.replay.page import page
+from autoprune.apps.replay.session import Overview, overview
 from autoprune.apps.replay.verdict import BANDS, NONE, Standing, advice, called, standings
 from autoprune.economics import Prices
 from autoprune.errors import SettingsError
-from autoprune.pruners.report.tables import printable
+from autoprune.pruners.report.drawing import printable
 from autoprune.settings import budget_tokens, duration
 
 EXAMPLES = options.examples(
@@ -111,8 +111,6 @@ def replay_sessions(
 
     Also checks whether what the agent needed next would still have been in view. No model is called.
     """
-    if html:
-        check_libraries()
     args = _replay_args(strategy or (), price or (), model, cache_life, safe_zone, style)
     args = replace(args, readers=replaying.reader_arguments(reader))
     files = replaying.find_files(paths or (), here=here)

@@ -18,19 +18,18 @@ from autoprune import __version__
 from autoprune.apps.cli.console import Terminal, show
 from autoprune.apps.cli.input_output import load_readers
 from autoprune.apps.replay import ReplayArgs, SessionFigures
-from autoprune.apps.replay.bill import OWN
 from autoprune.apps.replay.corpus import Engine, details_of_files, key, replay_files, why_skipped, without_curves
 from autoprune.apps.replay.detail import SessionDetail, most_expensive
-from autoprune.apps.replay.overview import Overview
+from autoprune.apps.replay.engines import Processes, on_ray
+from autoprune.apps.replay.episode import UNKNOWN_HEAD
+from autoprune.apps.replay.figures import OWN
 from autoprune.apps.replay.policies import AT
-from autoprune.apps.replay.processes import Processes
-from autoprune.apps.replay.ray import on_ray
-from autoprune.apps.replay.recorded import UNKNOWN_HEAD
+from autoprune.apps.replay.session import Overview
 from autoprune.apps.replay.verdict import NONE
 from autoprune.apps.sessions import READABLE, Reader, dump, places
 from autoprune.economics import DEFAULT, Prices, prices
 from autoprune.errors import SessionError, SettingsError, did_you_mean
-from autoprune.pruners.report.tables import printable
+from autoprune.pruners.report.drawing import printable
 from autoprune.settings import SHARE, UNKNOWN_ZONE
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ import autoprune.apps.cli.options as options
 from autoprune.apps.cli.console import show, show_json
 from autoprune.apps.cli.ledgers import Account, Unread, ledger_folder, read_ledgers
 from autoprune.economics import lifetime
-from autoprune.pruners.report.tables import printable, table_of
+from autoprune.pruners.report.drawing import printable, table_of
 
 EXAMPLES = options.examples("savings", "savings --since 2026-11-01", "savings --json")
 DAY = "%Y-%m-%d"

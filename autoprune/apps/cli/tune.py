@@ -12,11 +12,11 @@ import autoprune.apps.cli.replaying as replaying
 from autoprune.apps.cli.console import show, show_json
 from autoprune.apps.cli.replaying import count_noun
 from autoprune.apps.replay import Interval, Policy, ReplayArgs, Row
-from autoprune.apps.replay.overview import overview
+from autoprune.apps.replay.session import overview
 from autoprune.apps.replay.tuning import FLOOR, FOLDS, GRID, Tuning, tune
 from autoprune.apps.replay.verdict import NONE
 from autoprune.errors import SettingsError
-from autoprune.pruners.report.tables import table_of
+from autoprune.pruners.report.drawing import table_of
 from autoprune.settings import duration
 
 EXAMPLES = options.examples(

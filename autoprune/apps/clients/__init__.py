@@ -1,32 +1,32 @@
-"""Assistants that can be led to a proxy: one value for each says what must be set for one run. Sets nothing itself.
+"""Assistants that can be routed through a proxy: each `Client` says what to set for one run. Sets nothing itself.
 
 client = named("claude")
-route = client.route(user)  # raises ClientError where its requests would go past the proxy
+route = client.route(user)  # raises ClientError if its requests would bypass the proxy
 run(client.program, route.through(proxy.url, folder))
 """
 
-from autoprune.apps.clients import _by_variables, _claude, _cline, _codex, _gemini, _opencode, _pi
-from autoprune.apps.clients._route import Client, Route, User
+from autoprune.apps.clients import _assistants, _claude_cli, _codex_cli
+from autoprune.apps.clients._routing import Client, Route, User
 from autoprune.errors import ClientError, did_you_mean
 
 __all__ = ["CLIENTS", "Client", "Route", "User", "named"]
 
 # To add a client, add a line.
 CLIENTS = (
-    _claude.CLIENT,
-    _codex.CLIENT,
-    _gemini.CLIENT,
-    _opencode.CLIENT,
-    _by_variables.QWEN,
-    _by_variables.COPILOT,
-    _cline.CLIENT,
-    _pi.CLIENT,
-    _by_variables.MINI,
+    _claude_cli.CLIENT,
+    _codex_cli.CLIENT,
+    _assistants.GEMINI_CLI,
+    _assistants.OPENCODE,
+    _assistants.QWEN,
+    _assistants.COPILOT,
+    _assistants.CLINE,
+    _assistants.PI,
+    _assistants.MINI,
 )
 
 
 def named(name: str) -> Client:
-    """Return the client of a name. Raises ClientError where there is none."""
+    """Return the client with a name. Raises ClientError if there is none."""
     known = {client.name: client for client in CLIENTS}
     if name not in known:
         raise ClientError(f"there is no client {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")

@@ -1,47 +1,163 @@
-"""Unpack the body of a request that its client has compressed, up to a limit. Changes nothing."""
+"""Read bodies without changing them: decompress a request, and find the usage in an answer while it streams past.
+
+A provider reports usage in a JSON body or in the events of a stream: Anthropic sends the prompt's tokens in the first
+event and the answer's in a later one, OpenAI in the last chunk or in `response.completed`, Gemini in each chunk. The
+last value of each figure counts. An answer that cannot be read (an encoding that the proxy never offers to the
+provider, more than `MOST_ANSWER` bytes, broken JSON) is passed back all the same.
+"""
 
 import io
+import json
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from gzip import GzipFile
+from typing import Any
 
 from zstandard import ZstdDecompressor, ZstdError
 
-# Bytes of a body that is read, unpacked. Source: Anthropic's limit of a request to Messages; a text of the largest
-# window has a fourth of it. Reading one takes a lane a second or two, and ten times its size in memory at worst.
-MOST = 32_000_000
+# Bytes of a decompressed request. Source: Anthropic's limit for a request to Messages; the text of the largest context
+# window has a fourth of it. To parse one takes a worker a second or two, and at worst ten times its size in memory.
+MOST_REQUEST = 32_000_000
+MOST_ANSWER = 64_000_000  # bytes of a decompressed answer
+SLICE = 1_024  # bytes to decompress at a time: deflate and zstd expand these to 32 MB at most
+DEEPEST = 2  # nesting of figures in a usage: input_tokens_details.cache_write_tokens_details
+EVENT_DATA = b"data:"
+HINTS = (b"usage", b"Usage")  # events without these words are not parsed
+GZIP = zlib.MAX_WBITS | 16
+
+
+# Requests
 
 
 class UnreadError(Exception):
-    """The body of a request is not read; the words say why."""
+    """The body of a request cannot be read; the message says why."""
 
 
-def _gzip(body: bytes) -> bytes:
-    return GzipFile(fileobj=io.BytesIO(body)).read(MOST + 1)
+def _gunzip(body: bytes) -> bytes:
+    return GzipFile(fileobj=io.BytesIO(body)).read(MOST_REQUEST + 1)
 
 
-def _zstd(body: bytes) -> bytes:
-    return ZstdDecompressor().stream_reader(io.BytesIO(body), read_across_frames=True).read(MOST + 1)
+def _unzstd(body: bytes) -> bytes:
+    return ZstdDecompressor().stream_reader(io.BytesIO(body), read_across_frames=True).read(MOST_REQUEST + 1)
 
 
-DECODERS: Mapping[str, Callable[[bytes], bytes]] = {
+REQUEST_DECODERS: Mapping[str, Callable[[bytes], bytes]] = {
     "": bytes,
     "identity": bytes,
-    "gzip": _gzip,
-    "x-gzip": _gzip,
-    "zstd": _zstd,
+    "gzip": _gunzip,
+    "x-gzip": _gunzip,
+    "zstd": _unzstd,
 }
 
 
-def unpacked(body: bytes, encoding: str) -> bytes:
-    """Return a body as it was before it was compressed. Raises UnreadError if that cannot be read, or is too large."""
-    decode = DECODERS.get(encoding.strip().lower())
+def decompress(body: bytes, encoding: str) -> bytes:
+    """Decompress the body of a request. Raises UnreadError if it is broken or larger than `MOST_REQUEST`."""
+    decode = REQUEST_DECODERS.get(encoding.strip().lower())
     if decode is None:
-        raise UnreadError(f"the body is encoded as {encoding!r}: it is read in gzip, zstd or plain")
+        raise UnreadError(f"the content encoding {encoding!r} is not supported: use gzip, zstd or none")
     try:
-        found = decode(body)
+        plain = decode(body)
     except (EOFError, OSError, zlib.error, ZstdError) as error:
-        raise UnreadError(f"the body cannot be unpacked: {error}") from error
-    if len(found) > MOST:
-        raise UnreadError(f"the body is larger than {MOST:,} bytes: it goes on unread")
-    return found
+        raise UnreadError(f"the body cannot be decompressed: {error}") from error
+    if len(plain) > MOST_REQUEST:
+        raise UnreadError(f"the body is larger than {MOST_REQUEST:,} bytes: it was sent unpruned")
+    return plain
+
+
+# Answers
+
+# Of the encodings that a client accepts, the proxy offers these to the provider.
+ANSWER_DECODERS: Mapping[str, Callable[[], Any]] = {
+    "": lambda: None,
+    "identity": lambda: None,
+    "gzip": lambda: zlib.decompressobj(GZIP),
+    "x-gzip": lambda: zlib.decompressobj(GZIP),
+    "deflate": zlib.decompressobj,
+    "zstd": lambda: ZstdDecompressor().decompressobj(),
+}
+
+
+class UsageReader:
+    """Finds the usage in an answer that it gets piece by piece."""
+
+    def __init__(self, content_type: str, encoding: str) -> None:
+        """Prepare for an answer with this content type and content encoding."""
+        self.usage: dict[str, Any] = {}
+        self._is_stream = "event-stream" in content_type
+        name = encoding.strip().lower()
+        self._is_readable = (self._is_stream or "json" in content_type) and name in ANSWER_DECODERS
+        self._decoder = ANSWER_DECODERS[name]() if self._is_readable else None
+        self._rest: list[bytes] = []  # of an incomplete event or body
+        self._left = MOST_ANSWER
+
+    def feed(self, piece: bytes) -> None:
+        """Read the next bytes. Raises nothing: the client must get its answer whatever is in it."""
+        if not self._is_readable:
+            return
+        try:
+            for data in self._decompress_piece(piece):
+                self._collect(data)
+        except Exception:
+            self._is_readable, self._rest = False, []
+
+    def end(self) -> dict[str, Any]:
+        """Read what is left, and return the usage; {} if none was reported."""
+        if self._is_readable and any(self._rest):
+            rest = b"".join(self._rest)
+            self._read_event(rest) if self._is_stream else self._read_json(rest)
+        return self.usage
+
+    def _decompress_piece(self, piece: bytes) -> Iterator[bytes]:
+        if self._decoder is None:
+            yield piece
+            return
+        for start in range(0, len(piece), SLICE):
+            yield self._decoder.decompress(piece[start : start + SLICE])
+
+    def _collect(self, data: bytes) -> None:
+        """Read complete events, and keep the rest. Raises ValueError for an answer that is too large."""
+        self._left -= len(data)
+        if self._left < 0:
+            raise ValueError(f"an answer of more than {MOST_ANSWER:,} bytes")
+        self._rest.append(data)
+        if self._is_stream and b"\n" in data:
+            *lines, rest = b"".join(self._rest).split(b"\n")
+            self._rest = [rest]
+            for line in lines:
+                self._read_event(line)
+
+    def _read_event(self, line: bytes) -> None:
+        if line.startswith(EVENT_DATA) and any(hint in line for hint in HINTS):
+            self._read_json(line[len(EVENT_DATA) :])
+
+    def _read_json(self, text: bytes) -> None:
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError):
+            return
+        for each in data if isinstance(data, list) else [data]:  # Gemini streams a list of chunks
+            merge_usage(self.usage, reported_usage(each))
+
+
+def merge_usage(known: dict[str, Any], reported: Mapping[str, Any], deepest: int = DEEPEST) -> None:
+    """Update known figures with reported ones, nested ones too. Zero and null do not overwrite."""
+    for name, value in reported.items():
+        if deepest and isinstance(value, Mapping):
+            before = known.get(name)
+            inner = dict(before) if isinstance(before, dict) else {}
+            merge_usage(inner, value, deepest - 1)
+            value = inner
+        if value:
+            known[name] = value
+
+
+def reported_usage(data: object) -> Mapping[str, Any]:
+    """The usage in an answer or in an event of one; {} if there is none."""
+    while isinstance(data, Mapping):
+        # Anthropic's message_start and OpenAI's response.completed wrap the answer.
+        inner = next((data[name] for name in ("message", "response") if isinstance(data.get(name), Mapping)), None)
+        if inner is None:
+            usage = data.get("usage") or data.get("usageMetadata")
+            return usage if isinstance(usage, Mapping) else {}
+        data = inner
+    return {}

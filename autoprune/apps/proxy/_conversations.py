@@ -1,54 +1,238 @@
-"""What a proxy knows of conversations from their requests before, and which one a request goes on with.
+"""Which conversation a request continues, and what the proxy remembers of it: pauses, the cache's life, a calibration.
 
-How it works. A conversation is known by how it begins: by its messages up to the first of the model's. Before the model
-has spoken it is known by the user's alone, and once it has, it takes that answer into its name; so two sessions that
-begin with the same words are two from their second request on. Cache marks, which clients move, do not count, nor
-whether a text is a block, which it must be to be marked.
+**Identity.** A conversation is identified by how it begins: by its messages up to the model's first one. Before the
+model has spoken only the user's messages identify it; then the model's first message becomes part of its identity, so
+that two sessions that begin with the same prompt differ from their second request on. Cache marks do not count, because
+clients move them, and neither does the difference between a string and a text block, which a mark makes necessary.
 
     request 1   [user]                          known as  user
     request 2   [user, answer, result]          user → user + answer: the same conversation
+
+**The cache's life.** A request asks for a time to live by its cache marks. Its answer reports how many tokens were
+written for which time:
+
+    request 1   cache_control: {"type": "ephemeral", "ttl": "1h"}       asks for an hour, which is assumed
+    answer 1    cache_creation: {"ephemeral_5m_input_tokens": 9000}     a gateway has changed it to five minutes
+    request 2   cache_control: {"type": "ephemeral", "ttl": "1h"}       five minutes
+
+So the answer to a request that asked for the same takes precedence, then the request, then what is usual for the model.
+A client may alternate: Claude Code asks for an hour in its conversation and for nothing in a side question. If a
+request asks for another life than the one before, the longer of both holds, because the cached prefix was written under
+the earlier one.
+
+Gemini's implicit cache has no documented life. A request with an explicit cache is not pruned, because the provider
+keeps its history.
+
+Sources: the API references of Anthropic ("Prompt caching", 1-hour duration), Amazon (CachePointBlock, CacheDetail) and
+OpenAI ("Prompt caching": `prompt_cache_options`, `prompt_cache_retention`, `cache_write_tokens_details`).
 """
 
 import json
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+import re
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from itertools import count
+from itertools import count, pairwise
+from typing import Any, TypeAlias
 
-from autoprune.apps.proxy._caches import Cache
 from autoprune.conversation.messages import without_marks
+from autoprune.economics import CACHE_LIFE
 from autoprune.errors import SettingsError
+from autoprune.pruners.requests import Place
+from autoprune.settings import duration
 from autoprune.tokens import calibration
 
-STEADY = 0.15  # a calibration changes what is cleared, so it stays until it is off by as much
-LEAST_MEASURED = 10_000  # tokens: in smaller prompts the schemas of tools weigh most, which providers count otherwise
-STEPS = 20  # of a calibration: it is a multiple of a twentieth
+STEADY = 0.15  # a new calibration changes what is cleared, so the old one stays until it is off by more than this
+LEAST_MEASURED = 10_000  # tokens: in smaller prompts tool schemas weigh most, and providers count these differently
+STEPS = 20  # a calibration is rounded to a multiple of 1/20
 MODEL_ROLES = ("assistant", "model")
 MODEL_ITEMS = ("reasoning", "function_call", "custom_tool_call", "local_shell_call", "compaction")
-LONGEST_HEAD = 100  # messages
+LONGEST_PREFIX = 100  # messages that identify a conversation
 DIGEST_BYTES = 8
+
+Life: TypeAlias = float | None  # seconds; None if unspecified
+WRITTEN = re.compile(r"(?:ephemeral|ttl)_(\d{1,6}[smh])(?:_input)?_tokens")  # the names at Anthropic and at OpenAI
+DEEPEST = 3  # nesting of figures in a usage: input_tokens_details.cache_write_tokens_details.ttl_30m_tokens
+FROM_ANSWERS, FROM_REQUESTS, FROM_SETTINGS, USUAL = "as reported in answers", "as requested", "from the settings", ""
+
+
+# The cache of a conversation
+
+
+@dataclass
+class Cache:
+    """The provider's cache of one conversation: how many seconds it lives, and how that is known.
+
+    `usual` is its life if nothing else is known. `given` is the life in the settings, which takes precedence over all.
+    """
+
+    usual: float = CACHE_LIFE
+    given: Life = None
+    life: float = CACHE_LIFE
+    source: str = USUAL
+    _requested: Life = None
+    _before: tuple[float, str] = (0.0, USUAL)
+    _reported: dict[Life, float] = field(default_factory=dict)  # by the life that the request asked for
+    _lives: dict[int, float] = field(default_factory=dict)  # at each request, by its number of messages
+
+    @property
+    def first_life(self) -> float:
+        """The life at the first request."""
+        return next(iter(self._lives.values()), self._life_for(None)[0])
+
+    @property
+    def life_changes(self) -> dict[int, float]:
+        """The later lives, by the number of messages from which on they hold."""
+        return {at: life for (_, before), (at, life) in pairwise(self._lives.items()) if life != before}
+
+    @property
+    def unusual_source(self) -> str:
+        """How the life is known; "" if it is the usual one."""
+        return self.source if self.life != self.usual else USUAL
+
+    def note_request(self, requested: Life, messages: int) -> None:
+        """Record the life that a request with this many messages asks for. A repeated request keeps its life."""
+        now = self._life_for(requested)
+        longest, self.source = now if requested == self._requested else max(now, self._before)
+        self._requested, self._before = requested, now
+        self._lives = {at: life for at, life in self._lives.items() if at <= messages}
+        self.life = self._lives.setdefault(messages, longest)
+
+    def learn_life(self, usage: object) -> None:
+        """Record what the answer to the last request reports as written, and for how long."""
+        tokens = cache_writes(usage)
+        if not tokens:
+            return
+        # The system prompt may be written with another life than the messages, for which the request asks.
+        wanted = self.usual if self._requested is None else self._requested
+        self._reported[self._requested] = wanted if wanted in tokens else max(tokens, key=lambda life: tokens[life])
+
+    def _life_for(self, requested: Life) -> tuple[float, str]:
+        if self.given is not None:
+            return self.given, FROM_SETTINGS
+        if requested in self._reported:
+            return self._reported[requested], FROM_ANSWERS
+        return (self.usual, USUAL) if requested is None else (requested, FROM_REQUESTS)
+
+
+def requested_life(found: Place, body: Mapping[str, Any], *, charges_writes: bool) -> Life:
+    """The cache life that a request asks for its messages; None if it asks for none.
+
+    If marks ask for several, the one that covers most messages counts, since tool results are in messages. Marks on the
+    system prompt and the tools count only if no message is marked. OpenAI's models that charge for cache writes
+    (`charges_writes`) ignore `prompt_cache_retention`.
+    """
+    inside = found.inside(body)
+    options = inside.get("prompt_cache_options")
+    life = ttl_seconds(options.get("ttl")) if isinstance(options, Mapping) else None
+    if life is None and not charges_writes:
+        life = ttl_seconds(inside.get("prompt_cache_retention"))
+    return _marked_life(found, body) if life is None else life
+
+
+def _marked_life(found: Place, body: Mapping[str, Any]) -> Life:
+    """The life that the cache marks in a request ask for."""
+    messages, inside = found.messages(body), found.inside(body)
+    messages = messages if isinstance(messages, list) else []
+    covered: Counter[Life] = Counter()
+    done = 0
+    for at, message in enumerate(messages, 1):
+        for life in _message_lives(message):
+            covered[life] += at - done  # a mark covers all messages since the mark before
+            done = at
+    if isinstance(whole := inside.get("cache_control"), Mapping):  # Anthropic's mark on the last block, wherever it is
+        covered[ttl_seconds(whole.get("ttl"))] += len(messages) - done
+    if not covered:
+        return next((life for each in found.beside(body) for life in _message_lives({"content": each})), None)
+    return max(covered, key=lambda life: covered[life])
+
+
+def _message_lives(message: object) -> list[Life]:
+    """The lives that the marks in a message ask for, those of blocks within tool results included."""
+    if not isinstance(message, dict):
+        return []
+    lives: list[Life] = []
+    for block in _content_blocks(message):
+        if isinstance(block, dict):
+            for inner in _content_blocks(block):
+                lives += _mark_life(inner)
+            lives += _mark_life(block)
+    return lives + _mark_life(message)
+
+
+def _content_blocks(value: dict[str, Any]) -> list[object]:
+    content = value.get("content")
+    return content if isinstance(content, list) else []
+
+
+def _mark_life(block: object) -> list[Life]:
+    """The life that a block's mark asks for, in a list; an empty list without a mark."""
+    if not isinstance(block, dict):
+        return []
+    mark = block.get("cache_control") or block.get("cachePoint")  # Anthropic and gateways to it; Bedrock's Converse
+    return [ttl_seconds(mark.get("ttl"))] if isinstance(mark, dict) else []
+
+
+def cache_writes(usage: object) -> Mapping[float, int]:
+    """The tokens that a usage reports as written to the cache, by their life in seconds."""
+    tokens: Counter[float] = Counter()
+    for name, value in _usage_figures(usage, DEEPEST):
+        match = WRITTEN.fullmatch(name)
+        life = ttl_seconds(match[1]) if match else None
+        if life is not None and isinstance(value, int) and value > 0:
+            tokens[life] += value
+    return tokens
+
+
+def _usage_figures(usage: object, deep: int) -> Iterator[tuple[str, object]]:
+    """Yield the figures of a usage with their names, nested ones too; Bedrock's under names like OpenAI's."""
+    match usage:
+        case {"ttl": str(ttl), "inputTokens": value}:  # Bedrock's CacheDetail
+            yield f"ttl_{ttl}_tokens", value
+        case Mapping() if deep >= 0:
+            for name, value in usage.items():
+                yield str(name), value
+                yield from _usage_figures(value, deep - 1)
+        case list() if deep >= 0:
+            for each in usage:
+                yield from _usage_figures(each, deep - 1)
+
+
+def ttl_seconds(ttl: object) -> Life:
+    """A time to live such as "1h" in seconds; None for anything else."""
+    try:
+        return duration(ttl) if isinstance(ttl, str) else None
+    except SettingsError:
+        return None
+
+
+# Conversations
 
 
 @dataclass
 class Conversation:
-    """What is known of a conversation from earlier requests: pauses, the cache, when the last came, the calibration."""
+    """What is remembered of a conversation.
+
+    `pauses` are the seconds before its requests, by their number of messages, and `asked_at` is when the last one came.
+    `counted` is the last prompt in tokens as pruning counts them, and `cleared` are the ids of payloads cleared so far.
+    """
 
     name: str
     pauses: dict[int, float] = field(default_factory=dict)
-    asked: float | None = None
+    asked_at: float | None = None
     calibration: float = 1.0
     cache: Cache = field(default_factory=Cache)
     counted: int = 0
     cleared: set[str] = field(default_factory=set)
 
-    def waited(self, messages: int, at: float, *, counts_only: bool = False) -> float:
-        """Note a request with so many messages, and return the seconds since the one before, whose prompt is cached.
+    def note_request(self, messages: int, at: float, *, counts_only: bool = False) -> float:
+        """Record a request with this many messages, and return the seconds since the one before it.
 
-        A request that is sent again keeps its pause unless the cache went cold since, so that its memo holds and the
-        same is sent. One that only counts tokens notes the pause for the request that follows, and is no request.
+        A repeated request keeps its pause unless the cache went cold since, so that the same is cleared again. A
+        request that only counts tokens sets the pause of the request that follows, and does not touch the cache.
         """
-        pause = 0.0 if self.asked is None else max(0.0, at - self.asked)
+        pause = 0.0 if self.asked_at is None else max(0.0, at - self.asked_at)
         if counts_only:
             if messages > max(self.pauses, default=0):
                 self.pauses[messages] = pause
@@ -57,16 +241,16 @@ class Conversation:
         self.pauses = {before: pause for before, pause in self.pauses.items() if before <= messages}
         if known is None or known <= self.cache.life < pause:
             self.pauses[messages] = pause
-        self.asked = at
+        self.asked_at = at
         return self.pauses[messages]
 
     def is_cold(self, at: float) -> bool:
-        """Return whether nothing of the conversation is cached any more."""
-        return self.asked is None or at - self.asked > self.cache.life
+        """Return whether the provider's cache of the conversation has expired."""
+        return self.asked_at is None or at - self.asked_at > self.cache.life
 
-    def answered(self, usage: object) -> None:
-        """Note what an answer says of the cache, and of the size of the prompt."""
-        self.cache.answered(usage)
+    def learn(self, usage: object) -> None:
+        """Record what an answer reports about the cache and the size of the prompt."""
+        self.cache.learn_life(usage)
         if self.counted < LEAST_MEASURED:
             return
         try:
@@ -78,43 +262,43 @@ class Conversation:
 
 
 class Conversations:
-    """The conversations that were asked for last, up to so many."""
+    """The most recently used conversations."""
 
     def __init__(self, most: int) -> None:
-        """Begin with none."""
+        """Remember up to `most` conversations."""
         self._most = most
         self._known: OrderedDict[str, Conversation] = OrderedDict()
         self._numbers = count(1)
 
-    def of(self, session: str, messages: Sequence[object]) -> Conversation:
-        """Return the conversation that messages go on with; a new one where they begin as none does."""
-        start, head = (f"{session}/{mark}" for mark in heads(messages))
+    def match(self, session: str, messages: Sequence[object]) -> Conversation:
+        """Find the conversation that messages continue, or begin one."""
+        start, head = (f"{session}/{digest}" for digest in prefix_digests(messages))
         found = self._known.pop(head, None) or self._known.pop(start, None)
         self._known[head] = found = found or Conversation(f"{head}/{next(self._numbers)}")
         while len(self._known) > self._most:
             self._known.popitem(last=False)
         return found
 
-    def named(self, name: str) -> Conversation | None:
-        """Return a conversation by its name, if it is still known."""
+    def get(self, name: str) -> Conversation | None:
+        """Return a conversation by its name; None if it is no longer remembered."""
         return next((each for each in self._known.values() if each.name == name), None)
 
 
-def heads(messages: Sequence[object]) -> tuple[str, str]:
-    """Return digests of the messages before the model's first, and up to it; of so many at most."""
-    head = messages[:LONGEST_HEAD]
-    first = next((at for at, message in enumerate(head) if is_of_model(message)), len(head))
-    return digest(head[:first]), digest(head[: first + 1])
+def prefix_digests(messages: Sequence[object]) -> tuple[str, str]:
+    """Digests of the messages before the model's first one, and up to and including it."""
+    head = messages[:LONGEST_PREFIX]
+    first = next((at for at, message in enumerate(head) if is_from_model(message)), len(head))
+    return _digest(head[:first]), _digest(head[: first + 1])
 
 
-def is_of_model(message: object) -> bool:
-    """Return whether a message, or an item of the Responses API, is the model's."""
+def is_from_model(message: object) -> bool:
+    """Return whether the model wrote a message, or an item of the Responses API."""
     if not isinstance(message, Mapping):
         return False
     return message.get("role") in MODEL_ROLES or message.get("type") in MODEL_ITEMS
 
 
-def digest(messages: Sequence[object]) -> str:
-    """Return a digest of messages without their marks for the cache. Raises RecursionError if they nest too deeply."""
+def _digest(messages: Sequence[object]) -> str:
+    """A digest that ignores cache marks. Raises RecursionError for messages that nest too deeply."""
     text = json.dumps([*map(without_marks, messages)], sort_keys=True, default=str)
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).hexdigest()

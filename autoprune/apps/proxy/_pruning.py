@@ -1,7 +1,9 @@
-"""Prune the body of a request, bytes to bytes, and remember of each conversation what the next request needs.
+"""Prune the body of a request, bytes in and bytes out, and remember of each conversation what the next request needs.
 
-A `Work` is done in one place at a time: in a thread of the proxy, or in a process of its own (`_lanes`). What it
-remembers are memos and pauses; where it is lost, the next request of a conversation is pruned from its first message.
+A `Work` belongs to one thread or one worker process. All that it remembers (the pruner's memo, pauses, cache lives) can
+be lost at any time: then the next request of a conversation is pruned from its first message.
+
+Pruning a request and giving account of it are two calls, so that the request goes out before its report is computed.
 """
 
 import json
@@ -15,32 +17,30 @@ from functools import lru_cache
 from itertools import count
 from typing import Any
 
-from autoprune.apps.proxy._caches import Cache, asked
-from autoprune.apps.proxy._conversations import Conversation, Conversations
-from autoprune.apps.proxy._payloads import QUICK, Payloads
-from autoprune.apps.proxy._settings import Settings
-from autoprune.conversation.recall import content_id
-from autoprune.conversation.transcript import ToolResult
+from autoprune.apps.proxy._configuration import Settings
+from autoprune.apps.proxy._conversations import Cache, Conversation, Conversations, requested_life
+from autoprune.conversation.placeholders import content_id
 from autoprune.economics import Prices, Sent, prices
 from autoprune.facts.calls import target
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.requests import Place, place, prune_request
 from autoprune.pruners.result import Result
 from autoprune.settings import PruneArgs, cache_ttl, usual_zone, variables
-from autoprune.strategies.by_name import clearing_named
+from autoprune.strategies.catalog import clearing_named
 
 REMEMBERED = 64  # conversations
-MOST_MESSAGES = 50_000  # of a conversation: of more, a lane would do nothing else for a minute
-OPEN = 2  # prunes without an account, of conversations that go on: these hold what is remembered of them once more
-LONGEST_NAME = 100  # characters, of one that is shown
-KEPT_BYTES = 8_000_000  # of cleared payloads, compressed: the newest
+MOST_MESSAGES = 50_000  # in a conversation: a longer one would occupy a worker for a minute
+MOST_OPEN = 2  # prunes in known conversations whose account is due: each holds what is remembered once more
+LONGEST_NAME = 100  # characters of a name in a message
+PAYLOAD_BYTES = 8_000_000  # of cleared payloads, compressed
+QUICK = 1  # zlib level: source code shrinks to a fifth in 0.1 ms
 
 
 @dataclass(frozen=True)
 class Job:
     """A request to prune: its path, the headers that pruning may change, its body, and when it came, in seconds.
 
-    By its `mark` it is recognized when it is sent again.
+    `digest` identifies the request if it is sent again.
     """
 
     path: str
@@ -48,20 +48,20 @@ class Job:
     body: bytes = field(repr=False)
     session: str
     at: float
-    mark: bytes = b""
+    digest: bytes = b""
 
 
-# A model with a price, whose list is loaded too; a text, for which the vocabulary is; a word in it that is no token,
-# which takes longest.
+# Loads all that a first prune would load: the price list by naming a priced model, the vocabulary by a text, and the
+# merge tables by a word in it that is not a single token.
 WARM_BODY = b'{"model": "claude-sonnet-4-5", "messages": [{"role": "user", "content": "Is autoprune warm?"}]}'
 WARMING = Job("/v1/messages", {}, WARM_BODY, "autoprune", 0.0)
 
 
 @dataclass(frozen=True)
 class Cleared:
-    """A result that was cleared, for a person: `id` recalls it from the proxy as long as that keeps it.
+    """A cleared result as people see it. `id` recalls its payload from the proxy while that keeps it.
 
-    `is_cold` says that the cache had died before, so that the rewrite was paid for anyway.
+    `is_cold` says that the provider's cache had expired before, so that the rewrite was paid for anyway.
     """
 
     request: int
@@ -74,11 +74,11 @@ class Cleared:
 
 
 @dataclass(frozen=True)
-class Done:
-    """A pruned request, ready to be sent. `body` is None where nothing was done: then the bytes that came are sent.
+class Outcome:
+    """A pruned request, ready to send. If `body` is None, the original bytes are sent.
 
-    `conversation` names the conversation within its session; "" where none was read, and then `note` says why. By
-    `number` the account of the prune is asked for.
+    `conversation` names the conversation within its session; it is "" if none was read, and then `note` says why.
+    `number` identifies the prune when its account is requested; 0 means that there is none.
     """
 
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -92,10 +92,10 @@ class Done:
 
 @dataclass(frozen=True)
 class Account:
-    """What a prune came to, for people: the tokens before and after, what was cleared and why, what a ledger takes.
+    """What a prune did, for people and for the ledger: tokens before and after, what was cleared and why.
 
-    `prices` are those for the life of this conversation's cache, and `life_from` says how that is known, as in "as its
-    answers say"; "" where it is what is usual for the model.
+    `prices` are those for the life of the conversation's cache. `life_from` says how that life is known, such as "as
+    reported in answers"; it is "" if the life is the usual one for the model.
     """
 
     model: str | None
@@ -113,13 +113,13 @@ class Account:
 
     @property
     def is_cold(self) -> bool:
-        """Whether the cache had died before the request."""
+        """Whether the provider's cache had expired before the request."""
         return self.pause > self.prices.life
 
 
 @dataclass(frozen=True)
 class Open:
-    """A prune of which no account was given yet."""
+    """A prune whose account is due."""
 
     result: Result
     conversation: Conversation
@@ -131,90 +131,177 @@ class Open:
 
 @dataclass
 class Last:
-    """The last request of a conversation. `made` is what was made of it, with its account, as compressed bytes.
+    """The last request of a conversation, with its outcome and account for the case that it is sent again.
 
-    Bytes, because many small objects that stay among those of a prune would keep its memory from being given back.
+    These are stored as compressed bytes: small objects that outlive the prune would be scattered over its memory, and
+    keep the allocator from returning it.
     """
 
-    mark: bytes
-    done: Done | None
-    made: bytes = b""
+    digest: bytes
+    outcome: Outcome | None
+    packed: bytes = b""
 
-    def close(self, account: Account) -> None:
-        """Keep what was made, now that there is an account."""
-        self.made = zlib.compress(pickle.dumps((self.done, account), pickle.HIGHEST_PROTOCOL), QUICK)
-        self.done = None
+    def pack(self, account: Account) -> None:
+        """Store the outcome with its account."""
+        self.packed = zlib.compress(pickle.dumps((self.outcome, account), pickle.HIGHEST_PROTOCOL), QUICK)
+        self.outcome = None
 
-    def again(self) -> tuple[Done, Account] | None:
-        """Return what was made; None while there is no account."""
-        known: tuple[Done, Account] | None = pickle.loads(zlib.decompress(self.made)) if self.made else None
-        return known
+    def unpack(self) -> tuple[Outcome, Account] | None:
+        """Return the outcome and its account; None until there is an account."""
+        packed: tuple[Outcome, Account] | None = pickle.loads(zlib.decompress(self.packed)) if self.packed else None
+        return packed
+
+
+class Payloads:
+    """The newest cleared payloads by id, compressed and in memory only, so that a person can look at them."""
+
+    def __init__(self, most: int) -> None:
+        """Keep up to `most` bytes."""
+        self._most, self._bytes = most, 0
+        self._packed: OrderedDict[str, bytes] = OrderedDict()
+
+    def put(self, id: str, text: str) -> None:
+        """Keep a payload, and drop the oldest ones if there is no room."""
+        if id in self._packed:
+            return
+        self._packed[id] = packed = zlib.compress(text.encode("utf-8", "surrogatepass"), QUICK)
+        self._bytes += len(packed)
+        while self._bytes > self._most:
+            _, dropped = self._packed.popitem(last=False)
+            self._bytes -= len(dropped)
+
+    def get(self, id: str) -> str | None:
+        """Return a payload; None if it is no longer kept."""
+        packed = self._packed.get(id)
+        return None if packed is None else zlib.decompress(packed).decode("utf-8", "surrogatepass")
 
 
 class Work:
     """Prunes requests, one at a time."""
 
     def __init__(self, settings: Settings) -> None:
-        """Begin with nothing known."""
+        """Begin with nothing remembered."""
         self._settings = settings
         self._args = PruneArgs() if settings.safe_zone is None else PruneArgs(settings.safe_zone)
         self._environ = variables(None)
         self._strategy = clearing_named(settings.strategy)
         self._pruner = AgenticConversationPruner(self._args, remember=REMEMBERED)
         self._conversations = Conversations(REMEMBERED)
-        self._payloads = Payloads(KEPT_BYTES)
+        self._payloads = Payloads(PAYLOAD_BYTES)
         self._numbers = count(1)
-        self._open: dict[int, Open] = {}  # by number, as what follows
+        self._open: dict[int, Open] = {}  # by number, like the next one
         self._accounts: dict[int, Account] = {}
-        self._last: OrderedDict[str, Last] = OrderedDict()  # by the names of conversations
+        self._last: OrderedDict[str, Last] = OrderedDict()  # by the name of the conversation
 
-    def prune(self, job: Job) -> Done:
-        """Return a request with its conversation pruned; unchanged, with a note, where that cannot be."""
+    def warm(self) -> None:
+        """Load what a first prune loads, so that no request waits for it."""
+        self.prune(WARMING)
+
+    def prune(self, job: Job) -> Outcome:
+        """Prune the conversation in a request; if that is impossible, the outcome has no body and a note says why."""
         started = time.perf_counter()
         try:
-            done = self._read(job)
-        except Exception as error:  # whatever it is, the client must have its answer
-            done = Done(note=f"{type(error).__name__}: {error}")
-        if done.number and job.mark:
-            self._last.pop(done.conversation, None)
-            self._last[done.conversation] = Last(job.mark, done)
+            outcome = self._prune_bytes(job)
+        except Exception as error:  # the client must get its answer, whatever the fault
+            outcome = Outcome(note=f"{type(error).__name__}: {error}")
+        if outcome.number and job.digest:
+            self._last.pop(outcome.conversation, None)
+            self._last[outcome.conversation] = Last(job.digest, outcome)
             while len(self._last) > REMEMBERED:
                 self._last.popitem(last=False)
-        return replace(done, seconds=time.perf_counter() - started)
+        return replace(outcome, seconds=time.perf_counter() - started)
 
-    def again(self, mark: bytes, at: float) -> Done | None:
-        """Return what was made of a request that is sent again; None if it has to be pruned."""
+    def reuse(self, digest: bytes, at: float) -> Outcome | None:
+        """Return the outcome of a request that is sent again; None if it has to be pruned."""
         started = time.perf_counter()
-        found = next((item for item in self._last.items() if item[1].mark == mark), None)
-        known = self._conversations.named(found[0]) if found else None
-        made = found[1].again() if found and known and not known.is_cold(at) else None
-        if made is None or known is None:
+        found = next((item for item in self._last.items() if item[1].digest == digest), None)
+        known = self._conversations.get(found[0]) if found else None
+        last = found[1].unpack() if found and known and not known.is_cold(at) else None
+        if last is None or known is None:
             return None
-        done, account = made
+        outcome, account = last
         number = next(self._numbers)
-        self._accounts[number] = replace(account, pause=known.waited(account.messages, at))
-        return replace(done, number=number, seconds=time.perf_counter() - started)
-
-    def _read(self, job: Job) -> Done:
-        try:
-            body = json.loads(job.body, object_pairs_hook=unambiguous, parse_constant=no_number)
-        except RecursionError:
-            return Done(note="the body is nested too deeply to be read")
-        except ValueError as error:
-            return Done(note=f"the body cannot be read: {error}")
-        return self._pruned(job, body) if isinstance(body, dict) else Done(note="the body is no JSON object")
+        self._accounts[number] = replace(account, pause=known.note_request(account.messages, at))
+        return replace(outcome, number=number, seconds=time.perf_counter() - started)
 
     def account(self, number: int) -> Account | None:
-        """Return what a prune came to, by its number, once; None where there was none.
-
-        It takes a while, so it is asked for when the request is on its way.
-        """
+        """Return the account of a prune, once; None if there is none."""
         try:
-            return self._account(number) if number in self._open else self._accounts.pop(number, None)
-        except Exception:  # it would end this process, with all that it remembers
+            return self._make_account(number) if number in self._open else self._accounts.pop(number, None)
+        except Exception:  # it would end a worker process, with all that it remembers
             return None
 
-    def _account(self, number: int) -> Account:
+    def learn(self, conversation: str, usage: object) -> None:
+        """Record the usage that the provider reported with an answer in a conversation."""
+        if known := self._conversations.get(conversation):
+            known.learn(usage)
+
+    def recall(self, id: str) -> str | None:
+        """Return a cleared payload; None if it is no longer kept."""
+        return self._payloads.get(id)
+
+    # Pruning
+
+    def _prune_bytes(self, job: Job) -> Outcome:
+        try:
+            body = json.loads(job.body, object_pairs_hook=reject_duplicates, parse_constant=reject_constant)
+        except RecursionError:
+            return Outcome(note="the body nests too deeply")
+        except ValueError as error:
+            return Outcome(note=f"the body cannot be read: {error}")
+        return self._prune_json(job, body) if isinstance(body, dict) else Outcome(note="the body is not a JSON object")
+
+    def _prune_json(self, job: Job, body: dict[str, Any]) -> Outcome:
+        found = place(job.path, body)
+        messages = found.messages(body) if found else None
+        if found is None or not isinstance(messages, list):
+            return Outcome(note=prune_request(self._pruner, body, job.path).note)
+        if len(messages) > MOST_MESSAGES:
+            return Outcome(note=f"the conversation has more than {MOST_MESSAGES:,} messages: it was sent unpruned")
+        known = self._conversations.match(f"{job.session}/{found.model}", messages)
+        cache = self._update_cache(known, found, body, len(messages))
+        pause = known.note_request(len(messages), job.at, counts_only=found.counts_only)
+        zone = usual_zone(found.model) if self._settings.safe_zone is None else None
+        options: dict[str, Any] = {"cache_ttl": cache.first_life} | ({} if zone is None else {"safe_zone": zone})
+        pruned = prune_request(
+            self._pruner.filled_in(**options),
+            body,
+            job.path,
+            job.headers,
+            strategy=self._strategy,
+            calibration=known.calibration,
+            pauses=known.pauses,
+            cache_ttls=cache.life_changes,
+        )
+        if pruned.result is None:
+            return Outcome(note=pruned.note)
+        notes = pruned.result.report.fallbacks
+        changed = None if pruned.body is body else to_json(pruned.body)
+        prune = Open(pruned.result, known, found.model, pause, cache.life, cache.unusual_source)
+        number = 0 if pruned.counts_only else self._open_account(prune)
+        return Outcome(pruned.headers, changed, known.name, number, notes[0] if notes else "", pruned.counts_only)
+
+    def _update_cache(self, known: Conversation, found: Place, body: Mapping[str, Any], messages: int) -> Cache:
+        """Update the cache of a conversation with what a request asks for."""
+        if not found.counts_only:
+            usual = usual_prices(found.model)
+            known.cache.usual = usual.life
+            known.cache.given = cache_ttl(self._args, self._environ)
+            known.cache.note_request(requested_life(found, body, charges_writes=usual.write > 1), messages)
+        return known.cache
+
+    # Accounts
+
+    def _open_account(self, prune: Open) -> int:
+        """Return the number of a new prune, and make the oldest account now if too many are due."""
+        number = next(self._numbers)
+        self._open[number] = prune
+        holding = [each for each, prune in self._open.items() if prune.conversation.counted]
+        if len(holding) > MOST_OPEN:
+            self._accounts[holding[0]] = self._make_account(holding[0])
+        return number
+
+    def _make_account(self, number: int) -> Account:
         prune = self._open.pop(number)
         known, report, sent = prune.conversation, prune.result.report, prune.result.sent
         known.counted = sent.tokens
@@ -227,114 +314,49 @@ class Work:
             report.tokens_after,
             sent,
             prices(None, prune.model, prune.life),
-            tuple(self._cleared(prune.result, known)),
+            tuple(self._newly_cleared(prune.result, known)),
             report.results,
             tuple(report.decisions),
             prune.life_from,
         )
         last = self._last.get(known.name)
-        if last and last.done and last.done.number == number:
-            last.close(replace(account, cleared=()))
+        if last and last.outcome and last.outcome.number == number:
+            last.pack(replace(account, cleared=()))
         return account
 
-    def answered(self, conversation: str, usage: object) -> None:
-        """Note the usage that the provider reported with an answer to a conversation."""
-        if known := self._conversations.named(conversation):
-            known.answered(usage)
-
-    def recall(self, id: str) -> str | None:
-        """Return a cleared payload; None where it is not kept any more."""
-        return self._payloads.get(id)
-
-    def _pruned(self, job: Job, body: dict[str, Any]) -> Done:
-        found = place(job.path, body)
-        messages = found.messages(body) if found else None
-        if found is None or not isinstance(messages, list):
-            return Done(note=prune_request(self._pruner, body, job.path).note)
-        if len(messages) > MOST_MESSAGES:
-            return Done(note=f"the conversation has more than {MOST_MESSAGES:,} messages: it goes on unread")
-        known = self._conversations.of(f"{job.session}/{found.model}", messages)
-        cache = self._cache(known, found, body, len(messages))
-        pause = known.waited(len(messages), job.at, counts_only=found.counts_only)
-        zone = usual_zone(found.model) if self._settings.safe_zone is None else None
-        told: dict[str, Any] = {"cache_ttl": cache.first} | ({} if zone is None else {"safe_zone": zone})
-        pruned = prune_request(
-            self._pruner.filled_in(**told),
-            body,
-            job.path,
-            job.headers,
-            strategy=self._strategy,
-            calibration=known.calibration,
-            pauses=known.pauses,
-            cache_ttls=cache.changes,
-        )
-        if pruned.result is None:
-            return Done(note=pruned.note)
-        notes = pruned.result.report.fallbacks
-        changed = None if pruned.body is body else encoded(pruned.body)
-        prune = Open(pruned.result, known, found.model, pause, cache.life, cache.known_from)
-        number = 0 if pruned.counts_only else self._opened(prune)
-        return Done(pruned.headers, changed, known.name, number, notes[0] if notes else "", pruned.counts_only)
-
-    def _cache(self, known: Conversation, found: Place, body: Mapping[str, Any], messages: int) -> Cache:
-        """Return the cache of a conversation, once it is known what a request asks for."""
-        if not found.counts_only:
-            usual = usual_prices(found.model)
-            known.cache.usual = usual.life
-            known.cache.given = cache_ttl(self._args, self._environ)
-            known.cache.ask(asked(found, body, is_charged=usual.write > 1), messages)
-        return known.cache
-
-    def _opened(self, prune: Open) -> int:
-        """Return the number of a prune whose account will be asked for; where many are not yet, the first is made."""
-        number = next(self._numbers)
-        self._open[number] = prune
-        holding = [each for each, prune in self._open.items() if prune.conversation.counted]
-        if len(holding) > OPEN:
-            self._accounts[holding[0]] = self._account(holding[0])
-        return number
-
-    def _cleared(self, result: Result, known: Conversation) -> Iterator[Cleared]:
-        """Yield what was cleared and is new, and keep its payload."""
+    def _newly_cleared(self, result: Result, known: Conversation) -> Iterator[Cleared]:
+        """Yield the results that were not cleared before, and keep their payloads."""
         for part, edit in result.plan.results.items():
             id = content_id(part.text)
             if id not in known.cleared:
                 known.cleared.add(id)
                 self._payloads.put(id, part.text)
-                yield cleared(part, edit.request, str(edit.reason), id)
+                yield Cleared(edit.request, part.tool, target(part.call), part.tokens, str(edit.reason), id)
 
 
-def unambiguous(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON. Raises ValueError for a name that comes twice: readers differ in which one counts."""
+def reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build a JSON object. Raises ValueError for a duplicate name, since parsers differ in which value counts."""
     found = dict(pairs)
     if len(found) != len(pairs):
         names = Counter(name for name, _ in pairs)
-        raise ValueError(f"an object has the name {names.most_common(1)[0][0][:LONGEST_NAME]!r} twice")
+        raise ValueError(f"duplicate name {names.most_common(1)[0][0][:LONGEST_NAME]!r} in an object")
     return found
 
 
-def no_number(text: str) -> Any:
-    """Raise ValueError for NaN and Infinity, which are no JSON."""
-    raise ValueError(f"{text} is no number of JSON")
+def reject_constant(text: str) -> Any:
+    """Raise ValueError for NaN and Infinity, which Python reads but JSON does not have."""
+    raise ValueError(f"{text} is not valid JSON")
 
 
-def encoded(body: object) -> bytes:
-    """Return JSON-like data as bytes; half a surrogate pair, as of an emoji that was cut, as an escape.
-
-    Raises ValueError for a number that JSON has no word for: 1e999 is read as infinite.
-    """
+def to_json(body: object) -> bytes:
+    """Serialize a body. Raises ValueError for an infinite number, which 1e999 is read as."""
     try:
         return json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
-    except UnicodeEncodeError:
+    except UnicodeEncodeError:  # half a surrogate pair, as in an emoji that a tool cut: only escapes can carry it
         return json.dumps(body, allow_nan=False).encode()
-
-
-def cleared(part: ToolResult, request: int, reason: str, id: str) -> Cleared:
-    """Return what is told of a cleared result."""
-    return Cleared(request, part.tool, target(part.call), part.tokens, reason, id)
 
 
 @lru_cache(maxsize=64)
 def usual_prices(model: str | None) -> Prices:
-    """Return the prices of a model with the life that its vendor's cache has where nobody says anything."""
+    """The prices of a model with the cache life that its vendor documents."""
     return prices(None, model)

@@ -1,22 +1,22 @@
 """What a setting would have cost on recorded sessions, and what it would have lost.
 
-session     a session file: `replay_session(name, data, args)` gives `SessionFigures`
-episode     what is replayed: a conversation without a compaction, its head and its pauses
-play        a strategy, asked at each recorded request as in a live loop: a `Run`
-evidence    what each recorded action rested on: `atoms` of its calls (edits by shell too: `shell_edits`), what it has
-            `stated` (with `values`), where these stood, and whether they stay `visible`
-protected   what should stay in view whatever the next action rests on
-bill        what a run costs at some prices
-laws        whether the promises held
-figures, summary    a row for an episode and a strategy; rows of many episodes together
-policies    what may be replayed by name: strategies, `references` and the `clairvoyant`
+`replay_session(name, data, args)` returns the figures of a session file. The way of the data:
+
+    episode     what is replayed: a conversation without a compaction, its head, its pauses, its prices
+    evidence    what each recorded action needed: the `atoms` of its calls (also `shell_edits`), `statements` and
+                `values` in its words, where earlier results showed them, and whether they stay `visible`
+    policies    what can be replayed by name: strategies, references, and the `clairvoyant`
+    play        asks a strategy at each recorded request as in a live loop, and checks the promises (`laws`)
+    figures     the bill and the evidence of one episode under one strategy
+    rows        the figures of many episodes, with intervals; from them a `verdict` and a `tuning`
+    session     a session file; `corpus` many of them, with `engines` that work in parallel; `detail` each result
+    page        all of it as an HTML file
 """
 
-from autoprune.apps.replay.bootstrap import Interval
 from autoprune.apps.replay.figures import Figures, Kept
 from autoprune.apps.replay.policies import BUILT_IN, Policy
+from autoprune.apps.replay.rows import Interval, Row, summarize
 from autoprune.apps.replay.session import FED_BACK, FULL, ReplayArgs, SessionFigures, Shape, replay_session
-from autoprune.apps.replay.summary import Row, summarize
 
 __all__ = [
     "BUILT_IN",

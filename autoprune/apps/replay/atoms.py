@@ -1,4 +1,4 @@
-"""What an action rests on: the texts and names in a model's calls that it must have seen somewhere. Reads calls alone.
+"""What an action rests on: the texts and names in a model's calls that it must have seen somewhere.
 
 An *atom* is one of
 
@@ -8,7 +8,7 @@ An *atom* is one of
     code         a name in text that is being written
     error        an error message that the model quotes in its own words
     shell edit   the old text of an edit by a shell command, or else the name of the file (see `shell_edits`)
-    fact, quote, row   what the model states, and the keys that it uses (see `stated`)
+    fact, quote, row   what the model states, and the keys that it uses (see `statements`)
 
 A *name* is a word of at least 7 characters with an underscore or a capital letter inside.
 """
@@ -20,9 +20,8 @@ from enum import StrEnum
 
 from autoprune.apps.replay.shell_edits import shell_edits
 from autoprune.conversation.transcript import ToolCall
-from autoprune.facts.calls import arguments, paths
-from autoprune.facts.commands import command
-from autoprune.facts.names import names
+from autoprune.facts.calls import arguments, command, paths
+from autoprune.facts.plain_text import identifiers
 
 LEAST_EDIT = 8  # characters that are no space
 LEAST_PATH = 6  # characters
@@ -56,7 +55,7 @@ ERROR_WORDS = re.compile(
 
 
 class Kind(StrEnum):
-    """What an atom is."""
+    """Kinds of atoms."""
 
     EDIT = "edit"
     PATH = "path"
@@ -86,66 +85,68 @@ GROUPS: Mapping[Group, frozenset[Kind]] = {
 }
 
 
-# What an agent states, which counts only if it is scarce.
+# Kinds of statements, which count only if they are scarce.
 STATED = GROUPS[Group.FACTS]
-# What an agent would fetch a result again for. It can tell what a document says without quoting it to the letter.
+# Kinds for which an agent would fetch a result again. It can repeat what a document says without a literal quote.
 FETCHED = frozenset(Kind) - {Kind.QUOTE}
 
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """A text that a model cannot have made up: it has read it, or was told it."""
+    """A text that a model cannot have invented: it has read it somewhere."""
 
     kind: Kind
     text: str
 
 
 def atoms(calls: Sequence[ToolCall], words: str = "") -> tuple[Atom, ...]:
-    """Return the atoms of an action, each once: those of its calls, and errors that `words`, said with them, quote."""
-    found = [atom for call in calls for atom in _of_call(call)]
+    """Return the atoms of an action, each once: those of its calls, and errors that its `words` quote."""
+    found = [atom for call in calls for atom in _call_atoms(call)]
     found += (Atom(Kind.ERROR, quote) for quote in quoted_errors(words))
     return tuple(dict.fromkeys(found))
 
 
-def _of_call(call: ToolCall) -> Iterator[Atom]:
+def _call_atoms(call: ToolCall) -> Iterator[Atom]:
     known: object = arguments(call)
     if not known and isinstance(call.arguments, str):
         known = {"input": call.arguments}  # a tool that takes free text, such as a patch
     yield from (Atom(Kind.PATH, path) for path in paths(call) if len(path) >= LEAST_PATH)
-    yield from _inside(known, 0)
+    yield from _argument_atoms(known, 0)
     script = command(call)
     if script and not is_patch(script):
         yield from (Atom(Kind.PATH, word) for word in path_words(script))
-        yield from (Atom(Kind.IDENTIFIER, name) for name in names(script))
+        yield from (Atom(Kind.IDENTIFIER, name) for name in identifiers(script))
         yield from (Atom(Kind.SHELL_EDIT, text) for text in shell_edits(script))
 
 
-def _inside(value: object, depth: int, name: str = "", beside: Mapping[object, object] = NOTHING) -> Iterator[Atom]:
+def _argument_atoms(
+    value: object, depth: int, name: str = "", beside: Mapping[object, object] = NOTHING
+) -> Iterator[Atom]:
     """Yield the atoms in an object of arguments, in a list of them, or in a text of that name."""
     if isinstance(value, str):
-        yield from _argument(name, value, beside)
+        yield from _text_atoms(name, value, beside)
     elif isinstance(value, Mapping) and depth <= DEEPEST:
         for field, item in value.items():
-            yield from _inside(item, depth + 1, str(field), value)
+            yield from _argument_atoms(item, depth + 1, str(field), value)
     elif isinstance(value, list | tuple) and depth <= DEEPEST:
         for item in value:
-            yield from _inside(item, depth + 1, name, beside)
+            yield from _argument_atoms(item, depth + 1, name, beside)
 
 
-def _argument(name: str, text: str, beside: Mapping[object, object]) -> Iterator[Atom]:
+def _text_atoms(name: str, text: str, beside: Mapping[object, object]) -> Iterator[Atom]:
     if name in OLD_TEXTS or (name == "search" and "replace" in beside):
-        yield from _edit(text)
+        yield from _edit_atom(text)
     elif is_patch(text) and (name in PATCHES or name in ("command", "cmd")):
         for before, after in hunks(text):
-            yield from _edit(before)
-            yield from (Atom(Kind.CODE, each) for each in names(after))
+            yield from _edit_atom(before)
+            yield from (Atom(Kind.CODE, each) for each in identifiers(after))
     elif name in NEW_TEXTS:
-        yield from (Atom(Kind.CODE, each) for each in names(text))
+        yield from (Atom(Kind.CODE, each) for each in identifiers(text))
     elif name in SEARCHED:
-        yield from (Atom(Kind.IDENTIFIER, each) for each in names(text))
+        yield from (Atom(Kind.IDENTIFIER, each) for each in identifiers(text))
 
 
-def _edit(text: str) -> Iterator[Atom]:
+def _edit_atom(text: str) -> Iterator[Atom]:
     if len("".join(text.split())) >= LEAST_EDIT:
         yield Atom(Kind.EDIT, text)
 

@@ -1,31 +1,129 @@
-"""Strategies that know what the agent did later: not to be used, but to say how much there is to be won.
+"""Strategies that know what the agent does later. They cannot be chosen: they show how much there is to gain.
 
-`Clairvoyant` clears whole results that are never needed again, and clears them when that pays. Over passages it need
-not wait for that: it leaves the passages that are needed.
+`Clairvoyant` clears whole results that are never needed again, at the moment when clearing pays. With passages, it also
+shortens results that are needed later to the passages that are needed.
+
+A passage is the lines in which an atom stands with lines around them, at least 12. Passages with fewer than three lines
+between them are merged. Where lines are left out, a line says how many:
+
+    [… 200 lines left out …]
+       201→def first_of(rows):
+       …
+    [… 88 lines left out …]
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from autoprune.apps.replay.atoms import Atom
+from autoprune.apps.replay.atoms import STATED, Atom, Kind
 from autoprune.apps.replay.episode import Episode
-from autoprune.apps.replay.passages import shortened
+from autoprune.apps.replay.visible import LINE_NUMBER, Text
 from autoprune.conversation.edits import Replace
 from autoprune.conversation.transcript import Part, Path, ToolResult
 from autoprune.economics import Prices
 from autoprune.planning.view import Candidate, View
 
-LEAST_SAVED = 300  # tokens, for which a result is shortened to passages
+LEFT_OUT = re.compile(r"^\[… \d+ lines? left out …\]$", re.MULTILINE)
+LEAST_LINES = 12  # of a passage
+MOST_BROKEN = 4  # lines on which a quote may stand
+LEAST_GAP = 3  # lines; fewer are not left out
+Span = tuple[int, int]  # lines
+
+
+def cut_to_passages(text: str, atoms: Iterable[Atom]) -> str | None:
+    """Shorten a text to the passages that show some atoms; None if leaving lines out cannot give these."""
+    if LEFT_OUT.search(text):
+        return None  # the text consists of passages already
+    lines = text.replace("\r", "").split("\n")
+    texts = list(map(Text, lines))
+    numbered = [LINE_NUMBER.sub("", line) for line in lines]
+    spans: list[Span] = []
+    for atom in atoms:
+        if any(Text("\n".join(lines[start:stop])).shows(atom) for start, stop in spans):
+            continue
+        found = (
+            _find_statement(atom, texts)
+            if atom.kind in STATED
+            else _find_lines(atom, lines) or _find_lines(atom, numbered)
+        )
+        if found is None:
+            return None
+        spans = merge_spans([*spans, _widen(found, len(lines))])
+    return _with_gaps(lines, spans)
+
+
+def _find_lines(atom: Atom, lines: Sequence[str]) -> Span | None:
+    """Return the first lines that contain an atom; None if there are none."""
+    whole = "\n".join(lines)
+    at = next(_offsets(atom, whole), None)
+    if at is None:
+        return None
+    start = whole.count("\n", 0, at[0])
+    return start, start + whole.count("\n", *at) + 1
+
+
+def _find_statement(atom: Atom, lines: Sequence[Text]) -> Span | None:
+    """Return the first line that shows a statement, or otherwise the first few lines that do together."""
+    found = next((at for at, line in enumerate(lines) if line.shows(atom)), None)
+    if found is not None:
+        return found, found + 1
+    spans = ((at, at + count) for count in range(2, MOST_BROKEN + 1) for at in range(len(lines) - count + 1))
+    return next((span for span in spans if _join(lines[slice(*span)]).shows(atom)), None)
+
+
+def _join(lines: Sequence[Text]) -> Text:
+    return Text("\n".join(line.raw for line in lines))
+
+
+def _offsets(atom: Atom, text: str) -> Iterator[Span]:
+    """Yield the spans of an atom in a text."""
+    wanted = Text.search_text(atom)
+    pattern = rf"(?<!\w){re.escape(wanted)}(?!\w)" if atom.kind in (Kind.IDENTIFIER, Kind.CODE) else re.escape(wanted)
+    return (match.span() for match in re.finditer(pattern, text))
+
+
+def _widen(span: Span, end: int) -> Span:
+    """Widen a span to the size of a passage, within a text of `end` lines."""
+    more = max(0, LEAST_LINES - (span[1] - span[0]))
+    start = max(0, min(span[0] - more // 2, end - max(LEAST_LINES, span[1] - span[0])))
+    return start, min(end, max(span[1], start + LEAST_LINES))
+
+
+def merge_spans(spans: Iterable[Span]) -> list[Span]:
+    """Sort spans, and merge those with small gaps between them."""
+    found: list[Span] = []
+    for start, stop in sorted(spans):
+        if found and start - found[-1][1] < LEAST_GAP:
+            found[-1] = found[-1][0], max(stop, found[-1][1])
+        else:
+            found.append((start, stop))
+    return found
+
+
+def _with_gaps(lines: Sequence[str], spans: Sequence[Span]) -> str:
+    """Return the lines of spans, with a line for each gap that says how many were left out."""
+    written: list[str] = []
+    at = 0
+    for start, stop in (*spans, (len(lines), len(lines))):
+        if start > at:
+            written.append(f"[… {start - at} line{'s' if start - at > 1 else ''} left out …]")
+        written += lines[start:stop]
+        at = stop
+    return "\n".join(written)
+
+
+LEAST_SAVED = 300  # tokens: for less, a result is not shortened to passages
 Place = tuple[Path, int | None]
 Needs = Sequence[tuple[int, Atom]]  # of a result, with the requests as a walk numbers them
 
 
 @dataclass(frozen=True)
 class Clairvoyant:
-    """Clear what no later action needs as soon as the account of what it costs to carry reaches the cost of the cut.
+    """Clear what no later action needs, as soon as the cost of carrying it reaches the cost of the cut.
 
-    `needed` is what later actions need of a result, by its place; what is not in it is never needed. With `passages` a
-    result that is needed later is cut to the passages that are, where that saves 300 tokens or more.
+    `needed` is what later actions need of each result, by its place; other results are never needed. With `passages`, a
+    result that is needed later is cut to its needed passages if that saves at least 300 tokens.
     """
 
     needed: Mapping[Place, Needs] = field(repr=False)
@@ -36,7 +134,7 @@ class Clairvoyant:
 
     @property
     def name(self) -> str:
-        """The name, which says whether passages are left."""
+        """The name, which says whether passages are kept."""
         return "clairvoyant_passages" if self.passages else "clairvoyant"
 
     def begin(self) -> "_Account":
@@ -44,7 +142,7 @@ class Clairvoyant:
         return _Account(self)
 
     def step(self, view: View) -> Iterator[Replace]:
-        """Return what an empty account clears."""
+        """Clear what a new account clears."""
         return self.begin().step(view)
 
 
@@ -72,39 +170,39 @@ class _Account:
 
     def step(self, view: View) -> Iterator[Replace]:
         known = self._strategy
-        cuts = [cut for each in view.candidates() if (cut := self._cut(each, view.request))]
+        cuts = [cut for each in view.candidates() if (cut := self._find_cut(each, view.request))]
         if not cuts:
             return
         self._owed += known.prices.read * sum(cut.saves for cut in cuts)
-        lost = (known.prices.write - known.prices.read) * behind(view, cuts)
+        lost = (known.prices.write - known.prices.read) * tokens_behind(view, cuts)
         if view.pause > known.prices.life or self._owed >= known.threshold * lost:
             self._owed = 0.0
             yield from (cut.edit for cut in cuts)
 
-    def _cut(self, candidate: Candidate, request: int) -> _Cut | None:
-        """Return what may be cut of a candidate; None if all of it is needed from this request on, or nearly all."""
+    def _find_cut(self, candidate: Candidate, request: int) -> _Cut | None:
+        """Return what can be cut from a candidate; None if (nearly) all of it is needed from this request on."""
         needs = self._strategy.needed.get(place(candidate.result), ())
         atoms = tuple(dict.fromkeys(atom for at, atom in needs if at >= request))
         if not atoms:
             return _Cut(candidate, None, candidate.saves)
         if not self._strategy.passages or candidate.saves < LEAST_SAVED:
             return None
-        text, more = self._shortened(candidate, atoms)
+        text, more = self._passages(candidate, atoms)
         return _Cut(candidate, text, candidate.saves - more) if text and candidate.saves - more >= LEAST_SAVED else None
 
-    def _shortened(self, candidate: Candidate, atoms: tuple[Atom, ...]) -> tuple[str | None, int]:
-        """Return a candidate's passages that show some atoms, and the tokens that they take beyond the placeholder."""
+    def _passages(self, candidate: Candidate, atoms: tuple[Atom, ...]) -> tuple[str | None, int]:
+        """Return the passages that show some atoms, and how many tokens more than the placeholder they take."""
         part = candidate.part
         known = self._known.get((part, atoms))
         if known is None:
-            text = shortened(part.text, atoms)
+            text = cut_to_passages(part.text, atoms)
             more = part.count(part.with_text(text)) - part.count(part.with_text(candidate.text)) if text else 0
             known = self._known[part, atoms] = text, more
         return known
 
 
-def behind(view: View, cuts: Sequence[_Cut]) -> int:
-    """Return the cached tokens that would be written anew if some cuts were made: those behind the first."""
+def tokens_behind(view: View, cuts: Sequence[_Cut]) -> int:
+    """Return the cached tokens after the first cut, which have to be written again."""
     places = [(cut.candidate.part.location.message, cut.saves) for cut in cuts]
     first = min(at for at, _ in places)
     cached = sum(view.weight(at) for at in range(first + 1, view.sent))
@@ -112,7 +210,7 @@ def behind(view: View, cuts: Sequence[_Cut]) -> int:
 
 
 def clairvoyant(episode: Episode, prices: Prices, threshold: float = 1.0, *, passages: bool = False) -> Clairvoyant:
-    """Return the strategy that knows an episode's later needs: of each atom it keeps the newest source."""
+    """Return the strategy that knows an episode's later needs. It keeps the newest source of each atom."""
     needed: dict[Place, list[tuple[int, Atom]]] = {}
     results = episode.transcript.results
     for need in episode.evidence.needs:
@@ -121,5 +219,5 @@ def clairvoyant(episode: Episode, prices: Prices, threshold: float = 1.0, *, pas
 
 
 def place(result: ToolResult) -> Place:
-    """Return where a result stands, however often it is read."""
+    """The place of a result, the same each time it is read."""
     return result.location.path, result.location.start

@@ -19,13 +19,13 @@ from autoprune.errors import AutopruneError
 from autoprune.strategies.scaffold import is_in_file
 
 T = TypeVar("T")
-FORMAT = 3  # of figures: another number where what they say of the same session has changed
+FORMAT = 3  # of figures: increased when the figures of the same session change
 TOO_SHORT = "no stretch of 20 requests or more without a compaction"
 
 
 @dataclass(frozen=True)
 class Task:
-    """A file to replay; `digest` is that of the file whose figures are known already, if there are any."""
+    """A file to replay. `digest` is the digest of the version whose figures are known already, if any."""
 
     path: str
     args: ReplayArgs
@@ -35,26 +35,26 @@ class Task:
 
 @dataclass(frozen=True)
 class Failed:
-    """Why a task could not be done, in words."""
+    """Why a task failed, as text."""
 
     why: str
 
 
 class Engine(Protocol):
-    """Does something with each task, and yields tasks as they are done, each with what came of it."""
+    """Calls a function with each task, and yields tasks with their outcomes as they are done."""
 
     def __call__(self, do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | Failed]]:
-        """Do the tasks; `do` is a function of a module."""
+        """Do the tasks. `do` is a function of a module, so that it can be pickled."""
         ...
 
 
 def one_by_one(do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | Failed]]:
-    """Work in this process."""
+    """Do the tasks in this process."""
     return ((task, attempt(do, task)) for task in tasks)
 
 
 def attempt(do: Callable[[Task], T], task: Task) -> T | Failed:
-    """Return what comes of a task. Raises nothing."""
+    """Do a task. Exceptions become a `Failed`."""
     try:
         return do(task)
     except AutopruneError as error:
@@ -63,14 +63,14 @@ def attempt(do: Callable[[Task], T], task: Task) -> T | Failed:
         return Failed(f"it cannot be read: {error.strerror or error}")
     except MemoryError:
         return Failed("it takes more memory than there is")
-    except Exception as error:  # a strategy of the user's own may raise anything
+    except Exception as error:  # a user's strategy may raise anything
         return Failed(f"it cannot be replayed: {type(error).__name__}: {error}")
 
 
 def replay_files(
     files: Iterable[str], args: ReplayArgs, *, known: Mapping[str, str] | None = None, engine: Engine = one_by_one
 ) -> Iterator[tuple[str, SessionFigures | None]]:
-    """Yield each file with its figures, as they come; None for one whose digest is the one that `known` has for it."""
+    """Yield each file with its figures as they are done; None if the file still has its digest in `known`."""
     digests = known or {}
     tasks = (Task(file, args, digests.get(file, "")) for file in files)
     for task, found in engine(figures_of, tasks):
@@ -80,13 +80,13 @@ def replay_files(
 def details_of_files(
     files: Iterable[str], args: ReplayArgs, *, texts: bool = False, engine: Engine = one_by_one
 ) -> Iterator[list[SessionDetail]]:
-    """Yield the details of each session file, as they come; nothing for one whose details cannot be had."""
+    """Yield the details of each session file as they are done; an empty list if a file cannot be replayed."""
     for _, found in engine(details_of, (Task(file, args, texts=texts) for file in files)):
         yield [] if isinstance(found, Failed) else found
 
 
 def figures_of(task: Task) -> SessionFigures | None:
-    """Return the figures of a file; None where they are known."""
+    """Return the figures of a file; None if they are known."""
     data = Path(task.path).read_bytes()
     digest = sha256(data).hexdigest()
     if digest == task.digest:
@@ -100,25 +100,25 @@ def details_of(task: Task) -> list[SessionDetail]:
 
 
 def why_skipped(found: SessionFigures) -> str:
-    """Return why a file was not replayed, without its name; nothing where it was."""
+    """Return why a file was skipped, without its name; "" if it was replayed."""
     if found.figures:
         return ""
     return found.error.removeprefix(found.path).lstrip(" ,:") if found.error else TOO_SHORT
 
 
 def without_curves(found: SessionFigures) -> SessionFigures:
-    """Return figures with one sum in place of what each request had, which is most of what they take."""
-    return replace(found, figures=tuple(map(_summed, found.figures)))
+    """Replace the figures of each request, which take most of the space, by their sum."""
+    return replace(found, figures=tuple(map(_without_curves, found.figures)))
 
 
-def _summed(figures: Figures) -> Figures:
+def _without_curves(figures: Figures) -> Figures:
     return replace(figures, prompts=(sum(figures.prompts),), held=(sum(figures.held),))
 
 
 def key(args: ReplayArgs, version: str, environ: Mapping[str, str] | None = None) -> str:
-    """Return what tells the arguments of a replay from others, with the version and the user's files that they name.
+    """Return a digest of a replay's arguments, the version, and the user's files that the arguments name.
 
-    Raises OSError where such a file cannot be read.
+    Raises OSError if such a file cannot be read.
     """
     known = os.environ if environ is None else environ
     settings = sorted((name, value) for name, value in known.items() if name.startswith("AUTOPRUNE_"))

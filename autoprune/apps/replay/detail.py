@@ -1,8 +1,8 @@
-"""What became of each result of one session: when it was sent, cleared and needed again. Opens no file.
+"""What happened to each result of one session: when it was sent, cleared and needed again. Opens no file.
 
-Sessions hold secrets. Without `texts` a detail holds the names of tools, the paths in the arguments of calls and the
-names of the programs that a command runs: no text of a result, and no other argument. With `texts` it holds the whole
-target, and of each result's text the beginning and the end.
+Sessions hold secrets. Without `texts`, a detail holds the names of tools, the paths in the arguments of calls and the
+names of the programs that a command runs, but no text of a result and no other argument. With `texts`, it holds the
+whole target, and the beginning and end of each result's text.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,27 +12,27 @@ from typing import Any
 
 from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.figures import Figures, figures
-from autoprune.apps.replay.play import Run, play, told_of
+from autoprune.apps.replay.play import Run, play, pruner_arguments
 from autoprune.apps.replay.policies import Policy
-from autoprune.apps.replay.session import FULL, ReplayArgs, decided_by, episodes
-from autoprune.conversation.reasons import sentence
+from autoprune.apps.replay.session import FULL, ReplayArgs, deciding_prices, episodes
+from autoprune.conversation.edits import sentence
 from autoprune.conversation.transcript import Speaker, ToolCall, ToolResult
-from autoprune.facts.calls import paths, target
-from autoprune.facts.commands import command, programs
+from autoprune.facts.calls import command, paths, target
+from autoprune.facts.shell import program_names
 from autoprune.planning.plan import Plan
 from autoprune.tokens import exact
 
 LONGEST_TARGET = 200  # characters
-HEAD, TAIL = 6_000, 2_000  # characters of a result's text
+HEAD, TAIL = 6_000, 2_000  # characters of a result's text that are kept
 MOST_PROGRAMS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A tool result: its call's request, and `sent`, the first one whose prompt held it.
+    """A tool result: the `request` of its call, and `sent`, the first request whose prompt held it.
 
-    `needed` are the requests whose actions rested on it, as the newest result that showed what they needed, each with
-    the kinds of that. `left_out` counts the characters in the middle of `text` that are not there.
+    `needed` are the requests whose actions needed it, as the newest result that showed what they needed, each with the
+    kinds of atoms. `left_out` counts the characters left out in the middle of `text`.
     """
 
     tool: str
@@ -48,7 +48,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    """What a strategy did to the result of that number, at which request, why, and the tokens that it saved."""
+    """The edit of a strategy: the number of the result, the request, the reason, and the tokens saved."""
 
     result: int
     request: int
@@ -58,9 +58,9 @@ class Cleared:
 
 @dataclass(frozen=True)
 class Outcome:
-    """An episode under a strategy: the tokens of each prompt, those that the cache held, and what became of results.
+    """An episode under a strategy: the tokens of each prompt, those `held` by the cache, and what happened to results.
 
-    `missed` are results with the requests that looked for them in vain.
+    `missed` are pairs of a result and a request that needed it after it was cleared.
     """
 
     strategy: str
@@ -72,9 +72,9 @@ class Outcome:
 
 @dataclass(frozen=True)
 class SessionDetail:
-    """An episode, result by result. `unpruned` are the tokens of each prompt as it was recorded.
+    """An episode, result by result. `unpruned` are the tokens of each recorded prompt.
 
-    `parts` are its tokens by who they come from, `cold` the requests after a pause in which the cache was lost.
+    `parts` are its tokens by their source, `cold` the requests that found a cold cache.
     """
 
     episode: str
@@ -87,52 +87,56 @@ class SessionDetail:
 
     @property
     def requests(self) -> int:
-        """How many requests there are."""
+        """The number of requests."""
         return len(self.unpruned)
 
     def as_json(self) -> dict[str, Any]:
-        """Return all of it as JSON takes it."""
+        """Return the detail as JSON-compatible values."""
         return asdict(self)
 
     @classmethod
     def of_json(cls, known: Mapping[str, Any]) -> "SessionDetail":
-        """Return what `as_json` wrote."""
-        results = tuple(Held(**{**each, "needed": _pairs(each["needed"])}) for each in known["results"])
+        """Read what `as_json` wrote."""
+        results = tuple(Held(**{**each, "needed": _as_pairs(each["needed"])}) for each in known["results"])
         lists = {name: tuple(known[name]) for name in ("unpruned", "cold")}
-        return cls(**{**known, **lists, "results": results, "outcomes": tuple(map(_outcome_of, known["outcomes"]))})
+        return cls(
+            **{**known, **lists, "results": results, "outcomes": tuple(map(_outcome_from_json, known["outcomes"]))}
+        )
 
 
-def _outcome_of(known: Mapping[str, Any]) -> Outcome:
+def _outcome_from_json(known: Mapping[str, Any]) -> Outcome:
     cleared = tuple(Cleared(**each) for each in known["cleared"])
-    return Outcome(known["strategy"], tuple(known["prompts"]), tuple(known["held"]), cleared, _pairs(known["missed"]))
+    return Outcome(
+        known["strategy"], tuple(known["prompts"]), tuple(known["held"]), cleared, _as_pairs(known["missed"])
+    )
 
 
-def _pairs(known: Sequence[Sequence[Any]]) -> tuple[tuple[Any, Any], ...]:
+def _as_pairs(known: Sequence[Sequence[Any]]) -> tuple[tuple[Any, Any], ...]:
     return tuple((first, second) for first, second in known)
 
 
 def most_expensive(found: Sequence[Figures], prices: str, count: int) -> list[str]:
-    """Return the names of the episodes whose unpruned bills are the largest, the largest first."""
+    """Return the names of the episodes with the largest unpruned bills, the largest first."""
     unpruned = {each.episode: each.bills[prices].total for each in found if each.strategy == "none"}
     return list(islice(sorted(unpruned, key=lambda name: (-unpruned[name], name)), count))
 
 
 def session_details(path: str, data: bytes, args: ReplayArgs, *, texts: bool = False) -> Iterator[SessionDetail]:
-    """Yield the details of the episodes in a session file, which are replayed with full history.
+    """Yield the details of the episodes in a session file, replayed with full history.
 
-    Raises AutopruneError where the file cannot be read or replayed.
+    Raises AutopruneError if the file cannot be read or replayed.
     """
     for _, known in episodes(path, data, args):
         yield detail(known, args, texts=texts)
 
 
 def detail(known: Episode, args: ReplayArgs, *, texts: bool = False) -> SessionDetail:
-    """Return what becomes of an episode's results under each strategy."""
+    """Return what happens to an episode's results under each strategy."""
     return SessionDetail(
         known.name,
         known.unpruned,
         parts(known),
-        tuple(_held(known, texts)),
+        tuple(_held_results(known, texts)),
         tuple(_outcome(known, Policy(name), args) for name in args.strategies),
         tuple(request for request in range(len(known.requests)) if known.is_cold(request)),
         texts,
@@ -140,7 +144,7 @@ def detail(known: Episode, args: ReplayArgs, *, texts: bool = False) -> SessionD
 
 
 def parts(known: Episode) -> dict[str, int]:
-    """Return the tokens of an episode by who they come from; the head is what stands before the messages."""
+    """Return the tokens of an episode by their source; the head is what is sent before the messages."""
     found = {"head": known.head, "system": 0, "user": 0, "model": 0, "tool results": 0}
     for entry in known.transcript.entries:
         results = sum(result.tokens for result in entry.results)
@@ -150,13 +154,13 @@ def parts(known: Episode) -> dict[str, int]:
     return found
 
 
-def _held(known: Episode, texts: bool) -> Iterator[Held]:
+def _held_results(known: Episode, texts: bool) -> Iterator[Held]:
     needed: dict[int, dict[int, dict[str, None]]] = {}
     for need in known.evidence.needs:
         needed.setdefault(need.sources[-1], {}).setdefault(need.request, {})[str(need.atom.kind)] = None
     for number, result in enumerate(known.transcript.results):
         when = tuple((request, ", ".join(kinds)) for request, kinds in needed.get(number, {}).items())
-        text, left_out = shortened(result.text) if texts else ("", 0)
+        text, left_out = head_and_tail(result.text) if texts else ("", 0)
         shown = (target if texts else public_target)(result.call)[:LONGEST_TARGET]
         failed = bool(result.is_error)
         request, sent = known.since(result.request), known.since(result.sent)
@@ -164,13 +168,13 @@ def _held(known: Episode, texts: bool) -> Iterator[Held]:
 
 
 def public_target(call: ToolCall | None) -> str:
-    """Return the paths in a call's arguments, or the programs that it runs: nothing in which a secret is likely."""
+    """Return the paths in a call's arguments, or the programs that it runs, which are unlikely to hold secrets."""
     if call is None:
         return ""
-    return ", ".join(paths(call) or programs(command(call))[:MOST_PROGRAMS])
+    return ", ".join(paths(call) or program_names(command(call))[:MOST_PROGRAMS])
 
 
-def shortened(text: str) -> tuple[str, int]:
+def head_and_tail(text: str) -> tuple[str, int]:
     """Return the beginning and the end of a text, and the number of characters left out between them."""
     if len(text) <= HEAD + TAIL:
         return text, 0
@@ -178,21 +182,23 @@ def shortened(text: str) -> tuple[str, int]:
 
 
 def _outcome(known: Episode, policy: Policy, args: ReplayArgs) -> Outcome:
-    strategy, new_pruner = policy.for_episode(known, decided_by(known, args.prices))
+    strategy, new_pruner = policy.for_episode(known, deciding_prices(known, args.prices))
     run = play(known, new_pruner, strategy, count=exact())
     measured = figures(run, policy.text, args.prices, style=FULL)
-    cleared = tuple(_cleared(known, _plan(known, new_pruner, strategy)))
-    return Outcome(policy.text, measured.prompts, measured.held, cleared, _missed(run))
+    cleared = tuple(_clearings(known, _plan(known, new_pruner, strategy)))
+    return Outcome(policy.text, measured.prompts, measured.held, cleared, _missed_results(run))
 
 
 def _plan(known: Episode, new_pruner: Callable[[], Any], strategy: Any) -> Plan:
-    """Return the plan at the last request: it says of each edit at which request it was made."""
-    plan: Plan = new_pruner().prune(known.messages[: known.requests[-1]], strategy, **told_of(known, strategy)).plan
+    """Return the plan at the last request. Its edits name the requests at which they were made."""
+    plan: Plan = (
+        new_pruner().prune(known.messages[: known.requests[-1]], strategy, **pruner_arguments(known, strategy)).plan
+    )
     return plan
 
 
-def _cleared(known: Episode, plan: Plan) -> Iterator[Cleared]:
-    """Yield what the plan did to results, by number: those that it edited, and those whose messages went."""
+def _clearings(known: Episode, plan: Plan) -> Iterator[Cleared]:
+    """Yield the results that the plan edited, and those whose messages it folded or dropped."""
     edits = {_place(part): edit for part, edit in plan.results.items()}
     for number, result in enumerate(known.transcript.results):
         if edit := edits.get(_place(result)):
@@ -205,6 +211,6 @@ def _place(result: ToolResult) -> object:
     return result.location.path, result.location.start
 
 
-def _missed(run: Run) -> tuple[tuple[int, int], ...]:
+def _missed_results(run: Run) -> tuple[tuple[int, int], ...]:
     needs = zip(run.episode.evidence.needs, run.retained, strict=True)
     return tuple(dict.fromkeys((need.sources[-1], need.request) for need, is_kept in needs if not is_kept))

@@ -1,4 +1,16 @@
-"""What is replayed: a recorded conversation with what went before it, its pauses, and what its actions rested on."""
+"""What is replayed: a recorded conversation with its head, its pauses, its prices and what its actions needed.
+
+Providers count tokens differently from our tokenizer, and logs do not contain what is sent before the messages. So the
+size of a prompt is estimated as `ratio * counted + head`, both fitted to the sizes that the log records.
+
+A log may say for each request how much of the prompt was read from the cache. If that was at least half of the previous
+prompt, the cache was warm, and a replay reads the same share of the prefix that it has in common with the previous one.
+If it was less, the cache was cold, and a replay reads no more than the log says. If the log says nothing, the cache is
+cold after a pause longer than its life.
+
+Older logs of Claude Code record for an answer the output tokens of its first event, which are only a few. So an output
+count below half of our own count of the answer is ignored.
+"""
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -6,17 +18,150 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
+from statistics import median
 from typing import Any
 
-from autoprune.apps.replay.evidence import Evidence, evidence
-from autoprune.apps.replay.protected import Protected, protected
-from autoprune.apps.replay.recorded import WARM, Billing, Size, billings, size
-from autoprune.apps.sessions import Recording, Request
+from autoprune.apps.replay.evidence import Evidence, Protected, evidence, protected
+from autoprune.apps.sessions import Recording, Request, Usage
 from autoprune.conversation.transcript import Speaker, Transcript
-from autoprune.economics import DEFAULT, Prices
+from autoprune.economics import DEFAULT, Prices, prices
 from autoprune.formats import new_parser, parse
 from autoprune.settings import usual_zone
 from autoprune.tokens import Count
+
+UNKNOWN_HEAD = 15_000  # tokens
+LEAST_RATIO, MOST_RATIO = 0.8, 3.0  # of a provider's tokens to counted ones
+OUTLIER = 0.1  # of a prompt's size: what is farther from the fit is none of this conversation's
+WARM = 0.5  # share of the prompt before, from which on the cache was warm
+
+
+@dataclass(frozen=True, slots=True)
+class Billing:
+    """The basis of one request's bill: the prices of its model and cache, and the tokens of its answer.
+
+    `hit` is the share of the previous prompt that was read from the cache, None if not recorded; `read` the tokens.
+    """
+
+    prices: Prices
+    answer: int
+    hit: float | None = None
+    read: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """The provider's count of a prompt: `ratio` for each token that we count, plus `head`."""
+
+    ratio: float
+    head: float
+
+    def estimate(self, counted: float) -> float:
+        """Return the provider's tokens of a prompt with `counted` tokens by our count."""
+        return self.ratio * counted + self.head
+
+
+def size(recording: Recording, before: Sequence[int]) -> Size:
+    """Return the size of prompts, from those that the log records.
+
+    `before` are the counted tokens before each message. If no size is recorded, the head is assumed to be 15,000
+    tokens, or 0 if the log holds the whole prompt.
+    """
+    known = [
+        (before[each.message], each.usage.prompt)
+        for each in recording.requests
+        if each.usage and each.usage.prompt and each.message < len(before)
+    ]
+    if not known:
+        return Size(1.0, 0 if recording.holds_prompt else UNKNOWN_HEAD)
+    fitted = _fit(known)
+    near = [(counted, real) for counted, real in known if abs(fitted.estimate(counted) - real) <= OUTLIER * real]
+    return _fit(near) if len(near) >= len(known) / 2 else fitted
+
+
+def _fit(known: Sequence[tuple[int, int]]) -> Size:
+    """Fit a line by least squares, with the slope limited to what a tokenizer may have."""
+    mean = sum(counted for counted, _ in known) / len(known)
+    real = sum(size for _, size in known) / len(known)
+    spread = sum((counted - mean) ** 2 for counted, _ in known)
+    slope = sum((counted - mean) * (size - real) for counted, size in known) / spread if spread else 1.0
+    ratio = min(max(LEAST_RATIO, slope), MOST_RATIO)
+    return Size(ratio, max(0.0, median(size - ratio * counted for counted, size in known)))
+
+
+def billings(
+    recording: Recording, answers: Sequence[int], *, model: str | None = None, life: float | None = None
+) -> tuple[Billing, ...]:
+    """Return the basis of each request's bill.
+
+    `answers` are the counted tokens of each answer. `model` is used if the log names none. `life` overrides the
+    recorded life of the cache, in seconds.
+    """
+    lives = tuple(_lives(recording.requests)) if life is None else (life,) * len(recording.requests)
+    known: dict[tuple[str, float | None], Prices] = {}
+    found: list[Billing] = []
+    last: Usage | None = None
+    named = next((each.model for each in recording.requests if each.model), "") or model or ""
+    for request, alive, counted in zip(recording.requests, lives, answers, strict=True):
+        named = request.model or named
+        billed = known.setdefault((named, alive), prices(None, named, alive))
+        usage = request.usage
+        answer = usage.output if usage and 2 * usage.output >= counted else counted
+        found.append(Billing(billed, answer, *_hit(usage, last)))
+        last = usage or last
+    says_nothing = not any(each.usage and each.usage.cached for each in recording.requests)
+    return tuple(Billing(each.prices, each.answer) for each in found) if says_nothing else tuple(found)
+
+
+def _hit(usage: Usage | None, last: Usage | None) -> tuple[float | None, int]:
+    if usage is None or not usage.prompt:
+        return None, 0
+    whole = min(last.prompt, usage.prompt) if last and last.prompt else usage.prompt
+    return min(1.0, usage.cached / whole), usage.cached
+
+
+def _lives(requests: Sequence[Request]) -> Iterator[float | None]:
+    """Yield the life of the cache that each request writes, in seconds; None if the log does not say."""
+    life = next((request.life for request in requests if request.life), None)
+    for request in requests:
+        life = request.life or life
+        yield life
+
+
+def sources(recording: Recording, *, model: str | None, life: float | None) -> tuple[str, str]:
+    """Return where a session's model and the life of its cache are known: recorded, requested, given, assumed."""
+    requests = recording.requests
+    is_named = any(each.model for each in requests)
+    is_written = any(each.usage and (each.usage.written_5m or each.usage.written_1h) for each in requests)
+    is_asked = any(each.cache_life for each in requests)
+    found = "recorded" if is_written else "requested" if is_asked else "assumed"
+    return "recorded" if is_named else "given" if model else "assumed", found if life is None else "given"
+
+
+def recorded_cost(requests: Sequence[Request], known: Sequence[Billing]) -> float | None:
+    """Return the cost of the recorded requests in dollars by their usage; None if usage or a price is not known.
+
+    A cost that the log states takes precedence over the cost of its tokens.
+    """
+    total = 0.0
+    for request, billing in zip(requests, known, strict=True):
+        usage = request.usage
+        if usage is None:
+            return None
+        if usage.cost is not None:
+            total += usage.cost
+        elif billing.prices.input_price is None:
+            return None
+        else:
+            total += _tokens_cost(usage, billing) * billing.prices.input_price
+    return total if requests else None
+
+
+def _tokens_cost(usage: Usage, known: Billing) -> float:
+    """Return the cost of a prompt's recorded tokens and of its answer, in input tokens."""
+    at = known.prices
+    fresh = max(0, usage.prompt - usage.cached - usage.written)
+    return at.read * usage.cached + at.write * usage.written + fresh + at.output * known.answer
+
 
 LEAST_REQUESTS = 20
 
@@ -25,13 +170,12 @@ LEAST_REQUESTS = 20
 class Episode:
     """A conversation without a compaction, as it was sent: request by request.
 
-    `session` is the name of its file, `number` which conversation in there it is; 0 where there is no other.
-    `requests` are the indexes of the messages before which the recorded requests stand: the first ones of their
-    answers. What a compaction kept of the model's, or what its agent wrote in its name, was no request here.
-    `head` are the counted tokens of what stood before the messages at each request: the system prompt and the tools'
-    schemas. `ratio` is how many tokens the provider counts for each counted one. `pauses` are seconds by the index of
-    the message before which they lie. `safe_zone` is that of a whole prompt, in the provider's tokens. `billings` say
-    what each request is billed by.
+    `session` is the name of its file, `number` the number of the conversation in the file, 0 if it is the only one.
+    `requests` are the indexes of the messages before which the recorded requests were sent: the first messages of their
+    answers. Messages of the model that a compaction kept, or that the agent wrote in its name, were no requests here.
+    `head` are the counted tokens before the messages: the system prompt and the schemas of the tools. `ratio` is the
+    number of tokens that the provider counts for each counted one. `pauses` are seconds, by the index of the message
+    after the pause. `safe_zone` is for a whole prompt, in the provider's tokens.
     """
 
     session: str
@@ -47,21 +191,21 @@ class Episode:
 
     @property
     def name(self) -> str:
-        """The name of the session's file, with the conversation's number where it holds several."""
+        """The name of the session's file, with the number of the conversation if it holds several."""
         return f"{self.session}#{self.number}" if self.number else self.session
 
     @cached_property
     def walked(self) -> tuple[int, ...]:
-        """The number of each request in a walk over the messages, which takes all that is the model's for an answer."""
+        """The number of each request in a walk, which takes every message of the model for an answer."""
         return tuple(bisect_right(self.transcript.requests, start) - 1 for start in self.requests)
 
     def since(self, walked: int) -> int:
-        """Return the first request that does not stand before the one of that number in a walk."""
+        """Return the first recorded request at or after request number `walked` of a walk."""
         return bisect_left(self.walked, walked)
 
     @cached_property
     def unpruned(self) -> tuple[int, ...]:
-        """The counted tokens of each prompt as it was recorded."""
+        """The counted tokens of each recorded prompt."""
         before = list(accumulate((entry.tokens for entry in self.transcript.entries), initial=self.head))
         return tuple(before[start] for start in self.requests)
 
@@ -72,13 +216,13 @@ class Episode:
 
     @cached_property
     def prices(self) -> Prices:
-        """The prices of most of its requests."""
+        """The most frequent prices of its requests."""
         known = Counter(each.prices for each in self.billings)
         return known.most_common(1)[0][0] if known else DEFAULT
 
     @cached_property
     def evidence(self) -> Evidence:
-        """What the recorded actions rested on."""
+        """What the recorded actions needed."""
         return evidence(self.transcript, self.requests, self.walked)
 
     @cached_property
@@ -89,8 +233,8 @@ class Episode:
     def is_cold(self, request: int, life: float | None = None) -> bool:
         """Return whether a request finds nothing of its prompt cached.
 
-        With a `life` in seconds, after a pause longer than that; without one, as the log says it, or after a pause
-        longer than the life of the request's own cache.
+        With a `life` in seconds: after a pause longer than that. Without one: if the log says so, or otherwise after a
+        pause longer than the life of the request's own cache.
         """
         billing = self.billings[request] if life is None else None
         if billing and billing.hit is not None:
@@ -98,10 +242,10 @@ class Episode:
         life = billing.prices.life if billing else life
         return request == 0 or self.pauses.get(self.requests[request], 0.0) > (life or 0.0)
 
-    def cached(self, request: int, prompt: int, shared: int, life: float | None = None) -> float:
+    def cached_tokens(self, request: int, prompt: int, shared: int, life: float | None = None) -> float:
         """Return how many of the counted tokens of a prompt are read from the cache.
 
-        `shared` are those that it has in common with the beginning of the prompt before; `life` is as in `is_cold`.
+        `shared` are the tokens of the prefix that it has in common with the previous prompt; `life` is as in `is_cold`.
         """
         billing = self.billings[request] if life is None else None
         if billing is None or billing.hit is None:
@@ -113,7 +257,7 @@ class Episode:
 
 
 def longest(recordings: Sequence[Recording]) -> Recording | None:
-    """Return the stretch with the most requests; None where none has enough of them to say anything."""
+    """Return the recording with the most requests; None if none has at least 20."""
     found = max(recordings, key=lambda each: len(each.requests), default=None)
     return found if found and len(found.requests) >= LEAST_REQUESTS else None
 
@@ -128,10 +272,10 @@ def episode(
     model: str | None = None,
     life: float | None = None,
 ) -> Episode:
-    """Return a recording as it is replayed; `number` is which conversation of the session's file it is, of several.
+    """Return a recording as an episode; `number` is its number in a session file with several conversations.
 
-    `model` is taken where the log names none, and `life`, in seconds, for that of the cache whatever the log says. The
-    safe zone, where none is given, is the one that `run` uses for the session's model.
+    `model` is used if the log names none, and `life` overrides the life of the cache, in seconds. The default safe zone
+    is the one that `run` uses for the session's model.
     """
     messages: list[Any] = list(recording.messages)
     transcript = parse(messages, new_parser(count), 0)
@@ -155,7 +299,7 @@ def episode(
 
 
 def size_of(recording: Recording, transcript: Transcript) -> Size:
-    """Return how the provider counts the prompts of a recording."""
+    """Return the fit between our token counts and the provider's for a recording."""
     return size(recording, [*accumulate((entry.tokens for entry in transcript.entries), initial=0)])
 
 
@@ -170,7 +314,7 @@ def answers_of(transcript: Transcript, requests: Sequence[int], ratio: float) ->
 
 
 def _pause(before: Request, now: Request) -> float:
-    """Return the seconds from one answer to the next; where their times are not known, those without the model."""
+    """Return the seconds from one answer to the next or, if their times are not known, the time without the model."""
     if before.time is None or now.time is None:
         return now.pause or 0.0
     return max(0.0, now.time - before.time)

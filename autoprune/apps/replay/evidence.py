@@ -1,28 +1,40 @@
-"""What each recorded action rested on, and where that stood: found once for an episode, whatever is pruned later.
+"""What each recorded action needed, where it was shown, and what should stay in view whatever comes next.
 
-An atom that somebody said before is *free*, one that stands in no earlier result *unsupported*. What an agent states
-counts only if it is *scarce*: one that more than three earlier results show is *common*, and points to none of them.
+Found once for each episode, whatever is pruned later. An atom that somebody said before is *free*; one that no earlier
+result shows is *unsupported*. What an agent states counts only if it is *scarce*: a statement that more than three
+earlier results show is *common*, and points to none of them.
+
+Protected at each request are
+
+    words      what the user said: the texts of each message without results and without what the agent's program added,
+               and each result that holds the user's words
+    failure    the newest result that reports that its call failed; a call that the user refused did not fail
+    files      for each file that calls edited or wrote in the last 20 requests, the newest result that read it
 """
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from autoprune.apps.replay.atoms import GROUPS, STATED, Atom, Group, Kind, atoms, hunks, is_patch
-from autoprune.apps.replay.stated import stated
+from autoprune.apps.replay.statements import stated_atoms
 from autoprune.apps.replay.visible import Texts, numbers, strings
-from autoprune.conversation.transcript import Transcript
+from autoprune.conversation.transcript import Speaker, ToolResult, Transcript
+from autoprune.facts import harness
+from autoprune.facts.answers import answer_text, is_answer
 from autoprune.facts.calls import arguments
 from autoprune.facts.words import texts
+from autoprune.strategies.worth import AtWork
 
-MOST_SOURCES = 3  # earlier results that show what an agent states
+MOST_SOURCES = 3  # a statement that more earlier results show is common
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
     """An atom of the action at a request, and the earlier results that show it, by number, oldest first.
 
-    `lag` is how many requests ago the newest of them was called for.
+    `lag` is the number of requests since the newest of them was called.
     """
 
     request: int
@@ -59,13 +71,13 @@ def evidence(transcript: Transcript, requests: Sequence[int], walked: Sequence[i
         for message in range(at, start):
             for result in transcript.entries[message].results:
                 results.append(result.text)
-            for said in _said(transcript, message):
+            for said in _words_outside_results(transcript, message):
                 spoken.append(said)
         end = _answer_ends(transcript, start, stops[request + 1])
         for atom in _atoms(transcript, start, end, results):
-            if spoken.showing(atom):
+            if spoken.find(atom):
                 free[atom.kind] += 1
-            elif not (sources := results.showing(atom)):
+            elif not (sources := results.find(atom)):
                 unsupported[atom.kind] += 1
             elif atom.kind in STATED and len(sources) > MOST_SOURCES:
                 common[atom.kind] += 1
@@ -88,11 +100,11 @@ def _atoms(transcript: Transcript, start: int, end: int, results: Texts) -> tupl
     words = "\n".join(
         text for at in range(start, end) for text in texts(transcript.messages[at], transcript.entries[at])
     )
-    return *atoms(calls, words), *stated(calls, words, lambda atom: bool(results.showing(atom)))
+    return *atoms(calls, words), *stated_atoms(calls, words, lambda atom: bool(results.find(atom)))
 
 
-def _said(transcript: Transcript, message: int) -> Iterator[str]:
-    """Yield what is no result in a message: words, and the arguments of calls."""
+def _words_outside_results(transcript: Transcript, message: int) -> Iterator[str]:
+    """Yield the texts of a message outside its results: words, and the arguments of calls."""
     entry = transcript.entries[message]
     yield from texts(transcript.messages[message], entry)
     for call in entry.calls:
@@ -103,3 +115,87 @@ def _said(transcript: Transcript, message: int) -> Iterator[str]:
             yield counted
         if is_patch(said):
             yield "\n".join(after for _, after in hunks(said))
+
+
+class ProtectedKind(StrEnum):
+    """Kinds of protected content."""
+
+    WORDS = "words"
+    FAILURE = "failure"
+    FILES = "files"
+
+
+PROTECTED_NAMES: Mapping[str, str] = {
+    ProtectedKind.WORDS: "user's words",
+    ProtectedKind.FAILURE: "last failure",
+    ProtectedKind.FILES: "files being edited",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Protected:
+    """Content of a message. Outside its message, it is whole if all texts of one of its `forms` are there."""
+
+    kind: ProtectedKind
+    message: int
+    forms: tuple[tuple[str, ...], ...]
+
+
+def protected(
+    transcript: Transcript, requests: Sequence[int], walked: Sequence[int]
+) -> tuple[tuple[Protected, ...], ...]:
+    """Return what is protected at each request of a conversation, the user's words first.
+
+    `requests` are the indexes of the messages before which the requests are sent, `walked` the numbers of the requests
+    in a walk, by which calls name them.
+    """
+    reader = _Reader(transcript)
+    found: list[tuple[Protected, ...]] = []
+    at = 0
+    for start, number in zip(requests, walked, strict=True):
+        for message in range(at, start):
+            reader.read(message)
+        found.append(tuple(reader.current(number)))
+        at = start
+    return tuple(found)
+
+
+class _Reader:
+    """Reads messages one after the other, and says what is protected so far."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self._transcript = transcript
+        self._words: list[Protected] = []
+        self._at_work = AtWork()
+        self._made: dict[tuple[ProtectedKind, ToolResult], Protected] = {}
+
+    def read(self, at: int) -> None:
+        """Read the next message."""
+        entry = self._transcript.entries[at]
+        if entry.speaker is Speaker.USER:
+            self._words += self._words_outside_results(at)
+        self._at_work.observe(entry)
+        for result in entry.results:
+            if is_answer(result):
+                self._words.append(Protected(ProtectedKind.WORDS, at, ((result.text,), (answer_text(result),))))
+
+    def current(self, request: int) -> Iterator[Protected]:
+        """Yield what is protected at a request."""
+        yield from self._words
+        if failure := self._at_work.failure:
+            yield self._protect(ProtectedKind.FAILURE, failure)
+        for result in self._at_work.edited_files(request):
+            yield self._protect(ProtectedKind.FILES, result)
+
+    def _protect(self, kind: ProtectedKind, result: ToolResult) -> Protected:
+        """Return a result as protected content, the same object each time."""
+        known = self._made.get((kind, result))
+        if known is None:
+            known = self._made[kind, result] = Protected(kind, result.location.message, ((result.text,),))
+        return known
+
+    def _words_outside_results(self, at: int) -> Iterator[Protected]:
+        whole = texts(self._transcript.messages[at], self._transcript.entries[at])
+        said = tuple(filter(None, map(harness.user_words, whole)))
+        if said and not harness.is_continuation(said[0]):
+            yield Protected(ProtectedKind.WORDS, at, (whole, said))

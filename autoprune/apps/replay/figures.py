@@ -1,22 +1,103 @@
-"""The figures of one episode under one strategy, as JSON: what tables, pages and tuning are made of."""
+"""The figures of one episode under one strategy: its bill at some prices, and the evidence that stayed in view."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
 from autoprune.apps.replay.atoms import GROUPS, Group
-from autoprune.apps.replay.bill import OWN, Bill, bill
+from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.evidence import Need
 from autoprune.apps.replay.play import Run
-from autoprune.economics import Prices
+from autoprune.economics import CALL_TOKENS, Prices
 
-NEAREST, NEAR = 5, 20  # requests since the newest source was sent
+CARRIED = 10  # requests for which a result that is fetched again stays in the prompt
+# A placeholder for the prices of each request's own model and cache, as far as the log says them.
+OWN = Prices(name="own")
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """A run's cost in input tokens, with and without fetching results again, and how often its cache broke.
+
+    `saved` is the saving against no pruning, and `saved_cold` the part of it that was cleared at requests that found a
+    cold cache. `input_price` is the price of an input token in dollars; None if it is not known.
+    """
+
+    total: float
+    with_rereads: float
+    cache_breaks: int
+    saved: float = 0.0
+    saved_cold: float = 0.0
+    input_price: float | None = None
+
+
+def bill(run: Run, prices: Prices) -> Bill:
+    """Return the bill of a run at some prices, or at its own.
+
+    If requests went to models with different prices, the unit is an input token of the most frequent one.
+    """
+    episode = run.episode
+    life = None if prices is OWN or prices == OWN else prices.life
+    at = tuple(_request_prices(episode, prices))
+    total, unpruned, breaks, before = 0.0, 0.0, 0, 0
+    for request, (prompt, whole, (known, weight)) in enumerate(zip(run.prompts, episode.unpruned, at, strict=True)):
+        answer = episode.billings[request].answer
+        held = episode.cached_tokens(request, prompt.tokens, prompt.held, life)
+        whole_held = episode.cached_tokens(request, whole, episode.unpruned[request - 1] if request else 0, life)
+        total += weight * known.request(episode.ratio * prompt.tokens, episode.ratio * held, answer)
+        unpruned += weight * known.request(episode.ratio * whole, episode.ratio * whole_held, answer)
+        breaks += prompt.held < before
+        before = prompt.tokens
+    again = sum(_fetch_cost(run, request, result, *at[request]) for request, result in run.rereads)
+    price = episode.prices.input_price if life is None else prices.input_price
+    return Bill(total, total + again, breaks, unpruned - total, _cold_savings(run, at, life), price)
+
+
+def _request_prices(episode: Episode, prices: Prices) -> Iterator[tuple[Prices, float]]:
+    """Yield the prices of each request, and the value of its input tokens at the most frequent ones."""
+    if prices != OWN:
+        yield from ((prices, 1.0) for _ in episode.requests)
+        return
+    usual = episode.prices.input_price
+    for each in episode.billings:
+        own = each.prices.input_price
+        yield each.prices, own / usual if own and usual else 1.0
+
+
+def _cold_savings(run: Run, at: tuple[tuple[Prices, float], ...], life: float | None) -> float:
+    """Return the saving of cuts at cold requests: the tokens that they removed are not sent at any later request."""
+    episode = run.episode
+    left = [whole - prompt.tokens for whole, prompt in zip(episode.unpruned, run.prompts, strict=True)]
+    cold = [episode.is_cold(request, life) for request in range(len(left))]
+    costs = [
+        weight * (known.write if is_cold else known.read) * episode.ratio
+        for (known, weight), is_cold in zip(at, cold, strict=True)
+    ]
+    carried = [*costs]
+    for request in range(len(costs) - 2, -1, -1):
+        carried[request] += carried[request + 1]
+    cuts = [now - before for before, now in pairwise([0, *left])]
+    return sum(cut * carried[request] for request, cut in enumerate(cuts) if cold[request] and cut > 0)
+
+
+def _fetch_cost(run: Run, request: int, result: int, prices: Prices, weight: float) -> float:
+    """Return the cost of one more request that fetches a result, and of carrying the result in later prompts."""
+    ratio = run.episode.ratio
+    tokens = ratio * run.episode.transcript.results[result].tokens
+    prompt = ratio * run.prompts[request].tokens
+    return weight * (
+        prices.request(prompt, prompt, CALL_TOKENS) + prices.write * tokens + CARRIED * prices.read * tokens
+    )
+
+
+NEAREST, NEAR = 5, 20  # requests since the newest source was sent, the bounds of the lag groups
 
 
 @dataclass(frozen=True)
 class Kept:
-    """How many atoms were needed, how many stayed in view, and how many without the words of placeholders."""
+    """How many atoms were needed, how many stayed in view, and how many of these without the text of placeholders."""
 
     needed: int = 0
     kept: int = 0
@@ -28,7 +109,7 @@ class Kept:
 
     @property
     def share(self) -> float:
-        """The share that stayed in view; 1.0 where nothing was needed."""
+        """The share that stayed in view; 1.0 if nothing was needed."""
         return self.kept / self.needed if self.needed else 1.0
 
 
@@ -37,9 +118,9 @@ class Figures:
     """An episode under a strategy. Bills are in input tokens, by the name of their prices; times in seconds.
 
     `session` is the name of the session's file, which may hold several episodes. `evidence` is by group: code, edits,
-    shell edits, facts; of code also actions (all atoms of a request), and by the lag of the newest source. `protected`
-    is the protected content by its kind, which is asked for at each request.
-    `prompts` are the tokens of each request's prompt, `held` those that its cache held.
+    shell edits, facts; for code also by action (all atoms of a request) and by the age of its source. `protected`
+    counts protected content by kind, once for each request. `prompts` are the tokens of each request's prompt, `held`
+    those read from its cache.
     """
 
     session: str
@@ -63,12 +144,12 @@ class Figures:
         return replace(self, strategy=strategy)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the figures as JSON takes them."""
+        """Return the figures as JSON-compatible values."""
         return asdict(self)
 
     @classmethod
     def of_json(cls, known: Mapping[str, Any]) -> "Figures":
-        """Return the figures that `as_json` wrote. Older ones called code `all`, and protected content `facts`."""
+        """Read what `as_json` wrote. Older versions called code `all`, and protected content `facts`."""
         bills = {name: Bill(**each) for name, each in known["bills"].items()}
         evidence = {
             str(Group.CODE) if name == "all" else name: Kept(**each) for name, each in known["evidence"].items()
@@ -80,11 +161,11 @@ class Figures:
 
 
 def figures(run: Run, strategy: str, prices: Sequence[Prices], *, style: str) -> Figures:
-    """Return the figures of a run at each of some prices; `strategy` is what it is called."""
+    """Return the figures of a run at each of some prices, under the name `strategy`."""
     episode = run.episode
     seconds = [prompt.seconds for prompt in run.prompts]
     life = prices[0].life if prices and prices[0] != OWN else None
-    cached = (episode.cached(at, prompt.tokens, prompt.held, life) for at, prompt in enumerate(run.prompts))
+    cached = (episode.cached_tokens(at, prompt.tokens, prompt.held, life) for at, prompt in enumerate(run.prompts))
     return Figures(
         episode.session,
         episode.name,
@@ -108,7 +189,7 @@ def _evidence(run: Run) -> dict[str, Kept]:
     found = {name: Kept() for name in (*map(str, GROUPS), "actions", "lag 1-5", "lag 6-20", "lag > 20")}
     actions: dict[int, list[tuple[bool, bool]]] = {}
     for need, kept, in_results in zip(run.episode.evidence.needs, run.retained, run.in_results, strict=True):
-        for name in _groups(need):
+        for name in _group_names(need):
             found[name] += Kept(1, int(kept), int(in_results))
         if need.atom.kind in GROUPS[Group.CODE]:
             actions.setdefault(need.request, []).append((kept, in_results))
@@ -117,7 +198,7 @@ def _evidence(run: Run) -> dict[str, Kept]:
     return found
 
 
-def _groups(need: Need) -> Iterator[str]:
+def _group_names(need: Need) -> Iterator[str]:
     yield from (str(name) for name, kinds in GROUPS.items() if need.atom.kind in kinds)
     if need.atom.kind in GROUPS[Group.CODE]:
         yield "lag 1-5" if need.lag <= NEAREST else "lag 6-20" if need.lag <= NEAR else "lag > 20"

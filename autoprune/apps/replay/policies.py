@@ -1,4 +1,4 @@
-"""What may be replayed, by name: every strategy that ships, one in a file, and references to compare with."""
+"""What can be replayed, by name: every strategy that ships, a strategy in a file, and references to compare with."""
 
 import os
 import re
@@ -8,13 +8,26 @@ from typing import Any
 
 from autoprune.apps.replay.clairvoyant import clairvoyant
 from autoprune.apps.replay.episode import Episode
-from autoprune.apps.replay.references import NoPruning
+from autoprune.conversation.edits import Replace
 from autoprune.economics import Prices
 from autoprune.errors import SettingsError, did_you_mean
-from autoprune.pruners.by_name import chosen, pruner_for
+from autoprune.planning.view import View
+from autoprune.pruners.naming import chosen, pruner_for
 from autoprune.settings import PruneArgs, budget_tokens
-from autoprune.strategies.by_name import STRATEGIES, configured, is_named
-from autoprune.strategies.masking import ObservationMasking
+from autoprune.strategies.catalog import STRATEGIES, configured, is_named
+from autoprune.strategies.clearing import ObservationMasking
+
+
+@dataclass(frozen=True)
+class NoPruning:
+    """Send everything."""
+
+    name = "none"
+
+    def step(self, view: View) -> list[Replace]:
+        """Return nothing."""
+        return []
+
 
 REFERENCES: Mapping[str, Callable[..., Any]] = {
     "none": NoPruning,
@@ -22,8 +35,8 @@ REFERENCES: Mapping[str, Callable[..., Any]] = {
     "polling": lambda keep=20, polling=20: ObservationMasking(keep, polling),
     "keep_newest": lambda keep=3: ObservationMasking(keep, every_request=False),
 }
-AT = "@"  # before the safe zone that a policy has of its own
-# A strategy, and perhaps its safe zone; an @ in a path or in a parameter begins none.
+AT = "@"  # before a policy's own safe zone
+# A strategy and perhaps its safe zone. An @ in a path or in a parameter is not followed by a safe zone.
 WITH_ZONE = re.compile(rf"(?P<name>.*?)(?:{AT}(?P<zone>[^{AT}()'\"/:]*))?", re.DOTALL)
 CLAIRVOYANTS = ("clairvoyant", "clairvoyant_passages")
 NAMES = (*REFERENCES, *CLAIRVOYANTS, *STRATEGIES)
@@ -42,12 +55,12 @@ BUILT_IN = (
 
 @dataclass(frozen=True)
 class Policy:
-    """A strategy as it is typed, which is made anew for each episode; "low_water @ 60k" has a safe zone of its own."""
+    """A strategy as the user types it, made again for each episode; "low_water @ 60k" has its own safe zone."""
 
     text: str
 
     def __post_init__(self) -> None:
-        """Raise SettingsError for a strategy that there is not, or where none is named."""
+        """Raise SettingsError if the strategy does not exist, or if none is named."""
         if not self.name:
             raise SettingsError(f"{self.text!r} names no strategy; there are {', '.join(NAMES)}")
         if not self.is_clairvoyant:
@@ -58,14 +71,14 @@ class Policy:
     @property
     def name(self) -> str:
         """The strategy without its safe zone."""
-        return self._part("name")
+        return self._match("name")
 
     @property
     def zone(self) -> str:
         """The policy's own safe zone; "" if it has none."""
-        return self._part("zone")
+        return self._match("zone")
 
-    def _part(self, name: str) -> str:
+    def _match(self, name: str) -> str:
         match = WITH_ZONE.fullmatch(self.text)
         return ((match and match[name]) or "").strip()
 
@@ -76,21 +89,21 @@ class Policy:
 
     @property
     def is_reference(self) -> bool:
-        """Whether nobody can choose it in a live loop."""
+        """Whether it is only for comparison and cannot be chosen in a live loop."""
         return self.is_clairvoyant or is_named(self.name, REFERENCES)
 
     def for_episode(self, episode: Episode, prices: Prices) -> tuple[Any, Callable[[], Any]]:
-        """Return the strategy and what makes a pruner for it, with the episode's safe zone and head."""
+        """Return the strategy, and a factory of pruners for it with the episode's safe zone and head."""
         strategy = (
             clairvoyant(episode, prices, passages=self.name != "clairvoyant")
             if self.is_clairvoyant
-            else _priced(self.strategy(), prices)
+            else _with_prices(self.strategy(), prices)
         )
         args = PruneArgs(self.zone or episode.safe_zone, overhead_tokens=episode.head)
         return strategy, lambda: pruner_for(strategy, args)
 
     def strategy(self) -> Any:
-        """Return the strategy. Raises SettingsError if there is none of that name, and for a clairvoyant."""
+        """Make the strategy. Raises SettingsError if there is none of that name, and for a clairvoyant."""
         if is_named(self.name, REFERENCES):
             return configured(self.name, REFERENCES)
         try:
@@ -104,7 +117,7 @@ class Policy:
             ) from error
 
 
-def _priced(strategy: Any, prices: Prices) -> Any:
-    """Return a strategy that weighs prices with those of the replay, where it has none of its own."""
+def _with_prices(strategy: Any, prices: Prices) -> Any:
+    """Give the prices of the replay to a strategy that weighs prices and has none."""
     adapt = getattr(strategy, "for_prices", None)
     return adapt(prices) if callable(adapt) else strategy

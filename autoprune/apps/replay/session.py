@@ -1,19 +1,22 @@
-"""Replay a session file: its shape, and the figures of its longest stretch under each strategy. Opens no file."""
+"""Replay a session file: its shape, and the figures of its longest stretch under each strategy. Opens no file.
 
-from collections.abc import Iterator, Mapping, Sequence
+`overview` sums up what the sessions of a run consist of: the share of tool results, and how much was cached.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
+from statistics import median
 from typing import Any
 
 from autoprune.apps.replay.atoms import GROUPS, Group
-from autoprune.apps.replay.bill import OWN
-from autoprune.apps.replay.episode import Episode, episode, longest
-from autoprune.apps.replay.figures import Figures, figures
+from autoprune.apps.replay.episode import UNKNOWN_HEAD, Episode, episode, longest, sources
+from autoprune.apps.replay.figures import OWN, Figures, figures
 from autoprune.apps.replay.play import play
 from autoprune.apps.replay.policies import BUILT_IN, Policy
-from autoprune.apps.replay.recorded import sources
-from autoprune.apps.sessions import Reader, Recording, decode, recordings
-from autoprune.economics import Prices
+from autoprune.apps.sessions import Reader, Recording, decode, find_reader, recordings
+from autoprune.economics import HOUR, Prices
 from autoprune.errors import AutopruneError
 from autoprune.facts.calls import paths
 from autoprune.strategies.scaffold import value_in_file
@@ -24,12 +27,12 @@ FULL, FED_BACK = "full history", "fed back"
 
 @dataclass(frozen=True)
 class ReplayArgs:
-    """What is replayed and how: the same for every session of a run.
+    """The arguments of a replay, the same for every session of a run.
 
-    `styles` are the ways in which a loop calls the pruner: with its full history each time, or with what was sent
-    before. `safe_zone` is that of whole prompts; None is the one that `run` uses for each session's model. `model` is
-    taken for sessions that name none, and `cache_life`, in seconds, for that of each cache whatever the log says of it.
-    A reader is one, or the name of one, path/to/file.py:NAME, by which each process loads it.
+    `styles` are the ways in which a loop calls the pruner: with its full history each time, or with the previous
+    output. `safe_zone` is for whole prompts; None means the one that `run` uses for each session's model. `model` is
+    used for sessions that name none, and `cache_life` overrides the life of every cache, in seconds. `readers` are
+    values, or names such as path/to/file.py:NAME, by which each process loads them.
     """
 
     strategies: Sequence[str] = BUILT_IN
@@ -44,11 +47,10 @@ class ReplayArgs:
 
 @dataclass(frozen=True)
 class Shape:
-    """What an episode is made of. Tokens are counted ones; `recorded_*` are the provider's, 0 where not recorded.
+    """What an episode consists of. Tokens are by our count; `recorded_*` by the provider's, 0 if not recorded.
 
-    `longest_prompt` is the longest prompt as the provider counts it, estimated if that is not recorded. `cache_life` is
-    that of most requests, in seconds; `life_from` says that it is "recorded", "requested", "given" or "assumed", and
-    `model_from` the same of the model.
+    `longest_prompt` is the longest prompt by the provider's count, estimated if it is not recorded. `cache_life` is the
+    most frequent one, in seconds; `life_from` is "recorded", "requested", "given" or "assumed", and so is `model_from`.
     """
 
     requests: int = 0
@@ -76,7 +78,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class SessionFigures:
-    """What a session file gave: the figures of its episodes, or the `error` that says why there are none."""
+    """The figures of a session file's episodes, or the `error` that says why there are none."""
 
     path: str
     agent: str = ""
@@ -87,26 +89,26 @@ class SessionFigures:
     error: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return all of it as JSON takes it."""
+        """Return the figures as JSON-compatible values."""
         return asdict(self)
 
     @classmethod
     def of_json(cls, known: Mapping[str, Any]) -> "SessionFigures":
-        """Return what `as_json` wrote, in this version or one whose figures did not name their session."""
+        """Read what `as_json` wrote, also in older versions, whose figures did not name their session."""
         shapes = {name: Shape(**{**each, "models": tuple(each["models"])}) for name, each in known["shapes"].items()}
         found = tuple(Figures.of_json({"session": known["path"], **each}) for each in known["figures"])
         return cls(**{**known, "shapes": shapes, "figures": found, "notes": tuple(known["notes"])})
 
 
 def replay_session(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
-    """Return the figures of a session file of that name. What cannot be read or replayed gives an error in words."""
+    """Return the figures of a session file. If it cannot be read or replayed, they hold an error message."""
     try:
-        return _replayed(name, data, args)
+        return _replay(name, data, args)
     except AutopruneError as error:
         return SessionFigures(name, error=str(error))
 
 
-def _replayed(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
+def _replay(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
     found = list(episodes(name, data, args))
     agent = next((recording.agent for recording, _ in found if recording.agent), "")
     notes = tuple(dict.fromkeys(note for recording, _ in found for note in recording.notes))
@@ -118,9 +120,9 @@ def _replayed(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
 
 
 def episodes(path: str, data: bytes, args: ReplayArgs) -> Iterator[tuple[Recording, Episode]]:
-    """Yield the longest stretch of each conversation in a file's bytes, if it is long enough to say anything.
+    """Yield the longest stretch of each conversation in a file's bytes, if it has at least 20 requests.
 
-    Raises SessionError for what is no session file, SettingsError where a reader is not where its name says.
+    Raises SessionError if the bytes are no session file, SettingsError if a named reader does not exist.
     """
     readers = tuple(map(_reader, args.readers))
     held = recordings(decode(data, path, keeps_bad=True), path, skip_broken=args.skip_broken, readers=readers)
@@ -132,25 +134,27 @@ def episodes(path: str, data: bytes, args: ReplayArgs) -> Iterator[tuple[Recordi
 
 
 def _reader(given: Reader | str) -> Reader:
-    return value_in_file(given, Reader, "Reader(name, detect, read)") if isinstance(given, str) else given
+    if isinstance(given, Reader):
+        return given
+    return value_in_file(given, Reader, "Reader(name, detect, read)") if ":" in given else find_reader(given)
 
 
 def replay_episode(known: Episode, args: ReplayArgs) -> Iterator[Figures]:
     """Yield the figures of an episode under each strategy, in each style."""
     for policy in map(Policy, args.strategies):
         for style in args.styles if not policy.is_clairvoyant else (FULL,):
-            strategy, new_pruner = policy.for_episode(known, decided_by(known, args.prices))
+            strategy, new_pruner = policy.for_episode(known, deciding_prices(known, args.prices))
             run = play(known, new_pruner, strategy, count=exact(), fed_back=style == FED_BACK)
             yield figures(run, policy.text, args.prices, style=style)
 
 
-def decided_by(known: Episode, prices: Sequence[Prices]) -> Prices:
-    """Return the prices that strategies are told: the first ones, or those of most of the episode's requests."""
+def deciding_prices(known: Episode, prices: Sequence[Prices]) -> Prices:
+    """Return the prices that strategies decide by: the first ones, or the most frequent ones of the episode."""
     return known.prices if prices[0] == OWN else prices[0]
 
 
 def shape(known: Episode, recording: Recording, args: ReplayArgs) -> Shape:
-    """Return what an episode is made of."""
+    """Return the shape of an episode."""
     transcript = known.transcript
     sizes = [result.tokens for result in transcript.results]
     count = exact()
@@ -180,3 +184,99 @@ def shape(known: Episode, recording: Recording, args: ReplayArgs) -> Shape:
         free_atoms=sum(known.evidence.free.get(kind, 0) for kind in GROUPS[Group.CODE]),
         unsupported_atoms=sum(known.evidence.unsupported.get(kind, 0) for kind in GROUPS[Group.CODE]),
     )
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Sums over the episodes of some sessions; tokens are by our count.
+
+    `lives` counts the episodes by the life of their caches, such as "1 h recorded"; `unnamed` counts those whose log
+    names no model. `recorded` is the share of the prompts that providers read from their caches, in the `recording`
+    sessions that record it, and `simulated` the share in an unpruned replay of the same sessions. Both are None if no
+    session records it.
+    """
+
+    files: int
+    sessions: int
+    agents: Mapping[str, int]
+    models: Mapping[str, int]
+    episodes: int
+    requests: int
+    tokens: int
+    median_tokens: int
+    largest_tokens: int
+    results: int
+    result_tokens: int
+    largest_result: int
+    call_tokens: int
+    reads: int
+    reads_again: int
+    long_pauses: int
+    atoms: int
+    unknown_heads: int
+    lives: Mapping[str, int] = field(default_factory=dict)
+    unnamed: int = 0
+    recording: int = 0
+    recorded: float | None = None
+    simulated: float | None = None
+
+    @property
+    def result_share(self) -> float:
+        """The share of tool results in all tokens of messages."""
+        return self.result_tokens / self.tokens if self.tokens else 0.0
+
+
+def overview(found: Iterable[SessionFigures]) -> Overview:
+    """Sum up the sessions that were replayed."""
+    files = list(found)
+    sessions = [each for each in files if each.shapes]
+    shapes = [shape for each in sessions for shape in each.shapes.values()]
+    sizes = [shape.tokens for shape in shapes]
+    recording, recorded, simulated = _cache_shares(sessions)
+    return Overview(
+        files=len(files),
+        sessions=len(sessions),
+        agents=dict(Counter(each.agent or "plain messages" for each in sessions).most_common()),
+        models=dict(Counter(model for shape in shapes for model in shape.models).most_common()),
+        episodes=len(shapes),
+        requests=sum(shape.requests for shape in shapes),
+        tokens=sum(sizes),
+        median_tokens=round(median(sizes)) if sizes else 0,
+        largest_tokens=max(sizes, default=0),
+        results=sum(shape.results for shape in shapes),
+        result_tokens=sum(shape.result_tokens for shape in shapes),
+        largest_result=max((shape.largest_result for shape in shapes), default=0),
+        call_tokens=sum(shape.call_tokens for shape in shapes),
+        reads=sum(shape.reads for shape in shapes),
+        reads_again=sum(shape.reads_again for shape in shapes),
+        long_pauses=sum(shape.long_pauses for shape in shapes),
+        atoms=sum(shape.atoms for shape in shapes),
+        unknown_heads=sum(shape.head == UNKNOWN_HEAD and not shape.recorded_prompt for shape in shapes),
+        lives=dict(Counter(f"{lifetime(shape.cache_life)} {shape.life_from}" for shape in shapes).most_common()),
+        unnamed=sum(shape.model_from == "assumed" for shape in shapes),
+        recording=recording,
+        recorded=recorded,
+        simulated=simulated,
+    )
+
+
+def lifetime(seconds: float) -> str:
+    """Return a cache's life as text: 5 min, 1 h, 90 s."""
+    hours, minutes = seconds / HOUR, seconds / 60
+    return f"{hours:g} h" if hours >= 1 else f"{minutes:g} min" if minutes >= 1 else f"{seconds:g} s"
+
+
+def _cache_shares(sessions: Iterable[SessionFigures]) -> tuple[int, float | None, float | None]:
+    """Return how many episodes record what was cached, its share in their prompts, and the simulated share."""
+    said: list[Shape] = []
+    prompts = held = 0
+    for each in sessions:
+        for name, row in {row.episode: row for row in each.figures if row.strategy == "none"}.items():
+            if each.shapes[name].recorded_cached:
+                said.append(each.shapes[name])
+                prompts += sum(row.prompts)
+                held += sum(row.held)
+    if not prompts:
+        return 0, None, None
+    whole = sum(shape.recorded_prompt for shape in said)
+    return len(said), sum(shape.recorded_cached for shape in said) / whole, held / prompts

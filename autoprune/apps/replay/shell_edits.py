@@ -8,8 +8,8 @@ r"""What an edit by a shell command replaced: the literal text that it searches 
     EOF
     cat > src/settings.py <<'EOF'                    settings.py
 
-A regular expression gives its longest piece without a special character. A command that does not tell 8 characters of
-old text gives the name of the file that it changes: the base name, if that has 7 characters or more, else the path.
+Of a regular expression, the longest piece without special characters counts. A command that does not contain 8
+characters of old text counts with the name of the file that it changes: its base name, or the path if that is short.
 """
 
 import ast
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 LEAST_TEXT = 8  # characters that are no space
 LEAST_PATH = 6  # characters
 LEAST_NAME = 7  # characters of a base name by which a file is known
-LONGEST = 100_000  # characters of a command that are looked at
+LONGEST = 100_000  # characters of a command that are read
 
 EDITS = re.compile(r"\bg?sed\b|\bperl\b|\bruby\b|\bed\b|\bpython[\d.]*\b|<<|\btee\b")
 HEREDOC = re.compile(r"(?<!<)<<-?[ \t]*(?P<quote>[\"']?)(?P<end>[A-Za-z_]\w*)(?P=quote)")
@@ -30,7 +30,7 @@ ENDS = frozenset(";&|\n()")
 IN_PLACE = re.compile(r"-[A-Za-z0-9]*i.*|--in-place.*")
 PYTHON = re.compile(r"(?:.*/)?python[\d.]*")
 SCRIPT_NAMES = re.compile(r".*\.py")
-UNKNOWN = re.compile(r"[$*?{}`]")  # in a path that the shell makes
+UNKNOWN = re.compile(r"[$*?{}`]")  # a path with these is expanded by the shell
 CLOSING = {"{": "}", "(": ")", "[": "]", "<": ">"}
 SEARCHING = frozenset(("replace", "find", "rfind", "index", "rindex", "split", "partition", "startswith"))
 MATCHING = frozenset(("sub", "subn", "search", "match", "findall", "finditer", "compile"))
@@ -46,26 +46,26 @@ class Heredoc:
 
 
 def shell_edits(script: str) -> list[str]:
-    """Return the old texts of the edits in a shell script, each once; the name of a file whose old text is not told."""
+    """Return the old texts of the edits in a shell script, each once, or the names of files if there is no old text."""
     if not EDITS.search(script):
         return []
-    commands, heredocs = parsed(script)
+    commands, heredocs = parse_script(script)
     runs_python = any(PYTHON.fullmatch(words[0]) for words in commands)
     found: list[str] = []
     for words in commands:
-        found += _of_command(words)
+        found += _command_edits(words)
     for heredoc in heredocs:
-        found += _of_heredoc(heredoc, runs_python=runs_python)
+        found += _heredoc_edits(heredoc, runs_python=runs_python)
     return list(dict.fromkeys(found))
 
 
 # Commands and here-documents
 
 
-def parsed(script: str) -> tuple[list[tuple[str, ...]], list[Heredoc]]:
+def parse_script(script: str) -> tuple[list[tuple[str, ...]], list[Heredoc]]:
     """Return the commands of a script as words, without quotes, and its here-documents.
 
-    Nothing is returned for a script with a quote that does not end. Expansions are not made.
+    A script with an open quote gives nothing. Expansions stay as they are.
     """
     heads: list[str] = []
     bodies: list[str] = []
@@ -105,11 +105,11 @@ def _commands(script: str) -> Iterator[tuple[str, ...]]:
         yield tuple(words)
 
 
-def _of_command(words: Sequence[str]) -> Iterator[str]:
+def _command_edits(words: Sequence[str]) -> Iterator[str]:
     program = words[0].rpartition("/")[2]
     rest = words[1:]
     if program in ("sudo", "time", "env", "command"):
-        yield from _of_command(rest) if rest else ()
+        yield from _command_edits(rest) if rest else ()
     elif program in ("sed", "gsed") and any(map(IN_PLACE.fullmatch, rest)):
         scripts, files, extended = _options(rest, "-E", "-r")
         yield from _texts_or_names(_patterns(scripts, extended=extended), files)
@@ -117,25 +117,25 @@ def _of_command(words: Sequence[str]) -> Iterator[str]:
         scripts, files, _ = _options(rest)
         yield from _texts_or_names(_patterns(scripts, extended=True), files)
     elif PYTHON.fullmatch(program) and "-c" in rest[:-1]:
-        yield from _of_python(rest[rest.index("-c") + 1], must_change=True)
+        yield from _python_edits(rest[rest.index("-c") + 1], must_change=True)
 
 
-def _of_heredoc(heredoc: Heredoc, *, runs_python: bool) -> Iterator[str]:
+def _heredoc_edits(heredoc: Heredoc, *, runs_python: bool) -> Iterator[str]:
     program = heredoc.words[0].rpartition("/")[2]
-    into = _written(heredoc.words)
+    into = _output_files(heredoc.words)
     if program == "ed":
         files = [word for word in heredoc.words[1:] if word[0] not in "-<"]
         yield from _texts_or_names(_patterns(heredoc.body.split("\n"), extended=False), files)
     elif PYTHON.fullmatch(program):
-        yield from _of_python(heredoc.body, must_change=True)
+        yield from _python_edits(heredoc.body, must_change=True)
     elif into:
         if runs_python or any(map(SCRIPT_NAMES.fullmatch, into)):
-            yield from _of_python(heredoc.body, must_change=False)
+            yield from _python_edits(heredoc.body, must_change=False)
         yield from _names(into)
 
 
-def _written(words: Sequence[str]) -> list[str]:
-    """Return the files that a command's output goes to."""
+def _output_files(words: Sequence[str]) -> list[str]:
+    """Return the files that a command writes its output to."""
     found = [word for word in words[1:] if words[0] == "tee" and word[:1] not in "-<>"]
     for at, word in enumerate(words):
         if target := re.fullmatch(r"1?>{1,2}([^&>].*)?", word):
@@ -144,7 +144,7 @@ def _written(words: Sequence[str]) -> list[str]:
 
 
 def _options(words: Sequence[str], *extended: str) -> tuple[list[str], list[str], bool]:
-    """Return the scripts and the files among the arguments of sed or perl, and whether one is an option of those."""
+    """Split the arguments of sed or perl into scripts and files, and say whether one is an option in `extended`."""
     scripts = [words[at + 1] for at, word in enumerate(words[:-1]) if re.fullmatch(r"-\w*e|--expression", word)]
     rest = [
         word
@@ -165,7 +165,7 @@ def _is_long(text: str) -> bool:
 
 
 def _names(paths: Iterable[str]) -> Iterator[str]:
-    """Yield what files are known by: their base names, or their paths if those are longer."""
+    """Yield the base names of files, or their paths if the base names are short."""
     for path in paths:
         name = path.rstrip("/").rpartition("/")[2]
         if len(path) >= LEAST_PATH and not UNKNOWN.search(path):
@@ -177,24 +177,24 @@ def _names(paths: Iterable[str]) -> Iterator[str]:
 
 def _patterns(scripts: Sequence[str], *, extended: bool) -> list[str]:
     """Return the longest literal piece of each pattern in some scripts of sed, ed or perl."""
-    return [literal(pattern, extended=extended) for script in scripts for pattern in _searched(script)]
+    return [literal(pattern, extended=extended) for script in scripts for pattern in _search_patterns(script)]
 
 
-def _searched(script: str) -> Iterator[str]:
-    """Yield what a script searches for: /this/d, s/this/that/."""
+def _search_patterns(script: str) -> Iterator[str]:
+    """Yield the patterns of a script: /this/d, s/this/that/."""
     at = 0
     while at < len(script):
         sign = script[at]
         if sign in "sy" and at + 1 < len(script) and not (script[at + 1].isalnum() or script[at + 1] in " \n;}"):
-            pattern, at = _delimited(script, at + 1)
+            pattern, at = _read_delimited(script, at + 1)
             if at > len(script):
-                return  # it does not end
-            _, at = _delimited(script, at if script[at : at + 1] in CLOSING else at - 1)
+                return  # no closing delimiter
+            _, at = _read_delimited(script, at if script[at : at + 1] in CLOSING else at - 1)
             yield pattern if sign == "s" else ""
             while at < len(script) and script[at].isalnum():
                 at += 1
         elif sign == "/":
-            pattern, at = _delimited(script, at)
+            pattern, at = _read_delimited(script, at)
             yield pattern
         elif sign in "aic" and script[at + 1 : at + 2] in ("\\", " "):
             at = (script.find("\n", at) + 1) or len(script)
@@ -202,8 +202,8 @@ def _searched(script: str) -> Iterator[str]:
             at += 1
 
 
-def _delimited(script: str, at: int) -> tuple[str, int]:
-    """Return what stands between the delimiter at an offset and the next one, and the offset behind that."""
+def _read_delimited(script: str, at: int) -> tuple[str, int]:
+    """Return the text between the delimiter at an offset and the next one, and the offset after that."""
     opening = script[at]
     closing = CLOSING.get(opening, opening)
     start = at = at + 1
@@ -222,27 +222,27 @@ def _delimited(script: str, at: int) -> tuple[str, int]:
 
 
 def literal(pattern: str, *, extended: bool) -> str:
-    r"""Return the longest piece of a regular expression that stands for itself.
+    r"""Return the longest literal piece of a regular expression.
 
-    Basic ones take `(`, `+`, `|` and `{` for themselves, extended ones `\(` and so on. A dot without a quantifier is
-    read as a dot: who writes `os.path` seldom means anything else.
+    In basic expressions `(`, `+`, `|` and `{` are literal, in extended ones `\(` and so on. A dot without a quantifier
+    counts as a literal dot, since `os.path` seldom means anything else.
     """
     pieces: list[str] = [""]
     at = 0
     while at < len(pattern):
-        sign, step, is_special = _next(pattern, at, extended=extended)
+        sign, step, is_special = _next_character(pattern, at, extended=extended)
         at += step
         if not is_special:
             pieces[-1] += sign
         else:
             if sign in ("*", "?", "{"):
-                pieces[-1] = pieces[-1][:-1]  # what the quantifier is for may not be there
+                pieces[-1] = pieces[-1][:-1]  # the quantified character may be absent
             pieces.append("")
     return max(pieces, key=lambda piece: len("".join(piece.split())))
 
 
-def _next(pattern: str, at: int, *, extended: bool) -> tuple[str, int, bool]:
-    """Return the next character of a pattern, how many it takes there, and whether it is special."""
+def _next_character(pattern: str, at: int, *, extended: bool) -> tuple[str, int, bool]:
+    """Return the next character of a pattern, its length in the pattern, and whether it is special."""
     sign = pattern[at]
     after = pattern[at + 1 : at + 2]
     if sign == "\\" and after:
@@ -268,31 +268,34 @@ def _is_repeated(pattern: str, at: int, *, extended: bool) -> bool:
 # Python
 
 
-def _of_python(source: str, *, must_change: bool) -> Iterator[str]:
-    """Yield what a Python script that writes files searches for; else, if it `must_change` some, their names."""
+def _python_edits(source: str, *, must_change: bool) -> Iterator[str]:
+    """Yield the texts that a Python script searches for if it writes files.
+
+    If there are none, yield the names of the files that it `must_change`.
+    """
     tree = _tree(source)
     if tree is None:
         return
     known = _constants(tree)
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    files = [file for call in calls for file in _opened(call, known)]
+    files = [file for call in calls for file in _changed_files(call, known)]
     if not files and not any(_is_writing(call) for call in calls):
         return
-    texts = [text for node in ast.walk(tree) for text in _sought(node, known)]
+    texts = [text for node in ast.walk(tree) for text in _search_texts(node, known)]
     yield from _texts_or_names(texts, files if must_change else ())
 
 
 def _tree(source: str) -> ast.AST | None:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of escapes in somebody else's strings
+            warnings.simplefilter("ignore")  # about invalid escapes in the script
             return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
 def _constants(tree: ast.AST) -> Mapping[str, list[str]]:
-    """Return the strings that names stand for, also those that a loop over a list of strings gives them."""
+    """Return the strings that are assigned to names, also by loops over lists of strings."""
     found: dict[str, list[str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
@@ -312,7 +315,7 @@ def _name_strings(target: ast.AST, value: ast.AST, found: dict[str, list[str]]) 
 
 
 def _strings(node: ast.AST, known: Mapping[str, list[str]]) -> list[str]:
-    """Return the strings that an expression may be: a constant, a name for one, or a path of one."""
+    """Return the strings that an expression can be: a constant, a name of one, or a path of one."""
     match node:
         case ast.Constant(value=str(text)):
             return [text]
@@ -323,8 +326,8 @@ def _strings(node: ast.AST, known: Mapping[str, list[str]]) -> list[str]:
     return []
 
 
-def _sought(node: ast.AST, known: Mapping[str, list[str]]) -> list[str]:
-    """Return what an expression searches for in a text."""
+def _search_texts(node: ast.AST, known: Mapping[str, list[str]]) -> list[str]:
+    """Return the texts that an expression searches for."""
     match node:
         case ast.Call(func=ast.Attribute(attr=name), args=[first, *_]) if name in SEARCHING:
             return _strings(first, known)
@@ -344,8 +347,8 @@ def _is_writing(call: ast.Call) -> bool:
     return False
 
 
-def _opened(call: ast.Call, known: Mapping[str, list[str]]) -> list[str]:
-    """Return the files that a call writes to, by the names that stand in the script."""
+def _changed_files(call: ast.Call, known: Mapping[str, list[str]]) -> list[str]:
+    """Return the files that a call writes to, by their names in the script."""
     if not _is_writing(call):
         return []
     match call:

@@ -1,10 +1,10 @@
-"""Which setting is best for somebody's own sessions, and how much of that is luck.
+"""The best setting for a user's sessions, with cross-validation.
 
-How it works. Each setting of a grid was replayed on each session. The best one is the cheapest whose evidence of each
-group stays at or above a floor. What it will bring on sessions to come is not what it brought on those it was chosen
-by, so the sessions are dealt into folds: for each fold a setting is chosen on the other folds, and judged on this one
-alone. The held-out figures together are the honest estimate; their interval, and how often the same setting was chosen,
-say how far it can be trusted. Figures of one session always stay in one fold.
+Each setting of a grid is replayed on each session. The best one is the cheapest whose evidence of each group stays at
+or above a floor. Its figures on the sessions that it was chosen by are optimistic, so sessions are split into folds:
+for each fold, a setting is chosen on the other folds and judged on this one. The held-out figures together are the
+honest estimate; their interval, and how often the same setting was chosen, say how reliable it is. All figures of a
+session are in the same fold.
 """
 
 import random
@@ -12,22 +12,19 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from autoprune.apps.replay.bill import OWN
-from autoprune.apps.replay.bootstrap import SEED, Interval
-from autoprune.apps.replay.figures import Figures
-from autoprune.apps.replay.policies import Policy
-from autoprune.apps.replay.references import NoPruning
-from autoprune.apps.replay.summary import Row, summarize
+from autoprune.apps.replay.figures import OWN, Figures
+from autoprune.apps.replay.policies import NoPruning, Policy
+from autoprune.apps.replay.rows import SEED, Interval, Row, summarize
 from autoprune.economics import DEFAULT
 from autoprune.planning.view import asks_always
 from autoprune.pruners.agentic import AgenticConversationPruner
-from autoprune.pruners.by_name import pruner_for
+from autoprune.pruners.naming import pruner_for
 from autoprune.settings import UNKNOWN_ZONE, PruneArgs
-from autoprune.strategies.by_name import config
+from autoprune.strategies.catalog import config
 from autoprune.strategies.scaffold import is_in_file
 
 FOLDS = 5
-FLOOR = 0.95  # of each group of evidence
+FLOOR = 0.95  # the lowest acceptable share of each group of evidence
 ZONES = ("40k", "60k", "80k", "120k")
 GRID = (
     "none",
@@ -42,11 +39,11 @@ GRID = (
 
 @dataclass(frozen=True)
 class Tuning:
-    """The outcome: all settings as rows, those on the frontier, and the one that is recommended.
+    """The outcome: all settings as rows, those on the frontier, and the recommended one.
 
-    `recommended` is "none" where no setting is cheaper than no pruning within the floor. `bill`, `code`, `edits` and
-    `facts` are held-out: of settings that were chosen without the sessions that they are judged on; None where there
-    are too few sessions for that. `picks` counts how often each setting was chosen. `snippet` is the recommended
+    `recommended` is "none" if no setting within the floor is cheaper than no pruning. `bill`, `code`, `edits` and
+    `facts` are held-out figures, of settings chosen without the sessions that they are judged on; None if there are too
+    few sessions. `picks` counts how often each setting was chosen. `snippet` is the recommended
     setting as Python code.
     """
 
@@ -92,7 +89,7 @@ HELD_OUT = "chosen on other sessions"
 def _held_out(
     found: Sequence[Figures], sessions: Sequence[str], prices: str, floor: float, folds: int
 ) -> tuple[list[Figures], Counter[str]]:
-    """Return the figures of each session under the setting that the other folds choose, and how often each was."""
+    """Return the figures of each session under the setting chosen on the other folds, and the count of each choice."""
     dealt = list(sessions)
     random.Random(SEED).shuffle(dealt)
     chosen: list[Figures] = []
@@ -107,7 +104,7 @@ def _held_out(
 
 
 def choice(found: Sequence[Figures], prices: str, floor: float) -> str:
-    """Return the cheapest setting within the floor, what would be fetched again included; "none" where none is."""
+    """Return the cheapest setting within the floor, by the bill including re-reads; "none" if there is none."""
     fine = [row for row in summarize(found, prices) if row.least >= floor]
     return min(fine, key=lambda row: row.with_rereads).strategy if fine else "none"
 
@@ -130,8 +127,8 @@ ANY_ZONE = "# Every session was replayed with a safe zone for its size: set the 
 def snippet(setting: str, prices: str, model: str | None = None, safe_zone: int = UNKNOWN_ZONE) -> str:
     """Return Python code that prunes `messages` with a setting, such as "low_water(target=0.6) @ 60k".
 
-    It holds what the setting was judged by: the prices of that name, unless they are those of the `model`. A setting
-    without a safe zone gets `safe_zone`.
+    It names the prices that the setting was judged by, unless they are those of the `model`. A setting without a safe
+    zone gets `safe_zone`.
     """
     policy = Policy(setting)
     strategy = policy.strategy()
@@ -140,9 +137,11 @@ def snippet(setting: str, prices: str, model: str | None = None, safe_zone: int 
     kind = type(pruner_for(strategy, PruneArgs()))
     takes_pauses = kind is AgenticConversationPruner and asks_always(strategy)
     is_priced = getattr(strategy, "prices", "") is None
-    named = _named(policy, strategy, prices if is_priced and prices not in (model, DEFAULT.name, OWN.name) else "")
-    zone = _quoted(policy.zone) if policy.zone else f"{safe_zone:_}"
-    args = f"PruneArgs({zone}, model={_quoted(model)})" if model else zone
+    named = _strategy_code(
+        policy, strategy, prices if is_priced and prices not in (model, DEFAULT.name, OWN.name) else ""
+    )
+    zone = _literal(policy.zone) if policy.zone else f"{safe_zone:_}"
+    args = f"PruneArgs({zone}, model={_literal(model)})" if model else zone
     imports = [f"from autoprune import {kind.__name__}{', PruneArgs' if model else ''}"]
     code = [*([] if policy.zone else [ANY_ZONE]), f"pruner = {kind.__name__}({args})"]
     if takes_pauses:
@@ -154,8 +153,8 @@ def snippet(setting: str, prices: str, model: str | None = None, safe_zone: int 
     return "\n".join((*imports, "", *code))
 
 
-def _named(policy: Policy, strategy: object, prices: str) -> str:
-    """Return the code of a strategy: its name as text, with the prices that it was judged by if there are any."""
+def _strategy_code(policy: Policy, strategy: object, prices: str) -> str:
+    """Return the code of a strategy: its name as a string, with the prices if it was judged by any."""
     name = policy.name
     if policy.is_reference:  # a window, which has another name in a live loop
         known = ", ".join(f"{field}={value!r}" for field, value in config(strategy).items())
@@ -164,9 +163,9 @@ def _named(policy: Policy, strategy: object, prices: str) -> str:
         head, _, rest = name.partition("(")
         known = rest.rstrip().removesuffix(")").strip().removesuffix(",")
         name = f"{head.strip()}({known}{', ' if known else ''}prices={prices!r})"
-    return f"loaded({_quoted(name)})" if is_in_file(name) else _quoted(name)
+    return f"loaded({_literal(name)})" if is_in_file(name) else _literal(name)
 
 
-def _quoted(text: str) -> str:
+def _literal(text: str) -> str:
     """Return a text as a literal, in double quotes if that needs no escapes."""
     return f'"{text}"' if text.isprintable() and not {'"', "\\"} & {*text} else repr(text)

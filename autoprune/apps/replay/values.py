@@ -1,4 +1,4 @@
-"""Values in texts, in a form that is the same however they are written. Reads texts, knows nothing of conversations.
+"""Find values in texts, and normalize them: the same value has one form, however it is written.
 
 A *value* is one of
 
@@ -9,8 +9,8 @@ A *value* is one of
     address   an http URL, or numbers with two dots or more: "10.0.12.7"
     code      a word with three digits or more, in lower case: "w2378156", "inv-2026-00017", a UUID
 
-Some are ambiguous: 12,345 may be 12.345, and 03/04/2026 is in March or in April. `shown` gives every reading, so that a
-value is found whichever one its writer meant; `stated` gives the readings of each value, the most likely one first.
+Some are ambiguous: 12,345 may be 12.345, and 03/04/2026 is in March or in April. `all_readings` returns every reading,
+so that a value is found whichever its writer meant; `values_in` the readings of each value, the likeliest first.
 """
 
 import re
@@ -88,8 +88,8 @@ LETTERS = re.compile(r"[^\W_]+")
 HIDDEN = "\0"  # in place of a value that was read: it ends words and numbers
 
 
-def plain(text: str) -> str:
-    """Return a text with ASCII digits, half-width letters, and without ligatures and soft hyphens."""
+def normalize(text: str) -> str:
+    """Replace foreign digits, full-width letters and ligatures by ASCII, and remove soft hyphens."""
     if text.isascii():
         return text
     if FOREIGN_SIGN.search(text):
@@ -97,15 +97,15 @@ def plain(text: str) -> str:
     return FOREIGN_DIGIT.sub(lambda digit: str(int(digit[0])), text)
 
 
-def squeezed(text: str) -> str:
-    """Return the letters and digits of a text: line breaks, hyphens and marks between them make no difference."""
-    return "".join(LETTERS.findall(plain(text)))
+def squeeze(text: str) -> str:
+    """Keep only letters and digits, so that line breaks, hyphens and punctuation make no difference."""
+    return "".join(LETTERS.findall(normalize(text)))
 
 
-def shown(text: str, words: Iterable[str] | None = None) -> set[str]:
-    """Return all values that stand in a text, in every reading. `words` are all of its words, if they are known."""
-    text = plain(text)
-    found = _of_words(_long(words or set(TOKEN.findall(text))))
+def all_readings(text: str, words: Iterable[str] | None = None) -> set[str]:
+    """Return all readings of all values in a text. `words` are all of its words, if they are known."""
+    text = normalize(text)
+    found = _word_values(_words_with_digits(words or set(TOKEN.findall(text))))
     for chunk in set(CHUNK.findall(text)):
         found.update(_readings(chunk))
     for pattern, read in _READERS:
@@ -114,35 +114,41 @@ def shown(text: str, words: Iterable[str] | None = None) -> set[str]:
     return found
 
 
-def stated(text: str) -> list[tuple[str, ...]]:
-    """Return the readings of each value in a text, the most likely one first. No character is of two values."""
+def values_in(text: str) -> list[tuple[str, ...]]:
+    """Return the readings of each value in a text, the likeliest first. Values do not overlap."""
     found: list[tuple[str, ...]] = []
 
-    def take(read: "_Read") -> Callable[[re.Match[str]], str]:
-        def taken(match: re.Match[str]) -> str:
+    def collect(read: "_Read") -> Callable[[re.Match[str]], str]:
+        def replace(match: re.Match[str]) -> str:
             readings = read(match)
             if readings:
                 found.append(readings)
             return match[0] if readings is None else HIDDEN
 
-        return taken
+        return replace
 
-    text = plain(text)
-    for pattern, read in (*_READERS, (IN_GROUPS, _number), (NUMBER, _number), (DECIMAL, _number), (WITH_DIGIT, _word)):
-        text = pattern.sub(take(read), text)
+    text = normalize(text)
+    for pattern, read in (
+        *_READERS,
+        (IN_GROUPS, _number_readings),
+        (NUMBER, _number_readings),
+        (DECIMAL, _number_readings),
+        (WITH_DIGIT, _word_readings),
+    ):
+        text = pattern.sub(collect(read), text)
     return found
 
 
-def _long(words: Iterable[str]) -> list[str]:
+def _words_with_digits(words: Iterable[str]) -> list[str]:
     """Return the words with three digits or more. Other scripts end a word."""
     known = list(filter(DIGITS.match, words))
     if all(map(str.isascii, known)):
         return known
-    pieces = (piece for word in known for piece in WORD.findall(plain(word)))
+    pieces = (piece for word in known for piece in WORD.findall(normalize(word)))
     return list(filter(DIGITS.match, pieces))
 
 
-# Readings of a match: none if it is no value, None if another pattern may read it.
+# The readings of a match: () if it is no value, None if another pattern may match it.
 _Read = Callable[[re.Match[str]], tuple[str, ...] | None]
 
 
@@ -158,7 +164,7 @@ def _verbatim(match: re.Match[str]) -> tuple[str, ...]:
     return (match[0].lower(),)
 
 
-def _dotted(match: re.Match[str]) -> tuple[str, ...] | None:
+def _dotted_readings(match: re.Match[str]) -> tuple[str, ...] | None:
     """Return numbers with dots, unless they are groups of one number: 1.234.567."""
     return None if ONE_NUMBER.fullmatch(match[0]) else (match[0],) if DIGITS.match(match[0]) else ()
 
@@ -195,7 +201,7 @@ def _month_day(match: re.Match[str]) -> tuple[str, ...] | None:
 
 
 def _month(name: str) -> int:
-    """Return the number of a month by how its name begins; 0 for any other word."""
+    """Return the number of a month by the first letters of its name; 0 for other words."""
     low = name.lower()
     return MONTHS.get(low[:4]) or MONTHS.get(low[:3]) or 0
 
@@ -210,7 +216,7 @@ _READERS: tuple[tuple[re.Pattern[str], _Read], ...] = (
     (DAY_MONTH, _day_month),
     (MONTH_DAY, _month_day),
     (TIME, _verbatim),
-    (DOTTED, _dotted),
+    (DOTTED, _dotted_readings),
     (BEHIND_SIGN, _amount),
     (BEFORE_SIGN, _amount),
 )
@@ -219,13 +225,13 @@ _READERS: tuple[tuple[re.Pattern[str], _Read], ...] = (
 # Numbers and words
 
 
-def _number(match: re.Match[str]) -> tuple[str, ...] | None:
+def _number_readings(match: re.Match[str]) -> tuple[str, ...] | None:
     """Return the readings of digits with separators, if they are one number."""
     one = ONE_NUMBER.fullmatch(match[0])
-    return tuple(_of_one(one)) if one else None
+    return tuple(_one_number(one)) if one else None
 
 
-def _of_one(match: re.Match[str]) -> Iterator[str]:
+def _one_number(match: re.Match[str]) -> Iterator[str]:
     if groups := match["groups"]:
         whole = "".join(PARTS.split(groups)[::2])
         yield from _decimal(whole, match["rest"] or "")
@@ -236,7 +242,7 @@ def _of_one(match: re.Match[str]) -> Iterator[str]:
 
 
 def _decimal(whole: str, part: str) -> Iterator[str]:
-    """Yield a number, if it has digits enough: 1234.50 is "1234.5", 0.5 has one digit."""
+    """Yield a number if it has enough digits: 1234.50 is "1234.5", 0.5 has one digit."""
     part = part.rstrip("0")
     if not part:
         yield from (whole,) if len(whole) >= LEAST_DIGITS else ()
@@ -247,7 +253,7 @@ def _decimal(whole: str, part: str) -> Iterator[str]:
 
 
 def _readings(chunk: str) -> Iterator[str]:
-    """Yield what digits with separators may be, from each of them on: numbers in groups of three, and decimal ones."""
+    """Yield the readings of digits with separators, from each group on: grouped by thousands, or decimal."""
     pieces = PARTS.split(chunk)
     parts, between = pieces[::2], pieces[1::2]
     for at in range(len(between)):
@@ -265,7 +271,7 @@ def _readings(chunk: str) -> Iterator[str]:
             yield whole
 
 
-def _word(match: re.Match[str]) -> tuple[str, ...]:
+def _word_readings(match: re.Match[str]) -> tuple[str, ...]:
     word = match[0]
     if unit := WITH_UNIT.fullmatch(word):
         return tuple(_decimal(unit[1], ""))
@@ -274,8 +280,8 @@ def _word(match: re.Match[str]) -> tuple[str, ...]:
     return (word.lower(),) if DIGITS.match(word) else ()
 
 
-def _of_words(words: Iterable[str]) -> set[str]:
-    """Return what words with three digits or more show: themselves, and the number in or before each."""
+def _word_values(words: Iterable[str]) -> set[str]:
+    """Return the values of words with three digits or more: the words, and the number in each."""
     found = {word for word in words if word.isdecimal()}
     for word in words:
         if not word.isdecimal():

@@ -1,30 +1,29 @@
 """Which strategy to choose: bills at equal evidence, what is noise, and advice, which may be not to prune.
 
-A cheap bill with poor evidence is no bargain: whatever was lost is paid for in ways that a replay cannot see. So the
-strategies stand in bands by the lowest group of their evidence, and within a band by their bill.
+A cheap bill with poor evidence is no bargain: what was lost is paid for in ways that a replay cannot see. So strategies
+are sorted into bands by the lowest group of their evidence, and within a band by their bill.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from autoprune.apps.replay.bootstrap import Interval, interval
 from autoprune.apps.replay.figures import Figures
 from autoprune.apps.replay.policies import Policy
+from autoprune.apps.replay.rows import Interval, Row, interval, summarize, sums_by_session, worth_of
 from autoprune.apps.replay.session import FULL
-from autoprune.apps.replay.summary import Row, by_session, summarize, worth_of
 from autoprune.apps.replay.tuning import FLOOR
 
-BANDS = (0.97, 0.95, 0.90, 0.0)  # the least evidence of each
-FEW = 5  # sessions, below which they say little about others
+BANDS = (0.97, 0.95, 0.90, 0.0)  # the lowest share of evidence in each
+FEW = 5  # sessions: fewer say little about others
 NONE, RUN = "none", "cache_aware"  # what `autoprune run` does, with the safe zone that it uses
-LITTLE = 0.01  # of the bill: what is cheaper by less is not named
+LITTLE = 0.01  # of the bill: a strategy that is cheaper by less is not mentioned
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A row in its band. `rereads` is its bill with what would be fetched again, as a share of the unpruned one.
+    """A row in its band. `rereads` is its bill including fetching results again, as a share of the unpruned bill.
 
-    `is_tied` says that its bill cannot be told apart from that of the row above it in the band.
+    `is_tied` says that its bill does not differ significantly from that of the row above in the band.
     """
 
     row: Row
@@ -37,12 +36,12 @@ class Standing:
 
     @property
     def is_cheaper(self) -> bool:
-        """Whether it costs less than no pruning, with its interval."""
+        """Whether it is significantly cheaper than no pruning."""
         return self.rereads.high < 1.0
 
     @property
     def keeps_enough(self) -> bool:
-        """Whether what is needed of each group stays in view."""
+        """Whether enough evidence of each group stays in view."""
         return self.row.least >= FLOOR
 
 
@@ -81,7 +80,7 @@ class _Bills:
         )
 
     def is_tied(self, above: Standing, below: Standing) -> bool:
-        """Return whether the difference of two bills on the same sessions may as well be the other way round."""
+        """Return whether the difference of two bills on the same sessions is not significant."""
         if (above.band, above.is_clairvoyant) != (below.band, below.is_clairvoyant):
             return False
         first, second = (self._groups[each.row.strategy, each.row.style] for each in (above, below))
@@ -95,61 +94,61 @@ class _Bills:
 
     def _shares(self, known: Sequence[Figures], bills: Sequence[float]) -> Interval:
         unpruned = (self._unpruned[each.episode] for each in known)
-        return interval(by_session(known, zip(bills, unpruned, strict=True)))
+        return interval(sums_by_session(known, zip(bills, unpruned, strict=True)))
 
 
 def advice(placed: Sequence[Standing]) -> str:
-    """Return in a few sentences what to do: a strategy that is cheaper and keeps what is needed, or no pruning.
+    """Return advice in a few sentences: a strategy that is cheaper and keeps what is needed, or no pruning.
 
-    What `autoprune run` does comes first, where it is both.
+    The strategy of `autoprune run` is preferred if it is both.
     """
     mine = [each for each in placed if not each.is_reference]
     fine = [each for each in mine if each.is_cheaper and each.keeps_enough]
     if not mine:
-        return "No strategy was replayed that can be chosen: there is nothing to advise."
+        return "No strategy that can be chosen was replayed: there is nothing to advise."
     sessions = max(each.sessions for each in mine)
-    few = f" That is {_count(sessions)}: too few to say much about others." if sessions < FEW else ""
+    few = f" That is {_sessions_text(sessions)}: too few to say much about others." if sessions < FEW else ""
     if not fine:
         closest = min(mine, key=lambda each: (not each.keeps_enough, each.rereads.value))
-        return f"Do not prune: nothing is cheaper and keeps what is needed. {_shortcoming(closest)}{few}"
+        return f"Do not prune: nothing is cheaper and keeps what is needed. {_shortcoming_text(closest)}{few}"
     best = min(fine, key=lambda each: each.rereads.value)
     usual = next((each for each in fine if called(each.row) == RUN), best)
     what = f"{called(usual.row)}, as `autoprune run` does" if called(usual.row) == RUN else called(usual.row)
-    costs = f"re-reads included, it costs {_bill(usual)} of the unpruned bill"
+    costs = f"re-reads included, it costs {_bill_text(usual)} of the unpruned bill"
     cheaper = ""
     if best.rereads.value < usual.rereads.value - LITTLE:
-        cheaper = f" {called(best.row)} costs {_bill(best)} and keeps {_kept(best)}."
-    return f"Use {what}: {costs}, and keeps in view {_kept(usual)}.{_cold(usual)}{cheaper}{few}"
+        cheaper = f" {called(best.row)} costs {_bill_text(best)} and keeps {_evidence_text(best)}."
+    return f"Use {what}: {costs}, and keeps in view {_evidence_text(usual)}.{_cold_text(usual)}{cheaper}{few}"
 
 
-def _cold(each: Standing) -> str:
-    """Say what part of the saving came at requests that found no cache; nothing where none did."""
+def _cold_text(each: Standing) -> str:
+    """Say which part of the saving was made at requests with a cold cache; "" if none."""
     if not each.row.cold:
         return ""
     return f" {each.row.cold:.0%} of the saving comes from cuts at requests that found the cache cold anyway."
 
 
 def called(row: Row) -> str:
-    """Return a strategy's name, with its style where that is not the usual one."""
+    """The name of a row's strategy, with its style if it is not the usual one."""
     return row.strategy if row.style == FULL else f"{row.strategy} ({row.style})"
 
 
-def _bill(each: Standing) -> str:
+def _bill_text(each: Standing) -> str:
     known = each.rereads
     return f"{known.value:.3f}" if known.low == known.high else f"{known.value:.3f} ({known.low:.2f}–{known.high:.2f})"
 
 
-def _shortcoming(each: Standing) -> str:
-    """Say what keeps a strategy from being advised."""
-    name, costs = called(each.row), f"{_bill(each)} of the unpruned bill, re-reads included"
-    kept = _kept(each)
+def _shortcoming_text(each: Standing) -> str:
+    """Say why a strategy is not advised."""
+    name, costs = called(each.row), f"{_bill_text(each)} of the unpruned bill, re-reads included"
+    kept = _evidence_text(each)
     if not each.is_cheaper:
         return f"The closest, {name}, costs {costs}, and keeps {kept}."
     return f"The closest, {name}, costs {costs}, but keeps only {kept}; {FLOOR:.0%} of each is asked for."
 
 
-def _kept(each: Standing) -> str:
-    """Say what stays in view, of each group of evidence that was needed at all."""
+def _evidence_text(each: Standing) -> str:
+    """Say how much of each needed group of evidence stays in view."""
     row = each.row
     shares = [f"{share.value:.1%} for {group}" for group, share in row.evidence.items() if row.needed[group]]
     *before, last = shares or ["all"]
@@ -157,5 +156,5 @@ def _kept(each: Standing) -> str:
     return listed.replace(" for", " of the evidence for", 1)
 
 
-def _count(sessions: int) -> str:
+def _sessions_text(sessions: int) -> str:
     return f"{sessions} session{'' if sessions == 1 else 's'}"

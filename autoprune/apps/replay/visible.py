@@ -1,6 +1,6 @@
-"""Whether an atom can be seen in a text: in the text itself, without line numbers, or in the JSON that it holds.
+"""Whether a text shows an atom: as it is, without line numbers, or decoded from JSON.
 
-Names, values and the words of quotes are found by an index, which is made once for each text; other atoms by a search.
+Names, values and the words of quotes are looked up in an index of each text; other atoms are searched.
 """
 
 import json
@@ -11,8 +11,8 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from autoprune.apps.replay.atoms import STATED, Atom, Kind
-from autoprune.apps.replay.values import LEAST_RUN, TOKEN, UNSPACED, plain, shown, squeezed
-from autoprune.facts.names import LEAST_NAME
+from autoprune.apps.replay.values import LEAST_RUN, TOKEN, UNSPACED, all_readings, normalize, squeeze
+from autoprune.facts.plain_text import LEAST_IDENTIFIER as LEAST_NAME
 
 LINE_NUMBER = re.compile(r"^[ \t]*\d+(?:→|\t|:|\s*\|)", re.MULTILINE)
 COUNTED = re.compile(r"^[ \t]*(\d{1,9})(→|\t|:|\s*\|)", re.MULTILINE)
@@ -28,63 +28,63 @@ NAMED = frozenset((Kind.IDENTIFIER, Kind.CODE))
 
 
 class Text:
-    """A text of the prompt, in every form in which an atom may stand in it."""
+    """A text of a prompt, in all forms in which it may show an atom."""
 
     def __init__(self, raw: str) -> None:
-        """Take the text as it was sent."""
+        """Take the raw text."""
         self.raw = raw
         self._known: dict[str, set[str]] = {}  # the words of each form
 
     @cached_property
     def forms(self) -> tuple[str, ...]:
-        """The text without carriage returns, then without line numbers and decoded where that differs."""
+        """The text without carriage returns; and without line numbers, and decoded, if these differ."""
         whole = self.raw.replace("\r", "")
         without = LINE_NUMBER.sub("", whole)
-        return tuple(form for form in dict.fromkeys((whole, without, self._decoded)) if form)
+        return tuple(form for form in dict.fromkeys((whole, without, self._json_value)) if form)
 
     @cached_property
-    def _decoded(self) -> str:
-        return "\n".join(strings(_decoded(self.raw.replace("\r", ""))))
+    def _json_value(self) -> str:
+        return "\n".join(strings(_json_value(self.raw.replace("\r", ""))))
 
     @cached_property
     def words(self) -> frozenset[str]:
         """The words that are long enough for a name."""
-        return frozenset(word for form in self.forms for word in self._tokens(form) if len(word) >= LEAST_NAME)
+        return frozenset(word for form in self.forms for word in self._words_of(form) if len(word) >= LEAST_NAME)
 
-    def _tokens(self, form: str) -> set[str]:
+    def _words_of(self, form: str) -> set[str]:
         known = self._known.get(form)
         if known is None:
             known = self._known[form] = set(TOKEN.findall(form))
         return known
 
     @cached_property
-    def said(self) -> tuple[str, ...]:
-        """The forms in which facts are looked for: line numbers are none, but the first column of a table is one."""
+    def plain_forms(self) -> tuple[str, ...]:
+        """The forms in which facts are searched: without line numbers, but with the first column of a table."""
         whole = self.raw.replace("\r", "")
-        forms = (LINE_NUMBER.sub("", whole) if _is_numbered(whole) else whole, self._decoded)
-        return tuple(plain(form) for form in forms if form)
+        forms = (LINE_NUMBER.sub("", whole) if _is_numbered(whole) else whole, self._json_value)
+        return tuple(normalize(form) for form in forms if form)
 
     @cached_property
     def values(self) -> frozenset[str]:
         """The numbers, dates and codes, in every reading."""
-        return frozenset(value for form in self.said for value in shown(form, self._tokens(form)))
+        return frozenset(value for form in self.plain_forms for value in all_readings(form, self._words_of(form)))
 
     @cached_property
-    def squeezed(self) -> str:
-        """The letters and digits alone, in which quotes are looked for."""
-        return "\0".join(map(squeezed, self.said))
+    def letters(self) -> str:
+        """Only letters and digits, in which quotes are searched."""
+        return "\0".join(map(squeeze, self.plain_forms))
 
     @cached_property
     def keys(self) -> frozenset[str]:
         """The words of four letters or more, and all runs of characters in scripts without spaces."""
-        tokens = {token for form in self.said for token in self._tokens(form)}
+        tokens = {token for form in self.plain_forms for token in self._words_of(form)}
         found = {token.casefold() for token in tokens if len(token) >= LEAST_LETTERS and token.isalpha()}
         mixed = (token for token in tokens if not token.isalpha())
         found.update(word.casefold() for token in mixed for word in LETTERS.findall(token))
-        for form in self.said:
-            found.update(_joined(form))
+        for form in self.plain_forms:
+            found.update(_join_hyphenated(form))
             if UNSPACED.search(form):
-                runs = UNSPACED.findall(squeezed(form))
+                runs = UNSPACED.findall(squeeze(form))
                 found.update(run[at : at + LEAST_RUN] for run in runs for at in range(len(run) - LEAST_RUN + 1))
         return frozenset(found)
 
@@ -93,16 +93,16 @@ class Text:
         if atom.kind in NAMED:
             return atom.text in self.words
         if atom.kind not in STATED:
-            wanted = self.wanted(atom)
+            wanted = self.search_text(atom)
             return any(wanted in form for form in self.forms)
         if is_value(atom):
             return atom.text in self.values
-        name = _name(atom)
-        return any(map(name.search, self.said)) if name else squeezed(atom.text) in self.squeezed
+        name = _name_pattern(atom)
+        return any(map(name.search, self.plain_forms)) if name else squeeze(atom.text) in self.letters
 
     @staticmethod
-    def wanted(atom: Atom) -> str:
-        """Return what must stand in a text that shows an atom: of a path the base name, if that is long enough."""
+    def search_text(atom: Atom) -> str:
+        """The text to search for an atom: for a path its base name, if that is long enough."""
         if atom.kind is not Kind.PATH:
             return atom.text.replace("\r", "")
         name = atom.text.rstrip("/").rpartition("/")[2]
@@ -110,33 +110,33 @@ class Text:
 
 
 def is_value(atom: Atom) -> bool:
-    """Return whether an atom is a value, and no name, run of characters or quote."""
+    """Return whether an atom is a value rather than a name, a run of characters or a quote."""
     return atom.kind is Kind.ROW or (atom.kind is Kind.FACT and (":" in atom.text or any(map(str.isdigit, atom.text))))
 
 
 @lru_cache(maxsize=4_096)
-def _name(atom: Atom) -> re.Pattern[str] | None:
-    """Return how a name is found, whose words may stand on two lines or in two columns; None for what is no name."""
+def _name_pattern(atom: Atom) -> re.Pattern[str] | None:
+    """The pattern of a name, whose words may be on two lines or in two columns; None if the atom is no name."""
     if atom.kind is not Kind.FACT or " " not in atom.text:
         return None
     words = BETWEEN_WORDS.join(map(re.escape, atom.text.split()))
     return re.compile(rf"(?<!\w){words}(?!\w)")
 
 
-def _keys(atom: Atom) -> list[str]:
-    """Return words and runs that stand in every text that shows a name, a run or a quote."""
-    runs = [run[:LEAST_RUN] for run in UNSPACED.findall(squeezed(atom.text)) if len(run) >= LEAST_RUN]
+def _index_keys(atom: Atom) -> list[str]:
+    """The words and runs that every text contains that shows the atom (a name, a run or a quote)."""
+    runs = [run[:LEAST_RUN] for run in UNSPACED.findall(squeeze(atom.text)) if len(run) >= LEAST_RUN]
     return runs or [word.casefold() for word in LETTERS.findall(atom.text)]
 
 
 class Texts:
-    """Texts in the order in which they came, in which atoms are looked for: each text is looked at once for each atom.
+    """A growing list of texts in which atoms are searched. Each text is searched once for each atom.
 
-    Names and values are found by an index; of other atoms it is remembered where they were found: most come again.
+    Names and values are found by an index. Places of other atoms are cached, since most are searched again.
     """
 
     def __init__(self) -> None:
-        """Hold no text yet."""
+        """Start without texts."""
         self._texts: list[Text] = []
         self._by_word: dict[str, list[int]] = {}
         self._by_value: dict[str, list[int]] = {}
@@ -145,7 +145,7 @@ class Texts:
         self._found: dict[object, tuple[int, list[int]]] = {}  # the number of texts looked at, and those that show it
 
     def append(self, raw: str) -> None:
-        """Take one more text."""
+        """Add a text."""
         text = Text(raw)
         number = len(self._texts)
         for index, held in ((self._by_word, text.words), (self._by_value, text.values)):
@@ -153,21 +153,21 @@ class Texts:
                 index.setdefault(each, []).append(number)
         self._texts.append(text)
 
-    def showing(self, atom: Atom) -> tuple[int, ...]:
-        """Return the numbers of the texts that show an atom, in order."""
+    def find(self, atom: Atom) -> tuple[int, ...]:
+        """Return the numbers of the texts that show an atom, in ascending order."""
         if atom.kind in NAMED:
             return tuple(self._by_word.get(atom.text, ()))
         if is_value(atom):
             return tuple(self._by_value.get(atom.text, ()))
-        wanted = atom if atom.kind in STATED else Text.wanted(atom)
+        wanted = atom if atom.kind in STATED else Text.search_text(atom)
         seen, found = self._found.get(wanted, (0, []))
         found += (at for at in self._candidates(atom, seen) if self._texts[at].shows(atom))
         self._found[wanted] = len(self._texts), found
         return tuple(found)
 
     def _candidates(self, atom: Atom, seen: int) -> Sequence[int]:
-        """Return the texts from a number on that may show an atom."""
-        keys = _keys(atom) if atom.kind in STATED else []
+        """Return the numbers, from `seen` on, of texts that may show an atom."""
+        keys = _index_keys(atom) if atom.kind in STATED else []
         if not keys:
             return range(seen, len(self._texts))
         for number in range(self._keyed, len(self._texts)):
@@ -178,15 +178,15 @@ class Texts:
         return rarest[bisect_left(rarest, seen) :]
 
 
-def _joined(text: str) -> Iterator[str]:
-    """Yield the words that a hyphen divides at the end of a line."""
+def _join_hyphenated(text: str) -> Iterator[str]:
+    """Yield the words that are hyphenated at the end of a line."""
     for match in HYPHENATED.finditer(text):
         if before := LAST_LETTERS.search(text, max(0, match.start() - LONGEST_WORD), match.start()):
             yield (before[0] + match[1]).casefold()
 
 
 def _is_numbered(text: str) -> bool:
-    """Return whether the numbers before the lines of a text count its lines: by an arrow, or one by one."""
+    """Return whether the numbers at the start of lines are line numbers: they have an arrow, or increase by one."""
     counted = COUNTED.findall(text)
     if counted and all(mark == "→" for _, mark in counted):
         return True
@@ -194,7 +194,7 @@ def _is_numbered(text: str) -> bool:
     return steps * 2 >= len(counted) > 1
 
 
-def _decoded(text: str) -> object:
+def _json_value(text: str) -> object:
     if text[:1] not in ("{", "[") or len(text) > LONGEST_JSON:
         return None
     try:

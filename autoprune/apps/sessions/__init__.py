@@ -1,26 +1,48 @@
 """Session files of coding agents, read as the conversations that the agents would send next.
 
-`load` reads a file's text, whichever agent wrote it. A reader of one's own is a `Reader`: it makes a `Conversation` of
-parsed JSON with one of the four writers `as_anthropic`, `as_chat`, `as_gemini` and `as_responses`, which pair calls
-with results, and with `fields`, `listed`, `objects` and `text`, which look into values of any shape.
+`load` reads a file's text, whichever agent wrote it. To read the files of another agent, write a `Reader`: `fields`,
+`listed`, `objects` and `text` look into parsed JSON of any shape, and `conversation` makes messages in the order of a
+log into a conversation that can be sent: it pairs calls with results and leaves out what the API would refuse.
 """
 
-from autoprune.apps.sessions import as_anthropic, as_chat, as_gemini, as_responses, places
-from autoprune.apps.sessions._files import READABLE, AgentLog, Session, agent_log, decode, load, recordings
+from autoprune.apps.sessions import places
 from autoprune.apps.sessions._json import Object, compact, dump, fields, listed, objects, text
-from autoprune.apps.sessions._readers import READERS
-from autoprune.apps.sessions._recorded import (
-    NO_RESULT,
+from autoprune.apps.sessions._loading import (
+    READABLE,
+    READERS,
+    AgentLog,
+    Session,
+    agent_log,
+    decode,
+    find_reader,
+    load,
+    recordings,
+)
+from autoprune.apps.sessions._recording import (
     NO_SYSTEM_PROMPT,
+    Answer,
     Conversation,
     Message,
+    Moment,
     Reader,
     Recording,
+    Request,
+    Usage,
     bad_record,
     note,
-    stretch,
 )
-from autoprune.apps.sessions._requests import Answer, Moment, Request, Usage
+from autoprune.apps.sessions._sending import (
+    NO_RESULT,
+    assistant,
+    conversation,
+    function_call,
+    function_response,
+    image,
+    stretch,
+    text_block,
+    tool_call,
+    tool_result,
+)
 
 __all__ = [
     "NO_RESULT",
@@ -39,15 +61,17 @@ __all__ = [
     "Session",
     "Usage",
     "agent_log",
-    "as_anthropic",
-    "as_chat",
-    "as_gemini",
-    "as_responses",
+    "assistant",
     "bad_record",
     "compact",
+    "conversation",
     "decode",
     "dump",
     "fields",
+    "find_reader",
+    "function_call",
+    "function_response",
+    "image",
     "listed",
     "load",
     "note",
@@ -56,4 +80,7 @@ __all__ = [
     "recordings",
     "stretch",
     "text",
+    "text_block",
+    "tool_call",
+    "tool_result",
 ]

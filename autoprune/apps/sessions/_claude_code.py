@@ -1,21 +1,33 @@
-"""Claude Code's session logs: JSONL, a tree of lines. Read as Anthropic Messages; the log holds no system prompt."""
+"""Reader of Claude Code's session logs: JSONL, a tree of lines without the system prompt. Makes Anthropic messages."""
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
 from autoprune.apps.sessions._json import Object, fields, listed, objects, text
-from autoprune.apps.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Reader, bad_record, note, stretch
-from autoprune.apps.sessions._requests import Answer, Moment, Usage, seconds, tokens, used
-from autoprune.apps.sessions.as_anthropic import Block, Speech, conversation, without_thoughts, words
+from autoprune.apps.sessions._recording import (
+    NO_SYSTEM_PROMPT,
+    Answer,
+    Conversation,
+    Message,
+    Moment,
+    Reader,
+    Usage,
+    bad_record,
+    build_usage,
+    note,
+    parse_time,
+    token_count,
+)
+from autoprune.apps.sessions._sending import ANTHROPIC, conversation, stretch, text_block, without_thoughts
 
 Line = Object
 SPOKEN = ("user", "assistant")
-SYNTHETIC = "<synthetic>"  # what Claude Code names as the model of answers that it made itself
+SYNTHETIC = "<synthetic>"  # the model of messages that Claude Code wrote itself
 
 
 def detect(values: Sequence[object]) -> bool:
-    """Look for a user's or an assistant's line that holds an API message and a place in the tree."""
+    """Look for a user's or an assistant's line with an API message and a parent."""
     return any(
         line.get("type") in SPOKEN and "parentUuid" in line and isinstance(line.get("message"), dict)
         for line in map(fields, values)
@@ -23,34 +35,34 @@ def detect(values: Sequence[object]) -> bool:
 
 
 def read(values: Sequence[object]) -> list[Conversation]:
-    """Return the one conversation of a log, or of a sub-agent's own log.
+    """Read the one conversation in a log, or in a sub-agent's own log.
 
     Raises SessionError for a message without content.
     """
-    lines, others = _lines(values)
+    lines, others = _own_lines(values)
     chain = _thread(lines)
-    speeches = [speech for speech, _ in _spoken(chain, lines)]
-    return [conversation(speeches, None, (NO_SYSTEM_PROMPT, *_notes(chain, lines, others)))]
+    messages = (message for message, _ in _messages_of_thread(chain, lines))
+    return [conversation(ANTHROPIC, messages, None, (NO_SYSTEM_PROMPT, *_thread_notes(chain, lines, others)))]
 
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
-    """Return the one conversation of a log as its stretches between compactions. Raises SessionError as `read` does."""
-    lines, _ = _lines(values)
+    """Read the one conversation in a log as its stretches between compactions. Raises SessionError like `read`."""
+    lines, _ = _own_lines(values)
     stretches: list[Conversation] = []
     is_whole = False
     while not is_whole:
-        lines = _mended(lines)
+        lines = _relink(lines)
         chain = _thread(lines)
         is_whole = not (chain and _is_boundary(chain[0]))
-        before = {} if is_whole else _before(lines, text(chain[0]["uuid"]))
-        spoken = ((without_thoughts(speech), moment) for speech, moment in _spoken(chain, lines, before))
-        stretches.append(stretch(conversation, spoken))
+        before = {} if is_whole else _lines_before(lines, text(chain[0]["uuid"]))
+        spoken = ((without_thoughts(message), moment) for message, moment in _messages_of_thread(chain, lines, before))
+        stretches.append(stretch(ANTHROPIC, spoken))
         lines = before
     return [stretches[::-1]]
 
 
-def _lines(values: Sequence[object]) -> tuple[dict[str, Line], int]:
-    """Return the lines of one agent by uuid, and how many are others'. Raises SessionError where content is missing."""
+def _own_lines(values: Sequence[object]) -> tuple[dict[str, Line], int]:
+    """Return the main agent's lines by uuid, and the number of other lines. Raises SessionError for missing content."""
     for at, line in enumerate(map(fields, values), 1):
         if line.get("type") in SPOKEN and not isinstance(fields(line.get("message")).get("content"), str | list):
             raise bad_record(f"is a line of type {line['type']} without a message that has content", at)
@@ -60,10 +72,10 @@ def _lines(values: Sequence[object]) -> tuple[dict[str, Line], int]:
     return lines, len(tree) - len(lines)
 
 
-def _mended(lines: dict[str, Line]) -> dict[str, Line]:
-    """Return the lines with each whose parent was never written behind the line before it, as it was sent.
+def _relink(lines: dict[str, Line]) -> dict[str, Line]:
+    """Attach each line whose parent was never written to the line before it, which it followed when it was sent.
 
-    Claude Code itself goes on without all that stands before such a line.
+    Claude Code does not: when it resumes such a log, it drops everything before the line.
     """
     mended: dict[str, Line] = {}
     last = ""
@@ -74,14 +86,14 @@ def _mended(lines: dict[str, Line]) -> dict[str, Line]:
     return mended
 
 
-def _before(lines: dict[str, Line], uuid: str) -> dict[str, Line]:
-    """Return the lines that stand before one in the log."""
+def _lines_before(lines: dict[str, Line], uuid: str) -> dict[str, Line]:
+    """Return the lines before one in the log."""
     return dict(takewhile(lambda named: named[0] != uuid, lines.items()))
 
 
-def _content(line: Line) -> list[Block]:
+def _content_blocks(line: Line) -> list[Object]:
     content = fields(line.get("message")).get("content")
-    return words(content) if isinstance(content, str) else objects(content)
+    return [text_block(content)] if isinstance(content, str) else objects(content)
 
 
 def _response_id(line: Line) -> str:
@@ -89,56 +101,59 @@ def _response_id(line: Line) -> str:
 
 
 def _is_own_report(line: Line) -> bool:
-    """Tell whether Claude Code wrote the line to say that a request failed."""
+    """Whether Claude Code wrote the line itself to report a failed request."""
     return line.get("isApiErrorMessage") is True
 
 
-def _responses(lines: Mapping[str, Line]) -> dict[str, list[Block]]:
-    """Return the blocks of each response: one is spread over several lines, perhaps on different branches."""
-    found: dict[str, dict[str, Block]] = {}
+def _responses(lines: Mapping[str, Line]) -> dict[str, list[Object]]:
+    """Collect the blocks of each response, which are on several lines, perhaps on different branches."""
+    found: dict[str, dict[str, Object]] = {}
     for line in lines.values():
         if line.get("type") == "assistant" and not _is_own_report(line):
             blocks = found.setdefault(_response_id(line), {})
-            for block in _content(line):
+            for block in _content_blocks(line):
                 if block.get("type") != "thinking" or block.get("signature"):
-                    blocks.setdefault(_identity(block), block)
+                    blocks.setdefault(_block_key(block), block)
     return {response: list(blocks.values()) for response, blocks in found.items()}
 
 
-def _identity(block: Block) -> str:
-    """Return what tells a block from a copy of it on another line."""
+def _block_key(block: Object) -> str:
+    """Return a key that is equal for copies of a block on other lines."""
     return f"{block.get('type')}:{block.get('id') or block.get('signature') or block.get('text') or block.get('data')}"
 
 
 def _answers(lines: Mapping[str, Line], before: Container[str]) -> dict[str, Answer]:
-    """Return what the log says of each response that a model made, and that does not stand `before` a compaction.
+    """Return what the log says about each response of a model, except those `before` a compaction.
 
-    The usage is that of its last line: what is written while the response comes counts less output.
+    The usage is that of its last line: earlier lines, written while the response streams, count less output.
     """
     found: dict[str, Answer] = {}
     for uuid, line in lines.items():
-        message, time = fields(line.get("message")), seconds(line.get("timestamp"))
+        message, time = fields(line.get("message")), parse_time(line.get("timestamp"))
         if line.get("type") == "assistant" and uuid not in before and message.get("model") != SYNTHETIC:
             first = found.setdefault(_response_id(line), Answer(time, text(message.get("model"))))
-            cost = line.get("costUSD") or (first.usage and first.usage.cost)  # in logs until mid-2025
+            cost = line.get("costUSD") or (first.usage and first.usage.cost)  # only in logs until mid-2025
             found[_response_id(line)] = replace(first, usage=_usage(message, cost) or first.usage, end=time)
     return found
 
 
 def _usage(message: Object, cost: object) -> Usage | None:
     usage = fields(message.get("usage"))
-    cached, written = tokens(usage.get("cache_read_input_tokens")), tokens(usage.get("cache_creation_input_tokens"))
-    prompt = tokens(usage.get("input_tokens")) + cached + written
+    cached, written = (
+        token_count(usage.get("cache_read_input_tokens")),
+        token_count(usage.get("cache_creation_input_tokens")),
+    )
+    prompt = token_count(usage.get("input_tokens")) + cached + written
     split = fields(usage.get("cache_creation"))
-    return used(prompt, cached, written, usage.get("output_tokens"), split=split, cost=cost)
+    return build_usage(prompt, cached, written, usage.get("output_tokens"), split=split, cost=cost)
 
 
-def _spoken(
+def _messages_of_thread(
     chain: Sequence[Line], lines: Mapping[str, Line], before: Container[str] = ()
-) -> Iterator[tuple[Speech, Moment]]:
-    """Return what is said in a thread, each with what the log says of it.
+) -> Iterator[tuple[Message, Moment]]:
+    """Yield the messages of a thread, each with what the log says about it.
 
-    `before` are the lines before a compaction, whose responses are no requests any more where it kept them.
+    `before` are the lines before a compaction: responses that it kept are no new requests.
     """
     responses = _responses(lines)
     answers = _answers(lines, before)
@@ -146,53 +161,55 @@ def _spoken(
     for line in chain:
         kind = line.get("type")
         if kind == "user":
-            yield Speech("user", _content(line)), seconds(line.get("timestamp"))
+            yield {"role": "user", "content": _content_blocks(line)}, parse_time(line.get("timestamp"))
         elif kind == "assistant" and (response := _response_id(line)) in responses and response not in spoken:
             spoken.add(response)
-            yield Speech("assistant", responses[response]), answers.get(response)
-        elif kind == "attachment" and (typed := _typed(line)):
-            yield Speech("user", typed), seconds(line.get("timestamp"))
-    yield from _late(chain, lines, responses)
+            yield {"role": "assistant", "content": responses[response]}, answers.get(response)
+        elif kind == "attachment" and (typed := _queued_blocks(line)):
+            yield {"role": "user", "content": typed}, parse_time(line.get("timestamp"))
+    yield from _late_results(chain, lines, responses)
 
 
-def _typed(line: Line) -> list[Block]:
-    """Return what the user typed while the model worked; nothing for any other attachment."""
+def _queued_blocks(line: Line) -> list[Object]:
+    """Return the blocks that the user typed while the model worked; none for other attachments."""
     attachment = fields(line.get("attachment"))
     prompt = attachment.get("prompt") if attachment.get("type") == "queued_command" else None
-    return words(prompt) if isinstance(prompt, str) else objects(prompt)
+    return [text_block(prompt)] if isinstance(prompt, str) else objects(prompt)
 
 
-def _late(
-    chain: Sequence[Line], lines: Mapping[str, Line], responses: Mapping[str, list[Block]]
-) -> Iterator[tuple[Speech, Moment]]:
-    """Return the results beside the thread: of calls made in parallel, all but one hang on a branch of their own."""
+def _late_results(
+    chain: Sequence[Line], lines: Mapping[str, Line], responses: Mapping[str, list[Object]]
+) -> Iterator[tuple[Message, Moment]]:
+    """Yield results outside the thread: all but one result of parallel calls are on branches of their own."""
     on_thread = {text(line.get("uuid")) for line in chain}
     made = {_response_id(line) for line in chain if line.get("type") == "assistant"} & set(responses)
     calls = {text(block.get("id")) for response in made for block in responses[response]}
     for line in chain:
-        calls -= {text(block.get("tool_use_id")) for block in _content(line)} if line.get("type") == "user" else set()
+        calls -= (
+            {text(block.get("tool_use_id")) for block in _content_blocks(line)} if line.get("type") == "user" else set()
+        )
     for uuid, line in lines.items():
         if line.get("type") == "user" and uuid not in on_thread:
-            results = [block for block in _content(line) if text(block.get("tool_use_id")) in calls]
+            results = [block for block in _content_blocks(line) if text(block.get("tool_use_id")) in calls]
             if results:
-                yield Speech("user", results), seconds(line.get("timestamp"))
+                yield {"role": "user", "content": results}, parse_time(line.get("timestamp"))
 
 
-def _notes(chain: Sequence[Line], lines: Mapping[str, Line], others: int) -> Iterator[str]:
+def _thread_notes(chain: Sequence[Line], lines: Mapping[str, Line], others: int) -> Iterator[str]:
     kinds = [text(fields(line.get("attachment")).get("type")) for line in chain if line.get("type") == "attachment"]
-    said = sum(line.get("type") == "attachment" and bool(_typed(line)) for line in chain)
+    said = sum(line.get("type") == "attachment" and bool(_queued_blocks(line)) for line in chain)
     cleared = any(listed(fields(line.get("microcompactMetadata")).get("compactedToolIds")) for line in chain)
     failed = sum(_is_own_report(line) for line in chain)
     yield from note("lines of sub-agents, left out", others)
     yield from _branches(chain, lines)
     yield from note("reports of failed requests, left out", failed)
     yield from note("messages typed while the model worked, without the words that Claude Code adds", said)
-    yield from note("reminders that Claude Code words itself, left out", len(kinds) - said)
+    yield from note("reminders that Claude Code adds itself, left out", len(kinds) - said)
     yield from ("results that Claude Code had cleared in its prompt stand here whole",) if cleared else ()
 
 
 def _branches(chain: Sequence[Line], lines: Mapping[str, Line]) -> Iterator[str]:
-    """Note how many lines were summarized, and how many lie on branches that were left."""
+    """Note how many lines were summarized, and how many are on abandoned branches."""
     on_thread = {text(line.get("uuid")) for line in chain}
     responses = {_response_id(line) for line in chain if line.get("type") == "assistant"}
     order = {uuid: at for at, uuid in enumerate(lines)}
@@ -203,28 +220,28 @@ def _branches(chain: Sequence[Line], lines: Mapping[str, Line]) -> Iterator[str]
             summarized += order[uuid] < start
             left += order[uuid] > start and not _is_part(line, responses)
     yield from note("lines before the last compaction, left out", summarized)
-    yield from note("lines of branches that were left, left out", left)
+    yield from note("lines of abandoned branches, left out", left)
 
 
 def _is_part(line: Line, responses: set[str]) -> bool:
-    """Tell whether a line beside the thread belongs to it all the same: a result, or a block of a response on it."""
+    """Whether a line outside the thread still belongs to it: a result, or a block of one of its responses."""
     if line.get("type") == "assistant":
         return _response_id(line) in responses
-    return any(block.get("type") == "tool_result" for block in _content(line))
+    return any(block.get("type") == "tool_result" for block in _content_blocks(line))
 
 
-# The thread: the lines that the next request is made of, which are the newest branch back to the last compaction. The
-# log is a tree by `uuid` and `parentUuid`. The rules are those of the Claude Agent SDK (its `sessions` module) and of
-# its `SDKCompactBoundaryMessage` type, which says how messages kept by a compaction are linked again.
+# The thread: the lines that the next request consists of, from the newest message back to the last compaction. The log
+# is a tree by `uuid` and `parentUuid`. The rules are those of the Claude Agent SDK: its `sessions` module, and its
+# `SDKCompactBoundaryMessage` type, which says how messages that a compaction kept are linked to its summary.
 
 
 def _is_boundary(line: Line) -> bool:
-    """Tell whether a compaction ends here: nothing before it is sent any more but what it names."""
+    """Whether a compaction ends here: of all lines before it, only those that it names are sent again."""
     return line.get("type") == "system" and line.get("subtype") == "compact_boundary"
 
 
 def _thread(lines: dict[str, Line]) -> list[Line]:
-    """Return the lines of the conversation in its order; `lines` are one agent's by uuid, in the order of the log."""
+    """Return the lines of the conversation in order; `lines` are one agent's by uuid, in the order of the log."""
     parents = _parents(lines)
     last = at = next((uuid for uuid in reversed(lines) if lines[uuid].get("type") in SPOKEN), "")
     chain: list[Line] = []
@@ -237,7 +254,7 @@ def _thread(lines: dict[str, Line]) -> list[Line]:
 
 
 def _waiting(lines: dict[str, Line], parents: Mapping[str, str], last: str) -> Iterator[Line]:
-    """Return what hangs on the last message said: reminders, and what the user typed meanwhile."""
+    """Yield the lines after the last message: reminders, and what the user typed meanwhile."""
     uuids = iter(lines)
     for uuid in uuids:
         if uuid == last:
@@ -249,18 +266,18 @@ def _waiting(lines: dict[str, Line], parents: Mapping[str, str], last: str) -> I
 
 
 def _parents(lines: dict[str, Line]) -> dict[str, str]:
-    """Return the parent of each line, with the messages that the last compaction kept put behind its summary."""
+    """Return the parent of each line; messages that the last compaction kept come after its summary."""
     parents = {uuid: text(line.get("parentUuid")) for uuid, line in lines.items()}
     boundary = next((lines[uuid] for uuid in reversed(lines) if _is_boundary(lines[uuid])), {})
-    anchor, kept = _kept(fields(boundary.get("compactMetadata")), parents)
+    anchor, kept = _preserved(fields(boundary.get("compactMetadata")), parents)
     if not kept or anchor not in lines or not all(uuid in lines for uuid in kept):
         return parents
     behind = {uuid: kept[-1] for uuid, parent in parents.items() if parent == anchor}
     return {**parents, **behind, **dict(zip(kept, [anchor, *kept], strict=False))}
 
 
-def _kept(metadata: Line, parents: Mapping[str, str]) -> tuple[str, Sequence[str]]:
-    """Return the summary's uuid and the messages kept, as a list or as the first and the last of a chain."""
+def _preserved(metadata: Line, parents: Mapping[str, str]) -> tuple[str, Sequence[str]]:
+    """Return the uuids of the summary and of the messages that a compaction kept, listed or given as a chain's ends."""
     named, segment = fields(metadata.get("preservedMessages")), fields(metadata.get("preservedSegment"))
     if named:
         return text(named.get("anchorUuid")), [text(uuid) for uuid in listed(named.get("uuids"))]

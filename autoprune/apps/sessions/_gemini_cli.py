@@ -1,78 +1,92 @@
-"""Gemini CLI's chats: one JSON object, since 2026 JSONL of messages and updates. Read as Gemini contents.
+"""Reader of Gemini CLI's chats: one JSON object, since 2026 JSONL of messages and updates. Makes Gemini contents.
 
-The rules are those of Gemini CLI: its `chatRecordingService` loads a chat, its `sessionUtils` says what is sent again.
+The rules are those of Gemini CLI: its `chatRecordingService` loads a chat, and its `sessionUtils` decides what is
+sent again.
 """
 
 from collections.abc import Container, Iterator, Sequence
 
 from autoprune.apps.sessions._json import Object, fields, objects, text
-from autoprune.apps.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Reader, bad_record, note, stretch
-from autoprune.apps.sessions._requests import Answer, Moment, seconds, tokens, used
-from autoprune.apps.sessions.as_gemini import Part, call, conversation, response
+from autoprune.apps.sessions._recording import (
+    NO_SYSTEM_PROMPT,
+    Answer,
+    Conversation,
+    Message,
+    Moment,
+    Reader,
+    bad_record,
+    build_usage,
+    note,
+    parse_time,
+    token_count,
+)
+from autoprune.apps.sessions._sending import GEMINI, conversation, function_call, function_response, stretch
 
 Record = Object
-# Commands to the CLI itself, and context that it writes anew when it starts.
+# Beginnings of commands to the CLI itself, and of context that it writes again whenever it starts.
 IGNORED = ("/", "?", "<session_context>", "<hook_context>")
 
 
 def detect(values: Sequence[object]) -> bool:
-    """Look for a session's id and its project's hash at the start; a chat in one object holds its messages there."""
+    """Look for a session's id and its project's hash in the first value, which is the header or the whole chat."""
     first = fields(values[0]) if values else {}
     return isinstance(first.get("sessionId"), str) and isinstance(first.get("projectHash"), str)
 
 
 def read(values: Sequence[object]) -> list[Conversation]:
-    """Return the one conversation of a chat, rewound as its user did.
+    """Read the one conversation in a chat, with rewinds applied.
 
     Raises SessionError for a record of another kind.
     """
     *_, (records, _) = _histories(values)
-    contents = [(role, parts) for role, parts, _ in _said(records)]
+    contents = (content for content, _ in _history_contents(records))
     commands = sum(record.get("type") == "user" and _is_ignored(record) for record in records)
     notes = [NO_SYSTEM_PROMPT, *note("commands and context of the CLI's own, left out", commands)]
-    return [conversation(contents, notes=notes)]
+    return [conversation(GEMINI, contents, notes=notes)]
 
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
-    """Return the one conversation of a chat as its stretches between rewrites. Raises SessionError as `read` does."""
+    """Read the one conversation in a chat as its stretches between rewrites. Raises SessionError like `read`."""
     return [[_stretch(records, kept) for records, kept in _histories(values)]]
 
 
 def _stretch(records: Sequence[Record], kept: Container[str]) -> Conversation:
-    """Return what was sent; answers that a rewrite of the history `kept` are no requests any more."""
+    """Make a stretch of records; answers that a rewrite of the history `kept` are no new requests."""
     said = (
-        ((role, parts), None if text(record.get("id")) in kept else _moment(record, role))
-        for role, parts, record in _said(records)
+        (content, None if text(record.get("id")) in kept else _content_moment(record, content["role"]))
+        for content, record in _history_contents(records)
     )
-    return stretch(conversation, said)
+    return stretch(GEMINI, said)
 
 
-def _moment(record: Record, role: str) -> Moment:
-    """Return what the log says of a content; a response comes with the time of the last of a record's calls."""
-    time = seconds(record.get("timestamp"))
+def _content_moment(record: Record, role: object) -> Moment:
+    """Return what the log says about a content; responses have the time of the last call in their record."""
+    time = parse_time(record.get("timestamp"))
     if role == "user":
-        times = (seconds(made.get("timestamp")) for made in objects(record.get("toolCalls")))
+        times = (parse_time(made.get("timestamp")) for made in objects(record.get("toolCalls")))
         return max((each for each in times if each is not None), default=time)
     counted = fields(record.get("tokens"))
-    output = tokens(counted.get("output")) + tokens(counted.get("thoughts"))
-    return Answer(time, text(record.get("model")), used(counted.get("input"), counted.get("cached"), output=output))
+    output = token_count(counted.get("output")) + token_count(counted.get("thoughts"))
+    return Answer(
+        time, text(record.get("model")), build_usage(counted.get("input"), counted.get("cached"), output=output)
+    )
 
 
-def _said(records: Sequence[Record]) -> Iterator[tuple[str, list[Part], Record]]:
-    """Return the contents that are sent, each with its record."""
+def _history_contents(records: Sequence[Record]) -> Iterator[tuple[Message, Record]]:
+    """Yield the contents that are sent, each with its record."""
     done = {
         text(made.get("id")) for record in records for made in objects(record.get("toolCalls")) if made.get("result")
     }
     for record in records:
         if not _is_copy(record, done):
-            yield from ((role, parts, record) for role, parts in _contents(record) if parts)
+            yield from ((content, record) for content in _contents(record) if content["parts"])
 
 
 def _histories(values: Sequence[object]) -> Iterator[tuple[list[Record], frozenset[str]]]:
-    """Return the messages by id, each where it stood first and as it was written last.
+    """Yield the history before each rewrite that does more than append, and the history at the end.
 
-    They come once before each rewrite of the history that is more than an addition, and once at the end, each with the
-    ids that the rewrite before put there.
+    A message stays where it was written first, with the content that was written last. Each history comes with the ids
+    of the messages that the previous rewrite put there.
     """
     known: dict[str, Record] = {}
     kept: frozenset[str] = frozenset()
@@ -90,76 +104,78 @@ def _histories(values: Sequence[object]) -> Iterator[tuple[list[Record], frozens
         elif isinstance(line.get("id"), str):
             known[text(line["id"])] = line
         elif "$set" not in line and "sessionId" not in line:
-            raise bad_record("is no message and no update of a Gemini CLI chat", at)
+            raise bad_record("is neither a message nor an update of a Gemini CLI chat", at)
     yield list(known.values()), kept
 
 
 def _is_addition(old: Sequence[Record], new: Sequence[Record]) -> bool:
-    """Tell whether a history begins as another one, so that nothing that was sent has changed."""
-    before, after = _sent(old), _sent(new)
+    """Whether a new history begins with the old one, so that nothing that was sent has changed."""
+    before, after = _history_parts(old), _history_parts(new)
     return before == after[: len(before)]
 
 
-def _sent(records: Sequence[Record]) -> list[tuple[object, Object]]:
-    """Return each part that is sent of a history, with who says it."""
+def _history_parts(records: Sequence[Record]) -> list[tuple[object, Object]]:
+    """Return the parts of a history that are sent, each with its role."""
     messages = _stretch(records, ()).messages
     return [(message["role"], part) for message in messages for part in objects(message["parts"])]
 
 
 def _rewind(known: dict[str, Record], to: str) -> None:
-    """Forget a message and all after it; all there are where it is not known."""
+    """Remove a message and all after it; all messages if it is unknown, as Gemini CLI does."""
     if to not in known:
         known.clear()
     while known and known.popitem()[0] != to:
         pass
 
 
-def _contents(record: Record) -> Iterator[tuple[str, list[Part]]]:
-    """Return the contents that a message becomes: what was said, and the responses to its calls."""
-    parts = _parts(record.get("content"))
+def _contents(record: Record) -> Iterator[Message]:
+    """Yield the contents that a record becomes: its own parts, then the responses to its calls."""
+    parts = _as_parts(record.get("content"))
     if record.get("type") == "user" and not _is_ignored(record):
-        yield "user", parts
+        yield {"role": "user", "parts": parts}
     elif record.get("type") == "gemini":
         calls = objects(record.get("toolCalls"))
-        held = any("functionCall" in part for part in parts)
-        yield "model", parts if held else [*parts, *({"functionCall": call(made, made.get("args"))} for made in calls)]
-        yield "user", [part for made in calls for part in _responses(made, is_first=made is calls[0])]
+        is_held = any("functionCall" in part for part in parts)
+        asked = () if is_held else ({"functionCall": function_call(made, made.get("args"))} for made in calls)
+        yield {"role": "model", "parts": [*parts, *asked]}
+        responses = [part for made in calls for part in _responses(made, is_first=made is calls[0])]
+        yield {"role": "user", "parts": responses}
 
 
 def _is_copy(record: Record, done: set[str]) -> bool:
-    """Tell whether a user's message holds responses that stand beside their calls as well, as all do since 2026."""
-    held = [fields(part.get("functionResponse")) for part in _parts(record.get("content"))]
+    """Whether a user's message holds responses that are also recorded beside their calls, as all are since 2026."""
+    held = [fields(part.get("functionResponse")) for part in _as_parts(record.get("content"))]
     return record.get("type") == "user" and any(text(each.get("id")) in done for each in held if each)
 
 
-def _parts(content: object) -> list[Part]:
-    """Return a text, a part or a list of both as parts."""
+def _as_parts(content: object) -> list[Object]:
+    """Convert a text, a part or a list of both to parts."""
     items = content if isinstance(content, list) else [content]
     return [{"text": item} if isinstance(item, str) else fields(item) for item in items if isinstance(item, str | dict)]
 
 
 def _is_ignored(record: Record) -> bool:
-    """Tell whether a user's message is not sent: a command to the CLI, or blank."""
-    parts = _parts(record.get("content"))
+    """Whether a user's message is not sent, because it is a command to the CLI or blank."""
+    parts = _as_parts(record.get("content"))
     said = "".join(text(part.get("text")) for part in parts).strip()
     return said.startswith(IGNORED) or (not said and all("text" in part for part in parts))
 
 
-def _responses(made: Record, *, is_first: bool) -> Iterator[Part]:
-    """Return the response to a call and what came with it, such as a picture.
+def _responses(made: Record, *, is_first: bool) -> Iterator[Object]:
+    """Yield the response to a call, and other parts that came with it, such as a picture.
 
-    After a rewrite of the history each call holds the responses to all calls of its message: only its own is taken, and
-    what came with them once.
+    After a rewrite of the history, each call holds the responses to all calls of its message: only its own is used, and
+    the other parts are used once, for the first call.
     """
     result = made.get("result")
     if isinstance(result, str) and result:
-        yield response(made, {"output": result})
+        yield function_response(made, {"output": result})
         return
-    parts = _parts(result) if result else []
+    parts = _as_parts(result) if result else []
     held = [fields(part["functionResponse"]) for part in parts if "functionResponse" in part]
     own = [each for each in held if text(each.get("id")) in ("", text(made.get("id")))]
     for each in own[:1]:
-        yield response(made, each.get("response"))
+        yield function_response(made, each.get("response"))
     if len(held) < 2 or is_first:
         yield from (part for part in parts if "functionResponse" not in part)
 

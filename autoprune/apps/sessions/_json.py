@@ -1,4 +1,4 @@
-"""JSON text in and out, and looking into parsed values whose shape is not known yet. Changes no value."""
+"""Parse and write JSON, and read fields of values whose shape is not known yet. Changes no value."""
 
 import json
 import math
@@ -12,30 +12,30 @@ NOTHING: Object = {}
 
 
 def fields(value: object) -> Object:
-    """Return the fields of a JSON object; none for anything else."""
+    """The fields of a JSON object; empty for anything else."""
     return value if isinstance(value, dict) else NOTHING
 
 
 def listed(value: object) -> Sequence[object]:
-    """Return the items of a JSON list; none for anything else."""
+    """The items of a JSON list; empty for anything else."""
     return value if isinstance(value, list) else ()
 
 
 def objects(value: object) -> list[Object]:
-    """Return the JSON objects in a list; none for anything else."""
+    """The JSON objects in a list; empty for anything else."""
     return [item for item in listed(value) if isinstance(item, dict)]
 
 
 def text(value: object) -> str:
-    """Return a string as it is, and the empty one for anything else."""
+    """A string unchanged; "" for anything else."""
     return value if isinstance(value, str) else ""
 
 
-def parse(text: str, name: str, line: int = 1, *, is_line: bool = False) -> object:
-    """Return the JSON value in a text of the file `name` that begins at `line`.
+def parse_json(text: str, name: str, line: int = 1, *, is_line: bool = False) -> object:
+    """Parse JSON text that begins at `line` of the file `name`.
 
-    `is_line` says that the text is a whole line of JSONL, which can be skipped: a SessionError then carries its number.
-    Raises SessionError that says where the JSON is broken, and for NaN, Infinity and whatever Python cannot hold.
+    Raises SessionError that says where the JSON is broken, also for NaN, Infinity and numbers that Python cannot hold.
+    `is_line` means that the text is a line of JSONL, which can be skipped: then the error has its number.
     """
     skippable = line if is_line else None
     where = f" in line {line}" if is_line else ""
@@ -45,13 +45,15 @@ def parse(text: str, name: str, line: int = 1, *, is_line: bool = False) -> obje
         place = f"line {line + error.lineno - 1}, column {error.colno}"
         raise SessionError(f"{name} is broken JSON at {place}: {error.msg}", skippable) from error
     except _NotJSONError as error:
-        raise SessionError(f"{name} holds {error}{where}, which is no number in JSON", skippable) from error
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, a very deep nest
-        raise SessionError(f"{name} holds a number or a nest that cannot be read{where}: {error}", skippable) from error
+        raise SessionError(f"{name} holds {error}{where}, which is not a number in JSON", skippable) from error
+    except (ValueError, RecursionError) as error:  # a number with thousands of digits, or very deep nesting
+        raise SessionError(
+            f"{name} holds a number or nesting that cannot be parsed{where}: {error}", skippable
+        ) from error
 
 
-def parse_or_none(text: str) -> object:
-    """Return the JSON value in a text, None where it is broken."""
+def try_parse(text: str) -> object:
+    """Parse JSON text; None if it is broken."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -59,7 +61,7 @@ def parse_or_none(text: str) -> object:
 
 
 class _NotJSONError(ValueError):
-    """A number that Python reads and JSON does not have."""
+    """A number that Python parses, but that is not JSON."""
 
 
 def _refuse(text: str) -> NoReturn:
@@ -67,7 +69,7 @@ def _refuse(text: str) -> NoReturn:
 
 
 def _finite(text: str) -> float:
-    """Return a number, unless it is so large that it would be written as Infinity."""
+    """Parse a number; refuse one so large that it would be written as Infinity."""
     number = float(text)
     return number if math.isfinite(number) else _refuse(text)
 
@@ -76,7 +78,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
 
 
 def dump(value: object, indent: int | None = None) -> str:
-    """Write JSON text, readable where it can be encoded as UTF-8, escaped where it holds a lone surrogate."""
+    """Write JSON text without escapes, or with them if it holds a lone surrogate, which UTF-8 cannot encode."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     try:
         text.encode()
@@ -86,5 +88,5 @@ def dump(value: object, indent: int | None = None) -> str:
 
 
 def compact(value: object) -> str:
-    """Write JSON text without spaces, as JavaScript's JSON.stringify does."""
+    """Write JSON text without spaces, like JavaScript's JSON.stringify."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

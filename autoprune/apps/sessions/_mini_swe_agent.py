@@ -1,4 +1,4 @@
-"""mini-swe-agent's trajectories: a list of messages, since 1.0 an object with them. Read as chat messages.
+"""Reader of mini-swe-agent's trajectories: a list of messages, since 1.0 an object with them. Makes chat messages.
 
 An action in a fenced block becomes a call and the user's answer to it the result. A run over the Responses API is read
 as Responses items. The rules are those of mini-swe-agent's model classes, which send all but `extra`.
@@ -7,11 +7,21 @@ as Responses items. The rules are those of mini-swe-agent's model classes, which
 import re
 from collections.abc import Iterator, Sequence
 
-import autoprune.apps.sessions.as_responses as as_responses
 from autoprune.apps.sessions._json import Object, fields, listed, objects, text
-from autoprune.apps.sessions._recorded import Conversation, Message, Reader, bad_record, note, stretch
-from autoprune.apps.sessions._requests import Answer, Moment, asked_life, epoch, is_models, reported
-from autoprune.apps.sessions.as_chat import call, conversation, result, said
+from autoprune.apps.sessions._recording import (
+    Answer,
+    Conversation,
+    Message,
+    Moment,
+    Reader,
+    bad_record,
+    is_from_model,
+    note,
+    parse_epoch,
+    parse_usage,
+    requested_cache_life,
+)
+from autoprune.apps.sessions._sending import CHAT, RESPONSES, assistant, conversation, stretch, tool_call, tool_result
 
 FENCE = "```mswea_bash_command"
 RETURNED = "<returncode>"
@@ -21,7 +31,7 @@ TOOL = "bash"
 
 
 def detect(values: Sequence[object]) -> bool:
-    """Look for an object that names its format, or for texts with its block for a command."""
+    """Look for an object that names its format, or for texts with mini-swe-agent's block for a command."""
     if len(values) != 1:
         return False
     whole = fields(values[0])
@@ -33,54 +43,55 @@ def detect(values: Sequence[object]) -> bool:
 
 
 def _is_marked(record: Object) -> bool:
-    """Tell whether a text can only be mini-swe-agent's: a command in its fence, or what a command returned."""
+    """Whether a text can only be mini-swe-agent's: a command in its fence, or a command's output."""
     content = text(record.get("content"))
     return FENCE in content if record.get("role") == "assistant" else content.startswith(RETURNED)
 
 
 def read(values: Sequence[object]) -> list[Conversation]:
-    """Return the one conversation. Raises SessionError for a message that is none."""
+    """Read the one conversation. Raises SessionError for an entry that is not a message."""
     records = _records(values)
     if _is_responses(records):
-        return [as_responses.conversation([item for record in records for item in _items(record)])]
+        return [conversation(RESPONSES, (item for record in records for item in _response_items(record)))]
     made = sum(len(_actions(record)) for record in records)
-    return [conversation(list(_messages(records)), notes=note("calls that were made in text", made))]
+    return [conversation(CHAT, list(_chat_messages(records)), notes=note("calls that were made in text", made))]
 
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
-    """Return the one conversation as one stretch. Raises SessionError as `read` does."""
+    """Read the one conversation as one stretch. Raises SessionError like `read`."""
     records = _records(values)
     config = fields(fields(fields(fields(values[0]).get("info")).get("config")).get("model"))
-    moments = [_moment(record, config) for record in records]
+    moments = [_record_moment(record, config) for record in records]
     if _is_responses(records):
-        items = ((item, moment) for record, moment in zip(records, moments, strict=True) for item in _items(record))
-        return [[stretch(as_responses.conversation, (each for each in items if each[0].get("type") != "reasoning"))]]
-    return [[stretch(conversation, zip(_messages(records), moments, strict=True))]]
+        timed = zip(records, moments, strict=True)
+        items = ((item, moment) for record, moment in timed for item in _response_items(record))
+        return [[stretch(RESPONSES, (each for each in items if each[0].get("type") != "reasoning"))]]
+    return [[stretch(CHAT, zip(_chat_messages(records), moments, strict=True))]]
 
 
-def _moment(record: Object, config: Object) -> Moment:
-    """Return what the log says of a message; `config` is the run's configuration of the model.
+def _record_moment(record: Object, config: Object) -> Moment:
+    """Return what the log says about a message; `config` is the run's configuration of the model.
 
-    mini-swe-agent 1 writes no times of its own, so that the response's `created` is all there is.
+    mini-swe-agent 1 writes no times of its own: only the response has one, `created`.
     """
     extra = fields(record.get("extra"))
     response = record if record.get("object") == "response" else fields(extra.get("response"))
-    time = epoch(extra.get("timestamp")) or epoch(response.get("created") or response.get("created_at"))
-    if response is not record and not is_models(record):
+    time = parse_epoch(extra.get("timestamp")) or parse_epoch(response.get("created") or response.get("created_at"))
+    if response is not record and not is_from_model(record):
         return time
     model = text(response.get("model")) or text(config.get("model_name"))
-    usage = reported(fields(response.get("usage")), extra.get("cost"))
-    return Answer(time, model, usage, cache_life=_asked_life(config))
+    usage = parse_usage(fields(response.get("usage")), extra.get("cost"))
+    return Answer(time, model, usage, cache_life=_cache_life(config))
 
 
-def _asked_life(config: Object) -> float | None:
-    """Return how many seconds a run's requests ask to be cached: by marks that it sets, or by their arguments."""
+def _cache_life(config: Object) -> float | None:
+    """Return the cache life in seconds that a run's requests ask for, by `cache_control` marks or by arguments."""
     marked = {"cache_control": {"type": "ephemeral"}} if config.get("set_cache_control") else {}
-    return asked_life({**fields(config.get("model_kwargs")), **marked})
+    return requested_cache_life({**fields(config.get("model_kwargs")), **marked})
 
 
 def _is_responses(records: Sequence[Object]) -> bool:
-    """Tell whether a run was made over the Responses API."""
+    """Whether a run used the Responses API."""
     return any(record.get("object") == "response" for record in records)
 
 
@@ -92,31 +103,31 @@ def _records(values: Sequence[object]) -> list[Object]:
     return [record for record in objects(listing) if record.get("role") != "exit"]
 
 
-def _items(record: Object) -> Iterator[Object]:
-    """Return the items of a response, or a message or an output as it is."""
+def _response_items(record: Object) -> Iterator[Message]:
+    """Yield the items of a response; a message or an output is an item itself."""
     for item in objects(record.get("output")) if record.get("object") == "response" else [record]:
         yield {name: value for name, value in item.items() if name != "extra" and value is not None}
 
 
 def _actions(record: Object) -> list[str]:
-    """Return the commands that an assistant wrote in text: the one that its answer holds, or none."""
+    """Return the command in an assistant's text, if there is exactly one."""
     if record.get("role") != "assistant" or objects(record.get("tool_calls")):
         return []
     parsed = [text(each.get("command")) for each in objects(fields(record.get("extra")).get("actions"))]
     found = parsed or [action.strip() for action in ACTION.findall(text(record.get("content")))]
-    return found if len(found) == 1 else []  # any other number is an error to mini-swe-agent, which it answers in words
+    return found if len(found) == 1 else []  # mini-swe-agent answers any other number with an error message
 
 
-def _messages(records: Sequence[Object]) -> Iterator[Message]:
+def _chat_messages(records: Sequence[Object]) -> Iterator[Message]:
     waiting = ""
     for at, record in enumerate(records):
         is_answered = at + 1 < len(records) and records[at + 1].get("role") == "user"
         if waiting and record.get("role") == "user":
-            yield result(waiting, record.get("content") or "")
+            yield tool_result(waiting, record.get("content") or "")
             waiting = ""
         elif is_answered and (commands := _actions(record)):
             waiting = f"call_{at}"
-            yield said(text(record.get("content")), [call(waiting, TOOL, {"command": commands[0]})])
+            yield assistant(text(record.get("content")), [tool_call(waiting, TOOL, {"command": commands[0]})])
         else:
             yield {name: value for name, value in record.items() if name in SENT and (value or name == "content")}
 

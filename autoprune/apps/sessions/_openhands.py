@@ -1,4 +1,4 @@
-"""OpenHands' output: a run per line with a `history` of events, or a trajectory, a list of them. Read as chat messages.
+"""Reader of OpenHands' output: a run per line with a `history` of events, or a list of events. Makes chat messages.
 
 The rules are those of OpenHands' `conversation_memory` and `view` modules.
 """
@@ -10,14 +10,25 @@ from itertools import pairwise
 from operator import itemgetter
 
 from autoprune.apps.sessions._json import Object, fields, listed, objects, text
-from autoprune.apps.sessions._recorded import NO_SYSTEM_PROMPT, Conversation, Message, Reader, bad_record, note, stretch
-from autoprune.apps.sessions._requests import Answer, Moment, dollars, reported, seconds
-from autoprune.apps.sessions.as_chat import call, conversation, image, result, said
+from autoprune.apps.sessions._recording import (
+    NO_SYSTEM_PROMPT,
+    Answer,
+    Conversation,
+    Message,
+    Moment,
+    Reader,
+    bad_record,
+    dollars,
+    note,
+    parse_time,
+    parse_usage,
+)
+from autoprune.apps.sessions._sending import CHAT, assistant, conversation, image, stretch, tool_call, tool_result
 
 Event = Object
 SPOKEN = "message"
-DIGITS = 9  # of dollars, so that differences have no floating-point noise
-# Events that no model sees.
+DIGITS = 9  # decimals of a dollar that are kept: differences of accumulated costs have floating-point noise
+# Events that the model never sees.
 UNSENT_ACTIONS = frozenset(
     ("change_agent_state", "condensation", "condensation_request", "loop_recovery", "null", "pause", "recall", "resume")
 )
@@ -30,47 +41,47 @@ def detect(values: Sequence[object]) -> bool:
 
 
 def read(values: Sequence[object]) -> list[Conversation]:
-    """Return a conversation per run. Raises SessionError for a line without a history."""
-    return [_conversation(events) for events in _runs(values)]
+    """Read a conversation per run. Raises SessionError for a line without a history."""
+    return [_run_conversation(events) for events in _histories_of_runs(values)]
 
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
-    """Return a conversation per run as its stretches between condensations. Raises SessionError as `read` does."""
-    return [_stretches(events, fields(value)) for events, value in zip(_runs(values), values, strict=True)]
+    """Read a conversation per run as its stretches between condensations. Raises SessionError like `read`."""
+    return [_stretches(events, fields(value)) for events, value in zip(_histories_of_runs(values), values, strict=True)]
 
 
-def _runs(values: Sequence[object]) -> list[list[Event]]:
+def _histories_of_runs(values: Sequence[object]) -> list[list[Event]]:
     runs = [_history(value) for value in values]
     for at, (value, events) in enumerate(zip(values, runs, strict=True), 1):
-        # A run whose agent could not be started leaves an empty history, and says why.
+        # A run whose agent could not be started has an empty history and an error.
         if not events and not text(fields(value).get("error")):
-            raise bad_record("is no run of OpenHands: it has no history of events", at)
+            raise bad_record("is not a run of OpenHands: it has no history of events", at)
     return runs
 
 
 def _stretches(events: Sequence[Event], run: Object) -> list[Conversation]:
-    """Return what was sent until each condensation and until the end; what one kept is no request any more."""
-    answered = _answers(events, run)
+    """Return what was sent up to each condensation and up to the end. Answers that one kept are no new requests."""
+    answered = _answers_by_response(events, run)
     ends = [at for at, event in enumerate(events) if event.get("action") == "condensation"]
     found: list[Conversation] = []
     for start, end in pairwise([0, *ends, len(events)]):
         kept = {id(event) for event in events[:start]}
-        said = _said(events[:end])
-        timed = ((each, None if id(event) in kept else _moment(event, each, answered)) for event, each in said)
-        found.append(stretch(conversation, timed))
+        said = _view_messages(events[:end])
+        timed = ((each, None if id(event) in kept else _event_moment(event, each, answered)) for event, each in said)
+        found.append(stretch(CHAT, timed))
     return found
 
 
-def _moment(event: Event, message: Message, answered: Mapping[str, Answer]) -> Moment:
-    """Return what the log says of an event; `answered` is keyed by ids of responses, "" for actions without one."""
-    time, response = seconds(event.get("timestamp")), text(_response(event).get("id"))
+def _event_moment(event: Event, message: Message, answered: Mapping[str, Answer]) -> Moment:
+    """Return what the log says about an event; `answered` is by response id, "" for actions without a response."""
+    time, response = parse_time(event.get("timestamp")), text(_response(event).get("id"))
     if message["role"] != "assistant":
         return time
     return replace(answered.get(response, answered[""]), time=time)
 
 
-def _answers(events: Sequence[Event], run: Object) -> dict[str, Answer]:
-    """Return what is known of each response by its id: its usage is in it, or else in the run's metrics.
+def _answers_by_response(events: Sequence[Event], run: Object) -> dict[str, Answer]:
+    """Return the answers by response id. The usage is in the response, or else in the run's metrics.
 
     The cost of a response is the increase of the run's accumulated cost.
     """
@@ -84,7 +95,7 @@ def _answers(events: Sequence[Event], run: Object) -> dict[str, Answer]:
         if name and name not in answered:
             counted = fields(response.get("usage")) or fields(metered.get(name))
             cost = round(total - spent, DIGITS) if total else None
-            answered[name] = Answer(model=text(response.get("model")) or model, usage=reported(counted, cost))
+            answered[name] = Answer(model=text(response.get("model")) or model, usage=parse_usage(counted, cost))
         spent = total or spent
     return answered
 
@@ -95,11 +106,11 @@ def _history(value: object) -> list[Event]:
     history = listed(fields(value).get("history"))
     for item in listed(value) or history:
         found += objects(item) if isinstance(item, list) else objects([item])
-    return list(_completed(map(_nested, found) if history and any(map(_is_flat, found)) else found))
+    return list(_complete(map(_nest, found) if history and any(map(_is_flat, found)) else found))
 
 
-def _conversation(events: Sequence[Event]) -> Conversation:
-    messages = [message for _, message in _said(events)]
+def _run_conversation(events: Sequence[Event]) -> Conversation:
+    messages = [message for _, message in _view_messages(events)]
     context = sum(event.get("observation") == "recall" for event in _view(events))
     summaries = sum(event.get("action") == "condensation" for event in events)
     system = () if any(message["role"] == "system" for message in messages) else (NO_SYSTEM_PROMPT,)
@@ -108,22 +119,22 @@ def _conversation(events: Sequence[Event]) -> Conversation:
         *note("condensations", summaries),
         *note("workspace context and knowledge that OpenHands words itself, left out", context),
     ]
-    return conversation(messages, None, notes)
+    return conversation(CHAT, messages, None, notes)
 
 
-def _said(events: Sequence[Event]) -> Iterator[tuple[Event, Message]]:
-    """Return the messages that are sent, each with its event."""
+def _view_messages(events: Sequence[Event]) -> Iterator[tuple[Event, Message]]:
+    """Yield the messages that are sent, each with its event."""
     calls = {_call_id(event) for event in events if _is_bare_call(event)}
-    for event in _grouped(_view(events)):
-        yield from ((event, message) for message in _messages(event, calls))
+    for event in _one_action_per_response(_view(events)):
+        yield from ((event, message) for message in _event_message(event, calls))
 
 
 def _view(events: Sequence[Event]) -> list[Event]:
-    """Return the events without those that condensations forgot, with the newest summary where it belongs."""
+    """Return the events without those that condensations forgot, and with the newest summary at its place."""
     condensed = [fields(event.get("args")) for event in events if event.get("action") == "condensation"]
     named = {each for args in condensed for each in listed(args.get("forgotten_event_ids")) if isinstance(each, int)}
     spans = [(args.get("forgotten_events_start_id"), args.get("forgotten_events_end_id")) for args in condensed]
-    ranges = _merged((start, end) for start, end in spans if isinstance(start, int) and isinstance(end, int))
+    ranges = _merge_spans((start, end) for start, end in spans if isinstance(start, int) and isinstance(end, int))
     kept = [event for event in events if not _is_in(event.get("id"), named, ranges)]
     for args in reversed(condensed):
         offset = args.get("summary_offset")
@@ -133,8 +144,8 @@ def _view(events: Sequence[Event]) -> list[Event]:
     return kept
 
 
-def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Merge spans of ids, ends included, in order and apart."""
+def _merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Merge overlapping spans of ids (ends included) into sorted ones."""
     apart: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if apart and start <= apart[-1][1]:
@@ -152,12 +163,12 @@ def _is_in(event_id: object, named: set[int], spans: Sequence[tuple[int, int]]) 
 
 
 def _response(event: Event) -> Event:
-    """Return the model's response that an action came from."""
+    """The model's response that an action came from."""
     return fields(fields(event.get("tool_call_metadata")).get("model_response"))
 
 
-def _grouped(events: Sequence[Event]) -> Iterator[Event]:
-    """Return the events with one action for each response: a response with several calls has an action for each."""
+def _one_action_per_response(events: Sequence[Event]) -> Iterator[Event]:
+    """Yield the events with one action per response: a response with several calls has an action for each."""
     seen: set[str] = set()
     for event in events:
         response = text(_response(event).get("id"))
@@ -168,24 +179,24 @@ def _grouped(events: Sequence[Event]) -> Iterator[Event]:
             yield event
 
 
-def _calls(event: Event) -> list[Event]:
-    """Return the calls of the response that an action came from."""
-    return objects(_answer(event).get("tool_calls"))
+def _response_calls(event: Event) -> list[Event]:
+    """The calls of the response that an action came from."""
+    return objects(_response_message(event).get("tool_calls"))
 
 
-def _answer(event: Event) -> Event:
+def _response_message(event: Event) -> Event:
     choice = next(iter(objects(_response(event).get("choices"))), None)
     return fields(fields(choice).get("message"))
 
 
 def _is_bare_call(event: Event) -> bool:
-    """Tell whether an action of the agent is a call that its model wrote in words of its own."""
+    """Whether an action of the agent is a call that its model wrote as text."""
     is_call = "action" in event and text(event["action"]) not in (*UNSENT_ACTIONS, "system", "message", "finish")
-    return is_call and event.get("source") != "user" and not _calls(event)
+    return is_call and event.get("source") != "user" and not _response_calls(event)
 
 
-def _messages(event: Event, calls: set[str]) -> Iterator[Message]:
-    """Return the message of an event; `calls` are the ids of calls that were made in words."""
+def _event_message(event: Event, calls: set[str]) -> Iterator[Message]:
+    """Yield the message of an event, if it is sent; `calls` are the ids of calls that were made as text."""
     if "action" in event:
         if text(event["action"]) not in UNSENT_ACTIONS:
             yield _action(event)
@@ -200,56 +211,56 @@ def _action(event: Event) -> Message:
         case "system":
             return {"role": "system", "content": text(args.get("content"))}
         case "message":
-            return _message(args, by_user)
+            return _user_or_agent_message(args, by_user)
         case "finish":
-            return said(_last_words(event, args))
+            return assistant(_last_words(event, args))
     if by_user:
         return {"role": "user", "content": f"The user's action: {text(event.get('message'))}"}
-    if calls := _calls(event):
-        return said(text(_answer(event).get("content")), [_call(each) for each in calls])
+    if calls := _response_calls(event):
+        return assistant(text(_response_message(event).get("content")), [_response_call(each) for each in calls])
     shown = {name: value for name, value in args.items() if name != "thought"}
-    return said(text(args.get("thought")), [call(_call_id(event), text(event["action"]), shown)])
+    return assistant(text(args.get("thought")), [tool_call(_call_id(event), text(event["action"]), shown)])
 
 
-def _message(args: Event, by_user: bool) -> Message:
-    """Return what the user or the agent said, with pictures only of the user."""
-    images = args.get("image_urls") or args.get("images_urls")  # as it was called until October 2024
+def _user_or_agent_message(args: Event, by_user: bool) -> Message:
+    """Return a message of the user or the agent; only the user's have pictures."""
+    images = args.get("image_urls") or args.get("images_urls")  # its name until October 2024
     content, urls = text(args.get("content")), [url for url in listed(images) if isinstance(url, str)]
     if not by_user:
-        return said(content)
+        return assistant(content)
     shown = [{"type": "text", "text": content}, *map(image, urls)]
     return {"role": "user", "content": shown if urls else content}
 
 
 def _last_words(event: Event, args: Event) -> str:
-    """Return what the agent said when it finished, and thought if that is something else."""
-    content, thought = text(_answer(event).get("content")), text(args.get("thought"))
+    """Return the agent's last words: its final thought and its answer, unless they are equal."""
+    content, thought = text(_response_message(event).get("content")), text(args.get("thought"))
     return "\n".join(part for part in dict.fromkeys((thought, content)) if part)
 
 
-def _call(raw: Event) -> Message:
+def _response_call(raw: Event) -> Message:
     function = fields(raw.get("function"))
-    return call(text(raw.get("id")), text(function.get("name")), text(function.get("arguments")))
+    return tool_call(text(raw.get("id")), text(function.get("name")), text(function.get("arguments")))
 
 
 def _call_id(event: Event, name: str = "id") -> str:
-    """Make an id for a call that the log gives none, from its event's."""
+    """Make an id for a call without one, from the id of its event."""
     return f"event_{event.get(name)}"
 
 
 def _observation(event: Event, calls: set[str]) -> Message:
-    """Return a result, or words to the model where no call asked for them."""
-    content = _content(event)
+    """Return a result, or a user's message if no call asked for it."""
+    content = _observation_text(event)
     metadata = fields(event.get("tool_call_metadata"))
     if metadata:
-        return result(text(metadata.get("tool_call_id")), content)
+        return tool_result(text(metadata.get("tool_call_id")), content)
     if _call_id(event, "cause") in calls:
-        return result(_call_id(event, "cause"), content)
+        return tool_result(_call_id(event, "cause"), content)
     return {"role": "user", "content": content}
 
 
-def _content(event: Event) -> str:
-    """Return what the model sees of an observation."""
+def _observation_text(event: Event) -> str:
+    """Return the text of an observation that the model sees."""
     content = text(event.get("content"))
     if event.get("observation") == "error":
         return f"{content}\n[Error occurred in processing last action]"
@@ -267,21 +278,21 @@ def _content(event: Event) -> str:
     return "\n".join(lines)
 
 
-# Events of 2024 name neither who spoke nor, in some files, what answers what. Those in the resolver's output, of 2025
-# too, are flat: their fields stand beside the name of the action or the observation.
+# Events of 2024 have no source and, in some files, no cause. Events in the resolver's output, also of 2025, are flat:
+# the fields of an action or observation are beside its name.
 
 
-NOT_FLAT = frozenset(("args", "source", "observation", "role"))  # what no flat action has, but others' records
+NOT_FLAT = frozenset(("args", "source", "observation", "role"))  # fields of other records, which no flat action has
 
 
 def _is_flat(event: Event) -> bool:
-    """Tell whether an object is an action of OpenHands whose fields stand beside its name."""
+    """Whether an object is an action of OpenHands with its fields beside its name."""
     is_openhands = "thought" in event or "wait_for_response" in event
     return is_openhands and isinstance(event.get("action"), str) and not NOT_FLAT & event.keys()
 
 
-def _nested(event: Event) -> Event:
-    """Return a flat event as OpenHands writes it elsewhere; any other event as it is."""
+def _nest(event: Event) -> Event:
+    """Return a flat event in the usual nested form; other events unchanged."""
     if {"args", "extras", "source"} & event.keys():
         return event
     if isinstance(event.get("action"), str):
@@ -293,7 +304,7 @@ def _nested(event: Event) -> Event:
 
 
 def _is_event(event: Event) -> bool:
-    """Tell whether an object is an action or an observation, with or without a source."""
+    """Whether an object is an action or an observation, with or without a source."""
     if "source" in event:
         return "action" in event or "observation" in event
     is_action = isinstance(event.get("action"), str) and isinstance(event.get("args"), dict)
@@ -301,11 +312,11 @@ def _is_event(event: Event) -> bool:
     return is_action or (is_observation and isinstance(event.get("extras"), dict))
 
 
-def _completed(events: Iterable[Event]) -> Iterator[Event]:
-    """Add to the events what later versions say themselves: ids, sources, and which action was observed.
+def _complete(events: Iterable[Event]) -> Iterator[Event]:
+    """Add what only later versions write to the events: ids, sources and causes.
 
-    An observation belongs to the action right before it. The first message is the user's, and so is one right behind
-    a message of the agent's, which had waited for it; all else is the agent's.
+    An observation answers the action right before it. The first message is the user's, and so is one right after a
+    message of the agent, which had waited for it; all other actions are the agent's.
     """
     action: Event = {}
     is_users_turn = True

@@ -1,4 +1,4 @@
-"""Trae Agent's trajectories: JSON with its exchanges with the model. Read as chat messages.
+"""Reader of Trae Agent's trajectories: JSON with its exchanges with the model. Makes chat messages.
 
 Each exchange holds only what was new to the model (`chat` of its clients adds that to what it has sent before), so the
 conversation is all of them in a row. The results of the last calls are taken from the agent's steps.
@@ -7,80 +7,94 @@ conversation is all of them in a row. The results of the last calls are taken fr
 from collections.abc import Iterator, Sequence
 
 from autoprune.apps.sessions._json import Object, fields, listed, objects, text
-from autoprune.apps.sessions._recorded import Conversation, Message, Reader, bad_record, stretch
-from autoprune.apps.sessions._requests import Answer, Moment, seconds, tokens, used
-from autoprune.apps.sessions.as_chat import call, conversation, result, said
+from autoprune.apps.sessions._recording import (
+    Answer,
+    Conversation,
+    Message,
+    Moment,
+    Reader,
+    bad_record,
+    build_usage,
+    parse_time,
+    token_count,
+)
+from autoprune.apps.sessions._sending import CHAT, assistant, conversation, stretch, tool_call, tool_result
 
-APART = ("anthropic", "bedrock")  # providers that count the cached parts of a prompt beside its other tokens
+APART = ("anthropic", "bedrock")  # providers that count the cached tokens of a prompt separately
 
 
 def detect(values: Sequence[object]) -> bool:
-    """Look for exchanges with a model beside the agent's steps."""
+    """Look for exchanges with a model and the agent's steps."""
     whole = fields(values[0]) if len(values) == 1 else {}
     return isinstance(whole.get("llm_interactions"), list) and isinstance(whole.get("agent_steps"), list)
 
 
 def read(values: Sequence[object]) -> list[Conversation]:
-    """Return the one conversation. Raises SessionError for an exchange without messages."""
-    return [conversation([message for message, _ in _said(values)])]
+    """Read the one conversation. Raises SessionError for an exchange without messages."""
+    return [conversation(CHAT, [message for message, _ in _exchange_messages(values)])]
 
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
-    """Return the one conversation as one stretch. Raises SessionError as `read` does."""
-    return [[stretch(conversation, _said(values))]]
+    """Read the one conversation as one stretch. Raises SessionError like `read`."""
+    return [[stretch(CHAT, _exchange_messages(values))]]
 
 
-def _said(values: Sequence[object]) -> list[tuple[Message, Moment]]:
-    """Return the messages of all exchanges, each with what the log says of it: only answers have times."""
+def _exchange_messages(values: Sequence[object]) -> list[tuple[Message, Moment]]:
+    """Return the messages of all exchanges, each with what the log says about it: only answers have times."""
     whole = fields(values[0])
     said: list[tuple[Message, Moment]] = []
     for at, exchange in enumerate(map(fields, listed(whole.get("llm_interactions"))), 1):
         if not isinstance(exchange.get("input_messages"), list):
             raise bad_record("of llm_interactions has no input_messages", at)
-        said += [(_message(record), None) for record in objects(exchange["input_messages"])]
-        said.append((_answer(fields(exchange.get("response"))), _moment(exchange)))
+        said += [(_input_message(record), None) for record in objects(exchange["input_messages"])]
+        said.append((_response_message(fields(exchange.get("response"))), _exchange_moment(exchange)))
     last = said[-1][0] if said else {}
     return [*said, *((result, None) for result in _last_results(last, whole))]
 
 
-def _moment(exchange: Object) -> Answer:
+def _exchange_moment(exchange: Object) -> Answer:
     response = fields(exchange.get("response"))
     usage = fields(response.get("usage"))
-    cached, written = tokens(usage.get("cache_read_input_tokens")), tokens(usage.get("cache_creation_input_tokens"))
+    cached, written = (
+        token_count(usage.get("cache_read_input_tokens")),
+        token_count(usage.get("cache_creation_input_tokens")),
+    )
     apart = cached + written if exchange.get("provider") in APART else 0
-    counted = used(tokens(usage.get("input_tokens")) + apart, cached, written, usage.get("output_tokens"))
+    counted = build_usage(token_count(usage.get("input_tokens")) + apart, cached, written, usage.get("output_tokens"))
     model = text(response.get("model")) or text(exchange.get("model"))
-    return Answer(seconds(exchange.get("timestamp")), model, counted)
+    return Answer(parse_time(exchange.get("timestamp")), model, counted)
 
 
-def _message(record: Object) -> Message:
+def _input_message(record: Object) -> Message:
     if done := fields(record.get("tool_result")):
-        return _result(done)
+        return _call_result(done)
     if made := fields(record.get("tool_call")):
-        return said("", [_call(made)])
+        return assistant("", [_exchange_call(made)])
     return {"role": text(record.get("role")) or "user", "content": text(record.get("content"))}
 
 
-def _answer(response: Object) -> Message:
-    return said(text(response.get("content")), [_call(made) for made in objects(response.get("tool_calls"))])
+def _response_message(response: Object) -> Message:
+    calls = [_exchange_call(made) for made in objects(response.get("tool_calls"))]
+    return assistant(text(response.get("content")), calls)
 
 
-def _call(made: Object) -> Message:
-    return call(text(made.get("call_id")), text(made.get("name")), fields(made.get("arguments")))
+def _exchange_call(made: Object) -> Message:
+    return tool_call(text(made.get("call_id")), text(made.get("name")), fields(made.get("arguments")))
 
 
-def _result(done: Object) -> Message:
-    """Return the result of a call: what the tool gave back, and its error."""
+def _call_result(done: Object) -> Message:
+    """Return the result of a call: the tool's output and its error."""
     error = f"Error: {done['error']}" if done.get("error") else ""
     output = "" if done.get("result") is None else str(done["result"])
-    return result(text(done.get("call_id")), "\n".join(part for part in (output, error) if part))
+    return tool_result(text(done.get("call_id")), "\n".join(part for part in (output, error) if part))
 
 
 def _last_results(answer: Message, whole: Object) -> Iterator[Message]:
-    """Return the results of the last answer's calls, which no exchange has sent."""
+    """Yield the results of the last answer's calls, which no exchange has sent."""
     calls = {text(made.get("id")) for made in objects(answer.get("tool_calls"))}
     for step in objects(whole.get("agent_steps")):
-        yield from (_result(done) for done in objects(step.get("tool_results")) if text(done.get("call_id")) in calls)
+        results = objects(step.get("tool_results"))
+        yield from (_call_result(done) for done in results if text(done.get("call_id")) in calls)
 
 
 READER = Reader("trae", detect, read, record)

@@ -1,18 +1,18 @@
-"""Where session files are: in the folders of the agents, and in what a user names. Lists folders; opens no file."""
+"""Find session files: in the agents' own folders, or by names, folders and globs. Lists folders; opens no file."""
 
 import os
 from collections.abc import Iterable, Sequence
 from glob import glob, has_magic
 from pathlib import Path
 
-from autoprune.apps.sessions._readers import READERS
-from autoprune.apps.sessions._recorded import Reader
+from autoprune.apps.sessions._loading import READERS
+from autoprune.apps.sessions._recording import Reader
 
 ENDINGS = (".json", ".jsonl", ".gz", ".traj")
 
 
 def at_home(home: Path, readers: Sequence[Reader] = ()) -> dict[str, list[Path]]:
-    """Return the session files in a home folder by agent, the newest first; agents without any are left out."""
+    """Find the session files in a home folder, by agent, the newest first; agents without files are left out."""
     found = {reader.name: _newest_first(home, reader.places) for reader in (*readers, *READERS)}
     return {name: files for name, files in found.items() if files}
 
@@ -24,7 +24,7 @@ def _newest_first(home: Path, places: Iterable[str]) -> list[Path]:
 
 
 def _modified(file: Path) -> float | None:
-    """Return when a file was written last; None where it is gone, or is no file."""
+    """Return the time of a file's last change; None if it is gone or not a file."""
     try:
         return os.path.getmtime(file) if os.path.isfile(file) else None
     except OSError:
@@ -32,7 +32,7 @@ def _modified(file: Path) -> float | None:
 
 
 def named(names: Iterable[str]) -> list[Path]:
-    """Return the files that names stand for, each once: files, all session files in folders, and what globs match.
+    """Expand names to files, each once: files, all session files in folders, and matches of globs.
 
     A name of nothing comes back unchanged, so that reading it says that it is not there; a folder without session files
     gives none.
@@ -42,7 +42,7 @@ def named(names: Iterable[str]) -> list[Path]:
 
 
 def _named(name: str) -> list[Path]:
-    # The functions of os.path take what nobody may look into for what is not there, where those of Path raise.
+    # If access is denied, the functions of os.path say that nothing is there, while those of Path raise.
     name = os.path.expanduser(name)
     if os.path.isdir(name):
         return sorted(file for file in Path(name).rglob("*") if file.suffix in ENDINGS and os.path.isfile(file))

@@ -7,10 +7,12 @@ from functools import cached_property, partial
 from typing import Any
 
 from autoprune.conversation.copying import Copied
-from autoprune.conversation.reasons import Reason
+from autoprune.conversation.edits import Reason
 from autoprune.conversation.transcript import Entry, Speaker
+from autoprune.economics import Prices
 from autoprune.planning.plan import Plan
-from autoprune.pruners.report._breakdown import (
+from autoprune.pruners.report._figures import (
+    figures,
     floor,
     fold_row,
     part_row,
@@ -19,8 +21,7 @@ from autoprune.pruners.report._breakdown import (
     tokens_lost,
     tools,
 )
-from autoprune.pruners.report._statistics import figures
-from autoprune.summarizers.spent import NOTHING, Spent
+from autoprune.summarizers.brief import NOTHING, Spent
 from autoprune.tokens import scaled
 
 
@@ -278,13 +279,13 @@ class Report(Copied):
 
     def __rich__(self) -> object:
         """Return the tables that `rich.print` shows."""
-        from autoprune.pruners.report.tables import summary
+        from autoprune.pruners.report.drawing import summary
 
         return summary(self)
 
     def _repr_html_(self) -> str:
         """Return the HTML that a notebook shows."""
-        from autoprune.pruners.report.tables import page
+        from autoprune.pruners.report.drawing import page
 
         return page(self)
 
@@ -297,3 +298,51 @@ def _itself(plan: Plan) -> Plan:
 def _said(words: str, asked_of: object) -> str:
     """Return an advice or a warning that was found before."""
     return words
+
+
+LEAST = 1.02  # of the bill without pruning: what costs less more than that is not worth a note
+
+
+def cache_note(plan: Plan, prices: Prices) -> str:
+    """Return a sentence for prunes that broke the cache so often that they cost more than no pruning; "" if not.
+
+    It counts the requests of the conversation as it was given: what was cleared before that is not known here.
+    """
+    pruned, unpruned = bills(plan, prices)
+    if pruned <= LEAST * unpruned:
+        return ""
+    return (
+        f"with the provider's prompt cache this costs more than no pruning: {pruned:,.0f} input tokens so far, against "
+        f'{unpruned:,.0f} ({pruned / unpruned:.2f} times as much); strategy="cache_aware" clears only when that pays'
+    )
+
+
+def bills(plan: Plan, prices: Prices) -> tuple[float, float]:
+    """Return what the prompts have cost as they were pruned, and what they would have cost whole, in input tokens."""
+    weights = [entry.tokens for entry in plan.transcript.entries]
+    saved: list[int] = [0] * len(weights)
+    edits = _by_request(plan)
+    pruned = unpruned = 0.0
+    before = whole_before = 0
+    for request, stop in enumerate(plan.transcript.requests):
+        new = edits.get(request, {})
+        for message, tokens in new.items():
+            saved[message] += tokens
+        whole = sum(weights[:stop])
+        prompt = whole - sum(saved[:stop])
+        first = min(new, default=stop)
+        held = min(before, sum(weights[:first]) - sum(saved[:first]))
+        pruned += prices.request(prompt, held)
+        unpruned += prices.request(whole, whole_before)
+        before, whole_before = prompt, whole
+    return pruned, unpruned
+
+
+def _by_request(plan: Plan) -> Mapping[int, Mapping[int, int]]:
+    """Return the tokens that were saved in messages, by the request of the prune and the message."""
+    found: dict[int, dict[int, int]] = {}
+    for edit in plan.edits:
+        messages = found.setdefault(edit.request, {})
+        at = edit.part.location.message
+        messages[at] = messages.get(at, 0) + edit.saved
+    return found

@@ -1,12 +1,13 @@
-"""The contents of a digest: what it keeps of a conversation, written as text and read back."""
+"""The contents of a digest: what it keeps of a conversation, written as text, read back, and with short paths."""
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
-from autoprune.facts.answers import is_words
-from autoprune.summarizers.sections import EARLIER, GOAL, Section, figure, read, write
+from autoprune.facts.answers import is_answer_text
+from autoprune.summarizers.sections import EARLIER, GOAL, Section, parse_sections, quantity, write_sections
 
 REQUESTS = "What the user asked later, and the answers"
 FOLDER = "The folder that paths are in"
@@ -23,7 +24,6 @@ LAST = "What went on last"
 TOOLS = "Tools"
 LISTS = (PLAN, CHANGED, READ, STATE, COMMANDS, VALUES, OPEN, RESOLVED, FINDINGS, TOOLS, LAST)
 VALUED = frozenset((CHANGED, READ, STATE, COMMANDS, VALUES, OPEN, RESOLVED, TOOLS))  # lists whose items have a value
-
 TO = " → "
 ANSWER = "  → "
 SAID = "The assistant: "  # before the assistant's last words
@@ -33,13 +33,16 @@ COUNTED = re.compile(r"([^,×]+?)(?: ×([0-9]{1,9}))?(?:, |\Z)")
 FIRST = "(the first request)"  # in place of it, where only its answer is listed
 AGAIN = " [asked again]"  # behind an answer: the request was made again since
 NONE_KEPT = "[none kept]"  # in place of an answer: the exchange is over, and nothing is known of how it ended
-
 List = Mapping[str, str]
+LEAST_PATHS = 3  # in a folder, for it to be worth a section
+LEAST_DEPTH = 2  # names in a folder's path: "/tmp" has too few
+LONGEST_FOLDER = 300  # characters of a folder's path
+SHORTENED = frozenset((CHANGED, READ, COMMANDS, VALUES, OPEN, RESOLVED, LAST))
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """A request of the user, how many times it was made in a row, and the assistant's last words to it.
+    """A request of the user, how often it was repeated, and the assistant's last words in answer.
 
     `request` is "" for the first request, which stands apart. What the user said through a tool stands here too; it has
     no answer, because it belongs to the request before it.
@@ -57,12 +60,12 @@ class Exchange:
     @property
     def is_through_tool(self) -> bool:
         """Whether the user said it through a tool."""
-        return is_words(self.request)
+        return is_answer_text(self.request)
 
 
 @dataclass(frozen=True)
 class Contents:
-    """The first request, somebody else's summary, later exchanges, and lists from items to values.
+    """The first request, another summarizer's summary, later exchanges, and lists that map items to values.
 
     Paths in the lists are relative to `folder` where they stand in it. Exchanges and items are oldest first;
     `left_out` says how many older ones of each were left out.
@@ -76,58 +79,58 @@ class Contents:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """Return the text, which `parse` reads back."""
-        lists = (Section(title, self._body(title, _lines(title, self.lists.get(title, {})))) for title in LISTS)
+        """Write the text that `parse_contents` parses."""
+        lists = (Section(title, self._body(title, _list_lines(title, self.lists.get(title, {})))) for title in LISTS)
         folder = Section(FOLDER, self.folder)
         exchanges = Section(REQUESTS, self._body(REQUESTS, _exchange_lines(self.exchanges)))
-        return write((Section(GOAL, self.goal), Section(EARLIER, self.earlier), exchanges, folder, *lists))
+        return write_sections((Section(GOAL, self.goal), Section(EARLIER, self.earlier), exchanges, folder, *lists))
 
     def _body(self, title: str, lines: Iterable[str]) -> str:
         shown, missing = [*lines], self.left_out.get(title, 0)
         is_said = bool(missing) and bool(shown or title == REQUESTS)  # of the user's words, even if none are left
-        return "\n".join(([f"[{figure(missing, 'older one')} left out]"] if is_said else []) + shown)
+        return "\n".join(([f"[{quantity(missing, 'older one')} left out]"] if is_said else []) + shown)
 
 
-def parse(text: str) -> Contents:
-    """Return the contents that a digest was written from; any other text becomes an earlier summary in them.
+def parse_contents(text: str) -> Contents:
+    """Parse a digest; any other text becomes the earlier summary.
 
     In the sections of another summarizer the first request is known by its title.
     """
-    found = read(text)
+    found = parse_sections(text)
     if found is None:
         return Contents(earlier=text.strip())
     if not {section.title for section in found} <= {GOAL, EARLIER, REQUESTS, FOLDER, *LISTS}:
         goal = next((section.body for section in found if section.title == GOAL), "")
-        return Contents(goal, write(section for section in found if section.title != GOAL))
+        return Contents(goal, write_sections(section for section in found if section.title != GOAL))
     bodies = {section.title: section.body for section in found}
     goal, earlier, folder = (bodies.pop(title, "") for title in (GOAL, EARLIER, FOLDER))
-    left_out = {title: missing for title, body in bodies.items() if (missing := _missing(body))}
-    exchanges = tuple(_exchanges(_rest(bodies.pop(REQUESTS, ""))))
+    left_out = {title: missing for title, body in bodies.items() if (missing := _left_out_number(body))}
+    exchanges = tuple(_parse_exchanges(_lines_below(bodies.pop(REQUESTS, ""))))
     if goal and not left_out.get(REQUESTS) and all(one.request for one in exchanges):
         exchanges = (Exchange(""), *exchanges)
-    lists = {title: dict(_items(title, _rest(body))) for title, body in bodies.items()}
+    lists = {title: dict(_list_items(title, _lines_below(body))) for title, body in bodies.items()}
     return Contents(goal, earlier, folder, exchanges, lists, left_out)
 
 
-def _missing(body: str) -> int:
+def _left_out_number(body: str) -> int:
     match = LEFT_OUT.fullmatch(body.partition("\n")[0])
     return int(match[1]) if match else 0
 
 
-def _rest(body: str) -> list[str]:
-    return body.split("\n")[bool(_missing(body)) :] if body else []
+def _lines_below(body: str) -> list[str]:
+    return body.split("\n")[bool(_left_out_number(body)) :] if body else []
 
 
-def _lines(title: str, items: List) -> Iterator[str]:
-    return (line(title, key, value) for key, value in items.items())
+def _list_lines(title: str, items: List) -> Iterator[str]:
+    return (item_line(title, key, value) for key, value in items.items())
 
 
-def line(title: str, key: str, value: str) -> str:
-    """Return an item of a list as a line."""
+def item_line(title: str, key: str, value: str) -> str:
+    """Write an item of a list as a line."""
     return f"- {key}{TO}{value}" if title in VALUED else f"- {key}"
 
 
-def _items(title: str, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _list_items(title: str, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
     for text in lines:
         key, to, value = text.removeprefix("- ").rpartition(TO) if title in VALUED else (text[2:], "", "")
         yield (key, value) if to or key else (value, "")
@@ -142,17 +145,17 @@ def _exchange_lines(exchanges: Iterable[Exchange]) -> Iterator[str]:
 
 
 def request_line(exchange: Exchange) -> str:
-    """Return a request as it stands in the text; the number of lines, and of times, comes first where above 1."""
+    """Write a request as an item; the numbers of its lines and repetitions come first if above 1."""
     text = exchange.request
     if not text:
         return f"- {FIRST}"
     if "\n" not in text and exchange.times == 1 and text[0] != "(":
         return f"- {text}"
     times = f", asked {exchange.times} times" if exchange.times > 1 else ""
-    return f"- ({figure(text.count(chr(10)) + 1, 'line')}{times}) {text}"
+    return f"- ({quantity(text.count(chr(10)) + 1, 'line')}{times}) {text}"
 
 
-def _exchanges(lines: list[str]) -> Iterator[Exchange]:
+def _parse_exchanges(lines: list[str]) -> Iterator[Exchange]:
     at = 0
     while at < len(lines):
         begin = at
@@ -166,8 +169,63 @@ def _exchanges(lines: list[str]) -> Iterator[Exchange]:
 
 
 def tally(*values: str) -> str:
-    """Return words with how often each was said in several values together: "read" and "read ×2" are "read ×3"."""
+    """Add up counted words: "read" and "read ×2" give "read ×3"."""
     total: Counter[str] = Counter()
     for value in values:
         total.update({word: int(times or 1) for word, times in COUNTED.findall(value)})
     return ", ".join(f"{word} ×{times}" if times > 1 else word for word, times in total.items())
+
+
+def make_relative(contents: Contents, worked_in: Sequence[str]) -> Contents:
+    """Make the paths relative to the contents' folder; without one, choose the folder of most paths.
+
+    `worked_in` are the folders that commands were run in.
+    """
+    folder = contents.folder or _common_folder(contents, worked_in)
+    if not folder:
+        return contents
+    lists = {
+        title: _shorten_paths(title, items, folder) if title in SHORTENED else items
+        for title, items in contents.lists.items()
+    }
+    return replace(contents, folder=folder, lists=lists)
+
+
+def relative(text: str, folder: str) -> str:
+    """Make the paths in a text relative to a folder."""
+    return _folder_prefix(folder).sub("", text) if folder and folder in text else text
+
+
+@lru_cache(maxsize=64)
+def _folder_prefix(folder: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w.~/-]){re.escape(folder)}/(?=[\w.@\[-])")
+
+
+def _shorten_paths(title: str, items: Mapping[str, str], folder: str) -> dict[str, str]:
+    """Shorten the paths of items; if two become equal, the last wins, or for files both are added up."""
+    found: dict[str, str] = {}
+    for key, value in items.items():
+        short = relative(key, folder)
+        before = found.pop(short, "")
+        found[short] = tally(before, value) if title in (CHANGED, READ) else value
+    return found
+
+
+def _common_folder(contents: Contents, worked_in: Sequence[str]) -> str:
+    """The folder that most commands were run in; else the one that saves the most characters, if any saves enough."""
+    paths = [path for title in (CHANGED, READ) for path in contents.lists.get(title, {})]
+    around = Counter(folder for path in paths if path[0] == "/" for folder in _parent_folders(path))
+    found = [(times * len(folder), folder) for folder, times in around.items() if times >= LEAST_PATHS]
+    for folder, _ in Counter(folder for folder in worked_in if folder.count("/") >= LEAST_DEPTH).most_common(1):
+        if any(path.startswith(f"{folder}/") for path in paths) or (paths and not found):
+            return folder
+    return max(found, default=(0, ""))[1]
+
+
+def _parent_folders(path: str) -> Iterator[str]:
+    """Yield the parent folders of a path, the nearest last."""
+    at = path.find("/", 1)
+    for depth in range(1, path.count("/")):
+        if depth >= LEAST_DEPTH and at <= LONGEST_FOLDER:
+            yield path[:at]
+        at = path.find("/", at + 1)

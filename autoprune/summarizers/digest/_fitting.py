@@ -5,11 +5,10 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 import autoprune.summarizers.digest._contents as _contents
-from autoprune.facts.utterances import one_line, sendable
-from autoprune.summarizers.digest._contents import ANSWER, SAID, Contents, Exchange, request_line
-from autoprune.summarizers.digest._folders import SHORTENED
-from autoprune.summarizers.requests import LEAST_TOKENS, MOST_SHARE, SHARE, TINY, shorten
-from autoprune.summarizers.sections import NO_ROOM, NOTHING, cut, shared
+from autoprune.facts.plain_text import one_line, sendable
+from autoprune.summarizers.digest._contents import ANSWER, SAID, SHORTENED, Contents, Exchange, request_line
+from autoprune.summarizers.sections import NO_ROOM, NOTHING, cut, share_room
+from autoprune.summarizers.user_words import LEAST_TOKENS, MOST_SHARE, SHARE, TINY, shorten
 from autoprune.tokens import Count, Memo
 
 # The share of the room that each part gets; what one does not need goes to the others.
@@ -39,10 +38,10 @@ LEAST_ANSWER = 24  # tokens of an answer that is cut
 Candidate = tuple[float, str, int]  # when it is taken, its part, and its tokens
 
 
-def fit(contents: Contents, count: Count, max_tokens: int) -> str:
-    """Return the contents as a text of at most `max_tokens` tokens: at the least some of the first request."""
+def fit_contents(contents: Contents, count: Count, max_tokens: int) -> str:
+    """Write the contents in at most `max_tokens` tokens; at least some of the first request remains."""
     known = Memo(count)
-    whole = _plain(contents)
+    whole = _sendable_contents(contents)
     for attempt in _attempts(whole, known, max_tokens):
         if attempt and known(attempt) <= max_tokens:
             return attempt
@@ -50,33 +49,33 @@ def fit(contents: Contents, count: Count, max_tokens: int) -> str:
 
 
 def _attempts(contents: Contents, count: Count, max_tokens: int) -> Iterator[str]:
-    """Yield texts of the contents, each with less in it than the one before."""
+    """Yield texts of the contents, each shorter than the one before."""
     yield str(contents)
     shorter = _with_cut_answers(_with_cut_requests(contents, count, max_tokens), count, max_tokens)
     yield str(shorter)
     yield from _Room(shorter, count, max_tokens).texts()
     *older, last = shorter.exchanges or (Exchange(""),)
-    yield str(Contents(shorter.goal, exchanges=(_unanswered(last),), left_out=_more_left_out(shorter, older)))
+    yield str(Contents(shorter.goal, exchanges=(_without_answer(last),), left_out=_more_left_out(shorter, older)))
     missing = _more_left_out(shorter, shorter.exchanges)
     for goal in (contents.goal, shorten(contents.goal, max(max_tokens - 2 * HEADING_TOKENS, LEAST_ANSWER), count)):
         yield str(Contents(goal, left_out=missing))
     yield str(Contents(contents.goal))
-    yield cut(_words(contents), max_tokens, count)
+    yield cut(_bare_words(contents), max_tokens, count)
 
 
-def _unanswered(exchange: Exchange) -> Exchange:
-    """Return an exchange without its answer: one that is over stays over."""
+def _without_answer(exchange: Exchange) -> Exchange:
+    """Drop an exchange's answer; an exchange that is over stays over."""
     return replace(exchange, answer=_contents.NONE_KEPT if exchange.is_over else "")
 
 
 def _more_left_out(contents: Contents, exchanges: Sequence[Exchange]) -> Mapping[str, int]:
-    """Return how many of the user's words are left out once these are, too."""
+    """The number of the user's requests that are left out, including these."""
     missing = sum(bool(one.request) for one in exchanges)
     return {_contents.REQUESTS: contents.left_out.get(_contents.REQUESTS, 0) + missing}
 
 
-def _plain(contents: Contents) -> Contents:
-    """Return contents that can be written as UTF-8."""
+def _sendable_contents(contents: Contents) -> Contents:
+    """Replace lone surrogates, which cannot be encoded as UTF-8."""
     exchanges = tuple(Exchange(sendable(one.request), sendable(one.answer), one.times) for one in contents.exchanges)
     lists = {
         title: {sendable(key): sendable(value) for key, value in items.items()}
@@ -92,14 +91,14 @@ def _plain(contents: Contents) -> Contents:
     )
 
 
-def _words(contents: Contents) -> str:
-    """Return what matters most, without a heading."""
+def _bare_words(contents: Contents) -> str:
+    """The most important text, without a heading."""
     said = (contents.goal, contents.earlier, *(one.request for one in contents.exchanges[-1:]))
     return next(filter(None, said), NO_ROOM if str(contents) else NOTHING)
 
 
 def _with_cut_requests(contents: Contents, count: Count, max_tokens: int) -> Contents:
-    """Return the contents with the requests and the earlier summary cut to the room that the lists leave.
+    """Cut the requests and the earlier summary to the room that the lists leave.
 
     The long ones are cut first. Where each would have too little, the oldest of the user's later requests are left out.
     """
@@ -120,13 +119,13 @@ def _with_cut_requests(contents: Contents, count: Count, max_tokens: int) -> Con
         sizes.append(size)
         weights.append(1)
     share = max_tokens if max_tokens < TINY else max(int(max_tokens * SHARE), free, int(least))
-    rooms = shared(sizes, weights, min(share, most))
+    rooms = share_room(sizes, weights, min(share, most))
     goal, request, earlier = (
         shorten(text, max(room - HEADING_TOKENS // 2, 1), count) if text else ""
         for text, room in zip(heads, rooms, strict=False)
     )
     exchanges = tuple(
-        replace(one, request=_shorter_request(one, room, count))
+        replace(one, request=_shorten_request(one, room, count))
         for one, room in zip(kept, reversed(rooms[len(heads) :]), strict=True)
     )
     left_out = {**contents.left_out, **_more_left_out(contents, older[: len(older) - len(kept)])}
@@ -134,14 +133,14 @@ def _with_cut_requests(contents: Contents, count: Count, max_tokens: int) -> Con
     return replace(contents, goal=goal, earlier=earlier, exchanges=(*exchanges, *last), left_out=left_out)
 
 
-def _shorter_request(one: Exchange, room: int, count: Count) -> str:
-    """Return a request that takes at most about `room` tokens as it stands in the text."""
+def _shorten_request(one: Exchange, room: int, count: Count) -> str:
+    """Shorten a request so that its item has at most about `room` tokens."""
     is_whole = count(f"{request_line(one)}\n") <= room
     return one.request if is_whole else shorten(one.request, max(room - ITEM_TOKENS, 1), count)
 
 
 def _with_cut_answers(contents: Contents, count: Count, max_tokens: int) -> Contents:
-    """Return the contents with the answers and the assistant's last words cut to the room that all else leaves."""
+    """Cut the answers and the assistant's last words to the room that everything else leaves."""
     last = contents.lists.get(_contents.LAST, {})
     others = {item: "" for item in last if not item.startswith(SAID)}
     bare = tuple(replace(one, answer="") for one in contents.exchanges)
@@ -149,9 +148,10 @@ def _with_cut_answers(contents: Contents, count: Count, max_tokens: int) -> Cont
     room = max(int(max_tokens * ANSWERS_SHARE), max_tokens - rest - 2 * HEADING_TOKENS)
     words = [*(one.answer for one in contents.exchanges), *(item for item in last if item.startswith(SAID))]
     sizes = [count(ANSWER + text) + 1 if text else 0 for text in words]
-    limits = shared(sizes, [*[1] * (len(sizes) - 1), HEAD_WEIGHT][-len(sizes) :], room) if sizes else []
+    limits = share_room(sizes, [*[1] * (len(sizes) - 1), HEAD_WEIGHT][-len(sizes) :], room) if sizes else []
     cut = [
-        _shorter(text, max(limit - ITEM_TOKENS, LEAST_ANSWER), count) for text, limit in zip(words, limits, strict=True)
+        _shorten_line(text, max(limit - ITEM_TOKENS, LEAST_ANSWER), count)
+        for text, limit in zip(words, limits, strict=True)
     ]
     shorter = dict(zip(words, cut, strict=True))
     return replace(
@@ -161,39 +161,39 @@ def _with_cut_answers(contents: Contents, count: Count, max_tokens: int) -> Cont
     )
 
 
-def _shorter(line: str, limit: int, count: Count) -> str:
-    """Return a line of the assistant's with at most about `limit` tokens: itself, or its beginning and its end."""
+def _shorten_line(line: str, limit: int, count: Count) -> str:
+    """Shorten a line of the assistant's to its beginning and end if it exceeds about `limit` tokens."""
     return line if count(line) <= limit else one_line(shorten(line, limit, count), len(line))
 
 
 @dataclass(frozen=True)
 class _Room:
-    """Contents that do not fit, and how many of the newest items of each part do."""
+    """Contents that are too long, and the choice of the newest items of each part."""
 
     contents: Contents
     count: Count
     max_tokens: int
 
     def texts(self) -> Iterator[str]:
-        """Yield the text of what should fit, and then of ever less."""
-        kept, order = self.fill()
-        yield self._text(kept)
+        """Yield the text of the chosen items, then texts with one item less each."""
+        kept, order = self.choose()
+        yield self._text_with(kept)
         while order:
             kept[order.pop()] -= 1
-            yield self._text(kept)
+            yield self._text_with(kept)
 
-    def fill(self) -> tuple[dict[str, int], list[str]]:
-        """Return how many items of each part fit, and the parts in the order in which their items were taken."""
+    def choose(self) -> tuple[dict[str, int], list[str]]:
+        """Choose how many items of each part fit; also return the parts in the order of their items' choice."""
         kept = dict.fromkeys(SHARES, 0)
         taken: list[str] = []
         waiting = sorted(self._candidates())
         for _ in range(ROUNDS):
-            waiting = self._fill(kept, waiting, taken)
+            waiting = self._choose_round(kept, waiting, taken)
         return kept, taken
 
-    def _fill(self, kept: dict[str, int], waiting: Sequence[Candidate], taken: list[str]) -> list[Candidate]:
-        """Take the items that fit by their cost; return the others, for a round that knows what all take together."""
-        used = self.count(self._text(kept))
+    def _choose_round(self, kept: dict[str, int], waiting: Sequence[Candidate], taken: list[str]) -> list[Candidate]:
+        """Choose the items that fit by their estimated cost; return the others for the next round."""
+        used = self.count(self._text_with(kept))
         left: list[Candidate] = []
         full: set[str] = set()
         for candidate in waiting:
@@ -209,27 +209,27 @@ class _Room:
         return left
 
     def _candidates(self) -> Iterator[Candidate]:
-        """Yield each item of each part, newest first: when it is taken, its part, and its tokens."""
-        for part, lines in self._lines().items():
+        """Yield each item of each part, newest first: its priority, its part, and its tokens."""
+        for part, lines in self._part_lines().items():
             costs = [self.count(f"\n{line}") for line in reversed(lines)]
             for total, cost in zip(accumulate(costs), costs, strict=True):
                 yield total / SHARES[part], part, cost
 
-    def _lines(self) -> dict[str, list[str]]:
+    def _part_lines(self) -> dict[str, list[str]]:
         exchanges = self.contents.exchanges
         lists = {
-            title: [_contents.line(title, *item) for item in items.items()]
+            title: [_contents.item_line(title, *item) for item in items.items()]
             for title, items in self.contents.lists.items()
         }
         answers = [ANSWER + one.answer if one.answer else "" for one in exchanges]
         return {**lists, ANSWERS: answers}
 
-    def _text(self, kept: Mapping[str, int]) -> str:
+    def _text_with(self, kept: Mapping[str, int]) -> str:
         exchanges = self.contents.exchanges
         answered = len(exchanges) - kept[ANSWERS]
         last = max((at for at, one in enumerate(exchanges) if not one.is_through_tool), default=-1)
         shown = tuple(
-            one if at >= answered else _unanswered(one) if at == last else replace(one, answer="")
+            one if at >= answered else _without_answer(one) if at == last else replace(one, answer="")
             for at, one in enumerate(exchanges)
         )
         lists = {

@@ -1,22 +1,29 @@
-"""Read messages into the contents of a digest: what was asked, said and done in them."""
+"""Read messages into the contents of a digest: what was asked, said, found, planned and done in them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import autoprune.summarizers.digest._contents as _contents
 from autoprune.conversation.transcript import Speaker
-from autoprune.facts import harness, shell_scripts
-from autoprune.facts.actions import NO_RESULT, Action, read_actions
-from autoprune.facts.commands import STILL_RUNNING, hides_failures
-from autoprune.facts.utterances import Utterance, one_line
-from autoprune.summarizers._runs import again, runs
-from autoprune.summarizers.digest._contents import SAID, Contents, Exchange
-from autoprune.summarizers.digest._findings import findings
-from autoprune.summarizers.digest._folders import make_relative, relative
-from autoprune.summarizers.digest._state import COMMIT, STATUS, passes, states, value
-from autoprune.summarizers.digest._todos import update_plan
-from autoprune.summarizers.requests import shorten
+from autoprune.facts import harness, shell
+from autoprune.facts.actions import NO_RESULT, STILL_RUNNING, Action, read_actions
+from autoprune.facts.calls import arguments, tool_words
+from autoprune.facts.plain_text import one_line
+from autoprune.facts.shell import hides_failures
+from autoprune.facts.utterances import Utterance
+from autoprune.summarizers.digest._commands import (
+    COMMIT,
+    STATUS,
+    command_states,
+    has_passing_tests,
+    printed_value,
+    reruns,
+    runs,
+)
+from autoprune.summarizers.digest._contents import SAID, Contents, Exchange, make_relative, relative
+from autoprune.summarizers.user_words import shorten
 
 LONGEST_ANSWER = 2_000  # characters
 LONG_REQUEST = 40  # characters; a longer request that is made again in the same words is listed once
@@ -24,10 +31,48 @@ LAST_ACTIONS = 5
 MOST_VALUES = 8
 RUNS = re.compile(r" \(×([0-9]{1,9})\)\Z")
 CALLED = re.compile(r"[^\s()]+\((.*)\)", re.DOTALL)  # a call of a tool that is no command
+SEARCHED = 20_000  # characters of one message, of its beginning and of its end each
+LONGEST_SENTENCE = 300  # characters of a sentence
+SHORTEST_SENTENCE = 12
+SHORT_SENTENCE = 40  # characters of a sentence that only announces what the next one says: "I found the cause."
+ANNOUNCED = re.compile(r"(?i)\b(?:found|cause|problem|issue|reason|bug|culprit|here|why)\b")
+CODE = re.compile(r"^(?:```|~~~).*?^(?:```|~~~)[ \t]*$", re.MULTILINE | re.DOTALL)
+SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"')*`]*\s+|(?<=[。！？])|\n+")
+BULLET = re.compile(r"^(?:\s|[-*•>#]+\s|\d+[.)]\s)+")
+# How a finding or a decision is said, and what is said of the next step alone.
+FINDING = re.compile(
+    r"(?i)\b(?:root cause|the (?:cause|reason|problem|issue|bug|culprit|fix|solution|answer|key|catch) (?:is|was|here)"
+    r"|because|caused by|due to|turns? out|is (?:missing|wrong|broken|unused|fixed|done|complete)"
+    r"|(?:I|we)(?:['’]ve| have)? (?:found|confirmed|verified|decided|chose|fixed|added|removed|renamed|changed|moved"
+    r"|implemented|updated|committed|created|reverted|replaced)"
+    r"|does(?:n['’]t| not)|did(?:n['’]t| not)|can(?:not|['’]t)|instead of|so that|the plan|note that|important(?:ly)?"
+    r"|all tests (?:pass|green)|tests? pass(?:es|ed)?|now (?:passes|works|fails|uses|returns)"
+    r"|fails? (?:because|with|on)|still (?:fails?|missing|open|broken)|remaining|not yet"
+    r"|I['’]ll (?:keep|use|leave|skip|treat|go with|not)|we(?:['’]ll| will| should) |should (?:be|use|not)"
+    r"|commit(?:ted)? [0-9a-f]{7})"
+    r"|原因|问题是|决定|因为|已(?:经)?(?:修复|完成|添加)"
+)
+STEP = re.compile(
+    r"(?i)^(?:(?:now|next|ok(?:ay)?|good|perfect|great|first)[,.!]? )*"
+    r"(?:let me|let['’]s|I['’]m (?:now )?\w+ing"
+    r"|I(?:['’]ll| will)(?: now)? (?:check|look|read|run|see|start|view|search|find|open|verify|examine)"
+    r")\b"
+)
+LONGEST_ITEM = 200  # characters of an item
+MOST_PLAN_LINES = 10  # of a plan that is a text
+PLAN_WORDS = frozenset(("todo", "todos", "plan", "checklist"))  # words in the names of tools that give all of the list
+ITEM_TEXTS = ("content", "step", "subject", "title", "task", "text", "description", "todo", "name")
+MARKS: Mapping[str, str] = {
+    **dict.fromkeys(("completed", "complete", "done", "finished", "closed"), "[x]"),
+    **dict.fromkeys(("in_progress", "in-progress", "active", "doing", "started"), "[~]"),
+    **dict.fromkeys(("deleted", "cancelled", "canceled"), "[-]"),
+}
+OPEN_MARK = "[ ]"
+TASK_NUMBER = re.compile(r"#(\d{1,6})")
 
 
-def extend(contents: Contents, utterances: Sequence[Utterance], goal: str) -> Contents:
-    """Return the contents with what some more messages add; `goal` is the user's first request, if it is known."""
+def extend_contents(contents: Contents, utterances: Sequence[Utterance], goal: str) -> Contents:
+    """Add messages to the contents; `goal` is the user's first request, if it is known."""
     lists = {title: dict(contents.lists.get(title, {})) for title in _contents.LISTS}
     reader = _Reader(
         contents.goal or goal,
@@ -40,7 +85,7 @@ def extend(contents: Contents, utterances: Sequence[Utterance], goal: str) -> Co
     )
     made = [*read_actions(utterances)]
     for one, done in zip(utterances, made, strict=True):
-        reader.add(one, done)
+        reader.add_message(one, done)
     extended = Contents(reader.goal, reader.earlier, contents.folder, tuple(reader.exchanges), lists, contents.left_out)
     return make_relative(extended, [action.folder for done in made for action in done if action.folder])
 
@@ -49,9 +94,9 @@ def extend(contents: Contents, utterances: Sequence[Utterance], goal: str) -> Co
 class _Reader:
     """The contents of a digest while messages are read into them.
 
-    An exchange is over once it has an answer: the assistant's last words before the user's next request, be that
-    request among the messages or in the conversation still. The words that stand in the list `LAST` are about the
-    exchange that is not over; if there is none, about a request that is still in the conversation.
+    An exchange is over once it has an answer: the assistant's last words before the user's next request, whether that
+    request is among the messages or stays in the conversation. The words in the list `LAST` are about the exchange
+    that is not over; if all are over, about a request that stays in the conversation.
     """
 
     goal: str
@@ -62,28 +107,28 @@ class _Reader:
     expects_goal: bool  # the first request is known and not read yet
     is_opening: bool  # no request has been made yet
 
-    def add(self, one: Utterance, done: Sequence[Action]) -> None:
-        """Take in one message."""
+    def add_message(self, one: Utterance, done: Sequence[Action]) -> None:
+        """Read one message."""
         if one.after_request:
             self._end_exchange(_contents.NONE_KEPT)
             self.is_opening = False
         if one.speaker is Speaker.USER and (said := one.said):
             self._note_said(one, said)
-        elif one.speaker is Speaker.MODEL and (spoken := harness.spoken(one.words)).strip():
+        elif one.speaker is Speaker.MODEL and (spoken := harness.model_words(one.words)).strip():
             self._note_words(spoken)
         for action in done:
             self._note_action(action)
 
-    def put(self, title: str, *items: str) -> None:
-        """Put items without a value at the end of a list, wherever they stood before."""
+    def _append_items(self, title: str, *items: str) -> None:
+        """Put items without a value at the end of a list; earlier equal ones are removed."""
         for item in items:
             self.lists[title].pop(item, None)
             self.lists[title][item] = ""
 
     def _note_said(self, one: Utterance, said: str) -> None:
-        """Take in what the user said: a request ends the exchange before it.
+        """Read the user's words: a request ends the exchange before it.
 
-        An answer through a tool does not, nor do words beside results: both come while the assistant is at work.
+        An answer through a tool does not, nor do words beside results: both come while the assistant is working.
         """
         if one.is_answer or one.results:
             self.exchanges.append(Exchange(said))
@@ -94,7 +139,7 @@ class _Reader:
             self._begin_exchange(said, is_behind=one.after_request)
 
     def _begin_exchange(self, request: str, *, is_behind: bool) -> None:
-        """Begin a new exchange. `is_behind`: an earlier request is still in the conversation."""
+        """Begin a new exchange. `is_behind`: an earlier request stays in the conversation."""
         open_before = self._open_exchange() is not None
         self._end_exchange()
         if not open_before and (is_behind or self.is_opening):
@@ -105,26 +150,26 @@ class _Reader:
             self.expects_goal = False
             self.exchanges.append(Exchange(""))
         elif before and open_before and request == (before.request or self.goal):
-            self.exchanges[-1] = _made_again(before, before.times + 1)
+            self.exchanges[-1] = _repeat(before, before.times + 1)
         else:
             exchange = self._take_repeated(request) or Exchange(request)
             self.exchanges.append(exchange)
 
     def _take_repeated(self, request: str) -> Exchange | None:
-        """Take away a long request that was made before in the same words; return it, made once more."""
+        """Remove a long request that was made before in the same words; return it with one more repetition."""
         same = [exchange for exchange in self.exchanges if len(request) >= LONG_REQUEST and exchange.request == request]
         self.exchanges = [exchange for exchange in self.exchanges if exchange not in same]
-        return _made_again(same[-1], sum(exchange.times for exchange in same) + 1) if same else None
+        return _repeat(same[-1], sum(exchange.times for exchange in same) + 1) if same else None
 
     def _open_exchange(self) -> int | None:
-        """Return the number of the exchange that is not over; None if all are."""
+        """The index of the exchange that is not over; None if all are."""
         asked = [at for at, exchange in enumerate(self.exchanges) if not exchange.is_through_tool]
         return asked[-1] if asked and not self.exchanges[asked[-1]].is_over else None
 
     def _end_exchange(self, otherwise: str = "") -> None:
-        """End the exchange that is not over; the assistant's last words are its answer, `otherwise` if there are none.
+        """End the exchange that is not over; its answer are the assistant's last words, or `otherwise` without any.
 
-        The last exchange of all needs an answer: without one it is not over.
+        The very last exchange needs an answer: without one it is not over.
         """
         at = self._open_exchange()
         if at is None:
@@ -140,28 +185,28 @@ class _Reader:
         }
 
     def _note_words(self, words: str) -> None:
-        self.put(_contents.FINDINGS, *findings(words))
+        self._append_items(_contents.FINDINGS, *findings(words))
         kept = [item for item in self.lists[_contents.LAST] if not item.startswith(SAID)]
         said = one_line(shorten(words, LONGEST_ANSWER, len), len(words))
         self.lists[_contents.LAST] = dict.fromkeys((*kept, SAID + said), "")
 
     def _note_action(self, action: Action) -> None:
         if not action.is_late:
-            self._count(_contents.TOOLS, action.tool, "called")
+            self._tally(_contents.TOOLS, action.tool, "called")
         if action.is_cancelled:
             return
         if action.failed:
-            self._count(_contents.TOOLS, action.tool, "failed")
+            self._tally(_contents.TOOLS, action.tool, "failed")
         self.lists[_contents.PLAN] = dict(update_plan(action, self.lists[_contents.PLAN]))
         action = self._as_late_result(action)
         self._note_outcome(action)
         self._note_state(action)
         for does, path in () if action.failed or action.is_late else action.files():
-            self._note_file(does, self._known_path(self._short(path)))
+            self._note_file(does, self._listed_path(self._short_name(path)))
         self._note_last(action)
 
     def _as_late_result(self, action: Action) -> Action:
-        """Return the action as the late result of the listed command whose output it reads, if there is one."""
+        """Turn an action that polls a listed command into that command's late result."""
         running = f"{STILL_RUNNING} {action.waits_for}" if action.waits_for else ""
         commands = self.lists[_contents.COMMANDS].items()
         name = next((name for name, how in commands if running and RUNS.sub("", how).endswith(running)), "")
@@ -170,21 +215,21 @@ class _Reader:
         return action.as_command(name) if name else action
 
     def _note_last(self, action: Action) -> None:
-        """Note the action among the last few, with the assistant's last words between them."""
+        """Add the action to the last few; the assistant's last words keep their place among them."""
         last = self.lists[_contents.LAST]
-        name = self._short(action.name)
+        name = self._short_name(action.name)
         last.pop(f"{name}: {NO_RESULT}", None)
         noted = [item for item in last if not item.startswith(SAID)]
         for item in noted[: max(0, len(noted) + 1 - LAST_ACTIONS)]:
             del last[item]
-        self.put(_contents.LAST, f"{name}: {action.outcome}")
+        self._append_items(_contents.LAST, f"{name}: {action.outcome}")
 
-    def _short(self, text: str) -> str:
-        """Return a name or a path as it stands in the lists."""
+    def _short_name(self, text: str) -> str:
+        """Shorten a name or a path as in the lists."""
         return one_line(relative(text, self.folder), len(text))
 
-    def _known_path(self, path: str) -> str:
-        """Return a path as the lists have it already, with more of its folders or with fewer."""
+    def _listed_path(self, path: str) -> str:
+        """The spelling of a path that the lists already have, with more folders or fewer."""
         if "/" not in path:
             return path
         listed = {**self.lists[_contents.CHANGED], **self.lists[_contents.READ]}
@@ -193,50 +238,50 @@ class _Reader:
 
     def _note_file(self, does: str, path: str) -> None:
         if does == "read" and path not in self.lists[_contents.CHANGED]:
-            self._count(_contents.READ, path, does)
+            self._tally(_contents.READ, path, does)
         elif does != "read":
             self.lists[_contents.READ].pop(path, None)
-            self._count(_contents.CHANGED, path, does)
+            self._tally(_contents.CHANGED, path, does)
 
     def _note_outcome(self, action: Action) -> None:
-        """Note how it went: a command's latest outcome, an error, or that an error is no more."""
-        name = self._short(action.name)
-        if action.command and not action.only_looks:
+        """Record the outcome: a command's latest one, a new error, or that an error is resolved."""
+        name = self._short_name(action.name)
+        if action.command and not action.is_read_only:
             times = self._take_runs(name) + (not action.is_late)
             self.lists[_contents.COMMANDS][name] = action.outcome + (f" (×{times})" if times > 1 else "")
         is_known = not action.waits_for or action.command  # else nobody can tell which command it was
         if action.is_refused:
             self.lists[_contents.OPEN].pop(name, None)
-        elif action.failed and is_known and not (action.only_looks or action.is_malformed):
+        elif action.failed and is_known and not (action.is_read_only or action.is_malformed):
             self.lists[_contents.RESOLVED].pop(name, None)
-            for before in self._again(action, name):
+            for before in self._errors_rerun_by(action, name):
                 self.lists[_contents.OPEN].pop(before)
             self.lists[_contents.OPEN][name] = ": ".join(filter(None, (action.outcome, action.error)))
         elif action.result and not action.failed and not action.runs_as and self._has_succeeded(action):
-            for resolved in self._again(action, name):
+            for resolved in self._errors_rerun_by(action, name):
                 self.lists[_contents.RESOLVED][resolved] = self.lists[_contents.OPEN].pop(resolved)
                 self._forget_failed(resolved, name)
 
     def _forget_failed(self, resolved: str, name: str) -> None:
-        """Take a command whose failure was resolved by another one from the list of how commands went last."""
+        """Remove a failed command from the list of commands if another command resolved the failure."""
         if resolved != name and self.lists[_contents.COMMANDS].get(resolved, "").startswith("failed"):
             del self.lists[_contents.COMMANDS][resolved]
 
     def _take_runs(self, name: str) -> int:
-        """Take a command from the list, whatever its output was cut to; return how many times it was run."""
+        """Remove a command from the list, ignoring truncation of its output; return how many times it was run."""
         commands = self.lists[_contents.COMMANDS]
-        same = [one for one in commands if shell_scripts.uncut(one) == shell_scripts.uncut(name)]
+        same = [one for one in commands if shell.without_truncation(one) == shell.without_truncation(name)]
         counted = [(RUNS.search(how), how) for one in same if (how := commands.pop(one))]
         return sum(int(match[1]) if match else 1 for match, _ in counted)
 
     def _has_succeeded(self, action: Action) -> bool:
-        """Return whether a call that is not known to have failed went well, as far as anybody can tell."""
+        """Return whether a call that is not known to have failed has probably succeeded."""
         is_silent = bool(action.result and not action.result.text.strip())  # as compilers are that find no error
         is_silent = is_silent and "||" not in action.command
-        return action.failed is False or not hides_failures(action.command) or passes(action) or is_silent
+        return action.failed is False or not hides_failures(action.command) or has_passing_tests(action) or is_silent
 
-    def _again(self, action: Action, name: str) -> list[str]:
-        """Return the open errors of what an action does again: the same command, file or tool."""
+    def _errors_rerun_by(self, action: Action, name: str) -> list[str]:
+        """The open errors that an action retries: of the same command, file or tool."""
         known = self.lists[_contents.OPEN]
         done = runs(action.name) if action.command else ()
         changed = {path.rpartition("/")[2] for does, path in action.files() if does != "read"}
@@ -244,40 +289,113 @@ class _Reader:
 
         def is_same(one: str) -> bool:
             called = CALLED.fullmatch(one)
-            if one == name or again(done, one):
+            if one == name or reruns(done, one):
                 return True
-            return bool(called and _changes(called, changed)) or (is_plain and one.partition("(")[0] == action.tool)
+            return bool(called and _names_changed_file(called, changed)) or (
+                is_plain and one.partition("(")[0] == action.tool
+            )
 
         return [one for one in known if is_same(one)]
 
     def _note_state(self, action: Action) -> None:
-        """Note what a command says of version control and tests, and the one value that it printed."""
-        known = dict(states(action))
+        """Record the state of version control and tests, and the value that a command printed."""
+        known = dict(command_states(action))
         if STATUS not in known and COMMIT in known:
             self.lists[_contents.STATE].pop(STATUS, None)  # it told of what is committed now
         for kind, found in known.items():
-            self._set(_contents.STATE, kind, relative(found, self.folder))
-        if (found := value(action)) and not known:
-            self._set(_contents.VALUES, self._short(action.name), found)
+            self._replace_item(_contents.STATE, kind, relative(found, self.folder))
+        if (found := printed_value(action)) and not known:
+            self._replace_item(_contents.VALUES, self._short_name(action.name), found)
         for old in [*self.lists[_contents.VALUES]][:-MOST_VALUES]:
             del self.lists[_contents.VALUES][old]
 
-    def _set(self, title: str, key: str, value: str) -> None:
-        """Put an item at the end of a list, in place of the one that it had before."""
+    def _replace_item(self, title: str, key: str, value: str) -> None:
+        """Put an item at the end of a list, replacing an earlier one with the same key."""
         self.lists[title].pop(key, None)
         self.lists[title][key] = value
 
-    def _count(self, title: str, key: str, *words: str) -> None:
-        """Put an item at the end of a list, and count its words in its value."""
+    def _tally(self, title: str, key: str, *words: str) -> None:
+        """Put an item at the end of a list, and add words to its counted value."""
         self.lists[title][key] = _contents.tally(self.lists[title].pop(key, ""), *words)
 
 
-def _made_again(exchange: Exchange, times: int) -> Exchange:
-    """Return an exchange whose request is made again: its answer stays until there is another one."""
+def _repeat(exchange: Exchange, times: int) -> Exchange:
+    """Count a repetition of an exchange's request; its answer stays until there is another one."""
     answer = exchange.answer.removesuffix(_contents.AGAIN)
     return replace(exchange, times=times, answer=answer and answer + _contents.AGAIN)
 
 
-def _changes(called: re.Match[str], changed: set[str]) -> bool:
-    """Return whether a call was about one of some files, given by their names without folders."""
+def _names_changed_file(called: re.Match[str], changed: set[str]) -> bool:
+    """Return whether a call names one of the changed files, which are given by their base names."""
     return not changed.isdisjoint(path.rstrip("…").rpartition("/")[2] for path in called[1].split())
+
+
+def findings(words: str) -> Iterator[str]:
+    """Yield sentences that state a cause, an outcome or a decision; a short one together with the next."""
+    before = ""
+    for sentence in sentences(words):
+        is_step = bool(STEP.match(sentence))
+        if before:
+            yield before if is_step else f"{before} {sentence}"
+            before = ""
+        elif FINDING.search(sentence) and not is_step:
+            before = sentence if len(sentence) <= SHORT_SENTENCE and ANNOUNCED.search(sentence) else ""
+            yield from () if before else (sentence,)
+    yield from (before,) if before else ()
+
+
+def sentences(words: str) -> Iterator[str]:
+    """Yield the sentences of a text, each on one line, without fenced code and too long or too short ones."""
+    text = words if len(words) <= 2 * SEARCHED else f"{words[:SEARCHED]}\n{words[-SEARCHED:]}"
+    for sentence in SENTENCE_END.split(CODE.sub("\n", text)):
+        plain = one_line(BULLET.sub("", sentence), 2 * LONGEST_SENTENCE)
+        if SHORTEST_SENTENCE <= len(plain) <= LONGEST_SENTENCE and plain[-1] != ":":
+            yield plain
+
+
+def update_plan(action: Action, plan: Mapping[str, str]) -> Mapping[str, str]:
+    """Update the plan by a call: a new list, or one task added or changed; else it stays the same."""
+    words = tool_words(action.tool)
+    if not action.call or action.failed or "read" in words:
+        return plan
+    if not PLAN_WORDS.isdisjoint(words):
+        found = [*_plan_items(arguments(action.call), 0)]
+        return _done_first(found) if found else plan
+    if words in (["task", "create"], ["task", "update"]):
+        return _change_task(plan, action, arguments(action.call))
+    return plan
+
+
+def _done_first(items: list[str]) -> Mapping[str, str]:
+    """Order the items, done ones first, because the first are dropped first."""
+    return dict.fromkeys(sorted(items, key=lambda item: not item.startswith("[x]")), "")
+
+
+def _plan_items(value: object, depth: int) -> Iterator[str]:
+    match value:
+        case Mapping():
+            text = next(
+                (found for name in ITEM_TEXTS if isinstance(found := value.get(name), str) and found.strip()), ""
+            )
+            if text and depth:
+                yield f"{MARKS.get(str(value.get('status')), OPEN_MARK)} {one_line(text, LONGEST_ITEM)}"
+            else:
+                for item in value.values():
+                    yield from _plan_items(item, depth + 1)
+        case str() if depth == 1:
+            lines = (line.strip().removeprefix("- ").removeprefix("* ") for line in CODE.sub("", value).split("\n"))
+            yield from (one_line(line, LONGEST_ITEM) for line in islice(filter(None, lines), MOST_PLAN_LINES))
+        case list() | tuple() if depth <= 2:
+            for item in value:
+                yield from _plan_items(item if isinstance(item, Mapping) else {"text": item}, depth + 1)
+
+
+def _change_task(plan: Mapping[str, str], action: Action, known: Mapping[str, object]) -> Mapping[str, str]:
+    """Add a task to the plan, or change the status of the task with the same number."""
+    said = action.result.text if action.result else ""
+    number = str(known.get("taskId") or next(iter(TASK_NUMBER.findall(said)), ""))
+    before = next((item for item in plan if number and f" #{number} " in item), "")
+    text = known.get("subject") or before.partition(f" #{number} ")[2] or f"task {number}"
+    mark = MARKS.get(str(known.get("status")), before[:3] or OPEN_MARK)
+    item = f"{mark} #{number} {one_line(str(text), LONGEST_ITEM)}"
+    return {**{other: "" for other in plan if other != before}, item: ""}

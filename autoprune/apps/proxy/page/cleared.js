@@ -1,14 +1,14 @@
-// The list of what was cleared, the newest first. A row that is shown stays, with what is open in it.
+// The list of cleared results, the newest first. Rows are kept when the list is updated, so open payloads stay open.
 
 import { arrange, at, element, say } from "./dom.js";
-import { count, counted } from "./words.js";
+import { count, counted } from "./numbers.js";
 
-const MORE = 200; // rows that are shown, and shown more when they are asked for
+const MORE = 200; // rows shown at first, and added by the button
 const LONGEST = 200_000; // characters of a payload
 
 let owner = null, cleared = [], rows = new Map(), most = MORE;
 
-/** Show what a conversation has cleared. */
+/** Show the cleared results of a conversation. */
 export function list(session) {
   if (owner !== session.name) [owner, rows, most] = [session.name, new Map(), MORE];
   cleared = session.cleared;
@@ -50,7 +50,7 @@ function made(each) {
   return item;
 }
 
-/** Show the payload below a row, or put it away again. */
+/** Show the payload below a row, or hide it. */
 async function toggle(item, button, id) {
   const isOpen = item.children.length > 1;
   button.textContent = isOpen ? "Show" : "Hide";

@@ -1,11 +1,12 @@
-// The page: asks for the state again and again, lists the conversations, shows the chosen one.
+// The page: polls the state, lists the conversations, and shows the chosen one.
 
 import { arrange, at, element, say } from "./dom.js";
+import { count, counted, tokens } from "./numbers.js";
 import { show } from "./session.js";
-import { ago, briefly, count, counted, judged, tokens } from "./words.js";
+import { ago, briefly, judged } from "./words.js";
 
-const EVERY = 1_500, AGAIN = 4_000; // milliseconds, after an answer and without one
-const RECENT = 300; // seconds
+const EVERY = 1_500, AGAIN = 4_000; // milliseconds until the next request, after an answer and after a failure
+const RECENT = 300; // seconds: a conversation counts as active
 
 const items = new Map();
 let chosen = null, isPicked = false, mark = "", latest = null, timer;
@@ -17,18 +18,18 @@ async function ask() {
   timer = setTimeout(ask, document.hidden ? AGAIN : found === null ? AGAIN : EVERY);
 }
 
-/** Return the state; undefined where it is as it was, null where it cannot be had. */
+/** Fetch the state; undefined if it has not changed, null if there is no answer. */
 async function fetched() {
   try {
     const wanted = `?session=${encodeURIComponent(chosen ?? "")}`;
     const answer = await fetch(`/autoprune/state${wanted}`, { headers: mark ? { "If-None-Match": mark } : {} });
-    trouble(answer.status === 403 ? "The proxy was started anew: open the address that it printed." : "");
+    trouble(answer.status === 403 ? "The proxy was restarted: open the address that it printed." : "");
     if (answer.status === 304) return undefined;
     if (!answer.ok) return null;
     mark = answer.headers.get("ETag");
     return await answer.json();
   } catch {
-    trouble("The proxy does not answer. What stands here is the last that it said.");
+    trouble("The proxy does not answer. This is the last state that it reported.");
     return null;
   }
 }
@@ -51,7 +52,7 @@ function render(state) {
   if (full.points) show(full);
 }
 
-/** Return the conversation to show where nobody has picked one: of those of the last minutes the longest. */
+/** Return the conversation to show if none was picked: the longest of the recently active ones. */
 function leading(sessions) {
   const newest = Math.max(...sessions.map(each => each.at));
   const recent = sessions.filter(each => each.at > newest - RECENT);
@@ -69,10 +70,10 @@ function choose(name) {
 function whole({ upstream, strategy, requests, passed, why, refused, failed, saved }) {
   const parts = [
     `to ${upstream ?? "each request’s own vendor"}, pruned by ${strategy}`,
-    `${counted(requests, "request")}, ${count(passed)} of them passed on as they came`,
-    ...(why ? [`the last that could not be read: ${why}`] : []),
+    `${counted(requests, "request")}, ${count(passed)} of them forwarded unpruned`,
+    ...(why ? [`last reason: ${why}`] : []),
     `${count(refused)} refused, ${count(failed)} failed`,
-    `${saved < 0 ? "lost" : "saved"} ${tokens(Math.abs(saved))} input tokens in all`,
+    `${saved < 0 ? "lost" : "saved"} ${tokens(Math.abs(saved))} input tokens in total`,
   ];
   say(at("whole"), parts.join(" · "));
   say(at("address"), location.origin);

@@ -1,22 +1,26 @@
-// The chosen conversation: in words, as a chart, in figures, and what was cleared and decided in it.
+// The chosen conversation: a summary, the chart, figures, cleared results and decisions.
 
-import { draw, told } from "./chart.js";
+import { Chart } from "./chart.js";
 import { list } from "./cleared.js";
+import { prompts } from "./columns.js";
 import { arrange, at, element, say } from "./dom.js";
-import { count, counted, judged, percent, saving, tokens, when } from "./words.js";
+import { count, counted, percent, tokens } from "./numbers.js";
+import { describe, judged, saving, when } from "./words.js";
 
-const DECISIONS = 100; // that are shown
+const DECISIONS = 100; // the newest are shown
+const HEIGHT = 260; // pixels
 
-let shown = null, requestAt = () => undefined;
+let shown = null;
 
-/** Show a conversation that came in full. */
+/** Show a conversation with its details. */
 export function show(session) {
   shown = session;
   say(at("title"), `${session.client} · ${session.model}`);
   at("title").title = `${session.agent}\n${session.name}`;
   say(at("saving"), saving(session));
   at("saving").className = `saving ${judged(session.saved)}`;
-  chart();
+  chart.draw();
+  say(at("chart-words"), describe(session.points.at(-1)));
   figures(session);
   list(session);
   lines(at("decisions"), session.decisions.slice(-DECISIONS).reverse());
@@ -26,20 +30,17 @@ export function show(session) {
   say(at("prices"), prices(session.saved.prices));
 }
 
-function chart() {
-  requestAt = draw(at("chart"), shown.points, shown.safe_zone);
-  say(at("chart-words"), told(shown.points.at(-1)));
-}
+const chart = new Chart(at("chart"), picture);
 
-function point(event) {
-  const found = requestAt(event.clientX - at("chart").getBoundingClientRect().left);
-  if (found) say(at("chart-words"), told(found));
+/** Return the picture of the prompts of the conversation that is shown: what was sent, and what pruning kept out. */
+function picture(width) {
+  if (!shown) return { height: HEIGHT, shapes: [], spots: [] };
+  const columns = shown.points.map(point => {
+    const { request, before, after, cleared } = point;
+    return { from: request, to: request + 1, tops: [after, before], text: describe(point), isMarked: cleared > 0 };
+  });
+  return prompts(width, { columns, layers: ["sent", "cleared"], height: HEIGHT, limit: shown.safe_zone });
 }
-
-at("chart").addEventListener("pointermove", point);
-at("chart").addEventListener("pointerdown", point);
-at("chart").addEventListener("pointerleave", () => shown && chart());
-new ResizeObserver(() => shown && chart()).observe(at("chart"));
 
 function figures(session) {
   const { tokens: sums, prompt, points } = session;
@@ -49,25 +50,25 @@ function figures(session) {
   const rows = [
     ["requests", count(session.requests), `since ${when(session.started)}`],
     ["last prompt", tokens(prompt.after), `${tokens(prompt.before)} without pruning`],
-    ["sent in all", tokens(sums.after), smaller],
+    ["sent in total", tokens(sums.after), smaller],
     ["results cleared", count(session.results_cleared), `safe zone ${tokens(session.safe_zone)}`],
-    ["pruning takes", `${Math.max(1, Math.round(1_000 * median))} ms`, "in the median"],
-    ["refused · failed", `${count(session.refused)} · ${count(session.failed)}`, "by the provider · on the way to it"],
+    ["pruning takes", `${Math.max(1, Math.round(1_000 * median))} ms`, "median"],
+    ["refused · failed", `${count(session.refused)} · ${count(session.failed)}`, "by the provider · without an answer"],
   ];
   if (session.cache.from) rows.push(["cache lives", session.cache.life, session.cache.from]);
-  if (session.saved.cold) rows.push(["saved when cold", tokens(session.saved.cold), "the rewrite was paid for anyway"]);
+  if (session.saved.cold) rows.push(["saved when cold", tokens(session.saved.cold), "at no extra cost: the cache had expired"]);
   at("figures").replaceChildren(
     ...rows.map(([name, value, beside]) => element("div", "", element("dt", "", name), element("dd", "", value, element("small", "", beside)))),
   );
 }
 
-/** Let a list have these lines. */
+/** Set the lines of a list. */
 function lines(parent, texts) {
   if (parent.children.length !== texts.length) arrange(parent, texts.map(() => element("li")));
   texts.forEach((text, place) => say(parent.children[place], text));
 }
 
 function prices({ write, read, note }) {
-  const priced = `${write} for a token that is written to the provider’s cache and ${read} for one that is read from it`;
-  return `Input tokens are tokens at their prices: ${priced}${note ? ` (${note})` : ""}. What is saved is what smaller prompts cost less, minus what was written anew behind each change and what cleared results cost that were fetched again.`;
+  const priced = `${write} for a token written to the provider’s cache and ${read} for one read from it`;
+  return `Input tokens are weighted by price: ${priced}${note ? ` (${note})` : ""}. Savings are what smaller prompts cost less, minus what was written to the cache again after each change, and minus the cost of cleared results that were fetched again.`;
 }

@@ -1,44 +1,30 @@
-// Figures in words. Tokens are short, money is in dollars, and a loss is called one.
+// Format figures as text. Tokens are abbreviated, money is in dollars, and a loss is called a loss.
 
-const PLAIN = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+import { count, counted, percent, tokens } from "./numbers.js";
 
-/** Return a whole number with its thousands. */
-export const count = number => PLAIN.format(number);
-
-/** Return tokens in four figures or so: 9,500, then 134k, 2.1M. */
-export function tokens(number) {
-  const size = Math.abs(Math.round(number));
-  if (size < 10_000) return count(number);
-  return size < 999_500 ? `${count(number / 1_000)}k` : `${(number / 1_000_000).toFixed(1)}M`;
-}
-
-/** Return dollars: in cents, and small sums to four places. */
+/** Format dollars to the cent, and amounts below 10 cents to four places. */
 export function money(dollars) {
   const size = Math.abs(dollars);
   return `$${size === 0 || size >= 0.1 ? size.toFixed(2) : size.toFixed(4)}`;
 }
 
-export const percent = share => `${(100 * share).toFixed(0)} %`;
-
-export const counted = (number, what) => `${count(number)} ${what}${number === 1 ? "" : "s"}`;
-
 export const when = seconds =>
   new Date(1_000 * seconds).toLocaleString([], { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
 
-/** Return how long ago a moment was. */
+/** Format how long ago a moment was. */
 export function ago(seconds) {
   const passed = Math.max(0, Date.now() / 1_000 - seconds);
   if (passed < 60) return "just now";
   return passed < 3_600 ? `${Math.floor(passed / 60)} min ago` : when(seconds);
 }
 
-/** Return what was saved or lost, with its price where that is known: 1.2M input tokens ($3.60). */
+/** Format what was saved or lost, with its price if known: 1.2M input tokens ($3.60). */
 export function amount(saved) {
   const priced = saved.money === null ? "" : ` (${money(saved.money)})`;
   return `${tokens(Math.abs(saved.tokens))} input tokens${priced}`;
 }
 
-/** Return a few words on what was saved, for a list: "saved $3.60", "lost 1,200 tokens". */
+/** Format what was saved, for a list: "saved $3.60", "lost 1,200 tokens". */
 export function briefly(saved) {
   if (!saved.tokens) return "";
   const what = saved.money === null ? `${tokens(Math.abs(saved.tokens))} tokens` : money(saved.money);
@@ -48,14 +34,22 @@ export function briefly(saved) {
 /** Return "good", "bad" or "", for a color. */
 export const judged = saved => (saved.tokens > 0 ? "good" : saved.tokens < 0 ? "bad" : "");
 
-/** Return a sentence on what pruning has come to in a conversation. */
+/** Return a request as text. */
+export function describe(point) {
+  const took = `${Math.max(1, Math.round(1_000 * point.seconds))} ms`;
+  const cleared = point.cleared ? ` ${counted(point.cleared, "result")} cleared,` : "";
+  const cold = point.is_cold && point.cleared ? " The cache had expired: the rewrite cost nothing extra." : "";
+  return `Request ${count(point.request)}: ${count(point.after)} tokens sent, ${count(point.before)} without pruning;${cleared} ${took}.${cold}`;
+}
+
+/** Return a sentence on what pruning has saved in a conversation. */
 export function saving(session) {
   const { saved, prompt, results_cleared: cleared, safe_zone: zone } = session;
   if (saved.tokens > 0) return `Saved ${amount(saved)}: ${percent(saved.share)} of what its prompts would have cost.`;
   if (saved.tokens < 0) {
     const from = saved.pays_from;
     const pays = from === null ? "It will not pay by itself." : `It pays from request ${count(from)} on.`;
-    return `This conversation has lost ${amount(saved)} so far: behind what was cleared, the cache is written anew. ${pays}`;
+    return `This conversation has lost ${amount(saved)} so far: after cleared results, the cache is written again. ${pays}`;
   }
   if (cleared) return "Nothing saved and nothing lost so far.";
   const within = prompt.after <= zone ? `, within the safe zone of ${tokens(zone)}` : "";

@@ -1,0 +1,102 @@
+"""Claude Code: one variable, or a setting if the user's settings name a base URL. Works with a subscription login."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from autoprune.apps.clients._routing import (
+    ANTHROPIC,
+    FOLDER,
+    QUESTION,
+    Client,
+    Route,
+    User,
+    drop_options,
+    get_in,
+    is_on,
+    parse_object,
+    refuse_other_process,
+    reroute,
+)
+from autoprune.errors import ClientError
+
+BASE_URL = "ANTHROPIC_BASE_URL"
+OPTION, FILE = "--settings", "settings.json"
+PROJECT_FILES = "settings.json", "settings.local.json"
+OTHER_CLOUDS = (  # their requests are signed for their own host
+    *("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY", "CLAUDE_CODE_USE_MANTLE"),
+    *("CLAUDE_CODE_USE_ANTHROPIC_AWS", "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD", "ANTHROPIC_UNIX_SOCKET"),
+)
+# Options and subcommands with which another process, or another machine, calls the model.
+OTHER_PROCESSES = ("--bg", "--background", "--cloud", "--environment", "attach", "respawn", "ultrareview")
+
+
+def route(user: User) -> Route:
+    """Route Claude Code by ANTHROPIC_BASE_URL.
+
+    Settings files take precedence over variables, and `--settings` over files. So if any settings name a base URL, the
+    proxy's is passed with `--settings`.
+    """
+    refuse_other_process(user, "Claude Code", *OTHER_PROCESSES)
+    given = _given_settings(user)
+    of_home = _env(user.json(user.folder_of("CLAUDE_CONFIG_DIR", ".claude") / "settings.json"))
+    files = (user.folder / ".claude" / name for name in PROJECT_FILES)
+    of_project = {name: value for file in files for name, value in _env(user.json(file)).items()}
+    of_settings = {**of_home, **of_project, **_env(given)}  # the last one counts
+    if BASE_URL not in _env(given):
+        _check_trust(user, of_project.get(BASE_URL))
+    effective = {**user.environ, **of_settings}
+    if cloud := next((name for name in OTHER_CLOUDS if is_on(effective.get(name))), None):
+        raise ClientError(
+            f"Claude Code would bypass the proxy, because {cloud} is set: unset it, or run it without autoprune"
+        )
+    upstream, at_proxy = reroute(user, effective.get(BASE_URL) or ANTHROPIC, BASE_URL)
+    if BASE_URL not in of_settings:
+        return Route(upstream, {BASE_URL: at_proxy}, user.arguments)
+    settings = json.dumps({**given, "env": {**(get_in(given, "env") or {}), BASE_URL: at_proxy}})
+    if not given:
+        return Route(upstream, {BASE_URL: at_proxy}, (OPTION, settings, *user.arguments))
+    others = drop_options(user.arguments, lambda each: each.startswith(f"{OPTION}="))
+    # A file, because the user's settings may hold keys, and arguments show in the list of processes.
+    return Route(upstream, {BASE_URL: at_proxy}, (OPTION, f"{FOLDER}/{FILE}", *others), {FILE: settings})
+
+
+def _given_settings(user: User) -> dict[str, Any]:
+    """The settings that `--settings` gives, as JSON or in a file."""
+    given = user.option(OPTION)
+    if not given:
+        return {}
+    return parse_object(given, OPTION) if given.lstrip().startswith("{") else user.json(user.folder / given)
+
+
+def _check_trust(user: User, url: str | None) -> None:
+    """Raise ClientError if only a project's settings say where keys are sent.
+
+    Claude Code asks whether the user trusts the project, but later.
+    """
+    if url and not user.upstream and url != user.variable(BASE_URL):
+        raise ClientError(
+            f"the settings in {user.folder / '.claude'} set {BASE_URL} to {url}: set it to the same address in the "
+            "environment to use it, or give --upstream"
+        )
+
+
+def _env(settings: Mapping[str, Any]) -> dict[str, str]:
+    """The variables that settings set."""
+    own = get_in(settings, "env")
+    return {name: str(value) for name, value in own.items() if value is not None} if isinstance(own, Mapping) else {}
+
+
+CLIENT = Client(
+    name="claude",
+    title="Claude Code",
+    program="claude",
+    install="npm install -g @anthropic-ai/claude-code",
+    route=route,
+    question=("-p", QUESTION),
+    tried="2.1.330",
+    losses=(
+        "nothing in 2.1.330; other versions may lose deferred tools (ToolSearch), which ENABLE_TOOL_SEARCH=true "
+        "restores, and the window of a million tokens, which [1m] after the model's name restores",
+    ),
+)

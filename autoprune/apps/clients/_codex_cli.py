@@ -1,0 +1,98 @@
+"""Codex: `-c` overrides of its configuration. With a ChatGPT login the upstream is ChatGPT's backend."""
+
+import json
+import re
+import tomllib
+from itertools import pairwise
+from pathlib import PurePath
+from typing import Any
+
+from autoprune.apps.clients._routing import (
+    OPENAI,
+    QUESTION,
+    Client,
+    Route,
+    User,
+    drop_options,
+    get_in,
+    merge_objects,
+    refuse_other_process,
+    reroute,
+)
+from autoprune.errors import ClientError
+
+CHATGPT = "https://chatgpt.com/backend-api/codex"
+OVERRIDE, PROFILE = ("-c", "--config"), ("-p", "--profile")
+JOINED_OVERRIDE = re.compile(r"(?:--config=|-c=?)(.+=.*)", re.DOTALL)
+BUILT_IN = ("amazon-bedrock", "ollama", "lmstudio")  # providers whose base URLs cannot be configured
+
+
+def route(user: User) -> Route:
+    """Route Codex by the configuration key that names the base URL of its model provider."""
+    refuse_other_process(user, "Codex", "--remote", "cloud")
+    config = _config(user)
+    overrides = _overrides(user)
+    provider = _provider(user, config, overrides)
+    key = "openai_base_url" if provider == "openai" else f"model_providers.{provider}.base_url"
+    of_config = get_in(config, *key.split("."))
+    upstream, at_proxy = reroute(user, overrides.get(key) or of_config or _usual_url(user, provider), key)
+    spellings = tuple(f"{option}{key}=" for option in ("-c", "-c=", "--config="))
+    arguments = drop_options(user.arguments, lambda each: each.startswith(spellings))
+    return Route(upstream, {}, ("-c", f"{key}={json.dumps(at_proxy)}", *arguments))
+
+
+def _codex_file(user: User, name: str) -> PurePath:
+    return user.folder_of("CODEX_HOME", ".codex") / name
+
+
+def _config(user: User) -> dict[str, Any]:
+    """The configuration, with the file of the profile that `--profile` names merged into it."""
+    config = user.toml(_codex_file(user, "config.toml"))
+    profile = user.option(*PROFILE)
+    return merge_objects(config, user.toml(_codex_file(user, f"{profile}.config.toml"))) if profile else config
+
+
+def _overrides(user: User) -> dict[str, Any]:
+    """The values of all `-c key=value` arguments: TOML, or plain text if that does not parse."""
+    pairs = [pair for option, pair in pairwise(user.arguments) if option in OVERRIDE]
+    pairs += [pair[1] for each in user.arguments if (pair := JOINED_OVERRIDE.fullmatch(each))]
+    found: dict[str, Any] = {}
+    for key, _, value in (pair.partition("=") for pair in pairs):
+        try:
+            found[key] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            found[key] = value
+    return found
+
+
+def _provider(user: User, config: dict[str, Any], overrides: dict[str, Any]) -> str:
+    """The model provider in use. Raises ClientError for one whose base URL cannot be configured."""
+    profile = user.option(*PROFILE) or config.get("profile")  # a table in versions before 0.169
+    of_profile = get_in(config, "profiles", str(profile), "model_provider")
+    name = overrides.get("model_provider") or of_profile or config.get("model_provider") or "openai"
+    if "--oss" in user.arguments or name in BUILT_IN:
+        which = "--oss" if "--oss" in user.arguments else f"the model provider {name}"
+        raise ClientError(f"Codex would bypass the proxy with {which}: use one with a base_url in [model_providers]")
+    return str(name)
+
+
+def _usual_url(user: User, provider: str) -> str:
+    """The base URL if none is configured, which depends on the login. Raises ClientError for an unknown provider."""
+    if provider != "openai":
+        raise ClientError(f"config.toml has no model_providers.{provider}.base_url: add it, or give --upstream")
+    if user.variable("CODEX_API_KEY"):
+        return OPENAI
+    login = user.json(_codex_file(user, "auth.json"))
+    return CHATGPT if login.get("tokens") and login.get("auth_mode", "chatgpt") == "chatgpt" else OPENAI
+
+
+CLIENT = Client(
+    name="codex",
+    title="Codex",
+    program="codex",
+    install="npm install -g @openai/codex",
+    route=route,
+    question=("exec", "--skip-git-repo-check", QUESTION),
+    tried="0.169.0",
+    losses=("its WebSocket: the proxy refuses it, and Codex switches to HTTPS by itself, with the whole history",),
+)

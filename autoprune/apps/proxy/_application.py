@@ -1,0 +1,319 @@
+"""The proxy as an ASGI application: it guards, prunes, forwards, and keeps the ledgers.
+
+    client → guard → body → lane (prune) → upstream → client
+                              │                  │
+                              └── session ◄──────┘ usage, status
+
+A request is forwarded unchanged if it is not a conversation, if it cannot be read, or if it is an assistant's own
+compaction. The same holds for a request at which pruning fails, whatever the fault: the client must get its answer.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import unquote
+
+from autoprune.apps.proxy._bodies import UnreadError, UsageReader, decompress
+from autoprune.apps.proxy._configuration import Guard, Settings, cookie_name
+from autoprune.apps.proxy._forwarding import (
+    NOT_FORWARDED,
+    ClientGoneError,
+    Outgoing,
+    Receive,
+    Scope,
+    Send,
+    UpstreamError,
+    end_to_end,
+    error_body,
+    limit_encodings,
+    new_client,
+    open_answer,
+    read_body,
+    remove_cookie,
+    replace_headers,
+    stream_back,
+    upstream_url,
+    wait_for_disconnect,
+)
+from autoprune.apps.proxy._lanes import Lanes
+from autoprune.apps.proxy._pruning import Job, Outcome
+from autoprune.apps.proxy._traffic import Session, Sessions, session_name
+from autoprune.pruners.requests import place
+
+COMPACTION = ("x-interaction-type", "conversation-compaction")  # how Copilot marks its own compaction
+SIGNED = "AWS4-"  # AWS signs the whole request, so that a changed body would be rejected
+ERROR_STATUS = 400  # and above
+LAST_ACCOUNTS = 10.0  # seconds to wait for the accounts of the last requests when the proxy shuts down
+HEAD_BYTES = 65_536  # of a request's head; the same limit as in h11 and most servers
+MOST_FIELDS = 256  # in a request's head: assistants send about thirty, and processing takes time by their square
+NO_UPGRADE = 426  # Codex then switches from WebSockets to HTTP at once; after any other status it tries five times
+
+
+@dataclass
+class Incoming:
+    """A client's request. `headers` has lower-case names."""
+
+    scope: Scope
+    headers: Mapping[str, str]
+    body: bytes = b""
+
+    @property
+    def path(self) -> str:
+        """The path as the client wrote it, with its escapes."""
+        raw: bytes = self.scope.get("raw_path") or self.scope["path"].encode()
+        return raw.partition(b"?")[0].decode("latin-1")
+
+    @property
+    def query(self) -> str:
+        """The query string."""
+        query: bytes = self.scope["query_string"]
+        return query.decode("latin-1")
+
+
+@dataclass(frozen=True)
+class Handled:
+    """The outcome of pruning a request, with its lane; `session` is its conversation, None if it has none."""
+
+    outcome: Outcome
+    job: Job | None = None
+    lane: int = 0
+    session: Session | None = None
+
+
+class Proxy:
+    """The application for all requests that go upstream. `sessions` is what went through it."""
+
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
+        """Take the settings, and a clock in seconds. Raises SettingsError for an unusable environment."""
+        self.settings = settings
+        self.sessions = Sessions()
+        self.guard = Guard(settings)
+        self._client = new_client()
+        self.lanes = Lanes(settings)
+        self._clock = clock
+        self._accounting: set[asyncio.Future[int]] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        incoming = Incoming(scope, header_dict(scope))
+        if reason := self.guard.objection(incoming.headers):
+            await send_error(send, incoming, 403, reason)
+            return
+        if has_dot_segment(incoming.path):
+            await send_error(send, incoming, 400, "the path contains a . or .. segment: resolve it first")
+            return
+        if incoming.headers.get("upgrade", "").lower() == "websocket":
+            await send_error(send, incoming, NO_UPGRADE, "WebSockets are not supported: use HTTP")
+            return
+        with suppress(ClientGoneError):
+            incoming.body = await read_body(receive)
+            await self._handle(incoming, receive, send)
+
+    async def close(self) -> None:
+        """Finish the accounts of the last requests, then close connections and lanes."""
+        if self._accounting:
+            await asyncio.wait(self._accounting, timeout=LAST_ACCOUNTS)
+        await self._client.aclose()
+        await asyncio.to_thread(self.lanes.close)
+
+    async def _handle(self, incoming: Incoming, receive: Receive, send: Send) -> None:
+        self.sessions.requests += 1
+        handled = await self._try_to_prune(incoming)
+        if handled.session is None:
+            self.sessions.count_passed(handled.outcome.note)
+        sending = [self._outgoing(incoming, handled)]
+        # The answer may take minutes: free the bodies, which may be large, before it. `pop` below frees the last one.
+        incoming.body, outcome, job = b"", replace(handled.outcome, body=None), handled.job
+        handled = replace(handled, outcome=outcome, job=job and replace(job, body=b""))
+        gone = asyncio.ensure_future(wait_for_disconnect(receive))
+        accounting = asyncio.ensure_future(self._record(handled))
+        self._accounting.add(accounting)
+        accounting.add_done_callback(self._accounting.discard)
+        try:
+            usage = await self._forward(incoming, sending.pop(), send, gone, handled.session)
+        finally:
+            gone.cancel()
+            number = await asyncio.shield(accounting)  # at shutdown the server cancels requests that take long
+        if handled.session and usage is None:
+            handled.session.take_back(number)
+        if handled.session and usage:
+            handled.session.usage = usage
+            with self._noting_faults():
+                await self.lanes.learn(handled.lane, handled.session.name, usage)
+
+    # Pruning
+
+    async def _try_to_prune(self, incoming: Incoming) -> Handled:
+        """Prune the conversation in a request; if that is impossible, a note says why."""
+        try:
+            job = await self._job(incoming)
+            return await self._prune(incoming, job) if job else Handled(Outcome())
+        except UnreadError as error:
+            return Handled(Outcome(note=str(error)))
+        except Exception as error:  # a fault of this program
+            return Handled(Outcome(note=describe_fault(error)))
+
+    async def _prune(self, incoming: Incoming, job: Job) -> Handled:
+        lane, outcome = await self.lanes.prune(job)
+        has_session = outcome.conversation and not outcome.counts_only
+        client = incoming.headers.get("user-agent", "")
+        return Handled(outcome, job, lane, self.sessions.match(outcome, job, client) if has_session else None)
+
+    async def _job(self, incoming: Incoming) -> Job | None:
+        """The job for a request that may be a conversation; None for others. Raises UnreadError."""
+        headers = incoming.headers
+        is_compaction = headers.get(COMPACTION[0]) == COMPACTION[1]
+        is_signed = headers.get("authorization", "").startswith(SIGNED)
+        if is_compaction or is_signed or incoming.scope["method"] != "POST" or place(incoming.path, {}) is None:
+            return None
+        encoding = headers.get("content-encoding", "")
+        packed = incoming.body, encoding
+        body = await asyncio.to_thread(decompress, *packed) if encoding else decompress(*packed)
+        betas = {name: value for name, value in headers.items() if name == "anthropic-beta"}
+        return Job(incoming.path, betas, body, session_name(headers), self._clock())
+
+    async def _record(self, handled: Handled) -> int:
+        """Record a request in its session while it is on its way; return its number there, 0 for none."""
+        session, job, outcome = handled.session, handled.job, handled.outcome
+        with self._noting_faults():
+            if session and job and (account := await self.lanes.account(handled.lane, outcome.number)):
+                session.enter_request(account, outcome, job)
+                return session.requests
+        return 0
+
+    @contextmanager
+    def _noting_faults(self) -> Iterator[None]:
+        """Note a fault of this program within the context, so that it keeps no answer from its client."""
+        try:
+            yield
+        except Exception as error:
+            self.sessions.why = describe_fault(error)
+
+    # Forwarding
+
+    def _outgoing(self, incoming: Incoming, handled: Handled) -> Outgoing:
+        """The request for the upstream: the client's own bytes, or the pruned ones."""
+        outcome, method = handled.outcome, incoming.scope["method"]
+        url = upstream_url(self.settings, incoming.path, incoming.query, incoming.headers)
+        own = remove_cookie(incoming.scope["headers"], cookie_name(incoming.headers.get("host", "")))
+        if handled.session:
+            own = limit_encodings(own)
+        if outcome.body is None:
+            return Outgoing(method, url, end_to_end(own, *NOT_FORWARDED), incoming.body)
+        changed = {name: value for name, value in outcome.headers.items() if incoming.headers.get(name) != value}
+        headers = replace_headers(end_to_end(own, *NOT_FORWARDED, "content-encoding"), changed)
+        return Outgoing(method, url, headers, outcome.body)
+
+    async def _forward(
+        self, incoming: Incoming, outgoing: Outgoing, send: Send, gone: asyncio.Future[None], session: Session | None
+    ) -> dict[str, Any] | None:
+        """Forward a request, and return the usage in its answer: {} if there is none, None for a failure."""
+        try:
+            async with open_answer(self._client, outgoing, gone) as response:
+                self._count_status(response.status_code, session)
+                kind, encoding = (response.headers.get(f"content-{each}", "") for each in ("type", "encoding"))
+                reader = UsageReader(kind, encoding) if session else None
+                await stream_back(response, send, gone, reader.feed if reader else None)
+        except UpstreamError as failure:
+            self.sessions.failed += 1
+            if session:
+                session.failed += 1
+            await send_error(send, incoming, failure.status, str(failure))
+            return None
+        if response.status_code >= ERROR_STATUS:
+            return None
+        return reader.end() if reader else {}
+
+    def _count_status(self, status: int, session: Session | None) -> None:
+        self.sessions.refused += status >= ERROR_STATUS
+        if session:
+            session.refused += status >= ERROR_STATUS
+
+
+def describe_fault(error: Exception) -> str:
+    """Describe a fault of this program."""
+    return f"{type(error).__name__}: {error}"
+
+
+def header_dict(scope: Scope) -> dict[str, str]:
+    """The headers of a request by lower-case name, with the values of repeated ones joined."""
+    headers: dict[str, str] = {}
+    for raw, value in scope["headers"]:
+        name, text = raw.decode("latin-1").lower(), value.decode("latin-1")
+        headers[name] = f"{headers[name]}, {text}" if name in headers else text
+    return headers
+
+
+async def send_error(send: Send, incoming: Incoming, status: int, message: str) -> None:
+    """Answer with an error in the shape of the API that the request is for."""
+    body = error_body(incoming.path, incoming.headers, status, f"autoprune: {message}")
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def has_dot_segment(path: str) -> bool:
+    """Return whether a path has a `.` or `..` segment, however escaped.
+
+    The upstream would resolve it, and so leave the path of the configured base URL.
+    """
+    segments = unquote(path).replace("\\", "/").split("/")
+    return any(each.partition(";")[0] in (".", "..") for each in segments)
+
+
+# The whole application
+
+
+def with_pages(proxy: Proxy, pages: Any) -> Any:
+    """The whole ASGI application: the proxy's own pages, the proxy for everything else, startup and shutdown."""
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await run_lifespan(proxy, receive, send)
+        elif scope["type"] == "http":
+            await respond(pages if is_page(scope) else proxy, scope, receive, send)
+
+    return application
+
+
+async def respond(application: Any, scope: Scope, receive: Receive, send: Send) -> None:
+    """Have an application answer a request; answer with an error if it raises before its answer has begun."""
+    has_begun = False
+
+    async def noting_send(event: Mapping[str, Any]) -> None:
+        nonlocal has_begun
+        has_begun = True
+        await send(event)
+
+    fields = scope["headers"]
+    if len(fields) > MOST_FIELDS or sum(len(name) + len(value) for name, value in fields) > HEAD_BYTES:
+        message = f"the request has more than {MOST_FIELDS} header fields or {HEAD_BYTES:,} bytes of them"
+        await send_error(send, Incoming(scope, {}), 431, message)
+        return
+    try:
+        await application(scope, receive, noting_send)
+    except Exception as error:
+        if has_begun:
+            raise  # the server then breaks the answer off
+        await send_error(send, Incoming(scope, {}), 500, f"internal error of the proxy: {describe_fault(error)}")
+
+
+def is_page(scope: Scope) -> bool:
+    """Return whether a request is for the proxy's own pages."""
+    return scope["path"] in ("/", "/metrics", "/favicon.ico") or scope["path"].startswith("/autoprune/")
+
+
+async def run_lifespan(proxy: Proxy, receive: Receive, send: Send) -> None:
+    """Warm the lanes when the server starts, and close the proxy when it shuts down."""
+    while True:
+        event = (await receive())["type"]
+        if event == "lifespan.startup":
+            proxy.lanes.warm()
+        if event == "lifespan.shutdown":
+            await proxy.close()
+        await send({"type": f"{event}.complete"})
+        if event == "lifespan.shutdown":
+            return

@@ -1,0 +1,160 @@
+"""The proxy's settings, and the guard that enforces them: who may send requests, and who may open the page.
+
+A web page in a browser can send requests to the loopback, and a site can make a name that it owns resolve to
+127.0.0.1 ("DNS rebinding"). So the `Host` header must name the proxy itself, and so must the `Origin` header that
+browsers add.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hmac import compare_digest
+from ipaddress import ip_address
+from secrets import token_urlsafe
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+
+from autoprune.errors import SettingsError
+from autoprune.settings import UNKNOWN_ZONE, budget_tokens
+from autoprune.strategies.catalog import clearing_named
+
+LOOPBACK = "127.0.0.1"
+LOCAL_NAMES = (LOOPBACK, "localhost", "[::1]")
+MOST_JOBS = 4
+TOKEN_BYTES = 16  # 128 bits of randomness
+TOKEN_HEADER, TOKEN_COOKIE, TOKEN_QUERY = "x-autoprune-token", "autoprune_token", "token"
+
+
+def new_token() -> str:
+    """Create a random token."""
+    return token_urlsafe(TOKEN_BYTES)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of a proxy.
+
+    `upstream` is the base URL of the API, such as https://gateway.example. If it is None, each request goes to the
+    vendor whose API its path names. `bases` are base URLs by vendor ("anthropic", "openai", "gemini") that replace the
+    vendors' own if there is no upstream. OpenAI's replaces /v1, because its clients expect base URLs with a version.
+
+    `safe_zone` is a budget as `PruneArgs` takes it; the default is 0.6 of the context window of the request's model, or
+    100,000 tokens if the window is not known. `strategy` is a strategy's name, with parameters if needed.
+
+    `host` is the address to listen on, and `port` 0 is any free port. The page always needs the `token`; if other
+    machines can reach `host`, every request needs it.
+
+    `jobs` is the number of worker processes; 0 prunes in a thread. Workers are `multiprocessing` processes, so a script
+    that sets `jobs` needs the usual `if __name__ == "__main__":`.
+
+    Raises SettingsError for a value that cannot be used.
+    """
+
+    upstream: str | None = None
+    safe_zone: int | float | str | None = None
+    strategy: str = "cache_aware"
+    host: str = LOOPBACK
+    port: int = 0
+    token: str = field(default_factory=new_token, repr=False)
+    jobs: int = 0
+    bases: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Validate what can be validated before the first request. Raises SettingsError."""
+        clearing_named(self.strategy)
+        if self.safe_zone is not None:
+            budget_tokens(self.safe_zone, window_tokens=UNKNOWN_ZONE)
+        for url in filter(None, (self.upstream, *self.bases.values())):
+            if not is_http_url(url):
+                raise SettingsError(f"upstream is {url!r}: give an address such as https://gateway.example")
+            if urlsplit(url).username is not None:
+                raise SettingsError("the upstream URL contains credentials: have the client send them in a header")
+        if not self.host:
+            raise SettingsError("host is empty: omit it to listen on the loopback, or give an address")
+        if not self.token:
+            raise SettingsError("token is empty: omit it to get a random one")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether other machines can reach the proxy."""
+        return self.host != "localhost" and not _is_loopback(self.host)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:  # a host name
+        return False
+
+
+def is_http_url(text: str) -> bool:
+    """Return whether a text is the URL of an HTTP server."""
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # unbalanced brackets, or a port that is not a number
+        return False
+
+
+def usual_jobs() -> int:
+    """The number of workers for a proxy that many clients share: one per core, up to four."""
+    return min(MOST_JOBS, os.cpu_count() or 1)
+
+
+class Guard:
+    """Decides which requests to refuse, by their headers."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Take the token and the address from the settings."""
+        self._settings = settings
+        self._hosts = {*LOCAL_NAMES, settings.host}
+
+    def objection(self, headers: Mapping[str, str]) -> str:
+        """Why a request may not go to the upstream; "" if it may."""
+        if reason := self.foreign_objection(headers):
+            return reason
+        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            return "requests from web pages of other sites are refused"
+        if self._settings.is_open and not self._is_token(headers.get(TOKEN_HEADER, "")):
+            return f"other machines can reach this proxy, so each request needs its token in the header {TOKEN_HEADER}"
+        return ""
+
+    def foreign_objection(self, headers: Mapping[str, str]) -> str:
+        """Why a request cannot come from a program that means this proxy; "" if it can."""
+        host = headers.get("host", "")
+        if not self._settings.is_open and _without_port(host).lower() not in self._hosts:
+            return f"the host {host!r} is not this proxy: use 127.0.0.1 or localhost"
+        origin = headers.get("origin")
+        if origin is not None and origin.partition("://")[2] != host:
+            return f"requests from the origin {origin!r} are refused: it is another site"
+        return ""
+
+    def may_view(self, headers: Mapping[str, str], query: str) -> bool:
+        """Return whether a request for the page or a payload carries the token: in a header, a cookie or the query."""
+        given = (headers.get(TOKEN_HEADER, ""), cookie_token(headers), *parse_qs(query).get(TOKEN_QUERY, ()))
+        return any(map(self._is_token, given))
+
+    def _is_token(self, given: str) -> bool:
+        return compare_digest(given.encode(), self._settings.token.encode())  # takes the same time for any guess
+
+
+def cookie_token(headers: Mapping[str, str]) -> str:
+    """The token in the cookies of a request; "" if there is none."""
+    wanted = cookie_name(headers.get("host", ""))
+    pairs = (each.strip().partition("=") for each in headers.get("cookie", "").split(";"))
+    return unquote(next((value for name, _, value in pairs if name == wanted), ""))
+
+
+def quote_token(token: str) -> str:
+    """Escape a token for a cookie or a URL."""
+    return quote(token, safe="")
+
+
+def cookie_name(host: str) -> str:
+    """The name of the cookie that holds the token."""
+    # Cookies are shared between all ports of a host, so that proxies on two ports would overwrite each other's.
+    return f"{TOKEN_COOKIE}_{host.rpartition(':')[2]}" if _without_port(host) != host else TOKEN_COOKIE
+
+
+def _without_port(host: str) -> str:
+    name, _, port = host.rpartition(":")
+    return name if name and port.isdigit() else host

@@ -1,0 +1,278 @@
+"""What went through a proxy: conversations with their ledgers, and sums over all of them for metrics.
+
+A client's headers name its session. A session's conversations are told apart by how they begin, so that the side
+questions of an assistant do not count as its work.
+"""
+
+import re
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypeAlias
+
+from autoprune.apps.proxy._pruning import Account, Cleared, Job, Outcome
+from autoprune.economics import Entry, Ledger, Sent
+from autoprune.errors import SettingsError
+
+# Headers in which clients name their session; the first one that a request has counts.
+SESSION_HEADERS = ("x-claude-code-session-id", "session-id", "session_id", "x-session-id", "x-session-affinity")
+MOST_SESSIONS = 200
+LONGEST_NOTE = 300  # characters
+MOST_POINTS, MOST_CLEARED = 2_000, 5_000  # in a conversation
+BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)  # seconds of pruning, for a histogram
+NO_TIMES = (0,) * (len(BUCKETS) + 1)
+PRODUCT = re.compile(r"[^/\s(]+")  # the first word of a User-Agent, without its version
+UNKNOWN, OTHERS = "unknown", "others"
+# Labels and their characters: clients send any User-Agent and any model, and each pair is a time series in Prometheus.
+MOST_LABELS, LONGEST_LABEL = 100, 100
+
+Label: TypeAlias = tuple[str, str]  # the names of a client and a model
+
+
+# Sums
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Sums over requests: conversations, requests, prompt tokens without pruning and with it, results cleared.
+
+    `saved` is the net of the ledgers in input tokens, and `saved_cold` that of the prunes at the `cold` requests,
+    before which the provider's cache had expired. `seconds` is the time spent on pruning. `times` is the histogram of
+    that time: requests up to each of `BUCKETS`, and those above the last.
+    """
+
+    sessions: int = 0
+    requests: int = 0
+    before: int = 0
+    after: int = 0
+    cleared: int = 0
+    saved: float = 0.0
+    cold: int = 0
+    saved_cold: float = 0.0
+    seconds: float = 0.0
+    times: tuple[int, ...] = NO_TIMES
+
+    def __add__(self, other: "Figures") -> "Figures":
+        """Add two sums."""
+        sums: dict[str, Any] = {name: getattr(self, name) + getattr(other, name) for name in SUMMED}
+        return Figures(**sums, times=tuple(map(sum, zip(self.times, other.times, strict=True))))
+
+
+SUMMED = tuple(each.name for each in fields(Figures) if each.name != "times")
+
+
+def time_buckets(seconds: float) -> tuple[int, ...]:
+    """The `times` of one request."""
+    bucket = bisect_left(BUCKETS, seconds)
+    return tuple(int(at == bucket) for at in range(len(NO_TIMES)))
+
+
+def client_name(user_agent: str) -> str:
+    """The name of a client from its User-Agent, without version and platform."""
+    found = PRODUCT.match(user_agent)
+    return found[0] if found else UNKNOWN
+
+
+def limit_label(label: Label, known: dict[Label, Figures]) -> Label:
+    """The label to sum under: a shared one for new labels if there are too many."""
+    label = label[0][:LONGEST_LABEL], label[1][:LONGEST_LABEL]
+    return label if label in known or len(known) < MOST_LABELS else (OTHERS, OTHERS)
+
+
+# Conversations
+
+
+@dataclass(frozen=True)
+class Point:
+    """One request: its prompt in tokens without pruning and with it, and what was done.
+
+    `is_cold` says that the provider's cache had expired before.
+    """
+
+    request: int
+    at: float
+    before: int
+    after: int
+    cleared: int
+    seconds: float
+    note: str = ""
+    is_cold: bool = False
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The part of a prune's result that a ledger reads."""
+
+    sent: Sent
+
+
+@dataclass
+class Session:
+    """One conversation of a client with a provider.
+
+    `ledger` says what pruning has saved, and `points` has the figures of each request. `cleared` are the cleared
+    results, each with the number of the request that cleared it. `refused` counts answers with a status of 400 or more,
+    and `failed` requests that the upstream did not answer; neither are in the ledger. `life_from` says how the life of
+    the cache (the one in the ledger's prices) is known, such as "as reported in answers"; it is "" for the usual life.
+    """
+
+    name: str
+    client: str
+    path: str
+    started: float
+    model: str | None = None
+    safe_zone: int = 0
+    requests: int = 0
+    refused: int = 0
+    failed: int = 0
+    ledger: Ledger = field(default_factory=Ledger, repr=False)
+    points: list[Point] = field(default_factory=list, repr=False)
+    cleared: list[Cleared] = field(default_factory=list, repr=False)
+    decisions: tuple[str, ...] = ()
+    notes: dict[str, int] = field(default_factory=dict)
+    usage: Mapping[str, Any] | None = None
+    life_from: str = ""
+    _before: tuple[Ledger, Mapping[str, Any] | None] | None = field(default=None, repr=False)
+    _sent: Sent | None = field(default=None, repr=False)  # by the last request
+    _is_unanswered: bool = False
+    _sums: Figures = field(default=Figures(), repr=False)
+    _totals: tuple[Entry, Entry] | None = field(default=None, repr=False)
+
+    @property
+    def label(self) -> Label:
+        """The names of the client and the model, which many sessions share."""
+        return client_name(self.client), self.model or UNKNOWN
+
+    @property
+    def at(self) -> float:
+        """When the last request came, in seconds since 1970."""
+        return self.points[-1].at if self.points else self.started
+
+    @property
+    def total(self) -> Entry:
+        """The sum of the ledger."""
+        return self._ledger_sums[0]
+
+    @property
+    def cold(self) -> Entry:
+        """The sum of the prunes at cold requests."""
+        return self._ledger_sums[1]
+
+    @property
+    def _ledger_sums(self) -> tuple[Entry, Entry]:
+        """Both sums, computed once per request, since a page may ask for them every second."""
+        if self._totals is None:
+            self._totals = self.ledger.total, self.ledger.cold
+        return self._totals
+
+    @property
+    def sums(self) -> Figures:
+        """The sums over all requests, including those that `points` no longer has."""
+        return replace(self._sums, saved=self.total.net, saved_cold=self.cold.net)
+
+    def enter_request(self, account: Account, outcome: Outcome, job: Job) -> None:
+        """Record a request that is on its way."""
+        if not self.requests:
+            self.model, self.ledger = account.model, Ledger(account.prices)
+        self.requests += 1
+        self.safe_zone, self.life_from = account.safe_zone, account.life_from
+        cold = int(account.is_cold and not self._is_retry(account, job))
+        self._add_to_ledger(account)
+        sizes = account.before, account.after, len(account.cleared)
+        self.points.append(Point(self.requests, job.at, *sizes, outcome.seconds, outcome.note, account.is_cold))
+        times = time_buckets(outcome.seconds)
+        self._sums += Figures(int(self.requests == 1), 1, *sizes, cold=cold, seconds=outcome.seconds, times=times)
+        self.cleared += (replace(each, request=self.requests, is_cold=account.is_cold) for each in account.cleared)
+        self.decisions = account.decisions
+        if outcome.note:
+            self.notes[outcome.note] = self.notes.get(outcome.note, 0) + 1
+        del self.points[:-MOST_POINTS], self.cleared[:-MOST_CLEARED]
+
+    def take_back(self, request: int) -> None:
+        """Remove a request from the ledger that was not answered, and so cost nothing, unless another one followed."""
+        if request == self.requests and self._before:
+            self.ledger, self.usage = self._before
+            self._before, self._is_unanswered, self._totals = None, True, None
+
+    def _is_same_prompt(self, account: Account) -> bool:
+        return self._sent is not None and self._sent.sent == account.sent.sent
+
+    def _is_retry(self, account: Account, job: Job) -> bool:
+        """Return whether a request repeats the last one, before which the same cache had expired.
+
+        A retry has the pause of the request that it repeats. If a cached answer came in between, and expired, the
+        retry is a cold request by itself.
+        """
+        return self._is_same_prompt(account) and (self._is_unanswered or job.at - self.at <= account.prices.life)
+
+    def _add_to_ledger(self, account: Account) -> None:
+        """Enter a prune in the ledger, with the usage of the answer before if it can be read."""
+        # If a request is sent again after a failure, the ledger takes the first prune: it knows what was cleared then.
+        is_again = self._is_unanswered and self._is_same_prompt(account)
+        self._sent = self._sent if is_again else account.sent
+        self._before = copy(self.ledger), self.usage
+        self._is_unanswered, self._totals = False, None
+        self.ledger.prices = account.prices
+        measured, pauses = Measured(self._sent or account.sent), {account.messages: account.pause}
+        try:
+            self.ledger.add(measured, usage=self.usage, pauses=pauses)
+        except SettingsError:  # the usage cannot be read
+            self.ledger.add(measured, pauses=pauses)
+        self.usage = None
+
+
+class Sessions:
+    """The conversations that went through, the newest last. The oldest ones are dropped, but stay in the sums.
+
+    `passed` counts requests that were not pruned, and `why` says why the last of these could not be read. `refused` and
+    `failed` are those of `Session`, over all requests.
+    """
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._known: OrderedDict[str, Session] = OrderedDict()
+        self.passed = 0
+        self.why = ""
+        self.requests = 0
+        self.refused = 0
+        self.failed = 0
+        self._dropped: dict[Label, Figures] = {}
+
+    def __iter__(self) -> Iterator[Session]:
+        """Iterate over conversations, the newest last, without those whose first request is not accounted for yet."""
+        return iter([each for each in list(self._known.values()) if each.requests])
+
+    def count_passed(self, why: str) -> None:
+        """Count a request that was not pruned."""
+        self.passed += 1
+        self.why = why[:LONGEST_NOTE] or self.why
+
+    def match(self, outcome: Outcome, job: Job, client: str) -> Session:
+        """Find the conversation that a request continues, or begin one."""
+        known = self._known.pop(outcome.conversation, None)
+        found = known or Session(outcome.conversation, client, job.path, job.at)
+        self._known[outcome.conversation] = found
+        while len(self._known) > MOST_SESSIONS:
+            _, dropped = self._known.popitem(last=False)
+            if dropped.requests:
+                _add_up(dropped, self._dropped)
+        return found
+
+    def sums_by_label(self) -> dict[Label, Figures]:
+        """The sums by client and model, dropped conversations included."""
+        sums = dict(self._dropped)
+        for session in self:
+            _add_up(session, sums)
+        return sums
+
+
+def _add_up(session: Session, sums: dict[Label, Figures]) -> None:
+    label = limit_label(session.label, sums)
+    sums[label] = sums.get(label, Figures()) + session.sums
+
+
+def session_name(headers: Mapping[str, str]) -> str:
+    """The name of a session that its client gives in a header; "" if it gives none."""
+    return next((headers[name] for name in SESSION_HEADERS if headers.get(name)), "")

@@ -1,0 +1,117 @@
+"""Worker processes that prune. Each runs one `Work` and answers one call at a time over a pipe.
+
+Workers are forked from the standard library's fork server, which imports `_preload` once, so that the tokenizer's
+vocabulary and the price list are in memory once. Systems without a fork server (Windows) spawn each worker, which then
+loads its own copy.
+
+A worker remembers only what the next request of a conversation would have to compute again, so it may die at any time:
+the request that it had goes out unpruned, and the next call starts another worker.
+"""
+
+import multiprocessing
+import signal
+from contextlib import suppress
+from importlib import import_module
+from multiprocessing.connection import Connection
+
+from autoprune.apps.proxy._configuration import Settings
+from autoprune.apps.proxy._pruning import Account, Job, Outcome, Work
+
+PATIENCE = 60.0  # seconds for one answer, after which the worker is killed; the largest requests take a few
+PRELOAD = "autoprune.apps.proxy._preload"
+LOST = Outcome(note="the worker process died or did not answer in time: the request was sent unpruned")
+
+
+class Worker:
+    """A lane in its own process. A process that dies is replaced by one that remembers nothing yet."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Start nothing yet: starting waits for the fork server, so it belongs in the lane's thread."""
+        self._settings = settings
+        start_method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+        self._context = multiprocessing.get_context(start_method)
+        self._process: multiprocessing.process.BaseProcess | None = None
+        self._connection: Connection | None = None
+
+    def warm(self) -> None:
+        """Start the process."""
+        with suppress(EOFError, OSError):  # the first request tries again
+            self._start()
+
+    def prune(self, job: Job) -> Outcome:
+        """Prune the conversation in a request; `LOST` if the process dies over it."""
+        outcome = self._call_worker("prune", job)
+        return outcome if isinstance(outcome, Outcome) else LOST
+
+    def reuse(self, digest: bytes, at: float) -> Outcome | None:
+        """Return the outcome of a request that is sent again; None if it has to be pruned."""
+        outcome = self._call_worker("reuse", digest, at)
+        return outcome if isinstance(outcome, Outcome) else None
+
+    def account(self, number: int) -> Account | None:
+        """Return the account of a prune; None if there is none."""
+        account = self._call_worker("account", number)
+        return account if isinstance(account, Account) else None
+
+    def learn(self, conversation: str, usage: object) -> None:
+        """Record the usage that the provider reported with an answer in a conversation."""
+        self._call_worker("learn", conversation, usage)
+
+    def recall(self, id: str) -> str | None:
+        """Return a cleared payload; None if it is no longer kept."""
+        text = self._call_worker("recall", id)
+        return text if isinstance(text, str) else None
+
+    def close(self) -> None:
+        """Kill the process: it holds nothing that should outlive the proxy."""
+        if self._connection:
+            self._connection.close()
+        if self._process:
+            self._process.kill()
+            self._process.join()
+        self._connection = self._process = None
+
+    def _start(self) -> Connection:
+        self._connection, theirs = self._context.Pipe()
+        with theirs:
+            # The fork server belongs to the whole program. If that has started it already, this does nothing, and the
+            # worker imports the module by itself.
+            self._context.set_forkserver_preload([PRELOAD])
+            # A daemon, so that a program that exits without closing the proxy does not wait for its workers.
+            process = self._context.Process(target=serve, args=(theirs, self._settings), daemon=True)  # type: ignore[attr-defined]
+            process.start()
+        self._process = process
+        return self._connection
+
+    def _call_worker(self, method: str, *args: object) -> object:
+        """Call a method of the worker's `Work`; None if the process dies or takes longer than `PATIENCE`."""
+        try:
+            connection = self._send((method, args))
+            if connection.poll(PATIENCE):
+                return connection.recv()
+        except (EOFError, OSError):
+            pass
+        self.close()
+        return None
+
+    def _send(self, call: tuple[str, tuple[object, ...]]) -> Connection:
+        """Send a call, to a new process if the last one has died since."""
+        connection = self._connection or self._start()
+        try:
+            connection.send(call)
+        except OSError:
+            self.close()
+            connection = self._start()
+            connection.send(call)
+        return connection
+
+
+def serve(connection: Connection, settings: Settings) -> None:
+    """Answer calls of the methods of `Work` until the proxy closes the connection or dies."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group; the proxy ends its workers
+    import_module(PRELOAD)  # at no cost in a forked process, which has it
+    work = Work(settings)
+    with suppress(EOFError, OSError):
+        while True:
+            method, args = connection.recv()
+            connection.send(getattr(work, method)(*args))

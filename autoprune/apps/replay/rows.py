@@ -1,0 +1,216 @@
+"""The figures of many episodes as rows, one for each strategy, with bootstrap confidence intervals over sessions.
+
+Each session gives two numbers, and a figure is the sum of the first over the sum of the second: a bill and the unpruned
+bill, or the atoms kept and those needed. The seed is fixed, so every run draws the same samples, and all figures over
+the same number of sessions share their draws: differences between two strategies are compared on the same sessions.
+More than 1,000 sessions are dealt at random into 1,000 groups, each drawn as one. The interval stays as wide, and the
+work is bounded.
+"""
+
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from autoprune.apps.replay.atoms import Group
+from autoprune.apps.replay.evidence import ProtectedKind
+from autoprune.apps.replay.figures import Figures, Kept
+
+SAMPLES = 1_000
+GROUPS = 1_000
+SEED = 11
+Pair = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A figure with its 95 % bootstrap confidence interval over sessions."""
+
+    value: float
+    low: float
+    high: float
+
+
+def interval(sessions: Iterable[Pair], nothing: float = 1.0) -> Interval:
+    """Return the ratio over some sessions with its interval; `nothing` is the ratio if the denominator is 0."""
+    pairs = list(sessions)
+    parts, wholes = [part for part, _ in pairs], [whole for _, whole in pairs]
+    drawn_parts, drawn_wholes = _grouped_values(parts), _grouped_values(wholes)
+    found = sorted(
+        _ratio(sum(map(drawn_parts.__getitem__, draw)), sum(map(drawn_wholes.__getitem__, draw)), nothing)
+        for draw in _samples(len(drawn_parts))
+    )
+    low, high = found[round(0.025 * SAMPLES)], found[round(0.975 * SAMPLES) - 1]
+    return Interval(_ratio(sum(parts), sum(wholes), nothing), low, high)
+
+
+def _ratio(part: float, whole: float, nothing: float) -> float:
+    return part / whole if whole else nothing
+
+
+def _grouped_values(values: Sequence[float]) -> Sequence[float]:
+    if len(values) <= GROUPS:
+        return values
+    dealt = [values[place] for place in _shuffle(len(values))]
+    return [sum(dealt[group::GROUPS]) for group in range(GROUPS)]
+
+
+@lru_cache(maxsize=2)
+def _shuffle(count: int) -> list[int]:
+    """Return the numbers of the sessions in random order."""
+    return random.Random(SEED).sample(range(count), count)
+
+
+@lru_cache(maxsize=2)
+def _samples(count: int) -> list[list[int]]:
+    """Return the numbers of the sessions in each bootstrap sample."""
+    draw = random.Random(SEED)
+    return [draw.choices(range(count), k=count) for _ in range(SAMPLES)]
+
+
+FEW_ATOMS = 20  # a group with fewer atoms than this says little
+DEARER = 1.0 + 1e-9  # a bill above the unpruned one; the margin is for rounding errors
+
+
+@dataclass(frozen=True)
+class Row:
+    """A strategy over all episodes: bills as shares of the unpruned bill, evidence as shares of the needed atoms.
+
+    Bills are weighted in dollars if the input price of every episode is known. Evidence is by group: `code`
+    (with `edits`), `shell_edits` and `facts`; `needed` counts the atoms of each. `in_results` and `far` are of code.
+    `cold` is the part of the saving that was cut at requests that found no cache. `protected` are shares of the
+    protected content by its kind, of those kinds that were needed at all.
+    """
+
+    strategy: str
+    style: str
+    episodes: int
+    bill: Interval
+    with_rereads: float
+    worst: float
+    dearer: float
+    code: Interval
+    edits: Interval
+    shell_edits: Interval
+    facts: Interval
+    in_results: float
+    far: float
+    cache_breaks: int
+    rereads: int
+    violations: int
+    slowest: float
+    cold: float = 0.0
+    protected: Mapping[str, Interval] = field(default_factory=dict)
+    needed: Mapping[Group, int] = field(default_factory=dict)
+
+    @property
+    def evidence(self) -> dict[Group, Interval]:
+        """The shares by their groups."""
+        return dict(zip(Group, (self.code, self.edits, self.shell_edits, self.facts), strict=True))
+
+    @property
+    def least(self) -> float:
+        """The lowest share of all groups. Shell edits and facts count only if at least 20 were needed."""
+        few = {group for group in (Group.SHELL_EDITS, Group.FACTS) if self.needed.get(group, 0) < FEW_ATOMS}
+        return min(share.value for group, share in self.evidence.items() if group not in few)
+
+
+def summarize(figures: Iterable[Figures], prices: str) -> list[Row]:
+    """Return a row for each strategy and style at the prices of that name, the cheapest bill first.
+
+    Episodes that were not also replayed without pruning are skipped.
+    """
+    found = list(figures)
+    worth = worth_of(found, prices)
+    unpruned = {
+        each.episode: worth[each.episode] * each.bills[prices].total for each in found if each.strategy == "none"
+    }
+    groups: dict[tuple[str, str], list[Figures]] = {}
+    for each in found:
+        if each.episode in unpruned:
+            groups.setdefault((each.strategy, each.style), []).append(each)
+    rows = [
+        _row(name, style, each, unpruned, [worth[one.episode] for one in each], prices)
+        for (name, style), each in groups.items()
+    ]
+    return sorted(rows, key=lambda row: row.bill.value)
+
+
+def worth_of(found: Iterable[Figures], prices: str) -> Mapping[str, float]:
+    """Return the weight of each episode's input tokens: their price in dollars if all are known, otherwise 1."""
+    known = {each.episode: each.bills[prices].input_price for each in found}
+    return (
+        {episode: price or 1.0 for episode, price in known.items()}
+        if all(known.values())
+        else dict.fromkeys(known, 1.0)
+    )
+
+
+def _row(
+    strategy: str,
+    style: str,
+    found: Sequence[Figures],
+    unpruned: Mapping[str, float],
+    worth: Sequence[float],
+    prices: str,
+) -> Row:
+    known = [each.bills[prices] for each in found]
+    bills = [
+        (weight * bill.total, unpruned[each.episode]) for each, bill, weight in zip(found, known, worth, strict=True)
+    ]
+    shares = [bill / whole for bill, whole in bills]
+    again, saved, cold = (
+        sum(weight * getattr(bill, name) for bill, weight in zip(known, worth, strict=True))
+        for name in ("with_rereads", "saved", "saved_cold")
+    )
+    code = _total_kept(found, Group.CODE)
+    return Row(
+        strategy,
+        style,
+        len(found),
+        interval(sums_by_session(found, bills)),
+        again / sum(whole for _, whole in bills),
+        max(shares),
+        sum(share > DEARER for share in shares) / len(shares),
+        _evidence_interval(found, Group.CODE),
+        _evidence_interval(found, Group.EDITS),
+        _evidence_interval(found, Group.SHELL_EDITS),
+        _evidence_interval(found, Group.FACTS),
+        code.in_results / code.needed if code.needed else 1.0,
+        _total_kept(found, "lag > 20").share,
+        sum(each.bills[prices].cache_breaks for each in found),
+        sum(each.rereads for each in found),
+        sum(len(each.violations) for each in found),
+        max(each.slowest for each in found),
+        min(1.0, cold / saved) if saved > 0 else 0.0,
+        dict(_protected_intervals(found)),
+        {group: _total_kept(found, group).needed for group in Group},
+    )
+
+
+def _protected_intervals(found: Sequence[Figures]) -> Iterator[tuple[str, Interval]]:
+    for kind in ProtectedKind:
+        kept = [each.protected.get(kind, Kept()) for each in found]
+        if any(each.needed for each in kept):
+            yield str(kind), _interval_of(found, kept)
+
+
+def _total_kept(found: Sequence[Figures], group: str) -> Kept:
+    return sum((each.evidence.get(group, Kept()) for each in found), Kept())
+
+
+def _evidence_interval(found: Sequence[Figures], group: Group) -> Interval:
+    return _interval_of(found, [each.evidence.get(group, Kept()) for each in found])
+
+
+def _interval_of(found: Sequence[Figures], kept: Iterable[Kept]) -> Interval:
+    return interval(sums_by_session(found, [(each.kept, each.needed) for each in kept]))
+
+
+def sums_by_session(found: Iterable[Figures], values: Iterable[Pair]) -> list[Pair]:
+    """Return the values of episodes, summed over each session: what one agent does is no second opinion."""
+    sums: dict[str, Pair] = {}
+    for each, (part, whole) in zip(found, values, strict=True):
+        parts, wholes = sums.get(each.session, (0.0, 0.0))
+        sums[each.session] = parts + part, wholes + whole
+    return list(sums.values())

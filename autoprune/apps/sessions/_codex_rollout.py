@@ -1,0 +1,345 @@
+"""Reader of Codex's rollouts: JSONL of `{type, payload}`, before September 2025 of bare items. Makes Responses items.
+
+The rules are those of Codex's `rollout_reconstruction` and `compact` modules.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+from autoprune.apps.sessions._json import NOTHING, Object, compact, fields, objects, text
+from autoprune.apps.sessions._recording import (
+    NO_SYSTEM_PROMPT,
+    Answer,
+    Conversation,
+    Moment,
+    Reader,
+    Usage,
+    bad_record,
+    build_usage,
+    note,
+    parse_time,
+)
+from autoprune.apps.sessions._sending import OUTPUTS, RESPONSES, conversation, stretch
+
+ABORTED = "aborted"  # the output that Codex gives to a call that was cut off
+KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
+SENT = frozenset(
+    (
+        *("agent_message", "message", "reasoning", "compaction", "context_compaction"),
+        *("custom_tool_call", "custom_tool_call_output", "function_call", "function_call_output", "local_shell_call"),
+        *("tool_search_call", "tool_search_output", "web_search_call", "image_generation_call"),
+    )
+)
+# Items for Codex itself: leaving them out needs no note.
+UNSENT = frozenset(("compaction_trigger", "ghost_snapshot"))
+INTERNAL = "internal_chat_message_metadata_passthrough"
+# Beginnings of texts that Codex itself sends in the user's name.
+CONTEXT = (
+    "# agents.md instructions",
+    "<environment_context>",
+    "<hook_prompt",
+    "<skill>",
+    "<subagent_notification>",
+    "<turn_aborted>",
+    "<user_instructions>",
+    "<user_shell_command>",
+)
+KEPT_TOKENS = 20_000  # of the user's messages that a compaction without a listed history keeps
+BYTES_PER_TOKEN = 4  # Codex's estimate
+NO_SUMMARY = "(no summary available)"
+Item = Object
+OTHERS = ("user", "system", "developer")  # the roles of messages that are not the model's
+Entry = tuple[Item, Moment]
+
+
+@dataclass
+class CodexTurn:
+    """The items of a user's turn; `base` is the history that a compaction put in place of everything before.
+
+    `stretches` are what was sent when a compaction came, one for each.
+    """
+
+    base: Sequence[Entry] | None = None
+    items: list[Entry] = field(default_factory=list)
+    is_users: bool = False
+    stretches: list[list[Entry]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Record:
+    """A line of the log, with the current model, and the `usage` of a request if it is reported for the first time."""
+
+    kind: str
+    payload: Object
+    time: float | None = None
+    model: str = ""
+    usage: Usage | None = None
+
+    @property
+    def event(self) -> str:
+        """The type of the event, "" if the line is not an event."""
+        return text(self.payload.get("type")) if self.kind == "event_msg" else ""
+
+
+def detect(values: Sequence[object]) -> bool:
+    """Look for a line of `{type, payload}` with one of Codex's types, or the header of its first format."""
+    return any(
+        (value.get("type") in KINDS and isinstance(value.get("payload"), dict)) or _is_bare_header(value)
+        for value in map(fields, values[:100])
+    )
+
+
+def read(values: Sequence[object]) -> list[Conversation]:
+    """Read the one conversation in a rollout, with compactions and rollbacks applied.
+
+    Raises SessionError for a line of another kind.
+    """
+    records = list(_records(values))
+    said = [item for item, _ in history(_read_turns(records))]
+    sent = [item for item in map(_as_sent, said) if item]
+    followed = _without_lone_reasoning(sent)
+    alone = note("reasoning that nothing follows, left out", len(sent) - len(followed))
+    return [conversation(RESPONSES, followed, ABORTED, (*_rollout_notes(records), *_unsent_notes(said), *alone))]
+
+
+def _without_lone_reasoning(items: Sequence[Item]) -> list[Item]:
+    """Leave out reasoning that no item of the model follows, because the log or the turn ended: the API refuses it."""
+    kept: list[Item] = []
+    is_followed = False
+    for item in reversed(items):
+        if item.get("type") != "reasoning":
+            is_followed = _is_answer(item)
+        if item.get("type") != "reasoning" or is_followed:
+            kept.append(item)
+    return kept[::-1]
+
+
+def record(values: Sequence[object]) -> list[list[Conversation]]:
+    """Read the one conversation in a rollout as its stretches between compactions. Raises like `read`."""
+    turns = _read_turns(list(_records(values)))
+    stretches = [*chain.from_iterable(turn.stretches for turn in turns), history(turns)]
+    return [[_stretch(entries) for entries in stretches]]
+
+
+def _stretch(entries: Sequence[Entry]) -> Conversation:
+    sent = ((_as_sent(item), moment) for item, moment in entries if item.get("type") != "reasoning")
+    return stretch(RESPONSES, ((item, moment) for item, moment in sent if item))
+
+
+def _is_bare_header(value: Object) -> bool:
+    is_header = "instructions" in value and "id" in value and "timestamp" in value and "type" not in value
+    return is_header or value.get("record_type") == "state"
+
+
+def _records(values: Sequence[object]) -> Iterator[Record]:
+    """Yield each line as a record; a bare item is a response item."""
+    model, total = "", NOTHING
+    for at, value in enumerate(values, 1):
+        line = fields(value)
+        payload = line.get("payload")
+        if isinstance(payload, dict):
+            kind = text(line.get("type"))
+            model = text(payload.get("model")) or model if kind == "turn_context" else model
+            info = fields(payload.get("info")) if kind == "event_msg" else NOTHING
+            is_new = fields(info.get("total_token_usage")) != total  # Codex often repeats a report
+            total = fields(info.get("total_token_usage")) or total
+            usage = _usage(fields(info.get("last_token_usage"))) if is_new else None
+            yield Record(kind, payload, parse_time(line.get("timestamp")), model, usage)
+        elif _is_bare_header(line):
+            continue
+        elif text(line.get("type")):
+            yield Record("response_item", line)
+        else:
+            raise bad_record("is not a line of a Codex session: it has neither a payload nor a type", at)
+
+
+def _usage(last: Object) -> Usage | None:
+    return build_usage(last.get("input_tokens"), last.get("cached_input_tokens"), 0, last.get("output_tokens"))
+
+
+def _read_turns(records: Sequence[Record]) -> list[CodexTurn]:
+    turns = [CodexTurn()]
+    starts = any(each.event in ("task_started", "turn_started") for each in records)
+    for each in records:
+        _apply_record(turns, each, starts)
+    return turns
+
+
+def _apply_record(turns: list[CodexTurn], record: Record, starts: bool) -> None:
+    """Apply a line to the turns; `starts` says whether the log marks where turns begin."""
+    payload = record.payload
+    if record.event in ("task_started", "turn_started"):
+        turns.append(CodexTurn())
+    elif record.event == "thread_rolled_back":
+        roll_back(turns, payload.get("num_turns"))
+    elif record.event == "user_message" and starts:
+        turns[-1].is_users = True
+    elif record.event == "token_count" and record.usage:
+        _attach_usage(turns[-1].items, record.usage)
+    elif record.kind == "compacted":
+        compact_turns(turns, payload)
+    elif record.kind == "response_item":
+        if is_users(payload) and not starts:
+            open_turn(turns)
+        turns[-1].items.append((payload, Answer(record.time, record.model) if _is_answer(payload) else record.time))
+        turns[-1].is_users |= is_users(payload)
+
+
+def _is_answer(item: Item) -> bool:
+    """Whether an item is an answer of the model, or a part of one, that recordings keep."""
+    is_given = text(item.get("type")) in OUTPUTS or item.get("role") in OTHERS
+    return not is_given and item.get("type") != "reasoning" and _as_sent(item) is not None
+
+
+def _attach_usage(entries: list[Entry], usage: Usage) -> None:
+    """Attach the usage of a request to the newest answer."""
+    for at in range(len(entries) - 1, -1, -1):
+        item, moment = entries[at]
+        if isinstance(moment, Answer):
+            entries[at] = item, replace(moment, usage=moment.usage or usage)
+            return
+
+
+def _as_sent(item: Item) -> Item | None:
+    """Return an item as Codex sends it; None if it does not send it."""
+    kind = text(item.get("type"))
+    bare = {name: value for name, value in item.items() if value is not None and name != INTERNAL}
+    if kind == "message":
+        return bare if item.get("role") != "system" and item.get("content") else None
+    if kind == "reasoning":
+        return bare if any(bare.get(name) for name in ("id", "encrypted_content", "summary", "content")) else None
+    if kind in ("function_call_output", "custom_tool_call_output"):
+        return {**bare, "output": _plain_output(item.get("output"))}
+    if kind == "compaction_summary":  # the first name of `compaction`
+        return {**bare, "type": "compaction"}
+    return bare if kind in SENT else None
+
+
+def _plain_output(value: object) -> object:
+    """Return an output as text or blocks; early rollouts hold `{content, success}`."""
+    if isinstance(value, str | list):
+        return value
+    content = fields(value).get("content")
+    return content if isinstance(content, str) else compact(value)
+
+
+def _rollout_notes(records: Sequence[Record]) -> Iterator[str]:
+    prompt = next((each.payload.get("base_instructions") for each in records if each.kind == "session_meta"), None)
+    size = len(text(fields(prompt).get("text")))
+    yield f"the system prompt is sent beside the items: {size:,} characters" if size else NO_SYSTEM_PROMPT
+    kinds = Counter(each.event or each.kind for each in records)
+    yield from note("compactions", kinds["compacted"])
+    yield from note("rollbacks", kinds["thread_rolled_back"])
+    yield from note("messages between agents, left out", kinds["inter_agent_communication"])
+
+
+def _unsent_notes(said: Sequence[Item]) -> Iterator[str]:
+    unsent = [text(item.get("type")) for item in said if not _as_sent(item)]
+    unknown = sorted({kind for kind in unsent if kind not in SENT | UNSENT})
+    yield from note("empty reasoning items, left out", unsent.count("reasoning"))
+    yield from (f"items of unknown types, left out: {', '.join(unknown)}",) if unknown else ()
+
+
+# Turns: a compaction replaces all of them, and a rollback removes the last ones
+
+
+def _is_context(item: Item) -> bool:
+    """Whether Codex sent a message in the user's name."""
+    return any(text(part.get("text")).lstrip().lower().startswith(CONTEXT) for part in objects(item.get("content")))
+
+
+def is_users(item: Item) -> bool:
+    """Whether an item is a message that the user wrote."""
+    return item.get("type") == "message" and item.get("role") == "user" and not _is_context(item)
+
+
+def history(turns: Sequence[CodexTurn]) -> list[Entry]:
+    """Return the entries that are sent: the newest base, and all items since."""
+    start = next((at for at in range(len(turns) - 1, -1, -1) if turns[at].base is not None), 0)
+    since = chain.from_iterable(turn.items for turn in turns[start:])
+    return [*(turns[start].base or () if turns else ()), *since]
+
+
+def open_turn(turns: list[CodexTurn]) -> None:
+    """Begin a turn of the user; context that Codex sent just before belongs to it."""
+    last = turns[-1].items if len(turns) > 1 else []
+    start = len(last)
+    while start and last[start - 1][0].get("type") == "message" and _is_context(last[start - 1][0]):
+        start -= 1
+    moved = last[start:]
+    del last[start:]
+    turns.append(CodexTurn(items=moved, is_users=True))
+
+
+def roll_back(turns: list[CodexTurn], count: object) -> None:
+    """Remove the user's last `count` turns and everything between them, but nothing before the user's first turn."""
+    left = count if isinstance(count, int) else 0
+    cut = at = len(turns)
+    while left > 0 and at > 0:
+        at -= 1
+        if turns[at].is_users:
+            cut, left = at, left - 1
+    del turns[cut:]
+    if not turns:
+        turns.append(CodexTurn())
+
+
+def compact_turns(turns: list[CodexTurn], payload: Object) -> None:
+    """Replace all turns by the history that a compaction lists, or that Codex makes from its summary."""
+    before = history(turns)
+    replacement = payload.get("replacement_history")
+    if isinstance(replacement, list):
+        base = objects(replacement)
+    else:
+        base = _rebuild_history([item for item, _ in before], text(payload.get("message")))
+    turns[-1].stretches.append(before)
+    turns[-1].base = [(item, None) for item in base]
+    turns[-1].items = []
+
+
+def _rebuild_history(said: Sequence[Item], summary: str) -> list[Item]:
+    """Make the history after a compaction that lists none: the user's newest messages and the summary."""
+    kept = list(
+        _newest_texts(_item_text(item) for item in reversed(said) if is_users(item) and not _is_summary(item, summary))
+    )
+    return [_user_message(each) for each in (*reversed(kept), summary or NO_SUMMARY)]
+
+
+def _newest_texts(texts: Iterator[str]) -> Iterator[str]:
+    left = KEPT_TOKENS
+    for said in texts:
+        tokens = -(-len(said.encode(errors="replace")) // BYTES_PER_TOKEN)
+        yield said if tokens <= left else _cut_middle(said, left * BYTES_PER_TOKEN)
+        left -= tokens
+        if left <= 0:
+            return
+
+
+def _cut_middle(said: str, size: int) -> str:
+    """Cut the middle out of a text, so that about `size` bytes are left."""
+    data = said.encode(errors="replace")
+    half = size // 2
+    removed = (len(data) - 2 * half + BYTES_PER_TOKEN - 1) // BYTES_PER_TOKEN
+    head, tail = data[:half].decode(errors="ignore"), data[len(data) - half :].decode(errors="ignore")
+    return f"{head}…{removed} tokens truncated…{tail}"
+
+
+def _is_summary(item: Item, summary: str) -> bool:
+    """Whether a message is the summary of an earlier compaction: it begins with the same line."""
+    first = summary.partition("\n")[0]
+    return bool(first) and "\n" in summary and _item_text(item).startswith(first + "\n")
+
+
+def _item_text(item: Item) -> str:
+    """The text of a message."""
+    return "".join(text(part.get("text")) for part in objects(item.get("content")))
+
+
+def _user_message(said: str) -> Item:
+    return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": said}]}
+
+
+PLACES = (".codex/sessions/**/rollout-*.jsonl", ".codex/archived_sessions/rollout-*.jsonl")
+READER = Reader("codex", detect, read, record, PLACES)

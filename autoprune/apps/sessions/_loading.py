@@ -1,0 +1,405 @@
+"""Read session files: messages as JSON or JSONL, or an agent's own log. Text in, text out; opens no file."""
+
+import codecs
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import NoReturn, TypeVar
+
+from autoprune.apps.sessions._claude_code import READER as CLAUDE_CODE
+from autoprune.apps.sessions._cline_messages import READER as CLINE
+from autoprune.apps.sessions._codex_rollout import READER as CODEX
+from autoprune.apps.sessions._copilot_cli import READER as COPILOT_CLI
+from autoprune.apps.sessions._evaluations import INSPECT, TAU_BENCH
+from autoprune.apps.sessions._gemini_cli import READER as GEMINI_CLI
+from autoprune.apps.sessions._json import dump, parse_json, try_parse
+from autoprune.apps.sessions._mini_swe_agent import READER as MINI_SWE_AGENT
+from autoprune.apps.sessions._openhands import READER as OPENHANDS
+from autoprune.apps.sessions._pi_session import READER as PI
+from autoprune.apps.sessions._recording import Conversation, Reader, Recording, Request, unrecorded_requests
+from autoprune.apps.sessions._swe_agent import READER as SWE_AGENT
+from autoprune.apps.sessions._trae import READER as TRAE
+from autoprune.errors import SessionError, SettingsError, did_you_mean
+from autoprune.settings import load_plugin, plugin_names
+
+# To ship a reader, write its module in this package and add a line. The first one that detects a file reads it, so
+# readers with precise signs come first, and those that look only for the names of a few fields last.
+READERS = (
+    CLAUDE_CODE,
+    CODEX,
+    GEMINI_CLI,
+    COPILOT_CLI,
+    PI,
+    CLINE,
+    OPENHANDS,
+    SWE_AGENT,
+    MINI_SWE_AGENT,
+    TRAE,
+    INSPECT,
+    TAU_BENCH,
+)
+PLUGINS = "autoprune.readers"  # the entry point group of readers in installed packages
+READABLE = (
+    "a JSON list of messages, JSONL with one message a line, an object with a 'messages' list, or a session file of "
+    + ", ".join(reader.name for reader in READERS)
+)
+# Items of the Responses API without a role, in addition to those whose type ends in `_call` or `_output`.
+ITEM_TYPES = frozenset(("compaction", "item_reference", "mcp_approval_request", "mcp_approval_response", "reasoning"))
+INDENT = 2
+T = TypeVar("T")
+GZIP = b"\x1f\x8b"
+BAD = re.compile("[\udc80-\udcff]+")  # bytes that are not UTF-8, decoded with "surrogateescape"
+# With more bad bytes than this (a number, or a share of the characters), a file is in another encoding.
+FEW, MOST_BAD = 8, 0.01
+BROKEN = "{"  # stands for a line with bad bytes, so that it is skipped like broken JSON
+SHOWN_NAMES, LONGEST_NAME = 8, 80  # field names in an error: how many, and characters of each
+SHOWN = 5  # lines with bad bytes that a note names
+
+
+def reader_for(values: Sequence[object], readers: Sequence[Reader] = ()) -> Reader | None:
+    """Return the first of `readers`, or else of those that ship, that detects the values; None if none does."""
+    return next((reader for reader in (*readers, *READERS) if reader.detect(values)), None)
+
+
+def find_reader(name: str) -> Reader:
+    """Find a reader by its name: one that ships, or one that an installed package registers.
+
+    Packages register readers under the entry point group `autoprune.readers`. Raises SettingsError for an unknown name,
+    and for an entry point that is no reader or cannot be imported.
+    """
+    plugin = next((reader for reader in READERS if reader.name == name), None) or load_plugin(PLUGINS, name)
+    if isinstance(plugin, Reader):
+        return plugin
+    if plugin is not None:
+        raise SettingsError(f"the plugin {name!r} under {PLUGINS} is a {type(plugin).__name__}: it must be a Reader")
+    names = [*(reader.name for reader in READERS), *plugin_names(PLUGINS)]
+    raise SettingsError(f"there is no reader {name!r}{did_you_mean(name, names)}; there are {', '.join(names)}")
+
+
+@dataclass(frozen=True)
+class Session:
+    """The messages of a file, and a function that writes others in the shape of that file.
+
+    `agent` names the agent that wrote the file, None for plain messages. `notes` say what was left out or added, and
+    `conversations` is how many the file holds. Conversations from an agent's file are written as a JSON list.
+    `recorded` reads their requests; it is called when they are needed.
+    """
+
+    messages: list[object]
+    write: Callable[[list[object]], str]
+    notes: tuple[str, ...] = ()
+    agent: str | None = None
+    conversations: int = 1
+    recorded: Callable[[], Sequence[Request]] = field(default=tuple, repr=False, compare=False)
+
+    @cached_property
+    def last(self) -> Request | None:
+        """The last recorded request that names its model, if there is one."""
+        return next((request for request in reversed(self.recorded()) if request.model), None)
+
+
+@dataclass(frozen=True)
+class AgentLog:
+    """A summary of an agent's log: how many records it holds, and what its conversation leaves out."""
+
+    agent: str
+    records: int
+    left_out: tuple[str, ...] = ()
+
+
+def decode(data: bytes, name: str, *, keeps_bad: bool = False) -> str:
+    """Decode a file: UTF-8, UTF-16 or UTF-32, with or without a byte order mark, perhaps compressed with gzip.
+
+    A last character that was cut off is left out. Raises SessionError that names the first bad byte. With `keeps_bad` a
+    few bad bytes in UTF-8 are kept as surrogates, which `load` replaces and notes.
+    """
+    if data.startswith(GZIP):
+        try:
+            data = gzip.decompress(data)
+        except (EOFError, OSError, zlib.error) as error:
+            raise SessionError(f"{name} is a gzip file that is damaged or cut off: {error}") from error
+    encoding = json.detect_encoding(data)
+    try:
+        return codecs.getincrementaldecoder(encoding)().decode(data)
+    except UnicodeDecodeError as error:
+        if keeps_bad and encoding.startswith("utf-8"):
+            text = codecs.getincrementaldecoder(encoding)("surrogateescape").decode(data)
+            if sum(len(found[0]) for found in BAD.finditer(text)) <= max(FEW, MOST_BAD * len(text)):
+                return text
+        kind = encoding.upper().removesuffix("-SIG")
+        raise SessionError(f"{name} is not {kind} text: byte {error.start} is {data[error.start]:#04x}") from error
+
+
+def load(
+    text: str, name: str, number: int = 1, *, skip_broken: bool = False, readers: Sequence[Reader] = ()
+) -> Session:
+    """Read one of the conversations in a file's text, by its number from 1.
+
+    `name` is what errors call the file. `readers` are tried before those that ship. The last line of JSONL may be cut
+    off, because the program that wrote it was stopped; with `skip_broken`, other broken lines are left out too, and
+    noted. Raises SessionError that says what is wrong and where: the line and column of broken JSON, the fields of an
+    unknown shape, or how many conversations there are if none has this number.
+    """
+    return _read_around_bad_bytes(
+        text, lambda text: _load(text, name, number, readers, skip_broken), skip_broken=skip_broken
+    )
+
+
+def _load(text: str, name: str, number: int, readers: Sequence[Reader], skip_broken: bool) -> Session:
+    opened = _parse(text, name, readers, skip_broken=skip_broken)
+    if isinstance(opened, Session):
+        return opened if number == 1 else _raise_no_such(name, number, 1)
+    conversations = opened.call(opened.reader.read, name)
+    if not 1 <= number <= len(conversations):
+        _raise_no_such(name, number, len(conversations))
+    found = conversations[number - 1]
+    notes = (*opened.notes, *found.notes)
+    recorded = partial(_requests, opened, number)
+    return Session([*found.messages], _as_list, notes, opened.reader.name, len(conversations), recorded)
+
+
+def _requests(log: "_Log", number: int) -> Sequence[Request]:
+    """Return the recorded requests of a conversation; empty if the log cannot be read for them."""
+    try:
+        stretches = log.reader.record(log.values)[number - 1] if log.reader.record else []
+    except (SessionError, RecursionError, IndexError):
+        return ()
+    return [request for stretch in stretches for request in stretch.requests]
+
+
+def recordings(
+    text: str, name: str, *, skip_broken: bool = False, readers: Sequence[Reader] = ()
+) -> list[list[Recording]]:
+    """Read the conversations in a file's text as they were sent, each as its stretches between compactions.
+
+    Plain messages are one stretch, and so is a conversation whose reader has no `record`: their requests have no times.
+    Arguments and errors are those of `load`.
+    """
+    return _read_around_bad_bytes(
+        text, lambda text: _read_recordings(text, name, readers, skip_broken), skip_broken=skip_broken
+    )
+
+
+def _read_recordings(text: str, name: str, readers: Sequence[Reader], skip_broken: bool) -> list[list[Recording]]:
+    opened = _parse(text, name, readers, skip_broken=skip_broken)
+    if isinstance(opened, Session):
+        messages = [message for message in opened.messages if isinstance(message, dict)]
+        return [[_recording(_with_requests(Conversation(messages)), None, opened.notes)]]
+    reader, record = opened.reader, opened.reader.record
+    stretches = (
+        opened.call(record, name) if record else [[_with_requests(each)] for each in opened.call(reader.read, name)]
+    )
+    return [[_recording(each, reader.name, opened.notes) for each in conversation] for conversation in stretches]
+
+
+def agent_log(text: str, readers: Sequence[Reader] = ()) -> AgentLog | None:
+    """Summarize an agent's log; None for any other text, and for a log that `Session.write` would not change."""
+    text = BAD.sub("\ufffd", text)
+    whole = try_parse(text)
+    values = [whole] if whole is not None else [try_parse(line) for _, line in _numbered_lines(text)]
+    reader = reader_for(values, readers)
+    if reader is None:
+        return None
+    try:
+        found = reader.read(values)
+    except (SessionError, RecursionError):
+        return AgentLog(reader.name, len(values))
+    if len(found) == len(values) == 1 and found[0].messages == values[0]:
+        return None
+    left_out = (note for each in found for note in each.notes if "left out" in note)
+    return AgentLog(reader.name, len(values), tuple(dict.fromkeys(left_out)))
+
+
+def _numbered_lines(text: str) -> list[tuple[int, str]]:
+    return [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+
+
+@dataclass(frozen=True)
+class _Log:
+    """The values in an agent's log, with its reader."""
+
+    reader: Reader
+    values: Sequence[object]
+    notes: tuple[str, ...] = ()
+
+    def call(self, read: Callable[[Sequence[object]], T], name: str) -> T:
+        """Call a function of the reader; its errors then name the file and the agent."""
+        try:
+            return read(self.values)
+        except SessionError as error:
+            raise SessionError(f"{name} is a session file of {self.reader.name}, but {error}") from error
+        except RecursionError as error:
+            raise SessionError(f"{name} is nested too deeply: {error}") from error
+
+
+def _parse(text: str, name: str, readers: Sequence[Reader], *, skip_broken: bool) -> _Log | Session:
+    """Parse a file's text as an agent's log or as plain messages.
+
+    Bad bytes are replaced in logs and in JSONL, whose lines were written one by one. A single JSON value with bad bytes
+    is in another encoding: raises SessionError, so that no wrong characters are sent.
+    """
+    opened = _parse_text(BAD.sub("\ufffd", text), name, readers, skip_broken=skip_broken)
+    bad = list(_bad_bytes(text).values())
+    if not bad:
+        return opened
+    if isinstance(opened, Session) and opened.write is not _as_lines:
+        decode(text.encode("utf-8", "surrogateescape"), name)
+    more = [f"and {len(bad) - SHOWN:,} lines more"] if len(bad) > SHOWN else []
+    return replace(opened, notes=(f"not UTF-8, read as \ufffd: {'; '.join((*bad[:SHOWN], *more))}", *opened.notes))
+
+
+def _read_around_bad_bytes(text: str, read: Callable[[str], T], *, skip_broken: bool) -> T:
+    """Read a text. If that fails, lines with bad bytes may be the cause, for instance in the name of a field.
+
+    With `skip_broken` the text is read again without these lines; else the error names them.
+    """
+    try:
+        return read(text)
+    except SessionError as error:
+        bad = _bad_bytes(text)
+        if not bad or (error.line or min(bad)) not in bad or isinstance(error.__cause__, UnicodeDecodeError):
+            raise
+        if skip_broken:
+            lines = text.split("\n")
+            with suppress(SessionError):
+                return read("\n".join(BROKEN if number in bad else line for number, line in enumerate(lines, 1)))
+        where = bad[error.line] if error.line else "; ".join(list(bad.values())[:SHOWN])
+        raise SessionError(f"{error} (not UTF-8: {where})", error.line) from error
+
+
+def _bad_bytes(text: str) -> dict[int, str]:
+    """Map the numbers of lines with bad bytes to the place of the first one in each."""
+    if BAD.search(text) is None:
+        return {}
+    lines = ((number, line, BAD.search(line)) for number, line in enumerate(text.split("\n"), 1))
+    return {
+        number: f"line {number}, byte {len(line[: found.start()].encode('utf-8', 'surrogateescape')) + 1} "
+        f"({ord(line[found.start()]) - 0xDC00:#04x})"
+        for number, line, found in lines
+        if found
+    }
+
+
+def _parse_text(text: str, name: str, readers: Sequence[Reader], *, skip_broken: bool) -> _Log | Session:
+    if not text.strip():
+        raise SessionError(f"{name} is empty: give {READABLE}")
+    lines = _numbered_lines(text)
+    if len(lines) > 1 and _is_record(lines[0][1]):
+        return _parse_log(lines, name, readers, skip_broken)
+    try:
+        value = parse_json(text, name)
+    except SessionError:
+        if not _is_mostly_records(lines):
+            raise
+        return _parse_log(lines, name, readers, skip_broken)
+    if reader := reader_for([value], readers):
+        return _Log(reader, [value])
+    return _plain_session(value, name, INDENT if len(lines) > 1 else None)
+
+
+def _parse_log(
+    lines: Sequence[tuple[int, str]], name: str, readers: Sequence[Reader], skip_broken: bool
+) -> _Log | Session:
+    found, notes = _parse_lines(lines, name, skip_broken=skip_broken)
+    values = [value for _, value in found]
+    if reader := reader_for(values, readers):
+        return _Log(reader, values, notes)
+    return Session([_message(value, name, line) for line, value in found], _as_lines, notes)
+
+
+def _parse_lines(
+    lines: Sequence[tuple[int, str]], name: str, *, skip_broken: bool
+) -> tuple[list[tuple[int, object]], tuple[str, ...]]:
+    """Parse lines of JSONL into values with their line numbers, and notes about lines that are left out."""
+    found: list[tuple[int, object]] = []
+    skipped: list[int] = []
+    notes: list[str] = []
+    for number, line in lines:
+        try:
+            found.append((number, parse_json(line, name, number, is_line=True)))
+        except SessionError as error:
+            is_cut_off = number == lines[-1][0] and isinstance(error.__cause__, json.JSONDecodeError)
+            if is_cut_off:
+                notes.append(f"line {number} is cut off, left out")
+            elif skip_broken:
+                skipped.append(number)
+            else:
+                raise
+    if skipped:
+        notes.append(f"broken lines, left out: {', '.join(map(str, skipped))}")
+    return found, tuple(notes)
+
+
+def _with_requests(read: Conversation) -> Conversation:
+    """Return a conversation without recorded requests with one request for each series of the model's messages."""
+    return replace(read, requests=unrecorded_requests(read.messages))
+
+
+def _recording(stretch: Conversation, agent: str | None, notes: tuple[str, ...]) -> Recording:
+    holds_prompt = bool(stretch.messages) and stretch.messages[0].get("role") == "system"
+    return Recording(stretch.messages, stretch.requests, agent, holds_prompt, (*notes, *stretch.notes))
+
+
+def _raise_no_such(name: str, number: int, count: int) -> NoReturn:
+    are = f"{count} conversation{'' if count == 1 else 's'}"
+    raise SessionError(f"{name} has no conversation {number}: it holds {are}")
+
+
+def _plain_session(value: object, name: str, indent: int | None) -> Session:
+    if isinstance(value, list):
+        return Session([_message(item, name) for item in value], lambda messages: dump(messages, indent) + "\n")
+    if isinstance(value, dict) and isinstance(value.get("messages"), list):
+        messages = [_message(item, name) for item in value["messages"]]
+        return Session(messages, lambda pruned: dump({**value, "messages": pruned}, indent) + "\n")
+    if _is_message(value):
+        return Session([value], _as_lines)
+    raise SessionError(f"{name} holds {_describe(value)}: give {READABLE}")
+
+
+def _is_record(line: str) -> bool:
+    value = try_parse(line)
+    return isinstance(value, dict) and bool(value)
+
+
+def _is_mostly_records(lines: Sequence[tuple[int, str]]) -> bool:
+    """Whether broken JSON is JSONL with a broken first line: at least half of its lines are records."""
+    return len(lines) > 1 and 2 * sum(_is_record(line) for _, line in lines) >= len(lines)
+
+
+def _is_message(value: object) -> bool:
+    """Whether a value is a message with a role, an item of the Responses API, or a content of the Gemini API."""
+    if not isinstance(value, dict):
+        return False
+    kind = value.get("type")
+    is_item = isinstance(kind, str) and (kind in ITEM_TYPES or kind.endswith(("_call", "_output")))
+    return isinstance(value.get("role"), str) or is_item or isinstance(value.get("parts"), list)
+
+
+def _message(value: object, name: str, line: int | None = None) -> object:
+    if _is_message(value):
+        return value
+    where = f"{name} line {line}" if line else name
+    raise SessionError(f"{where} holds {_describe(value)} where a message with a 'role' should be: give {READABLE}")
+
+
+def _describe(value: object) -> str:
+    """Describe a value, for instance as `an object with the fields type, payload`."""
+    if isinstance(value, dict):
+        if not value:
+            return "an empty object"
+        names = ", ".join(name[:LONGEST_NAME] or '""' for name in list(value)[:SHOWN_NAMES])
+        return f"an object with the fields {names}{', …' if len(value) > SHOWN_NAMES else ''}"
+    return {list: "a list", str: "a string", bool: "true or false", type(None): "null"}.get(type(value), "a number")
+
+
+def _as_list(messages: list[object]) -> str:
+    return dump(messages, INDENT) + "\n"
+
+
+def _as_lines(messages: list[object]) -> str:
+    return "".join(dump(message) + "\n" for message in messages)

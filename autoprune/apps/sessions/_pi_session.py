@@ -1,0 +1,236 @@
+"""Reader of pi's sessions: JSONL with a header, since version 2 a tree of entries. Makes Anthropic messages.
+
+The rules are those of pi's `session-manager`, `messages` and `transform-messages` modules. pi speaks to many providers;
+thoughts that are not signed by the newest message's own Claude model become text, as pi does when the model changes.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from autoprune.apps.sessions._json import NOTHING, Object, fields, listed, objects, text
+from autoprune.apps.sessions._recording import (
+    NO_SYSTEM_PROMPT,
+    Answer,
+    Conversation,
+    Message,
+    Moment,
+    Reader,
+    bad_record,
+    build_usage,
+    note,
+    parse_time,
+    token_count,
+)
+from autoprune.apps.sessions._sending import ANTHROPIC, conversation, stretch, text_block
+
+BROKEN_OFF = ("error", "aborted")
+
+
+def detect(values: Sequence[object]) -> bool:
+    """Look for a session header with an id, but without a payload, in the first line."""
+    header = fields(values[0]) if values else {}
+    return header.get("type") == "session" and isinstance(header.get("id"), str) and "data" not in header
+
+
+def read(values: Sequence[object]) -> list[Conversation]:
+    """Read the conversation on the branch of the last entry. Raises SessionError for a message without a role."""
+    entries = _entries(values)
+    path = _branch(entries)
+    said = [message for message, _ in _branch_messages(path, values)]
+    model = next((_model_key(message) for message in reversed(said) if message.get("role") == "assistant"), ())
+    spoken = filter(None, (_api_message(message, model) for message in said))
+    broken = sum(message.get("stopReason") in BROKEN_OFF for message in said)
+    notes = [
+        NO_SYSTEM_PROMPT,
+        *note("entries of other branches, left out", len(entries) - len(path)),
+        *note("messages summarized by the last compaction, left out", _count_messages(path) - _count_messages(said)),
+        *note("summaries; the words around them are ours", sum("summary" in message for message in said)),
+        *note("answers that were broken off, left out", broken),
+    ]
+    return [conversation(ANTHROPIC, spoken, notes=notes)]
+
+
+def record(values: Sequence[object]) -> list[list[Conversation]]:
+    """Read the conversation of the last entry as its stretches between compactions. Raises like `read`."""
+    path = _branch(_entries(values))
+    resends = _is_version_1(path)
+    ends = [at for at, entry in enumerate(path) if entry.get("type") == "compaction"]
+    return [[_stretch(list(_branch_messages(path[:end], values)), resends) for end in (*ends, len(path))]]
+
+
+def _stretch(said: Sequence[tuple[Object, Moment]], resends: bool) -> Conversation:
+    sent = ((_without_thinking(message, resends), moment) for message, moment in said)
+    spoken = ((_api_message(message, ()), moment) for message, moment in sent)
+    return stretch(ANTHROPIC, ((message, moment) for message, moment in spoken if message and message["content"]))
+
+
+def _without_thinking(message: Object, resends: bool) -> Object:
+    """Return a message without thinking. If pi `resends` interrupted answers, they count as complete."""
+    if message.get("role") != "assistant":
+        return message
+    parts = [part for part in objects(message.get("content")) if part.get("type") != "thinking"]
+    return {**message, "content": parts, "stopReason": None if resends else message.get("stopReason")}
+
+
+def _entries(values: Sequence[object]) -> list[Object]:
+    for at, value in enumerate(map(fields, values), 1):
+        if value.get("type") == "message" and not text(fields(value.get("message")).get("role")):
+            raise bad_record("is an entry of type message without a message that has a role", at)
+    return [fields(value) for value in values[1:]]
+
+
+def _count_messages(entries: Sequence[Object]) -> int:
+    return sum(entry.get("type") == "message" or "role" in entry for entry in entries)
+
+
+def _is_version_1(entries: Sequence[Object]) -> bool:
+    """Whether entries are of version 1: without ids, and written by a pi that resent interrupted answers."""
+    return not entries or "id" not in entries[0]
+
+
+def _branch(entries: Sequence[Object]) -> list[Object]:
+    """Return the entries from the root to the last one; all entries of version 1, which have no ids."""
+    if _is_version_1(entries):
+        return list(entries)
+    tree = {text(entry.get("id")): entry for entry in entries}
+    at = text(entries[-1].get("id"))
+    path: list[Object] = []
+    seen: set[str] = set()
+    while at in tree and at not in seen:
+        seen.add(at)
+        path.append(tree[at])
+        at = text(tree[at].get("parentId"))
+    return path[::-1]
+
+
+def _branch_messages(path: Sequence[Object], values: Sequence[object]) -> Iterator[tuple[Object, Moment]]:
+    """Yield the messages of a branch: the last compaction's summary, what it kept, and what came after.
+
+    Each comes with what the log says about it, except for the summary and messages that were kept.
+    """
+    last = next((at for at in range(len(path) - 1, -1, -1) if path[at].get("type") == "compaction"), None)
+    if last is None:
+        yield from _entry_messages(path)
+        return
+    kept, index = path[last].get("firstKeptEntryId"), path[last].get("firstKeptEntryIndex")
+    if isinstance(index, int) and 0 < index < len(values):  # version 1, which names entries by index
+        first = next((at for at in range(last) if path[at] is values[index]), last)
+    else:
+        first = next((at for at in range(last) if path[at].get("id") == kept), last)
+    yield {"role": "compactionSummary", "summary": path[last].get("summary")}, None
+    yield from ((message, None) for message, _ in _entry_messages(path[first:last]))
+    yield from _entry_messages(path[last + 1 :])
+
+
+def _entry_messages(entries: Sequence[Object]) -> Iterator[tuple[Object, Moment]]:
+    for entry in entries:
+        match entry.get("type"):
+            case "message":
+                yield fields(entry.get("message")), _entry_moment(entry)
+            case "custom_message":
+                yield {"role": "custom", "content": entry.get("content")}, _entry_moment(entry)
+            case "branch_summary" if entry.get("summary"):
+                yield {"role": "branchSummary", "summary": entry.get("summary")}, _entry_moment(entry)
+
+
+def _entry_moment(entry: Object) -> Moment:
+    """Return what the log says about an entry; pi writes entries when they are complete."""
+    message, time = fields(entry.get("message")), parse_time(entry.get("timestamp"))
+    if message.get("role") != "assistant":
+        return time
+    usage = fields(message.get("usage"))
+    cached, written = token_count(usage.get("cacheRead")), token_count(usage.get("cacheWrite"))
+    prompt = token_count(usage.get("input")) + cached + written
+    cost = fields(usage.get("cost")).get("total")
+    counted = build_usage(prompt, cached, written, usage.get("output"), split=_split(usage), cost=cost)
+    return Answer(time, text(message.get("model")), counted)
+
+
+def _split(usage: Object) -> Object:
+    """Return pi's counts as Anthropic's `cache_creation`; empty for versions that do not split them."""
+    if "cacheWrite1h" not in usage:
+        return NOTHING
+    long = token_count(usage.get("cacheWrite1h"))
+    return {"ephemeral_1h_input_tokens": long, "ephemeral_5m_input_tokens": token_count(usage.get("cacheWrite")) - long}
+
+
+def _model_key(message: Object) -> tuple[object, ...]:
+    return message.get("provider"), message.get("api"), message.get("model")
+
+
+def _api_message(message: Object, model: tuple[object, ...]) -> Message | None:
+    """Return a message as pi sends it; None if it is not sent."""
+    match message.get("role"):
+        case "assistant" if message.get("stopReason") not in BROKEN_OFF:
+            is_own = _model_key(message) == model and message.get("api") == "anthropic-messages"
+            blocks = [block for part in objects(message.get("content")) for block in _answer_block(part, is_own)]
+            return {"role": "assistant", "content": blocks}
+        case "toolResult":
+            return {"role": "user", "content": [_tool_result(message)]}
+        case "user" | "custom" | "hookMessage":
+            return {"role": "user", "content": _user_blocks(message.get("content"))}
+        case "bashExecution" if not message.get("excludeFromContext"):
+            return _user_words(_command_text(message))
+        case "branchSummary" | "compactionSummary":
+            return _user_words(f"<summary>\n{text(message.get('summary'))}\n</summary>")
+    return None
+
+
+def _user_words(words: str) -> Message:
+    return {"role": "user", "content": [text_block(words)]}
+
+
+def _answer_block(part: Object, is_own: bool) -> Iterator[Object]:
+    """Yield the block of an answer's part. If `is_own`, the model that will read it has signed its thoughts."""
+    match part.get("type"):
+        case "text":
+            yield {"type": "text", "text": text(part.get("text"))}
+        case "toolCall":
+            arguments = fields(part.get("arguments"))
+            yield {"type": "tool_use", "id": text(part.get("id")), "name": text(part.get("name")), "input": arguments}
+        case "thinking":
+            thought, signature = text(part.get("thinking")), text(part.get("thinkingSignature"))
+            if part.get("redacted"):
+                yield from ({"type": "redacted_thinking", "data": signature},) if is_own and signature else ()
+            elif is_own and signature and thought.strip():
+                yield {"type": "thinking", "thinking": thought, "signature": signature}
+            else:
+                yield {"type": "text", "text": thought}
+
+
+def _user_blocks(content: object) -> list[Object]:
+    """Return the text and pictures of a user as blocks."""
+    return [text_block(content)] if isinstance(content, str) else [_shown_part(part) for part in objects(content)]
+
+
+def _shown_part(part: Object) -> Object:
+    if part.get("type") != "image":
+        return {"type": "text", "text": text(part.get("text"))}
+    source = {"type": "base64", "media_type": text(part.get("mimeType")), "data": text(part.get("data"))}
+    return {"type": "image", "source": source}
+
+
+def _tool_result(message: Object) -> Object:
+    """Return a result, with its texts joined to one unless it holds a picture."""
+    parts = [fields(part) for part in listed(message.get("content"))]
+    joined = "\n".join(text(part.get("text")) for part in parts)
+    pictures = any(part.get("type") == "image" for part in parts)
+    blocks = map(_shown_part, parts)
+    shown = [block for block in blocks if block["type"] == "image" or text(block["text"]).strip()]
+    return {
+        "type": "tool_result",
+        "tool_use_id": text(message.get("toolCallId")),
+        "content": shown if pictures else joined,
+        "is_error": message.get("isError") is True,
+    }
+
+
+def _command_text(message: Object) -> str:
+    """Write a command that the user ran, with its output."""
+    output, code = text(message.get("output")), message.get("exitCode")
+    shown = f"```\n{output}\n```" if output else "(no output)"
+    ending = "\n\n(cancelled)" if message.get("cancelled") else f"\n\nexit code {code}" if code else ""
+    return f"Ran `{text(message.get('command'))}`\n{shown}{ending}"
+
+
+PLACES = (".pi/agent/sessions/**/*.jsonl",)
+READER = Reader("pi", detect, read, record, PLACES)

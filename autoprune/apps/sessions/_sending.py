@@ -1,0 +1,409 @@
+"""Make conversations that can be sent from messages in the order of a log.
+
+A log holds everything that happened: calls that were cut off, results that came late or twice, messages without text.
+`repair` pairs calls with results and applies the rules of the API. This module adds what agents do before they send:
+they leave out empty messages, join neighboring messages of the user, and put results in the order of their calls.
+
+Requests are recorded by the index of a message in the log, but `repair` moves, joins and drops messages. So each block
+carries its index through the repair under the key `ORIGIN`. Afterwards a result without it is one that `repair` added,
+and the first block of the model's with it says where an answer of the log is now:
+
+    log       0 user "go"   1 assistant calls a, b   2 user result b
+    repaired  0 user "go"   1 assistant calls a, b   2 user [added result a, result b with origin 2]
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from autoprune.apps.sessions._json import Object, compact, fields, objects, text
+from autoprune.apps.sessions._recording import Conversation, Message, Moment, find_requests, note
+from autoprune.errors import SessionError, SettingsError, did_you_mean
+from autoprune.providers import repair
+
+CHAT, RESPONSES, ANTHROPIC, GEMINI = "openai_chat", "openai_responses", "anthropic", "gemini"
+# The result of a call without one, unless the agent is known to send a text of its own.
+NO_RESULT = "No result was recorded for this call."
+ORIGIN = "autoprune_origin"
+NO_ID_CHARACTER, LONGEST_ID = re.compile(r"[^a-zA-Z0-9_-]"), 64  # of the ids of calls that Anthropic's API takes
+THOUGHTS = ("thinking", "redacted_thinking")
+# The fields of a part that the Gemini API takes; chats of Gemini CLI hold more.
+PART_FIELDS = (
+    *("text", "inlineData", "fileData", "executableCode", "codeExecutionResult"),
+    *("functionCall", "functionResponse", "thoughtSignature"),
+)
+CALLS = ("custom_tool_call", "function_call", "local_shell_call", "tool_search_call")
+OUTPUTS = ("custom_tool_call_output", "function_call_output", "local_shell_call_output", "tool_search_output")
+
+
+def conversation(
+    api: str,
+    messages: Iterable[Object],
+    missing: str | None = NO_RESULT,
+    notes: Iterable[str] = (),
+    moments: Sequence[Moment] = (),
+) -> Conversation:
+    """Make a conversation that can be sent from messages in the order of a log.
+
+    `api` is "openai_chat", "openai_responses" (`messages` are items then), "anthropic" or "gemini". Each result moves
+    behind its call. A call without a result is answered with `missing`, or left out if that is None. Empty messages are
+    left out, and so is everything before the user's first words for "anthropic" and "gemini", which must begin with
+    them. Notes are added that count calls without results and results without calls. `moments` are what the log says
+    about each message.
+
+    Raises SessionError for a message that the API cannot take, such as a call without an id, and SettingsError for an
+    unknown `api`.
+    """
+    if api not in WIRES:
+        raise SettingsError(f"there is no API {api!r}{did_you_mean(api, WIRES)}; there are {', '.join(WIRES)}")
+    wire = WIRES[api]
+    cleaned = [_clean(message, number, wire) for number, message in enumerate(messages, 1)]
+    start = next((at for at, each in enumerate(cleaned) if _is_opening(each, wire)), len(cleaned))
+    given = [_mark(each, at, wire) for at, each in enumerate(cleaned[start:]) if each is not None]
+    open_calls = "answer" if missing is not None else "remove"
+    repaired = repair(given, api, open_calls=open_calls, reason=missing or "").conversation
+    made = _as_agents_send(repaired, wire)
+    early = note(f"{wire.unit}s before the user's first, left out", start)
+    all_notes = (*notes, *early, *_pairing_notes(given, made, wire))
+    origins = [_unmark(message, wire) for message in made]
+    places = {origin: place for place, origin in enumerate(origins) if origin is not None}
+    return Conversation(made, all_notes, find_requests(places, moments[start:]))
+
+
+def stretch(api: str, recorded: Iterable[tuple[Object, Moment]]) -> Conversation:
+    """Make a stretch of a session from messages, each with what the log says about it. Open calls are left out."""
+    messages: list[Object] = []
+    moments: list[Moment] = []
+    for message, moment in recorded:
+        messages.append(message)
+        moments.append(moment)
+    return conversation(api, messages, None, (), moments)
+
+
+@dataclass(frozen=True)
+class Wire:
+    """How messages are written for an API.
+
+    `clean` returns a message without empty and unsent parts, None if nothing is left. `check` says what is wrong with a
+    message, "" if nothing is. `field` is where a message holds its blocks, None if the message itself is one block.
+    Neighboring messages of one role are joined if the role is in `joins`. `unit` is what the API calls a message.
+    """
+
+    clean: Callable[[Object], Object | None]
+    check: Callable[[Object], str] = lambda _: ""
+    field: str | None = None
+    joins: tuple[str, ...] = ()
+    unit: str = "message"
+
+    def blocks(self, message: Object) -> list[Object]:
+        """The blocks of a message, or the message itself if the API has no blocks."""
+        if self.field is None:
+            return [message]
+        content = message.get(self.field)
+        return [text_block(content)] if isinstance(content, str) else objects(content)
+
+
+def _clean(message: Object, number: int, wire: Wire) -> Object | None:
+    if problem := wire.check(message):
+        raise SessionError(f"message {number} of the conversation {problem}")
+    return wire.clean(message)
+
+
+def _is_opening(message: Object | None, wire: Wire) -> bool:
+    """Whether a conversation may begin with a message: for APIs with turns, only with words of the user."""
+    if not wire.joins:
+        return True
+    is_users = message is not None and message["role"] == "user"
+    return is_users and not all(map(_is_result, wire.blocks(message or {})))
+
+
+def _mark(message: Object, at: int, wire: Wire) -> Message:
+    """Return a copy of a message in which each block holds its origin."""
+    if wire.field is None:
+        return {**message, ORIGIN: at}
+    return {**message, wire.field: [{**block, ORIGIN: at} for block in wire.blocks(message)]}
+
+
+def _as_agents_send(messages: Iterable[Object], wire: Wire) -> list[Message]:
+    """Return copies of repaired messages in the order and the groups in which agents send them."""
+    if wire is WIRES[RESPONSES]:
+        return _with_remarks_moved(messages)
+    made: list[Message] = []
+    for message in messages:
+        blocks = wire.blocks(message)
+        while blocks and blocks[-1].get("type") in THOUGHTS:
+            # Anthropic refuses messages that end in a thought, for instance because the call after it was left out.
+            blocks.pop()
+        is_next = made and message["role"] == made[-1]["role"] and message["role"] in wire.joins
+        if wire.field is None:
+            made.append({**message})
+        elif blocks and is_next:
+            made[-1][wire.field] = [*wire.blocks(made[-1]), *blocks]
+        elif blocks:
+            made.append({**message, wire.field: blocks})
+    _sort_results(made, wire)
+    return made
+
+
+def _with_remarks_moved(items: Iterable[Object]) -> list[Message]:
+    """Return copies of items, with each added output directly behind its call, where Codex puts it."""
+    kept: list[Message] = []
+    for item in items:
+        at = len(kept)
+        if ORIGIN not in item:
+            calls = (place for place in range(at - 1, -1, -1) if kept[place].get("type") in CALLS)
+            at = 1 + next((place for place in calls if kept[place].get("call_id") == item.get("call_id")), at - 1)
+        kept.insert(at, {**item})
+    return kept
+
+
+def _sort_results(messages: list[Message], wire: Wire) -> None:
+    """Put results first in their message, in the order of their calls.
+
+    Logs hold the results of parallel calls in the order in which they came, but agents send them in the order of calls.
+    """
+    for at, message in enumerate(messages[:-1]):
+        calls = _calls(message, wire)
+        order = {_id_or_name(call): place for place, call in enumerate(calls)}
+        if calls and wire.field is None:
+            span = slice(at + 1, at + 1 + len(calls))
+            messages[span] = sorted(messages[span], key=lambda each: _place(each, order))
+        elif calls and wire.field is not None:
+            blocks = wire.blocks(messages[at + 1])
+            results = sorted(filter(_is_result, blocks), key=lambda each: _place(each, order))
+            answers = [_with_id_of(call, result) for call, result in zip(calls, results, strict=False)]
+            others = [block for block in blocks if not _is_result(block)]
+            messages[at + 1][wire.field] = [*answers, *results[len(calls) :], *others]
+
+
+def _calls(message: Object, wire: Wire) -> list[Object]:
+    if wire.field is None:
+        return _chat_calls(message)
+    return [fields(block.get("functionCall", block)) for block in wire.blocks(message) if _count_calls(block)]
+
+
+def _id_or_name(call: Object) -> str:
+    return text(call.get("id")) or text(call.get("name"))  # Gemini's calls may have no id
+
+
+def _place(result: Object, order: Mapping[str, int]) -> int:
+    """Return the place of the call that a result answers."""
+    response = fields(result.get("functionResponse"))
+    names = (result.get("tool_use_id"), result.get("tool_call_id"), response.get("id"), response.get("name"))
+    return next((order[name] for name in map(text, names) if name and name in order), 0)
+
+
+def _with_id_of(call: Object, result: Object) -> Object:
+    """Return a Gemini response with the id of its call, by whose name it was found; any other result unchanged."""
+    response = fields(result.get("functionResponse"))
+    if not response or response.get("name") != call.get("name") or response.get("id") == call.get("id"):
+        return result
+    return {**result, **function_response(call, response.get("response"))}
+
+
+def _unmark(message: Message, wire: Wire) -> int | None:
+    """Remove the origins from a message; return that of its first block that is not a result."""
+    blocks = wire.blocks(message)
+    origins = [block.get(ORIGIN) for block in blocks if not _is_result(block)]
+    plain = [{name: value for name, value in block.items() if name != ORIGIN} for block in blocks]
+    if wire.field is not None:
+        message[wire.field] = plain
+    else:
+        message.pop(ORIGIN, None)
+    return next((origin for origin in origins if isinstance(origin, int)), None)
+
+
+# Calls and results
+
+
+def _count_calls(block: Object) -> int:
+    """The number of calls in a block, or in a message of Chat Completions."""
+    is_call = block.get("type") in ("tool_use", *CALLS) or "functionCall" in block
+    return is_call or len(objects(block.get("tool_calls")))
+
+
+def _is_result(block: Object) -> bool:
+    """Whether a block, or a message of Chat Completions, is a result."""
+    is_typed = block.get("type") in ("tool_result", *OUTPUTS)
+    return is_typed or "functionResponse" in block or block.get("role") == "tool"
+
+
+def _pairing_notes(given: Sequence[Message], made: Sequence[Message], wire: Wire) -> tuple[str, ...]:
+    """Return notes that count the calls without a result, and the results without a call, in the log."""
+    before = [block for message in given for block in wire.blocks(message)]
+    after = [block for message in made for block in wire.blocks(message)]
+    results = [block for block in after if _is_result(block)]
+    remarks = sum(ORIGIN not in block for block in results)
+    dropped = sum(map(_count_calls, before)) - sum(map(_count_calls, after))
+    strays = sum(map(_is_result, before)) - len(results) + remarks
+    return (
+        *note("calls without a result, left out", dropped),
+        *note("calls without a result, answered with a remark", remarks),
+        *note("results that answer no call, or answer it again, left out", strays),
+    )
+
+
+# Chat Completions
+
+
+def assistant(content: str, calls: Sequence[Message] = ()) -> Message:
+    """Make an assistant message of Chat Completions."""
+    message: Message = {"role": "assistant", "content": content or None}
+    return {**message, "tool_calls": list(calls)} if calls else message
+
+
+def tool_call(call_id: str, name: str, arguments: object) -> Message:
+    """Make a call for an assistant message; arguments are written as JSON unless they are text."""
+    payload = arguments if isinstance(arguments, str) else compact(arguments)
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": payload}}
+
+
+def tool_result(call_id: str, content: object) -> Message:
+    """Make the message with the result of a call."""
+    return {"role": "tool", "tool_call_id": call_id, "content": content}
+
+
+def image(url: str) -> Message:
+    """Make a picture for a user's message of Chat Completions."""
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def _check_chat(message: Object) -> str:
+    if not isinstance(message.get("content"), str | list | None):
+        return "has a content that is neither text nor blocks"
+    if message.get("role") == "tool" and not isinstance(message.get("tool_call_id"), str):
+        return "is a result without the id of its call"
+    for each in _chat_calls(message):
+        function = fields(each.get("function"))
+        if not all(
+            isinstance(value, str) for value in (each.get("id"), function.get("name"), function.get("arguments"))
+        ):
+            return "has a call without an id, a name or arguments"
+    return ""
+
+
+def _chat_calls(message: Object) -> list[Object]:
+    return objects(message.get("tool_calls")) if message.get("role") == "assistant" else []
+
+
+def _clean_chat(message: Object) -> Object | None:
+    if message.get("role") == "tool":
+        return message
+    if calls := _chat_calls(message):
+        return {**message, "tool_calls": calls}
+    content = message.get("content")
+    is_blank = not (content.strip() if isinstance(content, str) else content)
+    return None if is_blank else {name: value for name, value in message.items() if name != "tool_calls"}
+
+
+# Responses
+
+
+def _check_item(item: Object) -> str:
+    kind = item.get("type", "message")
+    if not isinstance(kind, str) or (kind == "message" and not isinstance(item.get("role"), str)):
+        return "has no type or no role"
+    is_paired = kind in (*CALLS, *OUTPUTS) and not kind.startswith(
+        "tool_search"
+    )  # searches that the server runs have no id
+    return "is a call or an output without an id" if is_paired and not isinstance(item.get("call_id"), str) else ""
+
+
+def _clean_item(item: Object) -> Object | None:
+    content = item.get("content")
+    is_said = bool(content) and isinstance(content, str | list)
+    return item if item.get("type", "message") != "message" or is_said else None
+
+
+# Anthropic Messages
+
+
+def text_block(value: str) -> Message:
+    """Make a block of text for an Anthropic message."""
+    return {"type": "text", "text": value}
+
+
+def without_thoughts(message: Object) -> Message:
+    """Return an Anthropic message without the model's thinking."""
+    return {**message, "content": [b for b in objects(message["content"]) if b.get("type") not in THOUGHTS]}
+
+
+def _check_blocks(message: Object) -> str:
+    for block in objects(message["content"]):
+        if not isinstance(block.get("type"), str):
+            return "has a block without a type"
+        if block["type"] == "tool_use" and not all(isinstance(block.get(name), str) for name in ("id", "name")):
+            return "has a call without an id or a name"
+        if block["type"] == "tool_result" and not isinstance(block.get("tool_use_id"), str):
+            return "has a result without the id of its call"
+    return ""
+
+
+def _clean_blocks(message: Object) -> Object | None:
+    """Return a message without empty texts, calls in the user's name and results in the model's name."""
+    elsewhere = "tool_result" if message["role"] == "assistant" else "tool_use"
+    said = (each for each in objects(message["content"]) if each["type"] != elsewhere and not _is_blank(each))
+    blocks = [_with_valid_id(each) for each in said]
+    return {**message, "content": blocks} if blocks else None
+
+
+def _with_valid_id(block: Object) -> Object:
+    """Return a call or a result with an id that is neither empty nor too long; `repair` mends other faults of ids."""
+    name = {"tool_use": "id", "tool_result": "tool_use_id"}.get(text(block["type"]))
+    if name is None or 0 < len(text(block[name])) <= LONGEST_ID:
+        return block
+    return {**block, name: NO_ID_CHARACTER.sub("_", text(block[name]))[:LONGEST_ID] or "call"}
+
+
+def _is_blank(block: Object) -> bool:
+    return block.get("type") == "text" and not text(block.get("text")).strip()
+
+
+# Gemini contents, by the rules of Gemini CLI's `historyHardening` module
+
+
+def function_call(named: Object, arguments: object) -> Message:
+    """Make a call for a Gemini part, with the name of `named`, and its id if it has one."""
+    return {**_id(named), "name": text(named.get("name")), "args": fields(arguments)}
+
+
+def function_response(named: Object, payload: object) -> Message:
+    """Make the part with the response to a call, which the API takes only as an object."""
+    response = payload if isinstance(payload, dict) else {"output": payload}
+    return {"functionResponse": {**_id(named), "name": text(named.get("name")), "response": response}}
+
+
+def _id(named: Object) -> Message:
+    return {"id": named["id"]} if text(named.get("id")) else {}
+
+
+def _clean_parts(content: Object) -> Object | None:
+    """Return a content without thoughts, empty parts, calls in the user's name and responses in the model's name."""
+    elsewhere = "functionResponse" if content["role"] == "model" else "functionCall"
+    sent = [_api_part(each) for each in objects(content["parts"]) if not each.get("thought")]
+    parts = [each for each in sent if elsewhere not in each and _holds_something(each)]
+    return {**content, "parts": parts} if parts else None
+
+
+def _api_part(part: Object) -> Message:
+    """Return a part with only the fields that the API takes."""
+    bare = {name: value for name, value in part.items() if name in PART_FIELDS}
+    if "functionCall" in bare:
+        called = fields(bare["functionCall"])
+        return {**bare, "functionCall": function_call(called, called.get("args"))} if called else {}
+    if "functionResponse" in bare:
+        given = fields(bare["functionResponse"])
+        return function_response(given, given.get("response")) if given else {}
+    return bare
+
+
+def _holds_something(part: Object) -> bool:
+    return any(name != "text" or text(value).strip() for name, value in part.items())
+
+
+WIRES: Mapping[str, Wire] = {
+    CHAT: Wire(_clean_chat, _check_chat),
+    RESPONSES: Wire(_clean_item, _check_item),
+    ANTHROPIC: Wire(_clean_blocks, _check_blocks, "content", joins=("user",)),
+    GEMINI: Wire(_clean_parts, field="parts", joins=("user", "model"), unit="content"),
+}

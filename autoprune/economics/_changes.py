@@ -1,0 +1,203 @@
+"""What a ledger knows of requests: the prompt of each, how it differs from the one before, and the pauses between them.
+
+Reads no conversation: a prompt is a list of digests with their tokens.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from time import time
+from typing import Any, Protocol, TypeAlias
+
+from autoprune.errors import SettingsError, whole
+
+Weighed: TypeAlias = Sequence[tuple[str, int]]  # a digest and the tokens of each message
+OTHER = 0.25  # of a prompt's tokens: if more differ from the previous prompt, it is another conversation
+Clock: TypeAlias = Callable[[], float]
+NUMBERS = (int, float)
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A prompt as it was given to a pruner and as the pruner returned it, in counted tokens, for a ledger.
+
+    `beside` are the tokens sent in addition to the messages. `placeholders` are the tokens of the texts that replace
+    removed messages and results at this request, including a summary. `cleared` are digests of the results that this
+    request cleared, each with its call; `fetched` are digests of the new results, with their tokens. The `model_`
+    fields are what summarizing models used; `model_cost` is in dollars.
+    """
+
+    given: Weighed
+    sent: Weighed
+    beside: int = 0
+    placeholders: int = 0
+    cleared: Sequence[str] = ()
+    fetched: Sequence[tuple[str, int]] = ()
+    model_input: int = 0
+    model_output: int = 0
+    model_cost: float | None = None
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of the prompt that was sent."""
+        return self.beside + tokens_of(self.sent)
+
+
+class Pruned(Protocol):
+    """A result of `prune`."""
+
+    @property
+    def sent(self) -> Sent:
+        """The prompt, as it was given and as it was sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Previous:
+    """The previous prompt. `whole` is the history without any prune, which is larger by the tokens `saved`.
+
+    `tokens` is the size of the prompt that was sent, and `held` how many of them the cache is expected to have held.
+    """
+
+    whole: Weighed
+    sent: Weighed
+    tokens: int
+    saved: int
+    held: int
+
+    def as_json(self) -> dict[str, object]:
+        """Return the prompt as a JSON object."""
+        figures = {"tokens": self.tokens, "saved": self.saved, "held": self.held}
+        return {"whole": [*map(list, self.whole)], "sent": [*map(list, self.sent)], **figures}
+
+    @classmethod
+    def of_json(cls, record: Mapping[str, Any]) -> "Previous":
+        """Read what `as_json` wrote."""
+        whole, sent = ([(str(mark), int(tokens)) for mark, tokens in record[name]] for name in ("whole", "sent"))
+        return cls(whole, sent, record["tokens"], record["saved"], record["held"])
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How a request changed the prompt, in counted tokens.
+
+    `removed` are the tokens that the prompt lost beyond what earlier requests had removed. `unsent` is the part of them
+    that had never been sent. `rewritten` are tokens, including placeholders, that the cache would hold if nothing had
+    been pruned now. If the cache is cold, `unsent` and `rewritten` are 0.
+    """
+
+    now: Previous
+    removed: int
+    unsent: int = 0
+    rewritten: int = 0
+    is_warm: bool = False
+    is_other: bool = False
+
+
+def find_change(before: Previous | None, now: Sent, *, is_cold: bool) -> Change:
+    """Return how a request changed the prompt. Nothing is cached at the first request of a conversation.
+
+    Callers pass either the full history, or what was sent before with new messages; the previous prompt shows which.
+    """
+    base = _base(before, now) if before else None
+    if before is None or base is None:
+        removed = tokens_of(now.given) - tokens_of(now.sent)
+        return Change(Previous(now.given, now.sent, now.tokens, removed, 0), removed, is_other=True)
+    new = now.given[len(base) :]
+    whole = now.given if base is before.whole else (*before.whole, *new)
+    removed = tokens_of(now.given) - tokens_of(base) - (tokens_of(now.sent) - tokens_of(before.sent))
+    lost = tokens_of(before.sent[_shared(before.sent, now.sent) :])
+    after = Previous(whole, now.sent, now.tokens, before.saved + removed, 0 if is_cold else before.tokens - lost)
+    if is_cold:
+        return Change(after, removed)
+    unsent = max(0, tokens_of(new) - tokens_of(now.sent[max(0, len(now.sent) - len(new)) :])) if new else 0
+    rewritten = lost - _lost_anyway(before.whole, base, now.given) - removed + unsent
+    return Change(after, removed, unsent, rewritten, is_warm=True)
+
+
+def _base(before: Previous, now: Sent) -> Weighed | None:
+    """Return the previous messages that the caller continues: the whole history, or what was sent of it.
+
+    If the caller has changed something, it is the one whose tokens differ less; None for another conversation.
+    """
+
+    def off(base: Weighed) -> int:
+        return abs(tokens_of(now.given[: len(base)]) - tokens_of(base))
+
+    known = [base for base in (before.whole, before.sent) if len(base) <= len(now.given)]
+    found = min(known, key=lambda base: (_shared(base, now.given) < len(base), off(base)), default=None)
+    return None if found is None or off(found) > OTHER * tokens_of(found) else found
+
+
+def _lost_anyway(whole: Weighed, base: Weighed, given: Weighed) -> int:
+    """Return the tokens of the whole history that the caller's own changes took out of the cache.
+
+    `base` is what the caller continues, the whole history or what was sent of it.
+    """
+    same = _shared(base, given)
+    if same == len(base):
+        return 0
+    # After messages that were folded or dropped, the same message has a higher index in the history.
+    moved = len(whole) - len(base) if same > _shared(whole, base) else 0
+    return tokens_of(whole[same + moved :])
+
+
+def _shared(before: Weighed, now: Weighed) -> int:
+    """Return the length of the shared prefix of two prompts, in messages."""
+    pairs = zip(before, now, strict=False)
+    return next((at for at, ((old, _), (new, _)) in enumerate(pairs) if old != new), min(len(before), len(now)))
+
+
+def tokens_of(messages: Weighed) -> int:
+    """The tokens of messages."""
+    return sum(tokens for _, tokens in messages)
+
+
+# Pauses
+
+
+def checked_pauses(pauses: Mapping[int, float] | None) -> Mapping[int, float]:
+    """Return the pauses if they are seconds by the index of the message that follows; else raise SettingsError."""
+    if pauses is not None and not isinstance(pauses, Mapping):
+        raise SettingsError(f"pauses is {pauses!r}: give seconds by the index of a message, as Pauses does")
+    for at, seconds in (pauses or {}).items():
+        is_pause = isinstance(seconds, NUMBERS) and type(seconds) is not bool and 0 <= seconds < math.inf
+        if type(at) is not int or at < 0 or not is_pause:
+            raise SettingsError(
+                f"a pause of {seconds!r} before message {at!r}: give seconds, 0 or more, by the index of a message"
+            )
+    return pauses or {}
+
+
+class Pauses:
+    """Records the pauses of a live loop: the seconds between a request and the one before it.
+
+    Call `pauses.before(messages)` for each `prune`: it records that a request is about to be sent, and returns all
+    pauses so far. `as_json` and `of_json` store the record with a conversation that is continued later.
+    """
+
+    def __init__(
+        self, known: Mapping[int, float] | None = None, last: float | None = None, clock: Clock = time
+    ) -> None:
+        """Start with known pauses and the time of the last request; `clock` returns seconds."""
+        self._known = dict(checked_pauses(known))
+        self._last = last
+        self._clock = clock
+
+    def before(self, messages: Sequence[object]) -> Mapping[int, float]:
+        """Record a request with these messages, sent now, and return all pauses including the one before it."""
+        now = self._clock()
+        if self._last is not None:
+            # A retry: what was cleared because of the pause before the first attempt stays cleared.
+            self._known[len(messages)] = max(self._known.get(len(messages), 0.0), now - self._last)
+        self._last = now
+        return dict(self._known)
+
+    def as_json(self) -> dict[str, object]:
+        """Return the record as a JSON object."""
+        return {"pauses": {str(at): seconds for at, seconds in self._known.items()}, "last": self._last}
+
+    @classmethod
+    def of_json(cls, record: Mapping[str, Any], clock: Clock = time) -> "Pauses":
+        """Read the record that `as_json` wrote. Raises SettingsError if a key is missing."""
+        with whole("the record of pauses"):
+            return cls({int(at): seconds for at, seconds in record["pauses"].items()}, record["last"], clock)

@@ -1,0 +1,245 @@
+"""The entries of a ledger, one for each prune, and the table that shows them to the person who pays. Prints nothing."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from textwrap import fill
+from typing import Any
+
+from autoprune.economics._prices import CACHE_LIFE, Prices, lifetime
+
+NOISE = 6  # decimals of an input token that are kept: floating-point sums are not exact beyond
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A prune. `saved`, `rewriting`, `rereading`, `summarizing` and `net` are in input tokens, others in plain tokens.
+
+    `request` is the number of the request at which the prune was made, from 1, and `requests` how many requests it has
+    lasted for, including that one. `removed` are the tokens that it took out, and `placeholders` the tokens that took
+    their place. `rewritten` are tokens that were written to the cache again because of it, including placeholders;
+    `rewriting` is what that costs more than reading them. `unsent` are removed tokens that had never been sent.
+    `rereads` counts the removed results that were fetched again, and `refetched` their tokens. `is_over` means that the
+    conversation has ended. `is_cold` means that the cache had expired before the request, so that the prompt had to be
+    written anyway.
+    """
+
+    prices: Prices = field(repr=False)
+    request: int
+    requests: int = 1
+    removed: int = 0
+    placeholders: int = 0
+    rewritten: int = 0
+    unsent: int = 0
+    rereads: int = 0
+    refetched: int = 0
+    saved: float = 0.0
+    rewriting: float = 0.0
+    rereading: float = 0.0
+    summarizing: float = 0.0
+    is_over: bool = False
+    is_cold: bool = False
+
+    @property
+    def smaller_by(self) -> int:
+        """The tokens by which each later prompt is smaller."""
+        return self.removed - self.placeholders
+
+    @property
+    def lasting(self) -> int:
+        """The tokens that the prune saves at each future request; 0 if the conversation is over."""
+        return 0 if self.is_over else self.smaller_by - self.refetched
+
+    @property
+    def net(self) -> float:
+        """The savings so far minus all costs."""
+        return round(self.saved - self.rewriting - self.rereading - self.summarizing, NOISE)
+
+    @property
+    def money(self) -> float | None:
+        """The net in dollars; None if the price of an input token is not known."""
+        price = self.prices.input_price
+        return None if price is None else self.net * price
+
+    @property
+    def pays_from(self) -> float:
+        """The number of the request from which the prune pays; infinite if it never will."""
+        now = self.request + self.requests - 1
+        if self.net >= 0:
+            return now
+        each = self.prices.read * self.lasting
+        return math.inf if each <= 0 else now + math.ceil(round(-self.net / each, NOISE))
+
+    @property
+    def verdict(self) -> str:
+        """A sentence about a prune that lost money: how much, and from when it pays; "" for any other prune."""
+        if self.net >= 0:
+            return ""
+        lost = f"{'' if self.is_over else 'so far '}lost money: {amount(-self.net, self.prices)}"
+        if self.is_over:
+            return f"The prune at request {self.request} {lost}."
+        pays = "it never pays" if self.pays_from == math.inf else f"it pays from request {self.pays_from:,} on"
+        return f"The prune at request {self.request} has {lost}; {pays}."
+
+    def after_request(self, price: float) -> "Entry":
+        """Return the entry after one more request, at which each token that stays in the prompt costs `price`."""
+        if self.is_over:
+            return self
+        saved, rereading = self.saved + price * self.smaller_by, self.rereading + price * self.refetched
+        return replace(self, requests=self.requests + 1, saved=saved, rereading=rereading)
+
+    def after_reread(self, tokens: int, cost: float) -> "Entry":
+        """Return the entry after a cleared result was fetched again, which costs so many input tokens at once."""
+        refetched, rereading = self.refetched + tokens, self.rereading + cost
+        return replace(self, rereads=self.rereads + 1, refetched=refetched, rereading=rereading)
+
+    def after_rewrite(self, tokens: int, price: float) -> "Entry":
+        """Return the entry after the cache was given more tokens because of it, for `price` each.
+
+        Negative `tokens` are a rewrite that the prune made unnecessary.
+        """
+        if tokens < 0:
+            return replace(self, saved=self.saved - price * tokens)
+        return replace(self, rewritten=self.rewritten + tokens, rewriting=self.rewriting + price * tokens)
+
+    def scale(self, ratio: float) -> "Entry":
+        """Return the entry in the provider's tokens, `ratio` for each counted one; summaries already are."""
+        tokens = {name: round(getattr(self, name) * ratio) for name in TOKENS}
+        costs = {name: getattr(self, name) * ratio for name in COSTS}
+        return replace(self, **tokens, **costs)
+
+    def as_json(self) -> dict[str, object]:
+        """Return the entry as a JSON object, without prices."""
+        return {name: getattr(self, name) for name in NAMES}
+
+    @classmethod
+    def of_json(cls, record: dict[str, Any], prices: Prices) -> "Entry":
+        """Read what `as_json` wrote."""
+        known = (name for name in NAMES if name in record or name not in ADDED)
+        return cls(prices=prices, **{name: record[name] for name in known})
+
+
+NAMES = tuple(each.name for each in fields(Entry) if each.name != "prices")
+ADDED = ("is_cold",)  # missing in records of earlier versions
+TOKENS = ("removed", "placeholders", "rewritten", "unsent", "refetched")
+COSTS = ("saved", "rewriting", "rereading")
+SUMS = (*TOKENS, "rereads", *COSTS, "summarizing")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Total(Entry):
+    """The sum of `entries`, as if they were one prune at the first request."""
+
+    entries: tuple[Entry, ...] = field(default=(), repr=False)
+
+    @property
+    def lasting(self) -> int:
+        """The tokens that the prunes save at each future request, in conversations that are not over."""
+        return sum(each.lasting for each in self.entries)
+
+
+def total(entries: tuple[Entry, ...], prices: Prices, requests: int) -> Total:
+    """Sum up prunes, as one prune at the first of so many requests."""
+    sums: dict[str, Any] = {name: sum(getattr(each, name) for each in entries) for name in SUMS}
+    return Total(prices=prices, request=1, requests=requests, entries=entries, **sums)
+
+
+def amount(tokens: float, prices: Prices) -> str:
+    """Format input tokens, with their price if it is known."""
+    price = prices.input_price
+    return f"{tokens:,.0f} input tokens" + ("" if price is None else f" (${tokens * price:,.4f})")
+
+
+# The table of a ledger
+
+WIDTH = 80
+COLUMN = 8  # ten columns fill the width
+NAMED = 3  # prunes that lost the most, each with a sentence; the others share one
+COLUMNS = ("request", "removed", "placed", "rewrote", "lasted", "saved", "cache", "re-read", "model", "net")
+LEGEND = (
+    "request: number of the request that was pruned; removed: tokens taken out",
+    "placed: tokens of placeholders, or of a summary, in their place",
+    "rewrote: tokens after the first change, which the cache had to store again",
+    "lasted: requests since then, including the first",
+    "In input tokens, each at its price -- saved: tokens that are no longer sent",
+    "cache: cost of writing placed and rewrote, beyond that of reading them",
+    "re-read: cost of fetching removed results again; model: cost of summaries",
+    "net: saved - cache - re-read - model; below zero, the prune lost money",
+)
+COLD = "cold"
+COLD_LEGEND = "cold: the cache had expired, so the rewrite was paid for anyway"
+
+
+def table(entries: Sequence[Entry], total: Entry, reconciled: str) -> str:
+    """Return a table of prunes and their sum, a legend of its columns, and sentences about the result."""
+    prices = total.prices
+    if not entries:
+        sentences = [f"Nothing was pruned in {_requests(total.requests)}.", reconciled]
+        return "\n".join(fill(each, WIDTH) for each in sentences if each)
+    lines = ["".join(f"{name:>{COLUMN}}" for name in COLUMNS).rstrip()]
+    lines += [_line(str(each.request), each) for each in entries]
+    price_list = fill(f"Prices in input tokens: {_describe(prices)}.", WIDTH)
+    cold = [each for each in entries if each.is_cold]
+    lines += [_line("total", total), "", *LEGEND, *([COLD_LEGEND] if cold else ()), price_list, ""]
+    sentences = [*_losses(entries, prices), reconciled, _balance(entries, total), _cold_balance(cold, prices)]
+    return "\n".join((*lines, *(fill(each, WIDTH, break_on_hyphens=False) for each in sentences if each)))
+
+
+def _line(name: str, entry: Entry) -> str:
+    placed = entry.placeholders
+    tokens = (entry.removed, placed, max(0, entry.rewritten - placed))
+    cache = COLD if entry.is_cold and not round(entry.rewriting) else short(entry.rewriting)
+    costs = (cache, *map(short, (entry.rereading, entry.summarizing, entry.net)))
+    cells = (name, *map(short, tokens), f"{entry.requests:,}", short(entry.saved), *costs)
+    return "".join(f"{cell:>{COLUMN}}" for cell in cells)
+
+
+def short(number: float) -> str:
+    """Format a number in at most seven characters: 99,999, then 100k, 10.0M, 1.0B."""
+    size = abs(round(number))
+    if size < 100_000:
+        return f"{round(number):,}"
+    if size < 9_999_500:
+        return f"{number / 1_000:,.0f}k"
+    return f"{number / 10**6:,.1f}M" if size < 999_950_000 else f"{number / 10**9:,.1f}B"
+
+
+def _losses(entries: Sequence[Entry], prices: Prices) -> Iterator[str]:
+    """Yield a sentence for each of the prunes that lost the most, and one for all others that lost money."""
+    losers = sorted((each for each in entries if each.net < 0), key=lambda each: each.net)
+    yield from (each.verdict for each in sorted(losers[:NAMED], key=lambda each: each.request))
+    if others := losers[NAMED:]:
+        numbers = ", ".join(map(str, sorted(each.request for each in others)))
+        lost = amount(-sum(each.net for each in others), prices)
+        yield f"So did {len(others):,} more, {lost} together: at request{'s' if others[1:] else ''} {numbers}."
+
+
+def _balance(entries: Sequence[Entry], total: Entry) -> str:
+    number = _prunes(len(entries))
+    did = "lost money" if total.net < 0 else "saved"
+    joint = ": " if total.net < 0 else " "
+    return f"In {_requests(total.requests)}, {number} {did}{joint}{amount(abs(total.net), total.prices)} in all."
+
+
+def _cold_balance(cold: Sequence[Entry], prices: Prices) -> str:
+    """Return a sentence about the prunes that were made after the cache had expired; "" if there are none."""
+    if not cold:
+        return ""
+    net = sum(each.net for each in cold)
+    did = "lost" if net < 0 else "saved"
+    return f"Cold, the rewrite was paid for anyway: {_prunes(len(cold))} of these {did} {amount(abs(net), prices)}."
+
+
+def _prunes(number: int) -> str:
+    return "1 prune" if number == 1 else f"{number:,} prunes"
+
+
+def _requests(number: int) -> str:
+    return "1 request" if number == 1 else f"{number:,} requests"
+
+
+def _describe(prices: Prices) -> str:
+    known = f"{prices.write:g} for one written to the cache, {prices.read:g} for one read"
+    if prices.life != CACHE_LIFE:
+        known += f"; the cache is taken to live {lifetime(prices.life)}"
+    return f"{known}{f' ({prices.note})' if prices.note else ''}"

@@ -1,0 +1,363 @@
+"""Read a shell script without running it: its commands, what it is about, and whether its exit code can be trusted.
+
+`essence` and `abbreviate` name a script, `split_commands` and `command_words` take it apart, `is_read_only` tells
+whether it only reads, and `hides_failures` whether it can fail and still exit with 0.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import pairwise
+
+from autoprune.facts.plain_text import one_line
+
+LONGEST = 20_000  # characters of a script that are read
+
+# What may stand around a command without changing its meaning: `cd /repo && … 2>&1`.
+BEFORE = re.compile(
+    r"(?:cd (?:\"[^\"]*\"|'[^']*'|[^ ;&|]+) ?(?:&&|;) ?|source \S+ ?(?:&&|;) ?|sudo |time |timeout \S+ "
+    r"|[A-Z_]+=[^ \"']* )"
+)
+AFTER = re.compile(r"(?: \d?>&?\d| 2>/dev/null| ?;| )\Z")
+CUT_SHORT = re.compile(r"(?: \| (?:head|tail|cat|less)(?: -[\w=]+| \d+)*)+\Z")
+REDIRECTED_ERRORS = re.compile(r" (?:2>&1|2>/dev/null)(?= \|)")
+REDIRECTION = re.compile(r"(?:\d|&)?(?:>{1,2}|<{1,3})(?P<known>&\d|…)?")
+VARIABLE = re.compile(r"\w+=.*", re.DOTALL)
+# Words that run the program after them, some with options or a time of their own: `timeout -k 5 60 pytest`.
+BEFORE_PROGRAM = frozenset(
+    ("sudo", "time", "env", "timeout", "nice", "nohup", "command", "exec", "stdbuf", "then", "do", "!")
+)
+RUNNER_OPTION = re.compile(r"-.*|\d[\d.]*[smhd]?")
+RUNNERS = (
+    *(("mise", "exec", "--"), ("mise", "x", "--"), ("uv", "run"), ("poetry", "run"), ("pdm", "run"), ("pipenv", "run")),
+    *(("bundle", "exec"), ("pnpm", "exec"), ("pnpm", "dlx"), ("npm", "exec", "--"), ("npx",), ("bunx",)),
+    *(("python", "-m"), ("python3", "-m")),
+)
+NEAR_END = 200  # characters
+COMMENT = re.compile(r"^[ \t]*#[^\n]*\n", re.MULTILINE)
+QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
+FOLDER = re.compile(r"\s*cd\s+(?:\"([^\"\n]*)\"|'([^'\n]*)'|([^\s;&|]+))\s*(?:&&|;|\n)")
+HEREDOC = re.compile(r"<<-?\s*[\"']?(\w+)[\"']?")
+REDIRECTED = re.compile(r"(?<![\d&>=-])>{1,2}\s*([^\s;&|<>()\"']+)|\btee\s+(?:-a\s+)?([^\s;&|<>()\"']+)")
+# Programs that edit the files given to them, with the flag that makes them do so.
+IN_PLACE = {
+    **dict.fromkeys(("sed", "gsed"), re.compile(r"-[a-zA-Z]*i.*|--in-place.*")),
+    **dict.fromkeys(("perl", "ruby"), re.compile(r"-[a-zA-Z0-9]*i\S*")),
+    **dict.fromkeys(("gofmt", "goimports", "gofumpt", "prettier"), re.compile(r"-w|--write")),
+}
+READING = frozenset(("cat", "head", "tail", "nl", "less", "more", "bat"))
+# Commands that only read: what they print matters, not that they ran.
+READERS = READING | frozenset(
+    (
+        *("ls", "ll", "pwd", "find", "fd", "wc", "stat", "file", "which", "tree", "du", "df", "type", "test", "["),
+        *("grep", "egrep", "rg", "ag", "jq", "yq", "sort", "uniq", "awk", "cut", "tr", "diff", "column"),
+        *("env", "printenv", "whoami", "date", "ps", "uname", "id", "hostname", "lsof", "strings", "xxd"),
+    )
+)
+# The same for programs with subcommands; those of `gh` have two words, such as `gh pr view`.
+READERS_BY = {
+    "git": frozenset(
+        (
+            *("status", "diff", "log", "show", "branch", "blame", "grep", "rev-parse", "ls-files", "remote", "ls-tree"),
+            *("ls-remote", "rev-list", "cat-file", "describe", "merge-base", "shortlog", "reflog", "for-each-ref"),
+            *("check-ignore", "whatchanged", "name-rev", "count-objects"),
+        )
+    ),
+    "gh": frozenset(("view", "list", "status", "checks", "diff")),
+    "npm": frozenset(("view", "ls", "list", "outdated", "info", "whoami", "root", "access", "search")),
+    "pip": frozenset(("show", "list", "freeze", "index")),
+    "docker": frozenset(("ps", "logs", "images", "inspect")),
+    "kubectl": frozenset(("get", "describe", "logs", "top")),
+    "go": frozenset(("doc", "list", "env", "version")),
+    "cargo": frozenset(("tree", "metadata", "search")),
+    "brew": frozenset(("list", "info", "search")),
+}
+# Subcommands of other programs that only read. Task runners are excluded: a project chooses the names of its tasks.
+READING_WORDS = frozenset(
+    ("status", "list", "ls", "show", "view", "describe", "logs", "info", "inspect", "capture", "list-windows")
+)
+RUNS_TASKS = frozenset(("make", "just", "task", "rake", "mise", "nx", "turbo", "gradle", "gradlew", "mvn", "tox"))
+# Commands that print, prepare or close a script.
+SILENT = frozenset(("echo", "printf", "cd", "pushd", "popd", "export", "set", "source", ".", "sleep", "true", ":"))
+HELP = frozenset(("--help", "--version"))
+WITH_VALUE = frozenset(("-C", "-c", "--git-dir", "--work-tree", "--prefix", "--cwd", "-R", "--repo", "-n"))
+# Options with which `curl` and `gh api` do more than read.
+SENDS = re.compile(r"-(?:X|d|f|F|T)\b|--(?:request|data|form|upload|method|field|raw-field|input)")
+# Quoted words, brackets, and the joints between two commands of a script.
+JOINT = re.compile(
+    r"\"(?:\\.|[^\"\\])*\"|'[^']*'|\\.|(?P<open>\()|(?P<close>\))|(?P<joint>&&|\|\||\|&?|;|\n)", re.DOTALL
+)
+SPLIT = re.compile(r"(?:\$\([^()]*\)|\"(?:\\.|[^\"\\])*\"|'[^']*'|\\.|[^\s\"'\\]|[\"'\\])+", re.DOTALL)
+# An unclosed heredoc continues to the end, as in a shell.
+HEREDOC_WITH_BODY = re.compile(
+    r"<<-?[ \t]*([\"']?)(\w+)\1([^\n]*)(?:\n[ \t]*\2(?=\W|\Z)|\n.*?(?:\n[ \t]*\2(?=\W|\Z)|\Z))", re.DOTALL
+)
+QUOTED_OR_ESCAPED = re.compile(r"\\.|\"(?:[^\"\\]|\\.)*\"|'[^']*'", re.DOTALL)
+TRAILING_COMMENT = re.compile(r"(?:^|(?<=\s))#[^\n]*")
+STATEMENT_ENDS = re.compile(r"[;\n]|(?<![&>|])&(?![&>])")  # the next command runs whatever the exit code
+OR_ELSE = re.compile(r"\|\|\s*(\S*)")
+PIPE = re.compile(r"(?<![|>])\|&?(?!\|)")
+ERREXIT = re.compile(r"\bset -\w*e")
+ANY_JOINT = re.compile(r"&&|\|\||[;\n|&]")
+PROGRAM = re.compile(r"[A-Za-z][\w.+-]{0,30}")
+BEFORE_NAME = re.compile(r"(?:(?:sudo|time|command|env|then|do|else|!|\(|\{|timeout \S+|\w+=\S*)\s+)+")
+PRINTERS = frozenset(("echo", "printf", "yes", ":", "true"))
+# Commands that prepare or close a script; their own failure does not matter.
+SETUP = PRINTERS | frozenset(("cd", "pushd", "popd", "export", "set", "source", ".", "unset", "sleep", "wait", "exit"))
+# Commands that print text from files, logs or pages. An error message in their output is not their own.
+PRINTS_TEXTS = frozenset(
+    (
+        *("cat", "head", "tail", "nl", "less", "more", "bat", "sed", "awk", "cut", "tr", "tee", "xargs", "fold"),
+        *("ls", "ll", "pwd", "find", "fd", "tree", "du", "df", "stat", "file", "which", "type", "wc", "sort", "uniq"),
+        *("grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack", "jq", "yq", "diff", "cmp", "strings", "xxd", "column"),
+        *("env", "printenv", "whoami", "date", "ps", "history", "man", "journalctl", "dmesg", "curl", "wget"),
+    )
+)
+# The same for programs with subcommands.
+PRINTS_TEXTS_BY = {
+    "git": frozenset(("status", "diff", "log", "show", "branch", "blame", "grep", "ls-files", "remote", "cat-file")),
+    "gh": frozenset(("api", "run", "pr", "issue", "search", "repo", "release")),
+    "docker": frozenset(("logs", "ps", "images", "inspect")),
+    "kubectl": frozenset(("logs", "get", "describe", "top")),
+}
+
+
+def essence(command: str) -> str:
+    """The core of a script on one line: without `cd`, variables, redirections and echoes.
+
+    Pipes stay, because the exit code is that of the pipe. A commit keeps only the title of its message.
+    """
+    script = COMMENT.sub("", command[:LONGEST])
+    if "commit" in script and "<<" in script:
+        script, _, body = script.partition("<<")
+        title = next((line for line in body.split("\n")[1:] if line.strip()), "")
+        return " ".join(f"{_strip_ends(' '.join(script.split()))} <<… {title}".split())
+    script, _ = split_heredocs(script)
+    script = HEREDOC.sub("<<…", script.replace("\\\n", " ")).strip()
+    if "\n" in script:
+        script = "; ".join(_joined_lines(script))
+    return _strip_ends(_without_echoes(" ".join(script.split())))
+
+
+def _joined_lines(script: str) -> Iterator[str]:
+    """Yield the lines of a script, each joined with its continuation lines."""
+    line = ""
+    for joint, part in split_commands(script):
+        if joint == "\n" and line.strip():
+            yield line.strip()
+            line = ""
+        line += f" {'' if joint == chr(10) else joint} {part}"
+    yield line.strip()
+
+
+def _without_echoes(script: str) -> str:
+    """Drop commands that only print or prepare, unless the script does nothing else."""
+    parts = [(joint, part) for joint, part in split_commands(script) if part.strip()]
+    kept = [
+        (joint, part)
+        for at, (joint, part) in enumerate(parts)
+        if joint.startswith("|")
+        or (parts[at + 1][0][:1] == "|" if at + 1 < len(parts) else False)
+        or not _is_setup(part)
+    ]
+    if not kept:
+        return script
+    shown = " ".join(f"{joint if at else ''} {part.strip()}" for at, (joint, part) in enumerate(kept))
+    return shown.replace(" ;", ";").strip()
+
+
+@lru_cache(maxsize=4_096)
+def without_truncation(command: str) -> str:
+    """Drop trailing pipes that only truncate the output, such as `| tail -20`."""
+    return CUT_SHORT.sub("", command)
+
+
+def _is_setup(part: str) -> bool:
+    program = program_words(command_words(part))[:1]
+    return not program or program[0] in SILENT
+
+
+def abbreviate(command: str, most: int) -> str:
+    """Shorten a script to one line of at most `most` characters; keep its last command, which says most about it."""
+    if len(command) <= most:
+        return command
+    *before, (joint, last) = split_commands(command)
+    if not before or len(last) > most // 2:
+        return one_line(command, most)
+    return f"{one_line(command, most - len(joint) - len(last) - 1)} {joint}{last}"
+
+
+def _strip_ends(text: str) -> str:
+    """Drop words around a command that do not change its meaning."""
+    while (match := BEFORE.match(text)) and match.end() < len(text):
+        text = text[match.end() :]
+    text = " ".join(REDIRECTED_ERRORS.sub("", text).split())
+    while (tail := AFTER.search(text, max(0, len(text) - NEAR_END))) and tail.start():
+        text = text[: tail.start()]
+    return text
+
+
+def split_commands(script: str) -> Iterator[tuple[str, str]]:
+    """Yield the commands of a script, each with the joint before it: "&&", "|", ";" and so on ("" for the first).
+
+    Text in quotes or brackets is not split.
+    """
+    joint, start, depth = "", 0, 0
+    for match in JOINT.finditer(script):
+        depth = max(depth + (match["open"] is not None) - (match["close"] is not None), 0)
+        if match["joint"] and not depth:
+            yield joint, script[start : match.start()]
+            joint, start = match["joint"], match.end()
+    yield joint, script[start:]
+
+
+def command_words(part: str) -> list[str]:
+    """The words of one command, without quotes and redirections."""
+    found: list[str] = []
+    skips = False
+    for match in SPLIT.finditer(part):
+        word = match[0]
+        redirection = None if skips else REDIRECTION.match(word)
+        if not (skips or redirection):
+            found.append(word[1:-1] if len(word) > 1 and word[0] == word[-1] and word[0] in "\"'" else word)
+        skips = bool(redirection and redirection.end() == len(word) and not redirection["known"])
+    return found
+
+
+def program_words(words: Sequence[str]) -> list[str]:
+    """The words of a command from its program on, without variables and runners (`sudo`, `timeout 60`, `uv run`)."""
+    left = [words[0].lstrip("({"), *words[1:]] if words else []
+    while left:
+        runner = next((known for known in RUNNERS if tuple(left[: len(known)]) == known), ())
+        if not (runner or not left[0] or left[0] in BEFORE_PROGRAM or VARIABLE.fullmatch(left[0])):
+            break
+        options = left[0] in BEFORE_PROGRAM
+        left = left[max(len(runner), 1) :]
+        while options and left and RUNNER_OPTION.fullmatch(left[0]):
+            left = left[1:]
+    return left
+
+
+@lru_cache(maxsize=1_024)
+def is_read_only(command: str) -> bool:
+    """Return whether a script only reads and lists."""
+    script = command[:LONGEST].replace("/dev/null", "")
+    if HEREDOC.search(script) or REDIRECTED.search(QUOTED.sub("''", script)):
+        return False
+    return all(is_read_only_command(command_words(part)) for _, part in split_commands(script.strip()) if part.strip())
+
+
+def is_read_only_command(words: Sequence[str]) -> bool:
+    """Return whether one command, given by its words, only reads or lists."""
+    words = program_words(words)
+    program = words[0].rpartition("/")[2] if words else ""
+    if not program or program in READERS or program in SILENT or HELP.intersection(words):
+        return True
+    if program == "sed":
+        return not edits_in_place(list(words))
+    if words[1:2] == ["api"] or program == "curl":
+        return not any(SENDS.match(word) for word in words)
+    if words[1:2] == ["config"]:
+        return any(word.startswith("--get") or word in ("--list", "-l", "get", "list") for word in words[2:])
+    known = READERS_BY.get(program.rstrip("3"), frozenset() if program in RUNS_TASKS else READING_WORDS)
+    named = [word for before, word in pairwise(words) if word[:1] != "-" and before not in WITH_VALUE]
+    return any(word in known for word in named[: 2 if program == "gh" else 1])
+
+
+def start_folder(command: str) -> str:
+    """The folder that a script changes to first; "" if it does not begin with `cd`."""
+    match = FOLDER.match(command)
+    return (match[1] or match[2] or match[3]) if match else ""
+
+
+def split_heredocs(command: str) -> tuple[str, str]:
+    """Split a script into its commands and the bodies of its heredocs."""
+    script: list[str] = []
+    bodies: list[str] = []
+    end = ""
+    for line in command.split("\n"):
+        if end:
+            bodies.append(line)
+            end = "" if line.strip() == end else end
+            continue
+        script.append(line)
+        match = HEREDOC.search(line)
+        end = match[1] if match else ""
+    return "\n".join(script), "\n".join(bodies)
+
+
+def edits_in_place(words: list[str]) -> bool:
+    """Return whether a command edits its files in place, as `sed -i` does."""
+    flag = IN_PLACE.get(words[0])
+    return bool(flag) and any(flag.fullmatch(word) for word in words[1:] if flag)
+
+
+@lru_cache(maxsize=1_024)
+def hides_failures(text: str) -> bool:
+    """Return whether a script can fail and still exit with 0.
+
+    The exit code is that of the last command: `pytest | tail`, `pytest || true` and `pytest; ls` exit with 0 whatever
+    the tests say, unless the script asked for `pipefail` or `set -e`.
+    """
+    plain = _without_text(text)
+    if OR_ELSE.search(plain):
+        return True
+    if "pipefail" not in plain and any(map(_hides_before_pipe, _split_at(STATEMENT_ENDS, plain))):
+        return True
+    if ERREXIT.search(plain):
+        return False
+    commands = _split_at(STATEMENT_ENDS, plain)
+    before = commands if plain.rstrip().endswith("&") else commands[:-1]
+    return any(_program_name(each) not in SETUP for each in before)
+
+
+def _hides_before_pipe(line: str) -> bool:
+    """Return whether a command before a pipe can fail unseen; `echo` and the like do not fail."""
+    *before, _ = PIPE.split(line)
+    return any(_program_name(each.rpartition("&&")[2].strip()) not in PRINTERS for each in before)
+
+
+@lru_cache(maxsize=1_024)
+def has_fallback(text: str) -> bool:
+    """Return whether a script does something else if its first part fails, as in `a || b`."""
+    return any(other not in (*PRINTERS, "exit", "") for other in OR_ELSE.findall(_without_text(text)))
+
+
+@lru_cache(maxsize=1_024)
+def only_prints_texts(text: str) -> bool:
+    """Return whether a script only prints text that is not its own: files, logs, pages."""
+    commands = _split_at(ANY_JOINT, _without_text(text).replace("2>&1", "").replace(">&2", ""))
+    named = [(name, each) for each in commands if (name := _program_name(each)) not in SETUP]
+    return bool(named) and all(
+        name in PRINTS_TEXTS or _subcommand(each) in PRINTS_TEXTS_BY.get(name, ()) for name, each in named
+    )
+
+
+@lru_cache(maxsize=1_024)
+def program_names(text: str) -> tuple[str, ...]:
+    """The programs that a script runs, each once, without those that prepare or close it."""
+    found = map(_program_name, _split_at(ANY_JOINT, _without_text(text)))
+    return tuple(dict.fromkeys(name for name in found if name not in SETUP and PROGRAM.fullmatch(name)))
+
+
+def _without_text(text: str) -> str:
+    """Drop what is only text in a script: heredocs, quoted words, comments, line continuations."""
+    script = HEREDOC_WITH_BODY.sub(r"\3", text[:LONGEST].replace("\\\n", " "))
+    return TRAILING_COMMENT.sub("", QUOTED_OR_ESCAPED.sub("''", script))
+
+
+def _split_at(ends: re.Pattern[str], text: str) -> list[str]:
+    """Split a script at a pattern; blank commands are dropped."""
+    return [each.strip() for each in ends.split(text) if each.strip()]
+
+
+def _program_name(each: str) -> str:
+    """The name of the program that a command runs."""
+    words = BEFORE_NAME.sub("", f"{each} ", count=1).split()
+    return words[0].rpartition("/")[2] if words else ""
+
+
+def _subcommand(each: str) -> str:
+    """The first word after the program that is not an option."""
+    words = BEFORE_NAME.sub("", f"{each} ", count=1).split()[1:]
+    return next((word for word in words if word[:1] != "-"), "")

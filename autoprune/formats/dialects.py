@@ -1,0 +1,242 @@
+"""Dialects: how a family of agents writes tool results into a user's text, and calls into the model's.
+
+A `Dialect` is one value, and all that the package knows of a dialect is derived from it: the texts that are searched,
+the tags and headings that are escaped in a text that takes the place of a payload (`escape`), and the tags that a
+summarizer does not read. So a dialect that is registered is complete.
+
+To add one, describe it and register it once, before anything is pruned. If its results are elements with a raw
+payload, `element_dialect` makes the whole value. For an agent that writes
+
+    assistant: <action>ls src</action>
+    user:      <observation>a.py</observation>
+
+this is enough:
+
+    from autoprune.formats.dialects import Example, element_dialect, register
+
+    example = Example(call="<action>ls src</action>", result="<observation>@</observation>")
+    register(element_dialect("observation", answers="action", example=example))
+
+If results name their tools, or one element holds several, give `read_element`. If the model's calls are not elements of
+elements, which the XML dialect reads, give `calls` and `call_mark`. Results that are no elements need a `Dialect` of
+their own functions: `_cline_text` is an example, and `xml_tool_result` one that scans its own tags.
+
+To ship a dialect, put its value into a module of this package and a line into `SHIPPED_DIALECTS` in `texts`. The
+properties in tests/formats/test_dialects.py hold for every registered dialect: they build their conversations from its
+`example`.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import TypeAlias
+
+from autoprune.conversation.transcript import Path, ToolCall, as_text
+from autoprune.errors import SettingsError
+from autoprune.formats._elements import (
+    Span,
+    Tag,
+    explain_miss,
+    first_start,
+    outside_fences,
+    pair_outermost,
+    tags,
+    trim_line_breaks,
+)
+from autoprune.formats._parts import after_letters
+from autoprune.formats.parsing import UNKNOWN, Found, Parser
+
+PAYLOAD = "@"  # stands for the payload in an example
+ELEMENT = re.compile(r"<([A-Za-z][\w-]*)[^<>]*>")
+
+Put: TypeAlias = Callable[[object, str], object]
+ReadElement: TypeAlias = Callable[[str, Span, Parser], Iterable[Found]]
+
+
+@dataclass(frozen=True)
+class Example:
+    """A call as the model writes it, and a result that may follow it, with "@" in place of its payload."""
+
+    call: str
+    result: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
+    """A way to write results into a user's text, and calls into the model's.
+
+    `kind` names it (`ToolResult.kind`). `mark` is in every text that holds a result, and `look` shows a person what a
+    result looks like. `tags` are the names of the elements that begin, end or divide a result, `headings` the texts
+    other than tags that begin one: neither may stand in a text that takes the place of a payload.
+
+    The functions are called only with texts that hold the mark:
+
+    - `find(text, path, parser)` returns the results in the text at `path`, in order, and closes the calls they answer.
+    - `spans(text)` returns where results stand, in order, with the tags or the headings that belong to them.
+    - `find_begin(text, parser)` returns where the first result can begin, -1 if none can. It decides between dialects,
+      so it must not depend on payloads: that decision may not change when a payload is cleared.
+    - `refuse(text, parser)` returns the reason why the text can hold no result at this point, None if it can.
+    - `explain(text, parser)` returns the reason why something in the text that looks like a result is none, or None.
+    - `find_below(text, path, parser)` returns the results in a text block whose heading is the block before it, None
+      for any other block. It is called only if `find` has set `parser.heading`.
+    - `is_frame(text)` says whether a text is only the heading of a result in another block.
+    - `calls(text, path, parser)` returns the calls in a text of the model's; every such text holds `call_mark`.
+
+    `call_frame` is what the model writes before and after its calls in a dialect that puts them into a block.
+    """
+
+    kind: str
+    mark: str
+    look: str
+    tags: frozenset[str]
+    example: Example
+    find: Callable[[str, Path, Parser], Sequence[Found]]
+    spans: Callable[[str], Sequence[tuple[int, int]]]
+    find_begin: Callable[[str, Parser], int]
+    refuse: Callable[[str, Parser], str | None]
+    explain: Callable[[str, Parser], str | None]
+    headings: tuple[str, ...] = ()
+    find_below: Callable[[str, Path, Parser], Sequence[Found] | None] | None = None
+    is_frame: Callable[[str], bool] | None = None
+    calls: Callable[[str, Path, Parser], Iterable[ToolCall]] | None = None
+    call_mark: str = ""
+    call_frame: tuple[str, str] | None = None
+
+
+def element_dialect(
+    name: str,
+    *,
+    answers: str,
+    example: Example,
+    read_element: ReadElement | None = None,
+    pair: Callable[[Iterable[Tag]], list[Span]] = pair_outermost,
+    inner_tags: Iterable[str] = (),
+    calls: Callable[[str, Path, Parser], Iterable[ToolCall]] | None = None,
+    call_mark: str = "",
+    call_frame: tuple[str, str] | None = None,
+) -> Dialect:
+    """Make the dialect whose results are elements `<name>…</name>` that begin a line or follow an end tag.
+
+    A text holds results only if the model's last message has the opening tag `<answers`. `read_element` returns the
+    results in one element; by default, its whole payload is the result of the next open call. `pair` makes elements of
+    tags: `pair_outermost` lets them nest, `pair_in_turn` does not. `inner_tags` are the names of the elements that
+    divide an element into results.
+    """
+
+    def pair_tags(text: str) -> list[Span]:
+        return outside_fences(text, pair(tags(text, name)))
+
+    def find(text: str, path: Path, parser: Parser) -> list[Found]:
+        read = read_element or partial(_read_raw, name)
+        return [found for span in pair_tags(text) for found in read(text, span, parser)]
+
+    def explain(text: str, parser: Parser) -> str | None:
+        known = [*tags(text, name)]
+        refused = parser.standing.refusal(answers)
+        return explain_miss(text, known, pair(known), refused, wants="it does not begin a line")
+
+    return Dialect(
+        kind=name,
+        mark=f"<{name}>",
+        look=f"<{name}>",
+        tags=frozenset((name, *inner_tags)),
+        example=example,
+        find=find,
+        spans=lambda text: [(span.begin, span.end) for span in pair_tags(text)],
+        find_begin=lambda text, parser: first_start(tags(text, name)),
+        refuse=lambda text, parser: parser.standing.refusal(answers),
+        explain=explain,
+        calls=calls,
+        call_mark=call_mark,
+        call_frame=call_frame,
+    )
+
+
+def _read_raw(name: str, text: str, span: Span, parser: Parser) -> list[Found]:
+    return [read_raw(name, text, span, parser.open_calls.next_in_text())]
+
+
+def read_raw(name: str, text: str, span: Span, call: ToolCall | None, tool: str = "") -> Found:
+    """Return all of an element `<name>` as one result, of a `tool`, or else of the tool that the `call` names."""
+    start, stop = trim_line_breaks(text, span.start, span.stop)
+    # Cut in the middle, a payload that holds another element of the name might be read as that one.
+    is_plain = name not in text[start:stop]
+    tool = tool or (call.name if call else UNKNOWN)
+    return Found(after_letters(text, span.begin + 1), start, stop, tool, call, is_plain=is_plain)
+
+
+_registered: tuple[Dialect, ...] = ()
+
+
+def register(dialect: Dialect, *, is_checked: bool = False) -> None:
+    """Read a dialect in all texts from now on, in the whole process. Call it before anything is pruned.
+
+    `is_checked` skips the check of its example, for the shipped ones: the tests check these, and lxml loads lazily.
+    Raises SettingsError if its kind is taken, or if its example lacks the mark, cannot be read by its `spans`, or holds
+    an element that `tags` does not name.
+    """
+    global _registered
+    if dialect_of(dialect.kind):
+        raise SettingsError(f"there is a dialect {dialect.kind!r} already: give another kind")
+    if not is_checked:
+        _check_complete(dialect)
+    _registered = (*_registered, dialect)
+
+
+def unregister(kind: str) -> None:
+    """Stop reading a dialect, such as one that a test has registered."""
+    global _registered
+    _registered = tuple(dialect for dialect in _registered if dialect.kind != kind)
+
+
+def all_dialects() -> tuple[Dialect, ...]:
+    """The registered dialects, in the order in which they were registered."""
+    return _registered
+
+
+def dialect_of(kind: str) -> Dialect | None:
+    """The registered dialect of a kind; None for any other kind, such as a format's name."""
+    return next((dialect for dialect in _registered if dialect.kind == kind), None)
+
+
+def _check_complete(dialect: Dialect) -> None:
+    called, sample = f"the dialect {dialect.kind!r}", dialect.example.result
+    if not dialect.mark or dialect.mark not in sample or PAYLOAD not in sample:
+        raise SettingsError(f"the example of {called} must hold its mark {dialect.mark!r}, and {PAYLOAD!r} as payload")
+    if not dialect.spans(sample):
+        raise SettingsError(f"{called} finds no result in its own example {sample!r}")
+    if missing := {match[1] for match in ELEMENT.finditer(sample)} - dialect.tags:
+        raise SettingsError(f"{called} must have {sorted(missing)} in its tags: its example holds them")
+
+
+def escape(text: str) -> str:
+    """Break the tags and headings of every registered dialect in a text.
+
+    No dialect reads the text then as the end of the result that it is put into, or as the beginning of another one.
+    """
+    tag, headings = _breakable(_registered)
+    text = tag.sub("< ", text)
+    for heading in headings:
+        text = text.replace(heading, f"{heading[:1]} {heading[1:]}")
+    return text
+
+
+@lru_cache(maxsize=8)  # changes only if a dialect is registered
+def _breakable(dialects: tuple[Dialect, ...]) -> tuple[re.Pattern[str], tuple[str, ...]]:
+    """The pattern of the "<" of all tags of some dialects, and their headings."""
+    names = sorted({re.escape(name) for dialect in dialects for name in dialect.tags})
+    headings = (heading for dialect in dialects for heading in dialect.headings)
+    return re.compile(rf"<(?=/?(?:{'|'.join(names)})\b)"), tuple(dict.fromkeys(headings))
+
+
+def with_escape(found: Found) -> Found:
+    """Return a result into whose place a text is put escaped."""
+    return found._replace(put=ESCAPED if found.put is as_text else partial(_put_escaped, found.put))
+
+
+def _put_escaped(put: Put, value: object, text: str) -> object:
+    return put(value, escape(text))
+
+
+ESCAPED = partial(_put_escaped, as_text)

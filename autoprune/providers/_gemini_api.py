@@ -1,0 +1,244 @@
+"""The Gemini API: its rules with the texts of its errors, and how a repair reads and writes its contents."""
+
+from collections import deque
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import partial
+
+from autoprune.conversation.messages import fields, fields_of, with_item
+from autoprune.providers._block_repair import Shape, repair_blocks
+from autoprune.providers._repairs import (
+    Path,
+    Problem,
+    Provider,
+    Turn,
+    find_first,
+    is_bare,
+    is_empty_text,
+    items_of,
+    neighbors,
+    read_turn,
+    string_of,
+    with_blocks,
+)
+
+NAME = "gemini"
+ROLES = (None, "user", "model", "function")  # by the SDK's types, a content without a role is the user's
+# The names of fields in JSON and in the SDK.
+CALL = ("functionCall", "function_call")
+RESPONSE = ("functionResponse", "function_response")
+SIGNATURE = ("thoughtSignature", "thought_signature")
+NOBODY = read_turn(None)
+COUNT = (
+    "Please ensure that the number of function response parts is equal to the number of function call parts "
+    "of the function call turn."
+)
+CALL_PLACE = (
+    "Please ensure that function call turn comes immediately after a user turn or after a function response turn."
+)
+ORPHAN = "Please ensure that function response turn comes immediately after a function call turn."
+NO_ROLE = "Please use a valid role: user, model."
+NO_PARTS = "* GenerateContentRequest.contents[{}].parts: contents.parts must not be empty."
+NO_DATA = (
+    "* GenerateContentRequest.contents[{}].parts[{}].data: required oneof field 'data' must have one initialized field"
+)
+NO_TEXT = "Unable to submit request because it has an empty text parameter. Add a value to the parameter and try again."
+NO_STRUCT = (
+    "Invalid value at 'contents[{}].parts[{}].function_response.response' (type.googleapis.com/google.protobuf.Struct)"
+)
+LIST_FOR_STRUCT = (
+    "Invalid JSON payload received. Unknown name \"response\" at 'contents[{}].parts[{}].function_response': "
+    "Proto field is not repeating, cannot start list."
+)
+# Our texts: those of the API are not known.
+OTHER_NAME = "contents[{}].parts[{}]: the function response is named {}, its function call {}"
+NO_NAME = "contents[{}].parts[{}]: the function response is named {}, no function call that is left before it"
+
+
+def find_problems(messages: Sequence[object]) -> Iterator[Problem]:
+    """Yield what the API would refuse, content by content."""
+    turns = [read_turn(message, "parts") for message in messages]
+    before = NOBODY
+    for at, one in enumerate(turns):
+        if one.fields and one.role not in ROLES:
+            yield Problem(NAME, "unknown_role", (at, "role"), NO_ROLE)
+        yield from _check_parts(at, one)
+        yield from _check_places(at, one)
+        yield from _check_responses(at, one, model_calls(before))
+        yield from _check_calls(at, one, before, turns[at + 1] if at + 1 < len(turns) else NOBODY)
+        before = one
+
+
+def model_calls(one: Turn) -> list[Mapping[str, object]]:
+    """Return the function calls of a content of the model's."""
+    return [fields_of(call) for _, _, call in find_first(one.blocks, CALL)] if one.role == "model" else []
+
+
+def _check_parts(at: int, one: Turn) -> Iterator[Problem]:
+    # The SDK also takes bare parts in place of contents.
+    if one.fields and is_bare(one.content) and (one.role is not None or _is_empty(one.fields)):
+        yield Problem(NAME, "empty_content", (at, "parts"), NO_PARTS.format(at))
+    for index, (part, held) in enumerate(zip(one.blocks, items_of(one.content), strict=True)):
+        path: Path = (at, "parts", index)
+        if _is_empty(part) and fields(held) is not None:
+            yield Problem(NAME, "empty_part", path, NO_DATA.format(at, index))
+        elif is_empty_text(part.get("text")) and part.get("thought") is not True and not _is_signed(part):
+            yield Problem(NAME, "empty_text", path, NO_TEXT)
+    for index, name, found in find_first(one.blocks, RESPONSE):
+        response = fields_of(found).get("response")
+        if isinstance(response, str | int | float | list | tuple):
+            said = LIST_FOR_STRUCT if isinstance(response, list | tuple) else NO_STRUCT
+            where: Path = (at, "parts", index, name, "response")
+            yield Problem(NAME, "result_shape", where, said.format(at, index))
+
+
+def _is_empty(part: Mapping[str, object]) -> bool:
+    """Return whether a part holds nothing, or only the mark of a thought."""
+    return all(value is None or name in ("thought", "parts") for name, value in part.items())
+
+
+def _is_signed(part: Mapping[str, object]) -> bool:
+    """Return whether a part holds a signature. Gemini sends some beside an empty text and requires them back."""
+    return any(part.get(name) is not None for name in SIGNATURE)
+
+
+def _check_calls(at: int, one: Turn, before: Turn, following: Turn) -> Iterator[Problem]:
+    wanted = len(model_calls(one))
+    if wanted and (at == 0 or before.role == "model"):
+        yield Problem(NAME, "call_place", (at,), CALL_PLACE)
+    if wanted > sum(1 for _ in find_first(following.blocks, RESPONSE)):
+        yield Problem(NAME, "unanswered_call", (at,), COUNT)
+
+
+def _check_places(at: int, one: Turn) -> Iterator[Problem]:
+    """Check that only the model's contents hold calls, and none of them responses."""
+    is_model = one.role == "model"
+    for index, name, _ in find_first(one.blocks, RESPONSE if is_model else CALL):
+        rule, said = ("misplaced_result", ORPHAN) if is_model else ("misplaced_call", CALL_PLACE)
+        yield Problem(NAME, rule, (at, "parts", index, name), said)
+
+
+def _check_responses(at: int, one: Turn, wanted: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
+    """Check that a content has as many responses as the content before it has calls, with the same names."""
+    given = list(find_first(one.blocks, RESPONSE)) if one.role != "model" else []
+    answered = _match_responses(wanted, [fields_of(found) for _, _, found in given])
+    for number, (index, name, found) in enumerate(given):
+        path: Path = (at, "parts", index, name)
+        response, call = string_of(fields_of(found).get("name")), answered.get(number)
+        if call is None and len(given) > len(wanted):
+            yield Problem(NAME, "orphan_result", path, COUNT if wanted else ORPHAN)
+        elif call is None:
+            yield Problem(NAME, "result_names", path, NO_NAME.format(at, index, response))
+        elif string_of(call.get("name")) != response:
+            said = OTHER_NAME.format(at, index, response, string_of(call.get("name")))
+            yield Problem(NAME, "result_names", path, said)
+
+
+def _match_responses(
+    calls: Sequence[Mapping[str, object]], responses: Sequence[Mapping[str, object]]
+) -> dict[int, Mapping[str, object]]:
+    """Return the call of each response: that of its id and name; else of its id; else the first of its name."""
+    found: dict[int, int] = {}
+    for names in (("id", "name"), ("id",), ("name",)):
+        answered = set(found.values())
+        waiting: dict[tuple[str | None, ...], deque[int]] = {}
+        for at, call in enumerate(calls):
+            if at not in answered:
+                waiting.setdefault(tuple(string_of(call.get(name)) for name in names), deque()).append(at)
+        for at, response in enumerate(responses):
+            key = tuple(string_of(response.get(name)) for name in names)
+            if at not in found and None not in key and waiting.get(key):
+                found[at] = waiting[key].popleft()
+    return {at: calls[call] for at, call in found.items()}
+
+
+def check_alternation(messages: Sequence[object]) -> Iterator[Problem]:
+    """Yield where user and model do not alternate, which local chat templates refuse."""
+    yield from neighbors(NAME, [_role_of(message) for message in messages], "model")
+
+
+def _role_of(message: object) -> str | None:
+    """Return who speaks in a content: the user may be left out, and responses may have the role "function"."""
+    found = fields_of(message)
+    role = string_of(found.get("role"))
+    return "user" if role == "function" or (found and found.get("role") is None) else role
+
+
+class _GeminiShape(Shape):
+    """Contents with a list of parts, each under the name of its kind."""
+
+    field = "parts"
+    model = "model"
+    users = ("user", None, "function")
+
+    def new_message(self, role: str, blocks: Sequence[object], like: object) -> object:
+        """Return a content of parts, of the type of `like` if that is an SDK's object."""
+        if isinstance(like, Mapping) or not fields_of(like):
+            return super().new_message(role, blocks, like)
+        return with_blocks(with_item(like, "role", role), self.field, blocks)
+
+    def call_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
+        """Return the keys by which a response can name a call: its id and name, its id, its name."""
+        for _, _, call in find_first([fields_of(found)], CALL) if role == self.model else ():
+            name, call_id = _name_and_id(call)
+            own = (("name", name),) if call_id is None else (("id", name, call_id), ("id", call_id))
+            return (*own, ("any", name))
+        return None
+
+    def result_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
+        """Return the keys by which a response names its call, best first.
+
+        A response with an id answers the call with that id, or else one of its name without an id. A response without
+        an id answers any call of its name.
+        """
+        for _, _, response in find_first([fields_of(found)], RESPONSE):
+            name, call_id = _name_and_id(response)
+            return (("any", name),) if call_id is None else (("id", name, call_id), ("id", call_id), ("name", name))
+        return None
+
+    def nearby_keys(self, found: object) -> tuple[Hashable, ...]:
+        """Return the name: a response directly after the calls can answer one of its name, whatever the ids."""
+        return (("any", self.result_name(found)),)
+
+    def with_call_name(self, found: object, call: object) -> object:
+        """Return a response with the name of its call; unchanged if it has that name."""
+        ((_, _, called),), ((_, spelled, response),) = (
+            find_first([fields_of(call)], CALL),
+            find_first([fields_of(found)], RESPONSE),
+        )
+        wanted = fields_of(called).get("name")
+        if wanted is None or wanted == fields_of(response).get("name"):
+            return found
+        return with_item(found, spelled, with_item(response, "name", wanted))
+
+    def result_name(self, found: object) -> str:
+        """Return the name of a response."""
+        ((_, _, response),) = find_first([fields_of(found)], RESPONSE)
+        return _name_and_id(response)[0]
+
+    def no_result(self, call: object, reason: str) -> object:
+        """Return a response with an error for a call that has none."""
+        ((_, spelled, found),) = find_first([fields_of(call)], CALL)
+        named = {name: value for name in ("id", "name") if (value := fields_of(found).get(name)) is not None}
+        return {RESPONSE[CALL.index(spelled)]: {**named, "response": {"error": reason}}}
+
+    def repair_result(self, found: object) -> object:
+        """Return a copy of a response in which the value is an object."""
+        ((_, spelled, response),) = find_first([fields_of(found)], RESPONSE)
+        output = {"output": fields_of(response)["response"]}
+        return with_item(found, spelled, with_item(response, "response", output))
+
+
+def _name_and_id(value: object) -> tuple[str, str | None]:
+    one = fields_of(value)
+    call_id = one.get("id")
+    return str(one.get("name")), None if call_id is None else str(call_id)
+
+
+PROVIDER = Provider(
+    NAME,
+    find_problems,
+    partial(repair_blocks, _GeminiShape()),
+    other_names=("google", "genai", "google_genai", "vertex", "vertex_ai", "vertexai"),
+    alternation=check_alternation,
+    begins_with_user=True,
+)

@@ -1,0 +1,68 @@
+"""Find the pruner and the strategy that a text names, as on a command line. Runs a user's strategy file."""
+
+import inspect
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from autoprune.errors import SettingsError
+from autoprune.planning.view import FoldingStrategy, Strategy, folds
+from autoprune.pruners.agentic import AgenticConversationPruner
+from autoprune.pruners.conversation import ConversationPruner
+from autoprune.settings import PruneArgs
+from autoprune.strategies.catalog import FOLDING, OPTIONS, STRATEGIES, configured, is_named, makers
+from autoprune.strategies.scaffold import is_in_file, loaded
+from autoprune.summarizers.selection import summarizer_maker, summarizer_named
+
+AnyPruner: TypeAlias = AgenticConversationPruner | ConversationPruner
+PROBE = 7_654_321  # no default of any parameter
+
+
+def chosen(text: str | None, environ: Mapping[str, str]) -> Strategy | FoldingStrategy | None:
+    """Return the strategy of either pruner that a text names, or else AUTOPRUNE_STRATEGY; None where neither is given.
+
+    Raises SettingsError for an unknown name or unknown parameters.
+    """
+    named = text or environ.get("AUTOPRUNE_STRATEGY", "").strip()
+    if not named:
+        return None
+    if is_in_file(named):
+        return loaded(named)
+    name, bracket, rest = named.partition("(")
+    if is_named(named, STRATEGIES) and bracket and not rest.rstrip().endswith(")"):
+        raise SettingsError(f"strategy {named!r} cannot be read: write it as {typed(name.strip())}")
+    strategy: Strategy | FoldingStrategy = configured(named, makers())
+    return strategy
+
+
+def typed(name: str) -> str:
+    """Return a strategy as it is typed with all parameters of its own at their defaults, such as `keep_last(n=10)`."""
+    parameters = inspect.signature(makers([name])[name]).parameters.values()
+    own = [f"{each.name}={each.default!r}" for each in parameters if each.name not in OPTIONS]
+    return f"{name}({', '.join(own)})" if own else name
+
+
+def parameter(name: str, field: str) -> str:
+    """Return what a user types for a field of a strategy: `n` for the `over_messages` of `keep_last`."""
+    if name not in FOLDING:
+        return field
+    make = makers([name])[name]
+    known = getattr(make(), field, None)
+    others = (
+        each for each in inspect.signature(make).parameters if getattr(make(**{each: PROBE}), field, None) != known
+    )
+    return next(others, field)
+
+
+def pruner_for(strategy: object, args: PruneArgs, summarizer: str | None = None, model: str | None = None) -> AnyPruner:
+    """Return the pruner for a strategy. `summarizer` names one, `model` is the model it asks.
+
+    Raises SettingsError if there is no such summarizer, or if it cannot be made.
+    """
+    if summarizer is not None:
+        summarizer_maker(summarizer.partition("(")[0].strip())  # an unknown name is the first error to report
+    if not folds(strategy):
+        if summarizer is not None:
+            raise SettingsError(f"a summarizer needs a strategy that folds messages: one of {', '.join(FOLDING)}")
+        return AgenticConversationPruner(args)
+    is_default = summarizer in (None, "", "digest")  # a pruner without one uses the digest
+    return ConversationPruner(args, None if is_default else summarizer_named(summarizer or "", model))

@@ -1,0 +1,360 @@
+"""The figures of a report: rows of results, tools and folds, and what became of one conversation in another."""
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import cached_property
+from typing import Any
+
+from autoprune.conversation.edits import Fold, Reason, Replace, rewrite, sentence, thoughtless, without
+from autoprune.conversation.messages import canonical
+from autoprune.conversation.placeholders import CLEARED, Placeholder
+from autoprune.conversation.summary import apart, running
+from autoprune.conversation.transcript import Entry, Part, Speaker, Thought, ToolCall, ToolInput, ToolResult, Transcript
+from autoprune.facts.calls import target
+from autoprune.planning.plan import Plan
+
+# Why a result stays as it is for good.
+LASTING = frozenset(
+    (
+        *(Reason.ALREADY_CLEARED, Reason.NO_GAIN, Reason.PINNED, Reason.PROTECTED_TOOL, Reason.PROTECTED_PATH),
+        *(Reason.INSTRUCTIONS, Reason.USER_ANSWER, Reason.FAILED, Reason.SMALL),
+    )
+)
+FLOOR = {
+    "system": "system and developer messages",
+    "summary": "the summary",
+    "user": "the user's words",
+    "assistant": "the assistant's words and calls",
+    "frames": "what stands around the tools' results",
+    "other": "messages of other roles",
+    "answers": "what the user said through tools",
+    "unseen": "results that the model has not seen yet",
+    "kept": "results that were kept",
+    "cleared": "placeholders",
+    "sent beside": "sent beside the messages",
+}
+PARTS = {
+    Speaker.SYSTEM: "system",
+    Speaker.USER: "user",
+    Speaker.MODEL: "assistant",
+    Speaker.TOOL: "frames",
+    Speaker.OTHER: "other",
+}
+
+
+def floor(plan: Plan) -> dict[str, int]:
+    """Return the counted tokens of each part of the prompt; they add up to the whole.
+
+    What a provider reported beyond the count is taken for sent beside the messages: a system prompt, schemas of tools.
+    """
+    parts = dict.fromkeys(FLOOR, 0)
+    parts["sent beside"] = plan.transcript.fixed_tokens + plan.beyond
+    kept = [entry for at, entry in enumerate(plan.transcript.entries) if at not in plan.gone]
+    for entry in kept:
+        parts[PARTS[entry.speaker]] += entry.tokens - sum(result.tokens for result in entry.results)
+        for result in entry.results:
+            edit = plan.results.get(result)
+            parts[_part(plan, result)] += result.tokens - (edit.saved if edit else 0)
+    parts["assistant"] -= sum(edit.saved for edit in plan.inputs.values())
+    parts["assistant"] -= sum(thought.tokens for thought in plan.stripped)
+    if plan.running and plan.running.at not in plan.gone:
+        parts["user"] -= plan.running.tokens
+    # What is left is the summary; where there is none, words of the user's that were joined.
+    rest = plan.tokens - sum(parts.values())
+    parts["summary" if plan.summarized or plan.running else "user"] += rest
+    return parts
+
+
+def _part(plan: Plan, result: ToolResult) -> str:
+    why = reason(plan, result)
+    if why in (Reason.ALREADY_CLEARED, Reason.USER_ANSWER):
+        return "cleared" if why is Reason.ALREADY_CLEARED else "answers"
+    return "unseen" if plan.is_unseen(result) else "kept"
+
+
+def reason(plan: Plan, result: ToolResult) -> str:
+    """Return why a result is as it is after the prune."""
+    if result in plan.kept:
+        return plan.kept[result]
+    edit = plan.results.get(result)
+    if edit is None:
+        return plan.gone[result.location.message].reason
+    return edit.reason if edit.reason in (Reason.CLAMPED, Reason.SHORTENED) else Reason.ALREADY_CLEARED
+
+
+def tools(plan: Plan) -> Mapping[str, Mapping[str, int]]:
+    """Count for each tool its results, their tokens, how many were edited and what that saved, the most saved first."""
+    table: dict[str, dict[str, int]] = {}
+    for result in plan.transcript.results:
+        edit = plan.results.get(result)
+        row = table.setdefault(result.tool, dict.fromkeys(("results", "tokens", "cleared", "saved"), 0))
+        row["results"] += 1
+        row["tokens"] += result.tokens
+        row["cleared"] += edit is not None
+        row["saved"] += edit.saved if edit else 0
+    for part, edit in plan.inputs.items():
+        table[plan.answers[part].tool]["saved"] += edit.saved
+    return dict(sorted(table.items(), key=lambda item: (-item[1]["saved"], -item[1]["tokens"], item[0])))
+
+
+def result_row(plan: Plan, result: ToolResult) -> dict[str, object]:
+    """Return what became of a result."""
+    edit = plan.results.get(result)
+    fold = plan.gone.get(result.location.message)
+    why = fold.reason if fold else edit.reason if edit else plan.kept[result]
+    row = part_row(plan, result, edit, why)
+    tokens_after = 0 if fold else row["tokens_after"]
+    state = {"folded": not fold.is_drop, "dropped": fold.is_drop} if fold else {}
+    return {**row, **state, "tokens_after": tokens_after, "target": target(result.call), "failed": result.is_error}
+
+
+def part_row(plan: Plan, part: Part, edit: Replace | None, why: str) -> dict[str, object]:
+    """Return what became of a result or of a call's arguments."""
+    return {
+        "message": part.location.message,
+        "turn": plan.transcript.turns[part.location.message],
+        "request": part.request,
+        "tool": part.tool,
+        "tokens": part.tokens,
+        "tokens_after": part.tokens - (edit.saved if edit else 0),
+        "cleared": edit is not None,
+        "reason": str(why),
+        "why": sentence(why),
+    }
+
+
+def fold_row(fold: Fold) -> dict[str, object]:
+    """Return what was folded or dropped together."""
+    return {
+        "messages": list(fold.messages),
+        "request": fold.request,
+        "tokens": fold.saved,
+        "dropped": fold.is_drop,
+        "room": fold.room,
+        "reason": str(fold.reason),
+        "why": sentence(fold.reason),
+    }
+
+
+# The provider's prompt cache holds a prompt up to its first changed message.
+
+
+def tokens_lost(plan: Plan) -> int:
+    """Return the counted tokens of the previous prompt that stand after the first edit of this request."""
+    transcript = plan.transcript
+    last = len(transcript.requests) - 1
+    fresh = [edit.part.location.message for edit in plan.edits if edit.request == last]
+    folds = [fold for fold in plan.folds if fold.request == last]
+    fresh += [at for fold in folds for at in (plan.place, *fold.messages)]
+    if not fresh or last == 0:
+        return 0
+    first = min(fresh)
+    before = {at for fold in plan.folds if fold.request < last for at in fold.messages}
+    still = (at for at in range(first, transcript.requests[last - 1]) if at not in before)
+    cached = sum(transcript.entries[at].tokens for at in still)
+    after = [edit for edit in plan.edits if edit.part.location.message >= first]
+    return cached - sum(edit.saved if edit.request < last else edit.saved_before for edit in after)
+
+
+def stable_boundary(plan: Plan) -> int | None:
+    """Return the index of the last message up to which no later prune changes a thing; None where there is none.
+
+    Where messages are folded or dropped, only the system's messages at the head are stable, before the first fold too.
+    """
+    if plan.head is not None:
+        return plan.head - 1 if plan.head else None
+    results = (result for result in plan.transcript.results if reason(plan, result) not in LASTING)
+    may_change: tuple[Part | Thought, ...] = (*results, *plan.open_inputs, *plan.doomed)
+    first = min((part.location.message for part in may_change), default=len(plan.transcript.entries))
+    return first - 1 if first else None
+
+
+Pair = tuple[int | None, int | None]  # the index before, the index after; None: it is not there
+
+
+def cleanup_statistics(
+    original: list[Any],
+    pruned: list[Any],
+    read: Callable[[list[Any]], Transcript],
+    compared: Callable[[list[Any]], Transcript],
+    placeholder: Placeholder,
+) -> dict[str, int | float]:
+    """Return the figures of a conversation that became another, also if somebody else dropped or changed messages.
+
+    `read` reads a conversation as it is pruned, `compared` one that is compared with another. `placeholder` stands
+    where a result was cleared.
+    """
+    found = statistics(compared(list(apart(original))), compared(list(apart(pruned))), placeholder)
+    gone = found["messages_removed"] + found["messages_summarized"]
+    if now := running(pruned):
+        # The mark says for how many messages the summary stands.
+        was = running(original)
+        is_new = was and (was.text, was.messages, was.room) != (now.text, now.messages, now.room)
+        gone -= bool(is_new)  # the old summary itself
+        summarized = min(gone, max(0, now.messages - (was.messages if was else 0)))
+        found |= {"messages_removed": gone - summarized, "messages_summarized": summarized}
+    return {**found, **token_figures(read(original).tokens, read(pruned).tokens), "total_messages": len(original)}
+
+
+def figures(
+    original: int, pruned: int, messages: int, cleaned: int, calls: int, removed: int = 0, summarized: int = 0
+) -> dict[str, int | float]:
+    """Return the statistics by their names: tokens before and after, messages before, and what was done to them."""
+    return {
+        **token_figures(original, pruned),
+        "tool_results_cleaned": cleaned,
+        "tool_calls_cleaned": calls,
+        "messages_removed": removed,
+        "messages_summarized": summarized,
+        "total_messages": messages,
+    }
+
+
+def token_figures(original: int, pruned: int) -> dict[str, int | float]:
+    """Return the statistics that speak of tokens."""
+    return {
+        "original_tokens": original,
+        "pruned_tokens": pruned,
+        "tokens_saved": original - pruned,
+        "compression_ratio": pruned / original if original else 1.0,
+    }
+
+
+def statistics(before: Transcript, after: Transcript, placeholder: Placeholder) -> dict[str, int | float]:
+    """Count tokens, cleared results, dropped and summarized messages, from two transcripts.
+
+    A result counts as cleared where its payload differs and is smaller, or is a placeholder. A message that is gone
+    counts as summarized where another stands in its place, else as removed.
+    """
+    cleaned = calls = removed = summarized = 0
+    for group in Alignment(before, after, placeholder).groups():
+        missing = sum(new is None for _, new in group)
+        if any(old is None for old, _ in group):
+            summarized += missing
+        else:
+            removed += missing
+        for old, new in group:
+            if old is not None and new is not None:
+                results = zip(before.entries[old].results, after.entries[new].results, strict=False)
+                cleaned += sum(_is_cleared(was, now, placeholder) for was, now in results)
+                both = zip(before.entries[old].calls, after.entries[new].calls, strict=False)
+                calls += sum(_is_shorter(was, now) for was, now in both)
+    return figures(before.tokens, after.tokens, len(before.entries), cleaned, calls, removed, summarized)
+
+
+def _is_shorter(was: ToolCall, now: ToolCall) -> bool:
+    """Tell whether any of a call's arguments has become shorter."""
+    pairs = zip(was.inputs, now.inputs, strict=False)
+    return any(old.text != new.text and new.tokens < old.tokens for old, new in pairs)
+
+
+def _inputs(entry: Entry) -> list[ToolInput]:
+    return [part for call in entry.calls for part in call.inputs]
+
+
+def _is_cleared(was: ToolResult, now: ToolResult, placeholder: Placeholder) -> bool:
+    return not _is_same(was, now) and (now.tokens < was.tokens or _is_placeholder(now, placeholder))
+
+
+def _is_same(was: ToolResult, now: ToolResult) -> bool:
+    return was.text == now.text and was.tokens == now.tokens
+
+
+def _is_placeholder(result: ToolResult, placeholder: Placeholder) -> bool:
+    return placeholder.stands_in(result) or CLEARED in result.text
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Which message of one conversation is which of another."""
+
+    before: Transcript
+    after: Transcript
+    placeholder: Placeholder
+
+    @cached_property
+    def kinds(self) -> tuple[Sequence[Hashable], Sequence[Hashable]]:
+        """Per message what stays of it when its results are cleared, before and after."""
+        return _kinds(self.before), _kinds(self.after)
+
+    def groups(self) -> Iterator[list[Pair]]:
+        """Pair the messages, grouped so that what was dropped stands with what came in its place."""
+        kinds, new_kinds = self.kinds
+        length, new_length = len(kinds), len(new_kinds)
+        if kinds == new_kinds:
+            yield [(index, index) for index in range(length)]
+            return
+        shorter = min(length, new_length)
+        head = next((at for at in range(shorter) if not self._stays(at, at)), shorter)
+        ends = range(1, shorter - head + 1)
+        tail = next((at - 1 for at in ends if not self._stays(length - at, new_length - at)), shorter - head)
+        yield [(index, index) for index in range(head)]
+        yield from self._middle(range(head, length - tail), range(head, new_length - tail))
+        yield [(length - at, new_length - at) for at in range(tail, 0, -1)]
+
+    def _stays(self, old: int, new: int) -> bool:
+        """Tell whether a message is there again, at most with results replaced by placeholders."""
+        results = zip(self.before.entries[old].results, self.after.entries[new].results, strict=False)
+        is_kind = self.kinds[0][old] == self.kinds[1][new]
+        return is_kind and all(_is_same(was, now) or _is_placeholder(now, self.placeholder) for was, now in results)
+
+    def _middle(self, old: range, new: range) -> Iterator[list[Pair]]:
+        """Group a stretch: messages that stayed to the letter, and what stands between them."""
+        prints = [_fingerprint(self.before.messages[at]) for at in old]
+        new_prints = [_fingerprint(self.after.messages[at]) for at in new]
+        matcher = SequenceMatcher(None, prints, new_prints, autojunk=False)
+        for tag, first, last, new_first, new_last in matcher.get_opcodes():
+            stretch, new_stretch = old[first:last], new[new_first:new_last]
+            if tag == "equal":
+                yield list(zip(stretch, new_stretch, strict=True))
+            else:
+                yield self._gap(stretch, new_stretch)
+
+    def _gap(self, old: range, new: range) -> list[Pair]:
+        """Pair what differs: a message whose kind comes again, in order, has only had results cleared."""
+        places: dict[Hashable, list[int]] = defaultdict(list)
+        for index in reversed(old):
+            places[self.kinds[0][index]].append(index)
+        pairs: list[Pair] = []
+        at = old.start
+        for index in new:
+            found = places[self.kinds[1][index]]
+            while found and found[-1] < at:
+                found.pop()
+            if not found:
+                pairs.append((None, index))
+                continue
+            pairs.extend((other, None) for other in range(at, found[-1]))
+            pairs.append((found[-1], index))
+            at = found[-1] + 1
+        return [*pairs, *((other, None) for other in range(at, old.stop))]
+
+
+def _kinds(transcript: Transcript) -> list[Hashable]:
+    """Return what stays of each message when all is cleared that can be, and the tools of its results."""
+    return [
+        (_fingerprint(_without_parts(message, entry)), *(_named(result) for result in entry.results))
+        for message, entry in zip(transcript.messages, transcript.entries, strict=True)
+    ]
+
+
+def _without_parts(message: object, entry: Entry) -> object:
+    """Return a message without its results' payloads, its calls' arguments and its thinking; the model's words stay."""
+    inputs = _inputs(entry)
+    in_text = [Replace(part, "", Reason.NOT_CHOSEN, 0) for part in inputs if part.location.start is not None]
+    native = [part for part in inputs if part.location.start is None]
+    return thoughtless(without(rewrite(message, in_text), [*entry.results, *native]), entry.thinking)
+
+
+def _named(result: ToolResult) -> str:
+    """Return the tool of a result whose text names it, else "": a native one is known by its call alone."""
+    return result.tool if result.location.start is not None else ""
+
+
+def _fingerprint(message: object) -> str:
+    try:
+        return canonical(message)
+    except RecursionError:  # nested too deeply to be written: known by identity alone
+        return str(id(message))

@@ -1,0 +1,439 @@
+"""The settings by name, who gives them, and which value counts: the call's, else `args`, a variable, or the default.
+
+setting("safe_zone", PruneArgs(model="gpt-5"), {"AUTOPRUNE_SAFE_ZONE": "20k"})
+# Setting(name="safe_zone", value=20480, source=Source.ENVIRONMENT, where="AUTOPRUNE_SAFE_ZONE")
+"""
+
+import math
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache, partial
+from numbers import Integral, Number
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from autoprune.errors import SettingsError, did_you_mean, is_number
+
+PREFIX = "AUTOPRUNE_"
+SETTINGS = (
+    *("safe_zone", "group_size", "model", "provider", "window", "overhead_tokens", "format", "thinking_policy"),
+    *("cache_ttl", "strategy"),
+)
+VARIABLES: Mapping[str, str] = MappingProxyType({name: PREFIX + name.upper() for name in SETTINGS})
+NOTHING: Mapping[str, str] = MappingProxyType({})
+OF_COMMANDS = (f"{PREFIX}ARCHIVE", f"{PREFIX}TOKEN")  # of the command line alone
+
+
+class Source(StrEnum):
+    """Who gave a setting; the first one counts."""
+
+    CALL = "call"
+    ARGS = "args"
+    ENVIRONMENT = "environment"
+    DEFAULT = "default"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting's value, and who gave it.
+
+    `where` is the place to change it: the keyword of a call ("safe_zone="), the attribute of the arguments
+    ("PruneArgs.model"), or the variable ("AUTOPRUNE_MODEL"); "" for a default.
+    """
+
+    name: str
+    value: object
+    source: Source
+    where: str = ""
+
+
+def variables(environ: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the AUTOPRUNE_* variables of an environment that name a setting and are not blank, as they are now.
+
+    None is the environment of this process. It is no default of a function, which `help` would print with every key.
+    """
+    environ = os.environ if environ is None else environ
+    said = {variable: environ.get(variable, "").strip() for variable in VARIABLES.values()}
+    return {variable: text for variable, text in said.items() if text}
+
+
+def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the AUTOPRUNE_* variables of an environment that name no setting, sorted: perhaps misspelled."""
+    known = {*VARIABLES.values(), *OF_COMMANDS}
+    return tuple(sorted(name for name in environ if name.startswith(PREFIX) and name not in known))
+
+
+def blame_variable(error: SettingsError, variable: str, text: str) -> SettingsError:
+    """Return the error that names the variable which a refused value came from."""
+    _, is_repeated, rest = str(error).partition(f" is {text!r}: ")
+    return SettingsError(f"{variable} is {text!r}: {rest if is_repeated else error}")
+
+
+SAFE_ZONE_TOKENS = 51_200
+GROUP_SIZE = 4  # messages
+
+
+class Default(int):
+    """A default that can be told from the same number given by a caller, so that the environment may replace it."""
+
+
+@dataclass(frozen=True)
+class PruneArgs:
+    """The settings of a pruner.
+
+    A mapping with some of these keys, or any object with some of these attributes, serves as well, and so does a budget
+    by itself; these are the defaults, and an attribute that is None counts as absent.
+
+    `conversation_prune_safe_zone_tokens`: the token budget, `51200`, `"50k"`, `"1.5m"`, `"50*1024"`, or a share of the
+    context window of `model`, such as `0.7`. `conversation_prune_group_size`: how many messages are dropped or folded
+    together. `overhead_tokens`: system prompt and tool schemas that are sent beside the messages; the safe zone is
+    compared with messages + overhead. `format` names the wire format of all messages, where it is not to be found out
+    for each. `thinking_policy` says what becomes of thinking blocks behind an edit: one of `thinking.ThinkingPolicy`.
+    `window`: the context window in tokens, `200_000` or `"1m"`, where that of `model` is not known or another one.
+
+    `cache_ttl` is how long the provider's prompt cache lives: `"5m"`, `"1h"` or seconds, where the vendor's default
+    does not hold. Strategies that weigh the cache use it, with what an hour costs to write.
+
+    What is not given here is looked up in the AUTOPRUNE_* variables that the pruner was made with.
+
+    Nothing is checked here: a setting is validated where it is used.
+    """
+
+    conversation_prune_safe_zone_tokens: int | float | str = Default(SAFE_ZONE_TOKENS)
+    conversation_prune_group_size: int = Default(GROUP_SIZE)
+    model: str | None = None
+    provider: str | None = None
+    overhead_tokens: int = Default(0)
+    format: str | None = None
+    thinking_policy: str | None = None
+    window: int | str | None = None
+    cache_ttl: int | float | str | None = None
+
+
+ATTRIBUTES = {
+    **{name: name for name in SETTINGS if name != "strategy"},  # a strategy is the call's or the environment's
+    "safe_zone": "conversation_prune_safe_zone_tokens",
+    "group_size": "conversation_prune_group_size",
+}
+DEFAULTS = {**dict.fromkeys(SETTINGS), "safe_zone": SAFE_ZONE_TOKENS, "group_size": GROUP_SIZE, "overhead_tokens": 0}
+
+
+def normalize(args: object) -> object:
+    """Return what a caller gave as `args` as an object with attributes: a mapping or a bare budget as a `PruneArgs`.
+
+    Raises SettingsError for a mapping with keys that name no setting.
+    """
+    if isinstance(args, Mapping):
+        return PruneArgs(**_by_attribute(args))
+    return PruneArgs(args) if isinstance(args, Number | str | bytes) else args  # type: ignore[arg-type]
+
+
+def _by_attribute(args: Mapping[Any, Any]) -> dict[str, Any]:
+    known = ATTRIBUTES.values()
+    for key in args:
+        if key not in known:
+            near = did_you_mean(str(key), known)
+            raise SettingsError(f"args has no setting {key!r}{near}; there are {', '.join(known)}")
+    return dict(args)
+
+
+def attribute_values(args: object) -> tuple[object, ...]:
+    """Return every setting as `args` has it, None where it is absent."""
+    held = normalize(args)
+    return tuple(getattr(held, attribute, None) for attribute in ATTRIBUTES.values())
+
+
+UNITS = {"": 1, "k": 1024, "m": 1024 * 1024}
+SHARE = 0.6  # of the window of a model: the safe zone that `run` and the proxy use where nobody gives one
+UNKNOWN_ZONE = 100_000  # tokens: the same where the window is not known
+LARGEST = 10**12  # tokens; no window is near
+LONGEST_TEXT = 40
+DURATION = re.compile(r"(\d+(?:\.\d+)?) ?([smh]?)")
+SECONDS = {"": 1, "s": 1, "m": 60, "h": 3_600}
+AMOUNT = re.compile(r"(\d+(?:_\d+)*(?:\.\d+)?)([km]?)")
+FORMS = 'write it as 51200, "50k" (k = 1024), "1.5m", "50*1024", or 0.7 for that share of the model\'s window'
+
+
+def budget_tokens(
+    value: object, *, model: str | None = None, provider: str | None = None, window_tokens: int | None = None
+) -> int:
+    """Return a token budget in tokens. A share such as 0.7 is one of `window_tokens`, else of the model's window.
+
+    Raises SettingsError for anything that is no positive budget.
+    """
+    tokens = amount = parse_number(value)
+    if isinstance(amount, float) and 0 < amount <= 1:
+        tokens = math.floor(amount * (window_tokens or context_window(model, provider)))
+    if tokens is None or not 1 <= tokens <= LARGEST or tokens != math.floor(tokens):
+        kind = "" if isinstance(value, int | float | str) else f", a {type(value).__name__}"
+        raise SettingsError(f"the safe zone is {value!r}{kind}: {FORMS}")
+    return int(tokens)
+
+
+def parse_number(value: object) -> int | float | None:
+    """Return the number that a budget stands for, a float for a share of a window; None where it is none.
+
+    A text holds factors with units, such as "50*1k", or one fraction without.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | Integral | str):
+        return None
+    if not isinstance(value, str):
+        return value if isinstance(value, float) else int(value)
+    text = value.replace(" ", "").lower()
+    factors, product = text.split("*"), 1.0
+    for factor in factors:
+        match = AMOUNT.fullmatch(factor)
+        if match is None or len(text) > LONGEST_TEXT:
+            return None
+        product *= float(match[1].replace("_", "")) * UNITS[match[2]]
+    is_share = len(factors) == 1 and "." in text and text[-1].isdigit()
+    return product if is_share else int(product) if product > 1 or product == math.floor(product) else None
+
+
+def usual_zone(model: str | None) -> int:
+    """Return the safe zone in tokens that `run` and the proxy use for a model where nobody gives one."""
+    try:
+        return budget_tokens(SHARE, model=model)
+    except SettingsError:
+        return UNKNOWN_ZONE
+
+
+def duration(value: object, name: str = "cache_ttl") -> float | None:
+    """Return a time such as "5m", "1h", "90s" or 300 in seconds; None for None.
+
+    Raises SettingsError for anything else, in which it has a `name`.
+    """
+    if value is None:
+        return None
+    match = DURATION.fullmatch(value.strip().lower()) if isinstance(value, str) else None
+    seconds = float(match[1]) * SECONDS[match[2]] if match else value
+    if not is_number(seconds, 0, int | float) or seconds == math.inf:
+        raise SettingsError(f'{name} is {value!r}: write it as "5m", "1h", or a number of seconds')
+    return float(seconds)  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=64)
+def context_window(model: str | None, provider: str | None = None) -> int:
+    """Return the context window of a model in tokens, from genai-prices. Raises SettingsError where it is not known.
+
+    Some models have another window with each provider: name it, as `provider` or as in "github-copilot/gpt-5"; without
+    one, it is the window with the model's own vendor.
+    """
+    if model is None:
+        raise SettingsError(
+            "a safe zone that is a share of the context window needs a model: name the model, or give the window "
+            "by hand (window=200_000)"
+        )
+    from genai_prices.data_snapshot import get_snapshot
+
+    prefix, _, name = model.rpartition("/")
+    said: list[str] = []
+    for wanted, vendor in dict.fromkeys(((model, provider), (name, provider or prefix or None), (name, provider))):
+        try:
+            found, info = get_snapshot().find_provider_model(wanted, None, vendor, None)
+        except LookupError as error:
+            said.append(f"the context window of {model!r} is not known: {error}")
+            continue
+        if info.context_window is not None:
+            return int(info.context_window)
+        said.append(f"the context window of {model!r} at {found.name} is not known")
+    raise SettingsError(
+        f"{said[0]}; give the safe zone in tokens, or the window by hand (window=200_000), or name another model or "
+        "the provider"
+    )
+
+
+Made = TypeVar("Made")
+Call = Mapping[str, object]
+GIVE = 'give PruneArgs("50k"), a mapping like it, a budget by itself, or an object with ' + ATTRIBUTES["safe_zone"]
+
+
+def missing_safe_zone(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> str | None:
+    """Return a note that nobody gave a safe zone; None where somebody did.
+
+    Raises SettingsError where `args` is an object that holds no setting at all: it is hardly meant to be one.
+    """
+    if _found("safe_zone", args, environ, call)[1] is not Source.DEFAULT:
+        return None
+    if args is not None and not any(value is not None and not callable(value) for value in attribute_values(args)):
+        wanted = ATTRIBUTES["safe_zone"]
+        misspelled = ((name, did_you_mean(name, [wanted])) for name in getattr(args, "__dict__", ()) if name != wanted)
+        near = next((f" but {name!r}{question}" for name, question in misspelled if question), "")
+        raise SettingsError(f"args is a {type(args).__name__} and holds no setting{near}: {GIVE}")
+    return f"the safe zone is {SAFE_ZONE_TOKENS:,}: nobody gave a safe zone"
+
+
+def safe_zone(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> int:
+    """Return the safe zone in tokens. Raises SettingsError where it is no positive budget."""
+    missing_safe_zone(args, environ, call)
+    return resolve("safe_zone", partial(_zone_tokens, args, environ, call), args, environ, call)
+
+
+def _zone_tokens(args: object, environ: Mapping[str, str], call: Call, value: object) -> int:
+    number = parse_number(value)
+    if isinstance(number, int) and 1 <= number <= LARGEST:
+        return number
+    model, provider = (text_setting(args, name, environ, call) for name in ("model", "provider"))
+    return budget_tokens(value, model=model, provider=provider, window_tokens=window_tokens(args, environ, call))
+
+
+def overhead_tokens(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> int:
+    """Return the tokens that are sent beside the messages. Raises SettingsError for anything but a number from 0 on."""
+    return resolve("overhead_tokens", _tokens_beside, args, environ, call)
+
+
+def group_size(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> int:
+    """Return how many messages go together; 0 means 1. Raises SettingsError for anything but a number from 0 on."""
+    return resolve("group_size", _messages, args, environ, call)
+
+
+def window_tokens(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> int | None:
+    """Return the context window in tokens; None where nobody gave it. Raises SettingsError for what is no window."""
+    return resolve("window", _window_tokens, args, environ, call)
+
+
+def cache_ttl(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> float | None:
+    """Return how many seconds the prompt cache lives; None where nobody said. Raises SettingsError for what is none."""
+    return resolve("cache_ttl", duration, args, environ, call)
+
+
+def text_setting(args: object, name: str, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> str | None:
+    """Return a setting that is a string; None where it is absent, empty or something else."""
+    value = _found(name, args, environ, call)[0]
+    return value if isinstance(value, str) and value else None
+
+
+def filled_in(args: object, environ: Mapping[str, str] = NOTHING, **known: Any) -> object:
+    """Return `args` with values for the settings that neither they nor a variable give; themselves where all do."""
+    is_open = {name: _found(name, args, environ, NOTHING)[1] is Source.DEFAULT for name in known}
+    missing = {ATTRIBUTES[name]: value for name, value in known.items() if is_open[name]}
+    if not missing:
+        return args
+    given = zip(ATTRIBUTES.values(), attribute_values(args), strict=True)
+    values: dict[str, Any] = {name: value for name, value in given if value is not None}
+    return PruneArgs(**{**values, **missing})
+
+
+def resolve(
+    name: str,
+    make: Callable[[Any], Made],
+    args: object,
+    environ: Mapping[str, str] = NOTHING,
+    call: Call = NOTHING,
+) -> Made:
+    """Return what `make` makes of a setting's value, given by the call, else `args`, else `environ`, else the default.
+
+    `name` is one of `SETTINGS`. A variable's value is a text; one that is blank is none. Where `make` raises
+    SettingsError for it, the error names the variable.
+    """
+    value, source = _found(name, args, environ, call)
+    if source is Source.DEFAULT and name in NUMBERS:  # which needs no check
+        default: Made = value
+        return default
+    if source is not Source.ENVIRONMENT:
+        return make(value)
+    try:
+        return make(_from_text(name, value))
+    except SettingsError as error:
+        raise blame_variable(error, VARIABLES[name], value) from error
+
+
+def setting(name: str, args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> Setting:
+    """Return a setting, checked, and who gave it: the call, else `args`, else `environ`, else the default.
+
+    `name` is one of `SETTINGS`, as are the keys of `call`; None there is "not given". The safe zone and the
+    overhead come in tokens, a group's size in messages, all else as it was given: None for a model that nobody named, a
+    format or a policy that is found out, and the pruner's own default strategy. Raises SettingsError for a value that
+    cannot be used, and for a name that is none.
+    """
+    if name not in VARIABLES:
+        near = did_you_mean(name, SETTINGS)
+        raise SettingsError(f"there is no setting {name!r}{near}; there are {', '.join(SETTINGS)}")
+    value, source = _found(name, args, environ, call)
+    checked = NUMBERS[name](args, environ, call) if name in NUMBERS else value
+    return Setting(name, checked, source, _where(name, source, args))
+
+
+def effective_settings(
+    args: object = None, environ: Mapping[str, str] | None = None, **call: object
+) -> tuple[Setting, ...]:
+    """Return every setting as a pruner with these arguments uses it, and who gave it.
+
+    `call` are settings by name, as in `effective_settings(args, safe_zone="20k")`. `environ` is the environment of this
+    process where none is given. Raises SettingsError for one that cannot be used or is none.
+    """
+    for name in call:
+        setting(name, args, call=call)
+    said = variables(environ)
+    return tuple(setting(name, args, said, call) for name in SETTINGS)
+
+
+NUMBERS: Mapping[str, Callable[..., float | None]] = {
+    "safe_zone": safe_zone,
+    "group_size": group_size,
+    "overhead_tokens": overhead_tokens,
+    "window": window_tokens,
+    "cache_ttl": cache_ttl,
+}
+
+
+def _found(name: str, args: object, environ: Mapping[str, str], call: Call) -> tuple[Any, Source]:
+    """Return a setting as it was given, and who gave it."""
+    value = call.get(name)
+    if value is not None:
+        return value, Source.CALL
+    held = args if isinstance(args, PruneArgs) else normalize(args)
+    value = getattr(held, ATTRIBUTES[name], None) if name in ATTRIBUTES else None
+    if name not in NUMBERS:
+        is_given = isinstance(value, str) and value != ""
+    else:
+        # A mock answers every attribute with another mock; an object that is no PruneArgs need not know this one.
+        is_known = name == "safe_zone" or isinstance(held, PruneArgs) or isinstance(value, Number | str)
+        is_given = is_known and value is not None and not isinstance(value, Default)
+    if is_given:
+        return value, Source.ARGS
+    text = environ.get(VARIABLES[name], "").strip()
+    return (text, Source.ENVIRONMENT) if text else (DEFAULTS[name], Source.DEFAULT)
+
+
+def _where(name: str, source: Source, args: object) -> str:
+    attribute = ATTRIBUTES.get(name)
+    place = f"{type(args).__name__}.{attribute}" if normalize(args) is args else "args"
+    places = {
+        Source.CALL: f"{name}=",
+        Source.ARGS: f"args[{attribute!r}]" if isinstance(args, Mapping) else place,
+        Source.ENVIRONMENT: VARIABLES[name],
+    }
+    return places.get(source, "")
+
+
+def _from_text(name: str, text: str) -> object:
+    """Return a variable's text as the value that it is in `args`: a number of tokens or messages may have a unit."""
+    if name not in ("overhead_tokens", "group_size"):
+        return text
+    amount = parse_number(text)
+    return amount if isinstance(amount, int) else text
+
+
+def _tokens_beside(value: object) -> int:
+    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0:
+        return int(value)
+    raise SettingsError(f"overhead_tokens is {value!r}: give the number of tokens sent beside the messages, 0 or more")
+
+
+def _messages(value: object) -> int:
+    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0:
+        return max(int(value), 1)
+    raise SettingsError(f"conversation_prune_group_size is {value!r}: give a number of messages, 1 or more")
+
+
+def _window_tokens(value: object) -> int | None:
+    if value is None:
+        return None
+    tokens = parse_number(value)
+    if isinstance(tokens, int) and 1 <= tokens <= LARGEST:
+        return tokens
+    raise SettingsError(f'window is {value!r}: give the context window in tokens, such as 200_000 or "200k" (k = 1024)')

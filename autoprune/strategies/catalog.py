@@ -1,0 +1,223 @@
+"""Find the strategy that a text names, such as `low_water(target=0.6)`: one that ships, or an installed plugin's.
+
+An installed package offers a strategy under the entry point group `autoprune.strategies`: a class or a function that
+makes one, or a strategy itself. A strategy that ships wins over a plugin of the same name.
+"""
+
+import ast
+import dataclasses
+import inspect
+import re
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
+from functools import lru_cache
+from importlib import import_module
+from typing import Any, TypeVar
+
+from autoprune.errors import SettingsError, did_you_mean
+from autoprune.planning.clamping import Clamp
+from autoprune.planning.protections import Protections
+from autoprune.planning.retention import Retention
+from autoprune.planning.tool_inputs import ToolInputs
+from autoprune.planning.view import FoldingStrategy, Strategy, folds
+from autoprune.settings import load_plugin, plugin_names
+
+GROUP = "autoprune.strategies"  # of entry points
+# To ship a strategy, write its module in this package and add a line: its name, then "module:maker".
+CLEARING = {  # for AgenticConversationPruner; the default first
+    "tool_output_cleanup": "clearing:ToolOutputCleanup",
+    "low_water": "clearing:LowWater",
+    "cache_aware": "cache_aware:CacheAware",
+    "observation_masking": "clearing:observation_masking",
+    "like_opencode": "clearing:like_opencode",
+    "like_claude_code": "clearing:like_claude_code",
+    "like_langchain": "clearing:like_langchain",
+    "like_swe_agent": "clearing:like_swe_agent",
+}
+FOLDING = {  # for ConversationPruner, imported when they are used; the default first
+    "summarize": "presets:summarize",
+    "truncate": "presets:truncate",
+    "hybrid": "presets:hybrid",
+    "keep_last": "presets:keep_last",
+    "summarize_older": "presets:summarize_older",
+    "symbolize": "presets:symbolize",
+    "chat_summary": "presets:chat_summary",
+    "action_trace": "presets:action_trace",
+    "sliding_window": "presets:sliding_window",
+    "per_result": "presets:per_result",
+    "snapshot": "presets:snapshot",
+}
+STRATEGIES = {**CLEARING, **FOLDING}
+# Options of strategies: values with their own parameters. In a text they are written as a dict.
+OPTIONS = {"protect": Protections, "clamp": Clamp, "clear_tool_inputs": ToolInputs, "retain": Retention}
+
+Made = TypeVar("Made")
+
+
+class WrongValueError(ValueError):
+    """A value in a text that cannot be read, or that its parameter does not take."""
+
+
+def makers(names: Iterable[str] = STRATEGIES) -> dict[str, Callable[..., Any]]:
+    """The makers of strategies that ship, by name: classes or functions with defaults."""
+    return {name: _maker(*STRATEGIES[name].split(":")) for name in names}
+
+
+def _maker(module: str, made_by: str) -> Callable[..., Any]:
+    maker: Callable[..., Any] = getattr(import_module(f"autoprune.strategies.{module}"), made_by)
+    return maker
+
+
+def available(names: Iterable[str] = CLEARING) -> dict[str, Any]:
+    """Strategies that ship, with their defaults, by name."""
+    return {name: make() for name, make in makers(names).items()}
+
+
+@lru_cache(maxsize=64)
+def clearing_named(text: str) -> Strategy:
+    """Return the strategy that `low_water` or `low_water(target=0.6)` names. Raises SettingsError for anything else."""
+    strategy: Strategy = configured(text, makers(CLEARING))
+    if folds(strategy):
+        raise SettingsError(f"the strategy {text!r} is for ConversationPruner")
+    return strategy
+
+
+@lru_cache(maxsize=64)
+def folding_named(text: str) -> FoldingStrategy:
+    """Return the strategy that `keep_last` or `keep_last(n=5)` names. Raises SettingsError for anything else."""
+    strategy: FoldingStrategy = configured(text, makers(FOLDING))
+    return strategy
+
+
+def names_folding(text: str) -> bool:
+    """Return whether a text names a strategy for ConversationPruner. Imports a plugin to find out."""
+    return is_named(text, FOLDING) or (is_plugin(text) and folds(configured(text, makers())))
+
+
+def is_plugin(text: str) -> bool:
+    """Return whether a text names the strategy of an installed plugin. Imports nothing."""
+    return is_named(text, plugin_names(GROUP)) and not is_named(text, STRATEGIES)
+
+
+def _plugin_maker(name: str) -> Callable[..., Any] | None:
+    """The maker of a plugin's strategy; None if there is no plugin of that name."""
+    found: Any = load_plugin(GROUP, name) if is_plugin(name) else None
+    if found is None:
+        return None
+    is_strategy = not isinstance(found, type) and callable(getattr(found, "step", None))
+    if not is_strategy and not callable(found):
+        raise SettingsError(f"the plugin {name!r} offers {found!r}: give a strategy, or a class that makes one")
+    make: Callable[..., Any] = (lambda: found) if is_strategy else found
+    try:
+        inspect.signature(make).bind()
+    except TypeError as error:
+        raise SettingsError(f"the plugin {name!r} needs a default for each parameter: {error}") from error
+    return make
+
+
+def is_named(text: str, names: Container[str]) -> bool:
+    """Return whether a text is one of the names, perhaps with parameters: `low_water(target=0.6)`."""
+    return text.partition("(")[0].strip() in names
+
+
+def description(strategy: object) -> str:
+    """What a strategy does: a preset's own description, or the first line of its class's docstring."""
+    return str(getattr(strategy, "does", "")) or (type(strategy).__doc__ or "").strip().partition("\n")[0]
+
+
+def config(strategy: object) -> dict[str, object]:
+    """A strategy's parameters; of a preset, only those that differ from their defaults.
+
+    An option, such as `protect`, is a dict of its parameters that differ from their defaults.
+    """
+    if not dataclasses.is_dataclass(strategy) or isinstance(strategy, type):
+        return {}
+    known = {field.name: (getattr(strategy, field.name), field.default) for field in dataclasses.fields(strategy)}
+    is_preset = known.pop("does", None) is not None
+    known.pop("name", None)
+    return {name: _as_dict(value) for name, (value, default) in known.items() if not is_preset or value != default}
+
+
+def _as_dict(value: object) -> object:
+    """Turn an option into a dict; other values stay unchanged."""
+    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+        return value
+    known = {field.name: (getattr(value, field.name), field.default) for field in dataclasses.fields(value)}
+    return {name: given for name, (given, default) in known.items() if given != default}
+
+
+def configured(text: str, makers: Mapping[str, Callable[..., Made]]) -> Made:
+    """Make the strategy that a text names, with its parameters in brackets: one of `makers`, or a plugin's.
+
+    A parameter is one of the maker's or a field of the strategy. Raises SettingsError for anything else.
+    """
+    name, bracket, behind = text.strip().partition("(")
+    make = makers.get(name.rstrip()) or _plugin_maker(name.rstrip())
+    if make is None:
+        listed = ", ".join((*makers, *plugin_names(GROUP)))
+        raise SettingsError(f"there is no strategy {text!r}{hint(text, makers)}; there are {listed}")
+    try:
+        if bracket and not behind.endswith(")"):
+            raise WrongValueError("the bracket is not closed at its end")
+        values = _values(behind.removesuffix(")"))
+        own = {name: values.pop(name) for name in inspect.signature(make).parameters if name in values}
+        made: Made = make(**own)
+        return dataclasses.replace(made, **values) if values else made  # type: ignore[type-var]
+    except (SyntaxError, ValueError, TypeError) as error:
+        known = _parameters(make)
+        names = ", ".join(f"{name}={value!r}" for name, value in known.items()) or "none"
+        why = _near(behind, known) or _why(error)
+        raise SettingsError(
+            f"strategy {text!r} cannot be read{why}; {name.rstrip()} has the parameters: {names}"
+        ) from error
+
+
+def hint(text: str, names: Collection[str]) -> str:
+    """Suggest what an unknown name may mean: the other pruner's strategy, or the nearest name, plugins included."""
+    name = text.partition("(")[0].strip()
+    if name in STRATEGIES:
+        return f" (it is for {'AgenticConversationPruner' if name in CLEARING else 'ConversationPruner'})"
+    return did_you_mean(name, names) or did_you_mean(name, (*STRATEGIES, *plugin_names(GROUP)))
+
+
+def _near(arguments: str, known: Collection[str]) -> str:
+    """Suggest the parameter nearest to the first unknown one; "" if all are known."""
+    words = (word for word in re.findall(r"(\w+)\s*=(?!=)", arguments) if word not in known)
+    return did_you_mean(next(words, ""), known)
+
+
+def _why(error: Exception) -> str:
+    """What is wrong with a value, in brackets; "" if the list of parameters shows it."""
+    return f" ({error})" if isinstance(error, WrongValueError) else ""
+
+
+def _values(arguments: str) -> dict[str, object]:
+    """Parse the parameters in a text such as "target=0.6, protect={'last_results': 3}"."""
+    call = ast.parse(f"f({arguments})", mode="eval").body
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
+        raise ValueError("parameters are given by name")
+    called = [each.func for each in ast.walk(call) if isinstance(each, ast.Call)]
+    for each in ast.walk(call):
+        if isinstance(each, ast.Name) and each not in called:
+            raise WrongValueError(f"{each.id} is not a value: write a number, or a text in quotes")
+    values = {str(word.arg): _value(str(word.arg), ast.literal_eval(word.value)) for word in call.keywords}
+    if len(values) != len(call.keywords):
+        raise ValueError("a parameter is given twice")
+    return values
+
+
+def _value(name: str, value: object) -> object:
+    """A parameter's value; an option is made from its dict."""
+    kind = OPTIONS.get(name)
+    if kind is None or not isinstance(value, dict):
+        return value
+    known = [field.name for field in dataclasses.fields(kind)]
+    for each in value:
+        if each not in known:
+            raise WrongValueError(f"{name} has no {each!r}, but {', '.join(known)}")
+    return kind(**value)
+
+
+def _parameters(make: Callable[..., object]) -> dict[str, object]:
+    """The parameters of a maker and the fields of its strategy, with their defaults."""
+    own = {name: parameter.default for name, parameter in inspect.signature(make).parameters.items()}
+    return {**own, **config(make())}

@@ -1,0 +1,216 @@
+"""What results are worth to the agent, and which of them it is likely to use again. Decides nothing.
+
+*Worth.* An agent acts by names: it searches for them, writes them, and opens files that it has read. A result is worth
+more, the more of its names no call has used yet, the smaller and newer it is, and the more recently any call touched
+its file:
+
+    1000 · (1 + fresh names + long words / 10) / (tokens^1.2 · √age) · (1 + 6 · 2^(-requests since the touch / 40))
+
+Long words stand for prose, which holds few names. The constants were fitted by replaying recorded sessions.
+
+*In use.* An agent reads until it knows enough, and then it writes: it edits files, runs a long script, answers the
+user. So a result counts as used once the agent has written something after it saw the result, and then turned to
+something else. Before that its worth is unknown: one report may follow another, and the user may ask for a second one.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import inf
+
+from autoprune.conversation.transcript import Entry, Speaker, ToolCall, ToolResult
+from autoprune.facts.actions import Action
+from autoprune.facts.calls import arguments, command, paths
+from autoprune.facts.plain_text import identifiers
+
+LEAST_TOKENS = 60  # smaller results always stay: their placeholder would save next to nothing
+TOUCHED_FACTOR, TOUCHED_HALF = 6.0, 40  # the factor of a touched file, and its half-life in requests
+NEVER = -(10**6)  # a request number long before the first
+LONG_WORD, LONG_WORDS = 9, 0.1  # letters, and the value of such a word relative to a name
+FILE = re.compile(r"(?<![\w.@$/+-])[\w./@+-]*[\w@+-]\.[A-Za-z]\w{0,5}(?![\w/])")
+LATELY = 20  # requests for which a file counts as being edited
+CHANGING = frozenset(("created", "written", "edited"))  # verbs of `Action.files`
+LEAST_WRITING = 1_000  # characters of arguments: fewer are a query, more are the agent's text, such as a report
+
+
+@dataclass(eq=False)
+class _Known:
+    """A result with its `fresh` names: those that no call has used, each once, in order."""
+
+    result: ToolResult
+    fresh: dict[str, None]
+
+    @cached_property
+    def tokens(self) -> int:
+        """The tokens of the payload."""
+        return self.result.tokens
+
+    @cached_property
+    def size(self) -> float:
+        """The divisor of the worth for the payload's tokens."""
+        return float(self.tokens**1.2)
+
+    @cached_property
+    def prose(self) -> float:
+        """The value of the long words in the text, in names."""
+        return LONG_WORDS * len(
+            {word for word in self.result.text.split() if len(word) >= LONG_WORD and word.isalpha()}
+        )
+
+    @cached_property
+    def files(self) -> tuple[str, ...]:
+        """The names of the files that the call touches."""
+        return touched_files(self.result.call) if self.result.call else ()
+
+
+@dataclass
+class Worth:
+    """Values results in one walk, by the names that calls have used and the files that they touched."""
+
+    _known: dict[int, _Known] = field(default_factory=dict)  # by the identity of results
+    _used: set[str] = field(default_factory=set)
+    _touched: dict[str, int] = field(default_factory=dict)  # the newest request that touched a file
+
+    def observe(self, entry: Entry) -> None:
+        """Read one more message."""
+        for call in entry.calls:
+            self._touched.update(dict.fromkeys(touched_files(call), call.request))
+            self._use(set(_call_names(call)) - self._used)
+        for result in entry.results:
+            self._known[id(result)] = _Known(result, self._fresh(result))
+
+    def forget(self, result: ToolResult) -> None:
+        """Drop a result that was cleared."""
+        self._known.pop(id(result), None)
+
+    def fresh_names(self, result: ToolResult) -> Iterable[str]:
+        """The names in a result that no call has used so far, each once, in order."""
+        return self._known[id(result)].fresh
+
+    def _fresh(self, result: ToolResult) -> dict[str, None]:
+        return dict.fromkeys(name for name in identifiers(result.text) if name not in self._used)
+
+    def _use(self, names: set[str]) -> None:
+        """Record names that a call has used for the first time."""
+        self._used |= names
+        for known in self._known.values():
+            for name in names:
+                known.fresh.pop(name, None)
+
+    def worth_of(self, result: ToolResult, request: int) -> float:
+        """The worth of a result at a request; infinite for a small one, which always stays."""
+        known = self._known[id(result)]
+        if known.tokens < LEAST_TOKENS:
+            return inf
+        age = max(1, request - result.request)
+        since = request - max((self._touched.get(file, NEVER) for file in known.files), default=NEVER)
+        touched = 1 + TOUCHED_FACTOR * float(0.5 ** (since / TOUCHED_HALF))
+        return 1_000 * (1 + len(known.fresh) + known.prose) / float(known.size * age**0.5) * touched
+
+
+def touched_files(call: ToolCall) -> tuple[str, ...]:
+    """The base names of the files that a call touches: in arguments, in a patch, in a shell command."""
+    words = (*paths(call), *FILE.findall(command(call)))
+    return tuple(dict.fromkeys(name for word in words if (name := word.rstrip("/").rpartition("/")[2])))
+
+
+def _call_names(call: ToolCall) -> Iterable[str]:
+    """The names in the arguments of a call."""
+    known = arguments(call)
+    texts: list[str] = []
+    values: list[object] = [known or call.arguments]
+    while values:
+        value = values.pop()
+        if isinstance(value, str):
+            texts.append(value)
+        elif isinstance(value, dict):
+            values += value.values()
+        elif isinstance(value, list | tuple):
+            values += value
+    return identifiers("\n".join(texts))
+
+
+class AtWork:
+    """Tracks in one walk which results the agent is likely to look back at, whatever they contain."""
+
+    def __init__(self) -> None:
+        """Start before the first message."""
+        self.failure: ToolResult | None = None  # the newest one, without calls that the user refused
+        self._failed: set[int] = set()  # results by identity
+        self._edited: dict[str, int] = {}  # paths, with the newest request that changed each
+        self._reads: dict[str, dict[str, ToolResult]] = {}  # by base name and path, the newest last
+        self._unused: list[ToolResult] = []  # oldest first
+        self._used_at: dict[int, int] = {}  # by identity, the request at which the agent turned to something else
+        self._written = -1  # the newest request at which the agent wrote something, if it did nothing else since
+
+    def observe(self, entry: Entry) -> None:
+        """Read one more message."""
+        if entry.speaker is Speaker.USER and not entry.results and self._unused:
+            self._written = max(self._written, self._unused[-1].sent)  # an answer is writing too
+        for result in entry.results:
+            action = Action(result.call, result)
+            if _has_written(action):
+                self._written = result.request
+            elif 0 <= self._written < result.request:
+                self._use(self._written, self._written)
+                self._written = -1
+            self._unused.append(result)
+            if action.failed:
+                self._failed.add(id(result))
+                self.failure = self.failure if action.is_refused else result
+            for does, path in action.files():
+                if does in CHANGING:
+                    self._edited[_normal_path(path)] = result.request
+                elif does == "read" and not action.failed:
+                    reads = self._reads.setdefault(_base_name(path), {})
+                    reads.pop(_normal_path(path), None)
+                    reads[_normal_path(path)] = result
+
+    def _use(self, written: int, request: int) -> None:
+        """Record that the agent has used everything that was in the prompt when it wrote something."""
+        self._used_at.update((id(result), request) for result in self._unused if result.sent <= written)
+        self._unused = [result for result in self._unused if result.sent > written]
+
+    def used_at(self, result: ToolResult) -> int | None:
+        """The request by which the agent had written something after it saw a result; None if it has not."""
+        return self._used_at.get(id(result))
+
+    def has_failed(self, result: ToolResult) -> bool:
+        """Return whether the call of a result has certainly failed."""
+        return id(result) in self._failed
+
+    def in_use(self, request: int) -> Mapping[ToolResult, str]:
+        """The results that the agent is likely to look back at, each with the reason in a few words."""
+        found = dict.fromkeys(self.edited_files(request), "file being edited")
+        return {self.failure: "newest failure", **found} if self.failure else found
+
+    def edited_files(self, request: int) -> Iterator[ToolResult]:
+        """Yield the newest read of each file that was edited in the last 20 requests, each once."""
+        self._edited = {path: when for path, when in self._edited.items() if when >= request - LATELY}
+        newest = (self._newest(path) for path in self._edited)
+        yield from dict.fromkeys(result for result in newest if result)
+
+    def _newest(self, path: str) -> ToolResult | None:
+        """The newest read of a file, by the same path or by one that is relative to another folder."""
+        reads = self._reads.get(_base_name(path), {})
+        return next((reads[each] for each in reversed(reads) if _may_be_same_file(each, path)), None)
+
+
+def _has_written(action: Action) -> bool:
+    """Return whether a call changed a file or carried a long text that the agent wrote."""
+    given = action.call.arguments if action.call else ""
+    return len(str(given)) >= LEAST_WRITING or any(does in CHANGING for does, _ in action.files())
+
+
+def _normal_path(path: str) -> str:
+    return path.replace("\\", "/").removeprefix("./")
+
+
+def _base_name(path: str) -> str:
+    return _normal_path(path).rpartition("/")[2]
+
+
+def _may_be_same_file(one: str, other: str) -> bool:
+    """Return whether two paths may name the same file, one of them relative to a folder."""
+    return one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}")

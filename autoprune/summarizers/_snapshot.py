@@ -1,0 +1,280 @@
+"""A snapshot of the work: read from a model's JSON, checked, shortened, written as text.
+
+What the user asked for cannot be lost to a model that was talked into forgetting it: the first request stands in the
+snapshot word for word, constraints are only ever added, and the goal changes only where the user has spoken. What tools
+gave back can bring neither a goal nor a constraint into it, except for what the user said through one.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import islice
+from typing import Any
+
+from autoprune.conversation.transcript import Speaker
+from autoprune.facts.plain_text import sendable
+from autoprune.summarizers import sections
+from autoprune.summarizers.brief import Brief
+from autoprune.tokens import Count
+
+TITLES: Mapping[str, str] = {
+    "request": sections.GOAL,
+    "goal": "Goal now",
+    "constraints": "Constraints",
+    "done": "Done",
+    "decisions": "Decisions",
+    "files": "Files",
+    "current_state": "Current state",
+    "next": "Next",
+    "open_questions": "Open questions",
+    "landmines": "Landmines",
+}
+TEXTS = ("goal", "current_state")
+LISTS = ("constraints", "done", "decisions", "files", "next", "open_questions", "landmines")
+GIVEN_UP = ("done", "files", "open_questions", "decisions", "landmines", "next", "current_state", "constraints", "goal")
+SHARES = (2, 4, 8, 0)  # a field is shortened to a half, a quarter, an eighth, and to nothing
+FIRST_ITEMS = ("constraints", "next")  # of which the first items count most
+REQUEST_SHARE = 2  # the first request takes at most the room divided by this, and what the rest leaves
+LEFT_OUT = re.compile(r"\[… ([0-9]{1,9}) items? left out …\]")
+BRACES = 50  # places where an answer's JSON may begin, that are tried
+
+
+class SnapshotError(ValueError):
+    """The model's answer is not a snapshot; the message tells the model what to fix."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The state of the work. `request` is the user's first request, word for word; `goal` is what it has become."""
+
+    request: str = ""
+    goal: str = ""
+    constraints: tuple[str, ...] = ()
+    done: tuple[str, ...] = ()
+    decisions: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    current_state: str = ""
+    next: tuple[str, ...] = ()
+    open_questions: tuple[str, ...] = ()
+    landmines: tuple[str, ...] = ()
+
+
+# For servers that are known to take it; OpenAI's strict mode wants every field required and none besides.
+RESPONSE_FORMAT: Mapping[str, object] = {
+    "type": "json_schema",
+    "json_schema": {
+        "name": "snapshot",
+        "strict": True,
+        "schema": {
+            "type": "object",
+            "properties": {
+                field.name: {"type": "string"}
+                if field.name in TEXTS
+                else {"type": "array", "items": {"type": "string"}}
+                for field in fields(Snapshot)
+                if field.name != "request"
+            },
+            "required": [field.name for field in fields(Snapshot) if field.name != "request"],
+            "additionalProperties": False,
+        },
+    },
+}
+
+
+def summary_of(answer: str, brief: Brief) -> tuple[str, tuple[str, ...]]:
+    """Make the summary from a model's answer, with notes for the report. Raises SnapshotError."""
+    whole = keep_user_words(parse_answer(answer), brief)
+    text = shorten_snapshot(whole, brief.max_tokens, brief.count)
+    if text == write_snapshot(whole):
+        return text, ()
+    size = brief.count(write_snapshot(whole))
+    missing = sum(_item_number(getattr(whole, name)) - _item_number(getattr(parse_text(text), name)) for name in LISTS)
+    what = f": {sections.quantity(missing, 'item')} left out" if missing else ""
+    return text, (f"a snapshot had {size} tokens and was shortened to {brief.max_tokens}{what}",)
+
+
+def parse_answer(answer: str) -> Snapshot:
+    """Parse the snapshot in an answer, even with a code fence or words around it. Raises SnapshotError."""
+    document = _answer_object(answer)
+    problems: list[str] = []
+
+    def checked(name: str, read: Callable[[object], Any]) -> Any:
+        try:
+            return read(document.get(name))
+        except TypeError as error:
+            problems.append(f'"{name}" {error}')
+
+    found = {name: checked(name, _text_field) for name in TEXTS} | {name: checked(name, _list_field) for name in LISTS}
+    if problems:
+        raise SnapshotError("; ".join(problems))
+    if not any(found[name] for name in found if name not in ("goal", "constraints")):
+        raise SnapshotError("it says nothing of what was done and how things stand")
+    return Snapshot(**found)
+
+
+def keep_user_words(made: Snapshot, brief: Brief) -> Snapshot:
+    """Restore what no model may drop, and remove what only the user may say unless the user said it.
+
+    The first request and all constraints stay. The goal stays what it was unless the user has said more; where all that
+    the user said is the first request, or stays in the conversation, that is the goal, and none of the model's is
+    taken. Raises SnapshotError where there is no goal at all.
+    """
+    before = _earlier_snapshot(brief.previous)
+    request = before.request or sections.request_of(brief)
+    said = sum(one.speaker is Speaker.USER and bool(one.said) for one in brief.utterances)
+    is_new = bool(request) and not before.request and any(one.asked == request for one in brief.utterances)
+    goal = (made.goal if said > int(is_new) else "") or before.goal
+    if not (goal or request or brief.request.strip()):
+        goal = made.goal
+        if not goal:
+            raise SnapshotError('"goal" must not be empty')
+    return replace(
+        made,
+        request=request,
+        goal="" if _normalized(goal) == _normalized(request) else goal,
+        constraints=(*before.constraints, *_new_constraints(made, before, brief)),
+    )
+
+
+def shorten_snapshot(snapshot: Snapshot, max_tokens: int, count: Count) -> str:
+    """Write a snapshot in at most `max_tokens`: the oldest items go first, goal and constraints last.
+
+    Raises SnapshotError where not a word fits.
+    """
+    if count(whole := write_snapshot(snapshot)) <= max_tokens:
+        return whole
+    request = sections.cut(snapshot.request, max_tokens // REQUEST_SHARE, count)
+    for fitting in _shorter_snapshots(replace(snapshot, request=request), count):
+        text = write_snapshot(fitting)
+        if text and count(text) <= max_tokens:
+            free = max_tokens - count(write_snapshot(replace(fitting, request="…"))) - sections.JOINT_TOKENS
+            longer = write_snapshot(replace(fitting, request=sections.cut(snapshot.request, free, count) or request))
+            return longer if count(longer) <= max_tokens else text
+    text = sections.cut(write_snapshot(snapshot), max_tokens, count)
+    if not text:
+        raise SnapshotError(f"a summary of {max_tokens} tokens has no room for a word")
+    return text
+
+
+def write_snapshot(snapshot: Snapshot) -> str:
+    """Write a snapshot as text, which `parse_text` parses."""
+    bodies = ((title, getattr(snapshot, name)) for name, title in TITLES.items())
+    return sections.write_sections(
+        sections.Section(title, body if isinstance(body, str) else "\n".join(map(_item, body)))
+        for title, body in bodies
+    )
+
+
+def parse_text(text: str) -> Snapshot:
+    """Parse the text of `write_snapshot`; any other text gives an empty snapshot."""
+    bodies = {section.title: section.body for section in reversed(sections.parse_sections(text) or ())}
+    found = {name: bodies.get(title, "") for name, title in TITLES.items()}
+    lists: dict[str, Any] = {name: _list_items(found[name]) for name in LISTS}
+    return replace(Snapshot(found["request"], found["goal"], current_state=found["current_state"]), **lists)
+
+
+def _earlier_snapshot(previous: str) -> Snapshot:
+    """The snapshot in the previous summary: the whole of it, or an earlier part that another summarizer kept."""
+    found = parse_text(previous)
+    earlier = next((one.body for one in sections.parse_sections(previous) or () if one.title == sections.EARLIER), "")
+    inside = parse_text(earlier)
+    return replace(
+        found,
+        request=found.request or inside.request,
+        goal=found.goal or inside.goal,
+        constraints=found.constraints or inside.constraints,
+    )
+
+
+def _new_constraints(made: Snapshot, before: Snapshot, brief: Brief) -> tuple[str, ...]:
+    """The new constraints, if the user can have stated any: in messages, or in a partial summary."""
+    has_parts = any(one.speaker is Speaker.OTHER for one in brief.utterances)
+    is_stated = has_parts or any(one.speaker is Speaker.USER and one.said for one in brief.utterances)
+    known = {_normalized(one) for one in before.constraints}
+    return tuple(one for one in made.constraints if is_stated and _normalized(one) not in known)
+
+
+def _answer_object(answer: str) -> Mapping[str, object]:
+    """The first JSON object in an answer that has a field of a snapshot."""
+    decoder = json.JSONDecoder(strict=False)
+    for brace in islice(re.finditer(r"\{", answer), BRACES):
+        try:
+            found, _ = decoder.raw_decode(answer, brace.start())
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(found, dict) and (
+            TITLES.keys() & (named := {_field_name(key): found[key] for key in found}).keys()
+        ):
+            return named
+    raise SnapshotError("it holds no JSON object with the fields that were asked for")
+
+
+def _field_name(key: str) -> str:
+    return key.strip().lower().replace(" ", "_").replace("-", "_")
+
+
+def _text_field(value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case str():
+            return sendable(value).strip()
+        case _:
+            raise TypeError("must be a string")
+
+
+def _list_field(value: object) -> tuple[str, ...]:
+    match value:
+        case None:
+            return ()
+        case str():
+            return tuple(filter(None, [_text_field(value)]))
+        case list() if all(isinstance(item, str) for item in value):
+            return tuple(filter(None, map(_text_field, value)))
+        case _:
+            raise TypeError("must be a list of strings")
+
+
+def _normalized(text: str) -> str:
+    """Normalize a text, so that copies compare equal."""
+    return " ".join(text.split()).casefold().rstrip(".")
+
+
+def _item(text: str) -> str:
+    return "- " + text.strip().replace("\n", "\n  ")
+
+
+def _list_items(body: str) -> tuple[str, ...]:
+    """Parse the items that `_item` wrote."""
+    return tuple(item.replace("\n  ", "\n").strip() for item in re.split(r"(?:\A|\n)- ", body) if item.strip())
+
+
+def _shorter_snapshots(snapshot: Snapshot, count: Count) -> Iterable[Snapshot]:
+    """Yield the snapshot, then shorter and shorter ones."""
+    yield snapshot
+    now = snapshot
+    for names in (GIVEN_UP[:-2], GIVEN_UP[-2:]):
+        for share in SHARES:
+            for name in names:
+                now = replace(now, **{name: _shorten_field(getattr(snapshot, name), name, share, count)})
+                yield now
+
+
+def _shorten_field(value: Any, name: str, share: int, count: Count) -> Any:
+    """Shorten a field: a text to its head and tail, a list to its last items, or to its first for `FIRST_ITEMS`."""
+    if isinstance(value, str):
+        return sections.cut(value, count(value) // share if share else 0, count)
+    items = [item for item in value if not LEFT_OUT.fullmatch(item)]
+    room = len(items) // share if share else 0
+    if room == len(items):
+        return value
+    # What an earlier summary left out is still missing.
+    missing = len(items) - room + sum(int(found[1]) for item in value if (found := LEFT_OUT.fullmatch(item)))
+    mark = f"[… {sections.quantity(missing, 'item')} left out …]"
+    return (*items[:room], mark) if name in FIRST_ITEMS else (mark, *items[len(items) - room :])
+
+
+def _item_number(value: Sequence[str]) -> int:
+    """The number of items in a list, without the mark for missing ones."""
+    return sum(not LEFT_OUT.fullmatch(item) for item in value)

@@ -1,0 +1,287 @@
+"""What the user said through a tool is kept, in every format, by both pruners, and told in summaries as the user's."""
+
+from typing import Any
+
+import pytest
+from conversations import ANSWER, Message, words
+from hypothesis import given
+from hypothesis import strategies as st
+from rounds import OTHERS, WIRE, Round, Step
+from rounds_in_texts import CARRIERS, in_text
+from tables import each_row
+from utterances import call, result
+
+from autoprune import AgenticConversationPruner, Clamp, ConversationPruner, Protections, PruneArgs, ToolInputs
+from autoprune.conversation.edits import Reason
+from autoprune.facts.answers import ANSWER_TOOLS, is_answer
+from autoprune.facts.answers import answer_text as said
+from autoprune.facts.utterances import utterances
+from autoprune.formats import new_parser
+from autoprune.formats.parsing import parse
+from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
+from autoprune.strategies.per_result import PerResult
+from autoprune.summarizers import _snapshot
+from autoprune.summarizers.action_trace import ActionTrace
+from autoprune.summarizers.brief import Brief, Written
+from autoprune.summarizers.digest import Digest
+from autoprune.summarizers.rendering import render
+from autoprune.tokens import exact
+
+COUNT = exact()
+WISH = "Use tabs, and never push to main. " * 20
+CLAUDE = (
+    "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, it "
+)
+CLAUDE += "was NOT written). To tell you how to proceed, the user said:\n"
+# How agents write that a call was refused, before the user's words and behind them.
+REFUSALS = {
+    "Claude Code": (CLAUDE, ""),
+    "Claude Code, later": ("The user doesn't want to take this action right now. The user said: ", ""),
+    "a subagent": ("Permission for this tool use was denied. The tool use was rejected. The user said:\n", ""),
+    "Cline": ("The user denied this operation and provided the following feedback:\n<feedback>\n", "\n</feedback>"),
+    "Roo Code": (
+        '{"status":"denied","message":"The user denied this operation and provided the following feedback:",'
+        '"feedback":"',
+        '"}',
+    ),
+    "Kilo Code": (
+        "The user denied this operation and responded with the message:\n<user_message>\n",
+        "\n</user_message>",
+    ),
+    "Cline's SDK": (
+        "The user denied this edit. The file was NOT modified. The user provided the following feedback:\n<feedback>\n",
+        "\n</feedback>",
+    ),
+    "opencode": ("The user rejected permission to use this specific tool call with the following feedback: ", ""),
+    "Kimi CLI": ("The tool call is rejected by the user. User feedback: ", ""),
+    "Gemini CLI": ("Plan rejected. User feedback: ", ""),
+    "others": ("Error: User rejected this tool call. Reason: ", ""),
+}
+FORMATS = {**WIRE, **{f"{name}, other": write for name, others in OTHERS.items() for write in others[-1:]}}
+
+
+def answer(tool: str = "AskUserQuestion") -> Step:
+    return Step(tool, {"question": "Tabs or spaces?"}, f'User has answered your questions: "Tabs or spaces?"="{WISH}".')
+
+
+def refused(agent: str = "Claude Code") -> Step:
+    before, behind = REFUSALS[agent]
+    return Step("Edit", {"file_path": "a.py"}, f"{before}{WISH}{behind}", failed=True)
+
+
+def read(number: int = 0) -> Step:
+    return Step("read_file", {"path": f"{number}.py"}, words(300))
+
+
+def rounds(*steps: Step) -> list[Round]:
+    """What happens, between reads that can go, and all of it seen."""
+    return [[read(1)], *([step] for step in steps), [read(2)], "Go on."]
+
+
+def pruned(messages: list[Any], strategy: Any = None, safe_zone: int = 1) -> Any:
+    return AgenticConversationPruner(PruneArgs(safe_zone)).prune(messages, strategy or ToolOutputCleanup())
+
+
+def reasons(found: Any) -> dict[str, str]:
+    return {row["tool"]: row["reason"] for row in found.report.rows}
+
+
+# Which results they are
+
+
+@each_row("tool", [*(name for name in ANSWER_TOOLS if "*" not in name), "mcp__helper__ask_user"])
+def test_the_result_of_a_tool_that_asks_the_user_is_an_answer(tool: str):
+    assert is_answer(result(call(tool, question="Which?"), "Postgres"))
+
+
+@each_row("tool", ["read_file", "task_user", "AskUserQuestions2", "bash", ""])
+def test_the_result_of_any_other_tool_is_none(tool: str):
+    assert not is_answer(result(call(tool, question="Which?"), "Postgres"))
+
+
+@each_row("agent", REFUSALS)
+@each_row("flag", [True, None])
+def test_a_refusal_with_words_is_the_users(agent: str, flag: bool | None):
+    before, behind = REFUSALS[agent]
+    one = result(call("Edit", file_path="a.py"), f"{before}use tabs{behind}", flag)
+    assert is_answer(one)
+    assert said(one) == "[refused Edit(a.py)] use tabs"
+
+
+@each_row(
+    ("text", "flag"),
+    [
+        ("The user doesn't want to proceed with this tool use. STOP what you are doing and wait for the user.", True),
+        ("The user denied this operation.", True),
+        ("Permission to use Bash has been denied.", True),
+        ("The user rejected permission to use this specific tool call.", True),
+        (f"1\t{CLAUDE}use tabs", True),
+        (f"{'x' * 90}\n{CLAUDE}use tabs", True),
+        (f"He wrote: {CLAUDE}use tabs", None),
+        ("Error: feedback: no", True),
+        ("", True),
+    ],
+)
+def test_what_holds_no_words_of_the_users_at_its_beginning_is_no_refusal(text: str, flag: bool | None):
+    assert not is_answer(result(call("Edit", file_path="a.py"), text, flag))
+
+
+@pytest.mark.parametrize("name", ["Read", "read_file", "bash", "WebFetch"])
+def test_a_text_that_quotes_a_refusal_is_none_where_nobody_says_that_the_look_failed(name: str):
+    made = call(name, command="cat notes.txt") if name == "bash" else call(name, path="notes.txt")
+    assert not is_answer(result(made, f"{CLAUDE}use tabs", False))
+    assert not is_answer(result(made, f"{CLAUDE}use tabs", None))
+    assert is_answer(result(made, f"{CLAUDE}use tabs", True))
+
+
+def test_an_answer_is_told_with_its_question():
+    made = call("request_user_input", questions=[{"id": "a", "question": "Which database?"}])
+    text = '{"answers":{"a":{"answers":["Postgres"]}}}'
+    assert said(result(made, text)) == f"[answered request_user_input]\nWhich database?\n{text}"
+    claude = 'User has answered your questions: "Which database?"="Postgres".'
+    assert said(result(made, claude)) == f"[answered request_user_input]\n{claude}"
+
+
+def test_a_question_about_a_repository_is_not_asked_of_the_user():
+    asked = call("ask_question", repoName="a/b", question="Is it parallel?")
+    assert not is_answer(result(asked, "Yes, see concurrency.ts."))
+    assert is_answer(result(call("ask_question", question="Is it parallel?"), "Yes."))
+
+
+def test_what_a_program_adds_to_an_answer_is_not_the_users():
+    made = call("AskUserQuestion", question="Which?")
+    for closing in ("the user's", "these"):
+        text = f'Answered: "Which?"="Tabs". You can now continue with {closing} answers in mind.'
+        assert said(result(made, text)) == '[answered AskUserQuestion]\nAnswered: "Which?"="Tabs".'
+    unclear = f"{CLAUDE}The user wants to clarify these questions.\n  Questions asked:\n"
+    assert said(result(made, f'{unclear}- "Which?"\n  (No answer provided)', True)) == ""
+    answered = said(result(made, f'{unclear}- "Which?"\n  Answer: Tabs\n- "When?"\n  (No answer provided)', True))
+    assert answered == '[refused AskUserQuestion] "Which?" Tabs'
+
+
+def test_an_answer_that_was_cleared_says_nothing():
+    found = pruned(WIRE["openai_chat"](rounds(answer())), ToolOutputCleanup(Protections(user_answers=False)))
+    (one,) = [one for one in found.plan.transcript.results if one.tool == "AskUserQuestion"]
+    assert said(result(one.call, found.plan.results[one].text)) == ""
+
+
+@given(st.text(max_size=200), st.sampled_from([True, False, None]))
+def test_any_text_has_an_answer(text: str, flag: bool | None):
+    one = result(call("x"), text, flag)
+    assert is_answer(one) in (True, False)
+    assert isinstance(said(one), str)
+
+
+# They stay
+
+
+@each_row("format", FORMATS)
+@each_row("strategy", [ToolOutputCleanup(), LowWater(), LowWater(protect=None)], ids=str)
+def test_the_users_words_stay_in_every_format(format: str, strategy: Any):
+    messages = FORMATS[format](rounds(answer(), answer("ask_user"), refused()))
+    found = pruned(messages, strategy)
+    by_tool = reasons(found)
+    assert by_tool["AskUserQuestion"] == by_tool["ask_user"] == by_tool["Edit"] == "user_answer"
+    assert by_tool["read_file"] != "user_answer"
+    assert found.report.results_cleared == 2
+    assert str(found.conversation).count(WISH.strip()) == 3
+    assert found.report.floor["answers"] > 3 * COUNT(WISH)
+
+
+@pytest.mark.parametrize("success", ["true", "false"])
+def test_the_users_words_stay_in_xml(success: str):
+    messages = in_text(rounds(answer("AskFollowupQuestionTool"), refused()), "xml", sorted(CARRIERS)[0])
+    by_tool = reasons(pruned(messages))
+    assert (by_tool["AskFollowupQuestionTool"], by_tool["Edit"]) == ("user_answer", "user_answer")
+    inside = f"<message>{CLAUDE}</message>\n<content>{WISH}</content>"
+    text = f"<tool_result tool_name='Edit' success='false'>\n{inside}\n</tool_result>"
+    one: list[Message] = [
+        {"role": "user", "content": "Go."},
+        {"role": "assistant", "content": "<Edit></Edit>"},
+        {"role": "user", "content": text},
+        ANSWER,
+    ]
+    assert pruned(one).conversation == one
+
+
+def test_it_can_be_switched_off_and_the_tools_can_be_set():
+    messages = WIRE["openai_chat"](rounds(answer(), answer("ask_my_boss")))
+    assert "user_answer" not in reasons(pruned(messages, ToolOutputCleanup(Protections(user_answers=False)))).values()
+    found = reasons(pruned(messages, ToolOutputCleanup(Protections(answer_tools=("ask_my_*",)))))
+    assert found == {"read_file": "out_of_reach", "AskUserQuestion": "out_of_reach", "ask_my_boss": "user_answer"}
+    by_text = "tool_output_cleanup(protect={'user_answers': False})"
+    assert "user_answer" not in reasons(pruned(messages, by_text)).values()
+
+
+def test_it_is_on_beside_other_protections():
+    messages = WIRE["openai_chat"](rounds(answer()))
+    assert reasons(pruned(messages, ToolOutputCleanup(Protections(tools=("nothing",)))))["AskUserQuestion"] == (
+        "user_answer"
+    )
+    assert Protections().user_answers
+    assert Reason.USER_ANSWER.sentence == "protected: the user's own words"
+
+
+@pytest.mark.parametrize("strategy", [PerResult(threshold=40), ToolOutputCleanup(clamp=Clamp(40))], ids=str)
+def test_they_are_never_cut(strategy: Any):
+    messages = WIRE["anthropic"](rounds(answer(), refused()))
+    pruner: Any = ConversationPruner if isinstance(strategy, PerResult) else AgenticConversationPruner
+    found = pruner(PruneArgs(1)).prune(messages, strategy)
+    assert str(found.conversation).count(WISH.strip()) == 2
+    assert found.conversation != messages
+
+
+def test_what_was_asked_stays_with_the_answer():
+    question = Step("AskUserQuestion", {"question": "Which of these? " * 90}, WISH)
+    found = pruned(WIRE["anthropic"](rounds(question)), ToolOutputCleanup(clear_tool_inputs=ToolInputs()))
+    assert "Which of these? " * 90 in str(found.conversation)
+    assert found.report.stable_boundary == len(found.conversation) - 1
+
+
+# Summaries
+
+
+def told(*steps: Step, format: str = "anthropic") -> Any:
+    messages = FORMATS[format](rounds(*steps))
+    return utterances(messages, parse(messages, new_parser(COUNT), 0).entries)
+
+
+@each_row("format", FORMATS)
+@each_row("summarizer", [Digest(), ActionTrace()], ids=str)
+def test_summaries_without_a_model_tell_them_as_the_users(format: str, summarizer: Any):
+    question = Step("AskUserQuestion", {"question": "Tabs or spaces?"}, "Tabs, and never push to main.")
+    no = Step("Edit", {"file_path": "a.py"}, f"{CLAUDE}Leave a.py alone.", failed=True)
+    text = summarizer(Brief(told(question, no, format=format), count=COUNT)).text
+    asked = text.partition("What the user asked later")[2] if isinstance(summarizer, Digest) else text
+    assert "Tabs, and never push to main." in asked
+    assert "Leave a.py alone." in asked
+    assert "[refused Edit(a.py)]" in asked
+
+
+def test_a_refused_call_is_no_error_that_is_left_to_resolve():
+    answer = Digest()(Brief(told(refused()), count=COUNT))
+    assert isinstance(answer, Written)
+    assert "Errors not seen" not in answer.text
+
+
+def test_a_model_reads_them_under_the_users_heading():
+    text = render(told(answer()), COUNT, 5_000)
+    heading = text[: text.index("[answered AskUserQuestion]")].rstrip().rpartition("\n")[2]
+    assert heading.endswith(". user")
+
+
+def test_a_constraint_of_a_models_may_rest_on_them():
+    snapshot = _snapshot.parse_answer('{"goal": "g", "constraints": ["never push"], "done": ["x"]}')
+    tools_only = [one for one in told(read()) if not one.words.strip()]
+    assert _snapshot.keep_user_words(snapshot, Brief(tuple(tools_only), request="Fix it.")).constraints == ()
+    with_answer = [one for one in told(refused()) if one.words.startswith("[refused") or not one.words.strip()]
+    assert _snapshot.keep_user_words(snapshot, Brief(tuple(with_answer), request="Fix it.")).constraints == (
+        "never push",
+    )
+
+
+def test_a_summary_of_folded_messages_holds_them():
+    messages = WIRE["anthropic"]([[answer()], *([read(number)] for number in range(6)), "Go on."])
+    found = ConversationPruner(PruneArgs(1_200)).prune(messages, "summarize")
+    assert found.report.messages_summarized
+    assert "never push to main" in str(found.conversation[0])

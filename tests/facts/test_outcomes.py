@@ -1,0 +1,505 @@
+"""What a result's text says about how its call went, as the harnesses of agents write it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tables import each_row
+
+from autoprune.conversation.placeholders import SENTENCE, element, mark, marked
+from autoprune.conversation.transcript import Location, ToolCall
+from autoprune.facts.outcomes import background_id, error_lines, exit_code, has_failed, is_cancellation, is_refusal
+
+TRACEBACK = """Traceback (most recent call last):
+  File "/src/run.py", line 9, in <module>
+    main()
+    ~~~~^^
+  File "/src/app.py", line 5, in main
+    return 1 / 0
+           ~~^~~
+ZeroDivisionError: division by zero"""
+
+CODEX = "Chunk ID: a1b2c3\nWall time: 0.4 seconds\nProcess exited with code {}\nOriginal token count: 3\nOutput:\n{}"
+GEMINI = "Command: ls\nDirectory: (root)\nOutput: {}\nError: (none)\nExit Code: {}\nSignal: 0\nProcess Group PGID: 12"
+COMMAND = 'Command: /bin/zsh -lc "cat <<EOF\nsome text\nEOF"\n'
+
+
+@each_row("text", ["Exit code 1\nfatal: no", "all good", "", "=== 3 passed in 0.1s ===", SENTENCE])
+def test_a_flag_that_says_failed_is_believed(text: str):
+    assert has_failed(text, True) is True
+
+
+@each_row(
+    "text", ["x\nExit code: 2\n", "ok\n=== 1 failed in 0.1s ===", "=== 3 passed in 0.1s ===", TRACEBACK, "all good"]
+)
+def test_the_id_at_the_end_of_a_text_that_was_cut_hides_no_outcome(text: str):
+    assert has_failed(marked(text, mark(text), gap="\n"), None) == has_failed(text, None)
+
+
+def test_a_warning_behind_the_word_error_is_no_failure():
+    warning = "Error: /a/torch/cuda/__init__.py:61: FutureWarning: The package is deprecated.\n  import pynvml"
+    assert has_failed(warning, None) is None
+    assert has_failed(f"{warning}\n{TRACEBACK}", None) is True
+    assert has_failed("Error: /a/x.py:61: no such name", None) is True
+
+
+@each_row(
+    ("text", "is_cancelled", "is_refused"),
+    [
+        ("<tool_use_error>Cancelled: parallel tool call Bash(ls) errored</tool_use_error>", True, False),
+        ("Sibling tool call errored", True, False),
+        ("Permission to use Bash with command make has been denied.", False, True),
+        ("the job was Cancelled: parallel tool call", False, False),
+    ],
+)
+def test_a_call_that_was_not_made(text: str, is_cancelled: bool, is_refused: bool):
+    assert (is_cancellation(text), is_refusal(text)) == (is_cancelled, is_refused)
+
+
+@each_row("text", ["all good", "", "0 failed", "x: error handling", "def fail(): ..."])
+def test_a_flag_that_says_fine_is_believed_where_the_text_does_not_contradict_it(text: str):
+    assert has_failed(text, False) is False
+
+
+@each_row(
+    ("text", "code"),
+    [
+        ("Exit code 128\nfatal: unable to access", 128),  # Claude Code
+        ("Exit code 1", 1),
+        ("Exit code: 0\nWall time: 0.2 seconds\nOutput:\nSuccess. Updated the following files:\nM a.py\n", 0),  # Codex
+        ("Exit code: 2\nWall time: 0.2 seconds\nOutput:\n", 2),
+        ("Exit code: 0\n\nCommand output:\n\n```\nok\n```", 0),  # Cursor
+        (CODEX.format(0, "ok\n"), 0),
+        (CODEX.format(127, "sh: foo: not found\n"), 127),
+        (COMMAND + CODEX.format(1, ""), 1),
+        (
+            '{"output":"Success. Updated the following files:","metadata":{"exit_code":0,"duration_seconds":0.0}}',
+            0,
+        ),
+        ('{"output":"' + "x" * 20_000 + '","metadata":{"exit_code":3,"duration_seconds":0.1}}', 3),
+        ('{"exit_code": 1, "stdout": "{}"}', 1),
+        ("<returncode>1</returncode>\n<output>\ncat: x: No such file or directory\n</output>", 1),  # mini-swe-agent
+        ("<returncode>0</returncode>\n<output>\nTraceback (most recent call last):\n</output>", 0),
+        ("<retrieval_status>success</retrieval_status>\n\n<status>completed</status>\n\n<exit_code>1</exit_code>", 1),
+        ("no match\n\n\nCommand exited with code 1", 1),  # pi
+        ("a.py\n<shellId: 51 completed with exit code 0>", 0),  # Copilot CLI
+        ("ok\n[The command completed with exit code 0.]", 0),  # OpenHands
+        (
+            "[The command completed with exit code 2.]\n[Python: /bin/py]\n[Command finished with exit code 2]",
+            2,
+        ),
+        (GEMINI.format("ok", 0), 0),
+        (GEMINI.format("(empty)", 1), 1),
+        ("building\nexit status 2", 2),
+        ("tests\nExited with code 1\n", 1),
+    ],
+)
+def test_an_exit_code_is_read_where_a_harness_writes_it(text: str, code: int):
+    assert exit_code(text) == code
+    assert has_failed(text, None) is (code != 0)
+
+
+@each_row(
+    "text",
+    [
+        "Exit code 1 means that nothing was found.\nExit code 2 is an error.",
+        "checks:\nexit code: 0",  # the echo of an earlier command, perhaps
+        "Exit code: 0 is what we want",
+        "Process exited with code 0\n",
+        "Wall time: 1.0 seconds\nProcess running with session ID 7\nOutput:\nProcess exited with code 0\n",
+        "1: Command exited with code 1\n2: and so on",
+        "[The command completed with exit code 0.]\nis what it prints",
+        '{"output": "{\\"metadata\\":{\\"exit_code\\":1}}"}',
+        '{"exit_codes": [1]}',
+        '{"exit_code": "1"}',
+        "{not json",
+        "",
+    ],
+)
+def test_an_exit_code_elsewhere_is_none(text: str):
+    assert exit_code(text) is None
+    assert has_failed(text, None) is None
+
+
+@each_row(
+    "text",
+    [
+        "<tool_use_error>File does not exist.</tool_use_error>",
+        "The user doesn't want to proceed with this tool use. The tool use was rejected",
+        "Error: gift card balance is not enough",
+        "ERROR:\nNo replacement was performed, old_str `x` did not appear verbatim in a.py.",
+        "error: pathspec 'x' did not match any file(s) known to git",
+        "fatal: not a git repository",
+        "error[E0425]: cannot find value `x` in this scope",
+        "Error running bash command: timed out",
+        "An error occurred while running the tool. Please try again. Error: no",
+        "apply_patch verification failed: Failed to find expected lines in a.go",
+        "No replacement was performed. Multiple occurrences of old_str",
+        "Invalid `view_range`: [620, 660].",
+        "Ran into [Errno 2] No such file or directory: 'x' while trying to write to x",
+        "ENOENT: no such file or directory, open 'x'",
+        "MCP error -32602: Invalid arguments",
+        "bash: line 1: foo: command not found",
+        "sh: 1: foo: not found\n",
+        "zsh: command not found: foo",
+        "/bin/sh: 3: cd: can't cd to x\nbash: ./ponyc: No such file or directory",
+        "gcc -c a.c\nmake: *** [Makefile:192: build] Error 2",
+        "Waiting...\n\n\nCommand aborted",
+        "Command timed out after 120 seconds",
+        "Segmentation fault (core dumped)",
+        "ok  \tpkg/a\t0.1s\nFAIL\tpkg/b\t0.2s\nFAIL",
+        "test result: FAILED. 1 passed; 1 failed; 0 ignored",
+        "a.py F\n========= 1 failed, 2 passed in 0.12s =========",
+        "To github.com:a/b.git\nerror: failed to push some refs to 'github.com:a/b.git'",
+        "some output\n" + TRACEBACK,
+        "x" * 100_000 + "\n" + TRACEBACK + "\n\n",
+        TRACEBACK + "\nsee the docs\nfor more",
+        '{"error": "no such reservation"}',
+        '{"error": {"code": 404}}',
+        '{"success": false, "message": "no"}',
+        '{"isError": true, "content": []}',
+        '{"status": "error", "message": "no"}',
+        '{"ok": false}',
+    ],
+)
+def test_a_failure_is_seen_in_the_first_words_or_the_last_line(text: str):
+    assert has_failed(text, None) is True
+
+
+@each_row(
+    "text",
+    [
+        "The file /src/a.py has been updated successfully.",
+        "The file /src/a.py has been edited. Here's the result of running `cat -n` on a snippet",
+        "File created successfully at: /src/a.py",
+        "Here's the result of running `cat -n` on /src/a.py:\n     1\traise ValueError\n",
+        "Success. Updated the following files:\nM a.py\n",
+        "Successfully wrote 120 bytes to a.py",
+        "Successfully replaced text in a.py. Changed 1 characters to 2 characters.",
+        "Successfully modified file: a.py (1 replacements).",
+        '{"success": true, "error": null}',
+        '{"isError": false}',
+        "======== 3 passed in 0.12s ========",
+        "12 passed, 1 skipped in 3.01s",
+        "Ran 3 tests in 0.001s\n\nOK",
+        "Tests:       5 passed, 5 total",
+        "All checks passed!",
+    ],
+)
+def test_a_success_is_seen_in_the_words_of_a_tool(text: str):
+    assert has_failed(text, None) is False
+
+
+@each_row(
+    "text",
+    [
+        "",
+        "ok",
+        "No files found",
+        "def has_failed(text):\n    raise ValueError('error: no')\n",
+        "ERROR:root:a line of a log\nINFO:root:another\n",
+        "EXAMPLE: how to write it",
+        "errors: 0",
+        "FAILED tests are listed below\nnone",
+        "0 failed, 3 passed",
+        "The traceback was:\n" + TRACEBACK + "\n" + "and then it went on\n" * 20,
+        TRACEBACK + "\n" * 2 + "\n".join(f"INFO step {number} is done" for number in range(20)),
+        '  File "a.py", line 1\n',
+        '{"error": null, "data": 1}',
+        '{"error": ""}',
+        '{"errors": ["x"]}',
+        '{"status": "failed"}',
+        '[{"error": "x"}]',
+        '{"error": "' + "x" * 10_000 + '"}',
+        "Error",
+        "done\nerror: " + "x" * 500,
+        "\ud800",
+    ],
+)
+def test_where_nothing_certain_is_said_the_outcome_is_not_known(text: str):
+    assert has_failed(text, None) is None
+
+
+@each_row("unit", ["=", "= 1 failed in 1s ", "<a>", "{", '{"a":', "\n", " ", "Command: \n", "[x]\n", "--- "])
+def test_a_long_text_takes_no_longer_than_a_short_one(unit: str):
+    assert has_failed(unit * 1_000_000, None) in (None, True)
+
+
+@given(st.text(max_size=300), st.sampled_from([None, True, False]))
+def test_any_text_has_an_answer(text: str, flag: bool | None):
+    assert has_failed(text, flag) in ((True,) if flag else (True, False, None))
+
+
+# What the text certainly says, against a flag or an exit code that says fine
+
+
+def ran(command: str, tool: str = "Bash") -> ToolCall:
+    return ToolCall(Location((0,)), 0, None, tool, {"command": command})
+
+
+GIT_PUSH = "To github.com:a/b.git\n ! [rejected] main -> main (fetch first)\nerror: failed to push some refs to 'b'\n"
+HINTS = "hint: Updates were rejected because the remote contains work\nhint: that you do not have locally.\n"
+
+
+@each_row(
+    ("command", "text"),
+    [
+        ("pytest -q | tail -3", "FAILED test_a.py::test_a\n1 failed, 3 passed in 0.31s"),
+        ("pytest -q 2>&1 | tail -3; echo done", "1 failed in 0.31s\ndone"),
+        ("pytest || true", "= short test summary =\n=== 2 errors in 1.20s ==="),
+        ("git push | tail", "error: failed to push some refs to 'origin'"),
+        ("git push 2>&1 | tail -20", GIT_PUSH + HINTS),
+        ("cd /src && go test ./... 2>&1 | head -40", "--- FAIL: TestA (0.00s)\nok  \tpkg/b\t0.1s"),
+        ("npm run build 2>&1 | tail -3", "npm error command failed\nWaiting for the debugger"),
+        ("npx jest | tail", "Tests:       1 failed, 4 passed, 5 total\nSnapshots:   0 total"),
+        ("npx tsc --noEmit | head", "src/a.ts(3,1): error TS2322: no\nsrc/b.ts"),
+        ("cargo test | tail", "error: could not compile `a` (bin) due to 1 previous error"),
+        ("make; echo exit=$?", "cc a.c\nexit=2"),
+        ("npm test", "  1 failing"),
+        ("pytest", "\x1b[31m\x1b[1m1 failed\x1b[0m in 0.1s"),
+        ("./deploy.sh", "copying\nbash: line 3: kubectl: command not found"),
+        ("python a.py", TRACEBACK),
+        ("pytest", "1 failed in 0.1s"),
+    ],
+)
+def test_what_the_text_certainly_says_counts_for_more_than_a_flag_that_says_fine(command: str, text: str):
+    assert has_failed(text, False, ran(command)) is True
+    assert has_failed(CODEX.format(0, text), None, ran(command, "exec_command")) is True
+
+
+@each_row(
+    "command",
+    [
+        *("pytest -q | tail -3", "pytest -q |& tee log", "pytest || true", "make || echo no", "pytest; ls", "a\nb"),
+        *("npm run dev &", "for f in *.py; do python $f; done", "cat a.txt | head", "(pytest | tail) && echo done"),
+    ],
+)
+def test_the_outcome_of_a_command_that_hides_its_failures_is_not_known(command: str):
+    assert has_failed("collecting", False, ran(command)) is None
+    assert has_failed(CODEX.format(0, "collecting"), None, ran(command)) is None
+
+
+@each_row(
+    "command",
+    [
+        *("pytest -q", "cd a; pytest", "export A=1; make", "set -e\nmake\nmake test", "echo y | git reset -p"),
+        *("set -o pipefail; pytest | tail", "git push 2>&1", "grep 'a|b' c", 'git commit -m "a; b | c"', "ls &> log"),
+        "git commit -m \"$(cat <<'EOF'\nFix a | b\n\nMore; words\nEOF\n)\"",
+        "python - <<'EOF'\na(); b() | c\nEOF",
+    ],
+)
+def test_a_flag_that_says_fine_is_believed_of_any_other_command(command: str):
+    assert has_failed("collecting", False, ran(command)) is False
+
+
+@pytest.mark.parametrize(
+    "text", ["<message>done</message>\n<content>1 failed in 0.1s</content>\n", "Exit code 1\nno", '{"success": false}']
+)
+def test_what_stands_around_the_text_counts_too(text: str):
+    assert has_failed(text, False, ran("pytest")) is True
+
+
+def test_a_count_of_all_tests_is_known_behind_a_pipe_too():
+    assert has_failed("...\n3 passed in 0.1s", False, ran("pytest -q | tail -3")) is False
+
+
+REPORT = "\n\nSUMMARY\nTotal: 1\nWritten to results/index.jsonl\n"
+
+
+@each_row(
+    "verdict",
+    [
+        *("RESULT: FAIL  (0/1 scored >= 80%, mean: 0%)", "Result: FAILED", "Status: failed", "Overall: FAIL"),
+        *("Verdict: fail", "Overall result: FAILED (3 of 5)", "Test Result: FAIL", "Build status: failure"),
+        *(
+            "=== RESULT: FAIL ===",
+            "❌ Result: Failed!",
+            "Status: ❌ FAILED",
+            "Outcome: FAILED - no answer",
+            "STATUS:FAIL\r",
+        ),
+        *("\x1b[31mRESULT: FAIL\x1b[0m", "RESULT: FAIL (0 passed, 2 failed)", "RESULT: PASS\nRESULT: FAIL"),
+    ],
+)
+def test_a_verdict_on_a_line_of_its_own_is_a_failure_wherever_it_stands(verdict: str):
+    for text in (verdict, f"$ run evals\n{verdict}{REPORT}", verdict + REPORT + "a line\n" * 2_000):
+        assert has_failed(text, None) is True
+        assert has_failed(text, False, ran("bun agentv eval run a.yaml --dry-run")) is True
+        assert has_failed(CODEX.format(0, text), None, ran("bun agentv eval run a.yaml", "exec_command")) is True
+        assert has_failed(text, False, ran("cat run.log")) is False
+        assert has_failed(text, False, ran("./eval || ./eval --retry")) is None
+
+
+@each_row(
+    "line",
+    [
+        *(
+            "Result: 0 failed",
+            "Status: failed tests: 0",
+            "Result: FAILED: 0",
+            "Result: FAILED (0)",
+            "Status: failed - 0",
+        ),
+        *(
+            "Result: FAIL/PASS",
+            "Status: failed | passed",
+            "Status: failover",
+            "Result: fail count 3",
+            "Overall: 3 failed",
+        ),
+        *(
+            "  Status: failed",
+            "- Result: FAIL",
+            "status: failed",
+            "the RESULT: FAIL",
+            "print('Result: FAIL')",
+            "FAIL: 0",
+        ),
+        *(
+            "Expected result: FAIL",
+            "Result:\nFAIL, or PASS",
+            "RESULT: FAIL\nRESULT: PASS",
+            "Status: failed\nResult: ok",
+        ),
+    ],
+)
+def test_a_line_that_only_looks_like_a_verdict_is_no_failure(line: str):
+    text = f"$ run evals\n{line}{REPORT}"
+    assert has_failed(text, None) is None
+    assert has_failed(text, False, ran("bun agentv eval run a.yaml --dry-run")) is False
+
+
+def test_a_way_out_makes_up_for_a_failure():
+    text = "fatal: Needed a single revision\nSwitched to a new branch 'a'"
+    assert has_failed(text, False, ran("git rev-parse --verify a || git checkout -b a")) is None
+
+
+@each_row(
+    "call",
+    [
+        *(ran("cat run.log"), ran("grep -rn failed . | head"), ran("git log -3"), ran("gh run view 7 --log")),
+        *(ToolCall(Location((0,)), 0, None, name, {"path": "run.log"}) for name in ("Read", "read_file", "WebFetch")),
+    ],
+    ids=lambda call: f"{call.name} {call.arguments}",
+)
+def test_an_error_message_that_was_looked_for_says_nothing_of_the_look(call: ToolCall):
+    assert has_failed("Error: no such table\n1 failed in 0.1s", False, call) is None
+
+
+@pytest.mark.parametrize("text", [SENTENCE, element("run"), element("run")[30:], "[Old tool result content cleared]"])
+def test_the_outcome_of_a_result_that_was_cleared_is_not_known(text: str):
+    text = text[text.find(">") + 1 :] if text.startswith("<tool_result") else text
+    assert has_failed(text, None) is None
+    if text in (SENTENCE, "[Old tool result content cleared]") or text.lstrip().startswith("<message>"):
+        assert has_failed(text, False) is None
+    assert has_failed(text, True) is True
+
+
+@pytest.mark.parametrize(
+    ("text", "session"),
+    [
+        ("Chunk ID: a1\nWall time: 1.0 seconds\nProcess running with session ID 66991\nOutput:\n", "66991"),
+        ('Command: /bin/zsh -lc "go test"\nChunk ID: a1\nProcess running with session ID 7\n', "7"),
+        ("Command running in background with ID: bowd1. Output is being written to: /tmp/bowd1.output", "bowd1"),
+        ("<command with shellId: 12 is still running after 30 seconds.>", "12"),
+        ("Output:\nProcess running with session ID 7", ""),
+        ("the server is running in background with ID: x", ""),
+    ],
+)
+def test_a_command_that_has_not_ended_has_no_outcome(text: str, session: str):
+    assert background_id(text) == session
+    assert not session or has_failed(text, False) is None
+
+
+@each_row("unit", ["<<a\n", "|", "'", '"', "\\", "a; ", "# ", "$(", "<<'E'\n\n"])
+def test_a_long_command_takes_no_longer_than_a_short_one(unit: str):
+    assert has_failed("x", False, ran(unit * 100_000)) in (None, False)
+
+
+# Error lines
+
+
+def found(text: str, start: int = 0, stop: int | None = None) -> list[str]:
+    return [text[begin:end] for begin, end in error_lines(text, start, len(text) if stop is None else stop)]
+
+
+@each_row(
+    "line",
+    [
+        "ValueError: invalid literal\n",
+        "E       AssertionError: assert 1 == 2\n",
+        "KeyError\n",
+        "requests.exceptions.ConnectionError: no\n",
+        "TypeError: x is not a function\n",
+        "error: no\n",
+        "error[E0308]: mismatched types\n",
+        "src/a.c:12:5: error: expected ';'\n",
+        "src/a.ts(28,2): error TS2739: Type\n",
+        "fatal: not a git repository\n",
+        "panic: runtime error: index out of range\n",
+        "Caused by: java.lang.IllegalStateException\n",
+        "npm ERR! code ELIFECYCLE\n",
+        "--- FAIL: TestPlan (0.00s)\n",
+        "FAIL\tpkg/a\t0.1s\n",
+        "FAILED tests/test_a.py::test_b - assert 1 == 2\n",
+        "make[1]: *** [all] Error 2\n",
+        "2026-01-02 10:00:00 ERROR cannot connect\n",
+        "2026-01-02T10:00:00Z [ERROR] cannot connect\n",
+        "\x1b[31mERROR\x1b[0m cannot connect\n",
+        "bash: foo: command not found\n",
+        "Segmentation fault (core dumped)\n",
+        "npm script exited with code 1\n",
+        "exit status 2\n",
+        "RESULT: FAIL  (0/1 scored >= 80%, mean: 0%)\n",
+        "Status: failed\n",
+    ],
+)
+def test_lines_that_tell_of_a_failure_are_found(line: str):
+    assert found(f"all good\n{line}all good\n") == [line]
+
+
+@each_row(
+    "line",
+    [
+        "    return fmt.Errorf(err)\n",
+        "except ValueError:\n",
+        "   12\traise ValueError(x)\n",
+        "it prints errors in red\n",
+        "errors = 0\n",
+        "logger.error('no')\n",
+        "ERROR = 3\n",
+        "exit code 0\n",
+        "Status: failed tests: 0\n",
+        "404 page not found here\n",
+        f"error: {'x' * 500}\n",
+    ],
+)
+def test_lines_that_only_speak_of_errors_are_not_found(line: str):
+    assert found(f"all good\n{line}all good\n") == []
+
+
+def test_the_end_of_the_last_traceback_comes_first_then_lines_in_their_order():
+    first = TRACEBACK.replace("ZeroDivision", "Overflow") + "\n"
+    longer = TRACEBACK.replace("  File", '  File "/src/start.py", line 1, in <module>\n    run()\n  File', 1) + "\n"
+    text = f"error: one\n{first}ok\n{longer}error: two"
+    assert found(text) == [
+        longer[longer.index('  File "/src/run.py"') :],
+        "error: one\n",
+        "OverflowError: division by zero\n",
+        "ZeroDivisionError: division by zero\n",
+        "error: two",
+    ]
+
+
+def test_only_whole_lines_between_the_offsets_are_found():
+    text = "an error: one\nerror: two\nerror: three\n"
+    assert found(text, 3, len(text) - 3) == ["error: two\n"]
+    assert found(text, 14, 25) == ["error: two\n"]
+    assert found(text, 15, 24) == []
+
+
+def test_a_traceback_inside_a_line_is_told_by_its_exception():
+    assert found(f"12:00 {TRACEBACK}\n") == ["ZeroDivisionError: division by zero\n"]
+
+
+def test_lines_that_differ_in_figures_alone_are_found_once():
+    assert found("".join(f"error: try {number}\n" for number in range(9))) == ["error: try 0\n"]

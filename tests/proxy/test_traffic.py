@@ -1,0 +1,183 @@
+"""Conversations and the sums over them: what is counted, dropped, limited and shown."""
+
+from dataclasses import replace
+
+import pytest
+
+from autoprune.apps.proxy._pages import PAID, count_from_one, explain, metrics, session_json, state_tag
+from autoprune.apps.proxy._pruning import Account, Cleared, Job, Outcome
+from autoprune.apps.proxy._traffic import (
+    LONGEST_LABEL,
+    MOST_LABELS,
+    MOST_POINTS,
+    MOST_SESSIONS,
+    OTHERS,
+    Sessions,
+    client_name,
+)
+from autoprune.economics import DEFAULT, Sent
+
+PROMPT = [("digest", 100)]
+CLEARED = Cleared(request=0, tool="read", target="a.py", tokens=50, reason="over_safe_zone", id="1")
+
+
+def went_through(sessions: Sessions, name: str, requests: int = 1, *, model: str = "m", client: str = "mini/1") -> None:
+    """Enter requests of a conversation, each of which cleared 50 of 100 tokens in 20 ms."""
+    job, outcome = Job("/v1/chat/completions", {}, b"", "", 0.0), Outcome(conversation=name, seconds=0.02)
+    figures = Account(model, 60, 1, 0.0, 100, 50, Sent(PROMPT, PROMPT), DEFAULT, (CLEARED,), 1, ())
+    for _ in range(requests):
+        sessions.match(outcome, job, client).enter_request(figures, outcome, job)
+
+
+def test_dropped_conversations_stay_in_the_sums():
+    sessions = Sessions()
+    for at in range(MOST_SESSIONS + 5):
+        went_through(sessions, f"{at}", 2)
+    ((label, found),) = sessions.sums_by_label().items()
+    whole = MOST_SESSIONS + 5
+    assert (label, len(list(sessions))) == (("mini", "m"), MOST_SESSIONS)
+    assert (found.sessions, found.requests, found.before, found.after) == (whole, 2 * whole, 200 * whole, 100 * whole)
+    assert (found.cleared, sum(found.times), found.times[2]) == (2 * whole, 2 * whole, 2 * whole)
+
+
+def test_requests_without_points_are_counted():
+    sessions = Sessions()
+    went_through(sessions, "long", MOST_POINTS + 3)
+    (session,) = sessions
+    assert (len(session.points), session.sums.requests) == (MOST_POINTS, MOST_POINTS + 3)
+
+
+def test_cleared_results_have_the_number_of_the_request_that_cleared_them():
+    sessions = Sessions()
+    went_through(sessions, "one", 3)
+    (session,) = sessions
+    assert [each.request for each in session.cleared] == [each.request for each in session.points] == [1, 2, 3]
+
+
+def test_a_conversation_without_an_accounted_request_is_not_listed():
+    sessions = Sessions()
+    sessions.match(Outcome(conversation="new"), Job("/", {}, b"", "", 0.0), "mini/1")
+    assert (list(sessions), sessions.sums_by_label()) == ([], {})
+
+
+@pytest.mark.parametrize("stay", [True, False])
+def test_the_number_of_labels_is_limited(stay: bool):
+    sessions = Sessions()
+    for at in range(MOST_LABELS + 20 if stay else 3 * MOST_SESSIONS):
+        went_through(sessions, f"{at}", client=f"client{at}/1")
+    found = sessions.sums_by_label()
+    assert len(found) == MOST_LABELS + 1
+    assert found[OTHERS, OTHERS].sessions == (20 if stay else 3 * MOST_SESSIONS - MOST_LABELS)
+    assert metrics(sessions).count("autoprune_sessions_total{") == MOST_LABELS + 1
+
+
+def test_the_usage_of_an_answer_enters_the_ledger_once():
+    sessions = Sessions()
+    went_through(sessions, "one")
+    (session,) = sessions
+    session.usage = {"input_tokens": 50}
+    went_through(sessions, "one", 2)
+    assert len(session.ledger.reported) == 1
+
+
+def test_savings_at_cold_requests_are_counted_and_shown():
+    sessions = Sessions()
+    went_through(sessions, "one", 2)
+    (session,) = sessions
+    job, outcome = Job("/v1/chat/completions", {}, b"", "", 0.0), Outcome(conversation="one")
+    cut = Account("m", 60, 1, 301.0, 100, 50, Sent(PROMPT, [("shorter", 50)]), DEFAULT, (CLEARED,), 1, (), "as asked")
+    session.enter_request(cut, outcome, job)
+    assert (
+        [each.is_cold for each in session.points] == [each.is_cold for each in session.cleared] == [False, False, True]
+    )
+    ((_, found),) = sessions.sums_by_label().items()
+    assert (found.cold, found.saved_cold) == (1, session.ledger.cold.net)
+    assert found.saved_cold == found.saved == pytest.approx(1.25 * 50)
+    text = metrics(sessions)
+    assert 'autoprune_cold_requests_total{client="mini",model="m"} 1' in text
+    assert 'autoprune_saved_cold_input_tokens{client="mini",model="m"} 62.5' in text
+    shown = session_json(session, in_full=True)
+    assert (shown["cache"], shown["saved"]["cold"]) == ({"life": "5 min", "from": "as asked"}, 62.5)
+    assert [PAID in each["reason"] for each in shown["cleared"]] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "is_answered", "cold"),
+    [(2.0, False, 1), (400.0, False, 1), (2.0, True, 1), (400.0, True, 2)],  # a cache lives 300 seconds
+)
+def test_a_retry_of_a_cold_request_counts_once(seconds: float, is_answered: bool, cold: int):
+    sessions = Sessions()
+    went_through(sessions, "one")
+    (session,) = sessions
+    outcome = Outcome(conversation="one")
+    account = Account("m", 60, 3, 301.0, 100, 50, Sent(PROMPT, [("shorter", 50)]), DEFAULT, (CLEARED,), 1, ())
+    for at in (301.0, 301.0 + seconds):
+        session.enter_request(account, outcome, Job("/v1/chat/completions", {}, b"", "", at))
+        if not is_answered:
+            session.take_back(session.requests)
+    assert (session.requests, session.sums.cold) == (3, cold)
+    assert f'autoprune_cold_requests_total{{client="mini",model="m"}} {cold}' in metrics(sessions)
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("cold, worth 1.2", "cold: the rewrite was paid for anyway, worth 1.2"),
+        ("largest first", "largest first; cold: the rewrite was paid for anyway"),
+        ("cold: the rewrite was paid for anyway", "cold: the rewrite was paid for anyway"),
+        ("colder than before", "colder than before; cold: the rewrite was paid for anyway"),
+    ],
+)
+def test_the_reason_at_a_cold_request_says_that_the_rewrite_was_paid_for(reason: str, said: str):
+    assert explain(replace(CLEARED, reason=reason, is_cold=True)) == said
+    assert explain(replace(CLEARED, reason=reason)) == reason
+
+
+def test_an_unanswered_request_is_not_in_the_ledger():
+    sessions = Sessions()
+    went_through(sessions, "one", 2)
+    (session,) = sessions
+    session.usage = {"input_tokens": 50}
+    before = session.ledger.as_json()
+    went_through(sessions, "one")
+    session.take_back(2)  # another one followed
+    assert session.ledger.requests == 3
+    session.take_back(3)
+    assert (session.ledger.as_json(), session.usage, session.requests) == (before, {"input_tokens": 50}, 3)
+    session.take_back(3)
+    went_through(sessions, "one")
+    assert (session.ledger.requests, len(session.ledger.reported), session.usage) == (3, 1, None)
+
+
+def test_the_length_of_labels_is_limited():
+    sessions = Sessions()
+    went_through(sessions, "one", client="c" * 100_000)
+    assert [len(client) for client, _ in sessions.sums_by_label()] == [LONGEST_LABEL]
+
+
+def test_every_request_changes_the_state_tag():
+    sessions, seen = Sessions(), set()
+    for at in range(MOST_SESSIONS + 5):
+        sessions.requests += 1
+        seen.add(state_tag(sessions))
+        went_through(sessions, f"{at}")
+        seen.add(state_tag(sessions))
+    assert len(seen) == 2 * (MOST_SESSIONS + 5)
+
+
+@pytest.mark.parametrize(
+    ("agent", "name"),
+    [
+        ("claude-cli/2.1.197 (external, cli)", "claude-cli"),
+        ("Anthropic/Python 2.12.0", "Anthropic"),
+        ("", "unknown"),
+        ("/", "unknown"),
+    ],
+)
+def test_a_clients_name_has_no_version_and_no_platform(agent: str, name: str):
+    assert client_name(agent) == name
+
+
+def test_decisions_are_renumbered_from_1():
+    assert count_from_one("request 14: over zone: request 3") == "request 15: over zone: request 3"
+    assert count_from_one("what is worth under 2.6 may go") == "what is worth under 2.6 may go"
