@@ -137,7 +137,8 @@ def test_the_provider_of_the_page_works_in_python_and_on_the_command_line(tmp_pa
 @pytest.mark.parametrize(
     ("named", "said"),
     [
-        ("READER", "the reader is 'READER': write it as path/to/file.py:NAME"),
+        ("nothing", "there is no reader 'nothing'"),
+        ("reader.py", "the reader is 'reader.py': write it as path/to/file.py:NAME"),
         ("nowhere.py:READER", "nowhere.py cannot be read: No such file or directory"),
         ("mine.py:OTHER", "mine.py has no reader OTHER: it needs OTHER = Reader(name, detect, read)"),
         ("broken.py:READER", "broken.py is not valid Python: invalid syntax at line 1"),

@@ -13,7 +13,7 @@ from tables import each_row
 from typer.main import get_command
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs
-from autoprune.apps.cli.application import app
+from autoprune.apps.cli.command_table import app
 from autoprune.pruners.naming import chosen, parameter, typed
 from autoprune.pruners.report.drawing import Explanation
 from autoprune.strategies.catalog import CLEARING, STRATEGIES

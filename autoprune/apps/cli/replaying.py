@@ -26,7 +26,7 @@ from autoprune.apps.replay.figures import OWN
 from autoprune.apps.replay.policies import AT
 from autoprune.apps.replay.session import Overview
 from autoprune.apps.replay.verdict import NONE
-from autoprune.apps.sessions import READABLE, Reader, dump, places
+from autoprune.apps.sessions import READABLE, dump, places
 from autoprune.economics import DEFAULT, Prices, prices
 from autoprune.errors import SessionError, SettingsError, did_you_mean
 from autoprune.pruners.report.drawing import printable
@@ -82,11 +82,11 @@ def parse_prices(given: Sequence[str], life: float | None = None) -> tuple[Price
     return tuple({str(each): each for each in lists}.values())
 
 
-def reader_arguments(named: str | None) -> tuple[Reader | str, ...]:
+def reader_arguments(named: str | None) -> tuple[str, ...]:
     """The reader that `--reader` names, for ReplayArgs. Raises SettingsError if there is no such reader."""
-    readers = load_readers(named)
-    # A reader in a file goes to worker processes by its name: they load the file, because it cannot be pickled.
-    return (named,) if named is not None and ":" in named else readers
+    load_readers(named)
+    # By name: each worker process loads it, because a reader in a user's file cannot be pickled.
+    return (named,) if named is not None else ()
 
 
 def choose_engine(name: str, jobs: int | None) -> Engine:
