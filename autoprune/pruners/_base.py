@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
@@ -12,7 +12,6 @@ from typing import Any, Self
 from loguru import logger
 
 from autoprune.conversation.archive import Archive, checked_archive, recall
-from autoprune.conversation.copying import Copied
 from autoprune.conversation.edits import Running
 from autoprune.conversation.messages import checked
 from autoprune.conversation.placeholders import SENTENCE, Placeholder, element
@@ -98,7 +97,7 @@ class Terms:
     later: tuple[tuple[int, Strategy], ...] = ()
 
 
-class Pruner(Copied):
+class Pruner:
     """What both pruners have. `default` is the strategy where none is named, `strategies` are those by name."""
 
     default: Any
@@ -152,9 +151,6 @@ class Pruner(Copied):
         """The strategies that ship, by name; the default first."""
         raise NotImplementedError
 
-    def _given(self) -> Iterator[tuple[str, object]]:
-        yield from ((name.lstrip("_"), value) for name, value in self.__getstate__().items())
-
     def __getstate__(self) -> dict[str, Any]:
         """What was given, without memos; the formats that are modules by their names."""
         state = {name: value for name, value in vars(self).items() if name not in MEMOS}
@@ -162,7 +158,7 @@ class Pruner(Copied):
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         """Become the copy, which remembers nothing yet."""
-        super().__setstate__(state)
+        vars(self).update(state)
         self.formats = tuple(import_module(each) if isinstance(each, str) else each for each in state["formats"])
         self._begin()
 

@@ -9,7 +9,6 @@ from hashlib import blake2b
 from typing import Any
 
 from autoprune.conversation.archive import Archive
-from autoprune.conversation.copying import Copied
 from autoprune.conversation.edits import Replace, saved_by_message
 from autoprune.conversation.messages import without_marks
 from autoprune.conversation.placeholders import archived_text, content_id, parted, pointed_to, pointer, recall_id
@@ -22,7 +21,7 @@ from autoprune.pruners.report import Report
 
 
 @dataclass(frozen=True)
-class Result(Copied):
+class Result:
     """The new conversation and the report.
 
     `request_parameters` are what the next request must say besides, {} mostly: see `providers.merged`.
@@ -31,9 +30,6 @@ class Result(Copied):
     conversation: list[Any] = field(repr=False)
     report: Report
     request_parameters: Mapping[str, object] = field(default_factory=dict)
-
-    def _given(self) -> Iterator[tuple[str, object]]:
-        yield from ((f"conversation[{at}]", message) for at, message in enumerate(self.conversation))
 
     @property
     def plan(self) -> Plan:
@@ -63,7 +59,7 @@ def _nothing_done(plan_of: Callable[[], Plan]) -> Plan:
 
 
 @dataclass(frozen=True)
-class PruneEvent(Copied):
+class PruneEvent:
     """One prune of one conversation: about to be made, or made.
 
     `report` is the whole of it. `conversation_id` is what the caller gave by that name. `request_parameters` are what
@@ -74,9 +70,6 @@ class PruneEvent(Copied):
     report: Report = field(repr=False)
     conversation_id: object = None
     request_parameters: Mapping[str, object] = field(default_factory=dict, repr=False)
-
-    def _given(self) -> Iterator[tuple[str, object]]:
-        yield "conversation_id", self.conversation_id
 
     def to_dict(self) -> dict[str, object]:
         """Return the figures by name, for a log or a metric."""

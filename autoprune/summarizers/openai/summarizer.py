@@ -1,8 +1,9 @@
 """Ask for summaries at any server that speaks OpenAI's Chat Completions."""
 
+import copy
 import inspect
 import json
-from collections.abc import Awaitable, Generator, Iterator, Mapping
+from collections.abc import Awaitable, Generator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -11,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import autoprune.summarizers.openai._prompts as _prompts
 import autoprune.summarizers.openai._replies as _replies
 import autoprune.summarizers.openai._snapshot as _snapshot
-from autoprune.conversation.copying import Copied
 from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.summarizers import sections
 from autoprune.summarizers.brief import Brief, Parameters, Written, with_usage
@@ -32,7 +32,7 @@ Exchange: TypeAlias = Generator[list[_prompts.Message], Any, Written]
 
 
 @dataclass(frozen=True)
-class OpenAISummarizer(Copied):
+class OpenAISummarizer:
     """Ask `model` through an `openai.OpenAI` or `openai.AsyncOpenAI` client; with the latter the summary is awaited.
 
     `style` is what the summary looks like: "snapshot", a structured state of the work; "outcomes", sections of what
@@ -66,13 +66,9 @@ class OpenAISummarizer(Copied):
     parameters: Parameters = field(default_factory=dict, kw_only=True, hash=False)
     provider: str | None = field(default=None, kw_only=True)
 
-    def _given(self) -> Iterator[tuple[str, object]]:
-        yield from (("client", self.client), ("parameters", self.parameters))
-
     def __deepcopy__(self, memo: dict[int, Any]) -> "OpenAISummarizer":
         """Return a deep copy with the same client, which holds locks and connections and is made to be shared."""
-        memo[id(self.client)] = self.client
-        return super().__deepcopy__(memo)
+        return replace(self, parameters=copy.deepcopy(self.parameters, memo))
 
     @property
     def calls_model(self) -> bool:
