@@ -157,7 +157,7 @@ def sentence(reason: str) -> str:
     return SENTENCES.get(reason, reason)
 
 
-def told(reason: object) -> str:
+def check_reason(reason: object) -> str:
     """Return a reason as it goes into the plan: on one line, a text of a strategy's own cut to 80 characters.
 
     Raises SettingsError for what is no text, or a blank one.

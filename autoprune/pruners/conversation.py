@@ -13,17 +13,17 @@ from autoprune.conversation.summary import assembled, running, without, wrapped
 from autoprune.conversation.transcript import Part, Speaker, Transcript
 from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.formats import Format, dominant, parse
-from autoprune.planning.fold_walk import FoldWalk, planned
+from autoprune.planning.fold_walk import FoldWalk, fold_plan
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.view import FoldingStrategy, Given
 from autoprune.providers import USER_FIRST, Provider, accepted, resolved
 from autoprune.providers.thinking import Outcome, drop_block, outcome
-from autoprune.pruners._base import Pruner, Reading, Terms, fixed_tokens, logged
+from autoprune.pruners._base import Pruner, Reading, Terms, fixed_tokens, log_prune
 from autoprune.pruners.large_results import shortener
 from autoprune.pruners.memory import REMEMBERED
 from autoprune.pruners.report import Report
 from autoprune.pruners.report.advice import advice
-from autoprune.pruners.result import BeforePrune, Callbacks, OnPruned, Result, archived
+from autoprune.pruners.result import BeforePrune, Callbacks, OnPruned, Result, archive_payloads
 from autoprune.pruners.writing import SummaryWriter
 from autoprune.settings import group_size
 from autoprune.strategies.by_name import FOLDING, available, folding_named
@@ -57,18 +57,18 @@ class Unfinished:
     advise: Callable[[Report], str]
     archived: dict[Part, str]
 
-    def planned(self) -> Result:
+    def preview(self) -> Result:
         """Return what is about to be done, with the largest summary that there can be; no conversation is made."""
         is_idle = not (self.plan.edits or self.plan.folds or self.plan.stripped)
         report = self._report(self.plan, self.aftermath.notes, 0.0)
         return Result(self.given if is_idle else [], report, self.aftermath.parameters)
 
-    def finished(self, answer: Answer, clock: Callable[[], float]) -> Result:
+    def finish(self, answer: Answer, clock: Callable[[], float]) -> Result:
         """Return the conversation with the summary that was written, and the report."""
         plan, notes = replace(self.plan, edits=self.writer.edits), self.aftermath.notes
-        pruned = rewritten(self.given, plan)
+        pruned = rewrite_messages(self.given, plan)
         if plan.folds:
-            kept = assembled(rewritten(self.bare, plan), self._gone, plan.place, self._summary(answer))
+            kept = assembled(rewrite_messages(self.bare, plan), self._gone, plan.place, self._summary(answer))
             pruned = [each.message for each in kept]
             weighed = self.weigh(pruned)
             weights = tuple(entry.tokens for entry in weighed.entries)
@@ -111,7 +111,7 @@ class Unfinished:
         """Return how the model had made its calls in what the summary stands for, before the first message that stays.
 
         A native call counts wherever it was folded, for what follows is read by it. What was dropped leaves no trace in
-        pruned output that is fed back, so it does not count here either; and as only the last mark is known there, each
+        pruned output that is fed back, so it does not count here, and as only the last mark is known there, each
         fold goes by the mark before it.
         """
         calls = known.calls if known else NO_ANSWER
@@ -192,7 +192,7 @@ class ConversationPruner(Pruner):
         self.concurrency = concurrency
         self._memo: dict[str, str] = {}
 
-    def _shipped(self) -> dict[str, FoldingStrategy]:
+    def _shipped_strategies(self) -> dict[str, FoldingStrategy]:
         return available(FOLDING)
 
     def prune(
@@ -214,12 +214,13 @@ class ConversationPruner(Pruner):
         Raises ConversationError or SettingsError, and RuleError where `validate` finds that the provider would refuse
         the result. Whatever a summarizer raises is in the report, and the summary is made without it.
         """
-        work = self._work(conversation, strategy, calibration, usage)
+        work = self._decide(conversation, strategy, calibration, usage)  # compare, read, walk
         callbacks = self._callbacks(conversation_id)
-        if refused := callbacks.refused(work.planned(), conversation):
+        if refused := callbacks.refused(work.preview(), conversation):
             return refused
+        # Write
         answer = run(work.writer.steps(), self.concurrency, Budget(self.max_calls, self.max_seconds))
-        return self._finished(work, answer, callbacks, validate)
+        return self._finish(work, answer, callbacks, validate)  # rewrite, report
 
     async def aprune(
         self,
@@ -232,12 +233,13 @@ class ConversationPruner(Pruner):
         conversation_id: object = None,
     ) -> Result:
         """Prune as `prune` does, and await the summarizers."""
-        work = self._work(conversation, strategy, calibration, usage)
+        work = self._decide(conversation, strategy, calibration, usage)  # compare, read, walk
         callbacks = self._callbacks(conversation_id)
-        if refused := callbacks.refused(work.planned(), conversation):
+        if refused := callbacks.refused(work.preview(), conversation):
             return refused
+        # Write
         answer = await arun(work.writer.steps(), self.concurrency, Budget(self.max_calls, self.max_seconds))
-        return self._finished(work, answer, callbacks, validate)
+        return self._finish(work, answer, callbacks, validate)  # rewrite, report
 
     def plan(
         self,
@@ -248,19 +250,19 @@ class ConversationPruner(Pruner):
         usage: object = None,
     ) -> Plan:
         """Return what `prune` would do: a dry run. As no summary is written, tokens are the most that they can be."""
-        return self._work(conversation, strategy, calibration, usage).plan
+        return self._decide(conversation, strategy, calibration, usage).plan
 
-    def _finished(self, work: Unfinished, answer: Answer, callbacks: Callbacks, validate: bool | Provider) -> Result:
-        conversation, result = work.given, work.finished(answer, self._clock)
-        result = result.noting(
+    def _finish(self, work: Unfinished, answer: Answer, callbacks: Callbacks, validate: bool | Provider) -> Result:
+        conversation, result = work.given, work.finish(answer, self._clock)
+        result = result.with_notes(
             accepted(result.conversation, conversation, validate, self._text("format"), self.formats)
         )
         if self.archive is not None:
-            result = archived(result, self.archive, work.bare, work.archived)
-        logged(result.report, "INFO" if result.conversation is not conversation else "DEBUG")
+            result = archive_payloads(result, self.archive, work.bare, work.archived)
+        log_prune(result.report, "INFO" if result.conversation is not conversation else "DEBUG")
         return callbacks.told(result, conversation)
 
-    def _work(self, conversation: list[Any], strategy: object, calibration: float, usage: object) -> Unfinished:
+    def _decide(self, conversation: list[Any], strategy: object, calibration: float, usage: object) -> Unfinished:
         """Decide what goes, and return that with the writer of the texts that it waits for."""
         started = self._clock()
         self._check_bounds()
@@ -275,11 +277,12 @@ class ConversationPruner(Pruner):
         key = None if reported else (terms, chosen, found, identity_of(summarizer), self._provider_begins_with_user)
         fixed, given = fixed_tokens(bare, terms.overhead), Given(found, self._begins_with_user)
         start = partial(FoldWalk, chosen, terms.limit, fixed, terms.placeholder, given, thinking=terms.thinking)
+        # Compare, read, walk
         history = self._memory.compare(key, bare)
         parser = history.read(bare, partial(terms.reading.parser, found))
-        walk = history.walked(bare, partial(start, reported=None if reported is None else (len(bare), reported)))
+        walk = history.walk_on(bare, partial(start, reported=None if reported is None else (len(bare), reported)))
         self._memory.keep(history)
-        plan, unread = planned(walk, bare), parser.notes if walk.is_at_work else ()
+        plan, unread = fold_plan(walk, bare), parser.notes if walk.is_at_work else ()
         aftermath = _aftermath(terms.thinking, plan, walk)
         plan = _with_summary(aftermath.applied(plan), messages, terms.reading)
         terms = replace(
@@ -333,7 +336,7 @@ class ConversationPruner(Pruner):
         except SettingsError:
             return super()._config(strategy)
 
-    def _written(self, text: str) -> FoldingStrategy:
+    def _parse_strategy(self, text: str) -> FoldingStrategy:
         return folding_named(text)
 
 
@@ -369,6 +372,6 @@ def reported_tokens(usage: object, calibration: float) -> tuple[int | None, str 
         return None, f"{error}: the count was used"
 
 
-def rewritten(messages: list[Any], plan: Plan) -> list[Any]:
+def rewrite_messages(messages: list[Any], plan: Plan) -> list[Any]:
     """Return the messages with what a plan replaces and strips; whole messages stay."""
     return strip(apply(messages, plan.edits), plan.stripped)

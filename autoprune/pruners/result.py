@@ -41,7 +41,7 @@ class Result:
         """The prompt as it was given and sent, in figures: what a ledger (`economics.Ledger`) takes."""
         return sent(self.conversation, self.report)
 
-    def noting(self, notes: Sequence[str]) -> "Result":
+    def with_notes(self, notes: Sequence[str]) -> "Result":
         """Return the result with more to say in the report; itself where there is nothing."""
         if not notes:
             return self
@@ -50,7 +50,7 @@ class Result:
     def refused(self, conversation: list[Any], note: str) -> "Result":
         """Return the result of doing nothing: the caller's own conversation, and a report that says why."""
         nothing = partial(_nothing_done, self.report.plan_of)
-        return Result(conversation, replace(self.report, plan_of=nothing)).noting([note])
+        return Result(conversation, replace(self.report, plan_of=nothing)).with_notes([note])
 
 
 def _nothing_done(plan_of: Callable[[], Plan]) -> Plan:
@@ -241,7 +241,7 @@ def _digest(content: bytes) -> str:
     return blake2b(content, digest_size=DIGEST_BYTES).hexdigest()
 
 
-def archived(
+def archive_payloads(
     result: Result,
     archive: Archive,
     messages: Sequence[object],
@@ -261,7 +261,7 @@ def archived(
             failures.setdefault(why, {})[id] = None
         if not failed:
             known[edit.part] = edit.text
-    return result.noting([_told(why, ids) for why, ids in failures.items()])
+    return result.with_notes([_told(why, ids) for why, ids in failures.items()])
 
 
 def _kept(archive: Archive, edit: Replace, content: str) -> Iterator[tuple[str, str]]:
