@@ -395,7 +395,7 @@ def for_prices(strategy: Any, model: str | None, ttl: float | None) -> Any:
 
 
 def one_strategy(strategy_name: object, strategy: object) -> Any:
-    """Return the strategy that a call gives by one_strategy keyword. Raises SettingsError if the two differ."""
+    """Return the strategy that a call gives by either keyword. Raises SettingsError if the two differ."""
     if strategy_name is None or strategy is None or strategy_name == strategy:
         name = OrDefault(strategy_name) if isinstance(strategy_name, str) else strategy_name
         return name if strategy is None else strategy
