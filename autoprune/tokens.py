@@ -245,7 +245,7 @@ def calibration(usage: object, counted: int) -> float:
 
     `usage` is the usage of a response (an SDK object or a mapping), `counted` what `count_tokens` gave for the request
     that was answered. Anthropic's and Bedrock's three input fields are added up; OpenAI's and Gemini's prompt tokens
-    already include the cached ones. Raises SettingsError where `usage` has no input tokens or `counted` is not
+    already include the cached ones. Raises SettingsError if `usage` has no input tokens or `counted` is not
     positive.
     """
     reported = _input_tokens(usage)
@@ -260,7 +260,7 @@ def calibration(usage: object, counted: int) -> float:
 def spent_tokens(usage: object) -> int:
     """Return the tokens of a prompt and of its answer, by the usage that the provider reported for it.
 
-    Raises SettingsError where it names no tokens.
+    Raises SettingsError if it names no tokens.
     """
     outputs = (_field(usage, name) for name in OUTPUT_NAMES)
     return prompt_tokens(usage)[0] + next(filter(None, outputs), 0)
@@ -269,7 +269,7 @@ def spent_tokens(usage: object) -> int:
 def prompt_tokens(usage: object) -> tuple[int, int]:
     """Return the tokens of a prompt, and how many of them the provider's cache held, by the usage reported for it.
 
-    Raises SettingsError where it names no tokens.
+    Raises SettingsError if it names no tokens.
     """
     reported = _input_tokens(usage)
     if not reported:

@@ -62,7 +62,7 @@ class Room:
 
     @property
     def taken(self) -> int:
-        """The tokens that the summary takes of the prompt at most, with its mark; 0 where there is none."""
+        """The tokens that the summary takes of the prompt at most, with its mark; 0 if there is none."""
         return self._with_mark(self.messages, self.tokens) if self.tokens else 0
 
     def take(self, messages: int, room: int) -> None:

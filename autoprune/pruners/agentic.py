@@ -28,12 +28,12 @@ from autoprune.tokens import ExactCounter
 
 
 class AgenticConversationPruner(Pruner):
-    """Keeps an agent's conversation within its safe zone by clearing the tool results that it needs least.
+    """Keep an agent's conversation within its safe zone by clearing the tool results that it needs least.
 
-    `args` is a `PruneArgs`, a mapping like it, a budget by itself such as `"50k"`, or any object with
-    `conversation_prune_safe_zone_tokens`; it is read when it is used. `llm` is kept and never called. `count` replaces
-    the exact token counter by any `Callable[[str], int]`. `formats` are wire formats of the caller's own, tried before
-    those that ship.
+    `args` is a `PruneArgs`, a mapping like it, just a budget such as `"50k"`, or any object with
+    `conversation_prune_safe_zone_tokens`. It is read at each prune. `llm` is stored and never called. `count` replaces
+    the exact token counter by any `Callable[[str], int]`. `formats` are additional wire formats, tried before the
+    built-in ones.
     """
 
     default: Strategy
@@ -58,14 +58,15 @@ class AgenticConversationPruner(Pruner):
         `strategy` is a name of `self.strategies`, a strategy itself, or None for the default. `calibration` is the
         provider's tokens per counted token (`tokens.calibration`). `validate` checks the result against the rules of
         its provider, or of a `Provider`.
-        `pauses` are the seconds that passed without a request, by the index of the message before which they lie
-        (`economics.Pauses`): after a long one the provider's cache is cold, and a strategy may prune for free.
-        `cache_ttls` are for a cache whose life changes in mid-conversation: how many seconds it lives, by the index of
-        the message from which on it does. Until the first of these it lives as long as the settings say, so that what
-        was decided there stays.
 
-        Raises ConversationError or SettingsError, and RuleError where `validate` finds that the provider would refuse
-        the result; the caller's messages are never changed.
+        `pauses` are the seconds that passed before a request, by the index of the message that follows
+        (`economics.Pauses`). After a long pause the provider's cache is cold, and a strategy can prune at no cost.
+        `cache_ttls` are lifetimes of the prompt cache in seconds, if it changes during the conversation, by the index
+        of the first message that each applies to. Before the first of them the setting `cache_ttl` applies, so earlier
+        decisions stay.
+
+        Raises ConversationError or SettingsError, and RuleError if `validate` finds that the provider would refuse
+        the result. The messages that were passed are never changed.
         """
         started = self._clock()
         terms = self._terms(strategy, calibration, cache_ttls)
@@ -116,7 +117,7 @@ class AgenticConversationPruner(Pruner):
         )
 
     def _warn(self, plan: Plan) -> str:
-        """Return in words what the literal rule costs with the provider's cache; "" where it saves."""
+        """Return a warning that the rule costs more than it saves with the provider's cache; "" if it does not."""
         return cache_note(plan, prices(None, self._text("model"), cache_ttl(self.args, self._environ)))
 
     def plan(
@@ -128,7 +129,7 @@ class AgenticConversationPruner(Pruner):
         pauses: Mapping[int, float] | None = None,
         cache_ttls: Mapping[int, float] | None = None,
     ) -> Plan:
-        """Return what `prune` would do: a dry run, without the memo."""
+        """Return what `prune` would do: a dry run, from the start and without callbacks."""
         terms = self._terms(strategy, calibration, cache_ttls)
         plan = _plan_from_start(terms, checked(conversation), checked_pauses(pauses))
         return outcome(terms.thinking, plan).applied(plan)

@@ -211,7 +211,7 @@ class ConversationPruner(Pruner):
         provider reported with its last answer to this conversation as it was sent: its total and the count of what came
         after are then what triggers compare. `calibration` and `validate` are those of `AgenticConversationPruner`.
 
-        Raises ConversationError or SettingsError, and RuleError where `validate` finds that the provider would refuse
+        Raises ConversationError or SettingsError, and RuleError if `validate` finds that the provider would refuse
         the result. Whatever a summarizer raises is in the report, and the summary is made without it.
         """
         work = self._decide(conversation, strategy, calibration, usage)  # compare, read, walk

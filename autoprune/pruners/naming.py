@@ -18,7 +18,7 @@ PROBE = 7_654_321  # no default of any parameter
 
 
 def chosen(text: str | None, environ: Mapping[str, str]) -> Strategy | FoldingStrategy | None:
-    """Return the strategy of either pruner that a text names, or else AUTOPRUNE_STRATEGY; None where neither is given.
+    """Return the strategy of either pruner that a text names, or else AUTOPRUNE_STRATEGY; None if neither is given.
 
     Raises SettingsError for an unknown name or unknown parameters.
     """
@@ -59,7 +59,7 @@ def parameter(name: str, field: str) -> str:
 def pruner_for(strategy: object, args: PruneArgs, summarizer: str | None = None, model: str | None = None) -> AnyPruner:
     """Return the pruner for a strategy. `summarizer` is "digest" or "openai", `model` the latter's.
 
-    Raises SettingsError where it cannot be had.
+    Raises SettingsError if it cannot be had.
     """
     if summarizer is not None and summarizer not in SUMMARIZERS:
         near = did_you_mean(summarizer, SUMMARIZERS)

@@ -42,7 +42,7 @@ class Result:
         return sent(self.conversation, self.report)
 
     def with_notes(self, notes: Sequence[str]) -> "Result":
-        """Return the result with more to say in the report; itself where there is nothing."""
+        """Return the result with more to say in the report; itself if there is nothing."""
         if not notes:
             return self
         return replace(self, report=replace(self.report, fallbacks=(*self.report.fallbacks, *notes)))
@@ -91,7 +91,7 @@ OnPruned = Callable[[PruneEvent], object]
 
 
 def veto(before_prune: BeforePrune | None, event: PruneEvent) -> str | None:
-    """Return who refuses a prune that is about to be made, in words for the report; None where nobody does.
+    """Return who refuses a prune that is about to be made, in words for the report; None if nobody does.
 
     Only False refuses: a function that looks on and returns None does not. Raises SettingsError for what is no plain
     function, and whatever the function raises.
@@ -116,7 +116,7 @@ class Callbacks:
     conversation_id: object = None
 
     def refused(self, result: Result, conversation: list[Any]) -> Result | None:
-        """Return the result of doing nothing where a prune is refused; None where nobody refuses.
+        """Return the result of doing nothing where a prune is refused; None if nobody refuses.
 
         Nobody is asked where the result is the conversation that was given. Raises what `veto` does.
         """
@@ -224,7 +224,7 @@ def _fetched(plan: Plan) -> Iterator[tuple[str, int]]:
 
 
 def _digest_of_result(result: ToolResult) -> str:
-    """Return a digest of a result and of its call: the tool, the target; "" where the call names none.
+    """Return a digest of a result and of its call: the tool, the target; "" if the call names none.
 
     The text is part of it. Tests that are run again, or a file that was changed and is read again, say something new,
     and would have been fetched had nothing been cleared.

@@ -45,7 +45,7 @@ class Report:
 
     @cached_property
     def advice(self) -> str:
-        """What to do where the safe zone is not reached, with figures; "" where it is. Found when it is first asked."""
+        """What to do where the safe zone is not reached, with figures; "" if it is. Found when it is first asked."""
         return self.advise(self) if self.advise and not self.within_safe_zone else ""
 
     @cached_property
@@ -115,7 +115,7 @@ class Report:
 
     @property
     def first_changed_message(self) -> int | None:
-        """The index of the first message that differs from the caller's; None where none does."""
+        """The index of the first message that differs from the caller's; None if none does."""
         edited = self.plan.first_changed
         stripped = (thought.location.message for thought in self.plan.stripped)
         return min((*((int(edited[0]),) if edited else ()), *stripped), default=None)
