@@ -39,7 +39,7 @@ MAX_SECONDS = 300.0  # that one prune waits for a model
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A prune that is decided and waits for its texts.
+    """A prune that is decided but whose texts are not written yet.
 
     `given` are the caller's messages, `bare` the same without the summary that stood in them. `weigh` reads and
     counts messages. `archived` are the parts that an archive keeps.
@@ -58,13 +58,13 @@ class Unfinished:
     archived: dict[Part, str]
 
     def preview(self) -> Result:
-        """Return what is about to be done, with the largest summary that there can be; no conversation is made."""
+        """Return the result for `before_prune`, with the largest possible summary and no conversation."""
         is_idle = not (self.plan.edits or self.plan.folds or self.plan.stripped)
         report = self._report(self.plan, self.aftermath.notes, 0.0)
         return Result(self.given if is_idle else [], report, self.aftermath.parameters)
 
     def finish(self, answer: Answer, clock: Callable[[], float]) -> Result:
-        """Return the conversation with the summary that was written, and the report."""
+        """Rewrite the conversation with the summary that was written, and report."""
         plan, notes = replace(self.plan, edits=self.writer.edits), self.aftermath.notes
         pruned = rewrite_messages(self.given, plan)
         if plan.folds:
@@ -136,18 +136,17 @@ class Unfinished:
 
 
 class ConversationPruner(Pruner):
-    """Keeps a conversation within its safe zone by folding its oldest messages into a summary, or dropping them.
+    """Keep a conversation within its safe zone by folding its oldest messages into a summary, or dropping them.
 
-    `args` is a `PruneArgs`, a mapping like it, a budget by itself such as `"50k"`, or any object with
+    `args` is a `PruneArgs`, a mapping like it, just a budget such as `"50k"`, or any object with
     `conversation_prune_safe_zone_tokens` and `conversation_prune_group_size`. `llm` is a summarizer: anything callable
-    with a `Brief`, such as an `OpenAISummarizer`; without one, summaries are made without a model. What a model wrote
-    is kept in `store`, any mapping of texts, by a hash of what was summed up: a conversation that comes again costs
-    nothing and gets the same bytes. `max_calls` bounds the questions to a model in one prune, `concurrency` those at
-    the same time, and `max_seconds` the time that all of them may take together (None: any); what has not come by then
-    has failed.
+    with a `Brief`, such as an `OpenAISummarizer`. Without one, summaries are made without a model. `store`, any mapping
+    of texts, keeps what a model wrote by a hash of what it summarized, so a conversation that comes again gets the same
+    bytes at no cost. Per prune, `max_calls` limits the calls to a model, `concurrency` those at the same time, and
+    `max_seconds` the time for all of them (None: no limit). A summary that is not there by then counts as failed.
 
-    All else is as in `AgenticConversationPruner`. `before_prune` is asked before a model is. `archive` keeps
-    results that are cleared or shortened, and no messages that are folded or dropped.
+    Everything else is as in `AgenticConversationPruner`. `before_prune` is called before a model is. `archive` keeps
+    results that are cleared or shortened, but no messages that are folded or dropped.
     """
 
     default: FoldingStrategy
@@ -172,7 +171,7 @@ class ConversationPruner(Pruner):
         clock: Callable[[], float] = time.perf_counter,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        """Keep what is given; nothing is checked or called before it is used."""
+        """Store the arguments. Each is checked when it is first used."""
         super().__init__(
             args,
             llm,
@@ -208,8 +207,8 @@ class ConversationPruner(Pruner):
         """Prune a conversation: `.conversation` to send, `.report` and `.plan` of what was done and why.
 
         `strategy` is a name of `self.strategies`, a strategy itself, or None for the default. `usage` is what the
-        provider reported with its last answer to this conversation as it was sent: its total and the count of what came
-        after are then what triggers compare. `calibration` and `validate` are those of `AgenticConversationPruner`.
+        provider reported with its last answer to this conversation. Triggers then use its total plus the count of the
+        messages that follow. `calibration` and `validate` are those of `AgenticConversationPruner`.
 
         Raises ConversationError or SettingsError, and RuleError if `validate` finds that the provider would refuse
         the result. Whatever a summarizer raises is in the report, and the summary is made without it.
@@ -249,7 +248,7 @@ class ConversationPruner(Pruner):
         calibration: float = 1.0,
         usage: object = None,
     ) -> Plan:
-        """Return what `prune` would do: a dry run. As no summary is written, tokens are the most that they can be."""
+        """Return what `prune` would do: a dry run. No summary is written, so tokens are an upper bound."""
         return self._decide(conversation, strategy, calibration, usage).plan
 
     def _finish(self, work: Unfinished, answer: Answer, callbacks: Callbacks, validate: bool | Provider) -> Result:
@@ -263,7 +262,7 @@ class ConversationPruner(Pruner):
         return callbacks.told(result, conversation)
 
     def _decide(self, conversation: list[Any], strategy: object, calibration: float, usage: object) -> Unfinished:
-        """Decide what goes, and return that with the writer of the texts that it waits for."""
+        """Compare, read and walk: decide what goes, and return that with the writer of the texts that it needs."""
         started = self._clock()
         self._check_bounds()
         terms = self._terms(strategy, calibration)

@@ -42,7 +42,7 @@ class Result:
         return sent(self.conversation, self.report)
 
     def with_notes(self, notes: Sequence[str]) -> "Result":
-        """Return the result with more to say in the report; itself if there is nothing."""
+        """Return the result with more notes in its report."""
         if not notes:
             return self
         return replace(self, report=replace(self.report, fallbacks=(*self.report.fallbacks, *notes)))
