@@ -18,7 +18,7 @@ PROBE = 7_654_321  # no default of any parameter
 
 
 def chosen(text: str | None, environ: Mapping[str, str]) -> Strategy | FoldingStrategy | None:
-    """Return the strategy of either pruner that a text names, or else AUTOPRUNE_STRATEGY; None where neither is given.
+    """Return the strategy of either pruner that a text names, or else AUTOPRUNE_STRATEGY; None if neither is given.
 
     Raises SettingsError for an unknown name or unknown parameters.
     """

@@ -342,7 +342,7 @@ def planned(messages: list[Message], text: str) -> tuple[Plan, tuple[ToolResult,
     strategy = Everything(transcript.results, text)
     walk = Walk(strategy, 1, 3, Placeholder(exact()))
     walk.extend(messages, transcript.entries)
-    return walk.planned_for(messages, transcript.fixed_tokens), transcript.results
+    return walk.make_plan(messages, transcript.fixed_tokens), transcript.results
 
 
 @both_dialects
