@@ -150,6 +150,15 @@ def check_example(dialect: Dialect, text: str) -> None:
     assert pruner.prune_conversations(pruned, strategy=Says(text)) is pruned
 
 
+def test_a_callers_placeholder_does_not_end_the_result_of_an_example(dialect: Dialect):
+    messages = conversation(dialect, LARGE, "two")
+    pruner = AgenticConversationPruner(1)
+    pruner.replacement_message = f"first {dialect.example.result} last"
+    pruned = pruner.prune_conversations(messages)
+    assert [("first" in text, "last" in text) for text in payloads(pruned)] == [(True, True), (False, False)]
+    assert pruner.prune_conversations(pruned) is pruned
+
+
 def test_a_dialect_that_is_not_registered_is_text():
     assert payloads(conversation(MADE_UP, "one")) == []
 
