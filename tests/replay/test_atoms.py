@@ -113,7 +113,7 @@ def test_a_patch_of_apply_patch_is_read_wherever_it_stands(arguments: object):
     assert found(arguments) == APPLIED
 
 
-def test_the_hunks_of_a_unified_diff_are_context_with_removed_lines():
+def test_hunks_of_a_unified_diff_are_context_and_removed_lines():
     assert list(hunks(UNIFIED)) == [
         ("context_line here\nremoved_line", "context_line here\nadded_line"),
         ("another old line", "another"),
@@ -200,7 +200,9 @@ def test_words_of_a_command_that_look_like_paths(script: str, expected: list[str
         ({"paths": ["src/one.py", "src/two.py"]}, [(PATH, "src/one.py"), (PATH, "src/two.py")]),
     ],
 )
-def test_what_is_searched_for_and_named_in_commands(arguments: dict[str, object], expected: list[tuple[Kind, str]]):
+def test_search_patterns_and_names_in_commands_are_atoms(
+    arguments: dict[str, object], expected: list[tuple[Kind, str]]
+):
     assert found(arguments) == expected
 
 
@@ -224,6 +226,6 @@ def test_errors_that_the_model_quotes(words: str, expected: list[str]):
     assert found({}, words) == [(ERROR, text) for text in expected]
 
 
-def test_an_atom_is_named_once_for_all_calls_of_an_action():
+def test_an_action_has_each_atom_once():
     calls = [called({"pattern": "my_function"}), called({"pattern": "my_function", "path": "src/app.py"})]
     assert atoms(calls) == (Atom(IDENTIFIER, "my_function"), Atom(PATH, "src/app.py"))

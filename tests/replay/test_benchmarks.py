@@ -47,7 +47,7 @@ def claude_code() -> Iterator[dict[str, Any]]:
             parent = line["uuid"]
 
 
-def test_invoices_holds_the_replayed_share_and_cost_against_the_recorded_ones(tmp_path: Path):
+def test_invoices_compares_replayed_and_recorded_shares_and_costs(tmp_path: Path):
     log = tmp_path / "log.jsonl"
     log.write_text("\n".join(json.dumps(each) for each in claude_code()), encoding="utf-8")
     count, *_, row = printed("invoices", log)
@@ -59,7 +59,7 @@ def test_invoices_holds_the_replayed_share_and_cost_against_the_recorded_ones(tm
     assert farthest.split()[:4] == [log.name, str(REQUESTS - 1), "0.0%", "(91.7%)"]
 
 
-def test_atoms_counts_what_results_of_other_sessions_would_show_by_chance(tmp_path: Path):
+def test_atoms_counts_matches_by_chance_in_results_of_other_sessions(tmp_path: Path):
     apart = write_sessions(tmp_path, "alpha", "beta")
     assert row_of("edit", tmp_path) == ["8", "0.0 %"]
     Path(apart[1]).write_bytes(Path(apart[0]).read_bytes())  # the same results under another name
@@ -74,7 +74,7 @@ def row_of(kind: str, folder: Path) -> list[str]:
     return [cells[1], cells[-1].removesuffix(" |")]
 
 
-def test_ablations_sets_sessions_of_each_size_apart(tmp_path: Path):
+def test_ablations_separates_sessions_by_size(tmp_path: Path):
     write_sessions(tmp_path, "alpha", "beta")
     short, *table, medium, long = [line for line in printed("ablations", tmp_path, "--by-size") if line]
     assert (short, medium, long) == ("under 100k: 2 episodes", "100k to 300k: 0 episodes", "over 300k: 0 episodes")

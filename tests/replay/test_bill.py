@@ -42,7 +42,7 @@ def some(number: int) -> str:
 # A conversation of three results: messages of 5, 5, 103, 5, 53, 5, 33 and 4 words
 
 
-def test_without_pruning_each_prompt_is_read_again_and_what_is_new_is_written():
+def test_without_pruning_a_prompt_is_read_from_the_cache_except_its_new_tokens():
     unpruned = run(episode(reading(some(100), some(50), some(30)), head=10))
     assert [(prompt.tokens, prompt.held) for prompt in unpruned.prompts] == [(15, 0), (123, 15), (181, 123), (219, 181)]
     cost = 1.25 * 15 + 25
@@ -61,7 +61,7 @@ def test_an_edit_breaks_the_cache_from_its_message_on():
     assert bill(masked, PRICES).cache_breaks == 2
 
 
-def test_the_head_is_held_from_the_second_request_on_whatever_is_edited():
+def test_the_head_stays_cached_from_the_second_request_on():
     known = episode(reading("a", "b"), head=1_000)
     forgets = Sends(lambda given, _: [{**given[0], "content": "Other."}, *given[1:]] if len(given) > 3 else given)
     assert [prompt.held for prompt in play(known, lambda: forgets, SAME, count=in_words).prompts] == [0, 1_005, 1_000]
@@ -81,7 +81,7 @@ class ClearsText:
 
 
 @each_row("format", ["openai_chat", "anthropic", "bedrock", "gemini"])
-def test_blocks_before_the_one_that_changed_are_held_where_several_results_stand_in_one_message(format: str):
+def test_blocks_before_the_changed_one_in_a_message_stay_cached(format: str):
     made = [
         [Step("read", {}, some(100)), Step("read", {}, some(80))],
         [Step("read", {}, some(60))],
@@ -98,7 +98,7 @@ def test_blocks_before_the_one_that_changed_are_held_where_several_results_stand
     ("seconds", "life", "is_cold"),
     [(299.0, 300.0, False), (300.0, 300.0, False), (301.0, 300.0, True), (301.0, 3600.0, False)],
 )
-def test_a_pause_that_is_longer_than_the_caches_life_is_a_cold_cache(seconds: float, life: float, is_cold: bool):
+def test_after_a_pause_longer_than_its_life_the_cache_is_cold(seconds: float, life: float, is_cold: bool):
     messages = reading(some(100), some(50))
     warm, cold = run(episode(messages, 10)), run(episode(messages, 10, {5: seconds}))
     held = warm.prompts[2].held
@@ -108,7 +108,7 @@ def test_a_pause_that_is_longer_than_the_caches_life_is_a_cold_cache(seconds: fl
     assert bill(cold, prices).cache_breaks == 0
 
 
-def test_a_reread_is_one_more_request_and_its_result_written_once_and_carried_for_ten():
+def test_a_reread_costs_one_request_one_write_and_ten_reads_of_the_result():
     source = f"def only_here(): pass\n{some(50)}"
     known = episode(reading(source, some(50), some(30), old_string="def only_here(): pass"), head=10)
     cleared = run(known, ObservationMasking(1))
@@ -172,7 +172,7 @@ def test_break_even_to_the_token(prices: Prices, cleared: int, behind: int, requ
 
 @given(st.integers(20, 200), st.integers(34, 200), st.integers(1, 12), st.sampled_from(sorted(LISTS)))
 @examples(60)
-def test_a_cut_costs_what_is_written_anew_less_what_is_not_read(cleared: int, behind: int, requests: int, name: str):
+def test_a_cut_costs_the_rewrite_less_the_reads_it_saves(cleared: int, behind: int, requests: int, name: str):
     prices = LISTS[name]
     wanted = (prices.write - prices.read) * behind - requests * prices.read * cleared
     if prices.read == prices.write:  # nothing is cached: what is cleared need not be sent
@@ -242,7 +242,7 @@ def test_the_account_is_settled_when_it_reaches_the_cost_of_the_cut(name: str, t
     assert found
 
 
-def test_without_a_cache_all_is_cleared_at_once_and_with_free_reading_nothing_that_others_stand_behind():
+def test_without_a_cache_all_is_cleared_at_once_and_with_free_reads_only_the_end_is():
     known = episode(reading(*[some(300)] * 12))
     assert settling(known, LISTS["no-cache"]) == list(range(LAG + 1, len(known.requests)))
     assert settling(known, Prices(1, 0, 4)) == []

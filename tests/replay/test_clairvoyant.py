@@ -52,7 +52,7 @@ def test_a_passage_is_the_lines_of_an_atom_with_lines_around_them(atoms: list[At
     assert cut_to_passages(FILE, atoms) == "\n".join(expected)
 
 
-def test_what_is_left_shows_every_atom_also_behind_line_numbers():
+def test_passages_show_every_atom_also_after_line_numbers():
     numbered = "\n".join(f"{at:>6}→{line}" for at, line in enumerate(FILE.splitlines(), 1))
     atoms = [edit(50, 51), Atom(IDENTIFIER, "line_number_7"), Atom(PATH, "src/line_number_90")]
     left = cut_to_passages(numbered, atoms)
@@ -82,7 +82,7 @@ def test_a_passage_shows_what_an_agent_stated(atom: Atom, shown: list[str]):
 
 
 @each_row("text", ["", "other", FILE.replace("\n", "\\n"), '{"output": "the line_number_50\\nof a file"}'])
-def test_where_lines_cannot_be_left_out_nothing_is(text: str):
+def test_a_text_whose_lines_cannot_be_left_out_is_not_shortened(text: str):
     assert cut_to_passages(text, [edit(50, 51)]) is None
 
 
@@ -115,7 +115,7 @@ def test_whole_results_that_are_needed_later_stay_and_passages_of_them_are_left(
     assert (whole.violations, some.violations) == ((), ())
 
 
-def test_what_was_needed_for_the_last_time_is_cleared_of_its_passages_too():
+def test_passages_are_cleared_after_their_last_use():
     messages = [USER, call("r", {}), result("r", source("first"))]
     for at in range(40):
         needs = {"old_string": "first_100_value = 100 # and some more words on this line"} if at == 4 else {}

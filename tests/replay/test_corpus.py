@@ -66,7 +66,7 @@ def test_a_file_whose_figures_are_known_is_not_replayed_again_until_it_changes(t
         (b"[" * 200_000, "nest"),
     ],
 )
-def test_what_is_no_session_is_skipped_with_its_reason(tmp_path: Path, data: bytes, why: str):
+def test_a_file_that_is_no_session_is_skipped_with_a_reason(tmp_path: Path, data: bytes, why: str):
     (tmp_path / "broken.json").write_bytes(data)
     good = write_sessions(tmp_path, "good")
     found = dict(replay_files([str(tmp_path / "broken.json"), *good], ARGS))
@@ -74,7 +74,7 @@ def test_what_is_no_session_is_skipped_with_its_reason(tmp_path: Path, data: byt
     assert found[good[0]].figures
 
 
-def test_what_cannot_be_read_is_skipped_with_its_reason(tmp_path: Path):
+def test_a_file_that_cannot_be_read_is_skipped_with_a_reason(tmp_path: Path):
     names = ["missing.json", "."] + (["secret.json"] if os.geteuid() else [])
     (tmp_path / "secret.json").touch(mode=0)
     found = replay_files([str(tmp_path / name) for name in names], ARGS)
@@ -85,7 +85,7 @@ def test_what_cannot_be_read_is_skipped_with_its_reason(tmp_path: Path):
     ][: len(names)]
 
 
-def test_a_session_that_breaks_a_strategy_or_its_process_takes_nothing_with_it(tmp_path: Path):
+def test_a_session_that_kills_its_process_loses_only_itself(tmp_path: Path):
     trap = tmp_path / "trap.py"
     trap.write_text(TRAP, encoding="utf-8")
     paths = write_sessions(tmp_path, "dies", "good", "raises", "takes")
@@ -100,7 +100,7 @@ def test_a_session_that_breaks_a_strategy_or_its_process_takes_nothing_with_it(t
     assert [each.digest for each in found.values() if not each.figures] == ["", "", ""]  # they are tried again
 
 
-def test_processes_give_what_one_gives(tmp_path: Path):
+def test_several_processes_give_the_same_figures_as_one(tmp_path: Path):
     paths = write_sessions(tmp_path, "one", "two", "three")
     alone = [timeless(each.as_json()) for _, each in replay_files(paths, ARGS)]
     many = dict(replay_files(paths, ARGS, engine=Processes(2)))
@@ -110,7 +110,7 @@ def test_processes_give_what_one_gives(tmp_path: Path):
     ]
 
 
-def test_a_run_that_is_left_ends_its_processes(tmp_path: Path):
+def test_an_abandoned_run_ends_its_processes(tmp_path: Path):
     running = replay_files(write_sessions(tmp_path, "one", "two", "three"), ARGS, engine=Processes(1))
     next(running)
     running.close()
@@ -126,7 +126,7 @@ def test_without_curves_the_sums_stay(tmp_path: Path):
     assert {len(row.prompts) for row in short.figures} == {1}
 
 
-def test_the_key_tells_arguments_versions_settings_and_strategy_files_apart(tmp_path: Path):
+def test_the_key_depends_on_arguments_version_settings_and_strategy_files(tmp_path: Path):
     mine = tmp_path / "mine.py"
     mine.write_text("class Mine: ...", encoding="utf-8")
     own, reading = ReplayArgs(("none", f"{mine}:Mine")), ReplayArgs(readers=(f"{mine}:READER",))

@@ -26,13 +26,13 @@ def detail(*strategies: str, texts: bool = False) -> SessionDetail:
     return found
 
 
-def test_a_result_tells_when_it_was_sent_and_which_later_actions_rested_on_it():
+def test_a_result_names_its_first_request_and_the_actions_that_needed_it():
     results = detail("none").results
     assert results[0] == Held("read", "/src/file_0.py", results[0].tokens, 0, 1, needed=((22, "edit"),))
     assert results[1] == Held("read", "/src/file_1.py", results[1].tokens, 1, 2)
 
 
-def test_an_outcome_tells_what_was_cleared_when_and_which_action_missed_it():
+def test_an_outcome_names_cleared_results_and_the_actions_that_missed_them():
     none, window = detail("none", "window(keep=20)").outcomes
     assert (none.cleared, none.missed) == ((), ())
     assert [(each.result, each.request) for each in window.cleared] == [(0, 21), (1, 22)]

@@ -53,7 +53,7 @@ def test_the_size_of_prompts_is_a_line_through_those_that_are_recorded(
     assert (found.ratio, found.head) == (pytest.approx(ratio, abs=0.01), pytest.approx(expected, abs=2))
 
 
-def test_a_prompt_of_another_size_is_none_of_the_conversations():
+def test_prompts_far_from_the_fit_are_ignored():
     requests = tuple(Request(at, usage=Usage(9_000 if at == 7 else 2_000 + 5 + 8 * (at - 1))) for at in range(1, 25, 2))
     found = episode(Recording(reading(*["b " * 8] * 12), requests, None, False), "small", in_words)
     assert found.head == pytest.approx(2_000, abs=60)
@@ -64,14 +64,14 @@ def test_a_log_that_holds_the_whole_prompt_has_no_head():
     assert head(recorded(2_005, 2_113, 2_171, holds_prompt=True)) == 2_000  # the schemas of the tools
 
 
-def test_pauses_lie_before_the_message_of_an_answer_and_are_from_one_answer_to_the_next():
+def test_a_pause_lasts_from_one_answer_to_the_next():
     known = recorded(None, None, None, times=(100.0, 130.0, 530.0))
     assert episode(known, "small", in_words).pauses == {3: 30.0, 5: 400.0}
     backwards = recorded(None, None, None, times=(100.0, 50.0, None))
     assert episode(backwards, "small", in_words).pauses == {}
 
 
-def test_where_times_are_not_known_the_pause_without_the_model_counts():
+def test_without_times_the_pause_without_the_model_counts():
     requests = (Request(1), Request(3, pause=7.0), Request(5, time=1.0, pause=9.0))
     assert episode(Recording(MESSAGES, requests, None, False), "small", in_words).pauses == {3: 7.0, 5: 9.0}
 
@@ -80,7 +80,7 @@ def test_where_times_are_not_known_the_pause_without_the_model_counts():
     ("named", "given", "expected"),
     [("claude-sonnet-4-5", None, 120_000), ("", "gpt-4o", 76_800), ("", None, 100_000), ("my-model", None, 100_000)],
 )
-def test_the_safe_zone_is_that_of_a_run_for_the_sessions_model(named: str, given: str | None, expected: int):
+def test_the_default_safe_zone_is_that_of_run_for_the_sessions_model(named: str, given: str | None, expected: int):
     known = Recording(MESSAGES, (Request(1, model=named), Request(3)), None, False)
     assert episode(known, "small", in_words, model=given).safe_zone == expected
     assert episode(known, "small", in_words, model=given, safe_zone=123).safe_zone == 123
@@ -118,13 +118,13 @@ def test_answers_that_a_compaction_kept_are_no_requests():
     assert need == Need(3, need.atom, (0, 3), 3)
 
 
-def test_an_answer_that_was_written_behind_a_kept_one_is_asked_for_where_it_begins():
+def test_an_answer_after_a_kept_one_has_its_request_at_its_own_start():
     messages = [USER, {"role": "assistant", "content": "Kept."}, *MESSAGES[1:]]
     known = episode(Recording(messages, tuple(map(Request, (2, 4, 6))), None, False), "small", in_words)
     assert (known.requests, known.answers, known.walk_numbers) == ((2, 4, 6), (5, 5, 4), (0, 1, 2))
 
 
-def test_where_answers_were_kept_the_clairvoyant_loses_nothing_and_is_told_of_by_the_same_requests():
+def test_after_kept_answers_the_clairvoyant_loses_nothing_and_counts_the_same_requests():
     known = behind_a_compaction(5, 7, 9, 11, 13)
     strategy, new_pruner = Policy("clairvoyant").for_episode(known, LISTS["no-cache"])
     assert play(known, new_pruner, strategy, count=in_words).retained == (True,)

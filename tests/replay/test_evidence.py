@@ -47,14 +47,14 @@ def test_a_result_of_the_same_or_a_later_request_is_no_source():
         ],
     ],
 )
-def test_what_was_said_before_by_anybody_is_free(before: list[dict[str, object]]):
+def test_an_atom_that_anybody_said_before_is_free(before: list[dict[str, object]]):
     reads = [call("r", {}, "read"), result("r", ONE)]
     edits = call("e", {"old_string": ONE})
     assert needs([*before, *reads, edits]).needs == ()
     assert needs([*before, *reads, edits]).free == {Kind.EDIT: 1}
 
 
-def test_what_stands_nowhere_is_unsupported():
+def test_an_atom_that_nothing_shows_is_unsupported():
     assert needs(reading("something", old_string=ONE)) == Evidence((), unsupported={Kind.EDIT: 1})
 
 

@@ -58,7 +58,7 @@ def test_protected_content_was_called_facts_before():
     assert Figures.from_json(known) == row
 
 
-def test_protected_content_has_shares_in_a_row_where_there_was_any():
+def test_a_row_has_shares_of_the_protected_content_that_exists():
     none, window = (some(NoPruning(), "none"), some(ObservationMasking(1), "window"))
     assert none.protected == {"words": Kept(4, 4, 4), "failure": Kept(), "files": Kept()}
     half = replace(window, protected={"words": Kept(4, 2, 2), "failure": Kept(), "files": Kept(1, 0, 0)})
@@ -117,7 +117,7 @@ def test_a_corpus_bill_is_the_sum_over_sessions_and_the_worst_is_one_session():
     assert (row.code.value, row.episodes) == (15 / 20, 2)
 
 
-def test_an_episode_that_was_not_replayed_without_pruning_is_passed_over():
+def test_an_episode_without_an_unpruned_replay_is_skipped():
     assert [row.strategy for row in summarize([made("a", "none", 100), made("b", "s", 1)], "p")] == ["none"]
 
 
@@ -175,7 +175,7 @@ def test_a_session_of_few_requests_says_nothing():
 
 
 @each_row("data", [b"", b"\xff\xfe\x00", b"{}", b"[1, 2", b"%PDF-1.4"])
-def test_a_file_that_is_no_session_is_an_error_in_words(data: bytes):
+def test_a_file_that_is_no_session_gives_an_error_message(data: bytes):
     found = replay_session("a.json", data, ReplayArgs())
     assert found.figures == ()
     assert found.error or found.notes
@@ -191,7 +191,7 @@ def test_a_file_that_is_no_session_is_an_error_in_words(data: bytes):
         ("clairvoyant(3)", "clairvoyant"),
     ],
 )
-def test_a_strategy_that_there_is_not_is_a_clear_error(text: str, words: str):
+def test_an_unknown_strategy_is_a_clear_error(text: str, words: str):
     with pytest.raises(SettingsError) as refusal:
         Policy(text)
     assert words in str(refusal.value)

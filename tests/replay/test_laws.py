@@ -108,7 +108,7 @@ def test_each_kind_of_broken_promise_is_noticed(makes: Callable[[Sent, int], Sen
     assert {each.partition(",")[0].partition(":")[0] for each in found} == {f"promise {promise}"}
 
 
-def test_a_clear_that_is_taken_back_in_what_was_fed_back_is_noticed():
+def test_a_result_that_is_restored_in_fed_back_output_is_noticed():
     def restores(given: Sent, call: int) -> Sent:
         return [*given[:2], {**given[2], "content": LONG}, *given[3:]] if len(given) == 7 else first_cleared(given)
 
@@ -129,7 +129,7 @@ def test_an_honest_pruner_breaks_no_promise(fed_back: bool):
     assert violations(honest, fed_back=fed_back) == []
 
 
-def test_what_is_dear_to_check_is_checked_at_first_then_rarely_and_at_the_last_request():
+def test_expensive_checks_run_at_first_changes_then_rarely_and_at_the_last_request():
     pruners: list[Sends] = []
 
     def new_pruner() -> Sends:

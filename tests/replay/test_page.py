@@ -75,7 +75,7 @@ def test_unfit_characters_are_marked():
     text.encode("utf-8")
 
 
-def test_texts_are_in_the_page_only_when_they_are_asked_for():
+def test_texts_are_in_the_page_only_on_request():
     assert SECRET not in written(hostile())
     assert SECRET in written(hostile(texts=True))
     assert "needed_name_23 needed_name_23" not in written(hostile())
@@ -141,13 +141,13 @@ def test_strategies_prices_and_the_command_are_named():
     assert "autoprune replay &lt;/pre&gt;" in text
 
 
-def test_what_was_skipped_is_named_with_its_reason():
+def test_skipped_files_are_listed_with_reasons():
     text = written(recorded(), hostile(), BROKEN)
     assert "<code>logs/broken.json</code>: it is no JSON" in text
     assert "1 file was skipped" in text
 
 
-def test_a_page_without_a_session_that_could_be_replayed_says_so():
+def test_a_page_without_replayed_sessions_says_so():
     text = page([SessionFigures("a.json", error="it is empty")], [], prices="anthropic", command="", advice="None.")
     assert "it is empty" in text
     assert data_of(text) == {"bills": [], "sessions": []}

@@ -1,4 +1,4 @@
-"""The page in a real browser. Skipped where there is none, unless BROWSER_REQUIRED is set, as `.ci/run` does."""
+"""The page in a real browser. Skipped if there is no browser, unless BROWSER_REQUIRED is set, as in `.ci/run`."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -39,7 +39,7 @@ def text() -> str:
 
 @pytest.fixture
 def opened(browser: Any, text: str, tmp_path: Path) -> Iterator[Callable[..., Any]]:
-    """Opens the page. `said` are the messages of its console, `fetched` the addresses that it asked for."""
+    """Opens the page. `said` are the messages of its console, `fetched` the URLs that it requested."""
     contexts = []
 
     def open_page(width: int = 1280, scheme: str = "light", text: str = text, **options: Any) -> Any:
@@ -170,7 +170,7 @@ def _height(path: str) -> float:
     return max(ends) - min(ends)
 
 
-def test_small_results_are_shown_when_they_are_asked_for(opened: Callable[..., Any]):
+def test_small_results_are_shown_on_request(opened: Callable[..., Any]):
     tab = opened()
     small = tab.locator(".session[open] .timeline li.small").first
     assert not small.is_visible()
@@ -178,7 +178,7 @@ def test_small_results_are_shown_when_they_are_asked_for(opened: Callable[..., A
     assert small.is_visible()
 
 
-def test_what_were_injected_would_not_run(opened: Callable[..., Any], text: str):
+def test_injected_scripts_do_not_run(opened: Callable[..., Any], text: str):
     tab = opened(text=text.replace("</body>", INJECTED))
     assert tab.title().startswith("Replay of 2 sessions")
     assert len(tab.said) >= 2

@@ -53,7 +53,7 @@ def test_any_source_that_survives_retains_an_atom(texts: tuple[str, ...], keep: 
     assert (found.retained, found.in_results) == ((retained,), (retained,))
 
 
-def test_what_is_cut_retains_what_it_still_shows_but_not_as_a_whole_result():
+def test_a_shortened_result_retains_the_atoms_that_it_still_shows():
     known = episode(reading(LONG, OTHER, old_string=SOURCE.strip()))
     shown = run(known, ToolOutputCleanup(clamp=Clamp(60, head=1.0)))
     assert (shown.retained, shown.in_results) == ((True,), (False,))
@@ -68,7 +68,7 @@ def test_a_fact_that_is_out_of_view_is_fetched_again_and_a_quote_is_not():
         assert (found.retained, found.rereads) == ((False,), rereads)
 
 
-def test_a_result_that_stands_whole_beside_a_cleared_one_is_a_source():
+def test_a_whole_result_beside_a_cleared_one_is_a_source():
     """All results of a request in one message, as Anthropic takes them."""
     calls = [{"type": "tool_use", "id": id, "name": "read", "input": {}} for id in ("a", "b")]
     results = [{"type": "tool_result", "tool_use_id": id, "content": text} for id, text in (("a", OTHER), ("b", LONG))]
@@ -85,7 +85,7 @@ def test_a_result_that_stands_whole_beside_a_cleared_one_is_a_source():
     assert (found.retained, found.in_results) == ((True,), (True,))
 
 
-def test_what_is_written_anew_retains_an_atom():
+def test_a_new_message_retains_the_atoms_that_it_shows():
     messages = reading(LONG, OTHER, old_string=SOURCE.strip())
     told = {"role": "user", "content": f"Before: {SOURCE}"}
     found = sent(messages, [messages[:1], messages[:3], [told, *messages[3:5]]])
@@ -109,7 +109,7 @@ def test_a_result_is_fetched_again_after_ten_requests():
 # Pauses
 
 
-def test_the_strategy_is_told_of_the_recorded_pauses():
+def test_the_strategy_gets_the_recorded_pauses():
     told: list[tuple[int, float]] = []
 
     class Asks:

@@ -47,7 +47,7 @@ def run(known: Episode, strategy: Any, *, fed_back: bool = False) -> Run:
 # What is needed
 
 
-def test_all_that_the_user_said_is_needed_from_then_on_without_what_a_program_put_there():
+def test_the_users_words_are_protected_without_text_that_a_program_added():
     reminder = "<system-reminder>\nNobody said this.\n</system-reminder>"
     messages = [
         {"role": "system", "content": "You are an agent."},
@@ -63,7 +63,7 @@ def test_all_that_the_user_said_is_needed_from_then_on_without_what_a_program_pu
     assert found == [["Fix it."], ["Fix it."], ["Fix it.", answer, "Now the tests."]]
 
 
-def test_the_newest_failure_is_needed_but_no_refusal():
+def test_the_newest_failure_is_protected_but_no_refusal():
     refusal = "The user doesn't want to proceed with this tool use. The tool use was rejected."
     messages = [
         USER,
@@ -134,7 +134,7 @@ def test_without_pruning_all_of_it_is_in_view(format: str, data: st.DataObject):
     assert [lost for _, lost in found.protected.values()] == [0, 0, 0]
 
 
-def test_of_cleared_results_what_they_held_is_lost_and_the_words_stay():
+def test_clearing_results_loses_protected_results_but_not_words():
     for fed_back in (False, True):
         found = run(episode(SESSION), ObservationMasking(2), fed_back=fed_back)
         # At the last three requests the read and the failure are older than the newest two results.
@@ -158,7 +158,7 @@ def test_messages_that_are_dropped_take_the_words_along():
         ("They said: Go on.", False),
     ],
 )
-def test_words_may_stand_whole_in_a_text_that_was_written_anew(told: str, is_whole: bool):
+def test_words_can_be_whole_in_a_new_message(told: str, is_whole: bool):
     first = {"role": "user", "content": "Fix it."}  # equal to the user's first message, and another object
     known = episode(SESSION)
     pruner = Sends(lambda given, number: [first, {"role": "user", "content": told}] if number == 6 else given)

@@ -80,7 +80,7 @@ def test_calls_use_keys_of_rows(kind: str, column: str):
 
 
 @pytest.mark.parametrize("kind", SAID)
-def test_what_is_cleared_before_the_report_is_lost_to_it(kind: str):
+def test_facts_cleared_before_the_report_are_lost(kind: str):
     texts = [document(kind, number) for number in range(COUNT)]
     known = episode([*read(texts), said(report(kind, texts))])
     run = play(known, lambda: AgenticConversationPruner(10**9), ObservationMasking(2), count=exact())

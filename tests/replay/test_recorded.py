@@ -33,14 +33,14 @@ def of(*usages: Usage | None, models: tuple[str, ...] = (CLAUDE,) * 3, **told: A
     return episode(recording(*requests), "small", in_words, **told)
 
 
-def test_the_life_of_the_cache_is_that_which_most_was_written_to():
+def test_the_life_of_the_cache_is_that_of_most_written_tokens():
     hour = of(written(0, 5), written(0, 108, 5), written(10, 48, 113))
     assert [(each.prices.life, each.prices.write) for each in hour.billings] == [(HOUR, 2.0)] * 3
     short = of(written(5, 0), written(108, 0, 5), written(58, 0, 113))
     assert [(each.prices.life, each.prices.write) for each in short.billings] == [(300, 1.25)] * 3
 
 
-def test_a_life_that_changes_counts_from_there_on_and_one_that_is_not_known_is_the_vendors():
+def test_a_changed_life_counts_from_there_on_and_an_unknown_one_is_the_vendors():
     changed = of(written(5, 0), written(0, 108, 5), Usage(171, 113))
     assert [each.prices.life for each in changed.billings] == [300, HOUR, HOUR]
     assert [each.prices.life for each in of(None, None, None).billings] == [300] * 3
@@ -48,7 +48,7 @@ def test_a_life_that_changes_counts_from_there_on_and_one_that_is_not_known_is_t
     assert [each.prices.life for each in of(None, None, None, life=60.0).billings] == [60] * 3
 
 
-def test_what_a_request_asked_for_counts_where_the_answer_does_not_tell():
+def test_the_requested_cache_life_counts_if_the_answer_names_none():
     requests = (Request(1, model=CLAUDE, cache_life=HOUR), Request(3, model=CLAUDE), Request(5, model=CLAUDE))
     known = recording(*requests)
     assert [each.prices.life for each in episode(known, "small", in_words).billings] == [HOUR] * 3
@@ -59,7 +59,7 @@ def test_what_a_request_asked_for_counts_where_the_answer_does_not_tell():
     ("model", "life", "expected"),
     [(None, None, ("assumed", "assumed")), (CLAUDE, None, ("given", "assumed")), (None, 60.0, ("assumed", "given"))],
 )
-def test_where_a_log_says_nothing_it_is_said_so(model: str | None, life: float | None, expected: tuple[str, str]):
+def test_assumed_models_and_lives_are_marked(model: str | None, life: float | None, expected: tuple[str, str]):
     assert sources(recording(Request(1)), model=model, life=life) == expected
 
 
@@ -86,7 +86,7 @@ def test_what_was_read_from_the_cache_is_read_in_the_replay():
     assert known.cached_tokens(2, 100, 40) == pytest.approx(40 * 80 / 113)
 
 
-def test_a_cold_cache_gives_no_more_than_it_gave():
+def test_a_cold_cache_gives_no_more_than_recorded():
     known = of(Usage(5), Usage(113, 5), Usage(171, 20))
     assert known.is_cold(2)
     assert (known.cached_tokens(2, 171, 113), known.cached_tokens(2, 100, 10)) == (20, 10)
@@ -97,7 +97,7 @@ def test_a_first_request_reads_what_other_sessions_have_cached():
     assert known.cached_tokens(0, 2_005, 0) == 1_500
 
 
-def test_where_no_cached_tokens_are_recorded_the_pauses_tell():
+def test_without_recorded_cached_tokens_pauses_decide():
     known = of(Usage(5), Usage(113), Usage(171))
     assert [each.hit for each in known.billings] == [None] * 3
     assert known.cached_tokens(2, 171, 113) == 113
@@ -109,7 +109,7 @@ def test_an_answers_tokens_are_recorded_ones_unless_these_are_too_few(output: in
     assert known.billings[0].answer == expected
 
 
-def test_what_a_log_states_to_have_cost_counts_over_what_its_tokens_come_to():
+def test_the_cost_in_a_log_takes_precedence_over_the_cost_of_its_tokens():
     stated = of(Usage(5, cost=0.5), Usage(113, 5, cost=0.25), Usage(171, 113, cost=0.25))
     requests = tuple(Request(1, usage=Usage(5, cost=each)) for each in (0.5, 0.25, 0.25))
     assert recorded_cost(requests, stated.billings) == 1.0
@@ -122,7 +122,7 @@ def test_what_a_log_states_to_have_cost_counts_over_what_its_tokens_come_to():
     assert recorded_cost((Request(1),) * 3, counted.billings) is None
 
 
-def test_what_was_cut_at_a_cold_request_is_told_apart():
+def test_savings_at_cold_requests_are_counted_separately():
     known = of(Usage(5), Usage(113, 5), Usage(171, 0))
     run = play(known, lambda: AgenticConversationPruner(10**9), ObservationMasking(1), count=in_words)
     found = bill(run, OWN)

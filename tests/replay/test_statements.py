@@ -125,7 +125,7 @@ def test_quotes_in_other_scripts(words: str, source: str, expected: str):
         "I don't say all orders aren't shipped.",
     ],
 )
-def test_what_is_no_quote(words: str):
+def test_spans_that_are_no_quotes(words: str):
     source = (
         "orders shipped, it is all ok, packages/core/orders/shipped.py All orders are shipped. t say all orders aren"
     )
@@ -253,7 +253,7 @@ def test_a_fact_in_many_results_is_common_and_does_not_count():
         assert (len(known.needs), dict(known.common)) == ((1, {}) if is_scarce else (0, {FACT: 1}))
 
 
-def test_what_no_result_shows_is_unsupported():
+def test_a_statement_that_no_result_shows_is_unsupported():
     known = rests([*reading("a: 1")[:-1], said("It was 12345 on “a very fine day”, says Ilse Weber.")])
     assert (known.needs, known.unsupported) == ((), {FACT: 2})
 

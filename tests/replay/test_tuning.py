@@ -177,7 +177,7 @@ def figures_of(strategy: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("setting", ["none", "none @ 60k"])
-def test_where_nothing_is_recommended_the_snippet_is_a_comment(setting: str):
+def test_without_a_recommendation_the_snippet_is_a_comment(setting: str):
     assert ast.parse(snippet(setting, "anthropic", "gpt-5.5")).body == []
 
 

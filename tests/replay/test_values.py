@@ -67,7 +67,7 @@ def test_a_value_is_the_same_however_it_is_written(text: str, expected: str):
     "text",
     ["12", "1.5", "0.05", "1.50", "3.00", "10:23", "3 of 12", "v1.2", "utf8", "$1", "x" * 40, "", "1 2 3", "45 %"],
 )
-def test_what_is_no_value(text: str):
+def test_texts_without_values(text: str):
     assert values_in(text) == []
 
 

@@ -37,7 +37,7 @@ def placed(strategies: Mapping[str, Outcome], sessions: int = 10) -> list[Standi
     return standings(figures(strategies, sessions), "p")
 
 
-def test_strategies_stand_in_bands_by_evidence_and_in_a_band_by_their_bill():
+def test_strategies_are_sorted_by_band_of_evidence_then_by_bill():
     found = placed(
         {
             "tool_output_cleanup": (0.5, 0.5, 80),
@@ -57,7 +57,7 @@ def test_strategies_stand_in_bands_by_evidence_and_in_a_band_by_their_bill():
     ]
 
 
-def test_the_lowest_group_says_in_which_band_a_strategy_stands_if_it_has_atoms_enough():
+def test_the_lowest_group_with_enough_atoms_decides_the_band():
     for count, band in ((FEW_ATOMS - 1, 0.97), (FEW_ATOMS, 0.95)):
         for group in (Group.SHELL_EDITS, Group.FACTS):
             found = [
