@@ -62,7 +62,9 @@ def responses_faults(items: Messages) -> Iterator[str]:
     waiting: Counter[tuple[str, str]] = Counter()
     for at, item in enumerate(items):
         kind = item.get("type", "message")
-        if kind in ("function_call", "custom_tool_call", "local_shell_call"):
+        if kind.startswith("tool_search") and (item.get("execution") == "server" or not item.get("call_id")):
+            continue  # the server pairs its own searches
+        if kind in ("function_call", "custom_tool_call", "local_shell_call", "tool_search_call"):
             waiting[kind.split("_")[0] == "custom", item["call_id"]] += 1
         elif kind.endswith("_output"):
             key = (kind.split("_")[0] == "custom", item["call_id"])
