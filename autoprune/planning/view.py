@@ -149,28 +149,22 @@ class BaseStrategy:
     """How long arguments of finished calls are shortened."""
     every_request: bool = False
     """Whether the strategy is asked at each request, below the safe zone too."""
-    for_prices: "Callable[[Prices], Strategy] | None" = None
-    """A method that returns the strategy for given prices. Without it no prices are looked up, which takes time."""
+    notes: tuple[str, ...] = ()
+    """Texts for every report about the strategy, such as a warning."""
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What every report says about the strategy, such as a warning."""
-        return ()
+    # Optional methods. None stands for a strategy without the method, so that the walk does not call it.
+    begin: "Callable[[], Strategy] | None" = None
+    """Return a fresh object with `step` for each walk, if the strategy remembers something between requests."""
+    for_prices: "Callable[[Prices], Strategy] | None" = None
+    """Return the strategy for the prices of the model and cache that the settings name."""
+    reprice: Callable[[Any], None] | None = None
+    """Take over a strategy with new prices: called on what `begin` returned if the cache's life changes."""
+    explain: "Callable[[], Rationale] | None" = None
+    """Return the reasons that `--explain` shows: called on what `begin` returned, after the walk."""
 
     def step(self, view: View) -> Iterable[Replace]:
         """Return the edits to make at a request; what is cleared stays cleared."""
         raise NotImplementedError
-
-    def begin(self) -> Strategy:
-        """Return the object whose `step` is called in one walk: a fresh one if it remembers earlier requests."""
-        return self
-
-    def reprice(self, strategy: Any, /) -> None:
-        """Take over new prices in mid-conversation: called on what `begin` returned, if the cache's life changes."""
-
-    def explain(self) -> "Rationale":
-        """Return the reasons that `--explain` shows: called on what `begin` returned, after the walk."""
-        return SILENT
 
 
 SAID_SHARE = 0.65  # of a summary, that the user's words may take before they are shortened
@@ -276,16 +270,13 @@ class BaseFoldingStrategy:
     """The title above the summary."""
     levels: int = 0
     """The number of levels of summaries of summaries; 0 for one running summary."""
+    notes: tuple[str, ...] = ()
+    """Texts for every report about the strategy, such as a warning."""
 
     @property
     def may_drop(self) -> bool:
         """Whether messages may be dropped without a summary."""
         return self.drops
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What every report says about the strategy, such as a warning."""
-        return ()
 
     def step(self, view: FoldView) -> Iterable[Replace | Fold]:
         """Return the edits to make at a request; what is folded stays folded."""
@@ -351,7 +342,7 @@ def stepper(strategy: Strategy) -> Strategy:
 
 def repriced(known: Strategy, strategy: Strategy) -> Strategy:
     """Return the object to ask in a walk once the strategy has new prices; what `known` remembers is kept."""
-    if stepper(strategy) is strategy:  # it remembers nothing
+    if not callable(getattr(strategy, "begin", None)):  # it remembers nothing
         return strategy
     reprice: Callable[[Strategy], None] | None = getattr(known, "reprice", None)
     if callable(reprice):

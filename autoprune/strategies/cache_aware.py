@@ -97,7 +97,7 @@ class CacheAware(BaseStrategy):
         return replace(self, prices=own, cache_life=known.life if self.cache_life is None else self.cache_life)
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:  # type: ignore[override]  # read only, as all of a frozen dataclass is
         """A warning if the prices are not known."""
         note = prices(self.prices).note
         return (f"{note}; name the model, or give cache_aware(prices=(…, …))",) if note else ()
