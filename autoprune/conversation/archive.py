@@ -1,7 +1,7 @@
 """Where cleared payloads are kept, and how they are recalled: by a program, a person, or the model through a tool.
 
 An archive is any mutable mapping of texts by ids: a dict, a database behind a mapping, or a `Directory`. It never
-decides anything: an id is computed from the payload (`conversation.recall`), whether or not that could be kept.
+decides anything: an id is computed from the payload (`conversation.placeholders`), whether or not that could be kept.
 """
 
 import json

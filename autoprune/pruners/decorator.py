@@ -50,7 +50,7 @@ def prune_history(
 
     `pruner` is a pruner of any kind; else one is made of `args` at the first call, which reads the environment then: a
     `ConversationPruner` where `strategy` is one of its names or folds, else an `AgenticConversationPruner`.
-    `before_prune` and `on_pruned` are asked and told as in `pruners.events`, of what a prune came to; give them to the
+    `before_prune` and `on_pruned` are asked and told as in `pruners.result`, of what a prune came to; give them to the
     pruner where no model is to be called for a prune that is refused. What the next request must say besides is in
     `on_pruned`'s event.
 
