@@ -9,7 +9,7 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Awaitable, Generator, Iterator, Mapping
+from collections.abc import Awaitable, Generator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
