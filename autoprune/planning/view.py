@@ -326,12 +326,12 @@ def asks_always(strategy: object) -> bool:
     return getattr(strategy, "every_request", False) is True
 
 
-OF_FOLDING = ("retain", "folds", "may_drop")  # attributes that only strategies for ConversationPruner have
+OF_FOLDING = frozenset(("retain", "folds", "may_drop"))  # attributes that only strategies for ConversationPruner have
 
 
 def folds(strategy: object) -> bool:
     """Return whether a strategy needs a `FoldView`."""
-    return any(hasattr(strategy, name) for name in OF_FOLDING)
+    return not OF_FOLDING.isdisjoint(dir(strategy))
 
 
 def stepper(strategy: Strategy) -> Strategy:
