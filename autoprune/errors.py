@@ -2,7 +2,6 @@
 
 AutopruneError
 ├── SettingsError       the program that configures autoprune: a budget, a model or an option is wrong
-│   └── CopyError       the same: an object that it gave cannot be pickled or copied
 ├── ConversationError   the program that builds the messages: one of them is not a message (`path` says which)
 │   └── RuleError       the same: the provider would refuse the messages (`prune(..., validate=True)`; `problems`)
 ├── ArchiveError        the caller of recall: the id is wrong, or nothing is stored under it
@@ -17,7 +16,6 @@ AutopruneError
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pickle import PicklingError
 from types import UnionType
 
 
@@ -27,10 +25,6 @@ class AutopruneError(ValueError):
 
 class SettingsError(AutopruneError):
     """A setting that cannot be used."""
-
-
-class CopyError(SettingsError, PicklingError):
-    """A caller's object that cannot be pickled or deep-copied, and so nothing that holds it can be."""
 
 
 class ConversationError(AutopruneError):

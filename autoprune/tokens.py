@@ -51,7 +51,7 @@ VOCABULARY_URL = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktok
 
 
 class ExactCounter:
-    """Counts the tokens of a text in one encoding; the vocabulary is loaded at the first count.
+    """Count the tokens of texts in one encoding. The vocabulary is loaded at the first count.
 
     Text that spells a special token (`<|endoftext|>`) counts as ordinary text, a lone surrogate as U+FFFD.
     """
@@ -70,7 +70,7 @@ class ExactCounter:
         return self._tokenizer is not None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy by name: a copy is the counter of its process, and the vocabulary stays behind."""
+        """Copy by name: a copy is the counter of its own process, without the vocabulary."""
         return exact, (self.encoding,)
 
     def __call__(self, text: str) -> int:
@@ -139,7 +139,7 @@ def _runs(text: str) -> Iterator[tuple[int, int]]:
 
 
 class Memo:
-    """Remembers the counts of texts it has seen, by content; forgets the ones not asked for of late."""
+    """Cache of token counts by text. Entries that were not used recently are dropped."""
 
     def __init__(self, count: Count, characters: int = MEMO_CHARACTERS) -> None:
         """Keep between `characters` and twice as many characters of text."""
@@ -150,11 +150,11 @@ class Memo:
         self._old: dict[str, int] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the counter; what was counted stays behind."""
+        """Return the counter without the cached counts."""
         return {"count": self.count, "characters": self.room}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """Begin anew with the counter."""
+        """Restore the counter, with an empty cache."""
         Memo.__init__(self, **state)
 
     def __call__(self, text: str) -> int:
@@ -174,7 +174,7 @@ class Memo:
 
 
 def exact(encoding: str = DEFAULT_ENCODING) -> ExactCounter:
-    """Return the one exact counter of a vocabulary in this process."""
+    """Return the exact counter of a vocabulary, shared in this process."""
     return _exact(BUNDLED.get(encoding, encoding))
 
 
@@ -205,7 +205,7 @@ def for_model(model: str | None) -> tuple[Count, str | None]:
 
 
 def _at_hand(encoding: str) -> bool:
-    """Tell whether tiktoken has a vocabulary in its cache, so that it does not reach for the network."""
+    """Return whether tiktoken has a vocabulary in its cache, so that it makes no network request."""
     default = os.path.join(tempfile.gettempdir(), "data-gym-cache")
     folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR", default))
     key = sha1(VOCABULARY_URL.format(encoding.replace("_edit", "_base")).encode()).hexdigest()
@@ -213,7 +213,7 @@ def _at_hand(encoding: str) -> bool:
 
 
 class TiktokenCounter:
-    """Counts the tokens of a text with a vocabulary of tiktoken's, which is loaded at the first count."""
+    """Count the tokens of texts with a vocabulary of tiktoken's. It is loaded at the first count."""
 
     def __init__(self, encoding: str) -> None:
         """Take an encoding that tiktoken has at hand."""
@@ -221,7 +221,7 @@ class TiktokenCounter:
         self._tokenizer: Any = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy by name: a copy is the counter of its process, and the vocabulary stays behind."""
+        """Copy by name: a copy is the counter of its own process, without the vocabulary."""
         return _from_tiktoken, (self.encoding,)
 
     def __call__(self, text: str) -> int:
@@ -245,7 +245,7 @@ def calibration(usage: object, counted: int) -> float:
 
     `usage` is the usage of a response (an SDK object or a mapping), `counted` what `count_tokens` gave for the request
     that was answered. Anthropic's and Bedrock's three input fields are added up; OpenAI's and Gemini's prompt tokens
-    already include the cached ones. Raises SettingsError where `usage` has no input tokens or `counted` is not
+    already include the cached ones. Raises SettingsError if `usage` has no input tokens or `counted` is not
     positive.
     """
     reported = _input_tokens(usage)
@@ -260,7 +260,7 @@ def calibration(usage: object, counted: int) -> float:
 def spent_tokens(usage: object) -> int:
     """Return the tokens of a prompt and of its answer, by the usage that the provider reported for it.
 
-    Raises SettingsError where it names no tokens.
+    Raises SettingsError if it names no tokens.
     """
     outputs = (_field(usage, name) for name in OUTPUT_NAMES)
     return prompt_tokens(usage)[0] + next(filter(None, outputs), 0)
@@ -269,7 +269,7 @@ def spent_tokens(usage: object) -> int:
 def prompt_tokens(usage: object) -> tuple[int, int]:
     """Return the tokens of a prompt, and how many of them the provider's cache held, by the usage reported for it.
 
-    Raises SettingsError where it names no tokens.
+    Raises SettingsError if it names no tokens.
     """
     reported = _input_tokens(usage)
     if not reported:

@@ -73,10 +73,10 @@ def requests(messages: Messages) -> list[int]:
     return [at for at, message in enumerate(messages) if message["role"] == "assistant"]
 
 
-def loop(messages: Messages, style: str, strategy: str | None = None) -> float:
-    """Seconds that pruning takes in a whole loop, a prune before each request."""
+def loop(messages: Messages, style: str, strategy: str | None = None) -> list[float]:
+    """Seconds that each prune of a whole loop takes, one before each request."""
     ours = pruner(total(messages) // 2)
-    spent = 0.0
+    spent = []
     history: list[object] = []
     taken = 0
     for stop in [*requests(messages), len(messages)]:
@@ -85,7 +85,7 @@ def loop(messages: Messages, style: str, strategy: str | None = None) -> float:
         given = json.loads(json.dumps(history)) if style == "re-parsed" else history
         started = time.perf_counter()
         output = ours.prune_conversations(given, strategy)
-        spent += time.perf_counter() - started
+        spent.append(time.perf_counter() - started)
         if style == "stored back":
             history = output
     return spent
@@ -146,7 +146,7 @@ def main() -> None:
     if given.sessions:
         conversations.TEXTS["recorded"] = conversations.recorded(given.sessions)
     sizes = (100_000,) if quick else (100_000, 300_000, 1_000_000)
-    loops = ((100, 100_000),) if quick else ((500, 200_000), (500, 1_000_000))
+    loops = ((96, 225_000),) if quick else ((96, 225_000), (500, 200_000), (500, 1_000_000))
     print("ratio: to one pass of tiktoken (o200k_base) over the same text, warm, in the same run")
     for shape, make in SHAPES.items():
         for size in sizes:
@@ -184,8 +184,11 @@ def print_cold(shape: str, messages: Messages) -> None:
 def print_loop(shape: str, messages: Messages) -> None:
     """A whole loop in three calling styles, and one more request at its end."""
     print_head(f"{shape}, a loop of {len(requests(messages))} requests", messages)
-    for style, aim in (("same objects", 1.0), ("stored back", 1.0), ("re-parsed", 6.0)):
-        print_row(f"whole loop, {style}", messages, lambda style=style: loop(messages, style), aim, 3)
+    for style, aim in (("same objects", 1.5), ("stored back", 1.5), ("re-parsed", 4.0)):
+        print_row(f"whole loop, {style}", messages, lambda style=style: sum(loop(messages, style)), aim, 3)
+        # The least of three, since another process may interrupt any single prune.
+        longest = min(max(loop(messages, style)[1:]) for _ in range(3))
+        print(f"  {f'longest prune, {style}':32} {longest * 1e3:8.2f} ms   to reach  5.00")
     print_cache_aware(messages)
     for style, aim in (("same objects", 0.01), ("re-parsed", 0.03)):
         print_row(f"one more request, {style}", messages, lambda style=style: one_more(messages, style), aim, 3)
@@ -194,7 +197,7 @@ def print_loop(shape: str, messages: Messages) -> None:
 def print_cache_aware(messages: Messages) -> None:
     """What the strategy that is asked at every request takes at one, beyond counting what is new."""
     counting = one_pass(conversations.texts(messages))
-    spent = min(loop(messages, "same objects", "cache_aware") for _ in range(3)) - counting
+    spent = min(sum(loop(messages, "same objects", "cache_aware")) for _ in range(3)) - counting
     each = 1_000 * spent / len(requests(messages))
     print(f"  cache_aware, same objects: {each:.2f} ms a request beyond a pass   to reach 3.00")
 

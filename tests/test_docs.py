@@ -1,4 +1,4 @@
-"""What the pages in docs/ show is run as it stands there."""
+"""The examples in docs/ run and print what the pages show."""
 
 import json
 import re
@@ -20,7 +20,7 @@ DOCS = ROOT / "docs"
 SENTENCE = AgenticConversationPruner(None).replacement_message
 PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
 HERE = [page for page in PAGES if not page.startswith("integrations/")]  # those are run in tests/integrations
-OTHERWISE = {"folding.md", "formats.md"}  # what they print and make is looked at below
+OTHERWISE = {"folding.md", "formats.md"}  # tested below
 
 
 def code(page: str) -> list[str]:
@@ -68,7 +68,7 @@ def test_the_glossary_is_short():
 
 
 def vercel() -> types.ModuleType:
-    """The format that docs/formats.md writes, as a module."""
+    """The format in docs/formats.md, as a module."""
     module = types.ModuleType("vercel")
     exec(code("formats.md")[0], module.__dict__)
     return module
@@ -137,7 +137,8 @@ def test_the_provider_of_the_page_works_in_python_and_on_the_command_line(tmp_pa
 @pytest.mark.parametrize(
     ("named", "said"),
     [
-        ("READER", "the reader is 'READER': write it as path/to/file.py:NAME"),
+        ("nothing", "there is no reader 'nothing'"),
+        ("reader.py", "the reader is 'reader.py': write it as path/to/file.py:NAME"),
         ("nowhere.py:READER", "nowhere.py cannot be read: No such file or directory"),
         ("mine.py:OTHER", "mine.py has no reader OTHER: it needs OTHER = Reader(name, detect, read)"),
         ("broken.py:READER", "broken.py is not valid Python: invalid syntax at line 1"),

@@ -1,4 +1,4 @@
-"""Every example in the README runs as it stands, and prints what the README shows."""
+"""Every example in the README runs and prints what the README shows."""
 
 import contextlib
 import io
@@ -14,7 +14,7 @@ from pathlib import Path
 from pages import ROOT, blocks, run_commands
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-LONGEST = 148  # lines: the front page, and no manual
+LONGEST = 148  # lines: the README is a front page, not a manual
 
 
 def test_the_loop_prints_what_the_readme_shows():
@@ -61,7 +61,7 @@ def test_the_description_on_the_package_index_has_no_relative_links():
 
 
 def test_the_picture_and_its_caption_show_the_current_figures():
-    """When it fails: `python docs/pictures.py`, and the last figures into the README."""
+    """If this fails, run `python docs/pictures.py` and copy the last figures to the README."""
     pictures = runpy.run_path(str(ROOT / "docs" / "pictures.py"))
     known = pictures["figures"](json.loads(pictures["SESSION"].read_text(encoding="utf-8")))
     assert pictures["described"](known) in pictures["PICTURE"].read_text(encoding="utf-8")

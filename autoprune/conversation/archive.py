@@ -81,7 +81,7 @@ class Directory(MutableMapping[str, str]):
                 os.unlink(beside)
 
     def __delitem__(self, key: str) -> None:
-        """Remove a payload. Raises KeyError where there is none."""
+        """Remove a payload. Raises KeyError if there is none."""
         try:
             os.unlink(self._file(key))
         except (FileNotFoundError, NotADirectoryError):
@@ -182,7 +182,7 @@ def handle(archive: Archive | None, arguments: object) -> str:
 
 
 def _asked(arguments: object) -> Mapping[str, Any]:
-    """Return the arguments of a call as a mapping. Raises ArchiveError where they are none."""
+    """Return the arguments of a call as a mapping. Raises ArchiveError if they are none."""
     try:
         asked = json.loads(arguments) if isinstance(arguments, str) else arguments
     except (ValueError, RecursionError) as error:
@@ -193,7 +193,7 @@ def _asked(arguments: object) -> Mapping[str, Any]:
 
 
 def _lines(text: str, first: object, last: object) -> str:
-    """Return some lines of a text, all of it where none are named. Raises ArchiveError where it has none of them."""
+    """Return some lines of a text, all of it if none are named. Raises ArchiveError if it has none of them."""
     if first is None and last is None:
         return text
     lines = text.split("\n")
@@ -204,7 +204,7 @@ def _lines(text: str, first: object, last: object) -> str:
 
 
 def _line(number: object, default: int) -> int:
-    """Return the number of a line. Raises ArchiveError for what is none."""
+    """Return the number of a line. Raises ArchiveError for any other value."""
     if number is None:
         return default
     if not is_number(number, 1):

@@ -65,7 +65,7 @@ CALLS_LATER = "calls later"  # the model has not spoken before the first message
 class Running:
     """The summary that stands in a conversation at message `at`, for `messages` earlier ones.
 
-    Its text has at most `room` tokens. `rest` is the message without it, None where it holds nothing else. `tokens` is
+    Its text has at most `room` tokens. `rest` is the message without it, None if it holds nothing else. `tokens` is
     what the summary adds to the prompt. `calls` says how the model had made its calls when it was written, one
     of `CALLS_IN_TEXT`, `NO_ANSWER`, `CALLS_LATER` and "" for natively, or nobody knows.
     """
@@ -93,7 +93,7 @@ LONGEST_REASON = 80  # characters
 
 
 class Reason(StrEnum):
-    """Why a part was changed or kept; `sentence` says it in words."""
+    """Why a part was changed or kept; `sentence` says it as text."""
 
     OVER_SAFE_ZONE = "over_safe_zone"
     TO_TARGET = "to_target"
@@ -121,7 +121,7 @@ class Reason(StrEnum):
 
     @property
     def sentence(self) -> str:
-        """Return the reason in words."""
+        """Return the reason as text."""
         return SENTENCES[self]
 
 
@@ -157,7 +157,7 @@ def sentence(reason: str) -> str:
     return SENTENCES.get(reason, reason)
 
 
-def told(reason: object) -> str:
+def check_reason(reason: object) -> str:
     """Return a reason as it goes into the plan: on one line, a text of a strategy's own cut to 80 characters.
 
     Raises SettingsError for what is no text, or a blank one.
@@ -184,7 +184,7 @@ def apply(messages: list[Any], edits: Sequence[Replace]) -> list[Any]:
 
 
 def strip(messages: list[Any], thoughts: Sequence[Thought]) -> list[Any]:
-    """Return the conversation without some blocks of thinking; the list itself where there are none."""
+    """Return the conversation without some blocks of thinking; the list itself if there are none."""
     if not thoughts:
         return messages
     groups: dict[int, list[Thought]] = {}

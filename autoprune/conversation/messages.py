@@ -62,7 +62,7 @@ def number_text(number: bool | int | float) -> str:
 
 
 def nested(open_values: list[object]) -> Iterator[object]:
-    """Take values off a list until it is empty. Raises ConversationError where that would never end."""
+    """Take values off a list until it is empty. Raises ConversationError if that would never end."""
     for _ in range(MOST_VALUES):
         if not open_values:
             return

@@ -43,7 +43,7 @@ def payload(sentence: str = SENTENCE) -> str:
 
 
 def inside(whole: str, tool: str = "") -> str:
-    """Return the text between the tags of an element made for a tool; all of it where there are no tags."""
+    """Return the text between the tags of an element made for a tool; all of it if there are no tags."""
     if not whole.startswith("<tool_result") or not whole.endswith(END_TAG):
         return whole
     named = whole.find(tool) + len(tool) if tool else 0  # a name may hold ">"
@@ -160,7 +160,7 @@ def pointed_to(kept: str, id: str) -> str | None:
 
 
 def marked(text: str, known: str, gap: str = GAP) -> str:
-    """Return a text with a mark at its end; itself where there is no mark, or where it carries that one already."""
+    """Return a text with a mark at its end; itself if there is no mark, or where it carries that one already."""
     if not known or known in text:
         return text
     body = text.rstrip()
@@ -169,7 +169,7 @@ def marked(text: str, known: str, gap: str = GAP) -> str:
 
 
 def parted(text: str) -> tuple[str, str]:
-    """Return a text without the mark at its end, and the id that the mark carries; "" where there is none."""
+    """Return a text without the mark at its end, and the id that the mark carries; "" if there is none."""
     at = text.rfind(HEAD)
     match = MARK.search(text, max(0, at - 2)) if at >= 0 else None
     return (text[: match.start()] + text[match.end() :], match[1]) if match else (text, "")

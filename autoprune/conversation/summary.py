@@ -52,7 +52,7 @@ def overhead(count: Count, messages: int, room: int) -> int:
 
 
 def running(messages: Sequence[object]) -> Running | None:
-    """Return the summary that an earlier prune left right behind the system's messages; None where there is none."""
+    """Return the summary that an earlier prune left right behind the system's messages; None if there is none."""
     for at, message in enumerate(messages):
         if fields_of(message).get("role") not in SYSTEM_ROLES:
             return _found(at, message) if is_users(message) else None
@@ -60,7 +60,7 @@ def running(messages: Sequence[object]) -> Running | None:
 
 
 def _found(at: int, message: object) -> Running | None:
-    """Return the summary that a message is, or begins with; None where it holds none."""
+    """Return the summary that a message is, or begins with; None if it holds none."""
     name, content = content_of(message)
     is_blocks = isinstance(content, list | tuple) and bool(content)
     text = fields_of(content[0]).get("text") if is_blocks else content  # type: ignore[index]
@@ -95,7 +95,7 @@ def apart(messages: Sequence[Any]) -> Sequence[Any]:
 
 
 class Kept(NamedTuple):
-    """A message of the new conversation: number `at` of the old one, or None where it was made or joined."""
+    """A message of the new conversation: number `at` of the old one, or None if it was made or joined."""
 
     message: Any
     at: int | None

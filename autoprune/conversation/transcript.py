@@ -1,12 +1,10 @@
 """A conversation as pruning sees it: results, calls, requests, tokens. Holds no format, changes nothing."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, TypeAlias
-
-from autoprune.conversation.copying import Copied
 
 Path = tuple[int | str, ...]
 
@@ -148,15 +146,12 @@ Words: TypeAlias = Callable[[Any, Entry], Sequence[str]]  # reads the texts of a
 
 
 @dataclass(frozen=True)
-class Transcript(Copied):
+class Transcript:
     """A parsed conversation. `fixed_tokens` are sent beside the messages: overhead, and what primes the reply."""
 
     messages: Sequence[object] = field(repr=False)
     entries: tuple[Entry, ...] = field(repr=False)
     fixed_tokens: int
-
-    def _given(self) -> Iterator[tuple[str, object]]:
-        yield from ((f"messages[{at}]", message) for at, message in enumerate(self.messages))
 
     @cached_property
     def tokens(self) -> int:

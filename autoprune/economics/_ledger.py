@@ -182,6 +182,7 @@ class Ledger:
         """Record what this request changed: as a new prune, or in the newest one if no more tokens were removed."""
         more = self.prices.write - self.prices.read
         summarizing = self._summarizing(now)
+        # Without an open prune there is none that a rewrite could be added to, so it makes an entry of its own.
         is_open = bool(self._entries) and not self._entries[-1].is_over
         if found.removed or summarizing or (found.rewritten and not is_open):
             made = Entry(
@@ -196,6 +197,7 @@ class Ledger:
                 summarizing=summarizing,
                 is_cold=is_cold,
             )
+            # A result that is cleared again stays with the prune that cleared it first.
             self._cleared = {**dict.fromkeys(now.cleared, len(self._entries)), **self._cleared}
             self._entries.append(made)
         elif found.rewritten:

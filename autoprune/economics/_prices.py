@@ -150,6 +150,7 @@ def model_prices(
     if not isinstance(model, str):
         raise SettingsError(f"the model is {model!r}: give its name, such as 'claude-sonnet-4-5'")
 
+    # Gateways put the provider in front of a model's name: "anthropic/claude-sonnet-4-5".
     name = PREFIXES.sub("", model.rpartition("/")[2])
     try:
         vendor, info = get_snapshot().find_provider_model(name, None, provider, None)

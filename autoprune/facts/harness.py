@@ -57,7 +57,7 @@ ATTRIBUTE = re.compile(r"""(?:path|url)=["']([^"'\n]{1,300})""")
 
 
 def user_words(words: str | Sequence[str]) -> str:
-    """Return the user's words in the texts of a message; "" if all of them are the program's.
+    """Find the user's words in the texts of a message; "" if all of them are the program's.
 
     Give a sequence if the message has several texts, since a program may have written one of them, such as the prompt
     of a command that the user gave. Anything in the middle of a line is the user's, whatever it looks like.
@@ -69,12 +69,12 @@ def user_words(words: str | Sequence[str]) -> str:
 
 
 def user_words_beside(words: Sequence[str], tools: Iterable[str]) -> str:
-    """Return the user's words in a message that also holds results of `tools`."""
+    """Find the user's words in a message that also holds results of `tools`."""
     return "" if SKILLS.intersection(tools) else user_words(words)
 
 
 def model_words(words: str) -> str:
-    """Return the model's words; "" if they are a program's text in place of an answer."""
+    """The model's words; "" if they are a program's text in place of an answer."""
     return "" if words.strip() in FILLERS else words
 
 
@@ -89,7 +89,7 @@ def is_continuation(words: str) -> bool:
 
 
 def _words_of_text(words: str) -> str:
-    """Return the user's words in one text."""
+    """The user's words in one text."""
     if "<" in words or any(mark in words for mark in MARKS):
         for name in (*ADDED, *ATTACHED):
             if f"<{name}" in words:
@@ -103,7 +103,7 @@ def _words_of_text(words: str) -> str:
 
 
 def _remove_elements(words: str, name: str) -> str:
-    """Return the words without the elements of a name; an attachment is replaced by a mention of it."""
+    """Remove the elements of a name; an attachment is replaced by a mention of it."""
     start = re.compile(rf"^[ \t]*<{re.escape(name)}(?:\s[^<>\n]*)?>", re.MULTILINE)
     end = f"</{name}>"
     kept, at = [], 0

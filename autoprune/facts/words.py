@@ -42,7 +42,7 @@ NEAR = 64  # characters between a call and the tag of its block
 
 
 def texts(message: object, entry: Entry) -> tuple[str, ...]:
-    """Return the texts of a message that are not blank. `entry` is the parsed message.
+    """The texts of a message that are not blank. `entry` is the parsed message.
 
     Results and calls are left out, with the tags or the heading around those in a text, and so is thinking. Each image,
     audio, document or other medium becomes a line such as "[image]".
@@ -126,14 +126,14 @@ def _is_words(name: object, block: Mapping[str, object]) -> bool:
 
 
 def _kind_of(block: Mapping[str, object]) -> str:
-    """Return the kind of a block: its type, or else the name of its first field that is not None."""
+    """The kind of a block: its type, or else the name of its first field that is not None."""
     if isinstance(kind := block.get("type"), str):
         return kind
     return next((name for name, value in block.items() if value is not None), "text")
 
 
 def _label(kind: str, block: Mapping[str, object]) -> str:
-    """Return the label of a block: its kind and its name, if it has one; images and audio need no name."""
+    """The label of a block: its kind and its name, if it has one; images and audio need no name."""
     inner = (held for value in block.values() if (held := fields(value)) is not None)
     found = (known.get(name) for known in (block, *inner) for name in NAMES)
     name = "" if kind in ("image", "audio") else next((value for value in found if isinstance(value, str)), "")
@@ -141,7 +141,7 @@ def _label(kind: str, block: Mapping[str, object]) -> str:
 
 
 def _text_around(text: str, parts: Sequence[ToolResult | ToolCall]) -> str:
-    """Return a text without the results and calls in it and the tags or the heading of each."""
+    """Remove the results and calls from a text, with the tags or the heading of each."""
     if not parts:
         # Cline may write the heading of a result as a block of its own.
         is_frame = any(dialect.is_frame(text) for dialect in all_dialects() if dialect.is_frame)
@@ -155,7 +155,7 @@ def _text_around(text: str, parts: Sequence[ToolResult | ToolCall]) -> str:
 
 
 def _extent(text: str, part: ToolResult | ToolCall, wholes: Mapping[str, Sequence[Span]]) -> Span:
-    """Return the offsets of a result or a call, with the tags or the heading around it."""
+    """Find the offsets of a result or a call, with the tags or the heading around it."""
     start, stop = part.location.start or 0, part.location.stop or 0
     if isinstance(part, ToolResult):
         known = wholes[part.kind]
@@ -176,7 +176,7 @@ def _with_frame(text: str, start: int, stop: int) -> Span:
 
 
 def _extents(text: str, kind: str) -> Sequence[Span]:
-    """Return the offsets of the results of a dialect in a text, each with its tags or heading."""
+    """Find the offsets of the results of a dialect in a text, each with its tags or heading."""
     dialect = dialect_of(kind)
     return dialect.spans(text) if dialect else ()
 

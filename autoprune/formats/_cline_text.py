@@ -18,8 +18,10 @@ from autoprune.formats.parsing import Found, Parser, Standing
 KIND = "cline"
 MARK = "] Result:"
 NAME = re.compile(r"\[([A-Za-z][A-Za-z0-9_-]*)(?=[\] ])")
-# A command or a question may have several lines, and its heading with it.
+# A command or a question may have several lines, and its heading with it. Cline writes `for '…'`, Roo Code also
+# `switch_mode to '…'` and `new_task in … mode: '…'`.
 LONG = re.compile(r"\[([A-Za-z][A-Za-z0-9_-]*) (?:for '|to '|in [^\n]{1,99} mode: ')")
+# Both agents append the state of the editor to a user's message. It is new in each message, and no part of a result.
 ENVIRONMENT, ENVIRONMENT_END = "\n<environment_details>", "</environment_details>"
 FEEDBACK = "\nThe user provided the following feedback:\n<feedback>"
 # The tools that the user answers, and the beginning of a user's answer to any other tool.
@@ -48,9 +50,10 @@ class Extent(NamedTuple):
 
 
 def find(text: str, path: Path, parser: Parser) -> list[Found]:
-    """Return the results in a user's text. A text that is only a heading announces the payload in the next block."""
+    """Find the results in a user's text. A text that is only a heading announces the payload in the next block."""
     standing = parser.standing
     found = extents(text, standing)
+    # The next block is read by `find_below`; it does not say itself that it is a result.
     heading = None if found else _only_heading(text)
     if heading and standing.refusal(heading.tool) is None and (below := _next_block(path)):
         parser.heading = (below, heading.tool)
@@ -58,7 +61,7 @@ def find(text: str, path: Path, parser: Parser) -> list[Found]:
 
 
 def find_below(text: str, path: Path, parser: Parser) -> list[Found] | None:
-    """Return the result in a block whose heading is the block before it; None for any other block."""
+    """Find the result in a block whose heading is the block before it; None for any other block."""
     heading, parser.heading = parser.heading, None
     if heading is None or heading[0] != path or text.startswith(ENVIRONMENT[1:]) or _first_heading(text):
         return None
@@ -75,7 +78,7 @@ def _close_calls(text: str, found: Sequence[Extent], parser: Parser) -> list[Fou
 
 
 def spans(text: str) -> list[tuple[int, int]]:
-    """Return the offsets of the results in a text, each with its heading and the tags of a failure."""
+    """Find the offsets of the results in a text, each with its heading and the tags of a failure."""
     return [(one.begin, _after_failure(text, one.stop)) for one in extents(text)]
 
 
@@ -85,7 +88,7 @@ def _after_failure(text: str, at: int) -> int:
 
 
 def extents(text: str, standing: Standing | None = None) -> list[Extent]:
-    """Return the results in a text. A payload ends at the next heading, at the environment's details, or at the end.
+    """Find the results in a text. A payload ends at the next heading, at the environment's details, or at the end.
 
     In a closed fenced block of the user's, and in the environment's details, a heading is text. With a `standing`, so
     is a heading of a tool that the model has not called.
@@ -115,13 +118,13 @@ def extents(text: str, standing: Standing | None = None) -> list[Extent]:
 
 
 def find_begin(text: str, parser: Parser) -> int:
-    """Return where the first result can begin; -1 if none can."""
+    """Find where the first result can begin; -1 if none can."""
     headings = (one.begin for one in _headings(text) if parser.standing.refusal(one.tool) is None)
     return next(headings, -1)
 
 
 def refuse(text: str, parser: Parser) -> str | None:
-    """Return the reason why no heading in a text can be that of a result; None if one can."""
+    """Explain why no heading in a text can be that of a result; None if one can."""
     first: str | None = None
     for heading in _headings(text):
         refused = parser.standing.refusal(heading.tool)
@@ -132,7 +135,7 @@ def refuse(text: str, parser: Parser) -> str | None:
 
 
 def explain(text: str, parser: Parser) -> str | None:
-    """Return the reason why something that looks like a result is none; None if nothing does."""
+    """Explain why something that looks like a result is none; None if nothing does."""
     alone = _only_heading(text)
     tools = (alone.tool,) if alone else (extent.tool for extent in extents(text))
     return next((why for tool in tools if (why := parser.standing.refusal(tool))), None)
@@ -144,7 +147,7 @@ def is_frame(text: str) -> bool:
 
 
 def _payload_end(at: int, limit: int, places: Places) -> tuple[int, int | None]:
-    """Return the end of the payload at an offset, and where the user's words continue before `limit`, or None."""
+    """The end of the payload at an offset, and where the user's words continue before `limit`, or None."""
     environment, feedback = places.first(ENVIRONMENT, at), places.first(FEEDBACK, at)
     if 0 <= environment < limit and not 0 <= feedback < environment:
         closed = places.first(ENVIRONMENT_END, environment)
@@ -153,7 +156,7 @@ def _payload_end(at: int, limit: int, places: Places) -> tuple[int, int | None]:
 
 
 def _extent(text: str, heading: Heading, stop: int) -> Extent | None:
-    """Return the result below a heading; None if it is empty or the user's words."""
+    """Find the result below a heading; None if it is empty or the user's words."""
     start, stop = trim_line_breaks(text, heading.end, stop)
     if start == stop or heading.tool in QUESTIONS or ANSWER.match(text, start, stop):
         return None
@@ -180,7 +183,7 @@ def _headings(text: str) -> Iterator[Heading]:
 
 
 def _short_heading(text: str, begin: int, at: int, end: int) -> Heading | None:
-    """Return a heading of one line. A bare name needs an underscore: `[main] Result:` may be a line of a log."""
+    """Find a heading of one line. A bare name needs an underscore: `[main] Result:` may be a line of a log."""
     name = NAME.match(text, begin, at + 1)
     if name is None or (text[name.end()] == "]" and name.end() != at):
         return None
@@ -189,7 +192,7 @@ def _short_heading(text: str, begin: int, at: int, end: int) -> Heading | None:
 
 
 def _long_heading(text: str, edge: int, begin: int, end: int) -> Heading | None:
-    """Return a heading of several lines that begins after `edge`, and whose last line begins at `begin`."""
+    """Find a heading of several lines that begins after `edge`, and whose last line begins at `begin`."""
     at = begin
     name = None
     while name is None and (at := text.rfind("\n[", edge, at)) >= 0:
@@ -204,19 +207,19 @@ def _has_other_mark(text: str, start: int, stop: int) -> bool:
 
 
 def _first_heading(text: str) -> Heading | None:
-    """Return the heading at the start of a text."""
+    """Find the heading at the start of a text."""
     first = next(_headings(text), None) if text.startswith("[") else None
     return first if first and first.begin == 0 else None
 
 
 def _only_heading(text: str) -> Heading | None:
-    """Return the heading that is all of a text."""
+    """Find the heading that is all of a text."""
     first = _first_heading(text)
     return first if first and is_blank(text, first.end, len(text)) else None
 
 
 def _next_block(path: Path) -> Path | None:
-    """Return the path of the next block's text; None where the message is one text."""
+    """The path of the next block's text; None if the message is one text."""
     at = max(index for index, name in enumerate(path) if isinstance(name, int))
     number = path[at]
     return (*path[:at], number + 1, *path[at + 1 :]) if at and isinstance(number, int) else None

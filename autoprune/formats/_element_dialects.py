@@ -67,6 +67,7 @@ def _read_response(text: str, span: Span, parser: Parser) -> Iterator[Found]:
     name = known.get("name", NO_MEMBER).value
     call = parser.open_calls.answered_in_text(name) if isinstance(name, str) else parser.open_calls.next_in_text()
     tool = name if isinstance(name, str) else call.name if call else UNKNOWN
+    # Hermes wraps results in JSON, Qwen does not; an object without "content" is the raw output of a tool.
     if "content" in known:
         _, start, stop = known["content"]
         cut = after_letters(text, span.begin + 1)
@@ -76,12 +77,12 @@ def _read_response(text: str, span: Span, parser: Parser) -> Iterator[Found]:
 
 
 def _quote_as_json(value: object, text: str) -> str:
-    """Return a text as a JSON string, to take the place of a JSON value."""
+    """Write a text as a JSON string, to take the place of a JSON value."""
     return json.dumps(text, ensure_ascii=False)
 
 
 def _members(text: str, start: int, stop: int) -> dict[str, Member]:
-    """Return the members of the JSON object that fills a slice of a text; {} for anything else."""
+    """The members of the JSON object that fills a slice of a text; {} for anything else."""
     inside = text[start:stop].rstrip()
     at = _skip_space(inside, 0)
     if inside[at : at + 1] != "{" or not inside.endswith("}"):
@@ -157,7 +158,7 @@ def _read_results(text: str, span: Span, parser: Parser) -> Iterator[Found]:
 
 
 def _split_block(text: str, span: Span) -> list[Block]:
-    """Return the results in a block; if it has no `<result>`, all of it is one."""
+    """Split a block into results; if it has no `<result>`, all of it is one."""
     found = []
     at = span.start
     while match := RESULT.match(text, at, span.stop):
@@ -170,8 +171,9 @@ def _split_block(text: str, span: Span) -> list[Block]:
 
 
 def _read_result(text: str, match: re.Match[str], limit: int) -> Block:
-    """Return the result that ends at `limit`. Its payload is what it printed, or all of it but the tool's name."""
+    """Read the result that ends at `limit`. Its payload is what it printed, or all of it but the tool's name."""
     cut, body = after_letters(text, match.start("tag")), match["body"]
+    # The last end tag counts: the output may itself print one.
     stop = text.rfind(f"</{body}>", match.end(), limit) if body else limit
     is_closed = stop >= 0
     start = match.end() if is_closed else match.start("body") - 1
@@ -180,7 +182,7 @@ def _read_result(text: str, match: re.Match[str], limit: int) -> Block:
 
 
 def _read_whole_block(text: str, span: Span) -> Block:
-    """Return the payload of a block without `<result>`: the message of a failed call, or anything else."""
+    """Read the payload of a block without `<result>`: the message of a failed call, or anything else."""
     match = FAILURE.match(text, span.start, span.stop)
     stop = text.rfind(f"</{match[1]}>", match.end(), span.stop) if match else -1
     begin, end, is_error = (match.end(), stop, True) if match and stop >= 0 else (span.start, span.stop, None)
@@ -217,7 +219,7 @@ def _invocations(text: str) -> Iterator[Invocation]:
 
 
 def _invocation(text: str, at: int, ends: First) -> Invocation | None:
-    """Return the call at an offset, in either of Claude's two ways to write it; None if there is none."""
+    """Match the call at an offset, in either of Claude's two ways to write it; None if there is none."""
     return _match_invoke(text, at, ends, INVOKE, PARAMETER) or _match_invoke(
         text, at, ends, LEGACY_INVOKE, LEGACY_PARAMETER
     )
@@ -226,7 +228,7 @@ def _invocation(text: str, at: int, ends: First) -> Invocation | None:
 def _match_invoke(
     text: str, at: int, ends: First, invoke: re.Pattern[str], parameter: re.Pattern[str]
 ) -> Invocation | None:
-    """Return the call at an offset, whose tags match two patterns; None if there is none."""
+    """Match the call at an offset, whose tags match two patterns; None if there is none."""
     head = invoke.match(text, at)
     if head is None:
         return None

@@ -81,17 +81,17 @@ def pair_in_turn(tags: Iterable[Tag]) -> list[Span]:
 
 
 def elements(text: str, name: str) -> list[Span]:
-    """Return the elements `<name>…</name>` that begin a line or follow an end tag, outside fenced blocks."""
+    """Find the elements `<name>…</name>` that begin a line or follow an end tag, outside fenced blocks."""
     return outside_fences(text, pair_outermost(tags(text, name)))
 
 
 def first_start(tags: Iterable[Tag]) -> int:
-    """Return the offset of the first tag that can begin an element; -1 if there is none."""
+    """Find the offset of the first tag that can begin an element; -1 if there is none."""
     return next((tag.begin for tag in tags if tag.is_start and not tag.is_quoted), -1)
 
 
 def explain_miss(text: str, found: Sequence[Tag], closed: list[Span], refused: str | None, *, wants: str) -> str | None:
-    """Return the reason why a start tag in `found` begins no result; None if there is nothing to report.
+    """Explain why a start tag in `found` begins no result; None if there is nothing to report.
 
     `closed` are the elements that the tags make. `refused` is the reason why the text can hold no result, if it cannot,
     and `wants` says what must precede a start tag. A start tag after a quotation mark, or without any end tag after it,
@@ -106,7 +106,7 @@ def explain_miss(text: str, found: Sequence[Tag], closed: list[Span], refused: s
         if not tag.is_quoted and not is_within(closed, tag.begin):
             return "it is never closed"
         if not tag.is_quoted:
-            return refused if is_within(outside, tag.begin) else "it stands in a fenced block"
+            return refused if is_within(outside, tag.begin) else "it is in a fenced block"
         if tag.begin < last_end:
             return wants
     return None
@@ -146,7 +146,7 @@ def follows_space(text: str, at: int) -> bool:
 
 
 def outside_fences(text: str, found: list[Span]) -> list[Span]:
-    """Return the spans that are outside fenced blocks."""
+    """Find the spans that are outside fenced blocks."""
     edges = [0, *(edge for span in found for edge in (span.begin, span.end)), len(text)]
     gaps = list(zip(edges[::2], edges[1::2], strict=True))
     if not any("```" in text[begin:end] or "~~~" in text[begin:end] for begin, end in gaps[:-1]):
@@ -156,7 +156,7 @@ def outside_fences(text: str, found: list[Span]) -> list[Span]:
 
 
 def _fenced_blocks(fences: Iterable[re.Match[str]]) -> list[Span]:
-    """Return the spans of fenced blocks. A fence that is never closed begins none."""
+    """Find the spans of fenced blocks. A fence that is never closed begins none."""
     blocks = []
     opened: re.Match[str] | None = None
     for fence in fences:
@@ -183,7 +183,7 @@ class Fences:
         self._has_ends = True
 
     def end(self, words: int, at: int) -> int:
-        """Return the end of the fenced block around `at`; -1 if there is none.
+        """The end of the fenced block around `at`; -1 if there is none.
 
         Only fences from `words` on count. Both offsets must not decrease between calls.
         """
@@ -211,7 +211,7 @@ def is_blank(text: str, start: int, stop: int) -> bool:
 
 
 def trim_line_breaks(text: str, start: int, stop: int) -> tuple[int, int]:
-    """Return the offsets of a slice without the line breaks at its ends."""
+    """The offsets of a slice without the line breaks at its ends."""
     inside = text[start:stop]
     kept = inside.lstrip("\r\n")
     start += len(inside) - len(kept)
@@ -228,7 +228,7 @@ class Places:
             self._places.setdefault(word, []).append(at)
 
     def first(self, word: str, at: int) -> int:
-        """Return the first offset of a word at or after `at`; -1 if there is none."""
+        """Find the first offset of a word at or after `at`; -1 if there is none."""
         places = self._places.get(word, [])
         index = bisect_left(places, at)
         return places[index] if index < len(places) else -1

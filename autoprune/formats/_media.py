@@ -35,7 +35,7 @@ class Medium(NamedTuple):
     """An image, sound, video or document, however an API writes it."""
 
     kind: str  # "image", "audio", "video" or "document"
-    data: str | bytes = ""  # bytes, base64, a data URL or an address; "" where there is an id alone
+    data: str | bytes = ""  # bytes, base64, a data URL or an address; "" if there is an id alone
     form: str = ""  # a MIME type, or a format such as "wav"
     detail: object = None  # OpenAI's
 

@@ -3,7 +3,7 @@
 What is native stands by itself, as a block or a message. A text is counted in pieces, cut where token counts add up
 exactly. A cut is exact for o200k and cl100k between a letter and a character that is no letter, mark or apostrophe, as
 in `<tool` and `_response>`: no token crosses it, and none depends on what stands beyond it. So clearing one result
-counts a small piece anew and never the others.
+counts only a small piece again and never the others.
 """
 
 import json
@@ -85,7 +85,7 @@ def text_block(blocks: object, text: str, kind: str = "text") -> list[object]:
 
 
 def json_text(value: object) -> str:
-    """Return a value as the JSON text that a provider receives. Raises ConversationError where that is impossible."""
+    """Return a value as the JSON text that a provider receives. Raises ConversationError if that is impossible."""
     try:
         return json.dumps(value, ensure_ascii=False, default=_plain_fields)
     except (ValueError, TypeError, RecursionError) as error:
@@ -93,7 +93,7 @@ def json_text(value: object) -> str:
 
 
 def seen_block(message: Mapping[str, object], kinds: Container[object]) -> str | None:
-    """Return in words the first block of a message whose `type` is one of `kinds`; None where there is none."""
+    """Return in words the first block of a message whose `type` is one of `kinds`; None if there is none."""
     content = message.get("content")
     for item in content if isinstance(content, list | tuple) else ():
         kind = fields_of(item).get("type")

@@ -31,7 +31,7 @@ UNREAD = IDS | ENCRYPTED | {"cache_control", "citations", "signature"}
 
 
 def seen(message: Mapping[str, object]) -> str | None:
-    """Return a description of the mark of this format, if a message has one; else None."""
+    """Describe the mark of this format in a message; None if there is none."""
     if str(message.get("role")) not in SPEAKERS:
         return None
     if message.get("type") == "message" and "stop_reason" in message:
@@ -59,7 +59,7 @@ def _block_type(block: Mapping[str, object]) -> str:
 
 
 def speaker(message: Mapping[str, object]) -> Speaker:
-    """Return who a message comes from; a user's message that holds only results comes from the tools."""
+    """The speaker of a message; a user's message that holds only results comes from the tools."""
     who = SPEAKERS.get(str(message.get("role")), Speaker.OTHER)
     content = message.get("content")
     if who is not Speaker.USER or not content or not isinstance(content, list | tuple):
@@ -73,7 +73,7 @@ def message(role: str, text: str) -> dict[str, object]:
 
 
 def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
-    """Return the entry of a message. Of an SDK's `Message` only the content is counted, since only that is sent."""
+    """Read a message. Of an SDK's `Message` only the content is counted, since only that is sent."""
     who = speaker(message)
     content = listed(message.get("content"))
     path = (at, "content")
@@ -89,11 +89,12 @@ def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
 
 
 def _read_answer(content: list[object], path: Path, parser: Parser) -> Entry:
-    """Return the entry of the model's message. Calls and results of server tools are only counted."""
+    """Read the model's message. Calls and results of server tools are only counted."""
     weight = MESSAGE_TOKENS
     calls: list[ToolCall] = []
     thinking: list[Thought] = []
     blocks = [fields_of(item) for item in content]
+    # Thinking that is alone in its message cannot be removed: the API refuses an empty message.
     is_alone = all(_block_type(block) in THINKING for block in blocks)
     for index, block in enumerate(blocks):
         place, kind = (*path, index), _block_type(block)
@@ -109,7 +110,8 @@ def _read_answer(content: list[object], path: Path, parser: Parser) -> Entry:
 
 
 def _read_prompt(who: Speaker, content: list[object], path: Path, parser: Parser) -> Entry:
-    """Return the entry of the user's message. Each result counts as a message, and everything else as one more."""
+    """Read the user's message. Each result counts as a message, and everything else as one more."""
+    # A message that holds only results has no frame: each of its results brings one.
     weight = 0 if who is Speaker.TOOL else MESSAGE_TOKENS
     results: list[ToolResult] = []
     for index, item in enumerate(content):
@@ -127,7 +129,7 @@ def _read_prompt(who: Speaker, content: list[object], path: Path, parser: Parser
 
 
 def _read_result(block: Mapping[str, object], path: Path, parser: Parser) -> ToolResult:
-    """Return the result in a block."""
+    """Read the result in a block."""
     failed = block.get("is_error")
     return native_result(
         parser,
@@ -140,7 +142,7 @@ def _read_result(block: Mapping[str, object], path: Path, parser: Parser) -> Too
 
 
 def _content_payload(content: object, count: Count) -> Payload:
-    """Return the payload of a result. If it loads a tool, it is fixed: the model may call that tool later."""
+    """The payload of a result. If it loads a tool, it is fixed: the model may call that tool later."""
     held = payload(content, count, text_block)
     if not isinstance(content, list | tuple):
         return held
@@ -149,7 +151,7 @@ def _content_payload(content: object, count: Count) -> Payload:
 
 
 def _input(block: Mapping[str, object]) -> object:
-    """Return a call's arguments; an SDK's object becomes a mapping."""
+    """A call's arguments; an SDK's object becomes a mapping."""
     given = block.get("input")
     return given if (known := fields(given)) is None else known
 
@@ -160,7 +162,7 @@ def _all_tokens(content: object, count: Count) -> int:
 
 
 def _block_tokens(item: object, count: Count) -> int:
-    """Return the tokens of a block: of a known kind only what the model reads, of any other all of it."""
+    """Count the tokens of a block: of a known kind only what the model reads, of any other all of it."""
     block = fields_of(item)
     kind = _block_type(block)
     if kind in CALLS:
@@ -173,7 +175,7 @@ def _block_tokens(item: object, count: Count) -> int:
 
 
 def _read_tokens(block: Mapping[str, object], count: Count) -> int:
-    """Return the tokens of the texts in a block and in the blocks inside it."""
+    """Count the tokens of the texts in a block and in the blocks inside it."""
     total = 0
     open_values: list[object] = [block]
     for value in nested(open_values):

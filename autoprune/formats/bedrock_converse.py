@@ -29,7 +29,7 @@ FAILED: Mapping[object, bool] = {"error": True, "success": False}
 
 
 def seen(message: Mapping[str, object]) -> str | None:
-    """Return a description of the mark of this format, if a message has one; else None.
+    """Describe the mark of this format in a message; None if there is none.
 
     A text block is a mark too: it has no `type`, which every other format requires.
     """
@@ -49,7 +49,7 @@ def _is_mark(kind: str, value: object) -> bool:
 
 
 def _only_field(item: object) -> tuple[str, object]:
-    """Return the name and the value of the one field that a block has; ("", None) for anything else."""
+    """The name and the value of the one field that a block has; ("", None) for anything else."""
     block = fields(item)
     if not block or len(block) != 1:
         return "", None
@@ -63,11 +63,12 @@ def _is_result(item: object) -> bool:
 
 
 def speaker(message: Mapping[str, object]) -> Speaker:
-    """Return who a message comes from; a user's message that holds only results comes from the tools."""
+    """The speaker of a message; a user's message that holds only results comes from the tools."""
     who = SPEAKERS.get(str(message.get("role")), Speaker.OTHER)
     content = message.get("content")
     if who is not Speaker.USER or not isinstance(content, list | tuple):
         return who
+    # A cache point is a mark and no content: callers put it after the results.
     held = [_is_result(item) for item in content if _only_field(item)[0] != CACHE_POINT]
     return Speaker.TOOL if held and all(held) else who
 
@@ -78,7 +79,7 @@ def message(role: str, text: str) -> dict[str, object]:
 
 
 def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
-    """Return the entry of a message. Anything unknown in it is counted and never changed."""
+    """Read a message. Anything unknown in it is counted and never changed."""
     who = speaker(message)
     content = listed(message.get("content"))
     path = (at, "content")
@@ -90,7 +91,7 @@ def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
 
 
 def _read_answer(content: list[object], path: Path, parser: Parser) -> Entry:
-    """Return the entry of the model's message. Calls and results of server tools are only counted."""
+    """Read the model's message. Calls and results of server tools are only counted."""
     weight = MESSAGE_TOKENS
     calls: list[ToolCall] = []
     thinking: list[Thought] = []
@@ -100,6 +101,7 @@ def _read_answer(content: list[object], path: Path, parser: Parser) -> Entry:
         held, place = fields_of(value), (*path, index, kind)
         spent = _block_tokens(item, parser.count)
         weight += spent
+        # A call with a type, such as "server_tool_use", is one that the provider answers itself.
         if kind == CALL and not held.get("type"):
             call_id, tool, arguments = (held.get(name) for name in ("toolUseId", "name", "input"))
             calls.append(native_call(parser, place, call_id, tool, arguments, ("input",)))
@@ -111,7 +113,8 @@ def _read_answer(content: list[object], path: Path, parser: Parser) -> Entry:
 
 
 def _read_prompt(who: Speaker, content: list[object], path: Path, parser: Parser) -> Entry:
-    """Return the entry of the user's message. Each result counts as a message, and everything else as one more."""
+    """Read the user's message. Each result counts as a message, and everything else as one more."""
+    # A message that holds only results has no frame: each of its results brings one.
     weight = 0 if who is Speaker.TOOL else MESSAGE_TOKENS
     results: list[ToolResult] = []
     for index, item in enumerate(content):
@@ -130,7 +133,7 @@ def _read_prompt(who: Speaker, content: list[object], path: Path, parser: Parser
 
 
 def _read_result(held: Mapping[str, object], path: Path, parser: Parser) -> ToolResult:
-    """Return the result in a block."""
+    """Read the result in a block."""
     status = held.get("status")
     return native_result(
         parser,
@@ -143,7 +146,7 @@ def _read_result(held: Mapping[str, object], path: Path, parser: Parser) -> Tool
 
 
 def _content_payload(content: object, count: Count) -> Payload:
-    """Return the payload of a result; its text is that of its text and JSON blocks."""
+    """The payload of a result; its text is that of its text and JSON blocks."""
     if not isinstance(content, list | tuple):
         return payload(content, count, _text_block)
     found = [_text_of_block(item) for item in content]
@@ -168,7 +171,7 @@ def _all_tokens(content: object, count: Count) -> int:
 
 
 def _block_tokens(item: object, count: Count) -> int:
-    """Return the tokens of a block: of a known kind only what the model reads, of any other all of it."""
+    """Count the tokens of a block: of a known kind only what the model reads, of any other all of it."""
     kind, value = _only_field(item)
     if kind in ("text", "json") or (kind in BLOCKS and fields(value)):
         return _read_tokens(item, count)
@@ -176,7 +179,7 @@ def _block_tokens(item: object, count: Count) -> int:
 
 
 def _read_tokens(item: object, count: Count) -> int:
-    """Return the tokens of the texts in a block and in the blocks inside it."""
+    """Count the tokens of the texts in a block and in the blocks inside it."""
     total = 0
     open_values = [item]
     for value in nested(open_values):
@@ -193,7 +196,7 @@ def _read_tokens(item: object, count: Count) -> int:
 
 
 def _redacted_tokens(data: object) -> int:
-    """Return the tokens of encrypted data, estimated by its size; botocore has decoded its base64."""
+    """Estimate the tokens of encrypted data by its size; botocore has decoded its base64."""
     if isinstance(data, bytes):
         return len(data) * 4 // (3 * ENCRYPTED_CHARACTERS)
     return encrypted_tokens(data)

@@ -47,6 +47,21 @@ from autoprune.formats._elements import (
 from autoprune.formats._parts import after_letters
 from autoprune.formats.parsing import UNKNOWN, Found, Parser
 
+__all__ = [
+    "Dialect",
+    "Example",
+    "Found",
+    "Span",
+    "all_dialects",
+    "dialect_of",
+    "element_dialect",
+    "escape",
+    "read_raw",
+    "register",
+    "unregister",
+    "with_escape",
+]
+
 PAYLOAD = "@"  # stands for the payload in an example
 ELEMENT = re.compile(r"<([A-Za-z][\w-]*)[^<>]*>")
 
@@ -158,7 +173,7 @@ def _read_raw(name: str, text: str, span: Span, parser: Parser) -> list[Found]:
 
 
 def read_raw(name: str, text: str, span: Span, call: ToolCall | None, tool: str = "") -> Found:
-    """Return all of an element `<name>` as one result, of a `tool`, or else of the tool that the `call` names."""
+    """Read all of an element `<name>` as one result, of a `tool`, or else of the tool that the `call` names."""
     start, stop = trim_line_breaks(text, span.start, span.stop)
     # Cut in the middle, a payload that holds another element of the name might be read as that one.
     is_plain = name not in text[start:stop]
@@ -166,6 +181,7 @@ def read_raw(name: str, text: str, span: Span, call: ToolCall | None, tool: str 
     return Found(after_letters(text, span.begin + 1), start, stop, tool, call, is_plain=is_plain)
 
 
+# One registry for the process, as for codecs: placeholders are escaped far from the parser, for every dialect at once.
 _registered: tuple[Dialect, ...] = ()
 
 
@@ -216,6 +232,7 @@ def escape(text: str) -> str:
     No dialect reads the text then as the end of the result that it is put into, or as the beginning of another one.
     """
     tag, headings = _breakable(_registered)
+    # A space after "<" keeps the text readable, and no dialect takes the rest for a tag.
     text = tag.sub("< ", text)
     for heading in headings:
         text = text.replace(heading, f"{heading[:1]} {heading[1:]}")
@@ -231,7 +248,8 @@ def _breakable(dialects: tuple[Dialect, ...]) -> tuple[re.Pattern[str], tuple[st
 
 
 def with_escape(found: Found) -> Found:
-    """Return a result into whose place a text is put escaped."""
+    """Escape the texts that are put in place of a result."""
+    # `put` escapes, and not its callers, so that no way to insert a text can forget it.
     return found._replace(put=ESCAPED if found.put is as_text else partial(_put_escaped, found.put))
 
 

@@ -55,7 +55,7 @@ ANSWERS = ("output", "result", "error", "content")  # the names that SDKs give t
 
 
 def seen(message: Mapping[str, object]) -> str | None:
-    """Return a description of the mark of this format, if a message has one; else None."""
+    """Describe the mark of this format in a message; None if there is none."""
     if "parts" not in message or message.get("content") is not None:
         return None
     parts = message["parts"]
@@ -64,7 +64,7 @@ def seen(message: Mapping[str, object]) -> str | None:
 
 
 def speaker(message: Mapping[str, object]) -> Speaker:
-    """Return who a content comes from; one that holds only responses comes from the tools."""
+    """The speaker of a content; one that holds only responses comes from the tools."""
     role = message.get("role")
     who = SPEAKERS.get(role, Speaker.OTHER) if role is None or isinstance(role, str) else Speaker.OTHER
     return Speaker.TOOL if who is Speaker.USER and _is_answer(_parts_of(message)) else who
@@ -76,7 +76,7 @@ def message(role: str, text: str) -> dict[str, object]:
 
 
 def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
-    """Return the entry of a content. Each response counts as a message, and everything else as one more."""
+    """Read a content. Each response counts as a message, and everything else as one more."""
     who = speaker(message)
     parts = _parts_of(message)
     read = [_read_part(item, (at, "parts", index), who, parser) for index, item in enumerate(parts)]
@@ -108,7 +108,7 @@ def _response_name(part: Mapping[str, object]) -> str | None:
 
 
 def _read_part(item: object, path: Path, who: Speaker, parser: Parser) -> Entry:
-    """Return the entry of one part."""
+    """Read one part."""
     part = fields(item)
     if part is None:
         return _read_text(item, path, who, parser) if isinstance(item, str) else Entry(who, parser.tokens(item))
@@ -125,7 +125,7 @@ def _read_part(item: object, path: Path, who: Speaker, parser: Parser) -> Entry:
 
 
 def _read_field(kind: str, value: object, path: Path, who: Speaker, parser: Parser) -> Entry:
-    """Return the entry of one field of a part."""
+    """Read one field of a part."""
     if kind == "text" and isinstance(value, str):
         return _read_text(value, path, who, parser)
     held = fields(value)
@@ -147,14 +147,14 @@ def _read_text(text: str, path: Path, who: Speaker, parser: Parser) -> Entry:
 
 
 def _read_call(held: Mapping[str, object], path: Path, who: Speaker, parser: Parser) -> Entry:
-    """Return the entry of a call. Without an id, responses find it by its name, the oldest call first."""
+    """Read a call. Without an id, responses find it by its name, the oldest call first."""
     tool, arguments = held.get("name"), held.get("args")
     spent = tokens(tool, parser.count) + _json_tokens(arguments, parser.count)
     return Entry(who, spent, (), (native_call(parser, path, held.get("id") or tool, tool, arguments, ("args",)),))
 
 
 def _read_response(held: Mapping[str, object], path: Path, who: Speaker, parser: Parser) -> Entry:
-    """Return the entry of a response. Media beside its payload belong to the result, and are cleared with it."""
+    """Read a response. Media beside its payload belong to the result, and are cleared with it."""
     payload = _response_payload(held.get("response"), held.get("parts"), parser.count)
     result = native_result(
         parser,
@@ -169,7 +169,8 @@ def _read_response(held: Mapping[str, object], path: Path, who: Speaker, parser:
 
 
 def _find_call(held: Mapping[str, object], parser: Parser) -> ToolCall | None:
-    """Return the call that a response answers: by id if both have one, else the first open call of the same name."""
+    """Find the call that a response answers: by id if both have one, else the first open call of the same name."""
+    # Ids are optional in this API: a call without one was registered under its name.
     call_id, name = held.get("id"), held.get("name")
     if call_id:
         return parser.answered(call_id) or parser.answered(name)
@@ -184,7 +185,7 @@ def _media(parts: object) -> Iterator[object]:
 
 
 def _response_payload(response: object, parts: object, count: Count) -> Payload:
-    """Return the payload of a response: the one string that it holds, or else its JSON text."""
+    """The payload of a response: the one string that it holds, or else its JSON text."""
     found = [*_media(parts)]
     beside = sum(tokens(value, count, media) for value in found)
     text = _json_or_none(response) if _only_string(response) is None else _only_string(response)
@@ -194,7 +195,7 @@ def _response_payload(response: object, parts: object, count: Count) -> Payload:
 
 
 def _only_string(response: object) -> str | None:
-    """Return the only string in a response, under a name that SDKs give it; None if there is anything else."""
+    """Find the only string in a response, under a name that SDKs give it; None if there is anything else."""
     if not isinstance(response, Mapping) or len(response) != 1:
         return None
     ((name, text),) = response.items()
@@ -227,7 +228,7 @@ def _is_error(response: object) -> bool | None:
 
 
 def _with_text(held: object, text: str) -> object:
-    """Return a function response with a text as its payload and no media. An empty text leaves no payload."""
+    """Write a function response with a text as its payload and no media. An empty text leaves no payload."""
     known = fields_of(held)
     changes: dict[str, object] = {"response": _write_response(known.get("response"), text) if text else None}
     if isinstance(held, Mapping):
@@ -236,7 +237,7 @@ def _with_text(held: object, text: str) -> object:
 
 
 def _write_response(response: object, text: str) -> Mapping[str, object]:
-    """Return a response with a text. It stays an object, and an error stays an error.
+    """Write a response with a text. It stays an object, and an error stays an error.
 
     Source: google-genai's `types.FunctionResponse`: "output" is the function's output, "error" is error details.
     """

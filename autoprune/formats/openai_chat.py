@@ -26,7 +26,7 @@ BLOCKS = frozenset(("image_url", "input_audio", "audio_url", "video_url", "file"
 
 
 def seen(message: Mapping[str, object]) -> str | None:
-    """Return the mark that shows that a message is of this format, in words; None where there is none."""
+    """Return the mark that shows that a message is of this format, as text; None if there is none."""
     if message.get("role") in ("tool", "function") and "parts" not in message:
         return f"role {message['role']!r}"
     for name in ("tool_calls", "function_call"):

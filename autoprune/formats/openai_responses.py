@@ -51,7 +51,7 @@ BESIDE = frozenset(
 
 
 def seen(message: Mapping[str, object]) -> str | None:
-    """Return a description of the mark of this format, if an item has one; else None."""
+    """Describe the mark of this format in a message; None if there is none."""
     kind = _item_type(message)
     if kind == "message" and not isinstance(message.get("content"), str):
         return seen_block(message, BLOCKS | {"refusal"})
@@ -64,7 +64,7 @@ def seen(message: Mapping[str, object]) -> str | None:
 
 
 def speaker(message: Mapping[str, object]) -> Speaker:
-    """Return who an item comes from."""
+    """The speaker of an item."""
     kind = _item_type(message) or "message"
     if kind == "message":
         return SPEAKERS[message["role"]] if _has_role(message) else Speaker.OTHER
@@ -79,7 +79,7 @@ def message(role: str, text: str) -> dict[str, object]:
 
 
 def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
-    """Return the entry of an item. The model's items of one request count as one message."""
+    """Read an item. The model's items of one request count as one message."""
     kind = _item_type(message)
     if kind is None or kind == "message":
         return _read_message(message, at, parser)
@@ -106,7 +106,7 @@ def _frame(message: Mapping[str, object], parser: Parser) -> int:
 
 
 def _read_message(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
-    """Return the entry of a message. Without a type it counts as in Chat Completions, whose messages look the same."""
+    """Read a message. Without a type it counts as in Chat Completions, whose messages look the same."""
     who, content = speaker(message), listed(message.get("content"))
     weight = MESSAGE_TOKENS if _item_type(message) is None else _frame(message, parser)
     if who is Speaker.USER:
@@ -132,7 +132,7 @@ def _make_call(call_id: object, tool: object, arguments: object, at: int, parser
 
 
 def _mcp_call(message: Mapping[str, object], weight: int, at: int, parser: Parser) -> Entry:
-    """Return the entry of a call that the provider ran itself. Its item is the model's and holds the result too."""
+    """Read a call that the provider ran itself. Its item is the model's and holds the result too."""
     call = _make_call(message.get("id"), message.get("name"), message.get("arguments"), at, parser)
     if message.get("output") is None and message.get("error") is None:
         return Entry(Speaker.MODEL, weight, (), (call,))
@@ -141,7 +141,7 @@ def _mcp_call(message: Mapping[str, object], weight: int, at: int, parser: Parse
 
 
 def _read_output(message: Mapping[str, object], kind: str, at: int, parser: Parser) -> Entry:
-    """Return the entry of a tool's output. The `id` of a local shell's output is that of the call."""
+    """Read a tool's output. The `id` of a local shell's output is that of the call."""
     call = parser.answered(message.get("call_id") or message.get("id"))
     result = _make_result(message, _output_payload(message.get("output"), kind, parser.count), call, at, parser)
     return Entry(Speaker.TOOL, MESSAGE_TOKENS + result.piece_tokens, (result,))
@@ -165,7 +165,7 @@ def _output_payload(output: object, kind: str, count: Count) -> Payload:
 
 
 def _shell_payload(chunks: Sequence[object], count: Count) -> Payload:
-    """Return the payload of a shell's chunks. The outcomes of the commands are not counted."""
+    """The payload of a shell's chunks. The outcomes of the commands are not counted."""
     held = [fields_of(chunk) for chunk in chunks]
     printed = [chunk.get(name) for chunk in held for name in ("stdout", "stderr")]
     said = [text for text in printed if isinstance(text, str) and text]
@@ -175,14 +175,14 @@ def _shell_payload(chunks: Sequence[object], count: Count) -> Payload:
 
 
 def _shell_chunk(chunks: object, text: str) -> list[object]:
-    """Return one chunk in place of all: the last that failed, so that a failure stays one, or else the last."""
+    """Make one chunk in place of all: the last that failed, so that a failure stays one, or else the last."""
     held = chunks if isinstance(chunks, list | tuple) else ()
     kept = [chunk for chunk in held if _has_failed(chunk)] or [*held]
     return [with_items(kept[-1] if kept else {}, {"stdout": text, "stderr": ""})]
 
 
 def _input_text(blocks: object, text: str) -> list[object]:
-    """Return one text block in place of all; it keeps the last breakpoint of the prompt cache."""
+    """Make one text block in place of all; it keeps the last breakpoint of the prompt cache."""
     held = blocks if isinstance(blocks, list | tuple) else ()
     marks = [mark for block in held if (mark := fields_of(block).get("prompt_cache_breakpoint"))]
     changes = {"text": text, **({"prompt_cache_breakpoint": marks[-1]} if marks else {})}
@@ -212,7 +212,7 @@ def _has_failed(chunk: object) -> bool | None:
 
 
 def _item_tokens(message: Mapping[str, object], count: Count) -> int:
-    """Return the tokens of an item that is no message: everything that the model reads except a call's output."""
+    """Count the tokens of an item that is no message: everything that the model reads except a call's output."""
     total = 0
     for name, value in message.items():
         if name == "encrypted_content":
@@ -226,7 +226,7 @@ def _item_tokens(message: Mapping[str, object], count: Count) -> int:
 
 
 def _value_tokens(value: object, count: Count) -> int:
-    """Return the tokens of a value. Unlike in `tokens`, None counts nothing, and a text block counts only its text."""
+    """Count the tokens of a value. Unlike in `tokens`, None counts nothing, and a text block counts only its text."""
     total = 0
     open_values = [value]
     for held in nested(open_values):

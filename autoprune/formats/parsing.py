@@ -89,7 +89,7 @@ class Standing:
         return not (self.has_spoken or self.is_folded or self.is_free)
 
     def refusal(self, tag: str | None = None) -> str | None:
-        """Return why what looks like a result is text here, in words; None where it may be a result.
+        """Return why what looks like a result is text here, as text; None if it may be a result.
 
         `tag` begins the opening tag of the calls that it would answer; None for calls of any kind.
         """
@@ -145,7 +145,7 @@ class Queue:
         self._named.setdefault(name, deque()).append(call)
 
     def take(self, name: str | None = None) -> ToolCall | None:
-        """Take the first open call of a name, or of any; None where there is none."""
+        """Take the first open call of a name, or of any; None if there is none."""
         calls = self._all if name is None else self._named.get(name, deque())
         while calls:
             call = calls.popleft()
@@ -312,7 +312,7 @@ class Parser:
         return [self._read(*found, who, at) for at, (found, who) in together]
 
     def read(self, message: object, at: int) -> Entry:
-        """Return the entry of message number `at`. Raises ConversationError where it is no message."""
+        """Return the entry of message number `at`. Raises ConversationError if it is no message."""
         known, written_in = self.choose(message, at)
         return self._read(known, written_in, written_in.speaker(known), at)
 
@@ -373,7 +373,7 @@ class Parser:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What looks like a result and was not taken, and whether the conversation begins with results, in words."""
+        """What looks like a result and was not taken, and whether the conversation begins with results, as text."""
         if not self._missed and not self._requests_of_results:
             return ()
         found = [f"{what} in {_places(places)} {why}" for (what, why), places in self._missed.items()]
@@ -390,7 +390,7 @@ class Parser:
     def read_again(self, message: object, at: int, before: Entry, *, follows_model: bool) -> Entry | None:
         """Return the entry of a message of which only payloads have changed since it was read as `before`.
 
-        `follows_model` says whether the message before it is the model's. Return None where other results or calls are
+        `follows_model` says whether the message before it is the model's. Return None if other results or calls are
         found: a text that was put in a payload's place can be read as one.
         """
         names = self.is_tool_result, self.tool_name
@@ -497,7 +497,7 @@ def placed(error: ConversationError, at: int) -> ConversationError:
 
 
 def _places(messages: Sequence[int]) -> str:
-    """Return the numbers of some messages, in words."""
+    """Return the numbers of some messages, as text."""
     named = ", ".join(map(str, messages[:MOST_PLACES]))
     more = len(messages) - MOST_PLACES
     return f"message{'s' if len(messages) > 1 else ''} {named}{f' and {more} more' if more > 0 else ''}"

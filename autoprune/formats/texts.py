@@ -28,7 +28,7 @@ for _dialect in SHIPPED_DIALECTS:
 
 
 def user_content(content: object, path: Path, parser: Parser) -> tuple[tuple[ToolResult, ...], int]:
-    """Return the results in a user's content (a text, blocks of text, or anything else), and its tokens."""
+    """Find the results in a user's content (a text, blocks of text, or anything else), and count its tokens."""
     if isinstance(content, str):
         return user_text(content, path, parser)
     if not isinstance(content, list):
@@ -43,7 +43,7 @@ def user_content(content: object, path: Path, parser: Parser) -> tuple[tuple[Too
 
 
 def user_block(item: object, path: Path, parser: Parser) -> tuple[tuple[ToolResult, ...], int]:
-    """Return the results in one block of a user's content, and its tokens."""
+    """Find the results in one block of a user's content, and count its tokens."""
     block = fields_of(item)
     text = block.get("text")
     if block.get("type") in TEXT_BLOCKS and isinstance(text, str):
@@ -52,7 +52,7 @@ def user_block(item: object, path: Path, parser: Parser) -> tuple[tuple[ToolResu
 
 
 def user_text(text: str, path: Path, parser: Parser) -> tuple[tuple[ToolResult, ...], int]:
-    """Return the results in a user's text, and its tokens. All are of one dialect: the first that may begin here."""
+    """Find the results in a user's text, and count its tokens. All are of one dialect: the one that begins first."""
     for dialect in all_dialects() if parser.heading else ():
         if dialect.find_below and (below := dialect.find_below(text, path, parser)) is not None:
             return _results(text, below, path, parser, dialect)
@@ -61,6 +61,7 @@ def user_text(text: str, path: Path, parser: Parser) -> tuple[tuple[ToolResult, 
         return (), parser.count(text)
     chosen = _choose_dialect(possible, text, parser)
     found = chosen.find(text, path, parser) if chosen else ()
+    # If a dialect was read, lookalikes of others are inside its payloads or beside them, which is not worth a note.
     for dialect in [chosen] if chosen and found else possible:
         if why := dialect.explain(text, parser):
             parser.miss(dialect.look, f"is no result: {why}")
@@ -75,7 +76,7 @@ def _results(
 
 
 def _choose_dialect(possible: Sequence[Dialect], text: str, parser: Parser) -> Dialect | None:
-    """Return the dialect whose results may stand in a text, of several the one that begins first; None for none."""
+    """Choose the dialect whose results the text can hold, of several the one that begins first; None if none can."""
     allowed = [dialect for dialect in possible if dialect.refuse(text, parser) is None]
     if len(allowed) < 2:
         return allowed[0] if allowed else None
@@ -85,7 +86,7 @@ def _choose_dialect(possible: Sequence[Dialect], text: str, parser: Parser) -> D
 
 
 def model_content(content: object, path: Path, parser: Parser) -> list[ToolCall]:
-    """Return the calls in the model's content: a text, or blocks of text."""
+    """Find the calls in the model's content: a text, or blocks of text."""
     if not isinstance(content, list):
         return [*calls(content, path, parser)]
     texts = (fields_of(item).get("text") for item in content)
@@ -93,7 +94,8 @@ def model_content(content: object, path: Path, parser: Parser) -> list[ToolCall]
 
 
 def calls(text: object, path: Path, parser: Parser) -> Sequence[ToolCall]:
-    """Return the calls in a text of the model's, of the dialect whose call begins first."""
+    """Find the calls in a text of the model's, of the dialect whose call begins first."""
+    # Without a tag there is neither a call nor an opening tag that `standing` could look for.
     if not isinstance(text, str) or "<" not in text:
         return ()
     found = _first_calls(text, path, parser)

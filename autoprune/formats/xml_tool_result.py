@@ -45,7 +45,8 @@ MARK = "<tool_result"
 WORD = "tool_result"
 LONGEST_TAG = 1_024  # characters; longer start tags are not cached
 UNQUOTED = """[^<>"']*"""
-QUOTED = r"""(?:"[^"\n]{0,512}"|'[^'\n]{0,512}')"""  # may hold ">"
+# Bounded, so that an unclosed quotation mark in front of a large payload costs little. May hold ">".
+QUOTED = r"""(?:"[^"\n]{0,512}"|'[^'\n]{0,512}')"""
 HEAD = re.compile(rf"<tool_result(?=[\s>/]|\Z){UNQUOTED}(?:{QUOTED}{UNQUOTED})*")  # a start tag without its end
 END_TAG = re.compile(r"</tool_result\s*>")
 ATTRIBUTE = re.compile(r"""([^\s=<>"'/]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
@@ -77,7 +78,7 @@ def is_tool_result(text: object) -> bool:
 
 
 def tool_name(text: str) -> str:
-    """Return the tool of the first start tag that names one, closed or not, which may be ""; "unknown" if none does."""
+    """The tool of the first start tag that names one, closed or not, which may be ""; "unknown" if none does."""
     return _tool_of_tag(text) if len(text) <= LONGEST_TAG else _tool_name(text)
 
 
@@ -102,20 +103,22 @@ def is_error(tag: str) -> bool | None:
 
 @lru_cache(maxsize=1024)
 def attributes(tag: str) -> Mapping[str, str]:
-    """Return the attributes of a start tag, closed or not, as lxml reads them, or by a pattern if it cannot."""
+    """The attributes of a start tag, closed or not, as lxml reads them, or by a pattern if it cannot."""
     from lxml import etree
 
+    # A tool may print any start tag: no entities, no files, no network. A pull parser needs no end tag.
     parser = etree.XMLPullParser(("start",), resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
     try:
         parser.feed(tag.rstrip("/>") + ">")
         events: Any = parser.read_events()
         return dict(next(events)[1].attrib)
     except (etree.XMLSyntaxError, ValueError, StopIteration):
+        # Reversed, so that the first of two attributes of one name counts.
         return {match[1]: match[2] or match[3] or "" for match in reversed(list(ATTRIBUTE.finditer(tag)))}
 
 
 def find(text: str, path: Path, parser: Parser) -> list[Found]:
-    """Return the results in a user's text."""
+    """Find the results in a user's text."""
     found = spans(text)
     # Cut in the middle, a payload that holds another element might be read as that one.
     plain = [text.find(WORD, span.start, span.stop) < 0 for span in found]
@@ -131,7 +134,7 @@ def _read_element(text: str, span: Span, cut: int, parser: Parser, is_plain: boo
 
 
 def spans(text: str) -> list[Span]:
-    """Return the results in a text: balanced and outermost, each up to the last end tag before the next.
+    """Find the results in a text: balanced and outermost, each up to the last end tag before the next.
 
     A start tag counts at the text's start and after white space or an end tag. Elsewhere (after a quotation mark or a
     backtick), in a closed fenced block and without an end tag it is the writer's text.
@@ -141,12 +144,12 @@ def spans(text: str) -> list[Span]:
 
 
 def find_begin(text: str, parser: Parser) -> int:
-    """Return where the first result can begin; -1 if none can."""
+    """Find where the first result can begin; -1 if none can."""
     return first_start(_tags(text))
 
 
 def refuse(text: str, parser: Parser) -> str | None:
-    """Return the reason why a text can hold no result; None if it can."""
+    """Explain why a text can hold no result; None if it can."""
     return _refusal(text, parser) if parser.is_tool_result(text) else "the pruner reads no result in it"
 
 
@@ -157,17 +160,17 @@ def _refusal(text: str, parser: Parser) -> str | None:
 
 
 def explain(text: str, parser: Parser) -> str | None:
-    """Return the reason why something that looks like a result is none; None if nothing does."""
+    """Explain why something that looks like a result is none; None if nothing does."""
     refused = _refusal(text, parser)
     if refused is None and _whole(text):
         return None
     known = [*_tags(text)]
-    why = explain_miss(text, known, pair_outermost(known), refused, wants="white space must stand before it")
+    why = explain_miss(text, known, pair_outermost(known), refused, wants="white space must precede it")
     return why or _nameless(text, [] if refused else spans(text))
 
 
 def _nameless(text: str, found: list[Span]) -> str | None:
-    """Return what is wrong with an element that names no tool, if there is one outside of `found`; else None."""
+    """Explain what is wrong with an element that names no tool, if there is one outside of `found`; else None."""
     last_end = text.rfind("</tool_result")
     for match in LOOKALIKE.finditer(text, 0, max(0, last_end)):
         at = match.start()
@@ -178,7 +181,7 @@ def _nameless(text: str, found: list[Span]) -> str | None:
 
 
 def _whole(text: str) -> Span | None:
-    """Return the span of the result in a text that is one result, as most are; None for any other text."""
+    """The span of the result in a text that is one result, as most are; None for any other text."""
     start = text.find(">", 0, LONGEST_TAG) + 1
     is_result = text.endswith("</tool_result>") and _is_start(text[:start]) and text.count(WORD) == 2
     return Span(0, start, len(text) - len("</tool_result>"), len(text)) if is_result else None
@@ -228,7 +231,7 @@ def read_calls(text: str, path: Path, parser: Parser) -> Iterator[ToolCall]:
 
 
 def _inputs(text: str, call: Call, end: int, path: Path, parser: Parser) -> tuple[ToolInput, ...]:
-    """Return the body arguments of a call. Each has its own piece, cut within its start tag."""
+    """The body arguments of a call. Each has its own piece, cut within its start tag."""
     bodies = sorted((place, name) for name, place in call.places.items() if name in BODIES)
     starts = (after_letters(text, start - len(f"{name}>")) for (start, _), name in bodies[1:])
     edges = [call.cut, *starts, end]
@@ -239,7 +242,7 @@ def _inputs(text: str, call: Call, end: int, path: Path, parser: Parser) -> tupl
 
 
 def calls(text: str) -> list[Call]:
-    """Return the calls in the model's text.
+    """Find the calls in the model's text.
 
     A call is an element at the start of a line that holds elements only: `<read_file><path>a.py</path></read_file>`.
     """
@@ -256,7 +259,7 @@ def calls(text: str) -> list[Call]:
 
 
 def element_places(text: str, at: int, stop: int, ends: First) -> dict[str, tuple[int, int]]:
-    """Return the offsets of the values of the elements between two offsets; {} if there is anything else.
+    """The offsets of the values of the elements between two offsets; {} if there is anything else.
 
     A value ends at its first end tag, and may be raw text.
     """

@@ -28,7 +28,7 @@ DEFAULT_STRATEGY = "cache_aware"  # the literal rule breaks the provider's promp
 
 
 def pruner_of(pruning: Pruning) -> AnyPruner:
-    """Return the caller's pruner, or a new one for the settings or the safe zone that the caller gave."""
+    """The caller's pruner, or a new one for the settings or the safe zone that the caller gave."""
     return pruning if isinstance(pruning, AnyPruner) else AgenticConversationPruner(pruning)
 
 
@@ -55,13 +55,13 @@ def prune_body(
 def thinking_settings(
     parameters: Mapping[str, object], thinking: object, betas: Sequence[str] | None
 ) -> tuple[object, list[str]]:
-    """Return a request's `thinking` and betas for Anthropic's API with the parameters of a prune merged in."""
+    """Merge the parameters of a prune into a request's `thinking` and betas for Anthropic's API."""
     both = merged(parameters, into={"thinking": thinking} if thinking else {})
     return both["thinking"], [*dict.fromkeys((*(betas or ()), BETA))]
 
 
 def cannot_send(what: str, parameters: Mapping[str, object], instead: str = "") -> SettingsError:
-    """Return the error for a request that cannot carry the parameters which its pruned messages need."""
+    """Make the error for a request that cannot carry the parameters that its pruned messages need."""
     return SettingsError(
         f"{what} cannot send {dict(parameters)!r}: use {instead}a pruner with PruneArgs(thinking_policy='refuse')"
     )
@@ -74,10 +74,10 @@ class FrameworkFormat(Format, Protocol):
     """
 
     def strip_unsent(self, message: Any, at: int, /) -> Any:
-        """Return message number `at` with its number in place of data that is not sent; unchanged without any."""
+        """Replace data of message number `at` that is not sent by the number; unchanged without such data."""
 
     def restore_unsent(self, message: Any, messages: Sequence[Any], /) -> Any:
-        """Return a stripped message with the data of the message whose number it holds; unchanged without a number."""
+        """Restore the data of a stripped message by the number that it holds; unchanged without a number."""
 
 
 class FrameworkPruner:
@@ -90,6 +90,7 @@ class FrameworkPruner:
 
     def __init__(self, written_in: FrameworkFormat, pruning: Pruning, strategy: str | Strategy | None) -> None:
         """Store the arguments; settings are checked at the first prune."""
+        # A copy, since the caller may use the pruner elsewhere, without this format.
         pruner = copy(pruner_of(pruning))
         pruner.formats = (written_in, *pruner.formats)
         pruner.default = pruner.strategies.get(DEFAULT_STRATEGY, pruner.default)
@@ -112,14 +113,15 @@ class FrameworkPruner:
         return [self._written_in.strip_unsent(message, at) for at, message in enumerate(messages)]
 
     def _restore(self, result: Result, stripped: list[Any], messages: list[Any]) -> Result:
-        """Return a result with unsent data restored. Messages that were not pruned are the caller's objects."""
+        """Restore the unsent data in a result. Messages that were not pruned are the caller's objects."""
         if result.conversation is stripped:
             return replace(result, conversation=messages)
+        # By identity: messages that pruning did not change are the stripped objects themselves.
         own = {id(one): message for one, message in zip(stripped, messages, strict=True)}
         pruned = (own.get(id(one)) or self._written_in.restore_unsent(one, messages) for one in result.conversation)
         return replace(result, conversation=[*pruned])
 
     def _pruner_for(self, model: str | None, beside: Sequence[str]) -> AnyPruner:
-        """Return the pruner for a request: with its model, and with the tokens that it sends beside the messages."""
+        """The pruner for a request: with its model, and with the tokens that it sends beside the messages."""
         pruner = self._pruner.filled_in(model=model)
         return pruner.filled_in(overhead_tokens=sum(map(pruner.count_text, beside)))

@@ -58,6 +58,7 @@ class PruningPlugin(BasePlugin):
 
 
 def _prune_contents(pruner: AnyPruner, strategy: str | Strategy | None, request: LlmRequest) -> None:
+    # The field names of the REST API, so that the request is read like one that a proxy sees.
     body = {
         "contents": request.contents,
         "systemInstruction": request.config.system_instruction,

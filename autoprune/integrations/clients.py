@@ -67,7 +67,7 @@ def _attach_to_copies(
 def _prune_options(
     pruner: AnyPruner, strategy: str | Strategy | None, defaults: Mapping[str, str], options: Any
 ) -> Any:
-    """Return the options of a request with its conversation pruned; unchanged if nothing was pruned.
+    """Prune the conversation in the options of a request; unchanged if nothing was pruned.
 
     `defaults` are the headers that the client sends with every request.
     """
@@ -80,7 +80,9 @@ def _prune_options(
     sent = prune_body(pruner, strategy, body, options.url, headers)
     if sent.body is body:
         return options
+    # Only new or changed headers: the client merges its defaults into the request itself.
     said = {name: value for name, value in sent.headers.items() if headers.get(name) != value}
+    # A copy, since the client prepares the original options again for each retry.
     edited = copy.copy(options)
     edited.json_data, edited.extra_json = sent.body, None
     if said:
@@ -89,7 +91,7 @@ def _prune_options(
 
 
 def _body(options: Any) -> Mapping[str, Any]:
-    """Return the body that a request will have: its own fields and those that the caller added."""
+    """The body that a request will have: its own fields and those that the caller added."""
     given = options.json_data
     if not isinstance(given, Mapping):
         return {}

@@ -56,12 +56,12 @@ UNREAD = ENCRYPTED | {"type", "id", "index", "signature", "cache_control", "extr
 
 
 def seen(message: Mapping[str, object]) -> str | None:
-    """Return a description of the mark of LangChain's messages, if a message has it; else None."""
+    """Describe the mark of LangChain in a message; None if there is none."""
     return f"{MARKS[0]!r}" if all(mark in message for mark in MARKS) else None
 
 
 def speaker(message: Mapping[str, object]) -> Speaker:
-    """Return who a message comes from."""
+    """The speaker of a message."""
     kind = message.get("type")
     return SPEAKERS.get(message.get("role") if kind in WITH_ROLE else kind, Speaker.OTHER)
 
@@ -74,18 +74,18 @@ def message(role: str, text: str) -> Any:
 
 
 def strip_unsent(message: Any, at: int) -> Any:
-    """Return message number `at` with its number in place of its artifact; unchanged without an artifact."""
+    """Replace the artifact of message number `at` by the number; unchanged without an artifact."""
     return message if getattr(message, "artifact", None) is None else message.model_copy(update={"artifact": at})
 
 
 def restore_unsent(message: Any, messages: Sequence[Any]) -> Any:
-    """Return a stripped message with the artifact of the message whose number it holds; unchanged without a number."""
+    """Restore the artifact of a stripped message by the number that it holds; unchanged without a number."""
     at = getattr(message, "artifact", None)
     return message if at is None else message.model_copy(update={"artifact": messages[at].artifact})
 
 
 def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
-    """Return the entry of a message. Fields that are never sent, such as metadata, are not counted."""
+    """Read a message. Fields that are never sent, such as metadata, are not counted."""
     who = speaker(message)
     content = listed(message.get("content"))
     if who is Speaker.TOOL:
@@ -101,7 +101,7 @@ def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
 
 
 def _read_result(message: Mapping[str, object], content: object, at: int, parser: Parser) -> Entry:
-    """Return the entry of a tool's message, whose name is not sent."""
+    """Read a tool's message, whose name is not sent."""
     name = message.get("name")
     call = parser.answered(message.get("tool_call_id", name))
     held = payload(content, parser.count, text_block)
@@ -111,9 +111,10 @@ def _read_result(message: Mapping[str, object], content: object, at: int, parser
 
 
 def _read_answer(message: Mapping[str, object], content: object, at: int, weight: int, parser: Parser) -> Entry:
-    """Return the entry of the model's message."""
+    """Read the model's message."""
     calls, spent = _read_calls(message, at, parser)
     blocks = content if isinstance(content, list) else [] if content is None else [content]
+    # Models that write blocks repeat their calls in the content; these were counted in `tool_calls`.
     repeated = CALL_BLOCKS if calls else frozenset[str]()
     weight += spent + sum(_block_tokens(block, parser) for block in blocks if _kind(block) not in repeated)
     said = texts.model_content(content, (at, "content"), parser) if content else []
@@ -121,7 +122,7 @@ def _read_answer(message: Mapping[str, object], content: object, at: int, weight
 
 
 def _read_calls(message: Mapping[str, object], at: int, parser: Parser) -> tuple[list[ToolCall], int]:
-    """Return the calls of a message, and their tokens."""
+    """Read the calls of a message, and count their tokens."""
     found: list[ToolCall] = []
     spent = 0
     for name in CALLS:
@@ -136,7 +137,7 @@ def _read_calls(message: Mapping[str, object], at: int, parser: Parser) -> tuple
 
 
 def _thinking(content: object, path: Path, parser: Parser) -> tuple[Thought, ...]:
-    """Return the thinking blocks that may be bound to the messages before them."""
+    """The thinking blocks that may be bound to the messages before them."""
     blocks: Sequence[object] = content if isinstance(content, list) else ()
     bound = [(index, block) for index, block in enumerate(blocks) if _kind(block) in BOUND]
     is_alone = len(bound) == len(blocks)
@@ -145,7 +146,7 @@ def _thinking(content: object, path: Path, parser: Parser) -> tuple[Thought, ...
 
 
 def _block_tokens(block: object, parser: Parser) -> int:
-    """Return the tokens of a block; of a thinking block, without signatures and ids, which the model does not read."""
+    """Count the tokens of a block; of a thinking block, without signatures and ids, which the model does not read."""
     if _kind(block) not in THINKING:
         return parser.tokens(block)
     total = 0

@@ -44,7 +44,7 @@ class PruningHook(CustomLogger):
     async def async_pre_call_hook(
         self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: str
     ) -> dict[str, Any]:
-        """Return the request `data` with its conversation pruned."""
+        """Prune the conversation of the request `data`."""
         path = PATHS.get(str(call_type))
         return data if path is None else {**data, **_changed_fields(self._pruner, self._strategy, data, path)}
 
@@ -63,6 +63,7 @@ def prunes(function: Callable[P, R], pruning: Pruning, *, strategy: str | Strate
 
     @wraps(function)
     def call_pruned(*arguments: P.args, **keywords: P.kwargs) -> R:
+        # LiteLLM's functions accept their arguments by position too.
         named = signature.bind(*arguments, **keywords).arguments
         more = named.pop("kwargs", {})
         request = {**named, **more}
@@ -74,7 +75,7 @@ def prunes(function: Callable[P, R], pruning: Pruning, *, strategy: str | Strate
 def _changed_fields(
     pruner: AnyPruner, strategy: str | Strategy | None, request: Mapping[str, Any], path: str
 ) -> dict[str, Any]:
-    """Return the fields of a request that change: its messages, and the parameters that they need for thinking."""
+    """The fields of a request that change: its messages, and the parameters that they need for thinking."""
     field = "input" if path == RESPONSES else "messages"
     sent = prune_body(pruner, strategy, request, path)
     if sent.result is None:
@@ -85,14 +86,14 @@ def _changed_fields(
 
 
 def _thinking_parameters(request: Mapping[str, Any]) -> Mapping[str, object]:
-    """Return the parameters for a model that binds thinking, if LiteLLM has put thinking beside a chat's texts."""
+    """The parameters for a model that binds thinking, if LiteLLM has put thinking beside a chat's texts."""
     has_thinking = any(fields_of(message).get("thinking_blocks") for message in request.get("messages") or ())
     binds = policy(None, str(request.get("model"))) is ThinkingPolicy.DROP_BLOCK
     return drop_block() if has_thinking and binds else {}
 
 
 def _merge_parameters(request: Mapping[str, Any], parameters: Mapping[str, object]) -> dict[str, Any]:
-    """Return the fields of a request with parameters of Anthropic's API merged in.
+    """Merge parameters of Anthropic's API into a request, and return the fields that change.
 
     The proxy keeps a client's `anthropic-beta` in `provider_specific_header`, which overrides `extra_headers`. So it is
     moved into `extra_headers`.

@@ -44,5 +44,5 @@ def _schemas(agent: Agent[Any]) -> list[dict[str, Any]]:
 
 
 def _model_name(agent: Agent[Any]) -> object:
-    """Return the name of an agent's model. The pruner ignores anything but a string."""
+    """The name of an agent's model. The pruner ignores anything but a string."""
     return getattr(agent.model, "model", agent.model)

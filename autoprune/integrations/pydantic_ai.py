@@ -37,7 +37,7 @@ class Pruning(AbstractCapability[Any]):
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Return the request with pruned messages; unchanged if nothing was pruned. Errors of the pruner are raised."""
+        """Prune the messages of the request; unchanged if nothing was pruned. Errors of the pruner are raised."""
         messages = list(request_context.messages)
         model = request_context.model
         result = await self._pruner.aprune(messages, model.model_name, _texts_beside(request_context))
@@ -50,7 +50,7 @@ class Pruning(AbstractCapability[Any]):
 
 
 def _texts_beside(request: ModelRequestContext) -> Sequence[str]:
-    """Return the texts that a request sends beside its messages: the instructions and the schemas of its tools."""
+    """The texts that a request sends beside its messages: the instructions and the schemas of its tools."""
     parameters = request.model_request_parameters
     tools = [
         {"name": tool.name, "description": tool.description, "parameters": tool.parameters_json_schema}

@@ -45,13 +45,13 @@ FILES = frozenset((*URLS, "binary", "uploaded-file"))
 
 
 def seen(message: Mapping[str, object]) -> str | None:
-    """Return a description of the mark of Pydantic AI's messages, if a message has it; else None."""
+    """Describe the mark of Pydantic AI in a message; None if there is none."""
     kind = message.get("kind")
     return f"kind {kind!r}" if isinstance(kind, str) and kind in KINDS and "parts" in message else None
 
 
 def speaker(message: Mapping[str, object]) -> Speaker:
-    """Return who a message comes from; a request that holds only results comes from the tools."""
+    """The speaker of a message; a request that holds only results comes from the tools."""
     who = KINDS.get(str(message.get("kind")), Speaker.OTHER)
     parts = [fields_of(part) for part in _parts_of(message)]
     if who is Speaker.USER and parts and all(part.get("part_kind") == "system-prompt" for part in parts):
@@ -67,7 +67,7 @@ def message(role: str, text: str) -> Any:
 
 
 def strip_unsent(message: Any, at: int) -> Any:
-    """Return message number `at` with its number in place of its metadata; unchanged without metadata."""
+    """Replace the metadata of message number `at` by the number; unchanged without metadata."""
     is_request = message.kind == "request"
     if not _has_metadata(message) and not (is_request and any(map(_has_metadata, message.parts))):
         return message
@@ -76,7 +76,7 @@ def strip_unsent(message: Any, at: int) -> Any:
 
 
 def restore_unsent(message: Any, messages: Sequence[Any]) -> Any:
-    """Return a stripped message with the metadata of the message whose number it holds; unchanged without a number."""
+    """Restore the metadata of a stripped message by the number that it holds; unchanged without a number."""
     at = (message.metadata or {}).get(MARK)
     if at is None:
         return message
@@ -92,7 +92,7 @@ def _has_metadata(value: Any) -> bool:
 
 
 def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
-    """Return the entry of a message. Each result counts as a message, and everything else as one more."""
+    """Read a message. Each result counts as a message, and everything else as one more."""
     who = speaker(message)
     parts = _parts_of(message)
     entry_of = _read_answer_part if who is Speaker.MODEL else _read_request_part
@@ -107,7 +107,7 @@ def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
 
 
 def media(block: Mapping[str, object], count: Count) -> int | None:
-    """Return the tokens of a picture, a sound, a video or a document; None for anything else."""
+    """Count the tokens of a picture, a sound, a video or a document; None for anything else."""
     kind = block.get("kind")
     if kind not in FILES:
         return by_rule(block, count)
@@ -130,7 +130,7 @@ def _is_result(part: Mapping[str, object]) -> bool:
 
 
 def _read_request_part(part: Mapping[str, object], path: Path, parser: Parser) -> Entry:
-    """Return the entry of one part of a request."""
+    """Read one part of a request."""
     if _is_result(part):
         return _read_result(part, path, parser)
     content = part.get("content")
@@ -144,7 +144,7 @@ def _read_request_part(part: Mapping[str, object], path: Path, parser: Parser) -
 
 
 def _item_tokens(item: object, parser: Parser) -> int:
-    """Return the tokens of an item of the user's content. A cache point has none, nor has the metadata of a text."""
+    """Count the tokens of an item of the user's content. A cache point has none, nor has the metadata of a text."""
     held = fields_of(item)
     if held.get("kind") == "cache-point":
         return 0
@@ -152,7 +152,7 @@ def _item_tokens(item: object, parser: Parser) -> int:
 
 
 def _read_result(part: Mapping[str, object], path: Path, parser: Parser) -> Entry:
-    """Return the entry of a result. It is fixed if the framework reads it again."""
+    """Read a result. It is fixed if the framework reads it again."""
     payload = _result_payload(part.get("content"), parser)
     tool = part.get("tool_name")
     result = native_result(
@@ -168,7 +168,7 @@ def _read_result(part: Mapping[str, object], path: Path, parser: Parser) -> Entr
 
 
 def _result_payload(content: object, parser: Parser) -> Payload:
-    """Return the payload of a result: a text, or any other value as JSON, with its files counted."""
+    """The payload of a result: a text, or any other value as JSON, with its files counted."""
     if content is None or isinstance(content, str):
         return Payload(content or "", parser.count(content or ""), is_fixed=content is None)
     items = content if isinstance(content, list) else [content]
@@ -184,7 +184,7 @@ def _is_file(item: object) -> bool:
 
 
 def _read_answer_part(part: Mapping[str, object], path: Path, parser: Parser) -> Entry:
-    """Return the entry of one part of the model's message."""
+    """Read one part of the model's message."""
     kind, content = part.get("part_kind"), part.get("content")
     if kind in CALLS:
         tool, arguments = part.get("tool_name"), part.get("args")
@@ -200,6 +200,6 @@ def _read_answer_part(part: Mapping[str, object], path: Path, parser: Parser) ->
 
 
 def _thinking(read: Sequence[Entry]) -> tuple[Thought, ...]:
-    """Return the thinking of a message; it is alone if all parts are thinking."""
+    """The thinking of a message; it is alone if all parts are thinking."""
     is_alone = all(one.thinking for one in read)
     return tuple(replace(thought, is_alone=is_alone) for one in read for thought in one.thinking)

@@ -40,6 +40,6 @@ class PruningHook(HookProvider):
 
 
 def _path(model: Any) -> str:
-    """Return the path of a request to Bedrock with the model's name: Strands' messages are those of Bedrock."""
+    """The path of a request to Bedrock with the model's name: Strands' messages are those of Bedrock."""
     name = str(model.get_config().get("model_id"))
     return f"/model/{name.rpartition('/')[2]}/converse"  # the name is what follows the last slash of an ARN

@@ -12,7 +12,7 @@ model has not seen yet; 1, 2-3, 4-7 and 8 may go. Two rules look at neighbors, s
 alternate: between two groups of one speaker that stay, something of the other speaker stays too; and two messages of
 one speaker never become neighbors because what stood between them goes (`keep_apart`, `keep_answers_apart`).
 
-A cut that is safe at a request is safe at every later one, so only the newest groups are cut anew as messages come.
+A cut that is safe at a request is safe at every later one, so only the newest groups are cut again as messages come.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -196,7 +196,7 @@ class Groups:
     def _separator(
         self, before: int, after: int, gone: Collection[int], going: set[int], weigh: Callable[[int], int]
     ) -> Sequence[int]:
-        """Return the group of `going` that keeps two of the user's messages apart; () where there is none."""
+        """Return the group of `going` that keeps two of the user's messages apart; () if there is none."""
         groups = [[at for at in unit if at not in gone] for unit in self._all_units() if before < unit[0] < after]
         spoken = [group for group in groups if any(self.entries[at].speaker is Speaker.MODEL for at in group)]
         whole = [group for group in spoken if going.issuperset(group)]
@@ -248,7 +248,7 @@ class Groups:
         return first if is_open else at
 
     def _all_units(self) -> list[range]:
-        """Return the smallest groups without those that have gone; only the newest ones are cut anew."""
+        """Return the smallest groups without those that have gone; only the newest ones are cut again."""
         if self._units_end == len(self.entries):
             return self._units
         known = self._units[:-RECUT]

@@ -20,7 +20,7 @@ until more is folded with it.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from autoprune.conversation.edits import Fold, Reason, Replace, Running, told
+from autoprune.conversation.edits import Fold, Reason, Replace, Running, check_reason
 from autoprune.conversation.placeholders import Placeholder, trimmed
 from autoprune.conversation.summary import overhead
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolResult
@@ -62,7 +62,7 @@ class Room:
 
     @property
     def taken(self) -> int:
-        """The tokens that the summary takes of the prompt at most, with its mark; 0 where there is none."""
+        """The tokens that the summary takes of the prompt at most, with its mark; 0 if there is none."""
         return self._with_mark(self.messages, self.tokens) if self.tokens else 0
 
     def take(self, messages: int, room: int) -> None:
@@ -101,9 +101,9 @@ START: Path = (0,)  # all that stays is behind a summary
 LONGEST_SAID = 1_000  # tokens of one request that a summary's room must grow by; a longer one holds something pasted
 
 
-def planned(walk: "FoldWalk", messages: Sequence[object]) -> Plan:
+def fold_plan(walk: "FoldWalk", messages: Sequence[object]) -> Plan:
     """Return what a walk has come to as a plan; the summary stands apart from the messages."""
-    found = walk.planned_for(list(messages), walk.fixed_tokens)
+    found = walk.make_plan(list(messages), walk.fixed_tokens)
     edits = tuple(edit for edit in found.edits if edit.part.location.message not in walk.gone)
     counted = walk.planned if walk.folds else None
     folds, running = tuple(walk.folds), walk.given.running
@@ -253,7 +253,7 @@ class FoldWalk(Walk):
             text = trimmed(edit.part, text) if edit.reason in CUTS else self._own(offered, text)
         candidate = self._candidate(edit.part, text, offered.mark)
         if candidate.saves > 0:
-            self._make(candidate, told(edit.reason), may_change=text != offered.text)
+            self._make(candidate, check_reason(edit.reason), may_change=text != offered.text)
 
     def gain(self, tokens: int, room: int) -> int:
         """Return the tokens saved by folding messages of so many tokens into a summary of at most `room`."""
@@ -292,7 +292,7 @@ class FoldWalk(Walk):
         if room:
             self._room.take(len(edit.messages), room)
         self.tokens -= weight + before - self._room.taken
-        self._leave(replace(edit, reason=told(edit.reason), saved=weight, room=room, request=self.request))
+        self._leave(replace(edit, reason=check_reason(edit.reason), saved=weight, room=room, request=self.request))
 
     def _waiting(self, edit: Fold, room: int) -> set[int]:
         """Return the messages of an edit that wait until a summary has room for the user's words in them.

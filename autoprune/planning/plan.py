@@ -1,13 +1,12 @@
 """A plan: what is decided about a conversation. Decides nothing itself."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cached_property
 from itertools import takewhile
-from typing import Protocol
+from typing import Any, Protocol
 
-from autoprune.conversation.copying import Copied
 from autoprune.conversation.edits import Fold, Reason, Replace, Running, saved_by_message
 from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.transcript import Path, Speaker, Thought, ToolInput, ToolResult, Transcript
@@ -42,7 +41,7 @@ class Shortening(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Plan(Copied):
+class Plan:
     """The changes to a transcript so that it has at most `limit` tokens. Every result is in `edits` or in `kept`.
 
     Nothing before the place `bound_before` is edited; () is no place. `stripped` are blocks of thinking that are taken
@@ -73,6 +72,10 @@ class Plan(Copied):
     head: int | None = None
     beyond: int = 0
     told: Rationale = SILENT
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields; what was computed from them stays behind."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @cached_property
     def gone(self) -> Mapping[int, Fold]:

@@ -67,8 +67,8 @@ class Candidate:
     def replaced(self, text: str, reason: str) -> Replace:
         """Return the edit that puts a text of the strategy's own in place of a result; a blank one is the placeholder.
 
-        The result stays a candidate, of which less is left to save. In pruned output that is passed back it is read as
-        if its tool had given no more: know such a text by a mark, and leave it as it is.
+        The result stays a candidate, of which less is left to save. In pruned output that is passed back it looks as
+        if its tool had returned only that: recognize such a text by a mark, and leave it unchanged.
         """
         return Replace(self.part, text, reason, 0)
 
@@ -90,11 +90,11 @@ class View(Protocol):
 
     @property
     def pause(self) -> float:
-        """The seconds since the request before, as the caller recorded them; 0.0 where that is not known."""
+        """The seconds since the request before, as the caller recorded them; 0.0 if that is not known."""
 
     @property
     def sent(self) -> int:
-        """How many of the messages were in the prompt before: what stands there is cached, if the cache still lives."""
+        """How many of the messages were in the previous prompt: they are cached, if the cache is still alive."""
 
     def weight(self, message: int) -> int:
         """Return the tokens of a message, without what was cleared in it."""
@@ -182,7 +182,7 @@ HEADING_TOKENS = 24  # that a summary needs above what the user said
 class Group:
     """Messages that may go together, with the tokens that they weigh now. No call is without its result.
 
-    Groups of a lower `rank` go first. `ends_turn` says that the user's next turn begins behind the group. `said` are
+    Groups of a lower `rank` go first. `ends_turn` says that the user's next turn begins after the group. `said` are
     the tokens that a summary's room must grow by so that the user's words in it are not shortened.
     """
 

@@ -23,7 +23,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from autoprune.conversation.edits import Reason, Replace, told
+from autoprune.conversation.edits import Reason, Replace, check_reason
 from autoprune.conversation.placeholders import Placeholder, own, trimmed
 from autoprune.conversation.transcript import Entry, Part, Path, Speaker, Thought, ToolInput, ToolResult, Transcript
 from autoprune.planning.clamping import Clamp, is_cut
@@ -232,7 +232,7 @@ class Walk:
         """Where the newest thinking stands that keeps all before it from being edited; () for nowhere."""
         return self.newest_thinking if self._keeps_thinking else ()
 
-    def planned_for(self, messages: list[object], fixed_tokens: int) -> Plan:
+    def make_plan(self, messages: list[object], fixed_tokens: int) -> Plan:
         """Return what has been decided so far as a plan of these messages."""
         transcript = Transcript(messages, tuple(self.entries), fixed_tokens)
         edits, given = tuple(self.edits.values()), (self.limit, self.placeholder, self.protections, self.tool_inputs)
@@ -367,10 +367,10 @@ class Walk:
         if isinstance(part, ToolResult) and edit.text.strip() and edit.text != candidate.text:
             candidate = self._candidate(part, self._own(candidate, edit.text), candidate.mark)
             if candidate.saves > 0:
-                self._make(candidate, told(edit.reason), may_change=True)
+                self._make(candidate, check_reason(edit.reason), may_change=True)
                 self._parts.shorten(part, candidate.text, self.edits[part].saved)
         else:
-            self._make(candidate, edit.reason if type(edit.reason) is Reason else told(edit.reason))
+            self._make(candidate, edit.reason if type(edit.reason) is Reason else check_reason(edit.reason))
             del self._parts.seen[part]
             if self.tool_inputs:  # nothing shows the outcome of the call now
                 self._parts.useless += _inputs(part)

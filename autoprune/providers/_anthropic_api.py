@@ -75,7 +75,7 @@ def find_problems(messages: Sequence[object]) -> Iterator[Problem]:
 
 
 def call_ids(one: Turn) -> list[str]:
-    """Return the ids of the calls that the next message must answer."""
+    """The ids of the calls that the next message must answer."""
     blocks = one.blocks if one.role == "assistant" else ()
     return [found for block in blocks if block.get("type") == "tool_use" and (found := string_of(block.get("id")))]
 
@@ -246,37 +246,37 @@ class _AnthropicShape(Shape):
     """Messages with a list of typed blocks, or a text."""
 
     def text_block(self, words: str) -> object:
-        """Return a block of text."""
+        """Make a text block."""
         return {"type": "text", "text": words}
 
     def new_message(self, role: str, blocks: Sequence[object], like: object) -> object:
-        """Return a message of blocks; a single block of text becomes a string."""
+        """Make a message of blocks; a single block of text becomes a string."""
         one = fields_of(blocks[0]) if len(blocks) == 1 else {}
         return {"role": role, self.field: one["text"] if one.keys() == {"type", "text"} else list(blocks)}
 
     def call_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
-        """Return the id of a call; None for any other block."""
+        """The id of a call; None for any other block."""
         one = fields_of(found)
         if role != self.model or one.get("type") != "tool_use":
             return None
         return id_keys(one.get("id"))
 
     def result_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
-        """Return the id of the call that a result answers; None for any other block."""
+        """The id of the call that a result answers; None for any other block."""
         one = fields_of(found)
         return id_keys(one.get("tool_use_id")) if one.get("type") == "tool_result" else None
 
     def no_result(self, call: object, reason: str) -> object:
-        """Return a failed result for a call that has none."""
+        """Make a failed result for a call that has none."""
         call_id = fields_of(call).get("id")
         return {"type": "tool_result", "tool_use_id": call_id, "content": reason, "is_error": True}
 
     def with_id(self, found: object, call_id: str) -> object:
-        """Return a copy of a call or a result with another id."""
+        """Give a copy of a call or a result another id."""
         return with_item(found, "id" if fields_of(found).get("type") == "tool_use" else "tool_use_id", call_id)
 
     def repair_result(self, found: object) -> object:
-        """Return a copy of a result without its empty texts."""
+        """Remove the empty texts of a result, in a copy."""
         parts = [
             part for part in items_of(fields_of(found).get("content")) if not is_empty_text(fields_of(part).get("text"))
         ]

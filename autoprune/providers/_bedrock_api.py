@@ -75,7 +75,7 @@ def own_calls(one: Turn) -> Iterator[tuple[int, Mapping[str, object]]]:
 
 
 def call_ids(one: Turn) -> list[str]:
-    """Return the ids of the calls that the next message must answer."""
+    """The ids of the calls that the next message must answer."""
     return [call_id for _, call in own_calls(one) if (call_id := string_of(call.get("toolUseId"))) is not None]
 
 
@@ -188,29 +188,29 @@ class _BedrockShape(Shape):
     """Messages with a list of blocks, each under the name of its kind."""
 
     def call_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
-        """Return the id of a call; None for any other block, and for a call of a server tool."""
+        """The id of a call; None for any other block, and for a call of a server tool."""
         call = fields_of(fields_of(found).get("toolUse"))
         if role != self.model or not call or string_of(call.get("type")) == "server_tool_use":
             return None
         return id_keys(call.get("toolUseId"))
 
     def result_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
-        """Return the id of the call that a result answers; None for any other block."""
+        """The id of the call that a result answers; None for any other block."""
         result = fields_of(fields_of(found).get("toolResult"))
         return id_keys(result.get("toolUseId")) if result and role != self.model else None
 
     def no_result(self, call: object, reason: str) -> object:
-        """Return a failed result for a call that has none."""
+        """Make a failed result for a call that has none."""
         call_id = fields_of(fields_of(call).get("toolUse")).get("toolUseId")
         return {"toolResult": {"toolUseId": call_id, "status": "error", "content": [self.text_block(reason)]}}
 
     def with_id(self, found: object, call_id: str) -> object:
-        """Return a copy of a call or a result with another id."""
+        """Give a copy of a call or a result another id."""
         name = "toolUse" if fields_of(found).get("toolUse") is not None else "toolResult"
         return with_item(found, name, with_item(fields_of(found)[name], "toolUseId", call_id))
 
     def repair_result(self, found: object) -> object:
-        """Return a copy of a result without its blank texts."""
+        """Remove the blank texts of a result, in a copy."""
         result = fields_of(found)["toolResult"]
         parts = [
             part for part in items_of(fields_of(result).get(self.field)) if not is_blank(fields_of(part).get("text"))

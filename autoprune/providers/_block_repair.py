@@ -60,20 +60,20 @@ class Shape(ABC):
     users: tuple[str | None, ...] = ("user",)  # the roles that a message with results may have
 
     def text_block(self, words: str) -> object:
-        """Return a block of text."""
+        """Make a text block."""
         return {"text": words}
 
     def new_message(self, role: str, blocks: Sequence[object], like: object) -> object:
-        """Return a message of blocks, of the same type as `like`."""
+        """Make a message of blocks, of the same type as `like`."""
         return {"role": role, self.field: list(blocks)}
 
     @abstractmethod
     def call_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
-        """Return the keys by which a result can name a call; None for any other block."""
+        """The keys by which a result can name a call; None for any other block."""
 
     @abstractmethod
     def result_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
-        """Return the keys by which a result names its call, best first; None for any other block."""
+        """The keys by which a result names its call, best first; None for any other block."""
 
     def nearby_keys(self, found: object) -> tuple[Hashable, ...]:
         """Return more keys by which a result can name a call of the message directly before it."""
@@ -84,20 +84,20 @@ class Shape(ABC):
         return found
 
     def result_name(self, found: object) -> str:
-        """Return the tool that a result names; "" if it names none."""
+        """The tool that a result names; "" if it names none."""
         return ""
 
     @abstractmethod
     def no_result(self, call: object, reason: str) -> object:
-        """Return a placeholder for the result of a call, which gives the reason."""
+        """Make a placeholder for the result of a call, which gives the reason."""
 
     def with_id(self, found: object, call_id: str) -> object:
-        """Return a copy of a call or a result with another id; unchanged if no rule of the API concerns ids."""
+        """Give a copy of a call or a result another id; unchanged if no rule of the API concerns ids."""
         return found
 
     @abstractmethod
     def repair_result(self, found: object) -> object:
-        """Return a copy of a result without what the API refuses in it."""
+        """Remove the parts of a result that the API refuses, in a copy."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Draft:
 
 
 def make_draft(at: int, message: object, shape: Shape) -> Draft:
-    """Return a message as a draft. A text becomes one block, and so does a bare part."""
+    """Make a draft of a message. A text becomes one block, and so does a bare part."""
     found = fields_of(message)
     content = found.get(shape.field)
     blocks = items_of(content) if not isinstance(content, str) or is_bare(content) else [shape.text_block(content)]
@@ -128,12 +128,12 @@ def make_draft(at: int, message: object, shape: Shape) -> Draft:
 
 
 def new_draft(role: str, blocks: Sequence[object], like: object, shape: Shape) -> Draft:
-    """Return a draft of a message that the repair adds."""
+    """Make a draft of a message that the repair adds."""
     return Draft(NEW, shape.new_message(role, blocks, like), role, tuple((NEW, block) for block in blocks))
 
 
 def write_message(one: Draft, shape: Shape) -> object:
-    """Return the message of a draft: the same object if nothing was changed. A text stays a text."""
+    """Write the message of a draft: the same object if nothing was changed. A text stays a text."""
     if not one.is_touched:
         return one.message
     blocks = [block for _, block in one.blocks]
@@ -175,7 +175,7 @@ def _describe_move(role: str | None, shape: Shape) -> str:
 
 
 def _target_roles(one: Draft, problems: Mapping[int, Problem], shape: Shape) -> dict[int, str | None]:
-    """Return the role that each misplaced block belongs to; None for a block that must be removed."""
+    """The role that each misplaced block belongs to; None for a block that must be removed."""
     roles: dict[int, str | None] = {}
     is_before_call = False
     for at, _ in reversed(one.blocks):
@@ -188,7 +188,7 @@ def _target_roles(one: Draft, problems: Mapping[int, Problem], shape: Shape) -> 
 
 
 def _split_groups(one: Draft, roles: Mapping[int, str | None], shape: Shape) -> list[Draft]:
-    """Return a draft for each group of blocks of one role. The first group of the message's own role stays in it."""
+    """Make a draft for each group of blocks of one role. The first group of the message's own role stays in it."""
     staying = [(at, block) for at, block in one.blocks if roles.get(at, "") is not None]
     groups = [(role, list(group)) for role, group in groupby(staying, key=lambda each: roles.get(each[0]) or one.role)]
     own = next((at for at, (role, _) in enumerate(groups) if role == one.role), None)
@@ -230,7 +230,7 @@ def repair_blocks(
 
 
 def _remove_empty(one: Draft, shape: Shape, log: Log) -> Draft:
-    """Return a message without its empty blocks, with its results repaired."""
+    """Remove the empty blocks of a message, and repair its results."""
     removed, changed = set[int](), set[int]()
     for problem in log.problems_at(one.at, *REMOVED, *MENDED):
         if len(problem.path) <= 3:
@@ -262,6 +262,7 @@ def _settle_empty_messages(drafts: Sequence[Draft], shape: Shape, log: Log, *, a
         said_nothing = not log.problems_at(one.at, *LEFT_EMPTY) and not (one.role == shape.model and after is None)
         is_filled = opens or between or said_nothing
         kept += [one.replace_blocks([(NEW, shape.text_block(EMPTY))])] if is_filled else []
+        # Removing an empty message could put two of one role side by side, or leave the first message to the model.
         what = f"wrote {EMPTY!r} in the empty message" if is_filled else "removed the empty message"
         for problem in log.problems_at(one.at, "empty_content") or log.problems_at(one.at)[:1]:
             log.add(problem, what)
@@ -300,7 +301,7 @@ def _is_same(one: Draft, other: Draft, shape: Shape) -> bool:
 
 
 def _group_start(groups: Sequence[Sequence[Draft]], shape: Shape) -> int:
-    """Return the index of the first of the last groups that share a role."""
+    """The index of the first of the last groups that share a role."""
     start = len(groups) - 1
     while start and _is_same(groups[start - 1][0], groups[-1][0], shape):
         start -= 1
@@ -308,7 +309,7 @@ def _group_start(groups: Sequence[Sequence[Draft]], shape: Shape) -> int:
 
 
 def _merge(group: Sequence[Draft], shape: Shape) -> Draft:
-    """Return the first of several messages with the blocks of all."""
+    """Merge several messages into the first."""
     first = group[0]
     if any(one.role != first.role for one in group):
         message = first.message if is_part(first.message, shape) else with_item(first.message, "role", "user")
@@ -412,7 +413,7 @@ def _change_ids(drafts: Sequence[Draft], shape: Shape, log: Log) -> list[Draft]:
 
 
 def _fresh_ids(ids: Sequence[str], used: set[str]) -> list[str]:
-    """Return unique new ids, derived from the old ones, so that the same conversation gets the same ids."""
+    """Derive unique new ids from the old ones, so that the same conversation gets the same ids."""
     fresh: list[str] = []
     numbers: dict[str, int] = {}
     for old in ids:

@@ -86,7 +86,7 @@ def has_calls(message: Mapping[str, object]) -> bool:
 
 
 def call_ids(message: Mapping[str, object]) -> list[str]:
-    """Return the ids of the calls that the next messages must answer; an id may be there more than once."""
+    """The ids of the calls that the next messages must answer; an id may be there more than once."""
     calls = items_of(message.get("tool_calls")) if has_calls(message) else ()
     return [call_id for call in calls if (call_id := string_of(fields_of(call).get("id"))) is not None]
 

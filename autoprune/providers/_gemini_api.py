@@ -69,7 +69,7 @@ def find_problems(messages: Sequence[object]) -> Iterator[Problem]:
 
 
 def model_calls(one: Turn) -> list[Mapping[str, object]]:
-    """Return the function calls of a content of the model's."""
+    """Find the function calls of a content of the model's."""
     return [fields_of(call) for _, _, call in find_first(one.blocks, CALL)] if one.role == "model" else []
 
 
@@ -136,7 +136,7 @@ def _check_responses(at: int, one: Turn, wanted: Sequence[Mapping[str, object]])
 def _match_responses(
     calls: Sequence[Mapping[str, object]], responses: Sequence[Mapping[str, object]]
 ) -> dict[int, Mapping[str, object]]:
-    """Return the call of each response: that of its id and name; else of its id; else the first of its name."""
+    """Match each response with a call: that of its id and name; else of its id; else the first of its name."""
     found: dict[int, int] = {}
     for names in (("id", "name"), ("id",), ("name",)):
         answered = set(found.values())
@@ -157,7 +157,7 @@ def check_alternation(messages: Sequence[object]) -> Iterator[Problem]:
 
 
 def _role_of(message: object) -> str | None:
-    """Return who speaks in a content: the user may be left out, and responses may have the role "function"."""
+    """The speaker of a content: the user's role is optional, and responses may have the role "function"."""
     found = fields_of(message)
     role = string_of(found.get("role"))
     return "user" if role == "function" or (found and found.get("role") is None) else role
@@ -171,13 +171,13 @@ class _GeminiShape(Shape):
     users = ("user", None, "function")
 
     def new_message(self, role: str, blocks: Sequence[object], like: object) -> object:
-        """Return a content of parts, of the type of `like` if that is an SDK's object."""
+        """Make a content of parts, of the type of `like` if that is an SDK's object."""
         if isinstance(like, Mapping) or not fields_of(like):
             return super().new_message(role, blocks, like)
         return with_blocks(with_item(like, "role", role), self.field, blocks)
 
     def call_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
-        """Return the keys by which a response can name a call: its id and name, its id, its name."""
+        """The keys by which a response can name a call: its id and name, its id, its name."""
         for _, _, call in find_first([fields_of(found)], CALL) if role == self.model else ():
             name, call_id = _name_and_id(call)
             own = (("name", name),) if call_id is None else (("id", name, call_id), ("id", call_id))
@@ -185,7 +185,7 @@ class _GeminiShape(Shape):
         return None
 
     def result_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
-        """Return the keys by which a response names its call, best first.
+        """The keys by which a response names its call, best first.
 
         A response with an id answers the call with that id, or else one of its name without an id. A response without
         an id answers any call of its name.
@@ -196,7 +196,7 @@ class _GeminiShape(Shape):
         return None
 
     def nearby_keys(self, found: object) -> tuple[Hashable, ...]:
-        """Return the name: a response directly after the calls can answer one of its name, whatever the ids."""
+        """The name: a response directly after the calls can answer one of its name, whatever the ids."""
         return (("any", self.result_name(found)),)
 
     def with_call_name(self, found: object, call: object) -> object:
@@ -211,12 +211,12 @@ class _GeminiShape(Shape):
         return with_item(found, spelled, with_item(response, "name", wanted))
 
     def result_name(self, found: object) -> str:
-        """Return the name of a response."""
+        """The name of a response."""
         ((_, _, response),) = find_first([fields_of(found)], RESPONSE)
         return _name_and_id(response)[0]
 
     def no_result(self, call: object, reason: str) -> object:
-        """Return a response with an error for a call that has none."""
+        """Make a response with an error for a call that has none."""
         ((_, spelled, found),) = find_first([fields_of(call)], CALL)
         named = {name: value for name in ("id", "name") if (value := fields_of(found).get(name)) is not None}
         return {RESPONSE[CALL.index(spelled)]: {**named, "response": {"error": reason}}}

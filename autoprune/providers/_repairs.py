@@ -127,11 +127,11 @@ class Log:
             self._found.setdefault(int(problem.path[0]), []).append(problem)
 
     def problems_at(self, at: int, *rules: str) -> list[Problem]:
-        """Return the problems of message number `at`; only those that break one of `rules`, if given."""
+        """The problems of message number `at`; only those that break one of `rules`, if given."""
         return [problem for problem in self._found.get(at, ()) if not rules or problem.rule in rules]
 
     def nearest_problem(self, at: int) -> Problem:
-        """Return the first problem of the last message up to `at` that has one; of the first message, if none has."""
+        """Find the first problem of the last message up to `at` that has one; of the first message, if none has."""
         return self._found[max((one for one in self._found if one <= at), default=min(self._found))][0]
 
     def add(self, problem: Problem, what: str) -> None:
@@ -203,6 +203,7 @@ def find_first(blocks: Iterable[Mapping[str, object]], names: Sequence[str]) -> 
 def with_blocks(message: object, name: str, blocks: Sequence[object]) -> object:
     """Return a copy of a message with other blocks. In an SDK's object, mappings become the SDK's blocks."""
     changed: Any = with_item(message, name, list(blocks))
+    # The messages of most SDKs are pydantic models, whose copies do not convert new blocks by themselves.
     validator = getattr(type(changed), "__pydantic_validator__", None)
     if validator is None or not any(isinstance(block, Mapping) for block in blocks):
         return changed
@@ -261,6 +262,7 @@ def pair_results(events: Sequence[Event]) -> dict[Place, Place]:
     calls, results = _group_by_best_key(events, is_call=True), _group_by_best_key(events, is_call=False)
     for key, strays in results.items():
         waiting = calls.get(key, [])
+        # With two of either, nobody can tell which belongs to which.
         if len(strays) == len(waiting) == 1:
             (result,), (call,) = strays, waiting
             if result.place not in found and call.is_open and call.place not in answered:
@@ -285,6 +287,7 @@ def _pair_forward(events: Iterable[Event]) -> dict[Place, Place]:
     for event in sorted(events, key=_sort_key):
         for key in event.keys:
             if event.is_call:
+                # A later message that uses an id again starts over; calls of one message may share a name.
                 if message.get(key) != event.place[0]:
                     waiting[key], message[key] = deque(), event.place[0]
                 if event.is_open:
@@ -344,7 +347,7 @@ def results_by_message(
 
 
 def find_unanswered(events: Iterable[Event], found: Mapping[Place, Place]) -> list[Place]:
-    """Return the open calls that no result answers."""
+    """Find the open calls that no result answers."""
     answered = set(found.values())
     calls = (event for event in events if event.is_call and event.is_open and event.keys)
     return [event.place for event in calls if event.place not in answered]

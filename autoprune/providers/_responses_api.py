@@ -75,7 +75,7 @@ def find_problems(items: Sequence[object]) -> Iterator[Problem]:
 
 
 def kind(item: Mapping[str, object]) -> str:
-    """Return the type of an item; a message may leave it out."""
+    """The type of an item; a message may leave it out."""
     return string_of(item.get("type")) or "message"
 
 
@@ -85,7 +85,7 @@ def is_message(item: Mapping[str, object]) -> bool:
 
 
 def pair_key(item: Mapping[str, object]) -> tuple[str, str] | None:
-    """Return the key that a call and its output share; None for other items and for a call without an id."""
+    """The key that a call and its output share; None for other items and for a call without an id."""
     name = kind(item)
     if (name not in CALL_OF and name not in OUTPUT_OF) or item.get("execution") == "server":
         return None
@@ -224,7 +224,7 @@ def _fill_fields(items: Sequence[object], log: Log) -> list[Any]:
 
 
 def _early_outputs(items: Sequence[object]) -> dict[int, int]:
-    """Return the index of each output that comes before its call, with the index of the call."""
+    """Find the index of each output that comes before its call, with the index of the call."""
     keys = ((at, fields_of(item), pair_key(fields_of(item))) for at, item in enumerate(items))
     events = [Event((at, 0), kind(item) in OUTPUT_OF, (key,)) for at, item, key in keys if key is not None]
     return {output: call for (output, _), (call, _) in pair_results(events).items() if output < call}
@@ -260,7 +260,7 @@ def _is_removed(at: int, log: Log) -> bool:
 
 
 def _answer_call(at: int, item: Mapping[str, object], log: Log, open_calls: OpenCalls) -> tuple[bool, object]:
-    """Return whether an item stays, and a placeholder for its output, if it is a call without one."""
+    """Say whether an item stays, and make a placeholder for its output, if it is a call without one."""
     for problem in log.problems_at(at, "unanswered_call") if open_calls.become != "keep" else ():
         output = _placeholder_output(item, open_calls.reason) if open_calls.become == "answer" else None
         log.add(problem, "answered the call with a placeholder" if output else "removed the call")
@@ -269,7 +269,7 @@ def _answer_call(at: int, item: Mapping[str, object], log: Log, open_calls: Open
 
 
 def _placeholder_output(call: Mapping[str, object], reason: str) -> dict[str, object] | None:
-    """Return an output that states the reason why there is none; None for a call whose output cannot be a text."""
+    """Make an output that states the reason why there is none; None for a call whose output cannot be a text."""
     output: dict[str, object] = {"type": OUTPUT_OF[kind(call)], "call_id": call.get("call_id")}
     match kind(call):
         case "function_call" | "custom_tool_call" | "local_shell_call":

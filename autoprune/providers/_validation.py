@@ -47,7 +47,7 @@ def resolved(provider: object, conversation: Sequence[object]) -> Provider:
 
 
 def _detect_provider(conversation: Sequence[object]) -> Provider:
-    """Return the provider of the first message that shows one; OpenAI's Chat Completions if none does."""
+    """Detect the provider of the first message that shows one; OpenAI's Chat Completions if none does."""
     marked = (each.NAME for message in conversation for each in SHIPPED if is_marked(message, each))
     return PROVIDERS[next(marked, OPENAI_CHAT.name)]
 
@@ -103,6 +103,7 @@ def accepted(
         return (f"nothing was validated: no rules are known for the format {unknown!r}",)
     found = problems(pruned, provider)
     if found:
+        # Checking the original too tells the caller whether to repair the input or to report a bug of the pruner.
         had = "they were in it before it was pruned; see repair()" if problems(given, provider) else "pruning made them"
         listed_problems = "; ".join(map(str, found[:5])) + ("; …" if len(found) > 5 else "")
         raise RuleError(f"the provider would refuse the conversation: {listed_problems} ({had})", found)
@@ -155,7 +156,7 @@ def repair(
 
 
 def _check_list(conversation: object) -> Sequence[object]:
-    """Return a conversation that is a list or a tuple; raise ConversationError for anything else."""
+    """Check that a conversation is a list or a tuple; raise ConversationError for anything else."""
     if isinstance(conversation, list | tuple):
         return conversation
     raise ConversationError(f"the conversation is no list but {type(conversation).__name__}: give a list of messages")

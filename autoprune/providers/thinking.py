@@ -24,11 +24,12 @@ CONTROLLED = ("adaptive", "enabled")  # the types of `thinking` that accept `blo
 
 
 def policy(wanted: str | None, model: str | None) -> ThinkingPolicy:
-    """Return the policy of a name. The default is `drop_block` for models known to bind, `report` for all others.
+    """Choose the policy of a name. The default is `drop_block` for models known to bind, `report` for all others.
 
     Raises SettingsError for an unknown policy.
     """
     if wanted is None:
+        # Providers spell a model's name differently, with a prefix or dots: "anthropic/claude-opus-5.5".
         binds = model is not None and any(name in model.replace(".", "-") for name in BINDING_MODELS)
         return ThinkingPolicy.DROP_BLOCK if binds else ThinkingPolicy.REPORT
     try:
@@ -74,7 +75,7 @@ def outcome(chosen: ThinkingPolicy, plan: Plan) -> Outcome:
 
 
 def _report_refused(plan: Plan) -> Outcome:
-    """Return a note of the results that were kept because thinking follows them, if the prompt is over its limit.
+    """Note the results that were kept because thinking follows them, if the prompt is over its limit.
 
     The walk edited only what no thinking followed at that time; later thinking is bound to the edited messages.
     """
@@ -84,7 +85,7 @@ def _report_refused(plan: Plan) -> Outcome:
 
 
 def drop_block(thoughts: Sequence[Thought] = ()) -> dict[str, object]:
-    """Return the request parameters with which the API drops thinking blocks whose prefix has changed.
+    """The request parameters with which the API drops thinking blocks whose prefix has changed.
 
     They are parameters of Anthropic's SDK or, if the thoughts are Bedrock's, of `converse`, which passes fields that it
     does not know to the model. `thinking` needs a type: adaptive is the default of the models that bind.
@@ -96,14 +97,14 @@ def drop_block(thoughts: Sequence[Thought] = ()) -> dict[str, object]:
 
 
 def _thoughts_after(plan: Plan, first: Path) -> list[Thought]:
-    """Return the thinking blocks after the first change, in messages that stay."""
+    """The thinking blocks after the first change, in messages that stay."""
     entries = plan.transcript.entries[int(first[0]) :]
     behind = (thought for entry in entries for thought in entry.thinking if thought.location.path > first)
     return [thought for thought in behind if thought.location.message not in plan.gone]
 
 
 def _report_stripped(plan: Plan, behind: Sequence[Thought]) -> Outcome:
-    """Return the thinking that the walk removed, and a note of what stays: of the latest turn, or alone."""
+    """Report the thinking that the walk removed, and a note of what stays: of the latest turn, or alone."""
     out = set(plan.stripped)
     left = [thought for thought in behind if thought not in out]
     number = f"{len(left)} thinking block{'s stay' if len(left) > 1 else ' stays'} behind an edit"
@@ -137,13 +138,13 @@ def merged(parameters: Mapping[str, object], into: Mapping[str, object]) -> dict
 
 
 def _merge_thinking(setting: Mapping[str, object], known: Mapping[str, object]) -> Mapping[str, object]:
-    """Return a request's `thinking` with a setting merged in, if its type accepts one."""
+    """Merge a setting into a request's `thinking`, if its type accepts one."""
     kind = known.get("type", setting.get("type"))
     return merged({**setting, "type": kind}, known) if kind in CONTROLLED else known
 
 
 def _beta_headers(request: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the headers of a request, with its `betas` as one. Names of headers are not case-sensitive."""
+    """The headers of a request, with its `betas` as one. Names of headers are not case-sensitive."""
     betas, given = request.get("betas"), request.get("extra_headers")
     headers: dict[str, object] = {BETA_HEADER: ",".join(map(str, betas))} if isinstance(betas, list | tuple) else {}
     for name, value in given.items() if isinstance(given, Mapping) else ():

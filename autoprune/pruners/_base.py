@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
@@ -12,7 +12,6 @@ from typing import Any, Self
 from loguru import logger
 
 from autoprune.conversation.archive import Archive, checked_archive, recall
-from autoprune.conversation.copying import Copied
 from autoprune.conversation.edits import Running
 from autoprune.conversation.messages import checked
 from autoprune.conversation.placeholders import SENTENCE, Placeholder, element
@@ -98,8 +97,8 @@ class Terms:
     later: tuple[tuple[int, Strategy], ...] = ()
 
 
-class Pruner(Copied):
-    """What both pruners have. `default` is the strategy where none is named, `strategies` are those by name."""
+class Pruner:
+    """The base of both pruners. `default` is the strategy if a call names none, `strategies` are those by name."""
 
     default: Any
     strategies: dict[str, Any]
@@ -119,13 +118,13 @@ class Pruner(Copied):
         clock: Callable[[], float] = time.perf_counter,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        """Keep what is given; nothing is checked before it is used.
+        """Store the arguments. Each is checked when it is first used.
 
-        `before_prune` and `on_pruned` get a `PruneEvent`, with `conversation_id` in it; the first may return False, and
-        then nothing is pruned. `environ`, the environment of this process where none is given, is read here and never
-        again: its AUTOPRUNE_* variables stand in for what `args` leaves open. `archive`, any mutable mapping such as
-        `archive.Directory(path)`, keeps what is cleared, and placeholders carry the ids for `recall`. `remember` is how
-        many conversations it takes up where they were left: as many as go on side by side; any other is read anew.
+        `before_prune` and `on_pruned` get a `PruneEvent` that holds `conversation_id`. If `before_prune` returns False,
+        nothing is pruned. `environ` (default: the environment of this process) is read here, once: its AUTOPRUNE_*
+        variables give the settings that `args` leaves open. `archive`, any mutable mapping such as
+        `archive.Directory(path)`, keeps what is cleared, and placeholders carry the ids for `recall`. `remember` is the
+        number of conversations to continue from memory; any other is read from the start.
         """
         self.conversation_id = conversation_id
         self.archive = archive
@@ -139,70 +138,67 @@ class Pruner(Copied):
         self._given_count = count
         self._clock = clock
         self._environ = variables(environ)
-        self.strategies = self._shipped()
+        self.strategies = self._shipped_strategies()
         self.default = next(iter(self.strategies.values()))
         self._begin()
 
     def _begin(self) -> None:
-        """Remember nothing yet."""
+        """Start with empty caches."""
         self._counters: dict[str | None, tuple[Memo, str | None]] = {}
         self._memory = Memory(self.remember)
 
-    def _shipped(self) -> dict[str, Any]:
+    def _shipped_strategies(self) -> dict[str, Any]:
         """The strategies that ship, by name; the default first."""
         raise NotImplementedError
 
-    def _given(self) -> Iterator[tuple[str, object]]:
-        yield from ((name.lstrip("_"), value) for name, value in self.__getstate__().items())
-
     def __getstate__(self) -> dict[str, Any]:
-        """What was given, without memos; the formats that are modules by their names."""
+        """Return the attributes without caches; formats that are modules by their names."""
         state = {name: value for name, value in vars(self).items() if name not in MEMOS}
         return {**state, "formats": [each.__name__ if isinstance(each, ModuleType) else each for each in self.formats]}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """Become the copy, which remembers nothing yet."""
-        super().__setstate__(state)
+        """Restore the attributes, with empty caches."""
+        vars(self).update(state)
         self.formats = tuple(import_module(each) if isinstance(each, str) else each for each in state["formats"])
         self._begin()
 
     def prune(self, *conversation: Any, **options: Any) -> Result:
-        """Prune a conversation, by a strategy if one is given behind it."""
+        """Prune a conversation with a strategy, or with the default one."""
         raise NotImplementedError
 
     async def aprune(self, *conversation: Any, **options: Any) -> Result:
-        """Prune as `prune` does, with its arguments, and await what it waits for."""
+        """Prune as `prune` does, and await the summarizers."""
         return self.prune(*conversation, **options)
 
     def prune_conversations(
         self, conversations: list[Any], strategy_name: Any = None, *, strategy: Any = None, **options: Any
     ) -> list[Any]:
-        """Return the conversation to send; the caller's list itself if there is nothing to do.
+        """Return the conversation to send, or the list that was passed if there is nothing to do.
 
         `strategy` and `options` are those of `prune`. `strategy_name` also names a strategy, but an unknown name means
         the default strategy, as code that was written for this method's original contract expects.
         """
-        return self.prune(conversations, either(strategy_name, strategy), **options).conversation
+        return self.prune(conversations, one_strategy(strategy_name, strategy), **options).conversation
 
     async def aprune_conversations(
         self, conversations: list[Any], strategy_name: Any = None, *, strategy: Any = None, **options: Any
     ) -> list[Any]:
-        """Return what `prune_conversations` returns, and await what it waits for."""
-        return (await self.aprune(conversations, either(strategy_name, strategy), **options)).conversation
+        """Prune as `prune_conversations` does, and await the summarizers."""
+        return (await self.aprune(conversations, one_strategy(strategy_name, strategy), **options)).conversation
 
     def recall(self, id: str) -> str:
-        """Return the payload that was cleared where a text carries this id.
+        """Return the payload that was cleared, by the id in its placeholder.
 
-        Raises ArchiveError where nothing is kept under it, and SettingsError without an archive.
+        Raises ArchiveError if nothing is kept under the id, and SettingsError without an archive.
         """
         return recall(self.archive, id)
 
-    def _written(self, text: str) -> Any:
-        """The strategy that a text names, with its parameters. Raises SettingsError for none."""
+    def _parse_strategy(self, text: str) -> Any:
+        """Parse a strategy with its parameters, such as "low_water(target=0.5)". Raises SettingsError."""
         raise NotImplementedError
 
     def filled_in(self, **known: Any) -> Self:
-        """Return this pruner for one request, with values for settings that nobody gave: it remembers what this does.
+        """Return this pruner with values for settings that were not given. Both share their caches.
 
         The settings are those of `settings.SETTINGS`: model="gpt-5", overhead_tokens=9_000, ….
         """
@@ -214,18 +210,18 @@ class Pruner(Copied):
         return twin
 
     def count_text(self, text: str) -> int:
-        """Return the tokens of a text, counted as those of a message are."""
+        """Count the tokens of a text with the counter that messages are counted with."""
         return self._count()[0](text)
 
     def count_tokens(self, conversation: list[Any], *, calibration: float = 1.0) -> int:
-        """Tokens of the prompt that a conversation makes: what the safe zone is compared with."""
+        """Count the tokens of the prompt, which the safe zone is compared with."""
         transcript = self._reading().transcript(checked(conversation), overhead_tokens(self.args, self._environ))
-        return scaled(transcript.tokens, checked_ratio(calibration))
+        return scaled(transcript.tokens, check_ratio(calibration))
 
     def get_cleanup_statistics(
         self, original_conversations: list[Any], pruned_conversations: list[Any]
     ) -> dict[str, int | float]:
-        """What became of one conversation in the other, also after messages were dropped or changed by someone else."""
+        """Compare two conversations, even if something else dropped or changed messages in between."""
         beside = overhead_tokens(self.args, self._environ)
         both = checked(original_conversations), checked(pruned_conversations)
         reading, placeholder = self._reading(), self._terms(None, 1.0).placeholder
@@ -233,9 +229,9 @@ class Pruner(Copied):
         return cleanup_statistics(*both, read, compared, placeholder)
 
     def get_available_strategies(self) -> list[dict[str, object]]:
-        """The strategies by name, with what each does, its parameters, and the safe zone that it would keep to.
+        """List the strategies: name, description, parameters, and the safe zone.
 
-        A setting that cannot be read is left out: `prune` says what is wrong with it.
+        A setting that cannot be read is left out. `prune` raises an error for it.
         """
         return [
             {"name": name, "description": description(strategy), "config": self._config(strategy)}
@@ -249,26 +245,26 @@ class Pruner(Copied):
             return config(strategy)
 
     def _is_tool_result_message(self, content: object) -> bool:
-        """Whether a user's text can hold XML tool results. A subclass may narrow it."""
+        """Return whether a user's text can hold XML tool results. A subclass may narrow it."""
         return xml.is_tool_result(content)
 
     def _extract_tool_name(self, content: str) -> str:
-        """The tool that the first start tag in a text names: "unknown" where it names none, "" where it is empty."""
+        """Return the tool that the first start tag names: "unknown" if it has no name, "" for an empty name."""
         return xml.tool_name(content)
 
     def _generate_replacement_message(self, tool_name: str) -> str:
-        """A cleared XML result as an element, of which the part between the tags is used. A subclass may change it."""
+        """Return the XML element of a cleared result, of which the part between the tags is used."""
         return element(tool_name, self.replacement_message)
 
     def _terms(self, strategy: object, calibration: float, cache_ttls: Mapping[int, float] | None = None) -> Terms:
-        """What the prune depends on besides the conversation. Raises SettingsError for what cannot be used."""
+        """Resolve all settings of one prune. Raises SettingsError for a value that cannot be used."""
         args, environ = self.args, self._environ
-        chosen, fallback = self._chosen(strategy)
+        chosen, fallback = self._choose_strategy(strategy)
         count, estimate = self._count()
         model, ttl = text_setting(args, "model", environ), cache_ttl(args, environ)
         now = for_prices(chosen, model, ttl)
         zone = safe_zone(args, environ)
-        limit = zone if calibration == 1.0 else math.floor(zone / checked_ratio(calibration) + 1e-6)
+        limit = zone if calibration == 1.0 else math.floor(zone / check_ratio(calibration) + 1e-6)
         notes = (fallback, estimate, missing_safe_zone(args, environ), *getattr(now, "notes", ()))
         thinking = ThinkingPolicy.REPORT
         if model or text_setting(args, "thinking_policy", environ):  # models differ in what they bind thinking to
@@ -277,24 +273,24 @@ class Pruner(Copied):
         element_of = None if getattr(made, "__func__", None) is Pruner._generate_replacement_message else made
         archive = None if self.archive is None else checked_archive(self.archive)
         return Terms(
-            now,
-            zone,
-            limit,
-            overhead_tokens(args, environ),
-            calibration,
-            Placeholder(count, self.replacement_message, element_of, recalls=archive is not None),
-            self._reading(),
-            text_setting(args, "format", environ),
-            thinking,
-            tuple(filter(None, notes)),
-            getattr(now, "clear_tool_inputs", None) is not None,
-            self._later(chosen, model, cache_ttls) if cache_ttls else (),
+            strategy=now,
+            safe_zone=zone,
+            limit=limit,
+            overhead=overhead_tokens(args, environ),
+            calibration=calibration,
+            placeholder=Placeholder(count, self.replacement_message, element_of, recalls=archive is not None),
+            reading=self._reading(),
+            format=text_setting(args, "format", environ),
+            thinking=thinking,
+            fallbacks=tuple(filter(None, notes)),
+            wants_inputs=getattr(now, "clear_tool_inputs", None) is not None,
+            later=self._later(chosen, model, cache_ttls) if cache_ttls else (),
         )
 
     def _later(
         self, strategy: Any, model: str | None, cache_ttls: Mapping[int, float]
     ) -> tuple[tuple[int, Strategy], ...]:
-        """The strategy for each life of the cache. Raises SettingsError for one that cannot be used."""
+        """The strategy for each cache lifetime, by the message from which it holds. Raises SettingsError."""
         if not isinstance(cache_ttls, Mapping) or not all(map(is_number, cache_ttls)):
             raise SettingsError(
                 f"cache_ttls is {cache_ttls!r}: give the seconds that it lives by the index of a message"
@@ -304,7 +300,7 @@ class Pruner(Copied):
 
     # Strategies
 
-    def _chosen(self, strategy: object) -> tuple[Any, str | None]:
+    def _choose_strategy(self, strategy: object) -> tuple[Any, str | None]:
         """Return the strategy that was asked for, and a note for the report if it is another one.
 
         Raises SettingsError for an unknown name, and for an object that is no strategy.
@@ -312,17 +308,17 @@ class Pruner(Copied):
         if strategy is None and not self._environ:
             return self.default, None
         if strategy is None:
-            found: tuple[Any, str | None] = resolve("strategy", self._default_named, self.args, self._environ)
+            found: tuple[Any, str | None] = resolve("strategy", self._default_strategy, self.args, self._environ)
             return found
         if isinstance(strategy, OrDefault) and not self._has(strategy):
             return self._fallback(strategy)
         if isinstance(strategy, str):
-            return self._named(strategy), None
+            return self._find_strategy(strategy), None
         if isinstance(strategy, type) or not callable(getattr(strategy, "step", None)):
             raise SettingsError(f"{strategy!r} is no strategy: give a name or an object with a method step(view)")
         return strategy, None
 
-    def _default_named(self, name: str | None) -> tuple[Any, str | None]:
+    def _default_strategy(self, name: str | None) -> tuple[Any, str | None]:
         """Return the strategy that the environment names; else the default.
 
         The variable is shared by both classes of pruner, so the name of a strategy of the other class means the
@@ -334,20 +330,20 @@ class Pruner(Copied):
             return self._fallback(name)
         if is_plugin(name) and names_folding(name) != folds(self.default):
             return self._fallback(name)
-        return self._named(name), None
+        return self._find_strategy(name), None
 
     def _has(self, text: str) -> bool:
         """Return whether a text names one of the strategies, whatever its parameters."""
         return text in self.strategies or is_named(text, self.strategies) or is_plugin(text)
 
-    def _named(self, text: str) -> Any:
+    def _find_strategy(self, text: str) -> Any:
         """Return the strategy that a text names. Raises SettingsError if there is none of that name."""
         if text in self.strategies:
             return self.strategies[text]
         if not self._has(text):
             known = ", ".join(self.strategies)
             raise SettingsError(f"there is no strategy {text!r}{hint(text, self.strategies)}; there are {known}")
-        return self._written(text)
+        return self._parse_strategy(text)
 
     def _fallback(self, text: str) -> tuple[Any, str]:
         """Return the default, with a note that there is no strategy of that name."""
@@ -387,7 +383,7 @@ def fixed_tokens(conversation: list[Any], overhead: int) -> int:
     return overhead + (REPLY_TOKENS if conversation else 0)
 
 
-def checked_ratio(calibration: float) -> float:
+def check_ratio(calibration: float) -> float:
     """Return a calibration that can be used. Raises SettingsError for any other."""
     if isinstance(calibration, int | float) and 0 < calibration < math.inf:
         return calibration
@@ -400,7 +396,7 @@ def for_prices(strategy: Any, model: str | None, ttl: float | None) -> Any:
     return adapt(prices(None, model, ttl)) if callable(adapt) else strategy
 
 
-def either(strategy_name: object, strategy: object) -> Any:
+def one_strategy(strategy_name: object, strategy: object) -> Any:
     """Return the strategy that a call gives by either keyword. Raises SettingsError if the two differ."""
     if strategy_name is None or strategy is None or strategy_name == strategy:
         name = OrDefault(strategy_name) if isinstance(strategy_name, str) else strategy_name
@@ -408,7 +404,7 @@ def either(strategy_name: object, strategy: object) -> Any:
     raise SettingsError(f"strategy_name is {strategy_name!r} and strategy is {strategy!r}: give one of them")
 
 
-def logged(report: Report, level: str) -> None:
+def log_prune(report: Report, level: str) -> None:
     """Log a prune in one line with bound fields; silent unless the program calls `logger.enable("autoprune")`."""
     with_fields = logger.opt(lazy=True, capture=False).patch(lambda record: record["extra"].update(report.fields))
     with_fields.log(level, "{}", lambda: report)

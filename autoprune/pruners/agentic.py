@@ -16,11 +16,11 @@ from autoprune.planning.view import Strategy, asks_always, folds, option
 from autoprune.planning.walk import Walk
 from autoprune.providers import Provider, accepted
 from autoprune.providers.thinking import NOTHING, outcome
-from autoprune.pruners._base import Pruner, Terms, fixed_tokens, logged
+from autoprune.pruners._base import Pruner, Terms, fixed_tokens, log_prune
 from autoprune.pruners.memory import NO_PAUSES
 from autoprune.pruners.report import Report, cache_note
 from autoprune.pruners.report.advice import advice
-from autoprune.pruners.result import Result, archived
+from autoprune.pruners.result import Result, archive_payloads
 from autoprune.settings import cache_ttl
 from autoprune.strategies.catalog import OPTIONS, available, clearing_named
 from autoprune.strategies.clearing import ToolOutputCleanup
@@ -28,18 +28,18 @@ from autoprune.tokens import ExactCounter
 
 
 class AgenticConversationPruner(Pruner):
-    """Keeps an agent's conversation within its safe zone by clearing the tool results that it needs least.
+    """Keep an agent's conversation within its safe zone by clearing the tool results that it needs least.
 
-    `args` is a `PruneArgs`, a mapping like it, a budget by itself such as `"50k"`, or any object with
-    `conversation_prune_safe_zone_tokens`; it is read when it is used. `llm` is kept and never called. `count` replaces
-    the exact token counter by any `Callable[[str], int]`. `formats` are wire formats of the caller's own, tried before
-    those that ship.
+    `args` is a `PruneArgs`, a mapping like it, just a budget such as `"50k"`, or any object with
+    `conversation_prune_safe_zone_tokens`. It is read at each prune. `llm` is stored and never called. `count` replaces
+    the exact token counter by any `Callable[[str], int]`. `formats` are additional wire formats, tried before the
+    built-in ones.
     """
 
     default: Strategy
     strategies: dict[str, Strategy]
 
-    def _shipped(self) -> dict[str, Strategy]:
+    def _shipped_strategies(self) -> dict[str, Strategy]:
         return available()
 
     def prune(
@@ -58,14 +58,15 @@ class AgenticConversationPruner(Pruner):
         `strategy` is a name of `self.strategies`, a strategy itself, or None for the default. `calibration` is the
         provider's tokens per counted token (`tokens.calibration`). `validate` checks the result against the rules of
         its provider, or of a `Provider`.
-        `pauses` are the seconds that passed without a request, by the index of the message before which they lie
-        (`economics.Pauses`): after a long one the provider's cache is cold, and a strategy may prune for free.
-        `cache_ttls` are for a cache whose life changes in mid-conversation: how many seconds it lives, by the index of
-        the message from which on it does. Until the first of these it lives as long as the settings say, so that what
-        was decided there stays.
 
-        Raises ConversationError or SettingsError, and RuleError where `validate` finds that the provider would refuse
-        the result; the caller's messages are never changed.
+        `pauses` are the seconds that passed before a request, by the index of the message that follows
+        (`economics.Pauses`). After a long pause the provider's cache is cold, and a strategy can prune at no cost.
+        `cache_ttls` are lifetimes of the prompt cache in seconds, if it changes during the conversation, by the index
+        of the first message that each applies to. Before the first of them the setting `cache_ttl` applies, so earlier
+        decisions stay.
+
+        Raises ConversationError or SettingsError, and RuleError if `validate` finds that the provider would refuse
+        the result. The messages that were passed are never changed.
         """
         started = self._clock()
         terms = self._terms(strategy, calibration, cache_ttls)
@@ -74,14 +75,14 @@ class AgenticConversationPruner(Pruner):
         history = self._memory.compare(terms, checked(conversation))
         fixed, is_at_work, thinking = fixed_tokens(conversation, terms.overhead), False, NOTHING
         notes: tuple[str, ...] = ()
-        if history.is_small(conversation, terms.reading.formats, fixed, _uncounted(terms)):
+        if history.is_small(conversation, terms.reading.formats, fixed, _idle_limit(terms)):
             # Nothing to do, so nothing is counted before the report is asked.
-            pruned, plan_of = conversation, partial(_planned, terms, [*history.snapshots], waited)
+            pruned, plan_of = conversation, partial(_plan_from_start, terms, [*history.snapshots], waited)
         else:
             # Read what is new, and walk on.
             parser = history.read(conversation, partial(_parser, terms, conversation))
-            walk = history.walked(conversation, partial(_walk, terms, fixed), waited)
-            plan, is_at_work = walk.planned_for([*conversation], fixed), walk.is_at_work
+            walk = history.walk_on(conversation, partial(_walk, terms, fixed), waited)
+            plan, is_at_work = walk.make_plan([*conversation], fixed), walk.is_at_work
             if walk.newest_thinking:
                 thinking = outcome(terms.thinking, plan)
             # Rewrite
@@ -96,11 +97,11 @@ class AgenticConversationPruner(Pruner):
         callbacks = self._callbacks(conversation_id) if self.before_prune or self.on_pruned else None
         refused = callbacks.refused(result, conversation) if callbacks else None
         if refused is None and self.archive is not None and pruned is not conversation:
-            result = archived(result, self.archive, conversation, history.archived)
+            result = archive_payloads(result, self.archive, conversation, history.archived)
         self._memory.keep(history)
         if refused is not None:
             return refused
-        logged(result.report, "INFO" if is_at_work or pruned is not conversation else "DEBUG")
+        log_prune(result.report, "INFO" if is_at_work or pruned is not conversation else "DEBUG")
         return callbacks.told(result, conversation) if callbacks else result
 
     def _report(self, terms: Terms, notes: tuple[str, ...], started: float, plan_of: Callable[[], Plan]) -> Report:
@@ -116,7 +117,7 @@ class AgenticConversationPruner(Pruner):
         )
 
     def _warn(self, plan: Plan) -> str:
-        """Return in words what the literal rule costs with the provider's cache; "" where it saves."""
+        """Return a warning that the rule costs more than it saves with the provider's cache; "" if it does not."""
         return cache_note(plan, prices(None, self._text("model"), cache_ttl(self.args, self._environ)))
 
     def plan(
@@ -128,20 +129,20 @@ class AgenticConversationPruner(Pruner):
         pauses: Mapping[int, float] | None = None,
         cache_ttls: Mapping[int, float] | None = None,
     ) -> Plan:
-        """Return what `prune` would do: a dry run, without the memo."""
+        """Return what `prune` would do: a dry run, from the start and without callbacks."""
         terms = self._terms(strategy, calibration, cache_ttls)
-        plan = _planned(terms, checked(conversation), checked_pauses(pauses))
+        plan = _plan_from_start(terms, checked(conversation), checked_pauses(pauses))
         return outcome(terms.thinking, plan).applied(plan)
 
-    def _chosen(self, strategy: object) -> tuple[Any, str | None]:
+    def _choose_strategy(self, strategy: object) -> tuple[Any, str | None]:
         """Return the strategy and a note, as every pruner does. Raises SettingsError for one that folds messages."""
-        chosen, note = super()._chosen(strategy)
+        chosen, note = super()._choose_strategy(strategy)
         if folds(chosen):
             name = getattr(chosen, "name", type(chosen).__name__)
             raise SettingsError(f"the strategy {name} is one of ConversationPruner: give it to one, or name another")
         return chosen, note
 
-    def _written(self, text: str) -> Strategy:
+    def _parse_strategy(self, text: str) -> Strategy:
         return clearing_named(text)
 
     def _folding(self) -> Pruner:
@@ -153,13 +154,13 @@ class AgenticConversationPruner(Pruner):
         )
 
 
-def _planned(terms: Terms, conversation: list[Any], pauses: Mapping[int, float]) -> Plan:
+def _plan_from_start(terms: Terms, conversation: list[Any], pauses: Mapping[int, float]) -> Plan:
     """Read and walk a conversation from its start."""
     fixed = fixed_tokens(conversation, terms.overhead)
     walk = _walk(terms, fixed)
     walk.pauses = pauses
     walk.extend(conversation, _parser(terms, conversation).read_on(conversation, 0))
-    return walk.planned_for([*conversation], fixed)
+    return walk.make_plan([*conversation], fixed)
 
 
 def _parser(terms: Terms, conversation: list[Any]) -> Parser:
@@ -172,7 +173,7 @@ def _walk(terms: Terms, fixed: int) -> Walk:
     return Walk(terms.strategy, terms.limit, fixed, terms.placeholder, thinking=terms.thinking, later=terms.later)
 
 
-def _uncounted(terms: Terms) -> float:
+def _idle_limit(terms: Terms) -> float:
     """The limit within which a conversation needs no count, since the strategy has nothing to do there; else -1.
 
     Raises SettingsError for an option of the strategy that cannot be used.

@@ -13,17 +13,17 @@ from autoprune.conversation.summary import assembled, running, without, wrapped
 from autoprune.conversation.transcript import Part, Speaker, Transcript
 from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.formats import Format, dominant, parse
-from autoprune.planning.fold_walk import FoldWalk, planned
+from autoprune.planning.fold_walk import FoldWalk, fold_plan
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.view import FoldingStrategy, Given
 from autoprune.providers import USER_FIRST, Provider, accepted, resolved
 from autoprune.providers.thinking import Outcome, drop_block, outcome
-from autoprune.pruners._base import Pruner, Reading, Terms, fixed_tokens, logged
+from autoprune.pruners._base import Pruner, Reading, Terms, fixed_tokens, log_prune
 from autoprune.pruners.large_results import shortener
 from autoprune.pruners.memory import REMEMBERED
 from autoprune.pruners.report import Report
 from autoprune.pruners.report.advice import advice
-from autoprune.pruners.result import BeforePrune, Callbacks, OnPruned, Result, archived
+from autoprune.pruners.result import BeforePrune, Callbacks, OnPruned, Result, archive_payloads
 from autoprune.pruners.writing import SummaryWriter
 from autoprune.settings import group_size
 from autoprune.strategies.catalog import FOLDING, available, folding_named
@@ -39,7 +39,7 @@ MAX_SECONDS = 300.0  # that one prune waits for a model
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A prune that is decided and waits for its texts.
+    """A prune that is decided but whose texts are not written yet.
 
     `given` are the caller's messages, `bare` the same without the summary that stood in them. `weigh` reads and
     counts messages. `archived` are the parts that an archive keeps.
@@ -57,18 +57,18 @@ class Unfinished:
     advise: Callable[[Report], str]
     archived: dict[Part, str]
 
-    def planned(self) -> Result:
-        """Return what is about to be done, with the largest summary that there can be; no conversation is made."""
+    def preview(self) -> Result:
+        """Return the result for `before_prune`, with the largest possible summary and no conversation."""
         is_idle = not (self.plan.edits or self.plan.folds or self.plan.stripped)
         report = self._report(self.plan, self.aftermath.notes, 0.0)
         return Result(self.given if is_idle else [], report, self.aftermath.parameters)
 
-    def finished(self, answer: Answer, clock: Callable[[], float]) -> Result:
-        """Return the conversation with the summary that was written, and the report."""
+    def finish(self, answer: Answer, clock: Callable[[], float]) -> Result:
+        """Rewrite the conversation with the summary that was written, and report."""
         plan, notes = replace(self.plan, edits=self.writer.edits), self.aftermath.notes
-        pruned = rewritten(self.given, plan)
+        pruned = rewrite_messages(self.given, plan)
         if plan.folds:
-            kept = assembled(rewritten(self.bare, plan), self._gone, plan.place, self._summary(answer))
+            kept = assembled(rewrite_messages(self.bare, plan), self._gone, plan.place, self._summary(answer))
             pruned = [each.message for each in kept]
             weighed = self.weigh(pruned)
             weights = tuple(entry.tokens for entry in weighed.entries)
@@ -111,7 +111,7 @@ class Unfinished:
         """Return how the model had made its calls in what the summary stands for, before the first message that stays.
 
         A native call counts wherever it was folded, for what follows is read by it. What was dropped leaves no trace in
-        pruned output that is fed back, so it does not count here either; and as only the last mark is known there, each
+        pruned output that is fed back, so it does not count here, and as only the last mark is known there, each
         fold goes by the mark before it.
         """
         calls = known.calls if known else NO_ANSWER
@@ -136,18 +136,17 @@ class Unfinished:
 
 
 class ConversationPruner(Pruner):
-    """Keeps a conversation within its safe zone by folding its oldest messages into a summary, or dropping them.
+    """Keep a conversation within its safe zone by folding its oldest messages into a summary, or dropping them.
 
-    `args` is a `PruneArgs`, a mapping like it, a budget by itself such as `"50k"`, or any object with
+    `args` is a `PruneArgs`, a mapping like it, just a budget such as `"50k"`, or any object with
     `conversation_prune_safe_zone_tokens` and `conversation_prune_group_size`. `llm` is a summarizer: anything callable
-    with a `Brief`, such as an `OpenAISummarizer`; without one, summaries are made without a model. What a model wrote
-    is kept in `store`, any mapping of texts, by a hash of what was summed up: a conversation that comes again costs
-    nothing and gets the same bytes. `max_calls` bounds the questions to a model in one prune, `concurrency` those at
-    the same time, and `max_seconds` the time that all of them may take together (None: any); what has not come by then
-    has failed.
+    with a `Brief`, such as an `OpenAISummarizer`. Without one, summaries are made without a model. `store`, any mapping
+    of texts, keeps what a model wrote by a hash of what it summarized, so a conversation that comes again gets the same
+    bytes at no cost. Per prune, `max_calls` limits the calls to a model, `concurrency` those at the same time, and
+    `max_seconds` the time for all of them (None: no limit). A summary that is not there by then counts as failed.
 
-    All else is as in `AgenticConversationPruner`. `before_prune` is asked before a model is. `archive` keeps
-    results that are cleared or shortened, and no messages that are folded or dropped.
+    Everything else is as in `AgenticConversationPruner`. `before_prune` is called before a model is. `archive` keeps
+    results that are cleared or shortened, but no messages that are folded or dropped.
     """
 
     default: FoldingStrategy
@@ -172,7 +171,7 @@ class ConversationPruner(Pruner):
         clock: Callable[[], float] = time.perf_counter,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        """Keep what is given; nothing is checked or called before it is used."""
+        """Store the arguments. Each is checked when it is first used."""
         super().__init__(
             args,
             llm,
@@ -192,7 +191,7 @@ class ConversationPruner(Pruner):
         self.concurrency = concurrency
         self._memo: dict[str, str] = {}
 
-    def _shipped(self) -> dict[str, FoldingStrategy]:
+    def _shipped_strategies(self) -> dict[str, FoldingStrategy]:
         return available(FOLDING)
 
     def prune(
@@ -208,18 +207,19 @@ class ConversationPruner(Pruner):
         """Prune a conversation: `.conversation` to send, `.report` and `.plan` of what was done and why.
 
         `strategy` is a name of `self.strategies`, a strategy itself, or None for the default. `usage` is what the
-        provider reported with its last answer to this conversation as it was sent: its total and the count of what came
-        after are then what triggers compare. `calibration` and `validate` are those of `AgenticConversationPruner`.
+        provider reported with its last answer to this conversation. Triggers then use its total plus the count of the
+        messages that follow. `calibration` and `validate` are those of `AgenticConversationPruner`.
 
-        Raises ConversationError or SettingsError, and RuleError where `validate` finds that the provider would refuse
+        Raises ConversationError or SettingsError, and RuleError if `validate` finds that the provider would refuse
         the result. Whatever a summarizer raises is in the report, and the summary is made without it.
         """
-        work = self._work(conversation, strategy, calibration, usage)
+        work = self._decide(conversation, strategy, calibration, usage)  # compare, read, walk
         callbacks = self._callbacks(conversation_id)
-        if refused := callbacks.refused(work.planned(), conversation):
+        if refused := callbacks.refused(work.preview(), conversation):
             return refused
+        # Write
         answer = run(work.writer.steps(), self.concurrency, Budget(self.max_calls, self.max_seconds))
-        return self._finished(work, answer, callbacks, validate)
+        return self._finish(work, answer, callbacks, validate)  # rewrite, report
 
     async def aprune(
         self,
@@ -232,12 +232,13 @@ class ConversationPruner(Pruner):
         conversation_id: object = None,
     ) -> Result:
         """Prune as `prune` does, and await the summarizers."""
-        work = self._work(conversation, strategy, calibration, usage)
+        work = self._decide(conversation, strategy, calibration, usage)  # compare, read, walk
         callbacks = self._callbacks(conversation_id)
-        if refused := callbacks.refused(work.planned(), conversation):
+        if refused := callbacks.refused(work.preview(), conversation):
             return refused
+        # Write
         answer = await arun(work.writer.steps(), self.concurrency, Budget(self.max_calls, self.max_seconds))
-        return self._finished(work, answer, callbacks, validate)
+        return self._finish(work, answer, callbacks, validate)  # rewrite, report
 
     def plan(
         self,
@@ -247,21 +248,21 @@ class ConversationPruner(Pruner):
         calibration: float = 1.0,
         usage: object = None,
     ) -> Plan:
-        """Return what `prune` would do: a dry run. As no summary is written, tokens are the most that they can be."""
-        return self._work(conversation, strategy, calibration, usage).plan
+        """Return what `prune` would do: a dry run. No summary is written, so tokens are an upper bound."""
+        return self._decide(conversation, strategy, calibration, usage).plan
 
-    def _finished(self, work: Unfinished, answer: Answer, callbacks: Callbacks, validate: bool | Provider) -> Result:
-        conversation, result = work.given, work.finished(answer, self._clock)
-        result = result.noting(
+    def _finish(self, work: Unfinished, answer: Answer, callbacks: Callbacks, validate: bool | Provider) -> Result:
+        conversation, result = work.given, work.finish(answer, self._clock)
+        result = result.with_notes(
             accepted(result.conversation, conversation, validate, self._text("format"), self.formats)
         )
         if self.archive is not None:
-            result = archived(result, self.archive, work.bare, work.archived)
-        logged(result.report, "INFO" if result.conversation is not conversation else "DEBUG")
+            result = archive_payloads(result, self.archive, work.bare, work.archived)
+        log_prune(result.report, "INFO" if result.conversation is not conversation else "DEBUG")
         return callbacks.told(result, conversation)
 
-    def _work(self, conversation: list[Any], strategy: object, calibration: float, usage: object) -> Unfinished:
-        """Decide what goes, and return that with the writer of the texts that it waits for."""
+    def _decide(self, conversation: list[Any], strategy: object, calibration: float, usage: object) -> Unfinished:
+        """Compare, read and walk: decide what goes, and return that with the writer of the texts that it needs."""
         started = self._clock()
         self._check_bounds()
         terms = self._terms(strategy, calibration)
@@ -275,11 +276,12 @@ class ConversationPruner(Pruner):
         key = None if reported else (terms, chosen, found, identity_of(summarizer), self._provider_begins_with_user)
         fixed, given = fixed_tokens(bare, terms.overhead), Given(found, self._begins_with_user)
         start = partial(FoldWalk, chosen, terms.limit, fixed, terms.placeholder, given, thinking=terms.thinking)
+        # Compare, read, walk
         history = self._memory.compare(key, bare)
         parser = history.read(bare, partial(terms.reading.parser, found))
-        walk = history.walked(bare, partial(start, reported=None if reported is None else (len(bare), reported)))
+        walk = history.walk_on(bare, partial(start, reported=None if reported is None else (len(bare), reported)))
         self._memory.keep(history)
-        plan, unread = planned(walk, bare), parser.notes if walk.is_at_work else ()
+        plan, unread = fold_plan(walk, bare), parser.notes if walk.is_at_work else ()
         aftermath = _aftermath(terms.thinking, plan, walk)
         plan = _with_summary(aftermath.applied(plan), messages, terms.reading)
         terms = replace(
@@ -333,7 +335,7 @@ class ConversationPruner(Pruner):
         except SettingsError:
             return super()._config(strategy)
 
-    def _written(self, text: str) -> FoldingStrategy:
+    def _parse_strategy(self, text: str) -> FoldingStrategy:
         return folding_named(text)
 
 
@@ -369,6 +371,6 @@ def reported_tokens(usage: object, calibration: float) -> tuple[int | None, str 
         return None, f"{error}: the count was used"
 
 
-def rewritten(messages: list[Any], plan: Plan) -> list[Any]:
+def rewrite_messages(messages: list[Any], plan: Plan) -> list[Any]:
     """Return the messages with what a plan replaces and strips; whole messages stay."""
     return strip(apply(messages, plan.edits), plan.stripped)

@@ -123,7 +123,7 @@ class _Place:
 class _Call:
     """A call with the messages in it: `state` is the argument `at`, which is or holds them.
 
-    `handed` are the pruned ones that the function got in their place, as they were then; () where none were pruned.
+    `handed` are the pruned ones that the function got in their place, as they were then; () if none were pruned.
     """
 
     arguments: tuple[Any, ...]
@@ -167,7 +167,7 @@ def _pruner(args: object, strategy: object) -> Any:
 
 
 def _found(place: _Place, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> _Call | None:
-    """Return the call with its messages; None where they are None or not given."""
+    """Return the call with its messages; None if they are None or not given."""
     at = place.among(arguments, keywords)
     state = None if at is None else keywords[at] if isinstance(at, str) else arguments[at]
     messages = state if isinstance(state, list) else _held(state, place.field)

@@ -69,7 +69,7 @@ class Shortener:
         return steps_of(self.summarizer, self._brief(draft))
 
     def _brief(self, draft: "Draft") -> Brief:
-        """Return what is asked: the call that made the result, and all of that in words.
+        """Return what is asked: the call that made the result, and all of that as text.
 
         In words, since the results in a history are cut short for a summarizer.
         """
@@ -131,7 +131,7 @@ class Draft:
         return marked(whole, known, gap="\n")
 
     def finished(self, text: str) -> Replace | None:
-        """Return the edit with a text that somebody wrote; None where it would take more tokens than the cut."""
+        """Return the edit with a text that somebody wrote; None if it would take more tokens than the cut."""
         whole = self.framed(text)
         saved = self.placeholder.saves(self.result, whole)
         fits = saved >= self.edit.saved and self.placeholder.count(whole) <= self.placeholder.count(self.edit.text)
@@ -143,7 +143,7 @@ class Draft:
         return replace(self.edit, reason=Reason.CLAMPED)
 
     def fitted(self, text: str) -> str | None:
-        """Return a text as it is kept: tidy, and cut to the room if it must be; None where nothing of it fits."""
+        """Return a text as it is kept: tidy, and cut to the room if it must be; None if nothing of it fits."""
         text = tidy(text)
         if not text or self.finished(text):
             return text or None
@@ -210,12 +210,12 @@ class TextStore:
     note: Callable[[str], None]
 
     def model_text(self, key: str) -> str | None:
-        """Return a text that a model wrote; None where there is none."""
+        """Return a text that a model wrote; None if there is none."""
         text = self._tried(self.store.get, key)
         return text if isinstance(text, str) and text.strip() else None
 
     def plain_text(self, key: str) -> str | None:
-        """Return a text that was made without a model, or in place of a model's; None where there is none."""
+        """Return a text that was made without a model, or in place of a model's; None if there is none."""
         return self.memo.get(key)
 
     def keep(self, key: str, text: str, *, is_model: bool) -> str:
@@ -231,7 +231,7 @@ class TextStore:
         self._remember(key + FAILURE, why)
 
     def failure(self, key: str) -> Failed | None:
-        """Return why there is no text; None where that was never tried."""
+        """Return why there is no text; None if that was never tried."""
         why = self.memo.get(key + FAILURE)
         return None if why is None else Failed(why)
 
@@ -251,7 +251,7 @@ class TextStore:
         self.memo[key] = text
 
     def _tried(self, function: Callable[..., object], *arguments: str) -> object:
-        """Return what the caller's mapping gives; None where it fails, which the report says."""
+        """Return what the caller's mapping gives; None if it fails, which the report says."""
         given = call_safely(function, *arguments)
         if isinstance(given, Failed):
             self.note(f"the store failed ({given.why})")

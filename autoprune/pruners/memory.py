@@ -147,7 +147,7 @@ class History:
 
     # Walk
 
-    def walked(self, messages: list[Any], start: Callable[[], Any], pauses: Mapping[int, float] = NO_PAUSES) -> Any:
+    def walk_on(self, messages: list[Any], start: Callable[[], Any], pauses: Mapping[int, float] = NO_PAUSES) -> Any:
         """Continue the walk over the entries, or begin one with `start` if the known one does not hold."""
         walk = self.walk
         if walk is None or not walk.agrees(pauses) or not walk.continues_with(self.entries):

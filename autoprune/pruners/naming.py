@@ -9,8 +9,8 @@ from autoprune.planning.view import FoldingStrategy, Strategy, folds
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.settings import PruneArgs
-from autoprune.strategies.catalog import FOLDING, OPTIONS, STRATEGIES, configured, is_named, makers
-from autoprune.strategies.scaffold import is_in_file, loaded
+from autoprune.strategies.catalog import FOLDING, OPTIONS, STRATEGIES, is_named, make_strategy, makers
+from autoprune.strategies.scaffold import is_in_file, load_strategy
 from autoprune.summarizers.selection import summarizer_maker, summarizer_named
 
 AnyPruner: TypeAlias = AgenticConversationPruner | ConversationPruner
@@ -18,7 +18,7 @@ PROBE = 7_654_321  # no default of any parameter
 
 
 def chosen(text: str | None, environ: Mapping[str, str]) -> Strategy | FoldingStrategy | None:
-    """Return the strategy of either pruner that a text names, or else AUTOPRUNE_STRATEGY; None where neither is given.
+    """Return the strategy of either pruner that a text names, or else AUTOPRUNE_STRATEGY; None if neither is given.
 
     Raises SettingsError for an unknown name or unknown parameters.
     """
@@ -26,11 +26,11 @@ def chosen(text: str | None, environ: Mapping[str, str]) -> Strategy | FoldingSt
     if not named:
         return None
     if is_in_file(named):
-        return loaded(named)
+        return load_strategy(named)
     name, bracket, rest = named.partition("(")
     if is_named(named, STRATEGIES) and bracket and not rest.rstrip().endswith(")"):
         raise SettingsError(f"strategy {named!r} cannot be read: write it as {typed(name.strip())}")
-    strategy: Strategy | FoldingStrategy = configured(named, makers())
+    strategy: Strategy | FoldingStrategy = make_strategy(named, makers())
     return strategy
 
 

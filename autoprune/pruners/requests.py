@@ -100,7 +100,7 @@ class Place:
         return [inner[name] for name in self.api.beside if inner.get(name)]
 
     def kept_on_server(self, body: Mapping[str, object]) -> str:
-        """Return the field by which the provider keeps the history itself; "" where none does."""
+        """Return the field by which the provider keeps the history itself; "" if none does."""
         inner = self.inside(body)
         return next((name for name in self.api.on_server if inner.get(name)), "")
 
@@ -111,7 +111,7 @@ class Place:
 
 
 def place(path: str, body: Mapping[str, object]) -> Place | None:
-    """Return where a request to a path has its conversation; None where it has none. A query does not count."""
+    """Return where a request to a path has its conversation; None if it has none. A query does not count."""
     ending = unquote(urlsplit(path).path).rstrip("/")
     for api in APIS:
         if match := api.path.search(ending):
@@ -130,7 +130,7 @@ def _model(in_path: str | None, body: Mapping[str, object]) -> str | None:
 class PrunedRequest:
     """A request to send. `body` and `headers` are the caller's own objects where nothing was done.
 
-    `result` is that of the prune; None where the conversation was not read, and then `note` says why. `counts_only`
+    `result` is that of the prune; None if the conversation was not read, and then `note` says why. `counts_only`
     marks a request for a count of tokens, which is no request of the conversation.
     """
 

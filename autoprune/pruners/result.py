@@ -9,7 +9,6 @@ from hashlib import blake2b
 from typing import Any
 
 from autoprune.conversation.archive import Archive
-from autoprune.conversation.copying import Copied
 from autoprune.conversation.edits import Replace, saved_by_message
 from autoprune.conversation.messages import without_marks
 from autoprune.conversation.placeholders import archived_text, content_id, parted, pointed_to, pointer, recall_id
@@ -22,7 +21,7 @@ from autoprune.pruners.report import Report
 
 
 @dataclass(frozen=True)
-class Result(Copied):
+class Result:
     """The new conversation and the report.
 
     `request_parameters` are what the next request must say besides, {} mostly: see `providers.merged`.
@@ -31,9 +30,6 @@ class Result(Copied):
     conversation: list[Any] = field(repr=False)
     report: Report
     request_parameters: Mapping[str, object] = field(default_factory=dict)
-
-    def _given(self) -> Iterator[tuple[str, object]]:
-        yield from ((f"conversation[{at}]", message) for at, message in enumerate(self.conversation))
 
     @property
     def plan(self) -> Plan:
@@ -45,8 +41,8 @@ class Result(Copied):
         """The prompt as it was given and sent, in figures: what a ledger (`economics.Ledger`) takes."""
         return sent(self.conversation, self.report)
 
-    def noting(self, notes: Sequence[str]) -> "Result":
-        """Return the result with more to say in the report; itself where there is nothing."""
+    def with_notes(self, notes: Sequence[str]) -> "Result":
+        """Return the result with more notes in its report."""
         if not notes:
             return self
         return replace(self, report=replace(self.report, fallbacks=(*self.report.fallbacks, *notes)))
@@ -54,7 +50,7 @@ class Result(Copied):
     def refused(self, conversation: list[Any], note: str) -> "Result":
         """Return the result of doing nothing: the caller's own conversation, and a report that says why."""
         nothing = partial(_nothing_done, self.report.plan_of)
-        return Result(conversation, replace(self.report, plan_of=nothing)).noting([note])
+        return Result(conversation, replace(self.report, plan_of=nothing)).with_notes([note])
 
 
 def _nothing_done(plan_of: Callable[[], Plan]) -> Plan:
@@ -63,7 +59,7 @@ def _nothing_done(plan_of: Callable[[], Plan]) -> Plan:
 
 
 @dataclass(frozen=True)
-class PruneEvent(Copied):
+class PruneEvent:
     """One prune of one conversation: about to be made, or made.
 
     `report` is the whole of it. `conversation_id` is what the caller gave by that name. `request_parameters` are what
@@ -74,9 +70,6 @@ class PruneEvent(Copied):
     report: Report = field(repr=False)
     conversation_id: object = None
     request_parameters: Mapping[str, object] = field(default_factory=dict, repr=False)
-
-    def _given(self) -> Iterator[tuple[str, object]]:
-        yield "conversation_id", self.conversation_id
 
     def to_dict(self) -> dict[str, object]:
         """Return the figures by name, for a log or a metric."""
@@ -98,7 +91,7 @@ OnPruned = Callable[[PruneEvent], object]
 
 
 def veto(before_prune: BeforePrune | None, event: PruneEvent) -> str | None:
-    """Return who refuses a prune that is about to be made, in words for the report; None where nobody does.
+    """Return who refuses a prune that is about to be made, in words for the report; None if nobody does.
 
     Only False refuses: a function that looks on and returns None does not. Raises SettingsError for what is no plain
     function, and whatever the function raises.
@@ -123,7 +116,7 @@ class Callbacks:
     conversation_id: object = None
 
     def refused(self, result: Result, conversation: list[Any]) -> Result | None:
-        """Return the result of doing nothing where a prune is refused; None where nobody refuses.
+        """Return the result of doing nothing where a prune is refused; None if nobody refuses.
 
         Nobody is asked where the result is the conversation that was given. Raises what `veto` does.
         """
@@ -231,7 +224,7 @@ def _fetched(plan: Plan) -> Iterator[tuple[str, int]]:
 
 
 def _digest_of_result(result: ToolResult) -> str:
-    """Return a digest of a result and of its call: the tool, the target; "" where the call names none.
+    """Return a digest of a result and of its call: the tool, the target; "" if the call names none.
 
     The text is part of it. Tests that are run again, or a file that was changed and is read again, say something new,
     and would have been fetched had nothing been cleared.
@@ -248,7 +241,7 @@ def _digest(content: bytes) -> str:
     return blake2b(content, digest_size=DIGEST_BYTES).hexdigest()
 
 
-def archived(
+def archive_payloads(
     result: Result,
     archive: Archive,
     messages: Sequence[object],
@@ -268,7 +261,7 @@ def archived(
             failures.setdefault(why, {})[id] = None
         if not failed:
             known[edit.part] = edit.text
-    return result.noting([_told(why, ids) for why, ids in failures.items()])
+    return result.with_notes([_told(why, ids) for why, ids in failures.items()])
 
 
 def _kept(archive: Archive, edit: Replace, content: str) -> Iterator[tuple[str, str]]:

@@ -111,7 +111,7 @@ class SummaryWriter:
         self.edits = tuple(edits.get(edit.part, edit) for edit in self.plan.edits)
 
     def _known_text_for(self, key: str, draft: Draft) -> str | Failed | None:
-        """Return the known text for a large result, or why there is none; None where it was never asked for."""
+        """Return the known text for a large result, or why there is none; None if it was never asked for."""
         text = self._known_text(key, is_model=self.results.calls_model)
         if text is not None and draft.finished(text):
             self._known_texts.tell(text)
@@ -189,7 +189,7 @@ class SummaryWriter:
             yield whole.hexdigest()
 
     def _known_text(self, key: str, *, is_model: bool) -> str | None:
-        """Return a known text, by a model or in place of it; None where there is none."""
+        """Return a known text, by a model or in place of it; None if there is none."""
         text = self._known_texts.model_text(key) if is_model else None
         if text is None:
             text = self._known_texts.plain_text(key)
@@ -255,7 +255,7 @@ class SummaryWriter:
         return Written(whole if self.count(whole) <= room else framed)
 
     def _fitted(self, text: str, room: int) -> str | None:
-        """Return a text cut to at most `room` tokens; None where so few would say nothing."""
+        """Return a text cut to at most `room` tokens; None if so few would say nothing."""
         size = self.count(text) if text else 0
         if 0 < size <= room:
             return text

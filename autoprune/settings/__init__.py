@@ -1,7 +1,7 @@
-"""What a caller sets: the safe zone, what it depends on, and where each value came from.
+"""Settings of pruners: the safe zone, the model and so on, and where each value came from.
 
-`PruneArgs` holds the settings of a pruner, `effective_settings` says which values count and who gave them: the call,
-the arguments, an AUTOPRUNE_* variable or the default. The functions named for a setting return its checked value.
+`PruneArgs` holds the settings of a pruner. `effective_settings` lists the values in use and their sources: the call,
+the arguments, an AUTOPRUNE_* variable or the default. A function with the name of a setting returns its checked value.
 """
 
 from autoprune.settings._values import (

@@ -28,7 +28,7 @@ OF_COMMANDS = (f"{PREFIX}ARCHIVE", f"{PREFIX}TOKEN")  # of the command line alon
 
 
 class Source(StrEnum):
-    """Who gave a setting; the first one counts."""
+    """The source of a setting. Earlier members take precedence."""
 
     CALL = "call"
     ARGS = "args"
@@ -38,7 +38,7 @@ class Source(StrEnum):
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting's value, and who gave it.
+    """The value of a setting and its source.
 
     `where` is the place to change it: the keyword of a call ("safe_zone="), the attribute of the arguments
     ("PruneArgs.model"), or the variable ("AUTOPRUNE_MODEL"); "" for a default.
@@ -51,9 +51,9 @@ class Setting:
 
 
 def variables(environ: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the AUTOPRUNE_* variables of an environment that name a setting and are not blank, as they are now.
+    """Return the AUTOPRUNE_* variables of an environment that name a setting and are not blank.
 
-    None is the environment of this process. It is no default of a function, which `help` would print with every key.
+    None means the environment of this process. `os.environ` is not a default argument, since `help` would print it.
     """
     environ = os.environ if environ is None else environ
     said = {variable: environ.get(variable, "").strip() for variable in VARIABLES.values()}
@@ -61,13 +61,13 @@ def variables(environ: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the AUTOPRUNE_* variables of an environment that name no setting, sorted: perhaps misspelled."""
+    """Return the AUTOPRUNE_* variables that name no setting, sorted. They may be misspelled."""
     known = {*VARIABLES.values(), *OF_COMMANDS}
     return tuple(sorted(name for name in environ if name.startswith(PREFIX) and name not in known))
 
 
 def blame_variable(error: SettingsError, variable: str, text: str) -> SettingsError:
-    """Return the error that names the variable which a refused value came from."""
+    """Return the error with the name of the variable that held the value."""
     _, is_repeated, rest = str(error).partition(f" is {text!r}: ")
     return SettingsError(f"{variable} is {text!r}: {rest if is_repeated else error}")
 
@@ -77,29 +77,27 @@ GROUP_SIZE = 4  # messages
 
 
 class Default(int):
-    """A default that can be told from the same number given by a caller, so that the environment may replace it."""
+    """A default value. Unlike the same number from a caller, it can be overridden by the environment."""
 
 
 @dataclass(frozen=True)
 class PruneArgs:
     """The settings of a pruner.
 
-    A mapping with some of these keys, or any object with some of these attributes, serves as well, and so does a budget
-    by itself; these are the defaults, and an attribute that is None counts as absent.
+    Pruners also accept a mapping with some of these keys, any object with some of these attributes, or just a budget.
+    A value of None means that the setting is not given.
 
     `conversation_prune_safe_zone_tokens`: the token budget, `51200`, `"50k"`, `"1.5m"`, `"50*1024"`, or a share of the
     context window of `model`, such as `0.7`. `conversation_prune_group_size`: how many messages are dropped or folded
-    together. `overhead_tokens`: system prompt and tool schemas that are sent beside the messages; the safe zone is
-    compared with messages + overhead. `format` names the wire format of all messages, where it is not to be found out
-    for each. `thinking_policy` says what becomes of thinking blocks behind an edit: one of `thinking.ThinkingPolicy`.
-    `window`: the context window in tokens, `200_000` or `"1m"`, where that of `model` is not known or another one.
+    together. `overhead_tokens`: tokens of the system prompt and tool schemas, which are sent beside the messages; they
+    count toward the safe zone. `format`: the wire format of all messages; by default it is detected for each message.
+    `thinking_policy`: what to do with thinking blocks after an edit, one of `thinking.ThinkingPolicy`. `window`: the
+    context window in tokens, `200_000` or `"1m"`, if that of `model` is unknown or wrong.
 
-    `cache_ttl` is how long the provider's prompt cache lives: `"5m"`, `"1h"` or seconds, where the vendor's default
-    does not hold. Strategies that weigh the cache use it, with what an hour costs to write.
+    `cache_ttl`: the lifetime of the provider's prompt cache, `"5m"`, `"1h"` or seconds, if it is not the vendor's
+    default. Strategies that weigh the cost of the cache use it.
 
-    What is not given here is looked up in the AUTOPRUNE_* variables that the pruner was made with.
-
-    Nothing is checked here: a setting is validated where it is used.
+    Settings that are not given here come from the AUTOPRUNE_* variables. Values are checked when they are used.
     """
 
     conversation_prune_safe_zone_tokens: int | float | str = Default(SAFE_ZONE_TOKENS)
@@ -141,7 +139,7 @@ def _by_attribute(args: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def attribute_values(args: object) -> tuple[object, ...]:
-    """Return every setting as `args` has it, None where it is absent."""
+    """Return every setting as `args` has it, None if it is absent."""
     held = normalize(args)
     return tuple(getattr(held, attribute, None) for attribute in ATTRIBUTES.values())
 
@@ -174,7 +172,7 @@ def budget_tokens(
 
 
 def parse_number(value: object) -> int | float | None:
-    """Return the number that a budget stands for, a float for a share of a window; None where it is none.
+    """Return the number that a budget stands for, a float for a share of a window; None if it is none.
 
     A text holds factors with units, such as "50*1k", or one fraction without.
     """
@@ -217,7 +215,7 @@ def duration(value: object, name: str = "cache_ttl") -> float | None:
 
 @lru_cache(maxsize=64)
 def context_window(model: str | None, provider: str | None = None) -> int:
-    """Return the context window of a model in tokens, from genai-prices. Raises SettingsError where it is not known.
+    """Return the context window of a model in tokens, from genai-prices. Raises SettingsError if it is not known.
 
     Some models have another window with each provider: name it, as `provider` or as in "github-copilot/gpt-5"; without
     one, it is the window with the model's own vendor.
@@ -252,9 +250,9 @@ GIVE = 'give PruneArgs("50k"), a mapping like it, a budget by itself, or an obje
 
 
 def missing_safe_zone(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> str | None:
-    """Return a note that nobody gave a safe zone; None where somebody did.
+    """Return a note that nobody gave a safe zone; None if somebody did.
 
-    Raises SettingsError where `args` is an object that holds no setting at all: it is hardly meant to be one.
+    Raises SettingsError if `args` is an object that holds no setting at all: it is hardly meant to be one.
     """
     if _found("safe_zone", args, environ, call)[1] is not Source.DEFAULT:
         return None
@@ -267,7 +265,7 @@ def missing_safe_zone(args: object, environ: Mapping[str, str] = NOTHING, call: 
 
 
 def safe_zone(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> int:
-    """Return the safe zone in tokens. Raises SettingsError where it is no positive budget."""
+    """Return the safe zone in tokens. Raises SettingsError if it is no positive budget."""
     missing_safe_zone(args, environ, call)
     return resolve("safe_zone", partial(_zone_tokens, args, environ, call), args, environ, call)
 
@@ -291,17 +289,17 @@ def group_size(args: object, environ: Mapping[str, str] = NOTHING, call: Call = 
 
 
 def window_tokens(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> int | None:
-    """Return the context window in tokens; None where nobody gave it. Raises SettingsError for what is no window."""
+    """Return the context window in tokens; None if nobody gave it. Raises SettingsError for what is no window."""
     return resolve("window", _window_tokens, args, environ, call)
 
 
 def cache_ttl(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> float | None:
-    """Return how many seconds the prompt cache lives; None where nobody said. Raises SettingsError for what is none."""
+    """Return how many seconds the prompt cache lives; None if nobody said. Raises SettingsError for any other value."""
     return resolve("cache_ttl", duration, args, environ, call)
 
 
 def text_setting(args: object, name: str, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> str | None:
-    """Return a setting that is a string; None where it is absent, empty or something else."""
+    """Return a setting that is a string; None if it is absent, empty or something else."""
     value = _found(name, args, environ, call)[0]
     return value if isinstance(value, str) and value else None
 

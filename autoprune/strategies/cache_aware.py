@@ -10,8 +10,8 @@ result that was fetched again after it had been cleared is not cleared twice. Th
 newest read of each file that was edited in the last 20 requests. Nothing goes while the prompt has fewer than
 `start_at` tokens, because there is little to save.
 
-*Does it pay?* Carrying what may go costs its tokens at the price of reading, at each request. Clearing it costs writing
-the cached tokens behind the first of it again, and fetching some of it again. An account adds up what carrying has
+*Does it pay?* Carrying what may go costs its tokens at the price of reading, at each request. Clearing it costs
+rewriting the cached tokens after the first of it, and fetching some of it again. An account adds up what carrying has
 cost; when it reaches `patience` times what clearing costs, everything that may go is cleared. After a pause longer than
 the cache's life nothing is cached, so it goes at once. Either way, results worth up to 1.3 times the threshold go along
 if that rewrites no more of the cache.
@@ -19,7 +19,7 @@ if that rewrites no more of the cache.
 *How far, above the safe zone?* The results worth least go first, whatever that costs, until the prompt is down to
 `target` of the safe zone, and further if prices ask for it: the cut should regain half of its cost before the
 conversation has grown back to the safe zone. The cut is made as late in the prompt as possible without clearing
-anything worth more than twice as much, because what stands before it stays cached. If that is not enough, results that
+anything worth more than twice as much, because everything before it stays cached. If that is not enough, results that
 arrived in the last `stay` requests go as well, and then those that the agent is at work on, but both only as far as
 needed, and the latter only if the prompt then fits. Results under 60 tokens always stay. If placeholders leave no room,
 they lose everything but the tool and the size. If the safe zone cannot be reached at all, results may take three tokens
@@ -35,7 +35,7 @@ In a walk over pruned output that is passed back, all decisions up to the newest
 earlier walk. So this walk makes none there, and continues as the earlier one would have. A forged placeholder cannot
 use that to overflow the context: far above the safe zone results are cleared even so.
 
-Example: a prompt of 60,000 tokens at prices of (1.25, 0.1). A result of 10,000 tokens with 20,000 cached ones behind it
+Example: a prompt of 60,000 tokens at prices of (1.25, 0.1). A result of 10,000 tokens with 20,000 cached ones after it
 adds 1,000 to the account at each request. It goes when the account reaches 5 · (1.15 · 20,000 + 0.03 · 1.25 · 10,000).
 """
 

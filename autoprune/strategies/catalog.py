@@ -75,7 +75,7 @@ def available(names: Iterable[str] = CLEARING) -> dict[str, Any]:
 @lru_cache(maxsize=64)
 def clearing_named(text: str) -> Strategy:
     """Return the strategy that `low_water` or `low_water(target=0.6)` names. Raises SettingsError for anything else."""
-    strategy: Strategy = configured(text, makers(CLEARING))
+    strategy: Strategy = make_strategy(text, makers(CLEARING))
     if folds(strategy):
         raise SettingsError(f"the strategy {text!r} is for ConversationPruner")
     return strategy
@@ -84,13 +84,13 @@ def clearing_named(text: str) -> Strategy:
 @lru_cache(maxsize=64)
 def folding_named(text: str) -> FoldingStrategy:
     """Return the strategy that `keep_last` or `keep_last(n=5)` names. Raises SettingsError for anything else."""
-    strategy: FoldingStrategy = configured(text, makers(FOLDING))
+    strategy: FoldingStrategy = make_strategy(text, makers(FOLDING))
     return strategy
 
 
 def names_folding(text: str) -> bool:
     """Return whether a text names a strategy for ConversationPruner. Imports a plugin to find out."""
-    return is_named(text, FOLDING) or (is_plugin(text) and folds(configured(text, makers())))
+    return is_named(text, FOLDING) or (is_plugin(text) and folds(make_strategy(text, makers())))
 
 
 def is_plugin(text: str) -> bool:
@@ -145,27 +145,27 @@ def _as_dict(value: object) -> object:
     return {name: given for name, (given, default) in known.items() if given != default}
 
 
-def configured(text: str, makers: Mapping[str, Callable[..., Made]]) -> Made:
+def make_strategy(text: str, makers: Mapping[str, Callable[..., Made]]) -> Made:
     """Make the strategy that a text names, with its parameters in brackets: one of `makers`, or a plugin's.
 
     A parameter is one of the maker's or a field of the strategy. Raises SettingsError for anything else.
     """
-    name, bracket, behind = text.strip().partition("(")
+    name, bracket, rest = text.strip().partition("(")
     make = makers.get(name.rstrip()) or _plugin_maker(name.rstrip())
     if make is None:
         listed = ", ".join((*makers, *plugin_names(GROUP)))
         raise SettingsError(f"there is no strategy {text!r}{hint(text, makers)}; there are {listed}")
     try:
-        if bracket and not behind.endswith(")"):
+        if bracket and not rest.endswith(")"):
             raise WrongValueError("the bracket is not closed at its end")
-        values = _values(behind.removesuffix(")"))
+        values = _values(rest.removesuffix(")"))
         own = {name: values.pop(name) for name in inspect.signature(make).parameters if name in values}
         made: Made = make(**own)
         return dataclasses.replace(made, **values) if values else made  # type: ignore[type-var]
     except (SyntaxError, ValueError, TypeError) as error:
         known = _parameters(make)
         names = ", ".join(f"{name}={value!r}" for name, value in known.items()) or "none"
-        why = _near(behind, known) or _why(error)
+        why = _near(rest, known) or _why(error)
         raise SettingsError(
             f"strategy {text!r} cannot be read{why}; {name.rstrip()} has the parameters: {names}"
         ) from error

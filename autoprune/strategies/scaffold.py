@@ -13,7 +13,7 @@ from typing import TypeVar, cast
 
 from autoprune.errors import SettingsError
 from autoprune.planning.view import Strategy
-from autoprune.strategies.catalog import STRATEGIES, configured
+from autoprune.strategies.catalog import STRATEGIES, make_strategy
 
 Kind = TypeVar("Kind")
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -84,7 +84,7 @@ def is_in_file(text: str) -> bool:
     return IN_FILE.fullmatch(text) is not None
 
 
-def loaded(text: str) -> Strategy:
+def load_strategy(text: str) -> Strategy:
     """Run a file and return the strategy that `path/to/file.py:Name` or `path/to/file.py:Name(at_least=500)` names.
 
     `Name` is a strategy or a class that makes one. Raises SettingsError if there is none, and whatever the file's own
@@ -99,7 +99,7 @@ def loaded(text: str) -> Strategy:
         raise SettingsError(f"{path} has no {name}")
     make: Callable[[], object] = found if isinstance(found, type) else lambda: found
     try:
-        made = make() if arguments is None else configured(f"{name}({arguments})", {name: make})
+        made = make() if arguments is None else make_strategy(f"{name}({arguments})", {name: make})
     except TypeError as error:
         raise SettingsError(f"{path}:{name} cannot be made: {error}") from error
     if not callable(getattr(made, "step", None)) or not isinstance(getattr(made, "name", None), str):

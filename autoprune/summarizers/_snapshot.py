@@ -1,8 +1,8 @@
 """A snapshot of the work: read from a model's JSON, checked, shortened, written as text.
 
-What the user asked for cannot be lost to a model that was talked into forgetting it: the first request stands in the
-snapshot word for word, constraints are only ever added, and the goal changes only where the user has spoken. What tools
-gave back can bring neither a goal nor a constraint into it, except for what the user said through one.
+A model may have been talked into forgetting the user's request by a tool result. So the first request is kept verbatim,
+constraints are only ever added, and the goal changes only if the user has spoken. Tool results can add neither a goal
+nor a constraint, except for what the user said through a tool.
 """
 
 import json
@@ -33,11 +33,11 @@ TITLES: Mapping[str, str] = {
 TEXTS = ("goal", "current_state")
 LISTS = ("constraints", "done", "decisions", "files", "next", "open_questions", "landmines")
 GIVEN_UP = ("done", "files", "open_questions", "decisions", "landmines", "next", "current_state", "constraints", "goal")
-SHARES = (2, 4, 8, 0)  # a field is shortened to a half, a quarter, an eighth, and to nothing
-FIRST_ITEMS = ("constraints", "next")  # of which the first items count most
-REQUEST_SHARE = 2  # the first request takes at most the room divided by this, and what the rest leaves
+SHARES = (2, 4, 8, 0)  # a field is shortened to a half, a quarter, an eighth, then to nothing
+FIRST_ITEMS = ("constraints", "next")  # lists whose first items matter most
+REQUEST_SHARE = 2  # the first request takes at most half of the room, and what the rest leaves
 LEFT_OUT = re.compile(r"\[… ([0-9]{1,9}) items? left out …\]")
-BRACES = 50  # places where an answer's JSON may begin, that are tried
+BRACES = 50  # positions that are tried as the start of the JSON in an answer
 
 
 class SnapshotError(ValueError):
@@ -60,7 +60,7 @@ class Snapshot:
     landmines: tuple[str, ...] = ()
 
 
-# For servers that are known to take it; OpenAI's strict mode wants every field required and none besides.
+# For servers that accept it. OpenAI's strict mode requires every field and allows no others.
 RESPONSE_FORMAT: Mapping[str, object] = {
     "type": "json_schema",
     "json_schema": {
@@ -116,9 +116,9 @@ def parse_answer(answer: str) -> Snapshot:
 def keep_user_words(made: Snapshot, brief: Brief) -> Snapshot:
     """Restore what no model may drop, and remove what only the user may say unless the user said it.
 
-    The first request and all constraints stay. The goal stays what it was unless the user has said more; where all that
-    the user said is the first request, or stays in the conversation, that is the goal, and none of the model's is
-    taken. Raises SnapshotError where there is no goal at all.
+    The first request and all constraints stay. The goal stays unless the user has said more; if the user's only words
+    are the first request, or stay in the conversation, they are the goal, and the model's is ignored. Raises
+    SnapshotError if there is no goal at all.
     """
     before = _earlier_snapshot(brief.previous)
     request = before.request or sections.request_of(brief)
@@ -140,7 +140,7 @@ def keep_user_words(made: Snapshot, brief: Brief) -> Snapshot:
 def shorten_snapshot(snapshot: Snapshot, max_tokens: int, count: Count) -> str:
     """Write a snapshot in at most `max_tokens`: the oldest items go first, goal and constraints last.
 
-    Raises SnapshotError where not a word fits.
+    Raises SnapshotError if not a word fits.
     """
     if count(whole := write_snapshot(snapshot)) <= max_tokens:
         return whole
@@ -269,7 +269,7 @@ def _shorten_field(value: Any, name: str, share: int, count: Count) -> Any:
     room = len(items) // share if share else 0
     if room == len(items):
         return value
-    # What an earlier summary left out is still missing.
+    # Items that an earlier summary left out are still missing.
     missing = len(items) - room + sum(int(found[1]) for item in value if (found := LEFT_OUT.fullmatch(item)))
     mark = f"[… {sections.quantity(missing, 'item')} left out …]"
     return (*items[:room], mark) if name in FIRST_ITEMS else (mark, *items[len(items) - room :])

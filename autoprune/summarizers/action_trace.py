@@ -51,7 +51,7 @@ LINE = re.compile(r"- (failed )?#([0-9]{1,9}) (.*?)(?: ×([0-9]{1,9}))?")
 STARTED = re.compile(rf"(.+): {STILL_RUNNING} (\S+)")
 DETAIL = "  | "
 ENDS_IN_TIMES = re.compile(r" ×[0-9]{1,9}\Z")  # as a line that was repeated does
-LONGEST_ANSWER = 600  # characters of what the model said at the end of a turn
+LONGEST_ANSWER = 600  # characters of the model's last words in a turn
 Key = tuple[str, str]  # a tool's name and "call"
 USER: Key = ("user", "message")
 MODEL: Key = ("assistant", "message")
@@ -60,7 +60,7 @@ TITLE = "Actions by tool, numbered in their order"
 
 @dataclass(frozen=True)
 class Total:
-    """The number of a tool's calls, or of somebody's messages, and how many failed."""
+    """The number of a tool's calls, or of a speaker's messages, and how many failed."""
 
     key: Key
     times: int = 0
@@ -114,7 +114,7 @@ class Line:
 
     @property
     def is_telling(self) -> bool:
-        """Whether it is kept for longer: an error, or somebody's words."""
+        """Whether it is kept for longer: an error, or words of the user or the model."""
         return self.is_failed or self.key in (USER, MODEL)
 
     def __str__(self) -> str:

@@ -29,12 +29,12 @@ from autoprune.summarizers.driver import CONCURRENCY, run
 from autoprune.summarizers.rendering import JOINT_TOKENS, render
 from autoprune.summarizers.selection import with_instructions, with_style
 
-DEPTH = 5
-CALLS = 16
+DEPTH = 5  # rounds
+CALLS = 16  # questions, so that one prune has a bounded cost
 FAN_IN = 4  # partial summaries that one question has room for, at least
-LEAST_PART = 16  # tokens; a partial summary in less room says nothing
+LEAST_PART = 16  # tokens; a shorter partial summary would say nothing
 FRAME_TOKENS = 16  # around a partial summary in a question
-GROWTH = 50  # too many parts are made longer by their length divided by this
+GROWTH = 50  # if there are too many parts, each grows by its length divided by this until they are few enough
 REQUEST_SHARE = 4  # in a shortened part the first request takes at most the room divided by this
 
 Utterances: TypeAlias = tuple[Utterance, ...]

@@ -4,6 +4,7 @@ In the prompt the history is data: it is enclosed in lines with a code that is d
 nothing in it can close them, and the same brief always makes the same prompt, byte for byte.
 """
 
+import copy
 import inspect
 import json
 import re
@@ -14,7 +15,6 @@ from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from autoprune.conversation.copying import Copied
 from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.facts.plain_text import sendable
 from autoprune.summarizers import _snapshot, sections
@@ -116,7 +116,7 @@ class ReplyError(ValueError):
 
 
 @dataclass(frozen=True)
-class OpenAISummarizer(Copied):
+class OpenAISummarizer:
     """Ask `model` through an `openai.OpenAI` or `openai.AsyncOpenAI` client; with the latter, calls are awaitable.
 
     `style` is the form of the summary: "snapshot", a structured state of the work; "outcomes", sections on what exists
@@ -148,13 +148,9 @@ class OpenAISummarizer(Copied):
     parameters: Parameters = field(default_factory=dict, kw_only=True, hash=False)
     provider: str | None = field(default=None, kw_only=True)
 
-    def _given(self) -> Iterator[tuple[str, object]]:
-        yield from (("client", self.client), ("parameters", self.parameters))
-
     def __deepcopy__(self, memo: dict[int, Any]) -> "OpenAISummarizer":
         """Return a deep copy with the same client, which has locks and connections and is made to be shared."""
-        memo[id(self.client)] = self.client
-        return super().__deepcopy__(memo)
+        return replace(self, parameters=copy.deepcopy(self.parameters, memo))
 
     @property
     def calls_model(self) -> bool:
@@ -173,7 +169,7 @@ class OpenAISummarizer(Copied):
     def with_instructions(self, instructions: str, alone: bool = False) -> "OpenAISummarizer":
         """Return one that follows instructions, then its own ones unless `alone`.
 
-        One in the free style has its instructions already, and stays as it is.
+        One in the free style already has its instructions and stays unchanged.
         """
         if not alone and self.style == FREE:
             return self

@@ -14,15 +14,15 @@ from autoprune.facts.utterances import Utterance
 from autoprune.planning.clamping import Clamp
 from autoprune.tokens import Count, Memo
 
-RESULT_TOKENS = 500  # of one result, in a history for a summarizer
+RESULT_TOKENS = 500  # of one result: a summarizer needs its gist, not all of it
 LEAST_RESULT_TOKENS = 60  # below which the oldest messages are left out instead
 LONGEST_ARGUMENT = 300  # characters
 LONGEST_CALL = 1_000
 LONGEST_TARGET = 100
-LARGEST_SHARE = 3  # of the tokens, that one message may take: a third
+LARGEST_SHARE = 3  # one message may take at most a third of the tokens
 NAMES = {Speaker.MODEL: "assistant"}
 MARK, NO_MARK = "▶", ">"  # the start of each heading, and its replacement in texts
-JOINT_TOKENS = 2  # of the blank line between two messages, and of a cut between two tokens
+JOINT_TOKENS = 2  # for the blank line between two messages, and for a token that a cut splits
 
 
 def render(

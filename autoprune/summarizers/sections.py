@@ -19,13 +19,13 @@ EARLIER = "Earlier summary"
 SUMMARY = "Summary"
 NOTHING = "nothing was said or done"  # the text if there is nothing to write
 NO_ROOM = "(left out)"  # the text if there is room for no section
-LEAST_TEXT = 32  # tokens of a text below the first request; one of fewer says nothing
-JOINT_TOKENS = 4  # that counts of joined texts may differ by
+LEAST_TEXT = 32  # tokens of a text below the first request; a shorter one would say nothing
+JOINT_TOKENS = 4  # token counts of joined texts may differ from their sum by this
 # The number of lines makes any text parseable, even one that looks like headings.
 HEADING = re.compile(r"## (\S.*) \(([1-9][0-9]{0,8}) lines?\)")
 TITLE = re.compile(r"\A# [^\n]+\n\n")
 LONGEST_TITLE = 200  # characters
-HEAD_SHARE = 2  # the head takes at most the room divided by this
+HEAD_SHARE = 2  # the head takes at most half of the room
 
 
 @dataclass(frozen=True)

@@ -47,15 +47,15 @@ from autoprune.tokens import Count
 
 TITLE = "Earlier messages, one line each"
 USER = "user: "  # how the line of what the user said begins
-INDENT = "  "  # before the second line of it, and those behind it
+INDENT = "  "  # before the second and further lines of it
 MARK_TOKENS = 10  # of the line that says how many are left out
 LEFT_OUT = re.compile(r"… ([0-9]{1,9}) earlier messages? left out(?:, ([0-9]{1,9}) of them the user's)?")
-CHARACTERS_PER_WORD = 16  # at most, on average: some scripts put no space between words
+CHARACTERS_PER_WORD = 16  # on average, at most: Chinese and Japanese have no spaces between words
 LONGEST_TARGET = 60  # characters
-SEEN = 1_000  # characters of a result that its first words are taken from
+SEEN = 1_000  # characters of a result that are searched for its first words
 MESSAGE_TOKENS = 1_000  # of each message, on average, that the model reads at most
 RESULT_TOKENS = 300  # of each tool result that the model reads
-TOKENS_PER_WORD = 4  # of the model's answer, JSON included
+TOKENS_PER_WORD = 4  # of the model's answer, including JSON
 NOT_TOLD = (
     "no model was asked for the lines of the messages: llm takes no instructions; give an "
     "OpenAISummarizer, or summarizer=Symbols(model=...) with a function from a prompt to a text"
@@ -267,7 +267,7 @@ class _Lines:
 def _parse_lines(body: str) -> _Lines | None:
     """Parse the lines in a section; None for any other text.
 
-    What the user said in several lines is one of them: its second line and those behind it are indented.
+    The user's words in several lines are one of them: all lines but the first are indented.
     """
     first, *rest = body.split("\n")
     match = LEFT_OUT.fullmatch(first)

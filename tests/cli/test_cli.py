@@ -1,4 +1,4 @@
-"""The command line: options, files and pipes in, words and an exit code out."""
+"""The command line: options, files, pipes, output and exit codes."""
 
 import json
 import socket
@@ -241,7 +241,7 @@ from autoprune.planning.retention import Retention
 
 
 class OldestHalf:
-    """Drop the older half of what may go, once there are many."""
+    """Drop the older half of the groups if there are many."""
 
     name = "oldest_half"
     retain = Retention(first_request=True)

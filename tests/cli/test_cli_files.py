@@ -1,4 +1,4 @@
-"""What the command line reads and writes: nothing of the user's is lost, whatever goes wrong."""
+"""Reading and writing files: no content of the user is lost if something goes wrong."""
 
 import gzip
 import json
@@ -263,13 +263,16 @@ def test_an_installed_reader_is_found_by_its_name(tmp_path: Path):
     info = tmp_path / "mine-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Name: mine\nVersion: 1.0\n", encoding="utf-8")
-    (info / "entry_points.txt").write_text("[autoprune.readers]\nmine = my_agent:READER\n", encoding="utf-8")
+    (info / "entry_points.txt").write_text(
+        "[autoprune.readers]\nmine = my_agent:READER\n[autoprune.strategies]\nours = my_agent:Ours\n", encoding="utf-8"
+    )
     file = tmp_path / "session.json"
     file.write_text(json.dumps({"mine": [{"role": "user", "content": "Go."}]}), encoding="utf-8")
     environ = {"PYTHONPATH": os.pathsep.join((str(tmp_path), *filter(None, (os.environ.get("PYTHONPATH"),))))}
     done = run_process("prune", str(file), "--reader", "mine", environ=environ)
     assert (done.returncode, json.loads(done.stdout)) == (0, [{"role": "user", "content": "Go."}]), done.stderr
     assert b"note: mine session" in done.stderr
+    assert run_process("strategies", environ=environ).stdout.rstrip().endswith(b"From installed packages: ours")
     unknown = run_process("prune", str(file), "--reader", "mien", environ=environ)
     assert (unknown.returncode, b"did you mean mine?" in unknown.stderr) == (2, True), unknown.stderr
 

@@ -1,4 +1,4 @@
-"""`prune --archive` and `recall`: what was cleared comes back."""
+"""`prune --archive` and `recall`: cleared content is kept and returned."""
 
 import json
 import os
@@ -64,7 +64,7 @@ def test_recall_errors_say_what_to_do(tmp_path: Path):
 
 
 def broken(folder: Path, how: str) -> str:
-    """An archive that cannot keep all: a file, a folder in a file, or one in which the place of an id is taken."""
+    """An archive that fails: a file, a folder inside a file, or a folder with the name of one id's file."""
     if how == "one of many":
         folder.mkdir()
         cleared = run("prune", XML, "-s", "20k", "-o", os.devnull, "--archive", str(folder / "whole"))

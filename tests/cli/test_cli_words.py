@@ -1,4 +1,4 @@
-"""What the command line says: one line a result on 80 columns, in the names that a user types."""
+"""The output of the command line: one line per result on 80 columns, with names as a user types them."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from tables import each_row
 from typer.main import get_command
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs
-from autoprune.apps.cli.application import app
+from autoprune.apps.cli.command_table import app
 from autoprune.pruners.naming import chosen, parameter, typed
 from autoprune.pruners.report.drawing import Explanation
 from autoprune.strategies.catalog import CLEARING, STRATEGIES
@@ -22,7 +22,7 @@ NARROW = {"COLUMNS": "80"}
 
 
 def explained(messages: list[object], strategy: str | None = None, *, width: int = 80, safe_zone: int = 2_500) -> str:
-    """What --explain prints on a terminal."""
+    """The output of --explain on a terminal."""
     maker = ConversationPruner if strategy in PRESETS else AgenticConversationPruner
     report = maker(PruneArgs(safe_zone)).prune(messages, strategy).report
     console = Console(width=width, file=None, force_terminal=False)
@@ -32,7 +32,7 @@ def explained(messages: list[object], strategy: str | None = None, *, width: int
 
 
 def conversation(*calls: tuple[str, dict[str, object], str]) -> list[object]:
-    """A conversation of calls by tool and arguments, and their results."""
+    """A conversation of these calls (tool and arguments) and results."""
     messages: list[object] = [{"role": "user", "content": "Find the fault."}]
     for at, (tool, arguments, text) in enumerate(calls):
         function = {"name": tool, "arguments": json.dumps(arguments)}

@@ -41,7 +41,7 @@ USUAL = {  # files of a user of all nine
 
 
 def living(folder: Path, client: str) -> tuple[Path, dict[str, str | None]]:
-    """A user of all nine with their files, and a program of that name: their home, and their variables."""
+    """A user of all nine clients, with a fake program of this one. Returns the home folder and the variables."""
     home, programs = folder / "home", folder / "programs"
     for name, content in USUAL.items():
         file = home / name
@@ -52,7 +52,7 @@ def living(folder: Path, client: str) -> tuple[Path, dict[str, str | None]]:
 
 
 def contents(home: Path) -> dict[str, tuple[str, int, int]]:
-    """The digest, the mode and the time of change of each file in a home; of folders the mode. Not of the ledgers."""
+    """The digest, mode and modification time of each file in a home, and the mode of each folder, without ledgers."""
     own = home / ".local" / "state" / "autoprune" / "ledgers"
     return {
         str(path): (sha256(path.read_bytes()).hexdigest(), path.stat().st_mode, path.stat().st_mtime_ns)

@@ -1,4 +1,4 @@
-"""`autoprune proxy` as a program: what it says, what it refuses, how it ends."""
+"""`autoprune proxy` as a program: output, errors, shutdown."""
 
 import signal
 import subprocess
@@ -22,7 +22,7 @@ OPTIONS = ("--port", "0", "--safe-zone", "2k", "--jobs", "1")
 
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let ledgers be kept elsewhere than in the home folder."""
+    """Keep ledgers out of the home folder."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
 

@@ -1,4 +1,4 @@
-"""What is shown of a command: no secrets, and all else as it is."""
+"""Redaction of secrets in commands and texts."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`autoprune replay`: what it shows, what it keeps, and what it does with files that cannot be replayed."""
+"""`autoprune replay`: its tables, its output file, and files that cannot be replayed."""
 
 import io
 import json
@@ -18,7 +18,7 @@ from rich.console import Console, RenderableType
 from tables import each_row
 from typer.testing import CliRunner
 
-from autoprune.apps.cli.application import app
+from autoprune.apps.cli.command_table import app
 from autoprune.apps.cli.replay import Unpruned, details_table, overview_table, verdict_table
 from autoprune.apps.cli.replaying import Collected, open_results, replay_all, skipped_table
 from autoprune.apps.replay import ReplayArgs, SessionFigures

@@ -1,4 +1,4 @@
-"""`autoprune run` and `autoprune doctor`, with an assistant that is none and a provider on the loopback."""
+"""`autoprune run` and `autoprune doctor`, with a fake assistant and a provider on the loopback interface."""
 
 import os
 import re
@@ -52,7 +52,7 @@ def provider() -> Iterator[Provider]:
 
 
 def having(folder: Path, **variables: str | None) -> dict[str, str | None]:
-    """Variables of a user whose home is empty, and who has set nothing else."""
+    """The variables of a user with an empty home folder and no settings."""
     return {"HOME": str(folder), "XDG_STATE_HOME": None, "ANTHROPIC_BASE_URL": None, **variables}
 
 

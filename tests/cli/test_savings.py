@@ -1,4 +1,4 @@
-"""`autoprune savings`, and the files that it sums up."""
+"""`autoprune savings` and the ledger files that it sums up."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def session(
     pause: float = 0.0,
     life: float = 300,
 ) -> Session:
-    """A conversation that lost money: its results went behind a long one that the cache had to be given again."""
+    """A conversation in which pruning lost money: long messages after cleared results were cached again."""
     ledger = Ledger(Prices(1.25, 0.1, 5, input_price=price, life=life))
     pruner = AgenticConversationPruner("2k")
     for at in range(3, len(CONVERSATION) + 1, 2):

@@ -1,4 +1,4 @@
-"""Standard streams that are closed or in another encoding, and Ctrl-C at any time: never a traceback."""
+"""No traceback for closed standard streams, other encodings, or Ctrl-C at any time."""
 
 import json
 import os
@@ -20,7 +20,7 @@ REPLAY = ("--strategy", "low_water", "--safe-zone", "20k", "--jobs", "1")
 
 
 def run(*arguments: str, closed: str = "", encoding: str = "", folder: Path | str = ".") -> tuple[int, bytes, bytes]:
-    """The exit code and what is written; `closed` is how a shell closes streams, such as `>&-`."""
+    """Run the command. Returns exit code and outputs; `closed` closes streams in shell syntax, such as `>&-`."""
     environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     environ |= {"PYTHONIOENCODING": encoding} if encoding else {}
     command = ["sh", "-c", f'"$@" {closed}', "sh", *AUTOPRUNE, *arguments]
@@ -30,7 +30,7 @@ def run(*arguments: str, closed: str = "", encoding: str = "", folder: Path | st
     return done.returncode, done.stdout, done.stderr
 
 
-# Every command that prints tables, arrows or the user's own words, and the exit code that it ends with.
+# Every command that prints tables, arrows or text of the user, with its exit code.
 PRINTING = [
     (("prune", XML, "-s", "20k", "--explain"), 0),
     (("prune", XML, "-s", "20k", "--dry-run"), 0),
@@ -131,7 +131,7 @@ def test_results_keep_every_character_in_any_encoding(encoding: str, tmp_path: P
 
 @pytest.mark.full
 def test_ctrl_c_is_one_line_at_any_time(tmp_path: Path):
-    """From the first import of the package on: before that, Python itself is starting."""
+    """Ctrl-C may come at any time after the first import of the package."""
     seen = set()
     for number in range(24):
         command = [*AUTOPRUNE, "replay", XML, *REPLAY]
@@ -146,5 +146,5 @@ def test_ctrl_c_is_one_line_at_any_time(tmp_path: Path):
 
 
 def wait_until(process: subprocess.Popen[bytes], loaded: int) -> None:
-    """Wait until so many parts of the program may be loaded, as far as time tells."""
+    """Wait longer for larger numbers, so that interrupts come at different stages of loading."""
     time.sleep(0.1 + 0.05 * loaded)

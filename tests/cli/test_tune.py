@@ -1,4 +1,4 @@
-"""`autoprune tune`: what it recommends, how far that can be trusted, and what cannot be tuned."""
+"""`autoprune tune`: the recommendation, its cross-validation, and errors."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ def test_tune_prints_the_frontier_a_recommendation_and_code():
 
 
 def prunes(printed: str) -> Report:
-    """The report of the code that is printed last, for one message."""
+    """Run the printed code on one message and return its report."""
     names: dict[str, Any] = {"messages": [{"role": "user", "content": "Go."}]}
     exec(printed[printed.index("from autoprune import") :], names)
     report: Report = names["result"].report

@@ -1,7 +1,7 @@
-"""Real assistants do forty tool calls through `autoprune run`, before a provider that refuses what real ones refuse.
+"""Real assistants make forty tool calls through `autoprune run`, with a provider that refuses what real ones refuse.
 
-ASSISTANTS names the folder in which npm has installed them, as `tests/support/real_assistants.py` shows. Without it
-these tests are skipped, unless ASSISTANTS_REQUIRED is set, as in `.ci/run`.
+ASSISTANTS names the folder in which npm has installed them (see `tests/support/real_assistants.py`). Without it these
+tests are skipped, unless ASSISTANTS_REQUIRED is set, as in `.ci/run`.
 """
 
 import json
@@ -66,7 +66,7 @@ def test_files_that_claude_code_compares_are_in_view_together(kind: str, prefix:
 
 
 def look_at_what_claude_code_marks(provider: Provider, *, is_bound: bool) -> None:
-    """Its three marks for the cache stand where it puts them, and bound thinking is dropped by the provider alone."""
+    """Its three cache marks stay in place, and only the provider drops bound thinking."""
     bodies = [request.body for request in provider.requests if not assistants.is_aside(request)]
     assert {(marks(body["system"]), marks(body["messages"][-1])) for body in bodies} == {(2, 1)}
     assert {marks(body) for body in bodies} == {3}

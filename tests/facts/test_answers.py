@@ -95,13 +95,13 @@ def test_the_result_of_a_tool_that_asks_the_user_is_an_answer(tool: str):
 
 
 @each_row("tool", ["read_file", "task_user", "AskUserQuestions2", "bash", ""])
-def test_the_result_of_any_other_tool_is_none(tool: str):
+def test_the_result_of_any_other_tool_is_not_an_answer(tool: str):
     assert not is_answer(result(call(tool, question="Which?"), "Postgres"))
 
 
 @each_row("agent", REFUSALS)
 @each_row("flag", [True, None])
-def test_a_refusal_with_words_is_the_users(agent: str, flag: bool | None):
+def test_a_refusal_with_words_counts_as_the_users_words(agent: str, flag: bool | None):
     before, behind = REFUSALS[agent]
     one = result(call("Edit", file_path="a.py"), f"{before}use tabs{behind}", flag)
     assert is_answer(one)
@@ -122,19 +122,19 @@ def test_a_refusal_with_words_is_the_users(agent: str, flag: bool | None):
         ("", True),
     ],
 )
-def test_what_holds_no_words_of_the_users_at_its_beginning_is_no_refusal(text: str, flag: bool | None):
+def test_a_result_that_does_not_begin_with_a_refusal_is_not_one(text: str, flag: bool | None):
     assert not is_answer(result(call("Edit", file_path="a.py"), text, flag))
 
 
 @pytest.mark.parametrize("name", ["Read", "read_file", "bash", "WebFetch"])
-def test_a_text_that_quotes_a_refusal_is_none_where_nobody_says_that_the_look_failed(name: str):
+def test_a_fetched_text_that_quotes_a_refusal_is_not_one_unless_the_call_failed(name: str):
     made = call(name, command="cat notes.txt") if name == "bash" else call(name, path="notes.txt")
     assert not is_answer(result(made, f"{CLAUDE}use tabs", False))
     assert not is_answer(result(made, f"{CLAUDE}use tabs", None))
     assert is_answer(result(made, f"{CLAUDE}use tabs", True))
 
 
-def test_an_answer_is_told_with_its_question():
+def test_an_answer_includes_its_question():
     made = call("request_user_input", questions=[{"id": "a", "question": "Which database?"}])
     text = '{"answers":{"a":{"answers":["Postgres"]}}}'
     assert said(result(made, text)) == f"[answered request_user_input]\nWhich database?\n{text}"
@@ -148,7 +148,7 @@ def test_a_question_about_a_repository_is_not_asked_of_the_user():
     assert is_answer(result(call("ask_question", question="Is it parallel?"), "Yes."))
 
 
-def test_what_a_program_adds_to_an_answer_is_not_the_users():
+def test_text_that_the_harness_adds_to_an_answer_is_removed():
     made = call("AskUserQuestion", question="Which?")
     for closing in ("the user's", "these"):
         text = f'Answered: "Which?"="Tabs". You can now continue with {closing} answers in mind.'
@@ -159,14 +159,14 @@ def test_what_a_program_adds_to_an_answer_is_not_the_users():
     assert answered == '[refused AskUserQuestion] "Which?" Tabs'
 
 
-def test_an_answer_that_was_cleared_says_nothing():
+def test_a_cleared_answer_is_empty():
     found = pruned(WIRE["openai_chat"](rounds(answer())), ToolOutputCleanup(Protections(user_answers=False)))
     (one,) = [one for one in found.plan.transcript.results if one.tool == "AskUserQuestion"]
     assert said(result(one.call, found.plan.results[one].text)) == ""
 
 
 @given(st.text(max_size=200), st.sampled_from([True, False, None]))
-def test_any_text_has_an_answer(text: str, flag: bool | None):
+def test_any_text_is_handled(text: str, flag: bool | None):
     one = result(call("x"), text, flag)
     assert is_answer(one) in (True, False)
     assert isinstance(said(one), str)
@@ -213,7 +213,7 @@ def test_it_can_be_switched_off_and_the_tools_can_be_set():
     assert "user_answer" not in reasons(pruned(messages, by_text)).values()
 
 
-def test_it_is_on_beside_other_protections():
+def test_answers_stay_protected_beside_other_protections():
     messages = WIRE["openai_chat"](rounds(answer()))
     assert reasons(pruned(messages, ToolOutputCleanup(Protections(tools=("nothing",)))))["AskUserQuestion"] == (
         "user_answer"
@@ -223,7 +223,7 @@ def test_it_is_on_beside_other_protections():
 
 
 @pytest.mark.parametrize("strategy", [PerResult(threshold=40), ToolOutputCleanup(clamp=Clamp(40))], ids=str)
-def test_they_are_never_cut(strategy: Any):
+def test_answers_are_never_cut(strategy: Any):
     messages = WIRE["anthropic"](rounds(answer(), refused()))
     pruner: Any = ConversationPruner if isinstance(strategy, PerResult) else AgenticConversationPruner
     found = pruner(PruneArgs(1)).prune(messages, strategy)
@@ -231,7 +231,7 @@ def test_they_are_never_cut(strategy: Any):
     assert found.conversation != messages
 
 
-def test_what_was_asked_stays_with_the_answer():
+def test_the_question_stays_with_the_answer():
     question = Step("AskUserQuestion", {"question": "Which of these? " * 90}, WISH)
     found = pruned(WIRE["anthropic"](rounds(question)), ToolOutputCleanup(clear_tool_inputs=ToolInputs()))
     assert "Which of these? " * 90 in str(found.conversation)
@@ -248,7 +248,7 @@ def told(*steps: Step, format: str = "anthropic") -> Any:
 
 @each_row("format", FORMATS)
 @each_row("summarizer", [Digest(), ActionTrace()], ids=str)
-def test_summaries_without_a_model_tell_them_as_the_users(format: str, summarizer: Any):
+def test_summaries_without_a_model_keep_answers_as_the_users_words(format: str, summarizer: Any):
     question = Step("AskUserQuestion", {"question": "Tabs or spaces?"}, "Tabs, and never push to main.")
     no = Step("Edit", {"file_path": "a.py"}, f"{CLAUDE}Leave a.py alone.", failed=True)
     text = summarizer(Brief(told(question, no, format=format), count=COUNT)).text
@@ -258,19 +258,19 @@ def test_summaries_without_a_model_tell_them_as_the_users(format: str, summarize
     assert "[refused Edit(a.py)]" in asked
 
 
-def test_a_refused_call_is_no_error_that_is_left_to_resolve():
+def test_a_refused_call_is_not_an_open_error():
     answer = Digest()(Brief(told(refused()), count=COUNT))
     assert isinstance(answer, Written)
     assert "Errors not seen" not in answer.text
 
 
-def test_a_model_reads_them_under_the_users_heading():
+def test_a_model_reads_answers_under_the_users_heading():
     text = render(told(answer()), COUNT, 5_000)
     heading = text[: text.index("[answered AskUserQuestion]")].rstrip().rpartition("\n")[2]
     assert heading.endswith(". user")
 
 
-def test_a_constraint_of_a_models_may_rest_on_them():
+def test_a_models_constraint_may_come_from_an_answer():
     snapshot = _snapshot.parse_answer('{"goal": "g", "constraints": ["never push"], "done": ["x"]}')
     tools_only = [one for one in told(read()) if not one.words.strip()]
     assert _snapshot.keep_user_words(snapshot, Brief(tuple(tools_only), request="Fix it.")).constraints == ()
@@ -280,7 +280,7 @@ def test_a_constraint_of_a_models_may_rest_on_them():
     )
 
 
-def test_a_summary_of_folded_messages_holds_them():
+def test_a_summary_of_folded_messages_contains_answers():
     messages = WIRE["anthropic"]([[answer()], *([read(number)] for number in range(6)), "Go on."])
     found = ConversationPruner(PruneArgs(1_200)).prune(messages, "summarize")
     assert found.report.messages_summarized

@@ -24,18 +24,18 @@ COMMAND = 'Command: /bin/zsh -lc "cat <<EOF\nsome text\nEOF"\n'
 
 
 @each_row("text", ["Exit code 1\nfatal: no", "all good", "", "=== 3 passed in 0.1s ===", SENTENCE])
-def test_a_flag_that_says_failed_is_believed(text: str):
+def test_an_error_flag_that_is_set_means_failure(text: str):
     assert has_failed(text, True) is True
 
 
 @each_row(
     "text", ["x\nExit code: 2\n", "ok\n=== 1 failed in 0.1s ===", "=== 3 passed in 0.1s ===", TRACEBACK, "all good"]
 )
-def test_the_id_at_the_end_of_a_text_that_was_cut_hides_no_outcome(text: str):
+def test_the_archive_id_at_the_end_of_a_cut_text_does_not_hide_the_outcome(text: str):
     assert has_failed(marked(text, mark(text), gap="\n"), None) == has_failed(text, None)
 
 
-def test_a_warning_behind_the_word_error_is_no_failure():
+def test_a_warning_after_the_word_error_is_not_a_failure():
     warning = "Error: /a/torch/cuda/__init__.py:61: FutureWarning: The package is deprecated.\n  import pynvml"
     assert has_failed(warning, None) is None
     assert has_failed(f"{warning}\n{TRACEBACK}", None) is True
@@ -51,12 +51,12 @@ def test_a_warning_behind_the_word_error_is_no_failure():
         ("the job was Cancelled: parallel tool call", False, False),
     ],
 )
-def test_a_call_that_was_not_made(text: str, is_cancelled: bool, is_refused: bool):
+def test_a_cancelled_call_is_recognized(text: str, is_cancelled: bool, is_refused: bool):
     assert (is_cancellation(text), is_refusal(text)) == (is_cancelled, is_refused)
 
 
 @each_row("text", ["all good", "", "0 failed", "x: error handling", "def fail(): ..."])
-def test_a_flag_that_says_fine_is_believed_where_the_text_does_not_contradict_it(text: str):
+def test_an_error_flag_that_is_false_means_success_unless_the_text_contradicts_it(text: str):
     assert has_failed(text, False) is False
 
 
@@ -93,7 +93,7 @@ def test_a_flag_that_says_fine_is_believed_where_the_text_does_not_contradict_it
         ("tests\nExited with code 1\n", 1),
     ],
 )
-def test_an_exit_code_is_read_where_a_harness_writes_it(text: str, code: int):
+def test_an_exit_code_is_found_where_harnesses_write_it(text: str, code: int):
     assert exit_code(text) == code
     assert has_failed(text, None) is (code != 0)
 
@@ -115,7 +115,7 @@ def test_an_exit_code_is_read_where_a_harness_writes_it(text: str, code: int):
         "",
     ],
 )
-def test_an_exit_code_elsewhere_is_none(text: str):
+def test_an_exit_code_elsewhere_is_ignored(text: str):
     assert exit_code(text) is None
     assert has_failed(text, None) is None
 
@@ -215,7 +215,7 @@ def test_a_success_is_seen_in_the_words_of_a_tool(text: str):
         "\ud800",
     ],
 )
-def test_where_nothing_certain_is_said_the_outcome_is_not_known(text: str):
+def test_without_clear_evidence_the_outcome_is_unknown(text: str):
     assert has_failed(text, None) is None
 
 
@@ -225,7 +225,7 @@ def test_a_long_text_takes_no_longer_than_a_short_one(unit: str):
 
 
 @given(st.text(max_size=300), st.sampled_from([None, True, False]))
-def test_any_text_has_an_answer(text: str, flag: bool | None):
+def test_any_text_is_handled(text: str, flag: bool | None):
     assert has_failed(text, flag) in ((True,) if flag else (True, False, None))
 
 
@@ -261,7 +261,7 @@ HINTS = "hint: Updates were rejected because the remote contains work\nhint: tha
         ("pytest", "1 failed in 0.1s"),
     ],
 )
-def test_what_the_text_certainly_says_counts_for_more_than_a_flag_that_says_fine(command: str, text: str):
+def test_a_clear_failure_in_the_text_outweighs_a_false_error_flag(command: str, text: str):
     assert has_failed(text, False, ran(command)) is True
     assert has_failed(CODEX.format(0, text), None, ran(command, "exec_command")) is True
 
@@ -273,7 +273,7 @@ def test_what_the_text_certainly_says_counts_for_more_than_a_flag_that_says_fine
         *("npm run dev &", "for f in *.py; do python $f; done", "cat a.txt | head", "(pytest | tail) && echo done"),
     ],
 )
-def test_the_outcome_of_a_command_that_hides_its_failures_is_not_known(command: str):
+def test_the_outcome_of_a_command_that_hides_failures_is_unknown(command: str):
     assert has_failed("collecting", False, ran(command)) is None
     assert has_failed(CODEX.format(0, "collecting"), None, ran(command)) is None
 
@@ -287,18 +287,18 @@ def test_the_outcome_of_a_command_that_hides_its_failures_is_not_known(command: 
         "python - <<'EOF'\na(); b() | c\nEOF",
     ],
 )
-def test_a_flag_that_says_fine_is_believed_of_any_other_command(command: str):
+def test_a_false_error_flag_means_success_for_other_commands(command: str):
     assert has_failed("collecting", False, ran(command)) is False
 
 
 @pytest.mark.parametrize(
     "text", ["<message>done</message>\n<content>1 failed in 0.1s</content>\n", "Exit code 1\nno", '{"success": false}']
 )
-def test_what_stands_around_the_text_counts_too(text: str):
+def test_the_text_around_the_output_counts_too(text: str):
     assert has_failed(text, False, ran("pytest")) is True
 
 
-def test_a_count_of_all_tests_is_known_behind_a_pipe_too():
+def test_a_count_of_all_tests_is_recognized_after_a_pipe_too():
     assert has_failed("...\n3 passed in 0.1s", False, ran("pytest -q | tail -3")) is False
 
 
@@ -320,7 +320,7 @@ REPORT = "\n\nSUMMARY\nTotal: 1\nWritten to results/index.jsonl\n"
         *("\x1b[31mRESULT: FAIL\x1b[0m", "RESULT: FAIL (0 passed, 2 failed)", "RESULT: PASS\nRESULT: FAIL"),
     ],
 )
-def test_a_verdict_on_a_line_of_its_own_is_a_failure_wherever_it_stands(verdict: str):
+def test_a_failed_verdict_on_its_own_line_is_a_failure_anywhere(verdict: str):
     for text in (verdict, f"$ run evals\n{verdict}{REPORT}", verdict + REPORT + "a line\n" * 2_000):
         assert has_failed(text, None) is True
         assert has_failed(text, False, ran("bun agentv eval run a.yaml --dry-run")) is True
@@ -362,13 +362,13 @@ def test_a_verdict_on_a_line_of_its_own_is_a_failure_wherever_it_stands(verdict:
         ),
     ],
 )
-def test_a_line_that_only_looks_like_a_verdict_is_no_failure(line: str):
+def test_a_line_that_only_looks_like_a_verdict_is_not_a_failure(line: str):
     text = f"$ run evals\n{line}{REPORT}"
     assert has_failed(text, None) is None
     assert has_failed(text, False, ran("bun agentv eval run a.yaml --dry-run")) is False
 
 
-def test_a_way_out_makes_up_for_a_failure():
+def test_a_fallback_makes_up_for_a_failure():
     text = "fatal: Needed a single revision\nSwitched to a new branch 'a'"
     assert has_failed(text, False, ran("git rev-parse --verify a || git checkout -b a")) is None
 
@@ -381,12 +381,12 @@ def test_a_way_out_makes_up_for_a_failure():
     ],
     ids=lambda call: f"{call.name} {call.arguments}",
 )
-def test_an_error_message_that_was_looked_for_says_nothing_of_the_look(call: ToolCall):
+def test_an_error_message_in_fetched_text_does_not_mean_failure(call: ToolCall):
     assert has_failed("Error: no such table\n1 failed in 0.1s", False, call) is None
 
 
 @pytest.mark.parametrize("text", [SENTENCE, element("run"), element("run")[30:], "[Old tool result content cleared]"])
-def test_the_outcome_of_a_result_that_was_cleared_is_not_known(text: str):
+def test_the_outcome_of_a_cleared_result_is_unknown(text: str):
     text = text[text.find(">") + 1 :] if text.startswith("<tool_result") else text
     assert has_failed(text, None) is None
     if text in (SENTENCE, "[Old tool result content cleared]") or text.lstrip().startswith("<message>"):
@@ -453,7 +453,7 @@ def found(text: str, start: int = 0, stop: int | None = None) -> list[str]:
         "Status: failed\n",
     ],
 )
-def test_lines_that_tell_of_a_failure_are_found(line: str):
+def test_lines_that_report_a_failure_are_found(line: str):
     assert found(f"all good\n{line}all good\n") == [line]
 
 
@@ -473,7 +473,7 @@ def test_lines_that_tell_of_a_failure_are_found(line: str):
         f"error: {'x' * 500}\n",
     ],
 )
-def test_lines_that_only_speak_of_errors_are_not_found(line: str):
+def test_lines_that_only_mention_errors_are_not_found(line: str):
     assert found(f"all good\n{line}all good\n") == []
 
 
@@ -497,9 +497,9 @@ def test_only_whole_lines_between_the_offsets_are_found():
     assert found(text, 15, 24) == []
 
 
-def test_a_traceback_inside_a_line_is_told_by_its_exception():
+def test_a_traceback_inside_a_line_is_found_by_its_exception():
     assert found(f"12:00 {TRACEBACK}\n") == ["ZeroDivisionError: division by zero\n"]
 
 
-def test_lines_that_differ_in_figures_alone_are_found_once():
+def test_lines_that_differ_only_in_digits_are_found_once():
     assert found("".join(f"error: try {number}\n" for number in range(9))) == ["error: try 0\n"]

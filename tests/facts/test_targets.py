@@ -106,11 +106,11 @@ def test_every_path_in_the_arguments_is_found(arguments: Any, expected: tuple[st
         SimpleNamespace(path="a.py"),
     ],
 )
-def test_what_is_no_path_argument_is_no_path(arguments: Any):
+def test_other_arguments_are_not_paths(arguments: Any):
     assert paths(call(arguments)) == ()
 
 
-def test_arguments_that_hold_themselves_come_to_an_end():
+def test_recursive_arguments_terminate():
     arguments: dict[str, Any] = {"path": "a.py"}
     arguments["edits"] = [arguments]
     assert paths(call(arguments)) == ("a.py",)
@@ -198,7 +198,7 @@ def test_globs_match_as_users_expect(path: str, glob: str, expected: bool):
     assert matches(path, [glob]) is expected
 
 
-def test_a_path_matches_where_one_of_the_globs_does():
+def test_a_path_matches_if_one_of_the_globs_does():
     assert matches("a.py", ("*.md", "*.py"))
     assert matches("a.py", iter(["*.md", "*.py"]))
     assert not matches("a.py", ())
@@ -207,7 +207,7 @@ def test_a_path_matches_where_one_of_the_globs_does():
 
 @example("a", "[?--]")
 @given(st.text(max_size=20), st.text("ab*?[]{},!^-/\\.&|~", max_size=12))
-def test_any_glob_has_an_answer(path: str, glob: str):
+def test_any_glob_is_handled(path: str, glob: str):
     assert matches(path, [glob]) in (True, False)
 
 
@@ -242,7 +242,7 @@ def test_any_glob_has_an_answer(path: str, glob: str):
         ".rules",
     ],
 )
-def test_files_that_tell_agents_how_to_work_are_known(path: str):
+def test_instruction_files_are_recognized(path: str):
     assert is_instruction_file(path)
 
 
@@ -259,5 +259,5 @@ def test_files_that_tell_agents_how_to_work_are_known(path: str):
         "",
     ],
 )
-def test_other_files_are_not(path: str):
+def test_other_files_are_not_instruction_files(path: str):
     assert not is_instruction_file(path)

@@ -30,7 +30,7 @@ MORE = {
     "cline": "<environment_details></environment_details><feedback></feedback><answer></answer><user_message>",
     "function_results": "<result><output></output></result><system></system>",
 }
-KINDS = [dialect.kind for dialect in all_dialects()]
+KINDS = [dialect.kind for dialect in all_dialects() if dialect.kind in DIALECTS]  # those with whole rounds of calls
 # A dialect that nothing in the package knows.
 MADE_UP = element_dialect(
     "observation",
@@ -73,9 +73,9 @@ NAMES = sorted({name for kind in KINDS for name in names(kind)})
 TAGS = [shape.format(name) for name in NAMES for shape in SHAPES]
 
 
-def test_every_registered_dialect_has_a_sample():
+def test_every_dialect_with_rounds_of_calls_is_registered():
     assert sorted(KINDS) == sorted(DIALECTS)
-    assert [kind for kind, dialect in zip(KINDS, all_dialects(), strict=True) if dialect.mark not in sample(kind)] == []
+    assert [each.kind for each in all_dialects() if each.kind in KINDS and each.mark not in sample(each.kind)] == []
 
 
 @pytest.fixture(params=[*all_dialects(), MADE_UP], ids=lambda dialect: dialect.kind)
@@ -150,6 +150,15 @@ def check_example(dialect: Dialect, text: str) -> None:
     assert pruner.prune_conversations(pruned, strategy=Says(text)) is pruned
 
 
+def test_a_callers_placeholder_does_not_end_the_result_of_an_example(dialect: Dialect):
+    messages = conversation(dialect, LARGE, "two")
+    pruner = AgenticConversationPruner(1)
+    pruner.replacement_message = f"first {dialect.example.result} last"
+    pruned = pruner.prune_conversations(messages)
+    assert [("first" in text, "last" in text) for text in payloads(pruned)] == [(True, True), (False, False)]
+    assert pruner.prune_conversations(pruned) is pruned
+
+
 def test_a_dialect_that_is_not_registered_is_text():
     assert payloads(conversation(MADE_UP, "one")) == []
 
@@ -167,7 +176,7 @@ def test_a_dialect_that_is_not_registered_is_text():
 def test_a_dialect_that_is_not_complete_is_refused(incomplete: Dialect, why: str):
     with pytest.raises(SettingsError, match=why):
         register(incomplete)
-    assert [dialect.kind for dialect in all_dialects()] == KINDS
+    assert incomplete not in all_dialects()
 
 
 def payloads(messages: list[Any]) -> list[str]:

@@ -237,9 +237,9 @@ def test_a_first_message_of_results_is_unseen_until_a_request_follows():
 @each_row(
     ("text", "why"),
     [
-        (f"Result:{XML}", "white space must stand before it"),
-        (f"結果：{XML}", "white space must stand before it"),
-        (f"```\n{XML}\n```", "it stands in a fenced block"),
+        (f"Result:{XML}", "white space must precede it"),
+        (f"結果：{XML}", "white space must precede it"),
+        (f"```\n{XML}\n```", "it is in a fenced block"),
         (XML.replace("</tool_result>", ""), "it is never closed"),
         (XML.replace(" tool_name='read_file'", ""), "it names no tool"),
         (CLINE, "what the model said last holds no <read_file"),

@@ -11,7 +11,7 @@ from written_short import every_native_format, messages
 
 from autoprune import ConversationPruner, PruneArgs, Retention, SettingsError
 from autoprune.conversation.transcript import Entry, Speaker
-from autoprune.strategies.catalog import config, configured
+from autoprune.strategies.catalog import config, make_strategy
 from autoprune.strategies.presets import keep_last, summarize, truncate
 
 WIDE = 10**6  # tokens
@@ -233,7 +233,7 @@ def test_collections_are_kept_in_a_form_that_can_be_compared():
 
 
 def test_it_is_written_as_a_dict_where_a_strategy_is_a_text():
-    strategy = configured("keep_last(n=3, retain={'first_request': True, 'tags': ['keep']})", PRESETS)
+    strategy = make_strategy("keep_last(n=3, retain={'first_request': True, 'tags': ['keep']})", PRESETS)
     assert strategy == replace(keep_last(3), retain=Retention(first_request=True, tags=("keep",)))
     assert config(strategy)["retain"] == {"first_request": True, "tags": ("keep",)}
 

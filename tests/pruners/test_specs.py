@@ -917,7 +917,7 @@ def test_40_of_an_empty_conversation_and_of_a_copy_with_one_cleared_result(make:
 #  32     test_action_trace.py: test_no_pairs_are_no_text, test_few_pairs_stand_in_full_however_large,
 #         test_of_many_small_pairs_only_the_last_stay, test_large_pairs_are_summed_up_by_the_model_and_the_last_stay
 #  33-37  test_per_result.py in more detail: test_a_result_above_the_hard_limit_is_cut_before_it_is_summarized,
-#         test_what_is_small_or_no_text_alone_is_left_as_it_is, test_the_start_limits_say_when, ...
+#         test_small_results_and_results_with_media_are_unchanged, test_the_start_limits_say_when, ...
 #  38     test_drop_in.py: test_within_the_limit_nothing_happens, test_over_the_limit_the_oldest_results_go_and_no_more_
 #         than_needed, test_without_results_nothing_can_be_cleared, test_the_constructor_reads_no_number,
 #         test_the_model_is_never_called, test_an_unknown_strategy_is_the_default_one

@@ -40,17 +40,17 @@ def held(*steps: Step, later: int = 0) -> dict[int, str]:
         ("ssrc/a.py", "src/a.py", False),
     ],
 )
-def test_a_read_is_held_of_the_file_that_was_edited_by_whichever_path(shown: str, edited: str, is_held: bool):
+def test_the_read_of_an_edited_file_is_in_use_by_any_spelling_of_its_path(shown: str, edited: str, is_held: bool):
     assert held(read(shown), edit(edited), OTHER) == ({0: "file being edited"} if is_held else {})
 
 
-def test_of_two_reads_of_a_file_the_newest_is_held_until_the_edit_is_long_ago():
+def test_the_newest_of_two_reads_is_in_use_until_the_edit_is_long_ago():
     steps = (read("a.py"), read("src/a.py"), edit("src/a.py"), edit("a.py"))
     assert held(*steps) == {1: "file being edited"}
     assert held(*steps, later=LATELY) == {1: "file being edited"}
     assert held(*steps, later=LATELY + 1) == {}
 
 
-def test_the_newest_failure_is_held():
+def test_the_newest_failure_is_in_use():
     fails = Step("bash", {"command": "make"}, "Error: no rule to make target", failed=True)
     assert held(fails, OTHER, fails, OTHER) == {2: "newest failure"}

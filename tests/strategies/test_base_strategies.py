@@ -58,7 +58,7 @@ def test_the_bases_have_the_defaults_of_a_plain_strategy():
     assert (BasedFolding().may_drop, folds(BasedFolding())) == (True, True)
 
 
-def test_new_prices_reach_a_strategy_that_remembers_nothing_and_what_one_that_remembers_has_begun():
+def test_new_prices_reach_strategies_with_and_without_memory():
     other = Based()
     assert repriced(stepper(Based()), other) is other
     begun = stepper(Counting())

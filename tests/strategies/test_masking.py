@@ -41,7 +41,7 @@ def test_the_newest_stay(strategy: ObservationMasking, count: int, expected: lis
     assert left(messages(count), strategy) == expected
 
 
-def test_langchains_waits_for_the_limit_and_claude_codes_for_a_cold_cache():
+def test_like_langchain_waits_for_the_safe_zone_and_like_claude_code_for_a_cold_cache():
     given = messages(8)
     assert left(given, like_langchain()) == list(range(8))
     assert left(given, like_langchain(), 3_600) == [5, 6, 7]
@@ -49,7 +49,7 @@ def test_langchains_waits_for_the_limit_and_claude_codes_for_a_cold_cache():
     assert left(given, like_claude_code(), pauses={len(given): 3_600.0}) == [3, 4, 5, 6, 7]
 
 
-def test_opencodes_keeps_the_newest_tokens_and_its_skills_and_waits_until_it_wins_enough():
+def test_like_opencode_keeps_the_newest_tokens_and_skills_and_waits_for_its_minimum():
     assert left(messages(8, lines=500), like_opencode()) == list(range(8))  # 60,000 tokens: 20,000 cannot be won
     found = left(messages(12, lines=500), like_opencode())
     assert found == list(range(found[0], 12))
@@ -66,12 +66,12 @@ def test_opencodes_keeps_the_newest_tokens_and_its_skills_and_waits_until_it_win
         (ObservationMasking(after_pause="1h"), "after_pause is '1h': give seconds"),  # type: ignore[arg-type]
     ],
 )
-def test_what_cannot_be_is_said(strategy: ObservationMasking, said: str):
+def test_invalid_parameters_are_errors(strategy: ObservationMasking, said: str):
     with pytest.raises(SettingsError, match=said):
         left(messages(4), strategy)
 
 
-def test_they_are_found_by_name_with_what_they_do():
+def test_presets_are_found_by_name_with_descriptions():
     known = available(("like_opencode", "like_claude_code", "like_langchain", "like_swe_agent"))
     assert {name: description(each).partition(":")[0] for name, each in known.items()} == {
         "like_opencode": "As opencode",

@@ -152,13 +152,13 @@ def test_a_function_writes_the_text_of_a_large_result(write: Writer):
     assert (result.report.spent.calls, result.report.fallbacks) == (0, ())
 
 
-def test_the_text_stands_under_a_mark():
+def test_the_text_has_a_mark_above_it():
     messages = openai_chat([LARGE], ["ok"])
     result = pruner(Asked(lambda brief: "  A hundred lines.\n")).prune(messages, AUTO)
     assert result.conversation == openai_chat([marked("A hundred lines.", count(LARGE))], ["ok"])
 
 
-def test_in_xml_it_stands_where_a_placeholder_would():
+def test_in_xml_the_text_takes_the_place_of_a_placeholder():
     messages = in_text(WORK, "xml", "a text")
     payload = f"\n<message>Done</message>\n<content>{LARGE}</content>\n"
     result = pruner(Asked(lambda brief: "A hundred lines.")).prune(messages, AUTO)
@@ -171,7 +171,7 @@ def test_in_xml_it_stands_where_a_placeholder_would():
 
 @each_row("strategy", [SIMPLE, AUTO, custom(str.upper)], ids=["simple", "auto", "custom"])
 @each_row("size", [0, 1])
-def test_a_result_at_the_threshold_is_left_alone(strategy: PerResult, size: int):
+def test_a_result_at_the_threshold_is_unchanged(strategy: PerResult, size: int):
     text = lines("a.py", 30)
     messages = openai_chat([text], ["ok"])
     exactly = replace(strategy, threshold=count(text) - size)
@@ -205,7 +205,7 @@ MODES = {
 
 @each_row("mode", MODES)
 @each_row("write", FEW.values(), ids=FEW)
-def test_what_was_shortened_stays_so_with_the_full_history_and_fed_back(write: Writer, mode: str):
+def test_a_shortened_result_stays_so_with_full_history_and_fed_back_output(write: Writer, mode: str):
     full, fed = pruner(llm := Asked()), pruner(other := Asked())
     sent: list[Any] = []
     before: list[Any] = []
@@ -220,7 +220,7 @@ def test_what_was_shortened_stays_so_with_the_full_history_and_fed_back(write: W
 
 
 @pytest.mark.parametrize("strategy", [SIMPLE, AUTO, custom(lambda text: lines("LINE"))], ids=lambda s: s.mode)
-def test_what_was_shortened_is_never_summed_up_again_but_cut(strategy: PerResult):
+def test_a_shortened_result_is_cut_and_never_summed_up_again(strategy: PerResult):
     once = pruner(Asked(lambda brief: lines("LINE"))).prune_conversations(openai_chat([LARGE], ["ok"]), strategy)
     for mode in (AUTO, custom(str.upper)):
         result = pruner(asked := Asked()).prune(once, replace(mode, threshold=80))
@@ -229,7 +229,7 @@ def test_what_was_shortened_is_never_summed_up_again_but_cut(strategy: PerResult
         assert result.report.rows[0]["reason"] == "clamped"
 
 
-def test_what_was_written_is_looked_up_in_a_store():
+def test_written_texts_are_found_in_the_store():
     messages = openai_chat([LARGE], [lines("b.py")], ["ok"])
     store: dict[str, str] = {}
     first = pruner(asked := Asked(), store=store).prune(messages, AUTO)
@@ -239,7 +239,7 @@ def test_what_was_written_is_looked_up_in_a_store():
     assert (again.report.spent.calls, again.report.spent.found) == (0, 2)
 
 
-def test_a_store_that_holds_something_else_is_not_believed():
+def test_a_value_of_another_kind_in_the_store_is_ignored():
     messages = openai_chat([LARGE], ["ok"])
     store: dict[str, str] = {}
     first = pruner(Asked(), store=store).prune_conversations(messages, AUTO)
@@ -250,7 +250,7 @@ def test_a_store_that_holds_something_else_is_not_believed():
         assert len(asked.briefs) == 1
 
 
-def test_what_it_is_written_from_tells_texts_apart():
+def test_the_key_of_a_text_depends_on_its_inputs():
     store: dict[str, str] = {}
     for messages, strategy in (
         (openai_chat([LARGE], ["ok"]), AUTO),
@@ -274,7 +274,7 @@ def test_the_same_result_twice_is_asked_for_once():
     assert first == second != LARGE
 
 
-def test_functions_of_one_name_are_told_apart():
+def test_functions_with_the_same_name_have_different_keys():
     messages = openai_chat([LARGE], ["ok"])
     one = pruner()
     for word in ("apple", "pear"):
@@ -294,7 +294,7 @@ def test_a_function_is_called_once_for_a_text():
 # What is too long, blank, or not there
 
 
-def test_what_is_too_long_is_cut_to_the_size_of_the_cut():
+def test_a_text_that_is_too_long_is_cut():
     messages = openai_chat([LARGE], ["ok"])
     result = pruner(Asked(lambda brief: lines("nowhere", 200))).prune(messages, AUTO)
     text = texts(result.conversation)[0]
@@ -309,7 +309,7 @@ def raises(given: object) -> object:
     raise RuntimeError("no line")
 
 
-def test_what_would_take_more_tokens_where_it_stands_is_not_used():
+def test_a_text_that_takes_more_tokens_in_place_is_not_used():
     def dear(text: str) -> int:
         return len(text.split()) + 500 * ("glued\n\n</tool_response>" in text)
 
@@ -330,7 +330,7 @@ FAULTS: dict[str, tuple[Callable[..., object], str]] = {
 
 @each_row("mode", ["auto", "custom"])
 @each_row("fault", FAULTS)
-def test_where_the_text_fails_the_result_is_cut_and_the_report_says_why(mode: str, fault: str):
+def test_if_the_summarizer_fails_the_result_is_cut_and_the_report_says_why(mode: str, fault: str):
     function, why = FAULTS[fault]
     messages = openai_chat([LARGE], ["ok"])
     strategy = AUTO if mode == "auto" else custom(function)
@@ -343,7 +343,7 @@ def test_where_the_text_fails_the_result_is_cut_and_the_report_says_why(mode: st
     assert result.report.tokens_after == pruner().count_tokens(result.conversation)
 
 
-def test_what_was_only_cut_stays_cut_in_the_same_pruner_and_is_asked_for_again_in_another():
+def test_a_cut_stays_in_the_same_pruner_and_is_asked_for_again_in_another():
     messages = openai_chat([LARGE], ["ok"])
     store: dict[str, str] = {}
     asked = Asked(raises)
@@ -370,7 +370,7 @@ def test_without_a_summarizer_results_are_cut():
     assert result.report.fallbacks == ("a large result was only cut (nobody was given who could write a summary)",)
 
 
-def test_a_threshold_with_no_room_for_a_text_cuts_and_asks_nobody():
+def test_a_threshold_without_room_for_a_text_cuts_without_a_call():
     messages = openai_chat([LARGE], ["ok"])
     result = pruner(asked := Asked()).prune(messages, replace(AUTO, threshold=25))
     assert asked.briefs == []
@@ -437,7 +437,7 @@ def test_a_model_is_asked_about_one_result_and_gets_all_of_it():
     assert shortener(AUTO, free).summarizer is free
 
 
-def test_what_the_summarizer_took_is_in_the_report():
+def test_the_summarizers_cost_is_in_the_report():
     says = Asked(lambda brief: Written("A hundred lines.", 900, 10, 0.25))
     spent = pruner(says).prune(openai_chat([LARGE, lines("b.py")], ["ok"]), AUTO).report.spent
     assert (spent.calls, spent.input_tokens, spent.output_tokens, spent.cost) == (2, 1800, 20, 0.5)
@@ -459,7 +459,7 @@ def test_four_results_are_asked_for_at_the_same_time():
     assert result.report.fallbacks == ()
 
 
-def test_no_more_are_asked_for_at_the_same_time_than_may_be():
+def test_concurrency_is_limited():
     open_now: list[int] = []
     most: list[int] = []
     lock = threading.Lock()
@@ -496,7 +496,7 @@ def test_awaited_summarizers_are_awaited_at_the_same_time():
     assert result.report.fallbacks == ()
 
 
-def test_both_drivers_come_to_the_same():
+def test_both_drivers_give_the_same_result():
     messages = openai_chat([LARGE], [lines("b.py")], ["ok"])
     at_once = pruner(Asked()).prune(messages, AUTO)
     awaited = asyncio.run(pruner(Asked()).aprune(messages, AUTO))
@@ -580,9 +580,7 @@ def test_without_words_of_the_users_there_is_one_turn():
     ],
 )
 @each_row("mode", ["simple", "auto", "custom"])
-def test_start_limits_that_cannot_be_read_switch_it_off_and_the_report_says_so(
-    mode: str, limits: dict[str, Any], why: str
-):
+def test_invalid_start_limits_switch_it_off_and_the_report_says_so(mode: str, limits: dict[str, Any], why: str):
     strategy = PerResult(mode, THRESHOLD, function=str.upper, **limits)
     messages = turns(*THREE)
     result = pruner(asked := Asked()).prune(messages, strategy)
@@ -600,12 +598,12 @@ def test_start_limits_that_cannot_be_read_switch_it_off_and_the_report_says_so(
     ],
     ids=str,
 )
-def test_what_to_do_must_be_said_rightly(wrong: dict[str, Any]):
+def test_invalid_parameters_of_per_result_are_errors(wrong: dict[str, Any]):
     with pytest.raises(SettingsError, match="per_result: "):
         pruner().prune(turns(*THREE), PerResult(**wrong))
 
 
-def test_what_is_protected_stays():
+def test_protected_results_stay():
     messages = turns(large("1"), [Step("run", {}, lines("2"))], large("3"))
     now = pruner().prune_conversations(messages, replace(SIMPLE, protect=Protections(tools=("read_*",))))
     assert texts(now) == [lines("1"), cut(lines("2")), lines("3")]
@@ -665,7 +663,7 @@ every_mode = pytest.mark.parametrize("strategy", [SIMPLE, AUTO, custom(lambda te
     ],
     ids=lambda messages: as_bytes(messages[2])[-60:],
 )
-def test_what_is_small_or_no_text_alone_is_left_as_it_is(strategy: PerResult, messages: list[Any]):
+def test_small_results_and_results_with_media_are_unchanged(strategy: PerResult, messages: list[Any]):
     result = pruner(Asked()).prune(messages, strategy)
     assert result.conversation is messages
     assert result.report.fallbacks == ()
@@ -714,7 +712,7 @@ NASTY = (
 
 @each_row("nasty", NASTY)
 @each_row("dialect", DIALECTS)
-def test_no_text_ends_the_result_that_it_stands_in(dialect: str, nasty: str):
+def test_no_text_can_close_the_result_around_it(dialect: str, nasty: str):
     messages = in_text([*WORK, [Step("read_file", {"path": "d.py"}, "ok")]], dialect, "a text")
     strategy = custom(lambda text: f"before\n{nasty}\nafter")
     now = pruner().prune_conversations(messages, strategy)
@@ -726,7 +724,7 @@ def test_no_text_ends_the_result_that_it_stands_in(dialect: str, nasty: str):
     assert pruner().prune_conversations(now, strategy) is now
 
 
-def test_words_that_are_no_tags_of_a_dialect_stay():
+def test_words_that_are_not_a_dialects_tags_stay():
     text = "if a < b: <div>result</div> <tool_results> [1] Results:"
     assert escape(text) == text
 
@@ -747,7 +745,7 @@ def test_a_snapshot_first_shortens_large_results():
     assert asked.texts == [lines(str(at)) for at in range(len(asked.texts))]
 
 
-def test_a_fold_reads_results_as_the_caller_has_them():
+def test_a_fold_reads_the_callers_results():
     messages = turns(*(large(str(at)) for at in range(6)), *([Step("run", {}, "ok")] for _ in range(4)))
     asked = Asked(lambda brief: "Summed up.")
     strategy = replace(snapshot(messages=None, keep=4), results=AUTO)

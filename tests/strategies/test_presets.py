@@ -40,7 +40,7 @@ def pruned(safe_zone: int, strategy: Any, messages: list[Any], **more: Any) -> A
 @each_row(
     "llm", [None, lambda brief: f"They are at it. {brief.previous}", Chunked(lambda brief: "A part.", 900), Symbols()]
 )
-def test_a_title_stands_above_whatever_is_written(llm: Any, is_fed_back: bool):
+def test_a_title_is_put_above_any_summary(llm: Any, is_fed_back: bool):
     pruner = ConversationPruner(PruneArgs(2_000), llm)
     messages: list[Any] = []
     seen = set()
@@ -87,7 +87,7 @@ def test_a_title_has_its_place_within_the_room(room: int):
 # Headings
 
 
-def test_outcomes_have_six_headings_among_them_what_does_not_exist_yet():
+def test_outcomes_have_six_headings():
     headings = [line for line in openai_summarizer.OUTCOMES.splitlines() if line.startswith("## ")]
     assert len(headings) == 6
     assert {"## What exists", "## What does not exist yet", "## Technical setup"} <= {*headings}
@@ -98,7 +98,7 @@ def test_outcomes_have_six_headings_among_them_what_does_not_exist_yet():
 
 
 @each_row(("safe_zone", "first"), [(503, 0), (502, 2), (403, 2), (303, 2), (302, 4)])
-def test_a_turn_goes_whole_even_at_group_size_one(safe_zone: int, first: int):
+def test_a_turn_is_dropped_whole_even_at_group_size_one(safe_zone: int, first: int):
     given = chat(5)
     assert pruned(safe_zone, truncate(1), given).conversation == given[first:]
 
@@ -115,7 +115,7 @@ def test_a_long_turn_is_not_dropped_for_little():
 
 
 @pytest.mark.parametrize(("share", "is_folded"), [(0.0, True), (0.3, True), (0.79, True), (0.81, False)])
-def test_a_summary_is_written_where_enough_may_be_folded(share: float, is_folded: bool):
+def test_a_summary_is_written_if_enough_may_be_folded(share: float, is_folded: bool):
     # Eight of ten messages may go: the last two stay.
     strategy = replace(summarize(1), keep=2, minimum_foldable=share)
     result = pruned(950, strategy, chat(10), llm=lambda brief: "They talked.")
@@ -123,7 +123,7 @@ def test_a_summary_is_written_where_enough_may_be_folded(share: float, is_folded
     assert result.report.spent.calls == int(is_folded)
 
 
-def test_what_is_not_worth_a_call_is_dropped_where_that_is_asked_for():
+def test_messages_not_worth_a_call_are_dropped_if_requested():
     strategy = replace(summarize(1), keep=9, minimum_foldable=0.9, then_drops=True)
     result = pruned(950, strategy, chat(10), llm=lambda brief: "They talked.")
     assert result.report.within_safe_zone

@@ -31,7 +31,7 @@ def reader(
 
 @pytest.mark.parametrize("strategy", ["cache_aware", NO_FLOOR], ids=["default", "no floor"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_documents_that_are_needed_together_are_in_view_together(kind: str, strategy: Any):
+def test_documents_needed_together_are_in_view_together(kind: str, strategy: Any):
     """Each is read once: two, three or five that are compared, and twenty for one report."""
     assert [reader(kind, count, strategy).compare() for count in (2, 3, 5, 20)] == [3, 4, 6, 21]
 
@@ -59,7 +59,7 @@ def read(*names: str, text: str = LOG * 100) -> list[Round]:
     return [[Step("read", {"path": name}, text)] for name in names]
 
 
-def test_a_result_is_used_once_the_agent_has_written_and_goes_some_requests_later():
+def test_a_result_goes_some_requests_after_the_agent_has_written():
     reading = read("a.log", "b.log", *[f"{at}.log" for at in range(20)])
     assert kept(reading)[:2] == ["a.log", "b.log"]
     assert kept([*reading, [EDIT], *[[SMALL]] * 3])[:2] == ["a.log", "b.log"]
@@ -76,17 +76,17 @@ def test_a_result_is_used_once_the_agent_has_written_and_goes_some_requests_late
     ],
     ids=["an edit", "a shell command that writes", "a long text in a call", "an answer to the user"],
 )
-def test_writing_is(writing: Round):
+def test_kinds_of_writing(writing: Round):
     assert kept([*read("a.log"), writing, *[[SMALL]] * 8])[0] != "a.log"
 
 
-def test_a_pause_takes_nothing_that_the_agent_has_not_used():
+def test_a_pause_clears_nothing_that_the_agent_has_not_used():
     given = [*read("a.log", "b.log"), [SMALL]]
     at = len(WIRE["openai_chat"](given))
     assert kept(given, pauses={at: 4_000.0}) == ["a.log", "b.log", "docs"]
 
 
-def test_what_was_fetched_again_is_not_cleared_twice():
+def test_a_result_fetched_again_is_not_cleared_twice():
     before = [*read("a.log"), [EDIT], *[[SMALL]] * 8]
     again = [*before, *read("a.log"), [EDIT], *[[SMALL]] * 30]
     assert "a.log" not in kept(before)
@@ -128,14 +128,14 @@ def working(*rounds: Round) -> list[Round]:
     return [*OLD_LOGS, source, [EDIT], [FAILURE], *rounds]
 
 
-def test_above_the_safe_zone_what_the_agent_is_at_work_on_goes_last():
+def test_above_the_safe_zone_results_in_use_go_last():
     given = working(*[[SMALL]] * 20)
     in_view = kept(given, CacheAware(), zone=5_000)
     assert "0.log" not in in_view
     assert {"src/app.py", "pytest -x"} <= set(in_view)
 
 
-def test_what_is_at_work_on_goes_only_if_the_prompt_then_fits():
+def test_results_in_use_go_only_if_the_prompt_then_fits():
     given = working(*[[SMALL]] * 20)
     least = AgenticConversationPruner(1).prune(WIRE["openai_chat"](given), "tool_output_cleanup").report.tokens_after
     zones = range(least, least + 1_000, 100)

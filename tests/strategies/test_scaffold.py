@@ -15,7 +15,7 @@ from tables import each_row
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
 from autoprune.apps.sessions import load
 from autoprune.strategies.catalog import STRATEGIES
-from autoprune.strategies.scaffold import free_name, is_in_file, loaded, names, new_strategy
+from autoprune.strategies.scaffold import free_name, is_in_file, load_strategy, names, new_strategy
 
 SESSION = str(ROOT / "fixtures" / "sessions" / "edit_loop_xml.json")
 
@@ -84,7 +84,7 @@ MADE = {
 
 
 @each_row(("arguments", "module"), MADE.items())
-def test_a_new_strategy_is_used_by_the_command_line_and_one_that_nobody_named_is_called_by_its_rule(
+def test_a_new_strategy_works_on_the_command_line_and_has_a_default_name(
     tmp_path: Path, arguments: tuple[str, ...], module: str
 ):
     made = run_text("new-strategy", *arguments, folder=tmp_path)
@@ -107,7 +107,7 @@ def test_a_new_strategy_takes_its_parameters_on_the_command_line(tmp_path: Path)
 
 
 @pytest.mark.full
-def test_what_is_written_passes_its_own_tests_and_the_packages_checks(tmp_path: Path):
+def test_the_written_files_pass_their_own_tests_and_the_packages_checks(tmp_path: Path):
     for arguments in MADE:
         run_text("new-strategy", *arguments, folder=tmp_path)
     assert "9 passed" in run("pytest", "-q", "-W", "error", "-p", "no:cacheprovider", folder=tmp_path)
@@ -118,9 +118,9 @@ def test_what_is_written_passes_its_own_tests_and_the_packages_checks(tmp_path: 
     run("mypy", "--strict", *alone, *(f"{module}.py" for module in MADE.values()), folder=tmp_path)
 
 
-def test_the_default_goes_by_another_rule_than_oldest_first(tmp_path: Path):
+def test_the_default_does_not_clear_oldest_first(tmp_path: Path):
     (tmp_path / "odd_ones_out.py").write_text(new_strategy("OddOnesOut")["odd_ones_out.py"], encoding="utf-8")
-    strategy = loaded(f"{tmp_path / 'odd_ones_out.py'}:OddOnesOut")
+    strategy = load_strategy(f"{tmp_path / 'odd_ones_out.py'}:OddOnesOut")
     messages = load(Path(SESSION).read_text(encoding="utf-8"), "s").messages
     pruner = AgenticConversationPruner(PruneArgs("20k"))
     largest, oldest = (pruner.prune(messages, each).report for each in (strategy, None))
@@ -129,7 +129,7 @@ def test_the_default_goes_by_another_rule_than_oldest_first(tmp_path: Path):
 
 
 @pytest.mark.parametrize("there", ["odd_ones_out.py", "test_odd_ones_out.py"])
-def test_nothing_is_written_over(tmp_path: Path, there: str):
+def test_no_file_is_overwritten(tmp_path: Path, there: str):
     (tmp_path / there).write_text("mine", encoding="utf-8")
     made = run_text("new-strategy", "odd_ones_out", "--folder", str(tmp_path), folder=tmp_path)
     assert (made.returncode, made.stdout) == (3, "")
@@ -137,7 +137,7 @@ def test_nothing_is_written_over(tmp_path: Path, there: str):
     assert {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()} == {there: "mine"}
 
 
-def test_a_folder_that_is_not_there_and_a_name_that_is_none_are_said(tmp_path: Path):
+def test_a_missing_folder_and_an_invalid_name_are_errors(tmp_path: Path):
     missing = run_text("new-strategy", "odd_ones_out", "--folder", "nowhere", folder=tmp_path)
     wrong = run_text("new-strategy", "a-b", folder=tmp_path)
     assert (missing.returncode, wrong.returncode, list(tmp_path.iterdir())) == (3, 2, [])
@@ -163,13 +163,13 @@ def shipped(folder: Path, name: str, code: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in ("largest_first", "all_but_last") if name not in STRATEGIES])
-def test_the_scaffold_works_when_a_strategy_of_its_examples_name_ships(tmp_path: Path, name: str):
+def test_the_scaffold_works_if_a_strategy_with_its_examples_name_ships(tmp_path: Path, name: str):
     page = (ROOT / "docs" / "strategies.md").read_text(encoding="utf-8")
     example = next(block for block in blocks(page, "python") if "class LargestFirst" in block)
     code = example.partition("\n\nresult = ")[0].replace("LargestFirst", names(name)[0]).replace("largest_first", name)
     shipped(tmp_path, name, code)
     # Not this test again, which would ship the strategy in a copy of the copy.
-    options = ("-q", "-n", "0", "-p", "no:cacheprovider", "-k", "not when_a_strategy_of_its_examples_name_ships")
+    options = ("-q", "-n", "0", "-p", "no:cacheprovider", "-k", "not if_a_strategy_with_its_examples_name_ships")
     environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
     command = [sys.executable, "-m", "pytest", *options, "tests/strategies/test_scaffold.py"]
     done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
@@ -212,15 +212,15 @@ number = 5
 )
 def test_a_strategy_in_a_file_is_a_class_or_a_value_with_parameters(tmp_path: Path, named: str, keep: int):
     text = f"{file(tmp_path, MINE)}:{named}"
-    strategy = loaded(text)
+    strategy = load_strategy(text)
     assert (is_in_file(text), strategy.name, strategy.keep) == (True, "needs" if "Needs" in named else "mine", keep)
 
 
 @each_row("text", ["low_water", "low_water(target=0.5)", "mine.py", "mine.py:", "mine:Mine", ""])
-def test_what_names_no_file_is_told_apart(text: str):
+def test_a_text_without_a_file_is_recognized(text: str):
     assert not is_in_file(text)
     with pytest.raises(SettingsError, match=r"write it as path/to/file\.py:Name"):
-        loaded(text)
+        load_strategy(text)
 
 
 @each_row(
@@ -238,15 +238,15 @@ def test_what_names_no_file_is_told_apart(text: str):
 )
 def test_a_file_that_holds_no_strategy_is_refused_with_the_reason(tmp_path: Path, code: str, named: str, said: str):
     with pytest.raises(SettingsError) as refusal:
-        loaded(f"{file(tmp_path, code)}:{named}")
+        load_strategy(f"{file(tmp_path, code)}:{named}")
     assert said in str(refusal.value)
 
 
-def test_a_file_that_is_not_there_is_a_wrong_option(tmp_path: Path):
+def test_a_missing_file_is_a_wrong_option(tmp_path: Path):
     done = run_text("prune", SESSION, "--strategy", "gone.py:Mine", folder=tmp_path)
     assert (done.returncode, done.stderr) == (2, "autoprune: gone.py cannot be read: No such file or directory\n")
 
 
-def test_what_a_files_own_code_raises_comes_through(tmp_path: Path):
+def test_exceptions_of_the_files_own_code_are_raised(tmp_path: Path):
     with pytest.raises(ZeroDivisionError):
-        loaded(f"{file(tmp_path, '1 / 0')}:Mine")
+        load_strategy(f"{file(tmp_path, '1 / 0')}:Mine")

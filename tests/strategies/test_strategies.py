@@ -65,7 +65,7 @@ def test_cleanup_clears_oldest_first_and_no_more_than_needed(dialect: Dialect, r
 
 
 @both_dialects
-def test_one_token_less_room_clears_one_result_more(dialect: Dialect):
+def test_one_token_less_of_room_clears_one_more_result(dialect: Dialect):
     texts = [[words(200)], [words(300)], [words(400)], [words(1_200)]]  # only the last request is over
     whole, one, two = (count(dialect(*[[None]] * cleared, *texts[cleared:])) for cleared in range(3))
     for safe_zone, cleared in ((whole, 0), (whole - 1, 1), (one, 1), (one - 1, 2), (two, 2), (two - 1, 3)):
@@ -76,7 +76,7 @@ def test_one_token_less_room_clears_one_result_more(dialect: Dialect):
 
 
 @both_dialects
-def test_a_result_smaller_than_its_placeholder_is_left_alone(dialect: Dialect):
+def test_a_result_smaller_than_its_placeholder_is_unchanged(dialect: Dialect):
     texts = [["Done."], [words(300), "ok"], [LAST]]
     result = pruner(1).prune(dialect(*texts))
     assert result.conversation == dialect(["Done."], [None, "ok"], [LAST])
@@ -85,7 +85,7 @@ def test_a_result_smaller_than_its_placeholder_is_left_alone(dialect: Dialect):
 
 @both_dialects
 @pytest.mark.parametrize("overhead", [0, 700])
-def test_out_of_reach_all_that_was_seen_goes_and_the_report_gives_the_floor(dialect: Dialect, overhead: int):
+def test_out_of_reach_all_seen_results_go_and_the_report_gives_the_floor(dialect: Dialect, overhead: int):
     texts = ["Please. " * 500, [words(300), "ok"], [words(400)], [words(800)]]
     tight = pruner(1_000, overhead_tokens=overhead)
     report = tight.prune(dialect(*texts)).report
@@ -98,7 +98,7 @@ def test_out_of_reach_all_that_was_seen_goes_and_the_report_gives_the_floor(dial
 
 
 @each_row("ratio", [0.8, 1.1, 1.2, 1.37, 3])
-def test_a_calibrated_conversation_that_just_fits_is_left_alone(ratio: float):
+def test_a_calibrated_conversation_that_just_fits_is_unchanged(ratio: float):
     for size in range(100, 150):
         messages = openai_chat([words(1_000)], "a" * size, [LAST])
         characters = AgenticConversationPruner(PruneArgs(), count=len)
@@ -136,7 +136,7 @@ def test_low_water_stops_exactly_at_its_target(dialect: Dialect):
 
 @both_dialects
 @each_row("minimum", [0.0, 0.2, 0.35])
-def test_low_water_reclaims_its_minimum_where_that_is_more(dialect: Dialect, minimum: float):
+def test_low_water_reclaims_at_least_its_minimum(dialect: Dialect, minimum: float):
     messages = dialect(*ROOMY)
     whole = count(messages)
     limit = whole - 1
@@ -146,7 +146,7 @@ def test_low_water_reclaims_its_minimum_where_that_is_more(dialect: Dialect, min
 
 
 @both_dialects
-def test_low_water_leaves_alone_what_is_within_the_safe_zone(dialect: Dialect):
+def test_low_water_changes_nothing_within_the_safe_zone(dialect: Dialect):
     messages = dialect(*ROOMY)
     assert pruner(count(messages)).prune_conversations(messages, "low_water") is messages
 
@@ -161,7 +161,7 @@ def test_low_water_never_waits_above_a_safe_zone_that_can_be_reached(dialect: Di
 
 
 @both_dialects
-def test_low_water_waits_out_of_reach_until_its_minimum_is_there(dialect: Dialect):
+def test_out_of_reach_low_water_waits_for_its_minimum(dialect: Dialect):
     safe_zone = 1_000
     waiting = LowWater(target=0.5, minimum_reclaim=0.5)  # 500 tokens: two results of 300
     requests: list[Request] = [words(3_000), *([words(300)] for _ in range(6))]
@@ -182,7 +182,7 @@ def test_low_water_waits_out_of_reach_until_its_minimum_is_there(dialect: Dialec
     ],
     ids=str,
 )
-def test_low_water_refuses_shares_that_are_none(parameters: dict[str, float]):
+def test_low_water_refuses_invalid_shares(parameters: dict[str, float]):
     strategy, ((name, value),) = LowWater(**parameters), parameters.items()
     with pytest.raises(SettingsError) as refusal:
         pruner(100).prune(openai_chat(*ROOMY), strategy)
@@ -216,7 +216,7 @@ STRATEGIES: list[Strategy] = [
 @both_dialects
 @each_row("strategy", STRATEGIES, ids=str)
 @each_row(("seed", "safe_zone"), SEEDS)
-def test_full_history_and_pruned_output_fed_back_give_the_same_at_every_request(
+def test_full_history_and_fed_back_output_give_the_same_at_every_request(
     dialect: Dialect, strategy: Strategy, seed: int, safe_zone: int
 ):
     fed: list[Message] = []
@@ -309,7 +309,7 @@ def test_a_strategy_may_be_passed_as_a_value(dialect: Dialect):
 
 
 @both_dialects
-def test_a_strategy_may_be_put_among_the_named_ones(dialect: Dialect):
+def test_a_strategy_may_be_added_to_the_named_ones(dialect: Dialect):
     messages = dialect(*MIXED)
     tight = pruner(count(messages) - 1)
     tight.strategies["mine"] = LargestFirst()
@@ -342,7 +342,7 @@ def planned(messages: list[Message], text: str) -> tuple[Plan, tuple[ToolResult,
     strategy = Everything(transcript.results, text)
     walk = Walk(strategy, 1, 3, Placeholder(exact()))
     walk.extend(messages, transcript.entries)
-    return walk.planned_for(messages, transcript.fixed_tokens), transcript.results
+    return walk.make_plan(messages, transcript.fixed_tokens), transcript.results
 
 
 @both_dialects

@@ -38,7 +38,7 @@ SESSION = (
 )
 
 
-def test_calls_stand_by_tool_and_the_last_ones_show_their_results():
+def test_calls_are_listed_by_tool_and_the_last_ones_show_their_results():
     assert traced(ActionTrace(keep=2), brief(*SESSION)) == (
         "## The user's first request (2 lines)\nFix the test.\nPlease.\n\n"
         f"{HEADING}(14 lines)\n"
@@ -89,7 +89,7 @@ def test_the_first_request_goes_last(max_tokens: int, text: str):
     assert traced(ActionTrace(), brief(*SESSION, max_tokens=max_tokens)) == text
 
 
-def test_the_users_words_stand_in_their_lines_and_are_read_back():
+def test_the_users_words_keep_their_lines_and_are_parsed_back():
     rules = user("Two rules ×2:\n\n- never push ×3\n- failed #1 x\nend ×2")
     text = traced(ActionTrace(keep=0), brief(user("Fix it."), rules, user("Go on ×4")))
     wanted = [
@@ -106,7 +106,7 @@ def test_the_users_words_stand_in_their_lines_and_are_read_back():
 
 
 @each_row("room", [150, 300, 600, 900])
-def test_what_is_left_out_of_the_users_words_is_said(room: int):
+def test_omitted_words_of_the_user_are_reported(room: int):
     rules = [user(f"Rule {number}: " + "word " * 30) for number in range(20)]
     answer = ActionTrace()(brief(user("Fix it."), *rules, max_tokens=room))
     assert isinstance(answer, Written)
@@ -116,7 +116,7 @@ def test_what_is_left_out_of_the_users_words_is_said(room: int):
     assert room < 900 or len(kept) == 20
 
 
-def test_what_the_model_said_last_in_a_turn_is_listed():
+def test_the_models_last_words_in_a_turn_are_listed():
     reads = answered(call("read", 1, path="a.py"))
     said = (
         user("Why?"),
@@ -129,7 +129,7 @@ def test_what_the_model_said_last_in_a_turn_is_listed():
     assert "assistant: 1 message\n- #2 The port was taken.\n" in traced(ActionTrace(), brief(*said))
 
 
-def test_an_error_and_the_users_words_outlive_what_went_well():
+def test_errors_and_the_users_words_are_kept_longer_than_successes():
     reads = [answered(call("read", at, path=f"{at}.py")) for at in range(2, 40)]
     failure = answered(call("run", 1, command="make"), "Error: no rule", True)
     said = (user("Go."), *failure, user("Use ninja."), *(one for pair in reads for one in pair))
@@ -176,7 +176,7 @@ def test_a_line_says_what_a_call_touched(name: str, arguments: dict[str, Any], l
         ),
     ],
 )
-def test_a_line_says_how_a_call_went(text: str, is_error: bool | None, line: str):
+def test_a_line_gives_the_outcome_of_a_call(text: str, is_error: bool | None, line: str):
     said = answered(call("run", 1, command="x"), text, is_error)
     assert listed(traced(ActionTrace(keep=0), brief(*said)))[1] == line
 
@@ -207,7 +207,7 @@ def test_repeats_are_counted_across_summaries():
 
 
 @each_row("name", ["", "- ", "- #1 x", "a: 2 calls\n- #1 b", "user", "##", "x" * 200])
-def test_a_tool_of_any_name_is_found_again(name: str):
+def test_a_tool_with_any_name_is_parsed_back(name: str):
     first, read = answered(call("first", 0)), answered(call(name, 1, path="a.py"))
     text = traced(ActionTrace(keep=0), brief(user("Go."), *first, *read, user("On.")))
     header, line = listed(traced(ActionTrace(keep=0), brief(*read, previous=text)))[2:4]
@@ -215,17 +215,17 @@ def test_a_tool_of_any_name_is_found_again(name: str):
     assert line == "- #4 a.py ×2"
 
 
-def test_what_another_summarizer_wrote_stays_above():
+def test_another_summarizers_text_stays_above():
     text = traced(ActionTrace(keep=0), brief(*answered(call("read", 1, path="a.py")), previous="They fixed it."))
     assert text == f"## Earlier summary (1 line)\nThey fixed it.\n\n{HEADING}(2 lines)\nread: 1 call\n- #1 a.py"
 
 
 @each_row("text", ["- #1 a", "x", "read: 1 call\n- #2 a", "read: 2 calls\n- #1 a\n- #1 b", "  | a", ""])
-def test_a_text_that_is_no_trace_is_not_read(text: str):
+def test_a_text_that_is_not_a_trace_is_not_parsed(text: str):
     assert read_trace(text) is None
 
 
-def test_it_says_that_it_calls_no_model_and_what_it_depends_on():
+def test_it_calls_no_model_and_its_identity_has_its_settings():
     assert ActionTrace().calls_model is False
     assert ActionTrace(keep=2).identity == "ActionTrace(keep=2, detail_tokens=120)"
 
@@ -258,7 +258,7 @@ STARTED = "Wall time: 1\nProcess running with session ID 7\nOutput:\n"
 ENDED = "Wall time: 1\nProcess exited with code 1\nOutput:\nno\n"
 
 
-def test_the_exit_code_of_a_background_command_finds_its_name_in_an_earlier_trace():
+def test_the_exit_code_of_a_background_command_is_matched_to_an_earlier_trace():
     first = (user("Go."), *answered(call("exec_command", 1, cmd="go test ./..."), STARTED))
     waits = answered(call("write_stdin", 2, session_id=7, chars=""), ENDED)
     previous = traced(ActionTrace(keep=0), brief(*first))

@@ -67,13 +67,13 @@ def size(brief: Brief) -> int:
 # Parts
 
 
-def test_a_history_that_fits_is_asked_as_it_is():
+def test_a_history_that_fits_is_passed_on_unchanged():
     inner, brief = Inner(), brief_of(history(3), previous="So far.")
     assert Chunked(inner, 1_000)(brief) == Written("Summary 0.", 10, 1, 0.5, "m")
     assert inner.asked == [brief]
 
 
-def test_parts_hold_all_utterances_in_order_and_fit_the_window():
+def test_parts_contain_all_utterances_in_order_and_fit_the_window():
     inner, said = Inner(), history(30)
     summary = Chunked(inner, 1_000, concurrency=1)(brief_of(said, previous="So far."))
     *parts, last = inner.asked
@@ -89,7 +89,7 @@ def test_parts_hold_all_utterances_in_order_and_fit_the_window():
     assert summary == Written(f"Summary {asked - 1}.", 10 * asked, asked, 0.5 * asked, "m")
 
 
-def test_a_cost_that_one_part_does_not_know_is_not_known():
+def test_an_unknown_cost_of_one_part_makes_the_total_unknown():
     costs = iter((0.5, None, *[0.5] * 20))
     assert Chunked(lambda brief: Written("A part.", cost=next(costs)), 1_000)(brief_of(history(30))).cost is None
 
@@ -166,7 +166,7 @@ def test_partial_summaries_that_are_too_long_are_cut():
     assert max(map(size, asked)) <= 1_000
 
 
-def test_where_parts_must_be_shortened_the_first_request_stays():
+def test_if_parts_must_be_shortened_the_first_request_stays():
     inner = Inner()
     Chunked(inner, 1_000, calls=3)(brief_of(history(400)))
     assert inner.asked[0].utterances[0] == say.user("Fix it.")
@@ -180,7 +180,7 @@ def test_one_giant_result_is_cut_to_the_window():
     assert max(map(size, inner.asked)) <= 1_000
 
 
-def test_a_summary_that_may_be_longer_than_the_window_is_asked_for_in_half_of_it():
+def test_a_summary_may_take_at_most_half_of_the_window():
     inner = Inner()
     assert isinstance(Chunked(inner, 1_000)(brief_of(history(30), max_tokens=2_000)), Written)
     assert inner.asked[-1].max_tokens == 499
@@ -195,7 +195,7 @@ def test_a_window_without_room_is_a_failure(settings: dict[str, Any]):
 
 @given(say.utterances(), st.integers(100, 600), st.integers(1, 12), st.integers(1, 4))
 @examples(60)
-def test_whatever_the_history_every_question_fits_and_they_are_few(
+def test_for_any_history_every_question_fits_and_their_number_is_bounded(
     said: tuple[Utterance, ...], window: int, calls: int, depth: int
 ):
     inner = Inner()
@@ -211,12 +211,12 @@ def test_whatever_the_history_every_question_fits_and_they_are_few(
 
 @each_row("name", ["window_tokens", "concurrency", "depth", "calls"])
 @each_row("value", [0, True, 2.5])
-def test_wrong_settings_are_said(name: str, value: object):
+def test_invalid_settings_are_errors(name: str, value: object):
     with pytest.raises(SettingsError, match=name):
         _ = replace(Chunked(Inner(), 1_000), **{name: value}).identity
 
 
-def test_the_identity_holds_that_of_the_inner_summarizer():
+def test_the_identity_contains_that_of_the_inner_summarizer():
     one = Chunked(Inner(), 1_000)
     assert one.identity == "test_chunked.Inner in parts of 1000, 16 calls, 5 rounds"
     assert one.calls_model
@@ -244,7 +244,7 @@ def test_the_identity_holds_that_of_the_inner_summarizer():
         (TimeoutError(), Failed("TimeoutError")),
     ],
 )
-def test_whatever_a_summarizer_gives_is_an_answer(given: object, answer: Answer):
+def test_whatever_a_summarizer_returns_becomes_an_answer(given: object, answer: Answer):
     assert as_answer(given) == answer
 
 
@@ -284,7 +284,7 @@ def test_both_drivers_give_the_same_answer_for_any_summarizer(make: Any, value: 
     assert asyncio.run(arun(steps_of(make(value), EMPTY))) == answer
 
 
-def test_an_asynchronous_summarizer_within_a_loop_is_told_to_use_the_asynchronous_way():
+def test_an_asynchronous_summarizer_within_a_running_loop_is_refused():
     async def program(parts: int) -> Answer:
         return run(batch([awaited("A text.")] * parts))
 
@@ -315,7 +315,7 @@ def test_a_summarizer_that_cancels_itself_has_failed():
     assert asyncio.run(arun(batch([inner]))) == Failed("CancelledError")
 
 
-def test_an_iterator_that_ends_and_a_future_of_another_loop_are_failures_too():
+def test_a_stop_iteration_and_a_future_of_another_loop_are_failures_too():
     ended = Ask(lambda brief: next(iter(())), EMPTY)
     loop = asyncio.new_event_loop()
     foreign = loop.create_future()
@@ -327,14 +327,14 @@ def test_an_iterator_that_ends_and_a_future_of_another_loop_are_failures_too():
         assert asyncio.run(asyncio.wait_for(arun(batch([ask.summarizer])), 5)).__class__ is Failed
 
 
-def test_a_question_finds_the_context_of_the_caller():
+def test_a_question_runs_in_the_callers_context():
     SPAN.set("prune 7")
     inner = [lambda brief: SPAN.get()] * 2
     assert run(batch(inner)) == Written("prune 7 prune 7")
     assert asyncio.run(arun(batch(inner))) == Written("prune 7 prune 7")
 
 
-def test_a_synchronous_summarizer_does_not_hold_up_the_loop():
+def test_a_synchronous_summarizer_does_not_block_the_loop():
     ticks = 0
 
     async def program() -> Answer:
@@ -402,7 +402,7 @@ def test_the_budget_stops_a_summarizer_in_parts():
     assert len(inner.asked) == 3
 
 
-def test_steps_that_raise_or_come_to_nothing_are_failures():
+def test_steps_that_raise_or_return_nothing_are_failures():
     class Raises:
         def steps(self, brief: Brief) -> Any:
             yield [Ask(gives("A text."), brief)]

@@ -98,7 +98,7 @@ HOW = pytest.mark.parametrize("how", ["sync", "async"])
 
 @pytest.mark.parametrize("how", ["sync", pytest.param("async", marks=pytest.mark.full)])
 @each_row("llm", [hanging, hanging_async, stubborn, Chunked(hanging, 900)])
-def test_a_function_that_does_not_come_back_is_given_up(llm: Callable[[Brief], Any], how: str):
+def test_a_function_that_never_returns_is_abandoned(llm: Callable[[Brief], Any], how: str):
     started = time.monotonic()
     result = pruned(llm, how)
     assert time.monotonic() - started < MUCH_LATER
@@ -109,7 +109,7 @@ def test_a_function_that_does_not_come_back_is_given_up(llm: Callable[[Brief], A
 
 @HOW
 @pytest.mark.parametrize("client", [OpenAI, AsyncOpenAI])
-def test_a_server_that_drips_is_given_up(client: Any, how: str):
+def test_a_server_that_drips_is_abandoned(client: Any, how: str):
     with dripping() as (url, _):
         summarizer = OpenAISummarizer(client(base_url=url, api_key="none"), "m", retries=0)
         started = time.monotonic()
@@ -121,7 +121,7 @@ def test_a_server_that_drips_is_given_up(client: Any, how: str):
 
 
 @HOW
-def test_a_function_for_single_results_is_given_up(how: str):
+def test_a_function_for_single_results_is_abandoned(how: str):
     call = {"id": "c", "type": "function", "function": {"name": "run", "arguments": "{}"}}
     given = [
         {"role": "user", "content": "Go."},
@@ -153,7 +153,7 @@ def test_the_time_is_for_all_questions_of_a_prune(how: str):
     assert budget.calls >= 96
 
 
-def test_who_needs_no_model_is_asked_when_the_time_is_up():
+def test_a_summarizer_without_a_model_is_asked_after_the_time_is_up():
     budget = Budget(1, 1.0, clock=iter([0.0, *[5.0] * 99]).__next__)
 
     def plain(brief: Brief) -> str:
@@ -167,12 +167,12 @@ def test_who_needs_no_model_is_asked_when_the_time_is_up():
 
 
 @pytest.mark.parametrize("seconds", [0, -1, True, "1"])
-def test_a_limit_that_is_none_is_refused(seconds: Any):
+def test_an_invalid_limit_is_an_error(seconds: Any):
     with pytest.raises(SettingsError, match="max_seconds is"):
         ConversationPruner(PruneArgs(1_000), max_seconds=seconds).prune(chat())
 
 
-def test_without_a_limit_one_waits():
+def test_without_a_limit_the_prune_waits():
     pruner = ConversationPruner(
         PruneArgs(1_000), lambda brief: str(time.sleep(0.1) or "They talked."), max_seconds=None
     )

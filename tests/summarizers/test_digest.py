@@ -252,7 +252,7 @@ def test_every_format_gives_the_same_digest(format: str):
         ),
     ],
 )
-def test_files_are_told_by_what_was_done_with_them(tool: str, arguments: Any, text: str, title: str, entry: str):
+def test_files_are_listed_with_what_was_done_to_them(tool: str, arguments: Any, text: str, title: str, entry: str):
     assert sections(digest(told(user("Go."), did(tool, arguments, text))))[title] == [entry]
 
 
@@ -261,7 +261,7 @@ def test_moving_a_file_names_both_of_its_names():
     assert sections(text)["Files changed"] == ["- src/a.py → moved", "- src/b.py → moved"]
 
 
-def test_an_edit_that_the_editor_refused_is_no_change():
+def test_an_edit_that_the_editor_refused_is_not_a_change():
     refused = "Your proposed edit has introduced new syntax error(s).\n(Open file: /t/a.py)\n(Current directory: /t)"
     assert "Files changed" not in sections(digest(told(user("Go."), ran("edit 1:2\nx\nend_of_edit", refused))))
 
@@ -315,13 +315,13 @@ def test_an_edit_that_the_editor_refused_is_no_change():
         ("bun test", '{"output": " 3 pass\\n 0 fail\\n"}', "last test run → bun test: 3 pass; 0 fail"),
     ],
 )
-def test_the_state_is_what_commands_said_last(command: str, text: str, state: str):
+def test_the_state_is_from_the_latest_command_output(command: str, text: str, state: str):
     earlier = ran("pytest", "9 failed") if "test run" in state else []
     found = sections(digest(told(user("Go."), earlier, ran(command, text))))["State of version control and tests"]
     assert found == [f"- {state}"]
 
 
-def test_a_status_from_before_a_commit_is_no_state():
+def test_a_status_from_before_a_commit_is_dropped():
     status = ran("git status -s", " M a.py")
     commit = ran("git commit -am Fix", "[main 1234567] Fix\n 1 file changed, 1 insertion(+)")
     found = sections(digest(told(user("Go."), status, commit)))["State of version control and tests"]
@@ -356,12 +356,12 @@ def test_goal_requests_and_files_outlive_three_folds_of_a_pruner():
     ] == []
 
 
-def test_a_word_of_tests_that_is_no_test_run_is_no_state():
+def test_a_mention_of_tests_without_a_test_run_is_not_a_state():
     text = digest(told(user("Go."), ran("jq '.tests' a.json", "3"), ran("cat test_a.py", "def test_a(): ...")))
     assert "State of version control and tests" not in sections(text)
 
 
-def test_the_last_values_of_short_commands_are_told():
+def test_the_latest_values_of_short_commands_are_kept():
     work = [*ran("git rev-parse HEAD", "1234567"), *ran("node --version", "v20.1.0"), *ran("node --version", "v22.1.0")]
     work += [
         *ran("make", "all is well"),
@@ -377,19 +377,19 @@ def test_the_last_values_of_short_commands_are_told():
     assert len(sections(many)["What short commands printed last"]) == 8
 
 
-def test_the_folder_is_no_place_that_one_command_went_to():
+def test_a_folder_that_only_one_command_used_is_not_the_common_one():
     work = [*ran("cd /tmp && touch x.txt", ""), *ran("sed -i s/a/b/ src/app/a.py", "")]
     work += [one for name in "bcd" for one in did("edit", {"path": f"/home/me/project/src/app/{name}.py"}, "ok")]
     text = digest(told(user("Go."), *work))
     assert sections(text)["The folder that paths are in"] == ["/home/me/project/src/app"]
 
 
-def test_a_file_is_told_once_whether_its_path_is_relative_or_not():
+def test_a_file_is_listed_once_by_relative_and_absolute_paths():
     edits = [*did("edit", {"path": "/home/me/project/src/a.py"}, "ok"), *ran("sed -i s/a/b/ src/a.py", "")]
     assert sections(digest(told(user("Go."), *edits)))["Files changed"] == ["- /home/me/project/src/a.py → edited ×2"]
 
 
-def test_a_change_that_failed_is_no_change():
+def test_a_failed_change_is_not_a_change():
     text = digest(told(user("Go."), did("edit", {"path": "a.py"}, "Error: no match", True)))
     assert "Files changed" not in sections(text)
     assert sections(text)["Errors not seen to be resolved"] == ["- edit(a.py) → failed: Error: no match"]
@@ -411,11 +411,11 @@ def commands(*parts: Any, previous: str = "") -> list[str]:
         ("pytest -q", SENTENCE, "- pytest -q → ran"),
     ],
 )
-def test_a_flag_that_says_fine_makes_no_failure_ok(command: str, text: str, entry: str):
+def test_a_false_error_flag_does_not_hide_a_failure(command: str, text: str, entry: str):
     assert commands(user("Go."), ran(command, text, False)) == [entry]
 
 
-def test_an_error_is_resolved_by_the_same_command_without_its_pipe_but_not_by_an_outcome_that_is_not_known():
+def test_an_error_is_resolved_by_the_same_command_without_its_pipe_but_not_by_an_unknown_outcome():
     broken = ran("make test | tail -3", "make: *** [test] Error 1", False)
     unknown = sections(digest(told(user("Go."), broken, ran("make test | tail -9", "cc", False))))
     assert "Errors resolved later" not in unknown
@@ -463,7 +463,7 @@ def test_a_background_command_that_hides_its_failures_stays_unknown():
     assert commands(user("Go."), ran("go test ./... | tail", STARTED), waits) == ["- go test ./... | tail → ran"]
 
 
-def test_a_file_that_was_read_and_then_changed_is_told_once():
+def test_a_file_that_was_read_and_then_changed_is_listed_once():
     text = digest(
         told(did("read", {"path": "a.py"}, "x"), did("edit", {"path": "a.py"}, "x"), did("edit", {"path": "a.py"}))
     )
@@ -483,7 +483,7 @@ def test_paths_are_relative_to_the_folder_that_was_worked_in():
     assert sections(text)["Files read"] == ["- a.py → read", "- /etc/hosts → read"]
 
 
-def test_a_path_is_known_again_whether_it_is_relative_or_not():
+def test_relative_and_absolute_spellings_of_a_path_match():
     first = told(
         ran("cd /home/me/project && touch a.py"),
         did("edit", {"path": "/home/me/project/a.py"}, "ok"),
@@ -512,7 +512,7 @@ def test_a_path_is_known_again_whether_it_is_relative_or_not():
         ("", ""),
     ],
 )
-def test_a_command_is_known_by_its_essence(command: str, essence: str):
+def test_a_command_is_listed_by_its_essence(command: str, essence: str):
     assert shell.essence(command) == essence
 
 
@@ -527,7 +527,7 @@ def test_a_command_is_known_by_its_essence(command: str, essence: str):
         ("make 2>/dev/null", False),
     ],
 )
-def test_a_command_that_only_looks_is_told_from_one_that_does_something(command: str, looks: bool):
+def test_read_only_commands_are_recognized(command: str, looks: bool):
     assert shell.is_read_only(command) is looks
 
 
@@ -585,7 +585,7 @@ def test_a_broader_run_that_fails_takes_the_place_of_a_narrower_one():
         ran("rm -rf build", "Permission to use Bash with command rm -rf build has been denied.", True),
     ],
 )
-def test_what_leaves_nothing_to_mend_is_no_open_error(failed: list[Utterance]):
+def test_a_malformed_or_refused_call_is_not_an_open_error(failed: list[Utterance]):
     assert opened(failed) == []
 
 
@@ -598,20 +598,20 @@ def test_an_edit_that_failed_is_resolved_when_the_file_is_changed_by_anything():
     assert len(opened(failed, did("Edit", {"file_path": "/a/src/other.py"}, "The file has been updated.", False))) == 1
 
 
-def test_a_call_that_was_cancelled_has_no_outcome():
+def test_a_cancelled_call_has_no_outcome():
     cancelled = did("Bash", {"command": "make"}, "<tool_use_error>Cancelled: parallel tool call Bash(ls) errored", True)
     text = digest(told(user("Go."), ran("make", "fine", False), cancelled))
     assert sections(text)["Commands, and how they went last"] == ["- make → ok"]
 
 
-def test_a_command_whose_output_is_cut_otherwise_is_the_same_command():
+def test_a_command_with_another_truncation_is_the_same_command():
     text = digest(
         told(user("Go."), ran("make | tail -5", "a"), ran("make 2>&1 | head -20", "b"), ran("make", "c", False))
     )
     assert sections(text)["Commands, and how they went last"] == ["- make → ok (×3)"]
 
 
-def test_a_plan_in_a_text_is_over_with_its_turn():
+def test_a_plan_in_a_text_ends_with_its_turn():
     plan = did("ExitPlanMode", {"plan": "# Plan\n\n## Context\n- Add a button."}, "User has approved your plan.", False)
     first = told(user("Plan it."), plan)
     assert sections(digest(first))["Plan, and what is still open"] == ["- # Plan", "- ## Context", "- Add a button."]
@@ -639,7 +639,7 @@ def test_the_plan_is_that_of_the_last_call_that_gave_one(tool: str, arguments: A
     assert sections(digest(told(earlier, did(tool, arguments, "ok"))))["Plan, and what is still open"] == plan
 
 
-def test_tasks_are_known_by_their_numbers_across_digests():
+def test_tasks_are_matched_by_number_across_digests():
     created = told(did("TaskCreate", {"subject": "Write it"}, "Task #3 created successfully: Write it"))
     done = told(did("TaskUpdate", {"taskId": "3", "status": "completed"}, "Updated task #3 status"))
     assert sections(digest(done, previous=digest(created)))["Plan, and what is still open"] == ["- [x] #3 Write it"]
@@ -661,7 +661,7 @@ def test_a_finding_is_a_cause_an_outcome_or_a_decision(words: str, found: list[s
     assert [*findings(words)] == ([words] if found is None else found)
 
 
-def test_what_a_program_added_is_no_request():
+def test_text_that_the_harness_added_is_not_a_request():
     text = digest(told(user("<environment_context>\n<cwd>/a</cwd>\n</environment_context>"), user("Fix it.")))
     assert sections(text) == {"The user's first request": ["Fix it."]}
 
@@ -704,11 +704,11 @@ def test_what_a_program_added_is_no_request():
         ("What is <skill> for?", "What is <skill> for?"),
     ],
 )
-def test_what_a_program_put_into_the_users_mouth_is_no_request(words: str, own: str):
+def test_a_message_that_the_harness_wrote_is_not_a_request(words: str, own: str):
     assert user(words).said == own
 
 
-def test_a_pasted_skill_takes_all_of_its_text_and_no_other_text_of_the_message():
+def test_a_pasted_skill_is_removed_without_the_rest_of_the_message():
     skill = "Base directory for this skill: /a/b\n\n# Review\n\nNever push."
     blocks = [{"type": "text", "text": text} for text in ("Use it.", skill, "But be quick.")]
     messages: list[Any] = [{"role": "user", "content": blocks}]
@@ -717,7 +717,7 @@ def test_a_pasted_skill_takes_all_of_its_text_and_no_other_text_of_the_message()
     assert sections(digest([one])) == {"The user's first request": ["Use it.", "", "But be quick."]}
 
 
-def test_the_prompt_behind_a_command_of_the_users_is_the_programs():
+def test_the_prompt_after_a_users_command_is_the_harnesss():
     command = "<command-message>simplify</command-message>\n<command-name>/simplify</command-name>"
     args = f"{command}\n<command-args>only a.py</command-args>"
     prompt = "# Simplify\n\nReview all changed files."
@@ -735,7 +735,7 @@ def test_the_prompt_behind_a_command_of_the_users_is_the_programs():
 
 
 @pytest.mark.parametrize(("tool", "own"), [("Skill", ""), ("Read", "use one agent")])
-def test_what_the_model_gave_a_skill_is_not_the_users(tool: str, own: str):
+def test_the_models_arguments_to_a_skill_are_not_the_users_words(tool: str, own: str):
     skill = "Base directory for this skill: /a/b\n\n# Plans\n\nNever push.\n\nARGUMENTS: use one agent"
     made = {"type": "tool_use", "id": "t", "name": tool, "input": {"skill": "plans", "args": "use one agent"}}
     result = {"type": "tool_result", "tool_use_id": "t", "content": "Launching skill: plans"}
@@ -748,14 +748,14 @@ def test_what_the_model_gave_a_skill_is_not_the_users(tool: str, own: str):
     assert last.said == own
 
 
-def test_the_summary_of_a_conversation_that_went_before_is_no_request():
+def test_the_summary_of_an_earlier_conversation_is_not_a_request():
     before = "This session is being continued from a previous conversation that ran out of context.\n\nWe ported it."
     text = digest(told(user(before), did("edit", {"path": "a.py"}, "ok"), user("And now the tests.")))
     assert sections(text)["Earlier summary"] == before.split("\n")
     assert sections(text)["What the user asked later, and the answers"] == ["- And now the tests."]
 
 
-def test_a_long_request_that_comes_again_is_told_once_with_its_times():
+def test_a_repeated_long_request_is_listed_once_with_a_count():
     again = "Your patch is empty. Please provide a patch that fixes the problem."
     text = digest(told(user("Go."), user(again), model("It is there."), user("Yes."), user(again), user("Yes.")))
     assert sections(text)["What the user asked later, and the answers"] == [
@@ -766,7 +766,7 @@ def test_a_long_request_that_comes_again_is_told_once_with_its_times():
     ]
 
 
-def test_a_request_that_is_repeated_is_told_once():
+def test_a_request_repeated_in_a_row_is_listed_once():
     again = user("ERROR! Your patch is empty.")
     text = digest(told(user("Go."), model("Done."), again, model("It is there."), again, model("It is."), again))
     assert sections(text)["What the user asked later, and the answers"] == [
@@ -798,7 +798,7 @@ def written_with(first_request: str, *said: Utterance, previous: str = "") -> st
     return written(Brief(tuple(said), previous, LARGE, COUNT, first_request=first_request))
 
 
-def test_words_about_a_request_that_stays_are_no_answer_to_the_one_before():
+def test_words_about_a_request_that_stays_do_not_answer_the_one_before():
     text = digest([user("Why?"), model("The port was taken."), behind(model("I look at a.py.")), model("And at b.py.")])
     assert sections(text)[ASKED] == ["- (the first request)", "  → The port was taken."]
     assert sections(text)["What went on last"] == ["- The assistant: And at b.py."]
@@ -815,12 +815,12 @@ def test_words_said_before_a_request_that_was_folded_later_are_about_it():
     assert sections(text)[ASKED] == ["- (the first request)", "  → I look at a.py."]
 
 
-def test_what_a_program_writes_in_the_models_name_is_no_answer():
+def test_the_harnesss_filler_is_not_an_answer():
     text = digest([user("Why?"), model("The port was taken."), model("No response requested."), user("Thanks.")])
     assert sections(text)[ASKED] == ["- (the first request)", "  → The port was taken.", "- Thanks."]
 
 
-def test_a_request_without_an_answer_gets_none_of_another():
+def test_a_request_without_an_answer_does_not_get_another_ones():
     text = digest([user("Why?"), behind(model("I look at a.py."))])
     assert sections(text)[ASKED] == ["- (the first request)", "  → [none kept]"]
     more = digest([model("And at b.py."), user("Fix it."), user("On.")], previous=text)
@@ -833,7 +833,7 @@ def test_a_request_without_an_answer_gets_none_of_another():
     ]
 
 
-def test_what_the_user_says_through_a_tool_ends_no_exchange():
+def test_an_answer_through_a_tool_does_not_end_an_exchange():
     text = digest([user("Build it."), model("Let me ask."), by_tool("sqlite"), model("It is built."), user("Thanks.")])
     assert sections(text)[ASKED] == [
         "- (the first request)",
@@ -844,7 +844,7 @@ def test_what_the_user_says_through_a_tool_ends_no_exchange():
     ]
 
 
-def test_the_first_request_is_the_one_that_is_known_to_be():
+def test_the_first_request_is_the_one_in_the_brief():
     text = written_with("", by_tool("sqlite"), user("And the docs."))
     assert "The user's first request" not in sections(text)
     text = written_with("Build it.", user("Build it."), previous=text)
@@ -863,7 +863,7 @@ def test_a_long_answer_is_kept_while_there_is_room():
 
 
 @each_row("room", [60, 80, 120, 200, 400, 900])
-def test_what_is_left_out_of_the_users_words_is_said(room: int):
+def test_omitted_words_of_the_user_are_reported(room: int):
     rules = [f"Rule {number}: " + "word " * 30 for number in range(20)]
     answer = Digest()(Brief(tuple(map(user, ("Fix it.", *rules))), "", room, COUNT))
     assert isinstance(answer, Written)
@@ -986,7 +986,7 @@ def test_requests_stay_when_lists_go():
     assert "Rules that the user gave" not in text
 
 
-def test_where_not_all_requests_fit_the_oldest_goal_and_the_newest_corrections_stay():
+def test_if_not_all_requests_fit_the_first_and_the_newest_stay():
     corrections = [user(f"Correction {number}: " + "leave that file as it is. " * 9) for number in range(40)]
     text = digest(told(user("Port it."), *corrections), 600)
     assert sections(text)["The user's first request"] == ["Port it."]
@@ -998,13 +998,13 @@ def test_where_not_all_requests_fit_the_oldest_goal_and_the_newest_corrections_s
 # Carried on
 
 
-def test_a_digest_carried_on_is_the_digest_of_all():
+def test_a_continued_digest_equals_the_digest_of_all_messages():
     for at in (1, 9, 16, 161, len(WORK) - 1):
         assert digest(WORK[at:], previous=digest(WORK[:at])) == digest(WORK)
 
 
 @pytest.mark.parametrize("cap", [120, 300, 2_000])
-def test_after_twenty_digests_the_first_request_stands_and_the_cap_holds(cap: int):
+def test_after_twenty_digests_the_first_request_is_kept_and_the_limit_holds(cap: int):
     text = ""
     for number in range(20):
         more = told(
@@ -1021,7 +1021,7 @@ def test_after_twenty_digests_the_first_request_stands_and_the_cap_holds(cap: in
     assert kept == [*range(kept[0], 20)]
 
 
-def test_the_newest_outcome_of_a_command_stands_and_its_runs_add_up():
+def test_the_newest_outcome_of_a_command_is_kept_and_its_runs_add_up():
     first = digest(told(user("Go."), ran("make", "ok"), ran("make", "error: no\n\nCommand exited with code 2")))
     assert sections(first)["Commands, and how they went last"] == ["- make → failed, exit code 2 (×2)"]
     then = digest(told(ran("make", "ok")), previous=first)
@@ -1029,7 +1029,7 @@ def test_the_newest_outcome_of_a_command_stands_and_its_runs_add_up():
     assert "Errors not seen to be resolved" not in sections(then)
 
 
-def test_a_summary_of_somebody_else_is_kept():
+def test_another_summarizers_summary_is_kept():
     text = digest(
         told(user("And now part 2."), did("edit", {"path": "b.py"}, "ok")),
         previous="We ported part 1.\n\n## Next\nPart 2.",
@@ -1041,7 +1041,7 @@ def test_a_summary_of_somebody_else_is_kept():
     assert sections(again)["What the user asked later, and the answers"] == ["- And now part 2.", "- And part 3."]
 
 
-def test_the_first_request_is_known_in_the_sections_of_another_summarizer():
+def test_the_first_request_is_found_in_another_summarizers_sections():
     other = "## The user's first request (1 line)\nPort it.\n\n## Done (1 line)\nPart 1."
     text = digest(told(user("Part 2.")), previous=other)
     assert sections(text) == {
@@ -1051,7 +1051,7 @@ def test_the_first_request_is_known_in_the_sections_of_another_summarizer():
     }
 
 
-def test_an_earlier_summary_is_cut_only_where_it_would_leave_no_room():
+def test_an_earlier_summary_is_cut_only_if_it_would_leave_no_room():
     earlier = "We did this and that. " * 60
     text = digest(told(user("Go on."), *(ran(f"make part_{number}", "ok") for number in range(200))), 600, earlier)
     assert earlier.strip() in text
@@ -1143,7 +1143,7 @@ def test_any_brief_gives_a_digest_within_its_tokens(
 
 @QUICK
 @given(conversations())
-def test_a_ledger_is_read_back_as_it_was_written(told: tuple[Utterance, ...]):
+def test_a_digest_is_parsed_as_it_was_written(told: tuple[Utterance, ...]):
     contents = extend_contents(Contents(), told, "")
     text = str(contents)
     assert str(read_back(text)) == text
@@ -1198,7 +1198,7 @@ def test_a_huge_message_takes_no_more_than_a_moment(piece: str):
 
 @pytest.mark.full
 @pytest.mark.skipif(not TRANSCRIPTS.is_dir(), reason="the recorded sessions are not here")
-def test_recorded_sessions_are_digested_within_every_cap():
+def test_recorded_sessions_fit_every_limit():
     paths = [path for path in sorted(TRANSCRIPTS.iterdir()) if path.suffix in (".json", ".jsonl")]
     assert paths
     for path in paths:

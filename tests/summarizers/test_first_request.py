@@ -91,7 +91,7 @@ def test_levels_keep_the_first_request(name: str, is_fed_back: bool):
 
 
 @STYLES
-def test_a_first_request_that_comes_late_is_the_goal_from_then_on(is_fed_back: bool):
+def test_a_late_first_request_is_the_goal_from_then_on(is_fed_back: bool):
     """The conversation begins with the assistant, so that the first summary knows of no request."""
     greeting = [{"role": "assistant", "content": "Hello. " * 700}, {"role": "assistant", "content": "Well? " * 700}]
     pruner = ConversationPruner(PruneArgs(2_000), lambda brief: "They are at it.")
@@ -106,7 +106,7 @@ def test_a_first_request_that_comes_late_is_the_goal_from_then_on(is_fed_back: b
     assert write_sections([Section(GOAL, REQUEST)]) in texts[-1]
 
 
-def test_of_a_summary_that_somebody_else_wrote_nothing_new_becomes_the_goal():
+def test_no_later_request_becomes_the_goal_of_another_summarizers_summary():
     old = wrapped("The user asked for tabs.", 12, 900)
     messages = [{"role": "user", "content": old}, {"role": "assistant", "content": "Yes."}]
     pruner = ConversationPruner(PruneArgs(2_000), lambda brief: "They are at it.")
@@ -129,11 +129,11 @@ def test_of_a_summary_that_somebody_else_wrote_nothing_new_becomes_the_goal():
         (write_sections([Section("Earlier summary", "x")]), ""),
     ],
 )
-def test_where_the_first_request_is_looked_for(previous: str, wanted: str):
+def test_the_first_request_is_found_in_the_summary_or_the_brief(previous: str, wanted: str):
     assert request_of(Brief((user("Newer."),), previous)) == wanted
 
 
-def test_a_summary_that_repeats_the_one_before_is_not_framed_twice():
+def test_a_summary_that_repeats_the_previous_one_is_not_framed_twice():
     previous = write_sections([Section(GOAL, "Fix it."), Section(SUMMARY, "They began.")])
     frame = Frame(Brief((), previous), is_kept=False)
     text = frame.put_around(frame.remove_nested(f"{previous}\nThey went on."))

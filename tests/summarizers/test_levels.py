@@ -51,7 +51,7 @@ HEAD = (GOAL.title, GOAL.body)
         (9, [("Level 3", "(((m1)+(m2)+(m3))+((m4)+(m5)+(m6))+((m7)+(m8)+(m9)))")]),
     ],
 )
-def test_as_many_sections_as_the_fanout_become_one_of_the_next_level(number: int, sections: list[tuple[str, str]]):
+def test_a_full_level_becomes_one_section_of_the_next(number: int, sections: list[tuple[str, str]]):
     assert after(Levels(joined, fanout=3), number) == [HEAD, *sections]
 
 
@@ -65,7 +65,7 @@ def shortening(brief: Brief) -> str:
     return " ".join(" ".join(one.words for one in brief.utterances).split()[: brief.max_tokens])
 
 
-def test_without_room_sections_are_made_one_before_there_are_as_many_as_the_fanout():
+def test_without_room_sections_are_merged_before_a_level_is_full():
     sections = after(Levels(shortening, fanout=9, depth=2), 4, max_tokens=80, size=40)
     assert sections == [HEAD, ("Level 2", " ".join(["m1"] * 16)), ("Level 1", " ".join(["m4"] * 25))]
 
@@ -78,13 +78,13 @@ def test_without_room_for_the_last_level_its_oldest_section_is_shortened_and_the
     assert sections[2][1] == " ".join(["m3"] * 45)
 
 
-def test_a_section_of_which_next_to_nothing_would_be_left_goes():
+def test_a_section_that_would_become_tiny_is_dropped():
     previous = write_sections([GOAL, Section("Level 1", "one " * 20), Section("Level 1", "two " * 20)])
     sections = parse_sections(text_of(Levels(joined, fanout=9, depth=1)(Brief((), previous, 45, words))))
     assert sections == (GOAL, Section("Level 1", ("two " * 20).strip()))
 
 
-def test_what_the_inner_summarizer_writes_beyond_its_share_is_cut():
+def test_text_beyond_the_sections_share_is_cut():
     previous = write_sections([GOAL, Section("Level 1", "one")])
     levels = Levels(lambda brief: "word " * 5_000)
     goal, first, second = parse_sections(text_of(levels(Brief((model("two"),), previous, 200, words)))) or ()
@@ -99,7 +99,7 @@ def test_a_section_has_half_of_the_room_that_is_left():
     assert list(next(steps)) == [Ask(shortening, Brief(said[1:], "", room // 2, words, "And now?"))]
 
 
-def test_sections_that_become_one_are_given_as_nobodys_words():
+def test_merged_sections_are_passed_with_the_speaker_other():
     previous = write_sections([GOAL, Section("Level 1", "one " * 40), Section("Level 1", "two " * 40)])
     (ask,) = next(Levels(joined, fanout=2).steps(Brief((), previous, 2_000, words)))
     said = tuple(Utterance(Speaker.OTHER, ("one " * 40, "two " * 40)[at].strip()) for at in (0, 1))
@@ -126,14 +126,14 @@ def test_a_summarizer_of_several_steps_is_asked_step_by_step():
     assert answer == Written(write_sections([Section("Level 1", "(one)!")]))
 
 
-def test_where_the_inner_summarizer_fails_at_what_is_new_all_has_failed():
+def test_a_failure_on_new_messages_fails_the_whole():
     def inner(brief: Brief) -> str:
         raise RuntimeError("no connection")
 
     assert Levels(inner)(Brief((model("one"),), "", 100, words)) == Failed("RuntimeError: no connection")
 
 
-def test_where_it_fails_at_sections_they_stay():
+def test_if_merging_fails_the_sections_stay():
     def inner(brief: Brief) -> str | None:
         return joined(brief) if len(brief.utterances) == 1 else None
 
@@ -150,7 +150,7 @@ def test_with_nothing_new_nothing_is_asked():
     assert Levels(inner)(Brief((user("Fix it."),), "", 100, words)) == Written(write_sections([GOAL]))
 
 
-def test_what_another_summarizer_wrote_stays_above():
+def test_another_summarizers_text_stays_above():
     answer = Levels(joined)(Brief((model("one"),), "They fixed it.", 100, words))
     assert answer == Written(
         write_sections([Section("Earlier summary", "They fixed it."), Section("Level 1", "(one)")])
@@ -168,7 +168,7 @@ def free(brief: Brief) -> str:
     return ""
 
 
-def test_it_calls_a_model_where_the_inner_one_does_and_says_what_it_depends_on():
+def test_it_calls_a_model_if_the_inner_one_does_and_its_identity_has_its_settings():
     class Modest:
         calls_model = False
         identity = "modest"
@@ -185,9 +185,7 @@ def test_it_calls_a_model_where_the_inner_one_does_and_says_what_it_depends_on()
 @given(
     utterances(), utterances(), st.integers(-1, 4), st.integers(-1, 4), st.integers(0, 400), st.sampled_from(PHRASES)
 )
-def test_levels_fit_whatever_the_inner_one_writes(
-    first: Any, second: Any, fanout: int, depth: int, room: int, say: str
-):
+def test_levels_fit_for_any_inner_summarizer(first: Any, second: Any, fanout: int, depth: int, room: int, say: str):
     levels = Levels(lambda brief: f"{say} " * (len(brief.utterances) % 4), fanout, depth)
     text = text_of(levels(Brief(first, "", room)))
     again = Brief(second, text, room)

@@ -27,7 +27,7 @@ HOW = pytest.mark.parametrize("how", ["sync", "async"])
 
 @HOW
 @each_row("text", ["", " \n", "short", "word " * 900])
-def test_a_text_that_fits_is_returned_and_nobody_is_asked(text: str, how: str):
+def test_a_text_that_fits_is_returned_without_a_call(text: str, how: str):
     def asked(brief: Brief) -> str:
         raise AssertionError("a model was asked")
 
@@ -57,7 +57,7 @@ def fails(brief: Brief) -> str:
 
 @HOW
 @each_row("summarizer", [None, fails, lambda brief: "", lambda brief: time.sleep(60)])
-def test_where_nobody_sums_it_up_it_is_cut_and_shows_it(summarizer: Any, how: str):
+def test_without_a_summary_the_text_is_cut_with_a_mark(summarizer: Any, how: str):
     text = made(summarizer, how, max_tokens=200, max_seconds=0.3)
     assert exact()(text) <= 200
     assert text.startswith("line 0 of the text\n")
@@ -74,7 +74,7 @@ def test_a_summary_that_is_too_long_is_cut(how: str):
 
 @HOW
 @each_row("style", ["snapshot", "outcomes", "titled", "free"])
-def test_a_model_is_told_that_it_is_one_text(style: str, how: str):
+def test_a_model_gets_instructions_for_a_single_text(style: str, how: str):
     client = Client("Lines.")
     told: list[str] = []
     create = client.create
@@ -110,18 +110,18 @@ def test_a_text_without_line_ends_is_read_in_parts_too():
     assert len(parts) > 2
 
 
-def test_with_a_count_of_ones_own():
+def test_a_custom_count_is_used():
     assert summarize_text("a b c", max_tokens=3, count=words) == "a b c"
     assert words(summarize_text("a b c\n" * 90, max_tokens=30, count=words)) <= 30
 
 
 @each_row("text", [5, None, b"bytes", ["a"]])
-def test_what_is_no_text_is_refused(text: Any):
+def test_a_value_that_is_not_a_text_is_an_error(text: Any):
     with pytest.raises(SettingsError, match=r"the text to sum up is .*: give a str"):
         summarize_text(text)
 
 
 @each_row("max_tokens", [0, -1, True, "9", None])
-def test_a_limit_that_is_none_is_refused(max_tokens: Any):
+def test_an_invalid_limit_is_an_error(max_tokens: Any):
     with pytest.raises(SettingsError, match="max_tokens is"):
         summarize_text("a", max_tokens=max_tokens)

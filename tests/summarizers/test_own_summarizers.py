@@ -34,7 +34,7 @@ class First:
         return Failed("no mood")
 
 
-def test_every_name_of_the_door_is_there_and_importing_the_package_loads_none_of_them():
+def test_every_public_name_exists_and_importing_the_package_loads_none():
     assert all(getattr(summarizers, name) for name in summarizers.__all__)
     code = "import sys, autoprune; print([name for name in sys.modules if name.startswith('autoprune.summarizers.')])"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -42,7 +42,7 @@ def test_every_name_of_the_door_is_there_and_importing_the_package_loads_none_of
     assert autoprune.Digest is summarizers.Digest
 
 
-def test_where_a_summarizer_fails_its_own_fallback_is_asked():
+def test_if_a_summarizer_fails_its_own_fallback_is_asked():
     result = ConversationPruner(PruneArgs(2_000), First()).prune(chat())
     assert "written by the second" in str(result.conversation)
     assert result.report.fallbacks == ("the summarizer failed (no mood): its fallback was asked",)
@@ -57,7 +57,7 @@ def test_the_last_fallback_is_the_digest_unless_a_summarizer_wants_none():
     assert [*fallbacks(one)] == []
 
 
-def test_what_a_summarizer_does_not_offer_changes_nothing():
+def test_a_missing_optional_method_changes_nothing():
     assert with_style(second, "prose") is with_instructions(second, "Be brief.") is in_parts(second) is second
 
 
@@ -74,12 +74,12 @@ class Odd:
         return 3
 
 
-def test_an_offer_that_fails_is_none():
+def test_an_optional_method_that_fails_is_ignored():
     odd = Odd()
     assert with_style(odd, "prose") is in_parts(odd) is odd  # type: ignore[arg-type]
 
 
-def test_one_that_reads_in_parts_passes_on_what_it_is_told():
+def test_a_summarizer_in_parts_passes_on_style_and_instructions():
     model = OpenAISummarizer(Client("x"), "m", instructions="Be kind.")  # type: ignore[arg-type]
     adapted: Any = with_instructions(with_style(Chunked(model, 9_000), "prose"), "Be brief.")
     assert (adapted.window_tokens, adapted.inner.style) == (9_000, "free")
@@ -93,7 +93,7 @@ def test_symbols_say_why_a_function_is_not_asked():
     assert Symbols().with_model(Digest()) == Symbols()
 
 
-def test_calls_and_results_are_read_for_it():
+def test_calls_and_results_are_paired_for_a_summarizer():
     assert [*read_actions((Utterance(speaker="user", words="x"),))] == [()]  # type: ignore[arg-type]
 
 

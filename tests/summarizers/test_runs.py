@@ -40,7 +40,7 @@ def covers(later: str, earlier: str) -> bool:
         ("npm run check || true", "npm run check"),
     ],
 )
-def test_a_command_is_run_again_whatever_stands_around_it(earlier: str, later: str):
+def test_a_rerun_is_recognized_whatever_surrounds_the_command(earlier: str, later: str):
     assert covers(later, earlier)
 
 
@@ -73,7 +73,7 @@ def test_another_program_or_another_target_is_not_the_same(earlier: str, later: 
 @pytest.mark.parametrize(
     "command", ["", "|", "&&", "((", "bash -c", "bash -c ''", "$(", "'", "a=b", "-x", "env", "'" * 99]
 )
-def test_any_text_has_its_runs(command: str):
+def test_any_text_is_parsed_into_runs(command: str):
     assert all(isinstance(run, Run) for run in runs(shell.essence(command)))
 
 
@@ -116,11 +116,11 @@ def test_the_essence_of_a_script_is_what_it_does(command: str, essence: str):
         ("env A=1 make", False),
     ],
 )
-def test_more_commands_that_only_look(command: str, looks: bool):
+def test_more_read_only_commands(command: str, looks: bool):
     assert shell.is_read_only(command) is looks
 
 
-def test_of_a_long_command_its_end_stays():
+def test_the_end_of_a_long_command_is_kept():
     command = f"git add {'src/a_file.py ' * 40}&& git rebase --continue"
     short = shell.abbreviate(command, 220)
     assert len(short) <= 220

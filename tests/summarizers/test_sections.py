@@ -35,7 +35,7 @@ def test_sections_are_written_with_their_number_of_lines():
 
 
 @given(st.lists(st.builds(Section, TITLES, BODIES), max_size=5))
-def test_what_is_written_is_read_back(sections: list[Section]):
+def test_written_text_is_parsed_back(sections: list[Section]):
     stripped = [Section(section.title, section.body.strip()) for section in sections]
     assert parse_sections(write_sections(sections)) == tuple(section for section in stripped if section.body)
 
@@ -47,7 +47,7 @@ def test_what_is_written_is_read_back(sections: list[Section]):
         *("## One (1 line)\na\n\nmore", "## (1 line)\na", "##One (1 line)\na", "## One\na"),
     ],
 )
-def test_a_text_of_somebody_else_is_not_read(text: str):
+def test_other_text_is_not_parsed(text: str):
     assert parse_sections(text) is None
 
 
@@ -61,7 +61,7 @@ def test_the_first_request_begins_the_head():
     assert resume(brief, anything) == ((Section(GOAL, "Fix it.\n\nNow."),), ())
 
 
-def test_what_a_program_put_around_the_users_words_is_no_request():
+def test_text_that_the_harness_put_around_the_users_words_is_not_part_of_the_request():
     added = "<environment_context>\n<cwd>/src</cwd>\n</environment_context>"
     brief = Brief((user(added), user(f"{added}\nFix it."), user("And this.")))
     head = (Section(GOAL, "Fix it."),)
@@ -81,13 +81,13 @@ def test_a_previous_summary_without_the_user_gets_the_first_request_that_comes()
     assert resume(Brief((user("More."),), previous), anything) == (head, (Section("Level 1", "b"),))
 
 
-def test_what_somebody_else_wrote_stays_as_it_is():
+def test_another_summarizers_text_stays_unchanged():
     head = (Section(EARLIER, "They fixed it."),)
     assert resume(Brief((user("More."),), "They fixed it.\n"), anything) == (head, ())
     assert resume(Brief((user("More."),), write_sections(head)), anything) == (head, ())
 
 
-def test_of_another_summarizers_sections_the_goal_stays_the_goal():
+def test_the_goal_in_another_summarizers_sections_stays_the_goal():
     previous = write_sections([Section(GOAL, "Fix it."), Section("Level 1", "b")])
     head = (Section(GOAL, "Fix it."), Section(EARLIER, "## Level 1 (1 line)\nb"))
     assert resume(Brief((), previous), lambda section: False) == (head, ())
@@ -108,7 +108,7 @@ def test_a_long_first_request_has_half_of_the_room():
     assert "left out" in goal.body
 
 
-def test_a_first_request_that_fits_stays_word_for_word():
+def test_a_first_request_that_fits_stays_verbatim():
     head = (Section(GOAL, "word " * 30),)
     assert fit_head(head, Brief((), max_tokens=60, count=words)) == head
 
@@ -116,7 +116,7 @@ def test_a_first_request_that_fits_stays_word_for_word():
 @pytest.mark.parametrize(
     ("text", "limit", "becomes"), [("a b c", 3, "a b c"), ("a b c", 0, ""), ("a b c", -1, ""), ("", 3, "")]
 )
-def test_a_text_is_cut_only_where_it_is_too_long(text: str, limit: int, becomes: str):
+def test_a_text_is_cut_only_if_it_is_too_long(text: str, limit: int, becomes: str):
     assert cut(text, limit, words) == becomes
 
 
@@ -132,7 +132,7 @@ def test_as_much_as_fits_is_rendered(room: int, most: int | None):
 
 @examples(50)
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=12), st.integers(0, 20))
-def test_what_is_rendered_fits_whatever_the_counts_do(counts: list[int], room: int):
+def test_rendered_text_fits_for_any_count(counts: list[int], room: int):
     brief = Brief((), max_tokens=room, count=lambda text: counts[len(text)])
     most = most_that_fits(lambda number: "a" * number, len(counts) - 1, brief)
     assert min(counts) > room if most is None else counts[most] <= room

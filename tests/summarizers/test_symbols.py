@@ -71,7 +71,7 @@ def test_without_a_model_a_line_is_made_of_the_message():
         (model("word " * 30), "assistant: " + " ".join(["word"] * 9) + "…"),
     ],
 )
-def test_a_line_says_who_with_what_on_what_and_how(said: Utterance, short: str):
+def test_a_line_says_who_which_tool_what_subject_and_which_outcome(said: Utterance, short: str):
     assert line(said, 10) == short
 
 
@@ -83,7 +83,7 @@ def test_a_few_words(text: str, most: int, becomes: str):
     assert few_words(text, most) == becomes
 
 
-def test_the_models_lines_stand_in_their_order():
+def test_the_models_lines_keep_their_order():
     def say(prompt: str) -> str:
         return json.dumps(["one"] if "docs" in prompt else ["read a.py", "it holds\nalpha"])
 
@@ -93,7 +93,7 @@ def test_the_models_lines_stand_in_their_order():
     )
 
 
-def test_what_the_user_said_is_no_models_line():
+def test_the_users_words_are_never_a_models_line():
     def say(prompt: str) -> str:
         return json.dumps(["user: Push to main.", "user: Delete it.", "user wants docs"])
 
@@ -130,7 +130,7 @@ def test_an_answer_counts_only_if_it_has_a_short_line_for_each_message(text: str
     assert lines_in(text, 2, 3) == lines
 
 
-def test_where_the_model_fails_the_lines_of_that_batch_are_made_of_the_messages():
+def test_if_the_model_fails_the_batchs_lines_come_from_the_messages():
     def say(prompt: str) -> Any:
         if "docs" in prompt:
             raise RuntimeError("no connection")
@@ -161,7 +161,7 @@ def test_all_batches_are_asked_at_the_same_time():
     ]
 
 
-def test_the_prompt_holds_the_messages_as_data():
+def test_the_prompt_marks_the_messages_as_data():
     (prompt,) = (Question(lambda prompt: prompt, 7)(Brief(SESSION[2:], "", 10, words)),)
     assert isinstance(prompt, str)
     assert instructions(7) in prompt
@@ -171,7 +171,7 @@ def test_the_prompt_holds_the_messages_as_data():
     assert prompt.count(f"\n{code}\n") == 2
 
 
-def test_a_summarizer_may_be_asked_in_place_of_a_model():
+def test_a_summarizer_may_replace_the_model():
     def say(asked: Brief) -> Written:
         return Written(json.dumps([one.speaker for one in asked.utterances]), 7, 3, 0.5, "m")
 
@@ -194,7 +194,7 @@ def test_the_oldest_lines_go_and_are_counted():
     assert again == f"{text}\n- assistant: Done.".replace("(2 lines)", "(3 lines)")
 
 
-def test_the_users_words_stand_in_their_lines_and_are_read_back():
+def test_the_users_words_keep_their_lines_and_are_parsed_back():
     rules = user("Two rules:\n\n- never push\n… 7 earlier messages left out\n  - keep Python 3.8")
     text = text_of(Symbols(), brief(user("Fix it."), rules))
     lines = ["- user: Two rules:", "  ", "  - never push", "  … 7 earlier messages left out", "    - keep Python 3.8"]
@@ -204,7 +204,7 @@ def test_the_users_words_stand_in_their_lines_and_are_read_back():
 
 
 @each_row("room", [100, 200, 400, 800])
-def test_what_is_left_out_of_the_users_words_is_said(room: int):
+def test_omitted_words_of_the_user_are_reported(room: int):
     rules = [user(f"Rule {number}: " + "word " * 30) for number in range(20)]
     answer = Symbols()(brief(user("Fix it."), *rules, max_tokens=room))
     assert isinstance(answer, Written)
@@ -219,7 +219,7 @@ def test_the_first_request_goes_last(max_tokens: int, text: str):
     assert text_of(Symbols(), brief(*SESSION, max_tokens=max_tokens)) == text
 
 
-def test_what_another_summarizer_wrote_stays_above():
+def test_another_summarizers_text_stays_above():
     text = text_of(Symbols(), brief(model("Done."), previous="- one\n- two"))
     assert text == f"## Earlier summary (2 lines)\n- one\n- two\n\n{HEADING}(1 line)\n- assistant: Done."
 

@@ -54,7 +54,7 @@ FAULTS: dict[str, tuple[Callable[[Brief], Any], str]] = {
 
 @each_row("strategy", ["summarize", "hybrid", "chat_summary(trigger=9, keep=4)", "snapshot"])
 @each_row("name", FAULTS)
-def test_a_fault_is_said_at_each_prune_that_it_affects(name: str, strategy: str):
+def test_a_failure_is_reported_at_each_prune_that_it_affects(name: str, strategy: str):
     summarizer, note = FAULTS[name]
     if name.startswith("a snapshot") and strategy.startswith("chat_summary"):
         note = "an answer had"  # the strategy has a style of its own
@@ -66,7 +66,7 @@ def test_a_fault_is_said_at_each_prune_that_it_affects(name: str, strategy: str)
         assert set(other.report.fallbacks) == set(first.report.fallbacks)
 
 
-def test_a_fault_is_said_as_long_as_its_text_stands_for_the_history():
+def test_a_failure_is_reported_as_long_as_its_summary_is_used():
     answers = iter([TimeoutError("no answer")])
 
     def once(brief: Brief) -> str:
@@ -82,7 +82,7 @@ def test_a_fault_is_said_as_long_as_its_text_stands_for_the_history():
     assert not said[-1]
 
 
-def test_a_text_for_one_result_that_was_cut_is_said_each_time():
+def test_a_cut_text_for_one_result_is_reported_each_time():
     made = {"id": "c", "type": "function", "function": {"name": "run", "arguments": "{}"}}
     given = [
         {"role": "user", "content": "Go."},
@@ -102,7 +102,7 @@ def test_a_text_for_one_result_that_was_cut_is_said_each_time():
 
 
 @each_row("room", range(40, 400, 7))
-def test_what_a_snapshot_left_out_is_counted_right(room: int):
+def test_items_left_out_of_a_snapshot_are_counted(room: int):
     whole = _snapshot.Snapshot("Fix it.", done=tuple(f"Step {at}." for at in range(90)), current_state="Fine.")
     short = _snapshot.parse_text(_snapshot.shorten_snapshot(whole, room, words))
     kept = [item for item in short.done if item.startswith("Step")]
@@ -121,7 +121,7 @@ def test_the_report_says_how_many_items_a_snapshot_left_out():
     assert note.endswith(f"was shortened to 300: {400 - kept} items left out")
 
 
-def test_symbols_say_that_lines_were_made_without_a_model():
+def test_symbols_report_lines_made_without_a_model():
     brief = Brief((model("Hello there."),), "", 200, words)
     for answer, why in ((lambda prompt: "none", "no list with a line for each"), (broken, "TimeoutError: no answer")):
         made = Symbols(answer)(brief)  # type: ignore[arg-type]
@@ -131,7 +131,7 @@ def test_symbols_say_that_lines_were_made_without_a_model():
         assert why in note
 
 
-def test_levels_say_what_went():
+def test_levels_report_dropped_sections():
     previous = write_sections([Section("Level 1", "one " * 60), Section("Level 1", "two " * 60)])
     made = Levels(lambda brief: "x", fanout=9, depth=1)(Brief((), previous, 70, words))
     assert isinstance(made, Written)
@@ -141,7 +141,7 @@ def test_levels_say_what_went():
     )
     failing = Levels(broken, fanout=2)(Brief((), previous, 2_000, words))
     assert isinstance(failing, Written)
-    assert failing.notes == ("sections of the summary could not be made one (TimeoutError: no answer)",)
+    assert failing.notes == ("sections of the summary could not be merged (TimeoutError: no answer)",)
 
 
 # Levels without a model
@@ -180,7 +180,7 @@ def test_levels_of_snapshots_have_one_first_request():
 
 
 @pytest.mark.parametrize("llm", [lambda brief: "[]", Chunked(lambda brief: "[]", 900)])
-def test_symbolize_says_whom_it_does_not_ask(llm: Any):
+def test_symbolize_reports_a_model_that_it_cannot_ask(llm: Any):
     pruner = ConversationPruner(PruneArgs(3_000), llm)
     for _ in range(2):
         report = pruner.prune(chat(), symbolize()).report
@@ -204,7 +204,7 @@ def test_symbolize_without_a_model_has_nothing_to_say():
         assert ConversationPruner(PruneArgs(30_000), llm).prune(chat(), symbolize()).report.fallbacks == ()
 
 
-def test_symbolize_with_a_model_of_its_own_asks_that():
+def test_symbolize_asks_its_own_model():
     own = Symbols(lambda prompt: broken(Brief(())))
     chosen, note = summarizer_of(symbolize(), lambda brief: "x")
     assert note

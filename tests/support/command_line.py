@@ -10,7 +10,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from autoprune.apps.cli.application import app
+from autoprune.apps.cli.command_table import app
 
 SESSIONS = Path(__file__).parents[2] / "fixtures" / "sessions"
 XML = str(SESSIONS / "edit_loop_xml.json")

@@ -10,12 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from autoprune.apps.cli.startup import check_output
-from autoprune.apps.sessions import Reader, Session, agent_log, decode, load
-from autoprune.errors import SessionError, SettingsError, did_you_mean
-from autoprune.settings import load_plugin, plugin_names
+from autoprune.apps.sessions import Reader, Session, agent_log, decode, find_reader, load
+from autoprune.errors import SessionError
 from autoprune.strategies.scaffold import value_in_file
 
-READER_GROUP = "autoprune.readers"  # entry points of installed packages
 PRIVATE = 0o600
 DEVICE_FOLDERS = ("/dev/", "/proc/")
 
@@ -47,7 +45,7 @@ def _read_bytes(name: str, called: str) -> bytes:
 
 
 def load_readers(named: str | None) -> tuple[Reader, ...]:
-    """Load the session reader that `--reader` names: `path/to/file.py:NAME`, or the name of an installed plugin.
+    """Load the session reader that `--reader` names: `path/to/file.py:NAME`, or the name of a shipped or installed one.
 
     Empty without the option. Raises SettingsError if there is no such reader.
     """
@@ -55,14 +53,7 @@ def load_readers(named: str | None) -> tuple[Reader, ...]:
         return ()
     if ":" in named or named.endswith(".py"):
         return (value_in_file(named, Reader, "Reader(name, detect, read)"),)
-    plugin = load_plugin(READER_GROUP, named)
-    if isinstance(plugin, Reader):
-        return (plugin,)
-    if plugin is not None:
-        raise SettingsError(f"the entry point {named!r} under {READER_GROUP} is a {type(plugin).__name__}, no Reader")
-    installed = plugin_names(READER_GROUP)
-    known = f", or use an installed one{did_you_mean(named, installed)}: {', '.join(installed)}" if installed else ""
-    raise SettingsError(f"the reader is {named!r}: write it as path/to/file.py:NAME{known}")
+    return (find_reader(named),)
 
 
 def refuse_agent_log(path: str | None, readers: Sequence[Reader] = (), *, force: bool) -> None:

@@ -60,7 +60,8 @@ Force = Annotated[
 Summarizer = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME", help="What writes summaries: digest (no model), or openai (the model given by --model)."
+        metavar="NAME",
+        help="What writes summaries: digest (no model), openai (asks the model in --model), or an installed one.",
     ),
 ]
 Model = Annotated[
@@ -101,7 +102,7 @@ ConversationNumber = Annotated[
 Reader = Annotated[
     str | None,
     typer.Option(
-        metavar="READER", help="A session reader: your own as mine.py:READER, or the name of an installed one."
+        metavar="READER", help="The reader of session files: your own as mine.py:READER, or a name. Default: detected."
     ),
 ]
 SkipBroken = Annotated[

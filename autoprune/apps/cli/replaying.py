@@ -26,7 +26,7 @@ from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.policies import AT
 from autoprune.apps.replay.session import Overview
 from autoprune.apps.replay.verdict import NONE
-from autoprune.apps.sessions import READABLE, Reader, dump, places
+from autoprune.apps.sessions import READABLE, dump, places
 from autoprune.economics import DEFAULT, Prices, prices
 from autoprune.errors import SessionError, SettingsError, did_you_mean
 from autoprune.pruners.report.drawing import printable
@@ -82,11 +82,11 @@ def parse_prices(given: Sequence[str], life: float | None = None) -> tuple[Price
     return tuple({str(each): each for each in lists}.values())
 
 
-def reader_arguments(named: str | None) -> tuple[Reader | str, ...]:
+def reader_arguments(named: str | None) -> tuple[str, ...]:
     """The reader that `--reader` names, for ReplayArgs. Raises SettingsError if there is no such reader."""
-    readers = load_readers(named)
-    # A reader in a file goes to worker processes by its name: they load the file, because it cannot be pickled.
-    return (named,) if named is not None and ":" in named else readers
+    load_readers(named)
+    # By name: each worker process loads it, because a reader in a user's file cannot be pickled.
+    return (named,) if named is not None else ()
 
 
 def choose_engine(name: str, jobs: int | None) -> Engine:
@@ -238,14 +238,14 @@ class Results:
             if not line.endswith(b"\n"):  # cut off when a run was killed; the next line overwrites it
                 break
             if line.startswith(start_of_ours):
-                found = self._parse(line)
+                found = self._parse_line(line)
                 self.digests[found.path], self._offsets[found.path] = found.digest, self._end
             self._end += len(line)
 
     def figures(self, path: str) -> SessionFigures:
         """Read the figures of a file whose digest is known."""
         self._file.seek(self._offsets[path])
-        return self._parse(self._file.readline())
+        return self._parse_line(self._file.readline())
 
     def write(self, found: SessionFigures) -> None:
         """Write a line. Raises SessionError if it cannot be written."""
@@ -258,12 +258,12 @@ class Results:
             raise SessionError(f"{self._name} cannot be written: {error.strerror}") from error
         self._end += len(line)
 
-    def close(self) -> None:
+    def finish(self) -> None:
         """Remove an incomplete line at the end, and close the file."""
         self._file.truncate(self._end)
         self._file.close()
 
-    def _parse(self, line: bytes) -> SessionFigures:
+    def _parse_line(self, line: bytes) -> SessionFigures:
         try:
             record = json.loads(line)
             del record[ARGUMENTS]
@@ -285,7 +285,7 @@ def open_results(name: str, arguments: str) -> Iterator[Results]:
         try:
             yield found
         finally:
-            found.close()
+            found.finish()
 
 
 def skipped_files(sessions: Sequence[SessionFigures]) -> dict[str, str]:

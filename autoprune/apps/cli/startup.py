@@ -24,7 +24,7 @@ def main() -> None:
     sys.excepthook = sys.__excepthook__  # from here on the hook of `autoprune._starting` is not needed
     try:
         open_streams()
-        from autoprune.apps.cli.application import app
+        from autoprune.apps.cli.command_table import app
 
         app()
     except KeyboardInterrupt:

@@ -14,7 +14,7 @@ from autoprune.errors import SettingsError, did_you_mean
 from autoprune.planning.view import View
 from autoprune.pruners.naming import chosen, pruner_for
 from autoprune.settings import PruneArgs, budget_tokens
-from autoprune.strategies.catalog import STRATEGIES, configured, is_named
+from autoprune.strategies.catalog import STRATEGIES, is_named, make_strategy
 from autoprune.strategies.clearing import ObservationMasking
 
 
@@ -105,7 +105,7 @@ class Policy:
     def strategy(self) -> Any:
         """Make the strategy. Raises SettingsError if there is none of that name, and for a clairvoyant."""
         if is_named(self.name, REFERENCES):
-            return configured(self.name, REFERENCES)
+            return make_strategy(self.name, REFERENCES)
         try:
             return chosen(self.name, os.environ)
         except SettingsError as error:

@@ -149,7 +149,7 @@ def snippet(setting: str, prices: str, model: str | None = None, safe_zone: int 
         imports.append("from autoprune.economics import Pauses")
         code.append("pauses = Pauses()  # one for each conversation")
     if is_in_file(policy.name):
-        imports.append("from autoprune.strategies.scaffold import loaded")
+        imports.append("from autoprune.strategies.scaffold import load_strategy")
     code.append(f"result = pruner.prune(messages, {named}{', pauses=pauses.before(messages)' if takes_pauses else ''})")
     return "\n".join((*imports, "", *code))
 
@@ -164,7 +164,7 @@ def _strategy_code(policy: Policy, strategy: object, prices: str) -> str:
         head, _, rest = name.partition("(")
         known = rest.rstrip().removesuffix(")").strip().removesuffix(",")
         name = f"{head.strip()}({known}{', ' if known else ''}prices={prices!r})"
-    return f"loaded({_literal(name)})" if is_in_file(name) else _literal(name)
+    return f"load_strategy({_literal(name)})" if is_in_file(name) else _literal(name)
 
 
 def _literal(text: str) -> str:

@@ -50,6 +50,7 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
     lines, _ = _own_lines(values)
     stretches: list[Conversation] = []
     is_whole = False
+    # From the last stretch back to the first: each is read as if the log ended before the next compaction.
     while not is_whole:
         lines = _relink(lines)
         chain = _thread(lines)
@@ -68,6 +69,7 @@ def _own_lines(values: Sequence[object]) -> tuple[dict[str, Line], int]:
             raise bad_record(f"is a line of type {line['type']} without a message that has content", at)
     tree = {uuid: line for line in map(fields, values) if (uuid := text(line.get("uuid")))}
     own = {uuid: line for uuid, line in tree.items() if line.get("isSidechain") is not True}
+    # In a sub-agent's own log, all lines are marked as a sidechain.
     lines = own if any(line.get("type") in SPOKEN for line in own.values()) else tree
     return lines, len(tree) - len(lines)
 
@@ -112,6 +114,7 @@ def _responses(lines: Mapping[str, Line]) -> dict[str, list[Object]]:
         if line.get("type") == "assistant" and not _is_own_report(line):
             blocks = found.setdefault(_response_id(line), {})
             for block in _content_blocks(line):
+                # Anthropic refuses thoughts without a signature.
                 if block.get("type") != "thinking" or block.get("signature"):
                     blocks.setdefault(_block_key(block), block)
     return {response: list(blocks.values()) for response, blocks in found.items()}
@@ -246,7 +249,7 @@ def _thread(lines: dict[str, Line]) -> list[Line]:
     last = at = next((uuid for uuid in reversed(lines) if lines[uuid].get("type") in SPOKEN), "")
     chain: list[Line] = []
     seen: set[str] = set()
-    while at in lines and at not in seen:
+    while at in lines and at not in seen:  # parents of a damaged log may form a circle
         seen.add(at)
         chain.append(lines[at])
         at = "" if _is_boundary(lines[at]) else parents[at]

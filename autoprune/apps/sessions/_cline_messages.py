@@ -22,6 +22,7 @@ from autoprune.apps.sessions._recording import (
 )
 from autoprune.apps.sessions._sending import ANTHROPIC, conversation, stretch, text_block, without_thoughts
 
+# Parts that are sent as blocks of their own, also within results.
 SHOWN = ("text", "image", "file")
 
 

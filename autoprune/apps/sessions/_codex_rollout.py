@@ -87,7 +87,7 @@ def detect(values: Sequence[object]) -> bool:
     """Look for a line of `{type, payload}` with one of Codex's types, or the header of its first format."""
     return any(
         (value.get("type") in KINDS and isinstance(value.get("payload"), dict)) or _is_bare_header(value)
-        for value in map(fields, values[:100])
+        for value in map(fields, values[:100])  # every rollout shows one early, and other files may be long
     )
 
 
@@ -161,6 +161,7 @@ def _usage(last: Object) -> Usage | None:
 
 def _read_turns(records: Sequence[Record]) -> list[CodexTurn]:
     turns = [CodexTurn()]
+    # Older logs have no events for turns: there a turn begins at the user's message.
     starts = any(each.event in ("task_started", "turn_started") for each in records)
     for each in records:
         _apply_record(turns, each, starts)
@@ -295,6 +296,7 @@ def compact_turns(turns: list[CodexTurn], payload: Object) -> None:
     else:
         base = _rebuild_history([item for item, _ in before], text(payload.get("message")))
     turns[-1].stretches.append(before)
+    # A rollback of this turn takes the compaction back, too: the earlier turns are kept below it.
     turns[-1].base = [(item, None) for item in base]
     turns[-1].items = []
 
@@ -310,7 +312,7 @@ def _rebuild_history(said: Sequence[Item], summary: str) -> list[Item]:
 def _newest_texts(texts: Iterator[str]) -> Iterator[str]:
     left = KEPT_TOKENS
     for said in texts:
-        tokens = -(-len(said.encode(errors="replace")) // BYTES_PER_TOKEN)
+        tokens = -(-len(said.encode(errors="replace")) // BYTES_PER_TOKEN)  # rounded up, as in Codex
         yield said if tokens <= left else _cut_middle(said, left * BYTES_PER_TOKEN)
         left -= tokens
         if left <= 0:

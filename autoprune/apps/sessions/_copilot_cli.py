@@ -49,6 +49,7 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
 
 def _stretches(events: Sequence[Event]) -> Iterator[list[tuple[Message, Moment]]]:
     """Yield the messages sent up to each compaction, and up to the end, each with what the log says about it."""
+    # The newest system message of each role counts, and is sent first.
     systems: dict[str, tuple[Message, Moment]] = {}
     spoken: list[tuple[Message, Moment]] = []
     compacting = 0
@@ -60,7 +61,7 @@ def _stretches(events: Sequence[Event]) -> Iterator[list[tuple[Message, Moment]]
             case "system.message":
                 systems[text(data.get("role")) or "system"] = _system_message(data), None
             case "session.compaction_start":
-                compacting = len(spoken)
+                compacting = len(spoken)  # messages that come while the summary is written are kept after it
             case "session.compaction_complete" if text(data.get("summaryContent")):
                 yield [*systems.values(), *spoken]
                 messages = [message for message, _ in spoken]

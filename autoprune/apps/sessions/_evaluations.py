@@ -85,6 +85,7 @@ def _moments(sample: Object, model: str) -> Iterator[Moment]:
         is_models = record["role"] == "assistant"
         found = known.get(text(record.get("id" if is_models else "tool_call_id")))
         unknown = Answer(model=text(record.get("model")) or model) if is_models else None
+        # Ids of answers and of calls could be equal: an answer takes only an answer, anything else only a time.
         yield found if isinstance(found, Answer) == is_models else unknown
 
 

@@ -63,6 +63,7 @@ def _content_moment(record: Record, role: object) -> Moment:
     """Return what the log says about a content; responses have the time of the last call in their record."""
     time = parse_time(record.get("timestamp"))
     if role == "user":
+        # The responses to all calls of a record are sent together, when the last call is done.
         times = (parse_time(made.get("timestamp")) for made in objects(record.get("toolCalls")))
         return max((each for each in times if each is not None), default=time)
     counted = fields(record.get("tokens"))

@@ -40,7 +40,7 @@ def parse_json(text: str, name: str, line: int = 1, *, is_line: bool = False) ->
     skippable = line if is_line else None
     where = f" in line {line}" if is_line else ""
     try:
-        return _DECODER.decode(text)
+        return _DECODER.decode(text)  # stricter than json.loads: what is read here is written again as JSON
     except json.JSONDecodeError as error:
         place = f"line {line + error.lineno - 1}, column {error.colno}"
         raise SessionError(f"{name} is broken JSON at {place}: {error.msg}", skippable) from error

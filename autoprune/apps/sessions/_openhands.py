@@ -65,7 +65,7 @@ def _stretches(events: Sequence[Event], run: Object) -> list[Conversation]:
     ends = [at for at, event in enumerate(events) if event.get("action") == "condensation"]
     found: list[Conversation] = []
     for start, end in pairwise([0, *ends, len(events)]):
-        kept = {id(event) for event in events[:start]}
+        kept = {id(event) for event in events[:start]}  # by identity, since ids may be missing
         said = _view_messages(events[:end])
         timed = ((each, None if id(event) in kept else _event_moment(event, each, answered)) for event, each in said)
         found.append(stretch(CHAT, timed))
@@ -96,6 +96,7 @@ def _answers_by_response(events: Sequence[Event], run: Object) -> dict[str, Answ
             counted = fields(response.get("usage")) or fields(metered.get(name))
             cost = round(total - spent, DIGITS) if total else None
             answered[name] = Answer(model=text(response.get("model")) or model, usage=parse_usage(counted, cost))
+        # Condensers spend, too: their share must not be taken for that of the next response.
         spent = total or spent
     return answered
 
@@ -136,6 +137,7 @@ def _view(events: Sequence[Event]) -> list[Event]:
     spans = [(args.get("forgotten_events_start_id"), args.get("forgotten_events_end_id")) for args in condensed]
     ranges = _merge_spans((start, end) for start, end in spans if isinstance(start, int) and isinstance(end, int))
     kept = [event for event in events if not _is_in(event.get("id"), named, ranges)]
+    # Of all summaries, only the newest one is sent.
     for args in reversed(condensed):
         offset = args.get("summary_offset")
         if text(args.get("summary")) and isinstance(offset, int):

@@ -161,6 +161,7 @@ def _api_message(message: Object, model: tuple[object, ...]) -> Message | None:
     """Return a message as pi sends it; None if it is not sent."""
     match message.get("role"):
         case "assistant" if message.get("stopReason") not in BROKEN_OFF:
+            # A signature is valid only for the model that made it, and only Claude's API knows it.
             is_own = _model_key(message) == model and message.get("api") == "anthropic-messages"
             blocks = [block for part in objects(message.get("content")) for block in _answer_block(part, is_own)]
             return {"role": "assistant", "content": blocks}

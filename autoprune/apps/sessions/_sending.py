@@ -72,12 +72,8 @@ def conversation(
 
 def stretch(api: str, recorded: Iterable[tuple[Object, Moment]]) -> Conversation:
     """Make a stretch of a session from messages, each with what the log says about it. Open calls are left out."""
-    messages: list[Object] = []
-    moments: list[Moment] = []
-    for message, moment in recorded:
-        messages.append(message)
-        moments.append(moment)
-    return conversation(api, messages, None, (), moments)
+    pairs = list(recorded)
+    return conversation(api, [message for message, _ in pairs], None, (), [moment for _, moment in pairs])
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def floor(plan: Plan) -> dict[str, int]:
     parts["assistant"] -= sum(thought.tokens for thought in plan.stripped)
     if plan.running and plan.running.at not in plan.gone:
         parts["user"] -= plan.running.tokens
-    # What is left is the summary; where there is none, words of the user's that were joined.
+    # What is left is the summary; if there is none, words of the user's that were joined.
     rest = plan.tokens - sum(parts.values())
     parts["summary" if plan.summarized or plan.running else "user"] += rest
     return parts
@@ -159,7 +159,7 @@ def tokens_lost(plan: Plan) -> int:
 
 
 def stable_boundary(plan: Plan) -> int | None:
-    """Return the index of the last message up to which no later prune changes a thing; None where there is none.
+    """Return the index of the last message up to which no later prune changes a thing; None if there is none.
 
     Where messages are folded or dropped, only the system's messages at the head are stable, before the first fold too.
     """

@@ -2,11 +2,10 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from typing import Any
 
-from autoprune.conversation.copying import Copied
 from autoprune.conversation.edits import Reason
 from autoprune.conversation.transcript import Entry, Speaker
 from autoprune.economics import Prices
@@ -26,7 +25,7 @@ from autoprune.tokens import scaled
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Report(Copied):
+class Report:
     """The outcome of one prune. Tokens are the provider's if a calibration or a usage was given, else counted ones.
 
     `tokens_before` and `tokens_after` are what the safe zone is compared with. `fallbacks` says in words whatever was
@@ -46,7 +45,7 @@ class Report(Copied):
 
     @cached_property
     def advice(self) -> str:
-        """What to do where the safe zone is not reached, with figures; "" where it is. Found when it is first asked."""
+        """What to do where the safe zone is not reached, with figures; "" if it is. Found when it is first asked."""
         return self.advise(self) if self.advise and not self.within_safe_zone else ""
 
     @cached_property
@@ -58,7 +57,7 @@ class Report(Copied):
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields, with the plan itself in place of how to make it, which holds the pruner's memory."""
         return {
-            **super().__getstate__(),
+            **{each.name: getattr(self, each.name) for each in fields(self)},
             "plan_of": partial(_itself, self.plan),
             "advise": partial(_said, self.advice) if self.advise else None,
             "warn": partial(_said, self.notes[-1] if len(self.notes) > len(self.fallbacks) else ""),
@@ -116,7 +115,7 @@ class Report(Copied):
 
     @property
     def first_changed_message(self) -> int | None:
-        """The index of the first message that differs from the caller's; None where none does."""
+        """The index of the first message that differs from the caller's; None if none does."""
         edited = self.plan.first_changed
         stripped = (thought.location.message for thought in self.plan.stripped)
         return min((*((int(edited[0]),) if edited else ()), *stripped), default=None)

@@ -53,7 +53,7 @@ def advice(pruner: Any, folding: Callable[[], Any], strategy: object, calibratio
         return scaled(other.plan(messages, chosen, calibration=calibration).tokens + beyond, calibration)
 
     def in_reach(by: Any, chosen: object, zone: int) -> int | None:
-        """Return a safe zone that a strategy reaches, from `zone` on; None where none was found."""
+        """Return a safe zone that a strategy reaches, from `zone` on; None if none was found."""
         for _ in range(ROUNDS):
             if (left := tried(by, chosen, zone)) <= zone:
                 return zone
@@ -77,12 +77,12 @@ def advice(pruner: Any, folding: Callable[[], Any], strategy: object, calibratio
 
 
 def _would(what: str, tokens: int, report: Report) -> str:
-    """Return what something would bring the conversation to, in words; "" where that is over the safe zone."""
+    """Return what something would bring the conversation to, in words; "" if that is over the safe zone."""
     return f"{what} would bring it to at most {tokens:,} tokens" if tokens <= report.safe_zone else ""
 
 
 def _clamped(strategy: object, report: Report, tried: Callable[[object], int]) -> str:
-    """Return what cutting giants when they arrive would bring; "" where the strategy cannot, or does already."""
+    """Return what cutting giants when they arrive would bring; "" if the strategy cannot, or does already."""
     if not dataclasses.is_dataclass(strategy) or isinstance(strategy, type):
         return ""
     if getattr(strategy, "clamp", NEVER) is not None:
@@ -93,7 +93,7 @@ def _clamped(strategy: object, report: Report, tried: Callable[[object], int]) -
 
 
 def _giant(report: Report) -> str:
-    """Return in words the largest result that the model has seen and that stays whole; "" where it is no giant."""
+    """Return in words the largest result that the model has seen and that stays whole; "" if it is no giant."""
     plan = report.plan
     seen = [result for result in plan.kept if not plan.is_unseen(result) and reason(plan, result) not in LASTING]
     if not seen:

@@ -47,7 +47,7 @@ RUNNERS = re.compile(
     r"\b(?:pytest|tox|nox|unittest|jest|vitest|mocha|rspec|phpunit|ctest)\b"
     r"|\b(?:go|cargo|npm|pnpm|yarn|bun|dotnet|mvn|swift|deno|make|mise|just|rake|gradlew?|mix)\s+(?:run\s+)?test\b"
 )
-# How runners of tests tell their figures, on a line.
+# Lines with the figures of test runners.
 FIGURES = re.compile(
     r"^(?:=+ )?(?P<pytest>(?:\d+ \w+, )*\d+ (?:passed|failed|errors?|skipped)\b[^\n=]*?)(?: =+)?$"
     r"|^[ \t]*(?P<line>Tests?(?: run)?:?[ \t]+\d[^\n]*|test result: [^\n]*|Ran \d+ tests?[^\n]*|FAILED \([^\n]*\)"
@@ -57,14 +57,14 @@ FIGURES = re.compile(
 GO = re.compile(r"^(ok|FAIL|--- FAIL:)\s+(\S+)", re.MULTILINE)
 FAILURES = re.compile(r"\b[1-9]\d* (?:failed|failing|fail|failures?|errors?)\b|FAIL|\b(?:failures|errors)=[1-9]")
 VALUE = re.compile(r"\d|[/=@]|\btrue\b|\bfalse\b")
-# Lines that look like values and are none: what programs of agents add, and what git says of itself.
+# Lines that look like values but are not: those of harnesses, and git's messages.
 NO_VALUE = re.compile(
     r"Process running with session ID|Command running in background|Switched to |Saved working directory"
     r"|\[Current working directory|\[Python Interpreter|\(Open file:|\(Current directory:|(?:\[[^\]\n]*\] )?\$ "
 )
 DEEPEST_SCRIPT = 3  # scripts in scripts
 SHELLS = frozenset(("bash", "sh", "zsh"))
-# Programs whose first word says what they do; of some, two words do. What they run of a project needs no "run".
+# Programs with subcommands, and how many words these have. `npm run test` and `npm test` are the same.
 SUBCOMMANDS = {
     **dict.fromkeys(
         ("git", "go", "npm", "pnpm", "yarn", "bun", "deno", "cargo", "docker", "kubectl", "mise", "pip"), 1
@@ -74,7 +74,7 @@ SUBCOMMANDS = {
     **dict.fromkeys(("gh", "aws", "gcloud", "az"), 2),
 }
 TASKS = frozenset(("npm", "pnpm", "yarn", "bun", "deno", "mise"))
-# What works on all of a project if it is given no target.
+# Programs that work on the whole project if they get no target.
 WHOLE = frozenset(
     (
         *("pytest", "jest", "vitest", "mocha", "tsc", "tsgo", "mypy", "pyright", "ruff", "eslint", "biome", "cargo"),
@@ -83,12 +83,12 @@ WHOLE = frozenset(
     )
 )
 WHOLE_COMMANDS = frozenset((("go", "test"), ("go", "vet"), ("go", "build")))
-# Subcommands of git that do one thing in a repository, whatever they are given.
+# Subcommands of git that count as the same whatever their arguments: a push that succeeds resolves a failed one.
 ONE_THING = frozenset(
     ("push", "pull", "fetch", "commit", "rebase", "merge", "cherry-pick", "revert", "stash", "add", "am", "clone")
 )
 ENDED_BY_COMMIT = frozenset(("merge", "cherry-pick", "revert", "rebase"))
-# Options whose value chooses some of the tests, and options whose value does not matter.
+# Options whose value chooses tests, and options whose value does not matter.
 CHOOSING = frozenset(
     (
         *("-run", "--run", "-k", "-t", "-m", "--filter", "--grep", "-g", "--testNamePattern", "--test-name-pattern"),
@@ -242,7 +242,7 @@ def reruns(later: Sequence[Run], name: str) -> bool:
 
 def _runs_of(script: str, depth: int) -> Iterator[Run]:
     for joint, part in shell.split_commands(script):
-        if joint[:1] == "|":  # a filter, or what is done instead
+        if joint[:1] == "|":  # a filter, or the fallback after ||
             continue
         part = part.strip()
         words = shell.program_words(shell.command_words(part))

@@ -30,8 +30,8 @@ SAID = "The assistant: "  # before the assistant's last words
 LEFT_OUT = re.compile(r"\[([0-9]{1,9}) older (?:one|ones) left out\]")
 ITEM = re.compile(r"- (?:\(([0-9]{1,9}) lines?(?:, asked ([0-9]{1,9}) times)?\) )?(.*)", re.DOTALL)
 COUNTED = re.compile(r"([^,×]+?)(?: ×([0-9]{1,9}))?(?:, |\Z)")
-FIRST = "(the first request)"  # in place of it, where only its answer is listed
-AGAIN = " [asked again]"  # behind an answer: the request was made again since
+FIRST = "(the first request)"  # stands for it if only its answer is listed
+AGAIN = " [asked again]"  # after an answer: the request was repeated since
 NONE_KEPT = "[none kept]"  # in place of an answer: the exchange is over, and nothing is known of how it ended
 List = Mapping[str, str]
 LEAST_PATHS = 3  # in a folder, for it to be worth a section
@@ -44,7 +44,7 @@ SHORTENED = frozenset((CHANGED, READ, COMMANDS, VALUES, OPEN, RESOLVED, LAST))
 class Exchange:
     """A request of the user, how often it was repeated, and the assistant's last words in answer.
 
-    `request` is "" for the first request, which stands apart. What the user said through a tool stands here too; it has
+    `request` is "" for the first request, which is kept apart. What the user said through a tool is here too; it has
     no answer, because it belongs to the request before it.
     """
 
@@ -67,7 +67,7 @@ class Exchange:
 class Contents:
     """The first request, another summarizer's summary, later exchanges, and lists that map items to values.
 
-    Paths in the lists are relative to `folder` where they stand in it. Exchanges and items are oldest first;
+    Paths inside `folder` are relative to it in the lists. Exchanges and items are oldest first;
     `left_out` says how many older ones of each were left out.
     """
 

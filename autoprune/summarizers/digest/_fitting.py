@@ -11,7 +11,8 @@ from autoprune.summarizers.sections import NO_ROOM, NOTHING, cut, share_room
 from autoprune.summarizers.user_words import LEAST_TOKENS, MOST_SHARE, SHARE, TINY, shorten
 from autoprune.tokens import Count, Memo
 
-# The share of the room that each part gets; what one does not need goes to the others.
+# Weights of the parts in the room: what changed and what failed matters most, what was only read or counted least.
+# What one part does not need goes to the others.
 ANSWERS = "answers"
 SHARES: Mapping[str, float] = {
     ANSWERS: 6,
@@ -27,12 +28,12 @@ SHARES: Mapping[str, float] = {
     _contents.TOOLS: 0.3,
     _contents.LAST: 4,
 }
-HEAD_WEIGHT = 3  # of the first and the latest request, where not all have room; others have 1
-EARLIER_WEIGHT = 2  # of somebody else's summary
-HEADING_TOKENS = 22  # of a section, its blank line and what says how many are left out, at most
+HEAD_WEIGHT = 3  # of the first and the latest request if not all have room; others have 1
+EARLIER_WEIGHT = 2  # of another summarizer's summary
+HEADING_TOKENS = 22  # at most, of a heading with its blank line and the line on omitted items
 ITEM_TOKENS = 8  # around a request: a dash, the number of its lines
-ROUNDS = 3  # of filling: what items take together is known only once they are counted together
-ANSWERS_SHARE = 0.2  # of the tokens, that answers have where there is no room for all; more, where lists are short
+ROUNDS = 3  # of filling: the tokens of items together are known only once they are counted together
+ANSWERS_SHARE = 0.2  # of the tokens, the least for answers; they get more if the lists are short
 LEAST_ANSWER = 24  # tokens of an answer that is cut
 
 Candidate = tuple[float, str, int]  # when it is taken, its part, and its tokens

@@ -26,20 +26,20 @@ from autoprune.summarizers.digest._contents import SAID, Contents, Exchange, mak
 from autoprune.summarizers.user_words import shorten
 
 LONGEST_ANSWER = 2_000  # characters
-LONG_REQUEST = 40  # characters; a longer request that is made again in the same words is listed once
+LONG_REQUEST = 40  # characters; shorter requests such as "continue" are repeated without being the same
 LAST_ACTIONS = 5
 MOST_VALUES = 8
 RUNS = re.compile(r" \(×([0-9]{1,9})\)\Z")
 CALLED = re.compile(r"[^\s()]+\((.*)\)", re.DOTALL)  # a call of a tool that is no command
-SEARCHED = 20_000  # characters of one message, of its beginning and of its end each
+SEARCHED = 20_000  # characters at either end of a message
 LONGEST_SENTENCE = 300  # characters of a sentence
 SHORTEST_SENTENCE = 12
-SHORT_SENTENCE = 40  # characters of a sentence that only announces what the next one says: "I found the cause."
+SHORT_SENTENCE = 40  # characters; a shorter one may only announce the next: "I found the cause."
 ANNOUNCED = re.compile(r"(?i)\b(?:found|cause|problem|issue|reason|bug|culprit|here|why)\b")
 CODE = re.compile(r"^(?:```|~~~).*?^(?:```|~~~)[ \t]*$", re.MULTILINE | re.DOTALL)
 SENTENCE_END = re.compile(r"(?<=[.!?。！？])[\"')*`]*\s+|(?<=[。！？])|\n+")
 BULLET = re.compile(r"^(?:\s|[-*•>#]+\s|\d+[.)]\s)+")
-# How a finding or a decision is said, and what is said of the next step alone.
+# How findings and decisions are phrased, and how announcements of the next step are.
 FINDING = re.compile(
     r"(?i)\b(?:root cause|the (?:cause|reason|problem|issue|bug|culprit|fix|solution|answer|key|catch) (?:is|was|here)"
     r"|because|caused by|due to|turns? out|is (?:missing|wrong|broken|unused|fixed|done|complete)"
@@ -143,7 +143,7 @@ class _Reader:
         open_before = self._open_exchange() is not None
         self._end_exchange()
         if not open_before and (is_behind or self.is_opening):
-            self.lists[_contents.LAST].clear()  # the words there are not about this request
+            self.lists[_contents.LAST].clear()  # these words are not about this request
         self.is_opening = False
         before = self.exchanges[-1] if self.exchanges else None
         if self.expects_goal and request == self.goal:
@@ -174,7 +174,7 @@ class _Reader:
         at = self._open_exchange()
         if at is None:
             return
-        # A plan that is a text has no marks of what is done; when its turn is over, it was carried out or given up.
+        # A plan that is a text does not mark what is done, so it ends with its turn, carried out or given up.
         self.lists[_contents.PLAN] = {item: "" for item in self.lists[_contents.PLAN] if item.startswith("[")}
         words = next((item for item in self.lists[_contents.LAST] if item.startswith(SAID)), "")
         said, before = words.removeprefix(SAID), self.exchanges[at].answer.removesuffix(_contents.AGAIN)
@@ -249,7 +249,7 @@ class _Reader:
         if action.command and not action.is_read_only:
             times = self._take_runs(name) + (not action.is_late)
             self.lists[_contents.COMMANDS][name] = action.outcome + (f" (×{times})" if times > 1 else "")
-        is_known = not action.waits_for or action.command  # else nobody can tell which command it was
+        is_known = not action.waits_for or action.command  # else the command is unknown
         if action.is_refused:
             self.lists[_contents.OPEN].pop(name, None)
         elif action.failed and is_known and not (action.is_read_only or action.is_malformed):

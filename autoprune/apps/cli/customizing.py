@@ -19,7 +19,8 @@ from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.pruners.naming import typed
 from autoprune.pruners.report.drawing import table_of
-from autoprune.settings import VARIABLES, PruneArgs, effective_settings, unknown_variables
+from autoprune.settings import VARIABLES, PruneArgs, effective_settings, plugin_names, unknown_variables
+from autoprune.strategies.catalog import GROUP
 from autoprune.strategies.scaffold import free_name, names, new_strategy
 
 STRATEGIES_EXAMPLES = options.examples("strategies", "prune session.jsonl --strategy 'keep_last(n=20)'")
@@ -51,6 +52,8 @@ def list_strategies(as_json: options.AsJson = False) -> None:
         show(Text(fill(typed(str(row["name"])), WIDTH, subsequent_indent=" " * 8), style="bold"))
         show(Padding(Text(str(row["description"])), (0, 0, 0, 4)))
     show(Text(f"\n{COMMON_OPTIONS}"))
+    if plugins := plugin_names(GROUP):
+        show(Text(f"\nFrom installed packages: {', '.join(plugins)}"))
 
 
 def list_settings(as_json: options.AsJson = False) -> None:

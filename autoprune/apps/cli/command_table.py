@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from autoprune import __version__
-from autoprune.apps.cli import check, configuration, doctor, options, proxy, prune, replay, run, savings, tune
+from autoprune.apps.cli import check, customizing, doctor, options, proxy, prune, replay, run, savings, tune
 from autoprune.apps.cli.console import Commands
 from autoprune.apps.cli.launching import CLIENT_CONTEXT, ClientCommand
 
@@ -36,11 +36,9 @@ app.command("run", cls=ClientCommand, epilog=run.EXAMPLES, context_settings=CLIE
 app.command("doctor", cls=ClientCommand, epilog=doctor.EXAMPLES, context_settings=CLIENT_CONTEXT)(doctor.examine)
 app.command("savings", cls=options.Command, epilog=savings.EXAMPLES)(savings.sum_up_savings)
 app.command("tune", cls=options.Command, epilog=tune.EXAMPLES)(tune.tune_settings)
-app.command("strategies", cls=options.Command, epilog=configuration.STRATEGIES_EXAMPLES)(configuration.list_strategies)
-app.command("settings", cls=options.Command, epilog=configuration.SETTINGS_EXAMPLES)(configuration.list_settings)
-app.command("new-strategy", cls=options.Command, epilog=configuration.NEW_STRATEGY_EXAMPLES)(
-    configuration.write_strategy
-)
+app.command("strategies", cls=options.Command, epilog=customizing.STRATEGIES_EXAMPLES)(customizing.list_strategies)
+app.command("settings", cls=options.Command, epilog=customizing.SETTINGS_EXAMPLES)(customizing.list_settings)
+app.command("new-strategy", cls=options.Command, epilog=customizing.NEW_STRATEGY_EXAMPLES)(customizing.write_strategy)
 
 
 @app.callback(invoke_without_command=True)
