@@ -27,6 +27,7 @@ def bundle(modules: Mapping[str, str]) -> str:
 
 
 def _scope(name: str, text: str) -> str:
+    # The $ keeps a module apart from its exports: `frontier` is imported from the module `frontier`.
     exports = ", ".join(EXPORT.findall(text))
     body = IMPORT.sub(
         lambda found: f"const {{ {found[1].replace(' as ', ': ')} }} = ${found[2]};", EXPORT.sub("", text)

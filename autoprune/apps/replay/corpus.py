@@ -121,6 +121,7 @@ def key(args: ReplayArgs, version: str, environ: Mapping[str, str] | None = None
     Raises OSError if such a file cannot be read.
     """
     known = os.environ if environ is None else environ
+    # AUTOPRUNE_* variables change what strategies do, so figures under other ones are not the same.
     settings = sorted((name, value) for name, value in known.items() if name.startswith("AUTOPRUNE_"))
     named = {**asdict(args), "readers": [each if isinstance(each, str) else each.name for each in args.readers]}
     files = _own_files((*args.strategies, *(each for each in args.readers if isinstance(each, str))))

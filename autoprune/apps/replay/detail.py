@@ -24,7 +24,7 @@ from autoprune.tokens import exact
 
 LONGEST_TARGET = 200  # characters
 HEAD, TAIL = 6_000, 2_000  # characters of a result's text that are kept
-MOST_PROGRAMS = 3
+MOST_PROGRAMS = 3  # of a command, enough to recognize it
 
 
 @dataclass(frozen=True, slots=True)

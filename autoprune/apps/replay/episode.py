@@ -163,7 +163,7 @@ def _tokens_cost(usage: Usage, known: Billing) -> float:
     return at.read * usage.cached + at.write * usage.written + fresh + at.output * known.answer
 
 
-LEAST_REQUESTS = 20
+LEAST_REQUESTS = 20  # shorter recordings say little about a strategy
 
 
 @dataclass(frozen=True)

@@ -165,7 +165,8 @@ def _points(ranked: Sequence[Ranked]) -> list[dict[str, Any]]:
 
 def _detail(detail: SessionDetail, ranked: Sequence[Ranked]) -> dict[str, Any]:
     """Return a session for its charts, with the outcomes labeled and ordered by the numbers of their strategies."""
-    numbers = {each.row.strategy: each for each in reversed(ranked)}  # a strategy in two styles has the first's number
+    # A strategy that was replayed in two styles has the number of the better one: details are of full history only.
+    numbers = {each.row.strategy: each for each in reversed(ranked)}
     known = [(numbers[each.strategy], each) for each in detail.outcomes if each.strategy in numbers]
     outcomes = [
         {**asdict(each), "label": f"{rank.number} {rank.name}"}

@@ -161,6 +161,7 @@ def play(
     before: list[Any] = []
     read = 0
     arguments = pruner_arguments(episode, strategy)
+    # Two pruners: promise 5 is checked by one that remembers nothing of the run.
     prune, once_more = (partial(new_pruner().prune, strategy=strategy, **arguments) for _ in range(2))
     for request, start in enumerate(episode.requests):
         given = [*before, *episode.messages[read:start]] if fed_back else episode.messages[:start]
@@ -170,6 +171,7 @@ def play(
         sizes = list(map(scale.tokens, messages))
         same = common_length(before, messages)
         held = sum(sizes[:same]) + (episode.head if request else 0)
+        # Where the prefix ends within a message, the blocks before its first change are still cached.
         if is_new := same < len(before):
             held += sum(map(scale.leading, before[same : same + 1], messages[same : same + 1]))
         prompts.append(Prompt(episode.head + sum(sizes), held, seconds))

@@ -16,9 +16,9 @@ from autoprune.apps.replay.atoms import Group
 from autoprune.apps.replay.episode_figures import Figures, Kept
 from autoprune.apps.replay.evidence import ProtectedKind
 
-SAMPLES = 1_000
-GROUPS = 1_000
-SEED = 11
+SAMPLES = 1_000  # bootstrap samples; the interval goes from the 25th lowest figure to the 25th highest
+GROUPS = 1_000  # the most sessions that are drawn one by one
+SEED = 11  # any fixed number: the same sessions give the same intervals
 Pair = tuple[float, float]
 
 

@@ -16,7 +16,7 @@ so that a value is found whichever its writer meant; `values_in` the readings of
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-LEAST_DIGITS = 3
+LEAST_DIGITS = 3  # shorter numbers match by chance
 MOST_GROUPS = 5  # of three digits in a number
 
 FOREIGN_DIGIT = re.compile(r"[^\D0-9]")

@@ -35,7 +35,7 @@ from autoprune.facts.plain_text import IDENTIFIER as CODE_NAME
 from autoprune.facts.plain_text import identifiers as code_names
 
 LEAST_WORDS = 5  # of an argument that is a text
-LEAST_QUOTED_WORDS = 3
+LEAST_QUOTED_WORDS = 3  # shorter quotes match by chance
 LEAST_QUOTED = 16  # letters and digits
 LEAST_KEY = 5  # digits of a bare number in a command: shorter ones are lines, times and sizes
 LONGEST = 200_000  # characters of a statement that are looked at

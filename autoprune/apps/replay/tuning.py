@@ -23,7 +23,7 @@ from autoprune.settings import UNKNOWN_ZONE, PruneArgs
 from autoprune.strategies.catalog import config
 from autoprune.strategies.scaffold import is_in_file
 
-FOLDS = 5
+FOLDS = 5  # or as many as there are sessions, if these are fewer
 FLOOR = 0.95  # the lowest acceptable share of each group of evidence
 ZONES = ("40k", "60k", "80k", "120k")
 GRID = (
@@ -99,6 +99,7 @@ def _held_out(
         pick = choice([each for each in found if each.session not in own], prices, floor)
         picks[pick] += 1
         chosen += (each.rename(HELD_OUT) for each in found if each.session in own and each.strategy == pick)
+        # Bills are shares of the unpruned ones, so these come along.
         chosen += (each for each in found if each.session in own and each.strategy == "none")
     return chosen, picks
 

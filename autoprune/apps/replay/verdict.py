@@ -49,6 +49,7 @@ def standings(figures: Iterable[Figures], prices: str) -> list[Standing]:
     """Return the strategies in their bands, the best band first, and the cheapest first in each; clairvoyants last."""
     known = _Bills(figures, prices)
     placed = [known.standing(row) for row in summarize(known.figures, prices)]
+    # Clairvoyants are last: they cannot be chosen.
     placed.sort(key=lambda each: (each.is_clairvoyant, -each.band, each.row.bill.value))
     pairs = zip((None, *placed), placed, strict=False)
     return [replace(each, is_tied=above is not None and known.is_tied(above, each)) for above, each in pairs]
