@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
@@ -108,6 +109,11 @@ def test_the_package_has_the_rooms_of_the_plan_and_no_other():
     rooms = {room(module) for module in MODULES}
     assert rooms == MAY_SEE.keys() | FREE
     assert len({each.split(".")[0] for each in rooms} - {"__init__", "__main__", "_starting"}) <= MOST_NAMES
+
+
+def test_no_two_modules_share_a_name():
+    names = Counter(path.stem.lstrip("_") for path in MODULES.values() if not path.stem.startswith("__"))
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_a_room_imports_only_the_rooms_that_its_row_names():
