@@ -133,7 +133,7 @@ def test_no_file_is_overwritten(tmp_path: Path, there: str):
     (tmp_path / there).write_text("mine", encoding="utf-8")
     made = run_text("new-strategy", "odd_ones_out", "--folder", str(tmp_path), folder=tmp_path)
     assert (made.returncode, made.stdout) == (3, "")
-    assert f"{there} is there already" in made.stderr
+    assert f"{there} exists already" in made.stderr
     assert {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()} == {there: "mine"}
 
 
@@ -168,8 +168,17 @@ def test_the_scaffold_works_if_a_strategy_with_its_examples_name_ships(tmp_path:
     example = next(block for block in blocks(page, "python") if "class LargestFirst" in block)
     code = example.partition("\n\nresult = ")[0].replace("LargestFirst", names(name)[0]).replace("largest_first", name)
     shipped(tmp_path, name, code)
-    # Not this test again, which would ship the strategy in a copy of the copy.
-    options = ("-q", "-n", "0", "-p", "no:cacheprovider", "-k", "not if_a_strategy_with_its_examples_name_ships")
+    # The whole module belongs to the full profile. Not this test again, which would ship the strategy in a copy of the copy.
+    options = (
+        "--full",
+        "-q",
+        "-n",
+        "0",
+        "-p",
+        "no:cacheprovider",
+        "-k",
+        "not if_a_strategy_with_its_examples_name_ships",
+    )
     environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
     command = [sys.executable, "-m", "pytest", *options, "tests/strategies/test_scaffold.py"]
     done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
