@@ -168,7 +168,7 @@ def test_the_scaffold_works_if_a_strategy_with_its_examples_name_ships(tmp_path:
     example = next(block for block in blocks(page, "python") if "class LargestFirst" in block)
     code = example.partition("\n\nresult = ")[0].replace("LargestFirst", names(name)[0]).replace("largest_first", name)
     shipped(tmp_path, name, code)
-    # The whole module belongs to the full profile. Not this test again, which would ship the strategy in a copy of the copy.
+    # With --full, since the quick profile skips this module. Not this test again, which would copy the copy.
     options = (
         "--full",
         "-q",
