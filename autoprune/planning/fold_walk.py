@@ -29,7 +29,7 @@ from autoprune.conversation.summary import overhead
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolResult
 from autoprune.facts import answers, harness
 from autoprune.facts.words import texts
-from autoprune.planning._groups import Groups, joined
+from autoprune.planning._groups import Groups, join_groups
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.protections import NOTHING, Protections
 from autoprune.planning.retention import BY_AGE, Retention
@@ -346,7 +346,7 @@ class FoldWalk(Walk):
         """Return the edit so that no two messages of one speaker become neighbors: fewer messages go, or more."""
         by_role = bool(self.retain.roles)
         offered = [group.messages for group in self._free(self._keep)]
-        going = self._groups.keep_apart(self.gone, set(edit.messages), [] if by_role else offered, self._weight)
+        going = self._groups.keep_users_apart(self.gone, set(edit.messages), [] if by_role else offered, self._weight)
         going = self._groups.keep_answers_apart(self.gone, going, offered)
         if by_role:  # else the strategy would be offered these again, before the messages whose role is next
             self._held.update(at for at in edit.messages if at not in going)
@@ -380,7 +380,7 @@ class FoldWalk(Walk):
     def groups(self, size: int = 1, keep: int = 0) -> list[Group]:
         """Return the groups that may go, first to go first, without the last `keep` messages."""
         self._keep = keep
-        return joined(self._free(keep), size)
+        return join_groups(self._free(keep), size)
 
     def _free(self, keep: int = 0) -> list[Group]:
         """The smallest groups that may go, first to go first."""
