@@ -110,11 +110,7 @@ class Protections:
             return Reason.PINNED
         if self.tools and any(fnmatchcase(result.tool, glob) for glob in self.tools):
             return Reason.PROTECTED_TOOL
-        if (
-            result.call
-            and (self.paths or self.instruction_files)
-            and (why := self._reason_for_paths(paths(result.call)))
-        ):
+        if result.call and (self.paths or self.instruction_files) and (why := self._path_reason(paths(result.call))):
             return why
         if self.is_answer(result):
             return Reason.USER_ANSWER
