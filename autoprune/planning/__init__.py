@@ -1,7 +1,7 @@
-"""Planning decides what goes from a conversation. It calls no model, reads no clock and no disk, edits nothing.
+"""Decide which parts of a conversation to clear, fold or drop. Calls no model, edits no message.
 
-`walk` walks a conversation's requests and asks a strategy at each; `fold_walk` does so for strategies that take out
-whole messages. `view` is what a strategy sees and answers, `plan` what comes out. `protections`, `clamping`,
-`tool_inputs` and `retention` are the options that the walks obey for a strategy. `autoprune.strategies` offers what a
-strategy is written with.
+`walk` asks a strategy at each request of a conversation; start reading there. `fold_walk` does the same for strategies
+that remove whole messages. `view` defines what a strategy sees and returns, and `plan` holds the decisions.
+`protections`, `clamping`, `tool_inputs` and `retention` are options of strategies that the walks apply.
+`autoprune.strategies` exports the names that a strategy is written with.
 """

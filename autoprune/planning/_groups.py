@@ -1,18 +1,20 @@
-"""Find the messages that may go out of a conversation as it grows. Weighs nothing, takes nothing out.
+"""Find the groups of messages that may go from a conversation as it grows. Removes nothing.
 
-How it works. A conversation is cut into the smallest groups of messages that can go by themselves. A group never
-parts a call from its result, nor what the model said at once: calls that were made together, reasoning before a call.
-With S for the system, U for the user, A for the model, A[c] for a call and R[c] for its result, the bars are the cuts:
+A conversation is cut into the smallest groups of messages that can go separately. A call is in one group with its
+result, and so are consecutive messages of the model: parallel calls, and reasoning before a call. With S for the
+system, U for the user, A for the model, A[c] for a call and R[c] for its result, the bars are the cuts:
 
     | S | U | A[c1] R[c1] | A[c2] A[c3] R[c2] R[c3] | A | U |
       0   1   2     3       4     5     6     7       8   9
 
-A group stays if it holds a message that is retained (here the system's, 0), the user's current request (9), or what the
-model has not seen yet; 1, 2-3, 4-7 and 8 may go. Two rules look at neighbors, since providers want the roles to
-alternate: between two groups of one speaker that stay, something of the other speaker stays too; and two messages of
-one speaker never become neighbors because what stood between them goes (`keep_apart`, `keep_answers_apart`).
+A group stays if it holds a retained message (here the system message, 0), the user's current request (9), or a message
+that the model has not seen yet. So 1, 2-3, 4-7 and 8 may go.
 
-A cut that is safe at a request is safe at every later one, so only the newest groups are cut again as messages come.
+Some providers require the roles to alternate, so two more rules look at neighbors. Between two groups of one speaker
+that stay, a group of the other speaker stays too (`_alternate`). And if all messages between two of one speaker go, one
+of them goes too or a message between them stays (`keep_users_apart`, `keep_answers_apart`).
+
+A cut that is safe at one request is safe at all later ones, so new messages only change the newest groups.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -25,20 +27,22 @@ from autoprune.facts.words import has_role, is_note
 from autoprune.planning.retention import Retention
 from autoprune.planning.view import Group
 
-Mend: TypeAlias = Callable[[int, int, set[int]], set[int]]  # two neighbors and what goes, to what goes instead
+# Takes two messages that would become neighbors and the messages that go; returns the messages that go instead.
+Mend: TypeAlias = Callable[[int, int, set[int]], set[int]]
 OTHERS = {Speaker.MODEL: Speaker.USER, Speaker.USER: Speaker.MODEL}
-RECUT = 3  # of the newest groups: what has come since may belong to them
+RECUT = 3  # newest groups to cut again, since new messages may belong to them
 
 
 def cuts(entries: Sequence[Entry]) -> list[int]:
-    """Return the places where a conversation may be cut, in order; 0 and the end are always among them.
+    """Find the indexes at which a conversation may be cut, in order; 0 and the end are always among them.
 
-    A cut at `at` parts `entries[:at]` from `entries[at:]`. None stands between two messages of the model's, between a
-    call and its result, or before a result without a call. A call without a result makes no place unsafe. A place that
-    is safe when the model is called stays safe, unless a call is answered after the model has spoken again.
+    A cut at `at` separates `entries[:at]` from `entries[at:]`. It never separates two consecutive messages of the
+    model, a call from its result, or a result without a call from the message before it. A call without a result allows
+    cuts after it. A cut that is safe when the model is called stays safe, unless a call is answered after the model has
+    spoken again.
     """
     last = list(range(len(entries)))  # for each message, the last one that it must stay with
-    for first, until in _together(entries):
+    for first, until in _inseparable(entries):
         if first >= 0:
             last[first] = max(last[first], until)
     places, reach = [0], 0
@@ -50,23 +54,23 @@ def cuts(entries: Sequence[Entry]) -> list[int]:
 
 
 def units(entries: Sequence[Entry]) -> list[range]:
-    """Return the smallest groups: the messages between neighboring cuts."""
+    """The smallest groups: the messages between neighboring cuts."""
     return [range(start, stop) for start, stop in pairwise(cuts(entries))]
 
 
-def _together(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last of messages that no cut may part."""
+def _inseparable(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last index of each run of messages that no cut may separate."""
     model = [entry.speaker is Speaker.MODEL for entry in entries]
     yield from ((at - 1, at) for at in range(1, len(entries)) if model[at - 1] and model[at])
-    made: dict[tuple[Path, int | None], int] = {}
+    message_of: dict[tuple[Path, int | None], int] = {}
     for at, entry in enumerate(entries):
-        made.update((_place(call), at) for call in entry.calls)
+        message_of.update((_position(call), at) for call in entry.calls)
         for result in entry.results:
-            yield made.get(_place(result.call), at - 1) if result.call else at - 1, at
+            yield message_of.get(_position(result.call), at - 1) if result.call else at - 1, at
 
 
-def _place(call: ToolCall) -> tuple[Path, int | None]:
-    # Calls are known by their place: they are made anew when a message is read again, and ids are used again.
+def _position(call: ToolCall) -> tuple[Path, int | None]:
+    # Neither objects nor ids identify a call: reading a message again creates new objects, and agents reuse ids.
     return call.location.path, call.location.start
 
 
@@ -74,31 +78,31 @@ class Groups:
     """The smallest groups of messages that may go, kept up to date as the conversation grows."""
 
     def __init__(self, entries: Sequence[Entry], retain: Retention) -> None:
-        """Watch `entries`, which grow; `append` tells of each new one."""
+        """Start with no messages. `entries` is the walk's growing list; call `append` after each new entry."""
         self.entries = entries
         self.retain = retain
-        self._requests: list[int] = []  # the user's
-        self._notes: list[int] = []  # messages of the user's that only an agent's program wrote
-        self.systems = 0
-        self._staying: set[int] = set()
-        self._words: set[int] = set()  # messages of the model's that are nothing but words
-        self._models: set[int] = set()
-        self._users: set[int] = set()  # messages of the user's role, those with results too
+        self._requests: list[int] = []  # the user's requests
+        self._notes: list[int] = []  # user messages that the agent's program wrote
+        self.systems = 0  # the number of system messages
+        self._staying: set[int] = set()  # retained messages
+        self._words: set[int] = set()  # messages of the model with only text
+        self._models: set[int] = set()  # messages of the model
+        self._users: set[int] = set()  # messages with the user's role, including those with results
         self._units: list[range] = []
         self._units_end = 0
 
     @property
     def requests(self) -> list[int]:
-        """The user's requests; where there are none, what an agent's program wrote in the user's name."""
+        """The user's requests; if there are none, the user messages that the agent's program wrote."""
         return self._requests or self._notes
 
     @property
     def asked(self) -> Sequence[int]:
-        """The user's requests, without what an agent's program wrote."""
+        """The user's requests, without messages that the agent's program wrote."""
         return self._requests
 
     def append(self, at: int, message: object) -> None:
-        """Take the next message, whose entry is there already."""
+        """Add the next message, whose entry is already in `entries`."""
         entry = self.entries[at]
         if self._is_said_by_user(at):
             (self._notes if is_note(message, entry) else self._requests).append(at)
@@ -116,9 +120,9 @@ class Groups:
         return self.entries[at].speaker is Speaker.USER and not self.entries[at].results
 
     def free(self, gone: Collection[int], *, begins_with_user: bool = False) -> list[range]:
-        """Return the groups that may go, oldest first; `gone` are the messages that went before.
+        """The groups that may go, oldest first. `gone` holds the messages that went before.
 
-        With `begins_with_user` the first message that stays is the user's, if there is one to keep.
+        With `begins_with_user`, the first message that stays is the user's, if there is one.
         """
         stay = self._stay() | set(range(self._first_unseen(), len(self.entries)))
         kept = self._units = [unit for unit in self._all_units() if not all(at in gone for at in unit)]
@@ -126,30 +130,30 @@ class Groups:
         _alternate(kept, staying, self.entries, begins_with_user=begins_with_user)
         return [unit for unit, stays in zip(kept, staying, strict=True) if not stays]
 
-    def keep_apart(
+    def keep_users_apart(
         self, gone: Collection[int], going: set[int], offered: Collection[tuple[int, ...]], weigh: Callable[[int], int]
     ) -> set[int]:
-        """Return what goes in place of `going` so that no two messages of the user's become neighbors by it.
+        """Change `going` so that no two user messages become neighbors. Return the messages that go instead.
 
-        Neighbors would have to be joined, and neither could go by itself later. The later one goes too if it is
-        `offered`; else something that the model said stays between them: its last words, or its lightest calls with
-        their results.
+        Neighbors would have to be joined, and then neither could go separately later. The later one goes too if it is
+        `offered`. If not, a message of the model stays between them: its last text, or else its calls with the fewest
+        tokens and their results.
         """
         alone = {messages[0] for messages in offered if len(messages) == 1}
 
         def mended(before: int, after: int, going: set[int]) -> set[int]:
             return {*going, after} if after in alone else going - {*self._separator(before, after, gone, going, weigh)}
 
-        return self._parted(gone, going, self._users, mended)
+        return self._mend_neighbors(gone, going, self._users, mended)
 
     def keep_answers_apart(
         self, gone: Collection[int], going: set[int], offered: Collection[tuple[int, ...]]
     ) -> set[int]:
-        """Return what goes in place of `going` so that no two messages of the model's become neighbors by it.
+        """Change `going` so that no two messages of the model become neighbors. Return the messages that go instead.
 
-        Some providers refuse neighbors, and in pruned output that is fed back they would be one answer. The later one
-        goes too if it is `offered` and nothing but words, or else the earlier one; else the user's last words between
-        them stay.
+        Some providers reject neighbors, and in pruned output that is passed back they would be read as one answer. The
+        later one goes too if it is `offered` and only text, or else the earlier one. If neither can go, the user's last
+        words between them stay.
         """
         answers = {at: messages for messages in offered if self._words.issuperset(messages) for at in messages}
 
@@ -161,10 +165,10 @@ class Groups:
                 else going - {*said[-1:]}
             )
 
-        return self._parted(gone, going, self._models, mended)
+        return self._mend_neighbors(gone, going, self._models, mended)
 
     def opening(self, gone: Collection[int], free: Collection[int]) -> Iterator[int]:
-        """Yield the groups of the model's at the head that may go, by their first messages, which are among `free`."""
+        """Yield the first message of each of the model's groups at the head that may go, which `free` holds."""
         kept = (unit for unit in self._all_units() if not all(at in gone for at in unit))
         for unit in kept:
             first = next(at for at in unit if at not in gone)
@@ -174,8 +178,8 @@ class Groups:
                 return
             yield first
 
-    def _parted(self, gone: Collection[int], going: set[int], among: Collection[int], mended: Mend) -> set[int]:
-        """Return what goes once `mended` has dealt with any two of some messages that become neighbors."""
+    def _mend_neighbors(self, gone: Collection[int], going: set[int], among: Collection[int], mended: Mend) -> set[int]:
+        """Apply `mended` to each two messages of `among` that become neighbors. Return the messages that go."""
         kept = [at for at in range(len(self.entries)) if at not in gone and at not in going]
         number = 1
         while number < len(kept):
@@ -196,7 +200,7 @@ class Groups:
     def _separator(
         self, before: int, after: int, gone: Collection[int], going: set[int], weigh: Callable[[int], int]
     ) -> Sequence[int]:
-        """Return the group of `going` that keeps two of the user's messages apart; () if there is none."""
+        """Choose the group of `going` that has to stay between two user messages; () if there is none."""
         groups = [[at for at in unit if at not in gone] for unit in self._all_units() if before < unit[0] < after]
         spoken = [group for group in groups if any(self.entries[at].speaker is Speaker.MODEL for at in group)]
         whole = [group for group in spoken if going.issuperset(group)]
@@ -205,10 +209,10 @@ class Groups:
         return words[-1] if words else min(apart, key=lambda group: sum(map(weigh, group)), default=())
 
     def least_harmful(self, gone: Collection[int], keep: int, excess: float) -> tuple[int, ...]:
-        """Return messages that may go where no cut is safe: enough for `excess` tokens, none of the last `keep`.
+        """Find messages that may go although no cut is safe: enough for `excess` tokens, without the last `keep`.
 
-        They are part of what the model said at once, and only where that is nothing but words: no result loses its
-        call, and no call its reasoning.
+        They are part of one run of the model's messages, and there are none unless the whole run is text. So no result
+        loses its call, and no call its reasoning.
         """
         stay = self._stay()
         free = [at for at in range(self._first_unseen()) if at not in stay and at not in gone]
@@ -221,7 +225,7 @@ class Groups:
         return tuple(may_go[:enough] if excess > 0 else may_go)
 
     def first_kept(self, gone: Collection[int], keep: int) -> int:
-        """Return the first of the last `keep` messages in the prompt; the system's do not count."""
+        """The index of the first of the last `keep` messages in the prompt, not counting system messages."""
         at = len(self.entries)
         while at and keep > 0:
             at -= 1
@@ -229,14 +233,14 @@ class Groups:
         return at
 
     def _stay(self) -> set[int]:
-        """Return the messages that never go now. Something always stays: the user's request, or the newest message."""
+        """The messages that have to stay. There is always one: the user's request, or else the newest message."""
         newest = {len(self.entries) - 1} if not self.requests and self.entries else set()
         return self._staying | self.retain.requests(self.requests, len(self.entries)) | newest
 
     def _first_unseen(self) -> int:
-        """Return the first message that the model has not seen.
+        """The index of the first message that the model has not seen.
 
-        It stands behind the model's last messages, or is the first of these while they wait for results.
+        It comes after the model's last messages. While these wait for results, they count as unseen too.
         """
         at = len(self.entries)
         while at and self.entries[at - 1].speaker is not Speaker.MODEL:
@@ -248,7 +252,7 @@ class Groups:
         return first if is_open else at
 
     def _all_units(self) -> list[range]:
-        """Return the smallest groups without those that have gone; only the newest ones are cut again."""
+        """The smallest groups without those that are gone. Only the newest ones are cut again."""
         if self._units_end == len(self.entries):
             return self._units
         known = self._units[:-RECUT]
@@ -258,7 +262,7 @@ class Groups:
 
 
 def _alternate(kept: Sequence[range], staying: list[bool], entries: Sequence[Entry], *, begins_with_user: bool) -> None:
-    """Mark one more group as staying wherever two groups of one speaker would become neighbors."""
+    """Mark one more group as staying between each two groups of one speaker that would become neighbors."""
     left = (number for number, stays in enumerate(staying) if stays)
     spoken = [number for number in left if entries[kept[number][0]].speaker is not Speaker.SYSTEM]
     if begins_with_user and spoken and entries[kept[spoken[0]][0]].speaker is Speaker.MODEL:
@@ -272,15 +276,15 @@ def _alternate(kept: Sequence[range], staying: list[bool], entries: Sequence[Ent
 def _keep_first(
     kept: Sequence[range], staying: list[bool], entries: Sequence[Entry], numbers: Iterable[int], speaker: Speaker
 ) -> None:
-    """Mark the first of some groups as staying that holds nothing but words of a speaker."""
+    """Mark as staying the first of some groups that holds only the speaker's text."""
     for number in numbers:
         if all(entries[at].speaker is speaker and not entries[at].calls for at in kept[number]):
             staying[number] = True
             return
 
 
-def joined(smallest: Sequence[Group], size: int) -> list[Group]:
-    """Return neighbors joined until there are `size` messages in each group."""
+def join_groups(smallest: Sequence[Group], size: int) -> list[Group]:
+    """Join neighboring groups until each has at least `size` messages; the last may have fewer."""
     groups: list[Group] = []
     for group in smallest:
         if groups and len(groups[-1].messages) < size:

@@ -1,8 +1,8 @@
-"""Cut one giant tool result to its head, its tail and its error lines. Looks at that text alone.
+"""Cut one oversized tool result to its head, its tail and its error lines. Reads only that text.
 
-How it works. The text is cut in two places, so that head and tail together take the tokens that there is room for. A
-first, cheap count by chunks of 4,096 characters finds the places, which are then moved to the ends of lines. Error
-lines between them are kept in their place. With a limit of 60 tokens the log of a build becomes:
+The text is cut in two places, so that head and tail together fill the room. Counting chunks of 4,096 characters finds
+the places cheaply; they are then moved to the ends of lines. Error lines between the places are kept. With a limit of
+60 tokens, the log of a build becomes:
 
     $ make all
     cc -c a.c
@@ -11,8 +11,8 @@ lines between them are kept in their place. With a limit of 60 tokens the log of
     [… 90 lines left out …]
     make: *** [b.o] Error 1
 
-Head, tail and lines are counted apart and need not add up, so the whole is counted too: if it is over the limit, the
-room shrinks by the excess, and the text is cut again.
+Tokens can span the joints, so the counts of head, tail and lines may not add up to that of the whole. The whole is
+therefore counted too. If it is over the limit, the room shrinks by the excess, and the text is cut again.
 """
 
 import re
@@ -28,17 +28,18 @@ from autoprune.errors import SettingsError, check_flag, check_number, is_share
 from autoprune.facts.outcomes import error_lines
 from autoprune.tokens import Count
 
-CHUNK = 4_096  # characters, counted at once
-ROUNDS = 12  # of cutting, with less room each time, until the result fits
-EVIDENCE_SHARE = 0.25  # of the room that error lines may take at most
-TRIES = 60  # error lines, counted at most
+CHUNK = 4_096  # characters that are counted at once
+ROUNDS = 12  # attempts to fit the limit, each with less room
+EVIDENCE_SHARE = 0.25  # the largest share of the room for error lines
+TRIES = 60  # error lines that are counted at most, since counting is what takes time
 
-# What a terminal is told and does not show: ECMA-48 control sequences, strings (titles, links, images), other escapes.
+# Terminal escapes without visible text: ECMA-48 control sequences, strings (titles, links, images), other escapes.
+# Possessive quantifiers, so that hostile output cannot cause backtracking.
 ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|\][^\x07\x1b\r\n]*+(?:\x07|\x1b\\)|[PX^_][^\x1b]*+\x1b\\|[ -/]++[0-~]|[0-Z\\^-~])?"
 )
 
-# The marks in a text that was cut or summed up.
+# The markers in a text that was cut or shortened.
 CUT = re.compile(r"\[… (?:shortened from [\d,]{1,20} tokens|[\d,]{1,20} (?:line|character)s?[^\n\]]{0,40} left out)")
 
 Span = tuple[int, int]
@@ -46,17 +47,18 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class Clamp:
-    """Cut a result above `max_result_tokens` to its head and tail; a line between them says what is missing.
+    """Cut a result above `max_result_tokens` to its head and tail, with a line between them that says what is missing.
 
-    The cut is at the end of a line, or inside a line that is longer than half of what is kept on that side. Lines that
-    tell of an error are kept in their place between head and tail, within `evidence_tokens` and a quarter of the room.
-    `plain` also removes what a terminal would not show: escape sequences, and what was overwritten.
+    The cut is at the end of a line, or inside a line that takes more than half of the text on its side. Lines that
+    report an error are kept between head and tail, within `evidence_tokens` and a quarter of the room. `plain` also
+    removes text that a terminal would not show: escape sequences, and overwritten parts of lines.
 
-    `head` is the share of the room that the head gets. In recorded sessions a tail alone held clearly fewer of the
-    names that later calls use than two halves did, and a head alone slightly more; but a command ends with its outcome.
+    `head` is the head's share of the room. In recorded sessions, a tail alone held clearly fewer of the names that
+    later calls use than two halves did, and a head alone held slightly more. The default keeps the tail, since commands
+    print their outcome last.
 
-    The result has at most `max_result_tokens` tokens and never more than the text had. It is not blank, and is not cut
-    again.
+    The shortened text has at most `max_result_tokens` tokens and never more than the original. It is not blank, and it
+    is not cut again.
     """
 
     in_text: ClassVar[str] = "{'max_result_tokens': 4000}"
@@ -75,15 +77,15 @@ class Clamp:
         check_flag("plain", self.plain)
 
     def shortened(self, text: str, count: Count, mark: str = "") -> str | None:
-        """Return the text to put in place of a result; None if nothing is to be done or nothing can be done.
+        """The text that replaces a result; None if the result should stay or no text fits.
 
-        `mark` goes to its end, within the limit, where there is room for it.
+        `mark` is appended within the limit, if there is room for it.
         """
         self.check()
         shown = plain_text(text) if self.plain else text
         limit = self.max_result_tokens
         if not shown.strip():
-            return None if limit is None else _nothing_shown(text, limit, count)
+            return None if limit is None else _blank_marker(text, limit, count)
         if limit is None and shown == text:
             return None
         total = count(shown)
@@ -92,21 +94,22 @@ class Clamp:
         return shown if shown != text and total <= count(text) else None
 
     def _cut(self, text: str, limit: int, total: int, count: Count, mark: str) -> str | None:
-        """Return a text of `total` tokens cut to `limit`; None if not even its beginning fits."""
+        """Cut a text of `total` tokens to `limit`; None if not even one character fits."""
         known = cache(count)  # the same chunks are counted for each size of the room
         room = limit - count(f"\n{_marker(len(text), 'character', total, is_first=True)}\n{mark}")
         for turn in range(ROUNDS):
             if room <= 0:
                 break
-            result = marked(_joined(text, self._spans(text, room, known), total, count), mark, gap="\n")
+            result = marked(_join_spans(text, self._spans(text, room, known), total, count), mark, gap="\n")
             over = count(result) - limit
             if over <= 0:
                 return result
-            room -= max(over, room >> (ROUNDS - turn), 1)  # counts of chunks need not add up
-        return _what_fits(text, limit, known)
+            # A growing part of the room, so that the rounds suffice even if counts of chunks do not add up.
+            room -= max(over, room >> (ROUNDS - turn), 1)
+        return _fitting_prefix(text, limit, known)
 
     def _spans(self, text: str, room: int, count: Count) -> list[Span]:
-        """Return what to keep, in order: the head, error lines, the tail."""
+        """The spans to keep, in order: the head, error lines, the tail."""
         budget = min(self.evidence_tokens, int(room * EVIDENCE_SHARE))
         evidence, cost = _evidence(text, self._gap(text, room - budget, count), budget, count)
         head, tail = self._gap(text, room - cost, count)
@@ -119,7 +122,7 @@ class Clamp:
         return spans
 
     def _gap(self, text: str, room: int, count: Count) -> Span:
-        """Return where the head ends and where the tail begins."""
+        """The offsets at which the head ends and the tail begins."""
         head_room = int(room * self.head)
         head = _head_end(text, _reach(text, head_room, count, is_tail=False))
         tail = _tail_start(text, len(text) - _reach(text, room - head_room, count, is_tail=True))
@@ -127,15 +130,14 @@ class Clamp:
 
 
 def is_cut(text: str) -> bool:
-    """Return whether a text says that it was cut or shortened before."""
+    """Whether a text holds a marker, so that it was cut or shortened before."""
     return "[… " in text and CUT.search(text) is not None
 
 
 def plain_text(text: str) -> str:
-    """Return a text as a terminal shows it: without escape sequences and overwritten parts of lines.
+    """Remove escape sequences and overwritten parts of lines, which a terminal would not show.
 
-    This is simpler than a terminal: what follows a carriage return replaces the whole line, unless nothing follows.
-    Line ends stay as they are, CR LF too.
+    Unlike in a terminal, text after a carriage return replaces the whole line. Line ends are unchanged, CR LF too.
     """
     visible = ESCAPES.sub("", text) if "\x1b" in text else text
     if "\r" not in visible:
@@ -146,12 +148,12 @@ def plain_text(text: str) -> str:
 
 
 def _last_shown(line: str) -> str:
-    """Return what a line shows after its last carriage return."""
+    """The part of a line after its last carriage return that text follows."""
     return line.rstrip("\r").rpartition("\r")[2]
 
 
 def _reach(text: str, room: int, count: Count, *, is_tail: bool) -> int:
-    """Return how many characters from one end fit, as far as counts by chunks tell."""
+    """The number of characters from one end that fit into `room` tokens, counted by chunks."""
     size = len(text)
 
     def tokens(start: int, stop: int) -> int:
@@ -161,36 +163,36 @@ def _reach(text: str, room: int, count: Count, *, is_tail: bool) -> int:
     while at < size and (used := tokens(at, min(at + CHUNK, size))) <= room:
         room -= used
         at += CHUNK
-    longer = range(1, min(CHUNK, size - at) + 1)  # empty where all of the text fits
+    longer = range(1, min(CHUNK, size - at) + 1)  # empty if all of the text fits
     return min(at, size) + bisect_right(longer, room, key=lambda length: tokens(at, at + length))
 
 
 def _head_end(text: str, at: int) -> int:
-    """Return a better place for the end of a head of `at` characters: the end of a line if one is near."""
+    """The offset at which to end a head of about `at` characters: the end of a line if one is near."""
     if at == len(text):
         return at
     line = text.rfind("\n", 0, at) + 1
     is_near = line * 2 >= at or not text[line:at].strip()
-    return line if is_near else at - _tears(text, at)
+    return line if is_near else at - _splits_pair(text, at)
 
 
 def _tail_start(text: str, at: int) -> int:
-    """Return a better place for the start of a tail from `at` on: the start of a line if one is near."""
+    """The offset at which to start a tail from about `at`: the start of a line if one is near."""
     if at == 0:
         return at
     line = text.find("\n", at - 1) + 1 or len(text)
     is_near = (len(text) - line) * 2 >= len(text) - at or not text[at:line].strip()
-    return line if is_near else at + _tears(text, at)
+    return line if is_near else at + _splits_pair(text, at)
 
 
-def _tears(text: str, at: int) -> bool:
-    """Return whether a cut would part a surrogate pair or CR LF."""
+def _splits_pair(text: str, at: int) -> bool:
+    """Whether a cut at an offset would split a surrogate pair or CR LF."""
     before, after = text[at - 1 : at], text[at : at + 1]
     return (before == "\r" and after == "\n") or ("\ud800" <= before <= "\udbff" and "\udc00" <= after <= "\udfff")
 
 
 def _evidence(text: str, gap: Span, budget: int, count: Count) -> tuple[list[Span], int]:
-    """Return the error lines in a gap that a budget has room for, and the tokens they take with their markers."""
+    """Find the error lines in a gap that fit into a budget, and the tokens that they take with their markers."""
     marker = count(f"{_marker(len(text), 'line')}\n")
     spans: list[Span] = []
     left = budget
@@ -202,8 +204,8 @@ def _evidence(text: str, gap: Span, budget: int, count: Count) -> tuple[list[Spa
     return spans, budget - left
 
 
-def _joined(text: str, spans: Sequence[Span], total: int, count: Count) -> str:
-    """Return the spans of a text joined, with a marker on a line of its own wherever something is missing."""
+def _join_spans(text: str, spans: Sequence[Span], total: int, count: Count) -> str:
+    """Join the spans of a text, with a marker on a separate line in each gap."""
     missing = max(total - count("".join(text[begin:end] for begin, end in spans)), 1)
     kept = [text[: spans[0][1]]]
     for number, ((_, stop), (begin, end)) in enumerate(pairwise(spans)):
@@ -215,19 +217,19 @@ def _joined(text: str, spans: Sequence[Span], total: int, count: Count) -> str:
 
 
 def _begins_line(text: str, at: int) -> bool:
-    """Return whether a line begins at an offset."""
+    """Whether a line begins at an offset."""
     return at == 0 or text[at - 1] == "\n"
 
 
 def _amount(text: str, start: int, stop: int) -> tuple[int, str]:
-    """Return how much stands between two offsets, in whole lines or else in characters."""
+    """The amount of text between two offsets, in lines if they are whole, else in characters."""
     if _begins_line(text, start) and (stop == len(text) or _begins_line(text, stop)):
         return text.count("\n", start, stop) + (text[stop - 1] != "\n"), "line"
     return stop - start, "character"
 
 
 def _marker(amount: int, unit: str, missing: int | None = None, *, is_first: bool = False) -> str:
-    """Return what stands in place of what is left out. The first of several markers says the tokens missing in all."""
+    """The marker for left-out text. The first of several markers gives the tokens that are missing in total."""
     what = _figure(amount, unit)
     if missing is None:
         return f"[… {what} left out …]"
@@ -236,23 +238,23 @@ def _marker(amount: int, unit: str, missing: int | None = None, *, is_first: boo
 
 
 def _figure(number: int, unit: str) -> str:
-    """Return a number with its unit, such as "1 line" or "2,950 tokens"."""
+    """Format a number with its unit, such as "1 line" or "2,950 tokens"."""
     return f"{number:,} {unit}" if number == 1 else f"{number:,} {unit}s"
 
 
-def _nothing_shown(text: str, limit: int, count: Count) -> str | None:
-    """Return a marker for a text of white space and escape sequences, which would be blank if it was cut."""
+def _blank_marker(text: str, limit: int, count: Count) -> str | None:
+    """The marker for a text without visible characters; None if the text is within the limit or the marker is not."""
     total = count(text)
     marker = _marker(len(text), "character", total)
     return marker if count(marker) <= limit < total else None
 
 
-def _what_fits(text: str, limit: int, count: Count) -> str | None:
-    """Return the beginning of a text if there is no room for markers; None if not even one character fits."""
+def _fitting_prefix(text: str, limit: int, count: Count) -> str | None:
+    """A prefix that fits, for a limit without room for markers; None if not even one character fits."""
     words = text.lstrip()
     size = _reach(words, limit, count, is_tail=False)
     for _ in range(ROUNDS):
-        size -= _tears(words, size)
+        size -= _splits_pair(words, size)
         if size and count(words[:size]) <= limit:
             return words[:size]
         size = size * 3 // 4

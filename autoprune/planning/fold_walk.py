@@ -1,20 +1,23 @@
-"""Walk a conversation from which whole messages go, with a summary standing in their place. Summarizes nothing.
+"""Walk a conversation for a strategy that folds messages into a summary or drops them. Writes no summary.
 
-How it works. The walk is that of `walk`, but the strategy is asked at every request, and each of its edits is made as
-soon as it is yielded. Say the messages weigh 1,000 tokens each, and the safe zone is 4,500 (a bar is a request):
+This is the walk of `walk`, except that it asks the strategy at every request and applies each edit as soon as the
+strategy yields it. Say that each message has 1,000 tokens and the safe zone is 4,500 (each bar is a request):
 
     0 U | 1 A   2 U | 3 A   4 U | 5 A
 
-The third prompt has 5,000 tokens. The strategy is offered the groups 0, 1, 2 and 3 (4 is the user's current request).
-It folds 0 and 1 with a room of 500 tokens. Messages 2 to 4 are left, and the summary, which counts as 500 tokens and
-those of its mark. Nothing is written yet, so where to fold never depends on what a summary says. Later folds go into
-the same summary: its room may grow and never shrinks. A conversation that is fed back holds the summary, whose mark
-says its room and for how many messages it stands (`Given.running`), and so it is walked like the full history.
+The prompt of the third request has 5,000 tokens. The walk offers the groups 0, 1, 2 and 3 (4 is the user's current
+request). The strategy folds 0 and 1 with a room of 500 tokens. The prompt then consists of messages 2 to 4 and the
+summary, which counts as 500 tokens plus those of its mark. The text is written after the walk, so a decision never
+depends on what a summary says.
 
-A strategy cannot take what was not offered. Of what it takes some may stay: messages that keep two of the user's apart,
-and words of the user's while the summary has no room for them (`_waiting`). A summary must be smaller than what it
-replaces, so an answer of 40 tokens that the user gave through a tool cannot be folded alone without being cut. It waits
-until more is folded with it.
+Later folds extend the same summary. Its room may grow and never shrinks. Pruned output that is passed back holds the
+summary, and its mark records the room and the number of folded messages (`Given.running`). So the walk over pruned
+output decides as the walk over the full history does.
+
+The walk ignores edits of messages that it did not offer. It may also hold back some of the offered ones: messages that
+separate two of the user's, and the user's words until the summary has room for them (`_find_waiting`). A summary must
+be smaller than the messages it replaces, so an answer of 40 tokens that the user gave through a tool cannot be folded
+alone without being cut. It waits until more messages are folded with it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,7 +29,7 @@ from autoprune.conversation.summary import overhead
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolResult
 from autoprune.facts import answers, harness
 from autoprune.facts.words import texts
-from autoprune.planning._groups import Groups, joined
+from autoprune.planning._groups import Groups, join_groups
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.protections import NOTHING, Protections
 from autoprune.planning.retention import BY_AGE, Retention
@@ -45,50 +48,50 @@ from autoprune.planning.view import (
 from autoprune.planning.walk import Walk
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
-REQUEST_SHARE = 0.5  # of the summary's room, that the user's oldest request may take
-SMALL_ROOM = 64  # tokens, in which it may take all
-SUMMARY_SHARE = 4  # a summary takes at most one part in so many of the safe zone
+REQUEST_SHARE = 0.5  # the largest share of the summary's room for the user's oldest request
+SMALL_ROOM = 64  # tokens; the request may take all of a room up to this size
+SUMMARY_SHARE = 4  # a summary gets at most a quarter of the safe zone
 
 
 class Room:
-    """The tokens that the summary may have, and the number of messages that it stands for; both only grow."""
+    """The maximum tokens of the summary and the number of messages that it replaces. Both only grow."""
 
     def __init__(self, count: Count, limit: int, running: Running | None) -> None:
-        """Start with the summary that a conversation came with, if any."""
+        """Start with the summary in the conversation, if it has one."""
         self.count = count
         self.largest = max(1, limit // SUMMARY_SHARE)
         self.tokens = running.room if running else 0
         self.messages = running.messages if running else 0
 
     @property
-    def taken(self) -> int:
-        """The tokens that the summary takes of the prompt at most, with its mark; 0 if there is none."""
+    def total(self) -> int:
+        """The most tokens that the summary can have in the prompt, with its mark; 0 if there is none."""
         return self._with_mark(self.messages, self.tokens) if self.tokens else 0
 
-    def take(self, messages: int, room: int) -> None:
-        """Fold more messages into the summary, which may have so many tokens from now on."""
+    def extend(self, messages: int, room: int) -> None:
+        """Add folded messages to the summary, and raise its maximum to `room` tokens if that is more."""
         self.messages += messages
         self.tokens = max(room, self.tokens)
 
     def allowed(self, tokens: int, messages: int, room: int) -> int:
-        """Return the tokens that the text may have once more is folded into it: fewer than what it stands for."""
+        """The room for the summary once `messages` of `tokens` are folded: at most `room`, and less than they take."""
         around = self._with_mark(self.messages + messages, room) - room
-        return min(room, self.largest, tokens + self.taken - around - 1)
+        return min(room, self.largest, tokens + self.total - around - 1)
 
     def gain(self, tokens: int, room: int) -> int:
-        """Return the tokens saved by folding messages of so many tokens into a summary of at most `room`."""
-        return tokens + self.taken - self._with_mark(self.messages + 1, self.allowed(tokens, 1, room))
+        """The tokens saved by folding messages of so many tokens into a summary of at most `room`."""
+        return tokens + self.total - self._with_mark(self.messages + 1, self.allowed(tokens, 1, room))
 
     def added(self, messages: int, room: int) -> int:
-        """Return the tokens that the summary adds to the prompt when it takes more messages and gets at most `room`."""
-        return max(0, self._with_mark(self.messages + messages, min(room, self.largest)) - self.taken)
+        """The tokens that the summary adds to the prompt if it replaces more messages and gets at most `room`."""
+        return max(0, self._with_mark(self.messages + messages, min(room, self.largest)) - self.total)
 
     def is_short_of(self, said: int, room: int, most: int) -> bool:
-        """Return whether a room that could become `most` does not grow by what the user's words need."""
+        """Whether `room` does not grow by the tokens that the user's words need, although it may grow up to `most`."""
         return room < min(most, self.largest) and room - self.tokens < said + (0 if self.tokens else HEADING_TOKENS)
 
     def is_too_small(self, request: int, room: int, most: int) -> bool:
-        """Return whether the user's oldest request waits for a larger room than `room`, which may become `most`."""
+        """Whether the user's oldest request does not fit into `room`, but would if the room grew up to `most`."""
         is_short = request > max(room * REQUEST_SHARE, min(room, SMALL_ROOM))
         return is_short and request <= min(most, self.largest) * REQUEST_SHARE
 
@@ -97,15 +100,15 @@ class Room:
 
 
 CUTS = (Reason.CLAMPED, Reason.SHORTENED)
-START: Path = (0,)  # all that stays is behind a summary
-LONGEST_SAID = 1_000  # tokens of one request that a summary's room must grow by; a longer one holds something pasted
+START: Path = (0,)  # everything that stays comes after the summary
+LONGEST_SAID = 1_000  # tokens of one request that the room grows by at most: a longer request holds pasted text
 
 
 def fold_plan(walk: "FoldWalk", messages: Sequence[object]) -> Plan:
-    """Return what a walk has come to as a plan; the summary stands apart from the messages."""
+    """Return the decisions of a walk as a plan; the summary is not among its messages."""
     found = walk.make_plan(list(messages), walk.fixed_tokens)
     edits = tuple(edit for edit in found.edits if edit.part.location.message not in walk.gone)
-    counted = walk.planned if walk.folds else None
+    counted = walk.planned_tokens if walk.folds else None
     folds, running = tuple(walk.folds), walk.given.running
     return replace(
         found, edits=edits, folds=folds, running=running, counted=counted, head=walk.head, beyond=walk.beyond
@@ -113,7 +116,7 @@ def fold_plan(walk: "FoldWalk", messages: Sequence[object]) -> Plan:
 
 
 class FoldWalk(Walk):
-    """Takes a conversation message by message, and lets the strategy fold or drop at each request."""
+    """Take a conversation message by message and let the strategy fold or drop messages at each request."""
 
     def __init__(
         self,
@@ -126,9 +129,9 @@ class FoldWalk(Walk):
         thinking: ThinkingPolicy = ThinkingPolicy.REPORT,
         reported: tuple[int, int] | None = None,
     ) -> None:
-        """Start before the first message, with the summary that the conversation came with.
+        """Start before the first message, with the summary in the conversation, if it has one.
 
-        `reported` is a number of messages, and the tokens that the provider counted for these.
+        `reported` is a number of messages and the tokens that the provider reported for them.
         """
         asked: Strategy = strategy  # type: ignore[assignment]
         super().__init__(asked, limit, fixed_tokens, placeholder, thinking=thinking)
@@ -139,41 +142,41 @@ class FoldWalk(Walk):
         self.gone: set[int] = set()
         self.folds: list[Fold] = []
         self._room = Room(placeholder.count, limit, given.running)
-        self.tokens += self._room.taken
+        self.tokens += self._room.total
         self._groups = Groups(self.entries, self.retain)
         self._answer_rules = option(strategy, "protect", Protections) or NOTHING
         self._asked: set[int] = set()  # the user's requests
-        self._answers: dict[int, int] = {}  # messages with results in which the user speaks, and the tokens that needs
+        self._answers: dict[int, int] = {}  # tokens that the user's words beside results need in a summary, by message
         self._harmful: set[int] = set()
-        self._keep = 0  # messages that the strategy wants to stay, as it said last
-        self._held: set[int] = set()  # while the strategy is asked, between two messages of one speaker
+        self._keep = 0  # the number of last messages that the strategy excluded when it last asked for groups
+        self._held: set[int] = set()  # messages that cannot go at this request
         self._spoke_at = 0
         self._request_before = 0
         self._wants_user = False
         self.reported = reported
-        self.beyond = 0  # tokens that it counted beyond those that are counted here
+        self.beyond = 0  # tokens that the provider reported beyond the count
         if self.changes and (given.running or getattr(strategy, "may_drop", True)):
-            self.changes.change(START)
+            self.changes.record_change(START)
 
     @property
     def is_at_work(self) -> bool:
-        """Whether there was anything to do, or would have been."""
+        """Whether the strategy edited or folded anything, or the prompt is over the safe zone."""
         return bool(self.folds) or super().is_at_work
 
     @property
     def room(self) -> int:
-        """The tokens that the text of the summary may have; 0 if there is no summary."""
+        """The maximum tokens of the summary's text; 0 if there is no summary."""
         return self._room.tokens
 
     @property
-    def planned(self) -> int:
-        """The tokens of the prompt with the summary at its largest, as they are counted here."""
+    def planned_tokens(self) -> int:
+        """The counted tokens of the prompt if the summary takes all of its room."""
         kept = (at for at in range(len(self.entries)) if at not in self.gone)
-        return self.fixed_tokens + sum(map(self._weight, kept)) + self._room.taken
+        return self.fixed_tokens + sum(map(self._weight, kept)) + self._room.total
 
     @property
     def head(self) -> int | None:
-        """The number of messages at the head that never go; None if the strategy takes no messages out."""
+        """The number of messages at the start that always stay; None if the strategy never removes messages."""
         if not getattr(self.folder, "folds", True):
             return None
         others = (at for at, entry in enumerate(self.entries) if entry.speaker is not Speaker.SYSTEM)
@@ -181,11 +184,11 @@ class FoldWalk(Walk):
 
     @property
     def count(self) -> int:
-        """The number of messages in the prompt, without the system's and without the summary."""
+        """The number of messages in the prompt, without system messages and the summary."""
         return len(self.entries) - len(self.gone) - self._groups.systems
 
     def append(self, message: object, entry: Entry) -> None:
-        """Take the next message."""
+        """Add the next message. If a request precedes it, ask the strategy first."""
         at = len(self.entries)
         follows_model = self.ends_with_model
         super().append(message, entry)
@@ -198,13 +201,13 @@ class FoldWalk(Walk):
             self._spoke_at = at
         self._groups.append(at, message)
         self._asked.update(self._groups.asked[-1:])
-        if said := self._said_beside(message, entry):
+        if said := self._words_beside_results(message, entry):
             self._answers[at] = sum(SAID_TOKENS + self._room.count(words) for words in said)
         if self._groups.requests[-1:] == [at]:
             self._request_before = self.request
 
     def _believe_usage(self) -> None:
-        """Take the provider's count of the last prompt and its answer, if it is known at this message."""
+        """Switch to the provider's count of the last prompt and its answer if it was reported for these messages."""
         if self.reported and self.reported[0] == len(self.entries):
             after = self.entries[self._spoke_at + 1 :] if self.request else self.entries
             fresh = (entry.tokens for entry in after if entry.speaker is not Speaker.MODEL)
@@ -212,37 +215,38 @@ class FoldWalk(Walk):
             self.beyond, self.tokens = tokens - self.tokens, tokens
 
     def ask(self) -> None:
-        """Let the strategy fold what it will at the request that stands here, once."""
+        """Let the strategy make its edits at the current request. Does nothing if it was already asked here."""
         if self._asked_at == len(self.entries):
             return
         self._asked_at = len(self.entries)
         self._believe_usage()
-        self._made_before = self.edits_made
+        self._edits_before = self.edits_made
         if self.changes:
             self._strip(self.changes)
         is_done = False
         while not is_done:
             edits_made, self._held = self.edits_made, set()
             self._step()
-            # What was held for what was there then may go now: a walk over the output would find that too.
+            # Messages that were held back may go after further edits. A walk over the pruned output would offer them
+            # again, so this one asks until nothing changes.
             is_done = not self._held or edits_made == self.edits_made
         if self.changes:
             self._strip(self.changes)
 
     def _step(self) -> None:
-        """Make the edits of the strategy."""
+        """Ask the strategy once and apply its edits one by one."""
         for edit in edits_of(self.folder, self.folder.step(self), Replace | Fold):
             if isinstance(edit, Fold):
-                self._fold(edit)
+                self._apply_fold(edit)
             else:
-                self._put(edit)
-        self._parts.forget()
+                self._replace_part(edit)
+        self._parts.drop_useless()
 
-    def _put(self, edit: Replace) -> None:
-        """Put a strategy's own text in place of a part that it was offered, if that is smaller, and offer it no more.
+    def _replace_part(self, edit: Replace) -> None:
+        """Replace an offered part by the strategy's text if that saves tokens. The part is not offered again.
 
-        A cut is made of the payload itself and stays as it is, within its limit. Any other text is made harmless, and a
-        blank one, which providers refuse, is the placeholder.
+        Cuts consist of the payload's text and are used unchanged, within their limit. Any other text is escaped, and
+        the placeholder replaces a blank one, which providers reject.
         """
         if edit.part not in self._parts.seen:
             return
@@ -250,17 +254,17 @@ class FoldWalk(Walk):
         del self._parts.seen[edit.part]
         text = edit.text if edit.text.strip() else offered.text
         if isinstance(edit.part, ToolResult) and text != offered.text:
-            text = trimmed(edit.part, text) if edit.reason in CUTS else self._own(offered, text)
+            text = trimmed(edit.part, text) if edit.reason in CUTS else self._own_text(offered, text)
         candidate = self._candidate(edit.part, text, offered.mark)
         if candidate.saves > 0:
-            self._make(candidate, check_reason(edit.reason), may_change=text != offered.text)
+            self._record_edit(candidate, check_reason(edit.reason), may_change=text != offered.text)
 
     def gain(self, tokens: int, room: int) -> int:
-        """Return the tokens saved by folding messages of so many tokens into a summary of at most `room`."""
+        """The tokens saved by folding messages of so many tokens into a summary of at most `room`."""
         return self._room.gain(tokens, room)
 
     def added(self, room: int) -> int:
-        """Return the tokens that the summary adds to the prompt when it gets at most `room`."""
+        """The tokens that the summary adds to the prompt if it gets at most `room`."""
         return self._room.added(len(self.entries), room)
 
     @property
@@ -273,111 +277,113 @@ class FoldWalk(Walk):
         """The number of the request within the user's turn, from 1."""
         return self.request - self._request_before + 1
 
-    def _fold(self, edit: Fold) -> None:
-        """Make an edit of whole messages if they were offered, but for those that must stay."""
+    def _apply_fold(self, edit: Fold) -> None:
+        """Remove the messages of an edit if they were offered, except those that have to stay or wait."""
         if not self._is_offered(set(edit.messages)):
             return
-        edit = self._without_bridges(edit)
+        edit = self._keep_separators(edit)
         weight = sum(map(self._weight, edit.messages))
         room = 0 if edit.is_drop else self._room.allowed(weight, len(edit.messages), edit.room)
         if not edit.messages or (room <= 0 and not edit.is_drop):
             return
-        if waiting := self._waiting(edit, room):
+        if waiting := self._find_waiting(edit, room):
             self._held.update(waiting)
             going = tuple(at for at in edit.messages if at not in waiting)
             if self.room or self.tokens > self.limit:  # else a summary of the rest would leave them no room either
-                self._fold(replace(edit, messages=going))
+                self._apply_fold(replace(edit, messages=going))
             return
-        before = self._room.taken
+        before = self._room.total
         if room:
-            self._room.take(len(edit.messages), room)
-        self.tokens -= weight + before - self._room.taken
-        self._leave(replace(edit, reason=check_reason(edit.reason), saved=weight, room=room, request=self.request))
+            self._room.extend(len(edit.messages), room)
+        self.tokens -= weight + before - self._room.total
+        self._remove_messages(
+            replace(edit, reason=check_reason(edit.reason), saved=weight, room=room, request=self.request)
+        )
 
-    def _waiting(self, edit: Fold, room: int) -> set[int]:
-        """Return the messages of an edit that wait until a summary has room for the user's words in them.
+    def _find_waiting(self, edit: Fold, room: int) -> set[int]:
+        """Find the messages of an edit that wait until the summary has room for the user's words in them.
 
-        A fold that is too small for them saves next to nothing anyway: its summary may be as large as what it replaces.
-        The oldest request waits until it takes at most half of the room. What was said later waits too, so that a
-        summary reads it in its order.
+        A fold that is too small for these words saves little anyway, since its summary is nearly as large as the
+        messages. The oldest request waits until it takes at most half of the room. Later words of the user wait with
+        it, so that the summary gets them in order.
 
-        No strategy that writes summaries drops the oldest request: nothing would be left of the goal. Within the safe
-        zone it drops no words of the user's at all.
+        A strategy with `drops=False` cannot drop the oldest request, since the goal would be lost. Within the safe zone
+        it cannot drop any words of the user.
         """
         going = set(edit.messages)
-        said = {at: self._said(at) for at in sorted(going) if self._said(at)}
+        said = {at: self._room_for_words(at) for at in sorted(going) if self._room_for_words(at)}
         oldest, *later = [at for at in self._groups.asked if at not in self.gone] or [-1]
         if not room and getattr(self.folder, "drops", True):
             return set()
         if not room:
             wait = {oldest} if self.tokens > self.limit else set(said)
         elif said and self._room.is_short_of(sum(said.values()), room, edit.room):
-            wait = self._from(next(iter(said)), said)
+            wait = self._messages_from(next(iter(said)), said)
         elif oldest in going and self._room.is_too_small(self._weight(oldest), room, edit.room):
-            wait = {oldest, *self._from(next(iter(later), len(self.entries)), said)}
+            wait = {oldest, *self._messages_from(next(iter(later), len(self.entries)), said)}
         else:
             return set()
         return {at for unit in self._groups.free(self.gone) if not wait.isdisjoint(unit) for at in unit} & going
 
-    def _from(self, first: int, said: Iterable[int]) -> set[int]:
-        """Return the messages from one on; if messages go by their role and not by their age, those with words."""
+    def _messages_from(self, first: int, said: Iterable[int]) -> set[int]:
+        """The messages from `first` on; only those in `said` if messages go by role and not by age."""
         return {at for at in said if at >= first} if self.retain.roles else set(range(first, len(self.entries)))
 
-    def _said_beside(self, message: object, entry: Entry) -> list[str]:
-        """Return what the user said through tools, and beside results."""
+    def _words_beside_results(self, message: object, entry: Entry) -> list[str]:
+        """The user's words in a message with results: answers through tools, and texts beside the results."""
         said = [answers.answer_text(result) for result in entry.results if self._answer_rules.is_answer(result)]
         if entry.results and entry.speaker is Speaker.USER:
             said.append(harness.user_words_beside(texts(message, entry), (result.tool for result in entry.results)))
         return [words for words in said if words]
 
-    def _said(self, at: int) -> int:
-        """Return the tokens that a summary's room must grow by for the user's words in a message."""
+    def _room_for_words(self, at: int) -> int:
+        """The tokens by which the summary's room must grow for the user's words in a message; 0 if there are none."""
         if at in self._asked:
             return int((min(self._weight(at), LONGEST_SAID) + SAID_TOKENS) / SAID_SHARE)
         return int(self._answers.get(at, 0) / SAID_SHARE)
 
-    def _without_bridges(self, edit: Fold) -> Fold:
-        """Return an edit without the messages that must keep two of one speaker apart."""
+    def _keep_separators(self, edit: Fold) -> Fold:
+        """Return the edit so that no two messages of one speaker become neighbors: fewer messages go, or more."""
         by_role = bool(self.retain.roles)
         offered = [group.messages for group in self._free(self._keep)]
-        going = self._groups.keep_apart(self.gone, set(edit.messages), [] if by_role else offered, self._weight)
+        going = self._groups.keep_users_apart(self.gone, set(edit.messages), [] if by_role else offered, self._weight)
         going = self._groups.keep_answers_apart(self.gone, going, offered)
-        if by_role:  # what stays between must not be chosen again in place of what may go by its role
+        if by_role:  # else the strategy would be offered these again, before the messages whose role is next
             self._held.update(at for at in edit.messages if at not in going)
         return replace(edit, messages=tuple(sorted(going)))
 
-    def _leave(self, edit: Fold) -> None:
-        """Take the messages of an edit out of the prompt."""
+    def _remove_messages(self, edit: Fold) -> None:
+        """Remove the messages of an edit from the prompt."""
         self.gone.update(edit.messages)
         self.folds.append(edit)
-        self._parts.leave(self.gone)
+        self._parts.remove_messages(self.gone)
         self.edits_made += 1
         if self.changes:
-            self.changes.leave(self.gone)
+            self.changes.remove_messages(self.gone)
             if not edit.is_drop:
-                self.changes.change(START)
+                self.changes.record_change(START)
 
     def _is_offered(self, messages: set[int]) -> bool:
-        """Return whether messages are all of some groups: no half of a pair goes alone."""
+        """Whether the messages are whole groups that were offered, so that no call loses its result."""
         touched = (group.messages for group in self._free() if not messages.isdisjoint(group.messages))
         is_whole = messages == set().union(*touched)
         return bool(messages) and (is_whole or messages == self._harmful - self.gone)
 
     def candidates(self) -> Iterator[Candidate]:
-        """Return the parts that may be cleared now, whatever is cleared of them meanwhile."""
+        """Iterate over the parts that may be cleared now, unaffected by edits during the iteration."""
         return iter([*super().candidates()])
 
     def _weight(self, at: int) -> int:
-        """Return what a message weighs now."""
+        """The tokens of a message, without the tokens that its edits save."""
         return self.entries[at].tokens - self._saved.get(at, 0)
 
     def groups(self, size: int = 1, keep: int = 0) -> list[Group]:
-        """Return what may go, in the order in which it goes, but for the last `keep` messages."""
+        """Return the groups that may go, first to go first, without the last `keep` messages."""
         self._keep = keep
-        return joined(self._free(keep), size)
+        return join_groups(self._free(keep), size)
 
     def _free(self, keep: int = 0) -> list[Group]:
-        """Return the smallest groups that may go."""
+        """The smallest groups that may go, first to go first."""
         newest = self._groups.first_kept(self.gone, keep)
         units = self._groups.free(self.gone, begins_with_user=self._wants_user and not self.room)
         free = [] if self.bound_before else [self._group(unit) for unit in units]
@@ -387,25 +393,25 @@ class FoldWalk(Walk):
         return free
 
     def _group(self, unit: range) -> Group:
-        """Return what is left of a group's messages, with what they weigh and when they go."""
+        """The group of a unit's remaining messages, with their tokens and their rank."""
         messages = tuple(at for at in unit if at not in self.gone)
         has_tools = any(self.entries[at].calls or self.entries[at].results for at in unit)
         speaker = Speaker.TOOL if has_tools else self.entries[unit[0]].speaker
         ends_turn = unit.stop in self._groups.requests
-        weight, said = sum(map(self._weight, messages)), sum(map(self._said, messages))
+        weight, said = sum(map(self._weight, messages)), sum(map(self._room_for_words, messages))
         return Group(messages, weight, self.retain.rank(speaker), ends_turn, said)
 
     def least_harmful(self, keep: int, excess: float) -> list[Group]:
-        """Return what may go although no cut is safe, but for the last `keep` messages. No result loses its call."""
+        """Return messages that may go although no cut is safe, without the last `keep`. No result loses its call."""
         messages = () if self.bound_before else self._groups.least_harmful(self.gone, keep, excess)
         self._harmful = set(messages)
         return [Group(messages, sum(map(self._weight, messages)))] if messages else []
 
     def opening(self) -> list[Group]:
-        """Return what must go too so that the conversation begins with the user, if its provider wants that."""
+        """Return the groups that must go so that the conversation begins with the user, if its provider requires it."""
         if not self._wants_user or self.room:
             return []
-        held, self._held = self._held, set()  # at the head nothing is between two messages
+        held, self._held = self._held, set()  # no message comes before these, so they separate nothing
         free = {group.messages[0]: group for group in self._free()}
         self._held = held
         return [free[at] for at in self._groups.opening(self.gone, free)]

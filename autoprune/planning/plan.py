@@ -1,4 +1,4 @@
-"""A plan: what is decided about a conversation. Decides nothing itself."""
+"""A plan: the edits and folds of a conversation, and the reasons for what stays. Decides nothing itself."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields
@@ -15,10 +15,10 @@ from autoprune.planning.view import SILENT, Rationale
 
 
 class ThinkingPolicy(StrEnum):
-    """What to do about thinking blocks that stand behind an edit.
+    """What to do about thinking blocks after an edit, which providers may reject.
 
-    `drop_block` returns request parameters by which the API drops them itself; `strip` takes them out, but for those of
-    the latest turn, which must stay; `refuse` edits nothing that thinking already stands behind; `report` only says so.
+    `drop_block` returns request parameters that make the API drop them. `strip` removes them, except in the latest
+    turn, where they must stay. `refuse` edits nothing that comes before a thinking block. `report` only reports them.
     """
 
     DROP_BLOCK = "drop_block"
@@ -28,31 +28,35 @@ class ThinkingPolicy(StrEnum):
 
 
 class Shortening(Protocol):
-    """Says how the arguments of calls are shortened."""
+    """How the arguments of calls are shortened."""
 
     def of(self, result: ToolResult) -> Collection[ToolInput]:
-        """Return the arguments of a call that may be shortened, given its result."""
+        """The arguments of a call that may be shortened, given its result."""
 
     def text(self, part: ToolInput, count: Callable[[str], int], mark: str = "") -> str:
-        """Return the text to put in place of an argument, with the mark that it is to carry."""
+        """The text that replaces an argument, with `mark` as its recall id."""
 
     def was_made(self, part: ToolInput) -> bool:
-        """Return whether an argument was shortened before."""
+        """Whether an argument was shortened before."""
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The changes to a transcript so that it has at most `limit` tokens. Every result is in `edits` or in `kept`.
+    """The changes that bring a transcript to at most `limit` tokens, if possible.
 
-    Nothing before the place `bound_before` is edited; () is no place. `stripped` are blocks of thinking that are taken
-    out because something before them has changed; `doomed` are those that stay until their turn is over. `changed` is
-    the place of the first change that shows, of this prune or an earlier one, if a thinking policy asks for it.
+    Every result is in `edits`, in `kept`, or in a message of `folds`.
 
-    `folds` take whole messages out, in this order; results in those are neither edited nor kept. `running` is the
-    summary that the conversation came with. If messages may go, now or later, the first `head` of them never do. With
-    folds, `counted` are the tokens of the next prompt, or the most that they can be while a summary is to be written;
-    once it is written, `weights` are those of each message. `beyond` are the tokens that the provider reported beyond
-    those that are counted here. `told` is what the strategy says of its decisions.
+    `edits` and `folds`: the parts to replace, and the messages to fold or drop, in this order.
+    `bound_before`: the path before which nothing is edited; () if everything may be.
+    `stripped`: thinking blocks to remove, since something before them has changed.
+    `doomed`: such blocks that stay until their turn is over.
+    `changed`: the path of the first visible change, by this prune or an earlier one, if the thinking policy needs it.
+    `running`: the summary that the conversation already held.
+    `counted`: with folds, the tokens of the next prompt; an upper bound until the summary is written.
+    `weights`: the tokens of each message that is sent, once the summary is written.
+    `head`: the number of first messages that never go; None if the strategy never removes messages.
+    `beyond`: the tokens that the provider reported beyond the count.
+    `told`: the strategy's reasons for its decisions.
     """
 
     transcript: Transcript = field(repr=False)
@@ -74,12 +78,12 @@ class Plan:
     told: Rationale = SILENT
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields; what was computed from them stays behind."""
+        """Return the fields without cached properties."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @cached_property
     def gone(self) -> Mapping[int, Fold]:
-        """The messages that are taken out, each with its fold."""
+        """The indexes of the messages that are folded or dropped, each with its fold."""
         return {at: fold for fold in self.folds for at in fold.messages}
 
     @property
@@ -89,10 +93,10 @@ class Plan:
 
     @cached_property
     def place(self) -> int:
-        """The index at which the summary stands: behind the system messages at the head."""
+        """The index of the summary: after the system messages at the head."""
         if self.running:
             return self.running.at
-        # What was dropped before there was a summary is no more at the head than if it had never been there.
+        # Messages that were dropped before the first fold do not count: pruned output does not show them.
         before = takewhile(lambda fold: fold.is_drop, self.folds)
         dropped = {at for fold in before for at in fold.messages}
         head = ((at, entry) for at, entry in enumerate(self.transcript.entries) if at not in dropped)
@@ -100,12 +104,12 @@ class Plan:
 
     @property
     def tokens_before(self) -> int:
-        """Tokens of the prompt as it was given."""
+        """The tokens of the prompt before the prune."""
         return self.transcript.tokens + self.beyond
 
     @cached_property
     def tokens(self) -> int:
-        """Tokens of the next prompt once the edits are made."""
+        """The tokens of the next prompt, with all changes made."""
         if self.counted is not None:
             return self.counted + self.beyond
         saved = sum(edit.saved for edit in self.edits) + sum(thought.tokens for thought in self.stripped)
@@ -123,7 +127,7 @@ class Plan:
 
     @cached_property
     def kept(self) -> Mapping[ToolResult, str]:
-        """The results that stay, oldest first, each with the reason why."""
+        """The results that stay, oldest first, each with the reason."""
         here = (each for each in self.transcript.results if each.location.message not in self.gone)
         return {each: self._why_kept(each) for each in here if each not in self.results}
 
@@ -135,7 +139,7 @@ class Plan:
 
     @cached_property
     def first_changed(self) -> Path | None:
-        """The place of the first change that the plan makes; None if it makes none."""
+        """The path of the first edit or fold of the plan; None if it has none."""
         edited = [edit.part.location.path for edit in self.edits]
         folded: list[Path] = [(min(self.place, *self.gone),)] if self.folds else []
         return min((*edited, *folded), default=None)
@@ -155,7 +159,7 @@ class Plan:
         return self.placeholder.saves(part, self.shortening.text(part, self.placeholder.count, mark)) > 0
 
     def _hides_outcome(self, result: ToolResult) -> bool:
-        """Return whether a result does not show how its call went any more, or is the user's answer."""
+        """Whether a result no longer shows how its call went, or is the user's answer."""
         edit = self.results.get(result)
         is_cleared = edit is not None and edit.reason is not Reason.CLAMPED
         return is_cleared or self.placeholder.stands_in(result) or self.protections.is_answer(result)
@@ -167,11 +171,11 @@ class Plan:
         return guard(self.protections, known.messages, known.entries, known.results, saved)
 
     def is_unseen(self, result: ToolResult) -> bool:
-        """Return whether the model has not seen a result yet."""
+        """Whether the model has not seen a result yet."""
         return result.sent == len(self.transcript.requests) - 1
 
     def _why_kept(self, result: ToolResult) -> str:
-        """Return the first reason that holds for a result that stays."""
+        """The first reason that applies to a result that stays."""
         if self.placeholder.stands_in(result):
             return Reason.ALREADY_CLEARED
         if self.is_unseen(result):

@@ -1,4 +1,4 @@
-"""Decide which results a strategy may not clear, by rules that the user gives. Edits nothing."""
+"""Rules for results that a strategy may not clear. Edits nothing."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ NONE_CUT: Mapping[ToolResult, ToolResult] = {}
 
 
 def make_tuples(option: object, *names: str) -> None:
-    """Make tuples of collections in the fields of a frozen option; a text becomes a tuple of one."""
+    """Convert fields of a frozen option to tuples; a text becomes a tuple of one."""
     for name in names:
         value = getattr(option, name)
         if isinstance(value, Iterable):
@@ -25,7 +25,7 @@ def make_tuples(option: object, *names: str) -> None:
 
 
 def make_set(option: object, name: str) -> None:
-    """Make a set of the indexes of messages in a field of a frozen option, unless they are none or a predicate."""
+    """Convert a field of a frozen option to a frozenset if it holds message indexes."""
     value = getattr(option, name)
     if isinstance(value, Iterable) and not callable(value):
         indexes = tuple(value)
@@ -33,7 +33,7 @@ def make_set(option: object, name: str) -> None:
 
 
 def check_texts(name: str, value: object, what: str) -> None:
-    """Raise SettingsError for anything but a tuple of texts, which are `what`."""
+    """Raise SettingsError for anything but a tuple of texts; the error says to give `what`."""
     if not isinstance(value, tuple) or not all(isinstance(text, str) for text in value):
         raise SettingsError(f"{name} is {value!r}: give {what}")
 
@@ -46,16 +46,19 @@ def check_pinned(value: object) -> None:
 
 @dataclass(frozen=True)
 class Protections:
-    """Say which results are kept whatever the budget; by default only those that hold the user's own words.
+    """Results that are kept at any budget; by default only the user's answers through tools.
 
-    `user_answers` keeps what the user said through a tool: the results of `answer_tools` (names or globs), which ask
-    the user, and failed results that begin with the user's refusal of the call. They are not cut either.
-
-    `tools` and `paths` are names or globs; paths are those in the arguments of the call. `last_results` counts results,
-    `last_tokens` the newest tokens of the conversation as it is sent: a result in a message that reaches into them is
-    kept. `failed` keeps results that say that the call failed, `instruction_files` those of AGENTS.md, CLAUDE.md and
-    the like, `minimum_tokens` results that are smaller. `pinned` is a set of message indexes, or a predicate that gets
-    the caller's message and gives the same answer once its results were cleared or cut.
+    `user_answers`: keep the user's words in results, which are not cut either. These are the results of `answer_tools`
+    (names or globs), which ask the user, and failed results that begin with the user's refusal of the call.
+    `tools`: keep the results of these tools (names or globs).
+    `paths`: keep the results of calls with these paths (names or globs) in their arguments.
+    `last_results`: keep this number of newest results.
+    `last_tokens`: keep the results in the messages that hold this number of newest tokens of the prompt.
+    `failed`: keep results that report that their call failed.
+    `instruction_files`: keep the contents of AGENTS.md, CLAUDE.md and similar files.
+    `minimum_tokens`: keep results with fewer tokens.
+    `pinned`: keep the results in these messages: a set of indexes, or a predicate that gets the caller's message. It
+    must give the same answer after results in the message were cleared or cut.
     """
 
     in_text: ClassVar[str] = "{'last_results': 5}"
@@ -88,26 +91,26 @@ class Protections:
 
     @property
     def has_rules(self) -> bool:
-        """Whether there is a rule besides those that keep the user's own words."""
+        """Whether there is a rule besides those for the user's answers."""
         return replace(self, user_answers=True, answer_tools=ANSWER_TOOLS) != NOTHING
 
     def is_answer(self, result: ToolResult) -> bool:
-        """Return whether a result is kept as the user's own words. It stays so whatever follows it."""
+        """Whether a result is kept as the user's answer. Later messages do not change this."""
         return self.user_answers and is_answer(result, self.answer_tools)
 
     def answers(self, entries: Sequence[Entry]) -> list[ToolResult]:
-        """Return the results in some messages that are kept as the user's own words."""
+        """The results in some messages that are kept as the user's answers."""
         if not self.user_answers:
             return []
         return [result for entry in entries for result in entry.results if is_answer(result, self.answer_tools)]
 
-    def of(self, result: ToolResult, message: object) -> Reason | None:
-        """Return why a result is kept wherever it stands in the conversation; None if it is not kept."""
+    def reason_for(self, result: ToolResult, message: object) -> Reason | None:
+        """The rule that keeps a result, apart from rules about its position; None if no rule does."""
         if self._is_pinned(result.location.message, message):
             return Reason.PINNED
         if self.tools and any(fnmatchcase(result.tool, glob) for glob in self.tools):
             return Reason.PROTECTED_TOOL
-        if result.call and (self.paths or self.instruction_files) and (why := self._of_paths(paths(result.call))):
+        if result.call and (self.paths or self.instruction_files) and (why := self._path_reason(paths(result.call))):
             return why
         if self.is_answer(result):
             return Reason.USER_ANSWER
@@ -118,7 +121,7 @@ class Protections:
     def _is_pinned(self, at: int, message: object) -> bool:
         return bool(self.pinned(message)) if callable(self.pinned) else at in self.pinned
 
-    def _of_paths(self, touched: Sequence[str]) -> Reason | None:
+    def _path_reason(self, touched: Sequence[str]) -> Reason | None:
         if any(matches(path, self.paths) for path in touched):
             return Reason.PROTECTED_PATH
         is_instructions = self.instruction_files and any(map(is_instruction_file, touched))
@@ -136,10 +139,10 @@ def guard(
     saved: Mapping[int, int],
     cut: Mapping[ToolResult, ToolResult] = NONE_CUT,
 ) -> Guard:
-    """Return a function that says why a result is protected at the end of a conversation, or None.
+    """Return a function that gives the reason why a result is protected at the end of a conversation, or None.
 
-    `saved` are the tokens saved in each message. `cut` are the results that were cut, as they are now: rules look at
-    them as the model does.
+    `saved` holds the tokens saved in each message. `cut` maps results that were cut to their current form, since rules
+    apply to the text that the model sees.
     """
     newest = set(results[-protections.last_results :]) if protections.last_results else set()
     window = _window(protections.last_tokens, entries, saved)
@@ -149,13 +152,13 @@ def guard(
             return Reason.AMONG_LAST
         if result.location.message >= window:
             return Reason.IN_TOKEN_WINDOW
-        return protections.of(cut.get(result, result), messages[result.location.message])
+        return protections.reason_for(cut.get(result, result), messages[result.location.message])
 
     return why
 
 
 def _window(tokens: int, entries: Sequence[Entry], saved: Mapping[int, int]) -> int:
-    """Return the first message that reaches into the newest `tokens` tokens."""
+    """The index of the first message that holds some of the newest `tokens` tokens."""
     at = len(entries)
     while at and tokens > 0:
         at -= 1

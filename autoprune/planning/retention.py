@@ -1,4 +1,4 @@
-"""Decide which messages are never folded or dropped, by rules that the user gives. Folds nothing."""
+"""Rules for messages that are never folded or dropped. Folds nothing."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,14 +14,18 @@ ROLES: Mapping[str, Speaker] = {"user": Speaker.USER, "assistant": Speaker.MODEL
 
 @dataclass(frozen=True)
 class Retention:
-    """Say what is neither folded nor dropped. The user's current request always stays.
+    """Messages that are neither folded nor dropped. The user's current request always stays.
 
-    `system`: system and developer messages. `first_request`: the user's first request. `turns`: the last turns of the
-    user's, whole. `pinned`: a set of indexes of the messages that are passed, or a predicate that gets the caller's
-    message. `tags`: messages whose field `tags` (or `metadata["tags"]`) holds one of them. `roles`: which of "tool"
-    (calls with their results), "assistant" and "user" go first, in this order; roles that are not named go last, and
-    with () the oldest messages go first. A call that stays keeps its results, and a result its call; and an answer in
-    words goes with what the user said before or after it, where two answers would come to stand beside each other.
+    `system`: keep system and developer messages.
+    `first_request`: keep the user's first request.
+    `turns`: keep this number of last turns, with all of their messages.
+    `pinned`: keep these messages: a set of indexes, or a predicate that gets the caller's message.
+    `tags`: keep messages with one of these tags in their field `tags` or in `metadata["tags"]`.
+    `roles`: remove messages in this order of roles: some of "tool" (calls with their results), "assistant" and "user".
+    Other roles go last. With () the oldest messages go first.
+
+    A call and its results stay or go together. If two answers of the model would become neighbors, one of them goes
+    together with the user's words between them.
     """
 
     in_text: ClassVar[str] = "{'turns': 2}"
@@ -49,14 +53,14 @@ class Retention:
             raise SettingsError(f"roles is {self.roles!r}: give some of {', '.join(ROLES)}, first to go first")
 
     def stays(self, at: int, message: object, entry: Entry) -> bool:
-        """Return whether a message stays wherever in the conversation it stands."""
+        """Whether a message stays, whatever its position in the conversation."""
         if self.system and entry.speaker is Speaker.SYSTEM:
             return True
         is_pinned = bool(self.pinned(message)) if callable(self.pinned) else at in self.pinned
         return is_pinned or bool(self.tags and not _tags(message).isdisjoint(self.tags))
 
     def requests(self, turns: Sequence[int], end: int) -> set[int]:
-        """Return the messages that stay for the user's requests at `turns`, in a conversation of `end` messages."""
+        """The messages that stay because of the user's requests at `turns`, in a conversation of `end` messages."""
         stay = {turns[-1]} if turns else set()
         if self.first_request and turns:
             stay.add(turns[0])
@@ -65,7 +69,7 @@ class Retention:
         return stay
 
     def rank(self, speaker: Speaker) -> int:
-        """Return when what a speaker said goes: the lower, the sooner."""
+        """The position of a speaker in the order of removal: lower ranks go first."""
         order = [ROLES[role] for role in self.roles]
         return order.index(speaker) if speaker in order else len(order)
 
@@ -74,13 +78,13 @@ BY_AGE = Retention()
 
 
 def _tags(message: object) -> set[str]:
-    """Return the tags of a message, its own and those of its metadata."""
+    """The tags of a message and of its metadata."""
     held = fields_of(message)
     inner = fields_of(held.get("metadata"))
-    found = [*_listed(held.get("tags")), *_listed(inner.get("tags"))]
+    found = [*_as_values(held.get("tags")), *_as_values(inner.get("tags"))]
     return {tag for tag in found if isinstance(tag, str)}
 
 
-def _listed(value: object) -> Iterable[object]:
-    """Return what a field holds as several values: one text is one value."""
+def _as_values(value: object) -> Iterable[object]:
+    """The values in a field: a text is one value, and anything that is not iterable is none."""
     return (value,) if isinstance(value, str) else value if isinstance(value, Iterable) else ()

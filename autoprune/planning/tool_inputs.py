@@ -1,4 +1,4 @@
-"""Shorten the arguments of calls that have succeeded, such as the body of a written file or a patch."""
+"""Shorten the arguments of successful calls, such as the body of a written file or a patch."""
 
 import json
 import re
@@ -22,8 +22,8 @@ STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"(\s*:)?')  # in JSON; with a colon it 
 class ToolInputs:
     """Shorten string arguments above `above` tokens of tools whose names match one of `tools` (names or globs).
 
-    Only calls whose result is known to be successful are shortened. JSON arguments keep their shape: the same keys, the
-    same types, shorter strings; all else in them stays to the letter.
+    A call is only shortened if its result shows that it succeeded. JSON arguments keep their keys and types; only their
+    long strings change.
     """
 
     in_text: ClassVar[str] = "{'above': 200}"
@@ -41,28 +41,28 @@ class ToolInputs:
         check_texts("tools", self.tools, "names or globs")
 
     def of(self, result: ToolResult) -> tuple[ToolInput, ...]:
-        """Return the arguments of a call that may be shortened, given its result."""
+        """The arguments of a call that may be shortened, given its result."""
         if result.call is None or not any(fnmatchcase(result.tool, glob) for glob in self.tools):
             return ()
         is_known_good = bool(result.call.inputs) and has_failed(result.text, result.is_error, result.call) is False
         return result.call.inputs if is_known_good else ()
 
     def text(self, part: ToolInput, count: Count, mark: str = "") -> str:
-        """Return the text to put in place of an argument; its own text if nothing in it is long.
+        """The text that replaces an argument; unchanged if nothing in it is long.
 
-        Each marker in it carries `mark`, by which the whole argument can be recalled.
+        Each marker in the text carries `mark`, the recall id of the whole argument.
         """
         if _holds_json(part):
             return STRING.sub(lambda found: self._member(found, count, mark), part.text)
-        # What begins like JSON and is none was broken off: it is left alone.
+        # Text that begins like JSON but cannot be parsed was truncated. It stays unchanged.
         return part.text if part.is_json else self._shortened(part.text, count, mark)
 
     def was_made(self, part: ToolInput) -> bool:
-        """Return whether an argument was shortened before."""
+        """Whether an argument was shortened before."""
         return MARKED.search(part.text) is not None
 
     def _member(self, found: re.Match[str], count: Count, mark: str) -> str:
-        """Return a string of JSON text shortened, with its quotation marks; names stay as they are."""
+        """Shorten one string in JSON text, with its quotation marks. Keys stay unchanged."""
         if found[1]:
             return found[0]
         value = json.loads(found[0])
@@ -70,8 +70,8 @@ class ToolInputs:
         return found[0] if shortened is value else json.dumps(shortened)
 
     def _shortened(self, text: str, count: Count, mark: str) -> str:
-        """Return a marker in place of a long text, and any other text itself."""
-        # A text has no more tokens than bytes, and a character has at most four of them: most need no count.
+        """The marker for a long text; any other text unchanged."""
+        # A character has at most four bytes and a token at least one, so short texts need no count.
         if len(text) * 4 <= self.above or MARKED.fullmatch(text):
             return text
         tokens = count(text)
@@ -80,7 +80,7 @@ class ToolInputs:
 
 
 def _holds_json(part: ToolInput) -> bool:
-    """Return whether an argument is JSON text: an object, or any value of a call that does not stand in a text."""
+    """Whether an argument is JSON text: an object, or any JSON value of a native call."""
     if not part.is_json and part.location.start is not None:
         return False
     try:

@@ -1,6 +1,6 @@
-"""Everything that a strategy sees and answers. Decides nothing.
+"""The interface between a strategy and the walk. Decides nothing.
 
-A strategy is any object with a name and a method `step`. It gets a view of the prompt that is about to be sent, and
+A strategy is any object with a name and a method `step`. `step` gets a view of the prompt that is about to be sent, and
 yields edits of the candidates that the view offers. `BaseStrategy` has all optional attributes with their defaults:
 
     class LargestFirst(BaseStrategy):
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A part that may be cleared at a request, the text that would replace it, and the tokens that saves.
+    """A part that may be cleared at a request, with the text that would replace it and the tokens that this saves.
 
-    `result` is the part itself, or the result of the call whose argument the part is. `mark` is what the text carries
-    so that the payload can be recalled; "" without an archive. A text of the strategy's own gets it at its end.
+    `result` is the part itself, or the result of the call whose argument the part is. `mark` is the recall id in the
+    text; "" without an archive. It is appended to a text that the strategy supplies.
     """
 
     part: Part
@@ -61,20 +61,20 @@ class Candidate:
         return target(self.result.call)
 
     def cleared(self, reason: str) -> Replace:
-        """Return the edit that clears the part. The reason is a `Reason` or a short text such as "largest first"."""
+        """Make the edit that clears the part. The reason is a `Reason` or a short text such as "largest first"."""
         return Replace(self.part, self.text, reason, self.saves)
 
     def replaced(self, text: str, reason: str) -> Replace:
-        """Return the edit that puts a text of the strategy's own in place of a result; a blank one is the placeholder.
+        """Make the edit that replaces the result by `text`, or by the placeholder if `text` is blank.
 
-        The result stays a candidate, of which less is left to save. In pruned output that is passed back it looks as
-        if its tool had returned only that: recognize such a text by a mark, and leave it unchanged.
+        The result stays a candidate, which then saves fewer tokens. In pruned output that is passed back, the text
+        looks like the tool's own output, so a strategy should mark its texts and leave marked texts unchanged.
         """
         return Replace(self.part, text, reason, 0)
 
 
 class View(Protocol):
-    """What a strategy sees at one request: nothing that comes after it."""
+    """The conversation as a strategy sees it at one request, without later messages."""
 
     @property
     def request(self) -> int:
@@ -82,7 +82,7 @@ class View(Protocol):
 
     @property
     def tokens(self) -> int:
-        """The tokens of the prompt about to be sent, without all that was cleared before."""
+        """The tokens of the prompt about to be sent, with all earlier edits made."""
 
     @property
     def limit(self) -> int:
@@ -90,37 +90,37 @@ class View(Protocol):
 
     @property
     def pause(self) -> float:
-        """The seconds since the request before, as the caller recorded them; 0.0 if that is not known."""
+        """The seconds since the previous request, as the caller recorded them; 0.0 if unknown."""
 
     @property
     def sent(self) -> int:
-        """How many of the messages were in the previous prompt: they are cached, if the cache is still alive."""
+        """The number of messages in the previous prompt. They are cached if the cache has not expired."""
 
     def weight(self, message: int) -> int:
-        """Return the tokens of a message, without what was cleared in it."""
+        """The tokens of a message, without the tokens that its edits save."""
         ...
 
     @property
     def results(self) -> Sequence[ToolResult]:
-        """Every tool result so far, oldest first: those that the model has not seen yet and cleared ones as well."""
+        """All tool results so far, oldest first, including cleared ones and those that the model has not seen yet."""
 
     @property
     def entries(self) -> Sequence[Entry]:
-        """What each message so far was read to: who speaks, its tokens, its calls and results."""
+        """The entry of each message so far: its speaker, tokens, calls and results."""
 
     def saves(self, candidate: Candidate, text: str) -> int:
-        """Return the tokens that a text of the strategy's own would save in place of a result."""
+        """The tokens that `text` would save in place of a result."""
         ...
 
     def candidates(self) -> Iterator[Candidate]:
-        """Yield the results that the model has seen and whose placeholders are smaller, oldest first."""
+        """Yield the parts that the model has seen and that take more tokens than their placeholders, oldest first."""
 
 
 class Strategy(Protocol):
-    """Decides what to clear. By default it is asked at each request whose prompt is over the safe zone.
+    """Decide what to clear. By default a strategy is asked at each request whose prompt is over the safe zone.
 
-    Its edits are made from the view's candidates (`candidate.cleared(reason)`); any other edit is ignored. A strategy
-    needs nothing more. It may have any attribute of `BaseStrategy`, with or without subclassing it.
+    Make the edits from the view's candidates (`candidate.cleared(reason)`); other edits are ignored. A name and `step`
+    are enough. A strategy may have any attribute of `BaseStrategy`, with or without subclassing it.
     """
 
     @property
@@ -152,7 +152,7 @@ class BaseStrategy:
     notes: tuple[str, ...] = ()
     """Texts for every report about the strategy, such as a warning."""
 
-    # Optional methods. None stands for a strategy without the method, so that the walk does not call it.
+    # Optional methods. None means that the strategy does not have the method, so the walk does not call it.
     begin: "Callable[[], Strategy] | None" = None
     """Return a fresh object with `step` for each walk, if the strategy remembers something between requests."""
     for_prices: "Callable[[Prices], Strategy] | None" = None
@@ -167,17 +167,17 @@ class BaseStrategy:
         raise NotImplementedError
 
 
-SAID_SHARE = 0.65  # of a summary, that the user's words may take before they are shortened
-SAID_TOKENS = 8  # that a summary needs around what the user said
-HEADING_TOKENS = 24  # that a summary needs above what the user said
+SAID_SHARE = 0.65  # the share of a summary that the user's words may take before they are shortened
+SAID_TOKENS = 8  # tokens that a summary adds around each text of the user
+HEADING_TOKENS = 24  # tokens of the heading above the user's words in a summary
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Messages that may go together, with the tokens that they weigh now. No call is without its result.
+    """Messages that may go together, with their tokens. A group never holds a call without its result.
 
-    Groups of a lower `rank` go first. `ends_turn` says that the user's next turn begins after the group. `said` are
-    the tokens that a summary's room must grow by so that the user's words in it are not shortened.
+    Groups with a lower `rank` go first. `ends_turn` is True if the user's next turn begins after the group. `said` is
+    the number of tokens by which a summary's room must grow so that the user's words in the group are not shortened.
     """
 
     messages: tuple[int, ...]
@@ -188,15 +188,15 @@ class Group:
 
 
 class FoldView(View, Protocol):
-    """What a strategy that folds sees at one request, besides what every strategy sees."""
+    """A view for strategies that fold or drop messages, with the groups of messages that may go."""
 
     @property
     def count(self) -> int:
-        """The number of messages in the prompt, without the system's and without the summary."""
+        """The number of messages in the prompt, without system messages and the summary."""
 
     @property
     def room(self) -> int:
-        """The tokens that the text of the summary may have; 0 if there is no summary."""
+        """The maximum tokens of the summary's text; 0 if there is no summary."""
 
     @property
     def turn(self) -> int:
@@ -207,33 +207,33 @@ class FoldView(View, Protocol):
         """The number of the request within the user's turn, from 1."""
 
     def groups(self, size: int = 1, keep: int = 0) -> list[Group]:
-        """Return what may go, in the order in which it goes, in groups of at least `size` messages if there are enough.
+        """Return the groups that may go, first to go first, each of at least `size` messages if there are enough.
 
-        The last `keep` messages, the user's current request, what is retained (system messages are) and what the model
-        has not seen yet are in no group.
+        No group holds the last `keep` messages, the user's current request, retained messages (such as system
+        messages), or messages that the model has not seen yet.
         """
 
     def least_harmful(self, keep: int, excess: float) -> list[Group]:
-        """Return what may go although no cut is safe, but for the last `keep` messages. No result loses its call.
+        """Return messages that may go although no cut is safe, without the last `keep`. No result loses its call.
 
-        If `excess` is above 0, no more goes than is needed to win so many tokens.
+        If `excess` is above 0, return only as many messages as are needed to save so many tokens.
         """
 
     def opening(self) -> list[Group]:
-        """Return what must go too so that the conversation begins with the user, if its provider wants that."""
+        """Return the groups that must go so that the conversation begins with the user, if its provider requires it."""
 
     def gain(self, tokens: int, room: int) -> int:
-        """Return the tokens saved by folding messages of so many tokens into a summary of at most `room`."""
+        """The tokens saved by folding messages of so many tokens into a summary of at most `room`."""
 
     def added(self, room: int) -> int:
-        """Return the tokens that the summary adds to the prompt when it gets at most `room`."""
+        """The tokens that the summary adds to the prompt if it gets at most `room`."""
 
 
 class FoldingStrategy(Protocol):
-    """Decides what to fold or drop. It is asked at each request.
+    """Decide what to fold or drop. A folding strategy is asked at each request.
 
-    Each edit is made as soon as it is yielded, so the view shows it when the next one is decided. The pruner knows a
-    folding strategy by its attribute `retain`, `folds` or `may_drop`; `BaseFoldingStrategy` has all three, and the
+    Each edit is applied as soon as it is yielded, so the view reflects it when `step` continues. The pruner recognizes
+    a folding strategy by its attribute `retain`, `folds` or `may_drop`. `BaseFoldingStrategy` has all three, and the
     other optional attributes.
     """
 
@@ -261,7 +261,7 @@ class BaseFoldingStrategy:
     folds: bool = True
     """Whether the strategy takes messages out; False for one that only shortens results."""
     drops: bool = True
-    """Whether messages that go without a summary may take the user's words along."""
+    """Whether the user's words may be dropped with messages that go without a summary."""
     summarizer: Callable[..., object] | str | None = None
     """The summarizer, or its name; None for the pruner's."""
     style: str | None = None
@@ -284,7 +284,7 @@ class BaseFoldingStrategy:
 
 
 class Option(Protocol):
-    """A value that says what the walk does for a strategy; `in_text` is an example of it where it is typed."""
+    """A strategy's option that the walk applies; `in_text` is an example of how to type it."""
 
     in_text: ClassVar[str]
 
@@ -296,7 +296,7 @@ Kind = TypeVar("Kind", bound=Option)
 
 
 def option(strategy: object, name: str, kind: type[Kind]) -> Kind | None:
-    """Return an option of a strategy, checked; None if it has none. Raises SettingsError for a wrong value."""
+    """Get an option of a strategy, checked; None if it is not set. Raises SettingsError for a wrong value."""
     value = getattr(strategy, name, None)
     if value is None:
         return None
@@ -311,7 +311,7 @@ Edit = TypeVar("Edit", bound=Replace | Fold)
 
 
 def edits_of(strategy: object, step: object, kind: type[Edit] | UnionType) -> Iterator[Edit]:
-    """Yield the edits that a strategy's method returned, one by one. Raises SettingsError for anything else."""
+    """Iterate over the edits that a strategy's method returned. Raises SettingsError for anything else."""
     name = getattr(strategy, "name", type(strategy).__name__)
     if not isinstance(step, Iterable):
         raise SettingsError(f"step of the strategy {name} returned {step!r}: give its edits in a list, [] for none")
@@ -322,26 +322,26 @@ def edits_of(strategy: object, step: object, kind: type[Edit] | UnionType) -> It
 
 
 def asks_always(strategy: object) -> bool:
-    """Return whether a strategy is asked at each request, and not only above the safe zone."""
+    """Whether a strategy is asked at each request, and not only above the safe zone."""
     return getattr(strategy, "every_request", False) is True
 
 
-OF_FOLDING = frozenset(("retain", "folds", "may_drop"))  # attributes that only strategies for ConversationPruner have
+OF_FOLDING = frozenset(("retain", "folds", "may_drop"))  # attributes of strategies for ConversationPruner only
 
 
 def folds(strategy: object) -> bool:
-    """Return whether a strategy needs a `FoldView`."""
+    """Whether a strategy needs a `FoldView`."""
     return not OF_FOLDING.isdisjoint(dir(strategy))
 
 
 def stepper(strategy: Strategy) -> Strategy:
-    """Return the object to ask in one walk: what `begin` returns, else the strategy itself."""
+    """The object to ask in one walk: the one that `begin` returns, else the strategy itself."""
     begin: Callable[[], Strategy] | None = getattr(strategy, "begin", None)
     return begin() if callable(begin) else strategy
 
 
 def repriced(known: Strategy, strategy: Strategy) -> Strategy:
-    """Return the object to ask in a walk once the strategy has new prices; what `known` remembers is kept."""
+    """The object to ask once the strategy has new prices; it keeps what `known` remembers."""
     if not callable(getattr(strategy, "begin", None)):  # it remembers nothing
         return strategy
     reprice: Callable[[Strategy], None] | None = getattr(known, "reprice", None)
@@ -356,9 +356,9 @@ def _says_nothing(result: ToolResult) -> str:
 
 @dataclass(frozen=True)
 class Rationale:
-    """A strategy's reasons: a text for each decision, and a few words on why a result stays, if it knows.
+    """A strategy's reasons: a text for each decision, and a short text on why a result stays ("" if unknown).
 
-    `why_kept` is a module's function or a `partial` of one, so that reports can be pickled.
+    `why_kept` is a module-level function or a `partial` of one, so that reports can be pickled.
     """
 
     decisions: tuple[str, ...] = ()
@@ -369,16 +369,16 @@ SILENT = Rationale()
 
 
 def rationale_of(known: object) -> Rationale:
-    """Return the rationale of the object that a walk asked; a silent one if it has no method `explain`."""
+    """The rationale of the object that a walk asked; `SILENT` if it has no method `explain`."""
     explain: Callable[[], Rationale] | None = getattr(known, "explain", None)
     return explain() if callable(explain) else SILENT
 
 
 @dataclass(frozen=True)
 class Given:
-    """What is known of a conversation besides its messages: the summary in it, and what its provider wants.
+    """Facts about a conversation besides its messages: the summary in it, and its provider's rule.
 
-    `begins_with_user` tells whether the provider of a message wants the user's message first.
+    `begins_with_user` says whether the provider of a message requires the conversation to begin with the user.
     """
 
     running: Running | None = None

@@ -1,22 +1,34 @@
-"""Walk a conversation's requests, as if the pruner had been there all along. Reads nothing, calls nothing.
+"""Replay a conversation request by request and ask the strategy at each one. Calls no model, edits no message.
 
-How it works. A request is one call of the model. It stands before the model's messages, and the next one stands at the
-end. With U for the user, A[c] for a call and R[c] for a result of 1,000 tokens (all else weighing nothing):
+A prune gets the whole conversation, but has to repeat what earlier prunes decided: a result that was cleared must stay
+cleared. Nothing is stored for that. The walk starts at the first message and makes every decision again.
 
-    U | A[c1] R[c1] | A[c2] R[c2] | A[c3] R[c3] |        a bar is a request
+A request is one call of the model's API. One request comes before each uninterrupted run of the model's messages, and
+the next one comes at the end. With U for the user, A[c] for a call and R[c] for its result of 1,000 tokens (all other
+tokens are ignored here), each bar is a request:
+
+    U | A[c1] R[c1] | A[c2] R[c2] | A[c3] R[c3] |
       0             1             2             3
 
-Let the safe zone be 2,500 tokens. Requests 0, 1 and 2 have prompts of 0, 1,000 and 2,000 tokens: nothing to do. The
-prompt of request 3 has 3,000, so the strategy is asked. It is offered R[c1] and R[c2] as candidates, but not R[c3],
-which the model has not seen yet. It clears R[c1], and 2,000 tokens are left.
+Let the safe zone be 2,500 tokens. The prompts of requests 0, 1 and 2 have 0, 1,000 and 2,000 tokens, so there is
+nothing to do. The prompt of request 3 has 3,000 tokens, so the walk asks the strategy. It offers R[c1] and R[c2] as
+candidates, but not R[c3], which the model has not seen yet. The strategy clears R[c1], which leaves 2,000 tokens.
 
-With two more calls the same walk is made again, or goes on: at request 3 it clears R[c1] again, and at a later request
-something else. What is cleared stays cleared, so a strategy needs no memory, the prompt keeps its beginning from one
-request to the next, and a second prune of the same conversation does the same.
+Two calls later, the agent prunes the longer conversation. The walk clears R[c1] at request 3 again, since it sees there
+exactly what it saw before, and then decides about the later requests. Three properties follow:
 
-The walk is itself the `View` that the strategy gets, so that no decision can depend on what comes later. It also does
-what a strategy has it do: keep parts out of the candidates (`protect`), cut giants as they arrive (`clamp`), offer the
-arguments of calls that succeeded (`clear_tool_inputs`).
+- Strategies need no memory of earlier prunes.
+- The prompt changes only if the strategy clears something new, so the provider's cache holds between edits.
+- Pruning the same conversation twice gives the same result.
+
+Pruners remember the walk (`pruners.memory`) and continue it with the new messages. This saves time and changes no
+decision.
+
+`Walk` is itself the `View` that the strategy gets, so no decision can depend on later messages. `Walk.extend` takes new
+messages, `append` takes each one, `ask` calls the strategy at a request, and `make_plan` returns the outcome. The walk
+also applies the strategy's options: it withholds protected parts (`protect`), cuts oversized results as they arrive
+(`clamp`), and offers the arguments of successful calls (`clear_tool_inputs`). `Parts` tracks which parts may be cleared
+and `Stripping` tracks which thinking blocks an edit invalidates.
 """
 
 from collections import defaultdict
@@ -34,57 +46,57 @@ from autoprune.planning.view import Candidate, Strategy, asks_always, edits_of, 
 
 
 class Parts:
-    """Which results the model has seen, which parts may still be cleared, and which result answers which call."""
+    """Track the results that the model has seen, the parts that may be cleared, and the result of each call."""
 
     def __init__(self, tool_inputs: ToolInputs | None) -> None:
-        """Know no part yet. `tool_inputs` says which calls' arguments may be shortened."""
+        """Start with no parts. `tool_inputs` selects the calls whose arguments may be shortened."""
         self.tool_inputs = tool_inputs
         self.results: list[ToolResult] = []
         self.unseen: list[ToolResult] = []
-        self.seen: dict[Part, Candidate | None] = {}  # oldest first, not cleared; None: not weighed yet
-        self.result_of: dict[Part, ToolResult] = {}  # of the calls' arguments among the parts that were seen
-        self.useless: list[Part] = []  # as was found at this request
+        self.seen: dict[Part, Candidate | None] = {}  # not cleared, oldest first; None: its savings are not counted yet
+        self.result_of: dict[Part, ToolResult] = {}  # for arguments in `seen`
+        self.useless: list[Part] = []  # cannot be cleared; collected, since `seen` must not change while it is iterated
         self.as_cut: dict[ToolResult, ToolResult] = {}
 
-    def show(self, result: ToolResult, inputs: Iterable[Part]) -> None:
-        """Offer arguments of the call that a result answers."""
+    def offer_inputs(self, result: ToolResult, inputs: Iterable[Part]) -> None:
+        """Offer the arguments of the call that a result answers."""
         for part in inputs:
             self.seen[part] = None
             self.result_of[part] = result
 
-    def cut(self, result: ToolResult, text: str, saved: int) -> None:
-        """Know a result as it is with a text in its place that saves so many tokens."""
+    def record_cut(self, result: ToolResult, text: str, saved: int) -> None:
+        """Record the text that replaces a result for now, and the tokens that it saves."""
         piece, stop, tokens = result.with_text(text), result.start + len(text), result.piece_tokens - saved
         self.as_cut[result] = replace(result, piece=piece, stop=stop, piece_tokens=tokens, is_plain=True)
 
-    def as_it_stands(self, part: Part) -> Part:
-        """Return a part with the text that stands in its place, if there is one that may change."""
+    def current(self, part: Part) -> Part:
+        """Return a part with its current text: that of a cut result is what is left of it."""
         return self.as_cut.get(part, part) if isinstance(part, ToolResult) else part
 
     def result(self, part: Part) -> ToolResult:
-        """Return a part if it is a result, or else the result of the call whose argument it is."""
+        """The part itself if it is a result; else the result of the call that it is an argument of."""
         return part if isinstance(part, ToolResult) else self.result_of[part]
 
-    def leave(self, messages: Collection[int]) -> None:
-        """Offer no more what stands in messages that go."""
+    def remove_messages(self, messages: Collection[int]) -> None:
+        """Stop offering the parts of removed messages."""
         self.seen = {part: known for part, known in self.seen.items() if part.location.message not in messages}
 
     def shorten(self, result: ToolResult, text: str, saved: int) -> None:
-        """Keep a result on offer that has a text of a strategy's own in its place, as if its tool had given no more."""
-        self.cut(result, text, saved)
+        """Record the strategy's text for a result. The result stays on offer as if its tool had returned that text."""
+        self.record_cut(result, text, saved)
         self.seen[result] = None
         shown = self.tool_inputs.of(self.as_cut[result]) if self.tool_inputs else ()
         self.useless += (part for part in _inputs(result) if part not in shown)
 
-    def forget(self) -> None:
-        """Offer no more what is of no use."""
+    def drop_useless(self) -> None:
+        """Stop offering the parts in `useless`."""
         for part in self.useless:
             self.seen.pop(part, None)
         self.useless.clear()
 
 
 def _inputs(part: Part) -> tuple[Part, ...]:
-    """Return the arguments of the call that a part answers, if it is a result."""
+    """The arguments of the call that a result answers; () for other parts."""
     return part.call.inputs if isinstance(part, ToolResult) and part.call else ()
 
 
@@ -92,69 +104,70 @@ CUT = (Reason.CLAMPED, Reason.SHORTENED)
 
 
 class Stripping:
-    """Keeps track of the first change in a conversation and of the thinking that stands behind it.
+    """Track the first change in a conversation and the thinking blocks after it.
 
-    A block of thinking is bound to all that precedes it, so one that stands behind a change is taken out once its turn
-    is over. A change stays where it is, so thinking that comes later stands behind it too. In pruned output that is fed
-    back placeholders, cut results and the summary show where something was changed. A dropped message leaves no trace,
-    so with a strategy that drops messages all thinking counts as behind a change.
+    A thinking block is only valid with the messages that preceded it, so blocks after a change are stripped once their
+    turn is over. Changes are permanent, so later thinking comes after the first change too. In pruned output that is
+    passed back, placeholders, cut results and the summary show what was changed. A dropped message leaves no trace, so
+    with a strategy that drops messages, all thinking counts as after a change.
     """
 
     def __init__(self, placeholder: Placeholder, shortening: Shortening | None, *, strips: bool) -> None:
-        """Start before the first message. With `strips` thinking is taken out."""
+        """Start before the first message. Without `strips`, only the first change is tracked."""
         self.first: Path | None = None
         self.stripped: list[Thought] = []
         self._placeholder = placeholder
         self._shortening = shortening
         self._strips = strips
-        self._over: list[Thought] = []  # of turns that are over
-        self._latest: list[Thought] = []
+        self._finished: list[Thought] = []  # in turns that are over
+        self._latest: list[Thought] = []  # in the current turn
 
     def append(self, entry: Entry) -> None:
-        """Take the next message."""
+        """Add the next message."""
         if entry.speaker is Speaker.USER and not entry.results:
-            self._over += self._latest
+            self._finished += self._latest
             self._latest = []
-        # A message cannot be empty.
+        # Providers reject empty messages, so thinking that is alone in its message stays.
         self._latest += (thought for thought in entry.thinking if self._strips and not thought.is_alone)
         if self.first is None:
-            self.first = min(self._changed_before(entry), default=None)
+            self.first = min(self._earlier_changes(entry), default=None)
 
-    def _changed_before(self, entry: Entry) -> list[Path]:
-        """Return the places in a message that an earlier prune has changed."""
+    def _earlier_changes(self, entry: Entry) -> list[Path]:
+        """The paths in a message that an earlier prune changed."""
         results = (each for each in entry.results if self._placeholder.stands_in(each) or is_cut(each.text))
         inputs = (part for call in entry.calls for part in call.inputs)
         shortened = (part for part in inputs if self._shortening and self._shortening.was_made(part))
         return [part.location.path for part in (*results, *shortened)]
 
-    def make(self, edit: Replace) -> None:
-        """Take note of an edit, if the text that it puts there will show that it was made."""
+    def record_edit(self, edit: Replace) -> None:
+        """Record an edit if its text shows that the part was edited."""
+        # A walk over pruned output that is passed back could not find an edit without a trace.
         if isinstance(edit.part, ToolInput) or edit.reason not in CUT or is_cut(edit.text):
-            self.change(edit.part.location.path)
+            self.record_change(edit.part.location.path)
 
-    def change(self, path: Path) -> None:
-        """Take note of a place where something changes for good."""
+    def record_change(self, path: Path) -> None:
+        """Record the path of a permanent change."""
         self.first = path if self.first is None else min(path, self.first)
 
-    def leave(self, gone: Collection[int]) -> None:
-        """Forget the thinking of messages that go."""
-        for thoughts in (self.stripped, self._over, self._latest):
+    def remove_messages(self, gone: Collection[int]) -> None:
+        """Forget the thinking in removed messages."""
+        for thoughts in (self.stripped, self._finished, self._latest):
             thoughts[:] = (thought for thought in thoughts if thought.location.message not in gone)
 
-    def due(self) -> list[Thought]:
-        """Return the thinking to take out now: of turns that are over, behind the first change."""
+    def strip_due(self) -> list[Thought]:
+        """Strip the thinking after the first change whose turn is over, and return it."""
         first = self.first
-        if first is None or not self._over:
+        if first is None or not self._finished:
             return []
-        due = [thought for thought in self._over if thought.location.path > first]
+        due = [thought for thought in self._finished if thought.location.path > first]
         if due:
-            self._over = [thought for thought in self._over if thought.location.path < first]
+            self._finished = [thought for thought in self._finished if thought.location.path < first]
             self.stripped += due
         return due
 
 
 class Walk:
-    """Takes a conversation message by message, and asks the strategy wherever a request stands."""
+    """Take a conversation message by message and ask the strategy at each request."""
 
     def __init__(
         self,
@@ -166,9 +179,11 @@ class Walk:
         thinking: ThinkingPolicy = ThinkingPolicy.REPORT,
         later: Sequence[tuple[int, Strategy]] = (),
     ) -> None:
-        """Start before the first message. `later` is the strategy with other prices, each from so many messages on.
+        """Start before the first message.
 
-        With "refuse" nothing is edited that thinking already stands behind; with "strip" that is weighed as taken out.
+        `later` holds the strategy for other prices, each with the number of messages from which it applies. With the
+        thinking policy "refuse", nothing before a thinking block is edited; with "strip", `tokens` is without the
+        stripped blocks.
         """
         self.strategy = strategy
         given = getattr(strategy, "protect", None)
@@ -181,7 +196,7 @@ class Walk:
         self._remembers = self._stepper is not strategy
         self.sent = 0
         self.pauses: Mapping[int, float] = {}
-        self._paused: dict[int, float] = {}  # by message, as the strategy was told at each request
+        self._paused: dict[int, float] = {}  # the pauses that decisions may depend on, by message
         self.limit = limit
         self.placeholder = placeholder
         self.tokens = fixed_tokens
@@ -201,8 +216,8 @@ class Walk:
         self._user_words: set[ToolResult] = set()  # results that hold the user's own words
         self._saved: dict[int, int] = defaultdict(int)  # by message
         self._asked_at = -1
-        self._stands = False  # whether the last request stands whatever follows
-        self._made_before = 0
+        self._is_settled = False  # whether the last request is one whatever message follows
+        self._edits_before = 0  # edits that were made before the last request
 
     @property
     def ends_with_model(self) -> bool:
@@ -216,24 +231,24 @@ class Walk:
 
     @property
     def pause(self) -> float:
-        """The seconds since the request before."""
+        """The seconds since the previous request."""
         return self.pauses.get(len(self.entries), 0.0)
 
-    def agrees(self, pauses: Mapping[int, float]) -> bool:
-        """Return whether these are the pauses that the strategy was told of."""
+    def has_same_pauses(self, pauses: Mapping[int, float]) -> bool:
+        """Whether the pauses are the same as those that the walk used for its decisions."""
         return all(pauses.get(at, 0.0) == seconds for at, seconds in self._paused.items())
 
     def weight(self, message: int) -> int:
-        """Return the tokens of a message, without what was cleared in it."""
+        """The tokens of a message, without the tokens that its edits save."""
         return self.entries[message].tokens - self._saved[message]
 
     @property
     def bound_before(self) -> Path:
-        """Where the newest thinking stands that keeps all before it from being edited; () for nowhere."""
+        """The path of the newest thinking block, before which nothing may be edited; () if all may be."""
         return self.newest_thinking if self._keeps_thinking else ()
 
     def make_plan(self, messages: list[object], fixed_tokens: int) -> Plan:
-        """Return what has been decided so far as a plan of these messages."""
+        """Return the decisions so far as a plan for these messages."""
         transcript = Transcript(messages, tuple(self.entries), fixed_tokens)
         edits, given = tuple(self.edits.values()), (self.limit, self.placeholder, self.protections, self.tool_inputs)
         bound = self.newest_thinking if self._keeps_thinking else ()
@@ -244,11 +259,11 @@ class Walk:
 
     @property
     def is_at_work(self) -> bool:
-        """Whether there was anything to do, or would have been."""
+        """Whether the strategy edited anything or the prompt is over the safe zone."""
         return bool(self.edits) or self.tokens > self.limit
 
     def extend(self, messages: Sequence[object], entries: Sequence[Entry]) -> None:
-        """Take the messages that are new, with their entries, and decide for the request that stands behind them."""
+        """Add new messages, with their entries, and ask the strategy at the request that follows them."""
         self._user_words.update(self.protections.answers(entries))
         for at, entry in enumerate(entries, len(self.entries)):
             self.append(messages[at], entry)
@@ -256,15 +271,15 @@ class Walk:
             self.ask()
 
     def append(self, message: object, entry: Entry) -> None:
-        """Take the next message."""
+        """Add the next message. If a request precedes it, ask the strategy first."""
         if self._begins_request(entry):
             self.ask()
-            self._see()
+            self._offer_unseen()
             self.request += 1
             self.sent = len(self.entries)
-        elif self._remembers and self._may_be_asked and not entry.results:
+        elif self._remembers and self._can_be_request and not entry.results:
             self._paused[len(self.entries)] = self.pause
-            if self._always_stands:
+            if self._is_surely_request:
                 self.ask()
         self._parts.results += entry.results
         self._parts.unseen += entry.results
@@ -278,39 +293,39 @@ class Walk:
         if self._clamp:
             for result in entry.results:
                 if result not in self._user_words:
-                    self._cut(result, self._clamp)
+                    self._clamp_result(result, self._clamp)
 
     def _begins_request(self, entry: Entry) -> bool:
-        """Return whether a request stands before the next message."""
+        """Whether a request precedes the next message."""
         follows_model = bool(self.entries) and self.entries[-1].speaker is Speaker.MODEL
         return entry.begins_request or (entry.speaker is Speaker.MODEL and not follows_model)
 
     @property
-    def _may_be_asked(self) -> bool:
-        """Whether a request may stand here: not while calls of the model wait for their results."""
+    def _can_be_request(self) -> bool:
+        """Whether a request can be sent here: not while calls of the model have no results."""
         return not (self.entries and self.entries[-1].calls)
 
     @property
-    def _always_stands(self) -> bool:
-        """Whether a request stands here whatever follows: one was sent after a pause, or would exceed the safe zone."""
+    def _is_surely_request(self) -> bool:
+        """Whether this counts as a request whatever follows: after a pause, and if the prompt is over the safe zone."""
         return self.pause > 0 or self.tokens > self.limit
 
-    def _see(self) -> None:
-        """Offer the new results from now on, and the arguments of the calls that succeeded: the model has seen them.
+    def _offer_unseen(self) -> None:
+        """Offer the results that the model sees with this request, and the arguments of their calls if they succeeded.
 
-        What the user said through a tool is never offered, and neither is what was asked.
+        The user's answers through tools are never offered, and neither are the calls that asked for them.
         """
         known = self._parts
         for result in known.unseen:
             if result in self._user_words:
                 continue
             if self.tool_inputs and not self.placeholder.stands_in(result):
-                known.show(result, self.tool_inputs.of(known.as_cut.get(result, result)))
+                known.offer_inputs(result, self.tool_inputs.of(known.as_cut.get(result, result)))
             known.seen[result] = None
         known.unseen.clear()
 
-    def _cut(self, result: ToolResult, clamp: Clamp) -> None:
-        """Cut a giant, seen or not: it has never been sent whole."""
+    def _clamp_result(self, result: ToolResult, clamp: Clamp) -> None:
+        """Cut a result that is too large, before any request sends it whole."""
         if result.is_fixed or not result.is_plain or self.placeholder.stands_in(result):
             return
         mark = self.placeholder.mark(result, self.messages)
@@ -319,64 +334,66 @@ class Walk:
             return
         text = trimmed(result, text)
         if (saved := self.placeholder.saves(result, text)) > 0:
-            self._make(Candidate(result, text, saved, result, mark), Reason.CLAMPED, may_change=True)
-            self._parts.cut(result, text, saved)
+            self._record_edit(Candidate(result, text, saved, result, mark), Reason.CLAMPED, may_change=True)
+            self._parts.record_cut(result, text, saved)
 
     # Requests
 
     def ask(self) -> None:
-        """Let the strategy clear what it will at the request that stands here, once.
+        """Let the strategy make its edits at the current request. Does nothing if it was already asked here.
 
-        The request may turn out to be none: the model's message goes on in another one, or the user adds to theirs.
-        A strategy that remembers earlier requests could not repeat then what it decides here, and what was cleared
-        would come back. So `append` asks it between any two messages if a pause was recorded there or the prompt is
-        over the safe zone. Behind a message of the model it is asked only then, and never while calls wait for results.
+        The end of the conversation may turn out not to be a request: the model may continue with another message, or
+        the user may add one. A later walk would then not ask here, so a strategy that remembers earlier requests would
+        decide otherwise, and cleared results would come back. To rule that out, `append` asks such a strategy between
+        any two messages if a pause is recorded there or the prompt is over the safe zone. After a message of the model
+        it is asked in these cases only, and it is never asked while calls wait for their results.
         """
         if self._asked_at == len(self.entries):
             return
         self._paused[len(self.entries)] = self.pauses.get(len(self.entries), 0.0)
-        self._stands = self._remembers and self._always_stands
-        if self._remembers and self.ends_with_model and not (self._stands and self._may_be_asked):
+        self._is_settled = self._remembers and self._is_surely_request
+        if self._remembers and self.ends_with_model and not (self._is_settled and self._can_be_request):
             return
-        self._asked_at, self._made_before = len(self.entries), self.edits_made
+        self._asked_at, self._edits_before = len(self.entries), self.edits_made
         if self.changes:
             self._strip(self.changes)
         if self._later:
             self._reprice()
         if self.asks_always or (self.tokens > self.limit and self._parts.seen):
+            # A list, since an edit changes the candidates, over which the strategy may still iterate.
             for edit in list(edits_of(self.strategy, self._stepper.step(self), Replace)):
-                self._take(edit)
+                self._apply_edit(edit)
             if self._parts.useless:
-                self._parts.forget()
+                self._parts.drop_useless()
             if self.changes:
                 self._strip(self.changes)
 
     def _reprice(self) -> None:
-        """Let the strategy go on with the prices that hold at this request; what it remembers stays."""
+        """Switch the strategy to the prices of this request. It keeps what it remembers."""
         while self._later and self._later[0][0] <= len(self.entries):
             self._stepper = repriced(self._stepper, self._later.pop(0)[1])
 
-    def _take(self, edit: Replace) -> None:
-        """Make an edit if it is of a candidate: a strategy cannot clear what was not offered.
+    def _apply_edit(self, edit: Replace) -> None:
+        """Apply the strategy's edit if its part was offered; ignore it otherwise.
 
-        A blank text of a strategy's own, which providers refuse, is the placeholder; arguments of calls have no other.
+        The placeholder replaces a blank text, which providers reject. Arguments of calls always get the placeholder.
         """
         part, candidate = edit.part, self._parts.seen.get(edit.part)
         if candidate is None or candidate.saves <= 0:
             return
         if isinstance(part, ToolResult) and edit.text.strip() and edit.text != candidate.text:
-            candidate = self._candidate(part, self._own(candidate, edit.text), candidate.mark)
+            candidate = self._candidate(part, self._own_text(candidate, edit.text), candidate.mark)
             if candidate.saves > 0:
-                self._make(candidate, check_reason(edit.reason), may_change=True)
+                self._record_edit(candidate, check_reason(edit.reason), may_change=True)
                 self._parts.shorten(part, candidate.text, self.edits[part].saved)
         else:
-            self._make(candidate, edit.reason if type(edit.reason) is Reason else check_reason(edit.reason))
+            self._record_edit(candidate, edit.reason if type(edit.reason) is Reason else check_reason(edit.reason))
             del self._parts.seen[part]
-            if self.tool_inputs:  # nothing shows the outcome of the call now
+            if self.tool_inputs:  # without its result, nothing shows that the call succeeded
                 self._parts.useless += _inputs(part)
 
-    def _make(self, candidate: Candidate, reason: str, *, may_change: bool = False) -> None:
-        """Make an edit. It takes the place of an earlier one of the same part, such as a cut."""
+    def _record_edit(self, candidate: Candidate, reason: str, *, may_change: bool = False) -> None:
+        """Record an edit. It replaces an earlier one of the same part, such as a cut."""
         part, before = candidate.part, self.edits.pop(candidate.part, None)
         saved_before = before.saved if before else 0
         saved = candidate.saves + saved_before
@@ -384,13 +401,13 @@ class Walk:
         edit = self.edits[part] = made
         self.edits_made += 1
         if self.changes:
-            self.changes.make(edit)
+            self.changes.record_edit(edit)
         self.tokens -= candidate.saves
         self._saved[int(part.location.path[0])] += candidate.saves
 
     def _strip(self, changes: Stripping) -> None:
-        """Take out the thinking of turns that are over, behind what has changed."""
-        for thought in changes.due():
+        """Strip the thinking of finished turns after the first change."""
+        for thought in changes.strip_due():
             self.tokens -= thought.tokens
             self._saved[thought.location.message] += thought.tokens
             self.edits_made += 1
@@ -398,7 +415,7 @@ class Walk:
     # Candidates
 
     def candidates(self) -> Iterator[Candidate]:
-        """Yield the parts that may be cleared, oldest first: the model has seen them, and they would be smaller."""
+        """Yield the parts that may be cleared, oldest first: the model has seen them, and clearing saves tokens."""
         known, why = self._parts, None
         bound = self.newest_thinking if self._keeps_thinking else ()
         if self._protects:
@@ -413,14 +430,14 @@ class Walk:
                 known.useless.append(part)
 
     def _is_protected(self, part: Part, why: Guard) -> bool:
-        """Return whether a part is protected. A call's arguments are with their result, which may well be small."""
+        """Whether a part is protected. Arguments are protected if their result is, unless only because it is small."""
         reason = why(self._parts.result(part))
         return reason is not None and (isinstance(part, ToolResult) or reason is not Reason.SMALL)
 
     def _weigh(self, part: Part) -> Candidate:
-        """Return a part as a candidate to be cleared, and remember it."""
+        """Count what clearing a part saves, and remember it as a candidate."""
         known, placeholder = self._parts, self.placeholder
-        mark = placeholder.mark(known.as_it_stands(part), self.messages) if placeholder.recalls else ""
+        mark = placeholder.mark(known.current(part), self.messages) if placeholder.recalls else ""
         if isinstance(part, ToolInput):
             assert self.tool_inputs is not None
             result, text = known.result_of[part], self.tool_inputs.text(part, placeholder.count, mark)
@@ -433,26 +450,26 @@ class Walk:
         return candidate
 
     def _candidate(self, part: Part, text: str, mark: str = "") -> Candidate:
-        """Return a part with a text of the strategy's own, and what that saves beyond an earlier edit."""
+        """A candidate with the strategy's text, and the tokens that it saves beyond an earlier edit."""
         before = self.edits.get(part)
         saves = self.placeholder.saves(part, text) - (before.saved if before else 0)
         return Candidate(part, text, saves, self._parts.result(part), mark)
 
     def saves(self, candidate: Candidate, text: str) -> int:
-        """Return the tokens that a text of the strategy's own would save in place of a result."""
-        return self._candidate(candidate.part, self._own(candidate, text)).saves
+        """The tokens that the strategy's text would save in place of a result."""
+        return self._candidate(candidate.part, self._own_text(candidate, text)).saves
 
-    def _own(self, candidate: Candidate, text: str) -> str:
-        """Return a text of the strategy's own as it would stand in place of a result."""
-        standing = self._parts.as_it_stands(candidate.part)
-        assert isinstance(standing, ToolResult)
-        return own(standing, text, candidate.mark)
+    def _own_text(self, candidate: Candidate, text: str) -> str:
+        """Format the strategy's text as it would appear in place of a result."""
+        current = self._parts.current(candidate.part)
+        assert isinstance(current, ToolResult)
+        return own(current, text, candidate.mark)
 
     def continues_with(self, entries: Sequence[Entry]) -> bool:
-        """Return whether the walk holds once more entries follow: its last request still stands, or decided nothing."""
+        """Whether the walk is still valid with more entries: its last request is still one, or made no edits."""
         at = len(self.entries)
         if at == len(entries) or self._begins_request(entries[at]) or self._asked_at != at:
             return True
         if self._remembers:
-            return self._stands and self._may_be_asked and not entries[at].results
-        return self._made_before == self.edits_made
+            return self._is_settled and self._can_be_request and not entries[at].results
+        return self._edits_before == self.edits_made

@@ -1,13 +1,13 @@
-"""The public pruners, and what a prune returns.
+"""The pruners and their results.
 
     agentic, conversation     the two pruners: one clears tool results, the other folds and drops whole messages
-    memory                    what a pruner remembers between calls
-    writing, large_results    the texts that take the place of messages, and of large results
-    result, report            what a prune returns, what callbacks and ledgers get
+    memory                    the cache of conversations between calls
+    writing, large_results    the texts that replace messages and large results
+    result, report            the outcome of a prune, and the data for callbacks and ledgers
     requests                  prune the conversation in a request to a provider's API
-    decorator, naming         prune a function's arguments; find a pruner and a strategy by a text
+    decorator, naming         prune a function's arguments; find a pruner and a strategy by name
 
-`_base` holds what both pruners share: settings, strategies, and the calls besides `prune`.
+`_base` is the base class of both pruners: settings, strategies, and all methods except `prune`.
 """
 
 from autoprune.pruners.agentic import AgenticConversationPruner

@@ -1,4 +1,4 @@
-"""What both pruners share: what they are given, the calls besides `prune`, and the terms of each prune."""
+"""The base class of both pruners: constructor arguments, settings, strategies, and all methods except `prune`."""
 
 import math
 import time
@@ -41,16 +41,16 @@ from autoprune.settings import (
 from autoprune.strategies.catalog import STRATEGIES, config, description, hint, is_named, is_plugin, names_folding
 from autoprune.tokens import REPLY_TOKENS, Count, Memo, exact, for_model, scaled
 
-MEMOS = ("_counters", "_memory")  # of a pruner: caches, which are not copied or pickled
+MEMOS = ("_counters", "_memory")  # attributes that are caches: not copied or pickled
 
 
 class OrDefault(str):
-    """A name that was given as `strategy_name`: by that contract an unknown one means the default strategy."""
+    """A value of `strategy_name`, for which an unknown name means the default strategy."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How a pruner reads: its counter, the formats to choose from, and what finds XML results and names their tools."""
+    """How a pruner reads messages: its token counter, its formats, and its functions that recognize XML results."""
 
     count: Memo
     formats: Sequence[Format]
@@ -58,16 +58,19 @@ class Reading:
     tool_name: Callable[[str], str]
 
     def parser(self, summary: Running | None = None, *, wants_inputs: bool = False) -> Parser:
-        """Return a parser of one conversation, which stands behind a `summary`, if any."""
+        """Create a parser for one conversation, which follows `summary` if there is one."""
         names = self.is_tool_result, self.tool_name
         return new_parser(self.count, *names, self.formats, wants_inputs=wants_inputs, summary=summary)
 
     def transcript(self, conversation: list[Any], overhead: int) -> Transcript:
-        """Return a conversation, read and counted, with the tokens of `overhead` sent beside it."""
+        """Read and count a conversation, with `overhead` tokens sent beside it."""
         return parse(conversation, self.parser(running(conversation)), fixed_tokens(conversation, overhead))
 
     def compared(self, conversation: list[Any], overhead: int) -> Transcript:
-        """Return a conversation to compare with another: what is gone from one must not change how the rest is read."""
+        """Read a conversation to compare it with another one.
+
+        Messages that are missing in one of the two do not change how the others are read.
+        """
         parser = self.parser(wants_inputs=True)
         parser.standing = replace(parser.standing, is_free=True)
         return parse(conversation, parser, fixed_tokens(conversation, overhead))
@@ -75,12 +78,12 @@ class Reading:
 
 @dataclass(frozen=True)
 class Terms:
-    """The strategy and the settings of one prune, checked, and how it reads messages.
+    """The strategy and the settings of one prune, checked.
 
-    `limit` is the safe zone in counted tokens. `fallbacks` say what was not taken as asked. `wants_inputs` says
-    whether calls' arguments may be shortened. `later` is the strategy for
-    other lives of the cache, each from so many messages on. Terms are equal if a conversation that was read and walked
-    with the one can be continued with the other.
+    `limit` is the safe zone in counted tokens. `fallbacks` are notes on settings that were not followed. `wants_inputs`
+    says whether the arguments of calls may be shortened. `later` holds the strategy for other cache lifetimes, each
+    with the number of messages from which it applies. Two terms are equal if a walk that began with one can continue
+    with the other, so some fields are not compared.
     """
 
     strategy: Strategy
@@ -98,7 +101,7 @@ class Terms:
 
 
 class Pruner:
-    """The base of both pruners. `default` is the strategy if a call names none, `strategies` are those by name."""
+    """The base of both pruners. `default` is the strategy for calls that name none; `strategies` maps names to all."""
 
     default: Any
     strategies: dict[str, Any]
@@ -148,11 +151,11 @@ class Pruner:
         self._memory = Memory(self.remember)
 
     def _shipped_strategies(self) -> dict[str, Any]:
-        """The strategies that ship, by name; the default first."""
+        """The built-in strategies by name, the default first."""
         raise NotImplementedError
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes without caches; formats that are modules by their names."""
+        """Return the attributes without caches, with modules (the built-in formats) replaced by their names."""
         state = {name: value for name, value in vars(self).items() if name not in MEMOS}
         return {**state, "formats": [each.__name__ if isinstance(each, ModuleType) else each for each in self.formats]}
 
@@ -163,7 +166,7 @@ class Pruner:
         self._begin()
 
     def prune(self, *conversation: Any, **options: Any) -> Result:
-        """Prune a conversation with a strategy, or with the default one."""
+        """Prune a conversation with the given strategy or the default one."""
         raise NotImplementedError
 
     async def aprune(self, *conversation: Any, **options: Any) -> Result:
@@ -173,7 +176,7 @@ class Pruner:
     def prune_conversations(
         self, conversations: list[Any], strategy_name: Any = None, *, strategy: Any = None, **options: Any
     ) -> list[Any]:
-        """Return the conversation to send, or the list that was passed if there is nothing to do.
+        """Prune a conversation and return the list to send; the same list if there is nothing to do.
 
         `strategy` and `options` are those of `prune`. `strategy_name` also names a strategy, but an unknown name means
         the default strategy, as code that was written for this method's original contract expects.
@@ -187,9 +190,9 @@ class Pruner:
         return (await self.aprune(conversations, one_strategy(strategy_name, strategy), **options)).conversation
 
     def recall(self, id: str) -> str:
-        """Return the payload that was cleared, by the id in its placeholder.
+        """Get cleared content back from the archive, by the id in its placeholder.
 
-        Raises ArchiveError if nothing is kept under the id, and SettingsError without an archive.
+        Raises ArchiveError if the archive has no content for the id, and SettingsError without an archive.
         """
         return recall(self.archive, id)
 
@@ -198,9 +201,9 @@ class Pruner:
         raise NotImplementedError
 
     def filled_in(self, **known: Any) -> Self:
-        """Return this pruner with values for settings that were not given. Both share their caches.
+        """Return a copy of this pruner with values for settings that were not given. Both share their caches.
 
-        The settings are those of `settings.SETTINGS`: model="gpt-5", overhead_tokens=9_000, ….
+        The keywords are settings of `settings.SETTINGS`, such as model="gpt-5" or overhead_tokens=9_000.
         """
         args = filled_in(self.args, self._environ, **known)
         if args is self.args:
@@ -210,18 +213,21 @@ class Pruner:
         return twin
 
     def count_text(self, text: str) -> int:
-        """Count the tokens of a text with the counter that messages are counted with."""
+        """Count the tokens of a text with the same counter as for messages."""
         return self._count()[0](text)
 
     def count_tokens(self, conversation: list[Any], *, calibration: float = 1.0) -> int:
-        """Count the tokens of the prompt, which the safe zone is compared with."""
+        """Count the tokens of the prompt, as they are compared with the safe zone."""
         transcript = self._reading().transcript(checked(conversation), overhead_tokens(self.args, self._environ))
         return scaled(transcript.tokens, check_ratio(calibration))
 
     def get_cleanup_statistics(
         self, original_conversations: list[Any], pruned_conversations: list[Any]
     ) -> dict[str, int | float]:
-        """Compare two conversations, even if something else dropped or changed messages in between."""
+        """Compare two conversations: tokens, cleared results, removed messages.
+
+        Works even if other code dropped or changed messages in between.
+        """
         beside = overhead_tokens(self.args, self._environ)
         both = checked(original_conversations), checked(pruned_conversations)
         reading, placeholder = self._reading(), self._terms(None, 1.0).placeholder
@@ -229,9 +235,9 @@ class Pruner:
         return cleanup_statistics(*both, read, compared, placeholder)
 
     def get_available_strategies(self) -> list[dict[str, object]]:
-        """List the strategies: name, description, parameters, and the safe zone.
+        """List the strategies with their names, descriptions, parameters and the safe zone.
 
-        A setting that cannot be read is left out. `prune` raises an error for it.
+        Invalid settings are left out here; `prune` raises an error for them.
         """
         return [
             {"name": name, "description": description(strategy), "config": self._config(strategy)}
@@ -245,15 +251,15 @@ class Pruner:
             return config(strategy)
 
     def _is_tool_result_message(self, content: object) -> bool:
-        """Return whether a user's text can hold XML tool results. A subclass may narrow it."""
+        """Whether a user's text can hold XML tool results. A subclass may restrict it."""
         return xml.is_tool_result(content)
 
     def _extract_tool_name(self, content: str) -> str:
-        """Return the tool that the first start tag names: "unknown" if it has no name, "" for an empty name."""
+        """The tool named by the first start tag: "unknown" if it has no name, "" for an empty name."""
         return xml.tool_name(content)
 
     def _generate_replacement_message(self, tool_name: str) -> str:
-        """Return the XML element of a cleared result, of which the part between the tags is used."""
+        """The XML element of a cleared result. Only the text between its tags is used."""
         return element(tool_name, self.replacement_message)
 
     def _terms(self, strategy: object, calibration: float, cache_ttls: Mapping[int, float] | None = None) -> Terms:
@@ -269,8 +275,9 @@ class Pruner:
         thinking = ThinkingPolicy.REPORT
         if model or text_setting(args, "thinking_policy", environ):  # models differ in what they bind thinking to
             thinking = resolve("thinking_policy", partial(policy, model=model), args, environ)
-        made = self._generate_replacement_message  # None if no subclass changes it: a plan does not hold the pruner
-        element_of = None if getattr(made, "__func__", None) is Pruner._generate_replacement_message else made
+        # Only a subclass's method is passed on, since a bound method makes the plan hold the pruner.
+        method = self._generate_replacement_message
+        element_of = None if getattr(method, "__func__", None) is Pruner._generate_replacement_message else method
         archive = None if self.archive is None else checked_archive(self.archive)
         return Terms(
             strategy=now,
@@ -290,7 +297,7 @@ class Pruner:
     def _later(
         self, strategy: Any, model: str | None, cache_ttls: Mapping[int, float]
     ) -> tuple[tuple[int, Strategy], ...]:
-        """The strategy for each cache lifetime, by the message from which it holds. Raises SettingsError."""
+        """The strategy for each cache lifetime, with the message from which it applies. Raises SettingsError."""
         if not isinstance(cache_ttls, Mapping) or not all(map(is_number, cache_ttls)):
             raise SettingsError(
                 f"cache_ttls is {cache_ttls!r}: give the seconds that it lives by the index of a message"
@@ -301,9 +308,9 @@ class Pruner:
     # Strategies
 
     def _choose_strategy(self, strategy: object) -> tuple[Any, str | None]:
-        """Return the strategy that was asked for, and a note for the report if it is another one.
+        """Resolve a strategy; with a note for the report if it is not the requested one.
 
-        Raises SettingsError for an unknown name, and for an object that is no strategy.
+        Raises SettingsError for an unknown name, and for an object that is not a strategy.
         """
         if strategy is None and not self._environ:
             return self.default, None
@@ -319,10 +326,9 @@ class Pruner:
         return strategy, None
 
     def _default_strategy(self, name: str | None) -> tuple[Any, str | None]:
-        """Return the strategy that the environment names; else the default.
+        """The strategy that the environment names, else the default.
 
-        The variable is shared by both classes of pruner, so the name of a strategy of the other class means the
-        default, with a note.
+        Both pruners read the same variable, so a strategy of the other pruner means the default, with a note.
         """
         if name is None:
             return self.default, None
@@ -333,11 +339,11 @@ class Pruner:
         return self._find_strategy(name), None
 
     def _has(self, text: str) -> bool:
-        """Return whether a text names one of the strategies, whatever its parameters."""
+        """Whether a text names one of the strategies, with any parameters."""
         return text in self.strategies or is_named(text, self.strategies) or is_plugin(text)
 
     def _find_strategy(self, text: str) -> Any:
-        """Return the strategy that a text names. Raises SettingsError if there is none of that name."""
+        """Find the strategy that a text names. Raises SettingsError for an unknown name."""
         if text in self.strategies:
             return self.strategies[text]
         if not self._has(text):
@@ -346,7 +352,7 @@ class Pruner:
         return self._parse_strategy(text)
 
     def _fallback(self, text: str) -> tuple[Any, str]:
-        """Return the default, with a note that there is no strategy of that name."""
+        """The default strategy, with a note that there is no strategy of that name."""
         note = f"there is no strategy {text!r}{hint(text, self.strategies)}: {self.default.name} was used"
         logger.warning(note)
         return self.default, note
@@ -357,7 +363,7 @@ class Pruner:
         return text_setting(self.args, name, self._environ)
 
     def _count(self) -> tuple[Memo, str | None]:
-        """The counter for the model that is named now, and a warning where it estimates."""
+        """The token counter for the current model, and a warning if it only estimates."""
         model = None if self._given_count else text_setting(self.args, "model", self._environ)
         known = self._counters.get(model)
         if known is None:
@@ -366,38 +372,38 @@ class Pruner:
         return known
 
     def _reading(self) -> Reading:
-        """How conversations are read by the settings as they are now; a subclass may say what XML results are."""
+        """How conversations are read with the current settings."""
         formats = self.formats
         if text_setting(self.args, "format", self._environ):
             formats = resolve("format", partial(named, formats=formats), self.args, self._environ)
         return Reading(self._count()[0], formats, self._is_tool_result_message, self._extract_tool_name)
 
     def _callbacks(self, conversation_id: object) -> Callbacks:
-        """Whom to tell of one prune, by the id that it was given or the pruner's own."""
+        """The callbacks for one prune, with the given conversation id or else the pruner's."""
         known = self.conversation_id if conversation_id is None else conversation_id
         return Callbacks(self.before_prune, self.on_pruned, known)
 
 
 def fixed_tokens(conversation: list[Any], overhead: int) -> int:
-    """The tokens of a prompt besides its messages: what is sent beside them, and the begun reply."""
+    """The tokens of a prompt besides its messages: the overhead, and the start of the reply."""
     return overhead + (REPLY_TOKENS if conversation else 0)
 
 
 def check_ratio(calibration: float) -> float:
-    """Return a calibration that can be used. Raises SettingsError for any other."""
+    """Check a calibration and return it. Raises SettingsError unless it is a finite ratio above 0."""
     if isinstance(calibration, int | float) and 0 < calibration < math.inf:
         return calibration
     raise SettingsError(f"calibration is {calibration!r}: give a ratio above 0, such as tokens.calibration returns")
 
 
 def for_prices(strategy: Any, model: str | None, ttl: float | None) -> Any:
-    """Return a strategy for the prices of a model and the life of its cache, or itself if it knows no prices."""
+    """The strategy for the prices of a model and a cache lifetime; unchanged if it does not depend on prices."""
     adapt = getattr(strategy, "for_prices", None)
     return adapt(prices(None, model, ttl)) if callable(adapt) else strategy
 
 
 def one_strategy(strategy_name: object, strategy: object) -> Any:
-    """Return the strategy that a call gives by either keyword. Raises SettingsError if the two differ."""
+    """The strategy that a call passes by either keyword. Raises SettingsError if the two differ."""
     if strategy_name is None or strategy is None or strategy_name == strategy:
         name = OrDefault(strategy_name) if isinstance(strategy_name, str) else strategy_name
         return name if strategy is None else strategy

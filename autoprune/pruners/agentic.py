@@ -1,4 +1,8 @@
-"""The pruner that clears tool results."""
+"""The pruner that clears tool results: compare, read, walk, rewrite, report.
+
+`prune` compares the conversation with those that the pruner remembers, reads and walks only new messages, rewrites the
+messages by the plan, and reports.
+"""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -53,7 +57,7 @@ class AgenticConversationPruner(Pruner):
         pauses: Mapping[int, float] | None = None,
         cache_ttls: Mapping[int, float] | None = None,
     ) -> Result:
-        """Prune a conversation: `.conversation` to send, `.report` and `.plan` of what was done and why.
+        """Prune a conversation. The result has `.conversation` to send, and `.report` and `.plan` with the reasons.
 
         `strategy` is a name of `self.strategies`, a strategy itself, or None for the default. `calibration` is the
         provider's tokens per counted token (`tokens.calibration`). `validate` checks the result against the rules of
@@ -71,15 +75,15 @@ class AgenticConversationPruner(Pruner):
         started = self._clock()
         terms = self._terms(strategy, calibration, cache_ttls)
         waited = NO_PAUSES if pauses is None else checked_pauses(pauses)
-        # Compare: what of the conversation is known from an earlier call?
+        # Compare with the conversations of earlier calls.
         history = self._memory.compare(terms, checked(conversation))
         fixed, is_at_work, thinking = fixed_tokens(conversation, terms.overhead), False, NOTHING
         notes: tuple[str, ...] = ()
         if history.is_small(conversation, terms.reading.formats, fixed, _idle_limit(terms)):
-            # Nothing to do, so nothing is counted before the report is asked.
+            # There is nothing to do, so tokens are only counted if the caller reads the report.
             pruned, plan_of = conversation, partial(_plan_from_start, terms, [*history.snapshots], waited)
         else:
-            # Read what is new, and walk on.
+            # Read the new messages and continue the walk.
             parser = history.read(conversation, partial(_parser, terms, conversation))
             walk = history.walk_on(conversation, partial(_walk, terms, fixed), waited)
             plan, is_at_work = walk.make_plan([*conversation], fixed), walk.is_at_work
@@ -102,7 +106,7 @@ class AgenticConversationPruner(Pruner):
         if refused is not None:
             return refused
         log_prune(result.report, "INFO" if is_at_work or pruned is not conversation else "DEBUG")
-        return callbacks.told(result, conversation) if callbacks else result
+        return callbacks.notify(result, conversation) if callbacks else result
 
     def _report(self, terms: Terms, notes: tuple[str, ...], started: float, plan_of: Callable[[], Plan]) -> Report:
         return Report(
@@ -117,7 +121,7 @@ class AgenticConversationPruner(Pruner):
         )
 
     def _warn(self, plan: Plan) -> str:
-        """Return a warning that the rule costs more than it saves with the provider's cache; "" if it does not."""
+        """A warning if the rule costs more than it saves with the provider's cache; "" if not."""
         return cache_note(plan, prices(None, self._text("model"), cache_ttl(self.args, self._environ)))
 
     def plan(
@@ -129,13 +133,13 @@ class AgenticConversationPruner(Pruner):
         pauses: Mapping[int, float] | None = None,
         cache_ttls: Mapping[int, float] | None = None,
     ) -> Plan:
-        """Return what `prune` would do: a dry run, from the start and without callbacks."""
+        """Plan a prune without doing it. Walks the conversation from its start and calls no callbacks."""
         terms = self._terms(strategy, calibration, cache_ttls)
         plan = _plan_from_start(terms, checked(conversation), checked_pauses(pauses))
         return outcome(terms.thinking, plan).applied(plan)
 
     def _choose_strategy(self, strategy: object) -> tuple[Any, str | None]:
-        """Return the strategy and a note, as every pruner does. Raises SettingsError for one that folds messages."""
+        """Resolve a strategy as the base class does. Raises SettingsError for one that folds messages."""
         chosen, note = super()._choose_strategy(strategy)
         if folds(chosen):
             name = getattr(chosen, "name", type(chosen).__name__)
@@ -146,7 +150,7 @@ class AgenticConversationPruner(Pruner):
         return clearing_named(text)
 
     def _folding(self) -> Pruner:
-        """Return a pruner that folds messages, with the same settings."""
+        """Create a `ConversationPruner` with the same settings."""
         from autoprune.pruners.conversation import ConversationPruner
 
         return ConversationPruner(
@@ -164,17 +168,17 @@ def _plan_from_start(terms: Terms, conversation: list[Any], pauses: Mapping[int,
 
 
 def _parser(terms: Terms, conversation: list[Any]) -> Parser:
-    """Return a parser of the conversation, whose first message may hold a summary of earlier ones."""
+    """Create a parser for the conversation, whose first message may hold a summary of earlier ones."""
     return terms.reading.parser(running(conversation), wants_inputs=terms.wants_inputs)
 
 
 def _walk(terms: Terms, fixed: int) -> Walk:
-    """Return the walk before the first message."""
+    """Create a walk at the start of the conversation."""
     return Walk(terms.strategy, terms.limit, fixed, terms.placeholder, thinking=terms.thinking, later=terms.later)
 
 
 def _idle_limit(terms: Terms) -> float:
-    """The limit within which a conversation needs no count, since the strategy has nothing to do there; else -1.
+    """The tokens up to which the strategy has nothing to do, so that nothing is counted; -1 if that does not apply.
 
     Raises SettingsError for an option of the strategy that cannot be used.
     """

@@ -1,4 +1,8 @@
-"""The pruner that folds and drops whole messages: compare, read, walk, write, rewrite, report."""
+"""The pruner that folds and drops whole messages: compare, read, walk, write, rewrite, report.
+
+The steps are those of `agentic`, and one more: the walk decides which messages to fold and how long the summary may be
+(`_decide`), and only then the summarizer writes it. `prune` and `aprune` differ only in how they call the summarizer.
+"""
 
 import time
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
@@ -33,16 +37,16 @@ from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, run
 from autoprune.summarizers.selection import summarizer_of
 from autoprune.tokens import Count, spent_tokens
 
-MAX_CALLS = 16  # of a model, in one prune
-MAX_SECONDS = 300.0  # that one prune waits for a model
+MAX_CALLS = 16  # calls of a model in one prune
+MAX_SECONDS = 300.0  # that one prune waits for all calls of a model
 
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A prune that is decided but whose texts are not written yet.
+    """A prune with its plan, before the summary and other texts are written.
 
-    `given` are the caller's messages, `bare` the same without the summary that stood in them. `weigh` reads and
-    counts messages. `archived` are the parts that an archive keeps.
+    `given` holds the caller's messages, and `bare` the same without the earlier summary. `weigh` reads and counts
+    messages. `archived` maps archived parts to the texts that replaced them.
     """
 
     started: float
@@ -58,13 +62,13 @@ class Unfinished:
     archived: dict[Part, str]
 
     def preview(self) -> Result:
-        """Return the result for `before_prune`, with the largest possible summary and no conversation."""
+        """The result for `before_prune`, with the largest possible summary and no conversation."""
         is_idle = not (self.plan.edits or self.plan.folds or self.plan.stripped)
         report = self._report(self.plan, self.aftermath.notes, 0.0)
         return Result(self.given if is_idle else [], report, self.aftermath.parameters)
 
     def finish(self, answer: Answer, clock: Callable[[], float]) -> Result:
-        """Rewrite the conversation with the summary that was written, and report."""
+        """Rewrite the conversation with the new summary, and report."""
         plan, notes = replace(self.plan, edits=self.writer.edits), self.aftermath.notes
         pruned = rewrite_messages(self.given, plan)
         if plan.folds:
@@ -92,12 +96,12 @@ class Unfinished:
 
     @property
     def _gone(self) -> set[int]:
-        """The messages that are not sent as they are; that of the old summary is one of them."""
+        """The messages that are not sent unchanged, including that of the old summary."""
         known = self.plan.running
         return {*self.plan.gone, *((known.at,) if known and known.rest is None else ())}
 
     def _summary(self, answer: Answer) -> Any:
-        """Return the message of the summary: a new one, the old one where nothing was added to it, or None."""
+        """The message of the summary: a new one, the old one if nothing was added to it, or None."""
         folds = [fold for fold in self.plan.folds if not fold.is_drop]
         known = self.plan.running
         text = answer.text if folds and isinstance(answer, Written) else known.text if known else None
@@ -105,25 +109,25 @@ class Unfinished:
             return None
         messages = sum(len(fold.messages) for fold in folds) + (known.messages if known else 0)
         room = max((*(fold.room for fold in folds), *((known.room,) if known else ())))
-        return self.written_in.message("user", wrapped(text, messages, room, self._calls(known)))
+        return self.written_in.message("user", wrapped(text, messages, room, self._call_style(known)))
 
-    def _calls(self, known: Running | None) -> str:
-        """Return how the model had made its calls in what the summary stands for, before the first message that stays.
+    def _call_style(self, known: Running | None) -> str:
+        """How the model made its calls in the folded messages, for the summary's mark.
 
-        A native call counts wherever it was folded, for what follows is read by it. What was dropped leaves no trace in
-        pruned output that is fed back, so it does not count here, and as only the last mark is known there, each
-        fold goes by the mark before it.
+        Parsers read the messages after the summary by it. A folded native call always counts. Dropped messages do not,
+        since they leave no trace in pruned output that is passed back. That output only has the last mark, so each fold
+        builds on the mark before it.
         """
         calls = known.calls if known else NO_ANSWER
         gone = {known.at} if known and known.rest is None else set()
         for fold in self.plan.folds:
             gone.update(fold.messages)
             if not fold.is_drop:
-                calls = self._calls_behind(calls, fold, gone)
+                calls = self._call_style_after(calls, fold, gone)
         return calls
 
-    def _calls_behind(self, before: str, fold: Fold, gone: set[int]) -> str:
-        """Return how the calls were made once one more fold is made; `gone` are all messages that went by then."""
+    def _call_style_after(self, before: str, fold: Fold, gone: set[int]) -> str:
+        """How the model made its calls once `fold` is made; `gone` holds all messages that are gone by then."""
         entries = self.plan.transcript.entries
         stays = (at for at, entry in enumerate(entries) if at not in gone and entry.speaker is not Speaker.SYSTEM)
         first = next(stays, len(entries))
@@ -141,12 +145,12 @@ class ConversationPruner(Pruner):
     `args` is a `PruneArgs`, a mapping like it, just a budget such as `"50k"`, or any object with
     `conversation_prune_safe_zone_tokens` and `conversation_prune_group_size`. `llm` is a summarizer: anything callable
     with a `Brief`, such as an `OpenAISummarizer`. Without one, summaries are made without a model. `store`, any mapping
-    of texts, keeps what a model wrote by a hash of what it summarized, so a conversation that comes again gets the same
-    bytes at no cost. Per prune, `max_calls` limits the calls to a model, `concurrency` those at the same time, and
-    `max_seconds` the time for all of them (None: no limit). A summary that is not there by then counts as failed.
+    of texts, caches what a model wrote by a hash of its input, so the same conversation gets the same summary again at
+    no cost. Per prune, `max_calls` limits the calls to a model, `concurrency` the calls at the same time, and
+    `max_seconds` the time for all of them (None: no limit). A summary that is not finished by then counts as failed.
 
-    Everything else is as in `AgenticConversationPruner`. `before_prune` is called before a model is. `archive` keeps
-    results that are cleared or shortened, but no messages that are folded or dropped.
+    Everything else is as in `AgenticConversationPruner`. `before_prune` is called before any model is. `archive` keeps
+    results that are cleared or shortened, but not messages that are folded or dropped.
     """
 
     default: FoldingStrategy
@@ -204,14 +208,14 @@ class ConversationPruner(Pruner):
         validate: bool | Provider = False,
         conversation_id: object = None,
     ) -> Result:
-        """Prune a conversation: `.conversation` to send, `.report` and `.plan` of what was done and why.
+        """Prune a conversation. The result has `.conversation` to send, and `.report` and `.plan` with the reasons.
 
-        `strategy` is a name of `self.strategies`, a strategy itself, or None for the default. `usage` is what the
-        provider reported with its last answer to this conversation. Triggers then use its total plus the count of the
+        `strategy` is a name of `self.strategies`, a strategy itself, or None for the default. `usage` is the provider's
+        usage report for its last answer in this conversation. Triggers then use its total plus the count of the
         messages that follow. `calibration` and `validate` are those of `AgenticConversationPruner`.
 
         Raises ConversationError or SettingsError, and RuleError if `validate` finds that the provider would refuse
-        the result. Whatever a summarizer raises is in the report, and the summary is made without it.
+        the result. Errors of a summarizer are noted in the report, and the summary is made without it.
         """
         work = self._decide(conversation, strategy, calibration, usage)  # compare, read, walk
         callbacks = self._callbacks(conversation_id)
@@ -248,7 +252,7 @@ class ConversationPruner(Pruner):
         calibration: float = 1.0,
         usage: object = None,
     ) -> Plan:
-        """Return what `prune` would do: a dry run. No summary is written, so tokens are an upper bound."""
+        """Plan a prune without doing it. No summary is written, so the plan's tokens are an upper bound."""
         return self._decide(conversation, strategy, calibration, usage).plan
 
     def _finish(self, work: Unfinished, answer: Answer, callbacks: Callbacks, validate: bool | Provider) -> Result:
@@ -259,10 +263,10 @@ class ConversationPruner(Pruner):
         if self.archive is not None:
             result = archive_payloads(result, self.archive, work.bare, work.archived)
         log_prune(result.report, "INFO" if result.conversation is not conversation else "DEBUG")
-        return callbacks.told(result, conversation)
+        return callbacks.notify(result, conversation)
 
     def _decide(self, conversation: list[Any], strategy: object, calibration: float, usage: object) -> Unfinished:
-        """Compare, read and walk: decide what goes, and return that with the writer of the texts that it needs."""
+        """Compare, read and walk. Return the plan with the writer of the texts that it needs."""
         started = self._clock()
         self._check_bounds()
         terms = self._terms(strategy, calibration)
@@ -272,7 +276,7 @@ class ConversationPruner(Pruner):
         bare = without(messages, found)
         summarizer, note = summarizer_of(chosen, self.llm)
         reported, unknown = reported_tokens(usage, terms.calibration)
-        # What a provider reported is of one request alone, so nothing is remembered of it.
+        # A usage report belongs to one request, so a walk that used it is not remembered: its key is None.
         key = None if reported else (terms, chosen, found, identity_of(summarizer), self._provider_begins_with_user)
         fixed, given = fixed_tokens(bare, terms.overhead), Given(found, self._begins_with_user)
         start = partial(FoldWalk, chosen, terms.limit, fixed, terms.placeholder, given, thinking=terms.thinking)
@@ -282,7 +286,7 @@ class ConversationPruner(Pruner):
         walk = history.walk_on(bare, partial(start, reported=None if reported is None else (len(bare), reported)))
         self._memory.keep(history)
         plan, unread = fold_plan(walk, bare), parser.notes if walk.is_at_work else ()
-        aftermath = _aftermath(terms.thinking, plan, walk)
+        aftermath = _thinking_outcome(terms.thinking, plan, walk)
         plan = _with_summary(aftermath.applied(plan), messages, terms.reading)
         terms = replace(
             terms,
@@ -308,13 +312,13 @@ class ConversationPruner(Pruner):
             raise SettingsError(f"max_seconds is {seconds!r}: give seconds, more than 0, or None")
 
     def _sized(self, strategy: FoldingStrategy) -> FoldingStrategy:
-        """Return the strategy with the group size of the settings, where it has none of its own."""
+        """The strategy, with the group size of the settings if it does not set one."""
         if isinstance(strategy, Folding) and strategy.group_size is None:
             return replace(strategy, group_size=group_size(self.args, self._environ))
         return strategy
 
     def _begins_with_user(self, message: object) -> bool:
-        """Return whether a message shows that its provider wants the user's message first."""
+        """Whether the settings or a message's format show that the provider requires the user's message first."""
         if self._text("format") in USER_FIRST or self._provider_begins_with_user:
             return True
         held = fields_of(message)
@@ -322,14 +326,14 @@ class ConversationPruner(Pruner):
 
     @property
     def _provider_begins_with_user(self) -> bool:
-        """Whether the provider that the settings name wants the user's message first."""
+        """Whether the provider in the settings requires the user's message first."""
         try:
             return resolved(self._text("provider"), ()).begins_with_user
-        except SettingsError:  # one whose rules are not known
+        except SettingsError:  # a provider whose rules are unknown
             return False
 
     def _config(self, strategy: FoldingStrategy) -> dict[str, object]:
-        """Return its parameters, with the group size that it takes from the settings."""
+        """The parameters of a strategy, with the group size that it takes from the settings."""
         try:
             return super()._config(self._sized(strategy))
         except SettingsError:
@@ -339,18 +343,18 @@ class ConversationPruner(Pruner):
         return folding_named(text)
 
 
-def _aftermath(policy: ThinkingPolicy, plan: Plan, walk: FoldWalk) -> Outcome:
-    """Return what becomes of thinking behind what is edited, folded or dropped."""
+def _thinking_outcome(policy: ThinkingPolicy, plan: Plan, walk: FoldWalk) -> Outcome:
+    """The consequences for thinking blocks after the messages that are edited, folded or dropped."""
     found = outcome(policy, plan)
     if policy is ThinkingPolicy.DROP_BLOCK and walk.newest_thinking:
-        # What an earlier prune dropped leaves no trace by which one could tell that thinking is bound to it.
+        # Dropped messages leave no trace, so any thinking block may depend on one that an earlier prune dropped.
         thoughts = [thought for entry in plan.transcript.entries for thought in entry.thinking]
         return replace(found, parameters=drop_block(thoughts))
     return found
 
 
 def _with_summary(plan: Plan, messages: list[Any], reading: Reading) -> Plan:
-    """Return the plan of the conversation as it was given: a summary at the head of a message counts with it."""
+    """The plan for the caller's conversation, in which the message with the old summary counts as a whole."""
     if plan.running is None:
         return plan
     at, entries = plan.running.at, list(plan.transcript.entries)
@@ -362,7 +366,7 @@ def _with_summary(plan: Plan, messages: list[Any], reading: Reading) -> Plan:
 
 
 def reported_tokens(usage: object, calibration: float) -> tuple[int | None, str | None]:
-    """Return the tokens that a provider reported, as they are counted here; or in words that it reported none."""
+    """The tokens that a provider reported, in counted tokens, or else a note that the usage cannot be read."""
     if usage is None:
         return None, None
     try:
@@ -372,5 +376,5 @@ def reported_tokens(usage: object, calibration: float) -> tuple[int | None, str 
 
 
 def rewrite_messages(messages: list[Any], plan: Plan) -> list[Any]:
-    """Return the messages with what a plan replaces and strips; whole messages stay."""
+    """Apply the edits of a plan and strip its thinking blocks. Folds and drops are not applied."""
     return strip(apply(messages, plan.edits), plan.stripped)

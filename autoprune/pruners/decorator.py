@@ -1,4 +1,4 @@
-"""A decorator that prunes the messages that a function is given. Changes nothing of the caller's."""
+"""A decorator that prunes the messages in a function's arguments. Never changes the caller's objects."""
 
 import copy
 import inspect
@@ -21,10 +21,10 @@ R = TypeVar("R")
 
 
 class Prunes(Protocol):
-    """A pruner of any kind. One with `aprune`, the same awaited, is awaited by coroutines."""
+    """A pruner of any kind. Decorated coroutines await its `aprune` if it has one."""
 
     def prune(self, conversation: list[Any], strategy: str | Strategy | None = None, /) -> Result:
-        """Return the conversation to send, and what was done."""
+        """Prune a conversation."""
 
 
 def prune_history(
@@ -39,55 +39,55 @@ def prune_history(
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Give a function pruned messages: `@prune_history(args=PruneArgs("50k"))` above a node, a method or a coroutine.
 
-    The messages are the argument called `field`; else the first argument (after `self`), which is a list of messages or
+    The messages are the argument named `field`; else the first argument (after `self`), which is a list of messages or
     a state that holds them: a dict, a dataclass, a named tuple, a pydantic model or a plain object with that key or
-    attribute. None is left alone. The function always gets a list of its own, in a shallow copy of the state, of the
-    same type. So neither pruning nor what the function does in place reaches the caller's: it returns what it adds.
+    attribute. None is passed unchanged. The function always gets a new list, in a shallow copy of the state with the
+    same type. So changes that the function makes in place do not reach the caller: it has to return what it adds.
 
-    What the function returns is left as it is, but for one thing: where that is or holds the messages that were pruned
-    for it, perhaps with more behind them, the caller's full history comes back in their place, so that nothing is lost.
-    With `persist=True` the pruned messages stay there.
+    If the function returns the pruned messages, or a state that holds them, perhaps with more messages after them, the
+    caller's full history replaces them, so that no message is lost. With `persist=True` they stay pruned. Any other
+    return value is unchanged.
 
-    `pruner` is a pruner of any kind; else one is made of `args` at the first call, which reads the environment then: a
-    `ConversationPruner` where `strategy` is one of its names or folds, else an `AgenticConversationPruner`.
-    `before_prune` and `on_pruned` are asked and told as in `pruners.result`, of what a prune came to; give them to the
-    pruner where no model is to be called for a prune that is refused. What the next request must say besides is in
-    `on_pruned`'s event.
+    `pruner` is a pruner of any kind. Without one, the first call creates it from `args` and the environment: a
+    `ConversationPruner` if `strategy` is one of its names or folds messages, else an `AgenticConversationPruner`.
+    `before_prune` and `on_pruned` are called as in `pruners.result`, after the pruner has finished. Pass them to the
+    pruner instead if no model should be called for a prune that is refused. If the next request needs more parameters,
+    they are in `on_pruned`'s event.
 
-    Raises SettingsError for a generator and what is no function, at once; for a call without messages; and for a prune
-    by which the next request must say more, where nobody hears of it. What the pruner raises comes through.
+    Raises SettingsError at once for a generator or an object that is not a function; at a call, for missing messages,
+    and if the next request needs more parameters but there is no `on_pruned`. Errors of the pruner are not caught.
     """
-    made = cache(lambda: _pruner(args, strategy) if pruner is None else pruner)
+    get_pruner = cache(lambda: _pruner(args, strategy) if pruner is None else pruner)
 
-    def attached(function: Callable[P, R]) -> Callable[P, R]:
-        find = partial(_found, _Place(_name(function), _parameters(function), field))
-        hand = partial(_handed, callbacks=Callbacks(before_prune, on_pruned))
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        find = partial(_find_call, _Place(_name(function), _parameters(function), field))
+        hand = partial(_with_pruned, callbacks=Callbacks(before_prune, on_pruned))
 
         @wraps(function)
         def pruned(*arguments: P.args, **keywords: P.kwargs) -> R:
             found = find(arguments, keywords)
             if found is None:
                 return function(*arguments, **keywords)
-            call = hand(found, made().prune(found.messages, strategy))
+            call = hand(found, get_pruner().prune(found.messages, strategy))
             returned = function(*call.arguments, **call.keywords)
-            return returned if persist else cast(R, call.restored(returned))
+            return returned if persist else cast(R, call.restore(returned))
 
         @wraps(function)
         async def awaited(*arguments: P.args, **keywords: P.kwargs) -> object:
             found = find(arguments, keywords)
             if found is None:
                 return await cast(Awaitable[R], function(*arguments, **keywords))
-            call = hand(found, await _awaited(made(), found.messages, strategy))
+            call = hand(found, await _prune_async(get_pruner(), found.messages, strategy))
             returned = await cast(Awaitable[R], function(*call.arguments, **call.keywords))
-            return returned if persist else call.restored(returned)
+            return returned if persist else call.restore(returned)
 
         return cast(Callable[P, R], awaited) if _is_async(function) else pruned
 
-    return attached
+    return decorate
 
 
-async def _awaited(pruner: Prunes, messages: list[Any], strategy: str | Strategy | None) -> Result:
-    """Return what a pruner makes of messages, awaited if it can be."""
+async def _prune_async(pruner: Prunes, messages: list[Any], strategy: str | Strategy | None) -> Result:
+    """Prune with `aprune` if the pruner has it, else with `prune`."""
     aprune = getattr(pruner, "aprune", None)
     return pruner.prune(messages, strategy) if aprune is None else cast(Result, await aprune(messages, strategy))
 
@@ -97,14 +97,14 @@ async def _awaited(pruner: Prunes, messages: list[Any], strategy: str | Strategy
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a function is given its messages: its name, those of its parameters, and that of the messages."""
+    """How to find the messages in a call: the names of the function, of its parameters, and of the messages' field."""
 
     function: str
     parameters: tuple[str, ...]
     field: str
 
-    def among(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> int | str | None:
-        """Return the position or keyword of the messages, or of the state that holds them; None without either."""
+    def find(self, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> int | str | None:
+        """Find the position or keyword of the messages or of the state; None if the field's argument is not given."""
         if self.field in keywords:
             return self.field
         if self.field in self.parameters:
@@ -121,9 +121,9 @@ class _Place:
 
 @dataclass(frozen=True)
 class _Call:
-    """A call with the messages in it: `state` is the argument `at`, which is or holds them.
+    """A call of the function. Its argument `at` is `state`, which is the list of messages or holds it.
 
-    `handed` are the pruned ones that the function got in their place, as they were then; () if none were pruned.
+    `handed` are the pruned messages that the function got in their place; () if nothing was pruned.
     """
 
     arguments: tuple[Any, ...]
@@ -134,23 +134,23 @@ class _Call:
     messages: list[Any]
     handed: tuple[Any, ...] = ()
 
-    def giving(self, messages: list[Any], handed: tuple[Any, ...] = ()) -> "_Call":
-        """Return the call with other messages in it."""
-        state = messages if self.state is self.messages else _holding(self.state, self.field, messages)
+    def with_messages(self, messages: list[Any], handed: tuple[Any, ...] = ()) -> "_Call":
+        """Return the call with other messages."""
+        state = messages if self.state is self.messages else _copy_with(self.state, self.field, messages)
         if isinstance(self.at, str):
             return replace(self, keywords={**self.keywords, self.at: state}, handed=handed)
         arguments = (*self.arguments[: self.at], state, *self.arguments[self.at + 1 :])
         return replace(self, arguments=arguments, handed=handed)
 
-    def restored(self, returned: object) -> object:
-        """Return what the function returned, with the full history where it begins with the messages handed over."""
+    def restore(self, returned: object) -> object:
+        """Put the full history into a return value that begins with the pruned messages; return others unchanged."""
         is_state = isinstance(returned, dict) or type(returned) is type(self.state)
-        given = returned if isinstance(returned, list) else _held(returned, self.field) if is_state else None
+        given = returned if isinstance(returned, list) else _get_field(returned, self.field) if is_state else None
         if not self.handed or not isinstance(given, list) or not _begins(given, self.handed):
             return returned
         added = given[len(self.handed) :]
         full = [*self.messages, *added] if added else self.messages
-        return full if returned is given else _holding(returned, self.field, full)
+        return full if returned is given else _copy_with(returned, self.field, full)
 
 
 def _begins(messages: list[Any], first: tuple[Any, ...]) -> bool:
@@ -159,18 +159,18 @@ def _begins(messages: list[Any], first: tuple[Any, ...]) -> bool:
 
 
 def _pruner(args: object, strategy: object) -> Any:
-    """Return a pruner of the kind that a strategy is for."""
+    """Create the pruner for a strategy."""
     is_foldings = isinstance(strategy, str) and names_folding(strategy)
     if is_foldings or folds(strategy):
         return ConversationPruner(args)
     return AgenticConversationPruner(args)
 
 
-def _found(place: _Place, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> _Call | None:
-    """Return the call with its messages; None if they are None or not given."""
-    at = place.among(arguments, keywords)
+def _find_call(place: _Place, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> _Call | None:
+    """Find the messages in a call; None if they are None or not given. Raises SettingsError if there are none."""
+    at = place.find(arguments, keywords)
     state = None if at is None else keywords[at] if isinstance(at, str) else arguments[at]
-    messages = state if isinstance(state, list) else _held(state, place.field)
+    messages = state if isinstance(state, list) else _get_field(state, place.field)
     if messages is MISSING:
         what = f"{type(state).__name__} without {place.field!r}"
         raise SettingsError(
@@ -181,19 +181,19 @@ def _found(place: _Place, arguments: tuple[Any, ...], keywords: Mapping[str, Any
     return _Call(arguments, keywords, at, place.field, state, cast(list[Any], messages))
 
 
-def _handed(call: _Call, result: Result, callbacks: Callbacks) -> _Call:
-    """Return the call with what a prune came to, or with a copy of its messages where that is refused."""
+def _with_pruned(call: _Call, result: Result, callbacks: Callbacks) -> _Call:
+    """Return the call with the pruned messages, or with a copy of the original ones if the prune is refused."""
     if result.conversation is call.messages:
-        return call.giving([*call.messages])
+        return call.with_messages([*call.messages])
     if result.request_parameters and callbacks.on_pruned is None:
         raise SettingsError(
             f"the next request must say {result.request_parameters!r}: take it from on_pruned's event, or choose "
             "another thinking_policy"
         )
     if callbacks.refused(result, call.messages):
-        return call.giving([*call.messages])
-    pruned = callbacks.told(result, call.messages).conversation
-    return call.giving([*pruned], tuple(pruned))
+        return call.with_messages([*call.messages])
+    pruned = callbacks.notify(result, call.messages).conversation
+    return call.with_messages([*pruned], tuple(pruned))
 
 
 # States
@@ -201,15 +201,15 @@ def _handed(call: _Call, result: Result, callbacks: Callbacks) -> _Call:
 MISSING = object()
 
 
-def _held(state: object, field: str) -> object:
-    """Return what a state holds as its messages; MISSING where it has no such field."""
+def _get_field(state: object, field: str) -> object:
+    """The field of a state; None for a state of None, and MISSING if it has no such field."""
     if state is None:
         return None
     return state.get(field, MISSING) if isinstance(state, Mapping) else getattr(state, field, MISSING)
 
 
-def _holding(state: Any, field: str, messages: list[Any]) -> object:
-    """Return a shallow copy of a state with these messages, of the same type. Raises SettingsError for others."""
+def _copy_with(state: Any, field: str, messages: list[Any]) -> object:
+    """Copy a state with other messages: shallow, of the same type. Raises SettingsError if it cannot be copied so."""
     if hasattr(state, "model_copy"):
         return state.model_copy(update={field: messages})
     if isinstance(state, tuple) and hasattr(state, "_replace"):
@@ -218,15 +218,15 @@ def _holding(state: Any, field: str, messages: list[Any]) -> object:
         copied: Any = copy.copy(state)
         copied[field] = messages
         return copied
-    if not _is_own(state, field):
+    if not _is_own_attribute(state, field):
         raise SettingsError(f"a {type(state).__name__} cannot be copied with other {field}: give a dict or a dataclass")
     copied = copy.copy(state)
-    object.__setattr__(copied, field, messages)  # a frozen one, too
+    object.__setattr__(copied, field, messages)  # works for frozen dataclasses too
     return copied
 
 
-def _is_own(state: object, field: str) -> bool:
-    """Return whether the messages stand in the object itself, so that a copy with others leaves it as it is."""
+def _is_own_attribute(state: object, field: str) -> bool:
+    """Whether the field is the object's own attribute (a slot or in `__dict__`), which a copy does not share."""
     if isinstance(inspect.getattr_static(state, field, None), MemberDescriptorType):
         return True
     return field in getattr(state, "__dict__", ()) and vars(copy.copy(state)) is not vars(state)
@@ -236,7 +236,7 @@ def _is_own(state: object, field: str) -> bool:
 
 
 def _parameters(function: Callable[..., object]) -> tuple[str, ...]:
-    """Return the names of positional parameters. Raises SettingsError for what cannot be decorated."""
+    """The names of the positional parameters. Raises SettingsError for an object that cannot be decorated."""
     if not callable(function) or isinstance(function, type | staticmethod | classmethod):
         raise SettingsError(f"prune_history stands above a function, and below @staticmethod: {function!r} is none")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):

@@ -150,7 +150,7 @@ class History:
     def walk_on(self, messages: list[Any], start: Callable[[], Any], pauses: Mapping[int, float] = NO_PAUSES) -> Any:
         """Continue the walk over the entries, or begin one with `start` if the known one does not hold."""
         walk = self.walk
-        if walk is None or not walk.agrees(pauses) or not walk.continues_with(self.entries):
+        if walk is None or not walk.has_same_pauses(pauses) or not walk.continues_with(self.entries):
             self.walk, self.texts = start(), {}
         self.walk.pauses = pauses
         self.walk.extend(messages, self.entries[len(self.walk.entries) :])

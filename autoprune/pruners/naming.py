@@ -1,4 +1,4 @@
-"""Find the pruner and the strategy that a text names, as on a command line. Runs a user's strategy file."""
+"""Find a strategy by its name, and the pruner for it, as on a command line. Runs a user's strategy file."""
 
 import inspect
 from collections.abc import Mapping
@@ -14,11 +14,11 @@ from autoprune.strategies.scaffold import is_in_file, load_strategy
 from autoprune.summarizers.selection import summarizer_maker, summarizer_named
 
 AnyPruner: TypeAlias = AgenticConversationPruner | ConversationPruner
-PROBE = 7_654_321  # no default of any parameter
+PROBE = 7_654_321  # a value that no parameter has by default
 
 
 def chosen(text: str | None, environ: Mapping[str, str]) -> Strategy | FoldingStrategy | None:
-    """Return the strategy of either pruner that a text names, or else AUTOPRUNE_STRATEGY; None if neither is given.
+    """The strategy that a text names, or else AUTOPRUNE_STRATEGY; None if neither is given.
 
     Raises SettingsError for an unknown name or unknown parameters.
     """
@@ -35,14 +35,14 @@ def chosen(text: str | None, environ: Mapping[str, str]) -> Strategy | FoldingSt
 
 
 def typed(name: str) -> str:
-    """Return a strategy as it is typed with all parameters of its own at their defaults, such as `keep_last(n=10)`."""
+    """The text that a user types for a strategy with its own parameters' defaults, such as `keep_last(n=10)`."""
     parameters = inspect.signature(makers([name])[name]).parameters.values()
     own = [f"{each.name}={each.default!r}" for each in parameters if each.name not in OPTIONS]
     return f"{name}({', '.join(own)})" if own else name
 
 
 def parameter(name: str, field: str) -> str:
-    """Return what a user types for a field of a strategy: `n` for the `over_messages` of `keep_last`."""
+    """The name that a user types for a field of a strategy: `n` for the `over_messages` of `keep_last`."""
     if name not in FOLDING:
         return field
     make = makers([name])[name]
@@ -54,9 +54,9 @@ def parameter(name: str, field: str) -> str:
 
 
 def pruner_for(strategy: object, args: PruneArgs, summarizer: str | None = None, model: str | None = None) -> AnyPruner:
-    """Return the pruner for a strategy. `summarizer` names one, `model` is the model it asks.
+    """Create the pruner for a strategy. `summarizer` is the name of a summarizer, and `model` the model that it calls.
 
-    Raises SettingsError if there is no such summarizer, or if it cannot be made.
+    Raises SettingsError if the summarizer is unknown or cannot be created.
     """
     if summarizer is not None:
         summarizer_maker(summarizer.partition("(")[0].strip())  # an unknown name is the first error to report

@@ -1,4 +1,4 @@
-"""What a prune returns: the new conversation, its report, events for callbacks, and figures for a ledger."""
+"""The result of a prune: the new conversation, its report, events for callbacks, and figures for a ledger."""
 
 import inspect
 import marshal
@@ -24,7 +24,7 @@ from autoprune.pruners.report import Report
 class Result:
     """The new conversation and the report.
 
-    `request_parameters` are what the next request must say besides, {} mostly: see `providers.merged`.
+    `request_parameters` must be added to the next request; usually {}. See `providers.merged`.
     """
 
     conversation: list[Any] = field(repr=False)
@@ -33,12 +33,12 @@ class Result:
 
     @property
     def plan(self) -> Plan:
-        """What was decided for each result."""
+        """The decision for each result."""
         return self.report.plan
 
     @property
     def sent(self) -> Sent:
-        """The prompt as it was given and sent, in figures: what a ledger (`economics.Ledger`) takes."""
+        """The figures of the prompt before and after the prune, for a ledger (`economics.Ledger`)."""
         return sent(self.conversation, self.report)
 
     def with_notes(self, notes: Sequence[str]) -> "Result":
@@ -48,23 +48,23 @@ class Result:
         return replace(self, report=replace(self.report, fallbacks=(*self.report.fallbacks, *notes)))
 
     def refused(self, conversation: list[Any], note: str) -> "Result":
-        """Return the result of doing nothing: the caller's own conversation, and a report that says why."""
+        """Return a result without changes: the caller's conversation, and a report with the reason."""
         nothing = partial(_nothing_done, self.report.plan_of)
         return Result(conversation, replace(self.report, plan_of=nothing)).with_notes([note])
 
 
 def _nothing_done(plan_of: Callable[[], Plan]) -> Plan:
-    """Return a plan of which nothing is done."""
+    """Return a plan without its changes."""
     return replace(plan_of(), edits=(), folds=(), stripped=(), doomed=(), counted=None, weights=())
 
 
 @dataclass(frozen=True)
 class PruneEvent:
-    """One prune of one conversation: about to be made, or made.
+    """One prune of one conversation, before or after it is done.
 
-    `report` is the whole of it. `conversation_id` is what the caller gave by that name. `request_parameters` are what
-    the next request must say besides: see `providers.merged`. Before a prune is made no summary is written, and
-    `report.tokens_after` is the most that it can come to.
+    `report` is the full report. `conversation_id` is the id that the caller passed. `request_parameters` must be added
+    to the next request; see `providers.merged`. Before a prune, no summary is written yet, and `report.tokens_after` is
+    an upper bound.
     """
 
     report: Report = field(repr=False)
@@ -86,47 +86,47 @@ FIGURES = (
     *("strategy", "tokens_before", "tokens_after", "results_cleared", "messages_removed", "messages_summarized"),
     "first_changed_message",
 )
-BeforePrune = Callable[[PruneEvent], object]  # False: do not prune
+BeforePrune = Callable[[PruneEvent], object]  # returns False to refuse the prune
 OnPruned = Callable[[PruneEvent], object]
 
 
 def veto(before_prune: BeforePrune | None, event: PruneEvent) -> str | None:
-    """Return who refuses a prune that is about to be made, in words for the report; None if nobody does.
+    """Ask `before_prune` about a prune. Return a note for the report if it refuses, else None.
 
-    Only False refuses: a function that looks on and returns None does not. Raises SettingsError for what is no plain
-    function, and whatever the function raises.
+    Only False refuses, so a function that only logs and returns None does not. Raises SettingsError if the callback is
+    not a plain function, and any error of the function.
     """
     if before_prune is None or _answer(before_prune, event, "before_prune") is not False:
         return None
-    return f"nothing was pruned: {_called(before_prune)} (before_prune) returned False"
+    return f"nothing was pruned: {_qualified_name(before_prune)} (before_prune) returned False"
 
 
 def tell(on_pruned: OnPruned | None, event: PruneEvent) -> None:
-    """Tell a caller of a prune that was made. Raises what `veto` does."""
+    """Call `on_pruned` after a prune. Raises the same errors as `veto`."""
     if on_pruned is not None:
         _answer(on_pruned, event, "on_pruned")
 
 
 @dataclass(frozen=True)
 class Callbacks:
-    """Whom to ask and to tell of a prune, and the conversation's id in what they are told."""
+    """The callbacks of one prune, and the conversation's id for their events."""
 
     before_prune: BeforePrune | None
     on_pruned: OnPruned | None
     conversation_id: object = None
 
     def refused(self, result: Result, conversation: list[Any]) -> Result | None:
-        """Return the result of doing nothing where a prune is refused; None if nobody refuses.
+        """Ask `before_prune`. Return a result without changes if it refuses the prune, else None.
 
-        Nobody is asked where the result is the conversation that was given. Raises what `veto` does.
+        The callback is not called if the prune changes nothing. Raises the same errors as `veto`.
         """
         if self.before_prune is None or result.conversation is conversation:
             return None
         note = veto(self.before_prune, self._event(result))
         return None if note is None else result.refused(conversation, note)
 
-    def told(self, result: Result, conversation: list[Any]) -> Result:
-        """Return the result, after the caller was told of it if anything was done. Raises what `tell` does."""
+    def notify(self, result: Result, conversation: list[Any]) -> Result:
+        """Call `on_pruned` if the prune changed anything, and return the result. Raises the same errors as `tell`."""
         if self.on_pruned is not None and result.conversation is not conversation:
             tell(self.on_pruned, self._event(result))
         return result
@@ -136,7 +136,7 @@ class Callbacks:
 
 
 def _answer(function: Callable[[PruneEvent], object], event: PruneEvent, option: str) -> object:
-    """Return what a caller's function returns for an event. Raises SettingsError for what is no plain function."""
+    """Call a caller's function with an event. Raises SettingsError if it is not a plain function."""
     if not callable(function):
         raise SettingsError(f"{option} is {function!r}: give a function that takes a PruneEvent")
     answer = function(event)
@@ -144,19 +144,19 @@ def _answer(function: Callable[[PruneEvent], object], event: PruneEvent, option:
         return answer
     if inspect.iscoroutine(answer):
         answer.close()  # else Python warns that it was never awaited
-    raise SettingsError(f"{option} is {_called(function)}, which is async: give a plain function")
+    raise SettingsError(f"{option} is {_qualified_name(function)}, which is async: give a plain function")
 
 
-def _called(function: object) -> str:
+def _qualified_name(function: object) -> str:
     return str(getattr(function, "__qualname__", type(function).__qualname__))
 
 
 DIGEST_BYTES = 6
-NO_REFERENCES = 2  # the last version of the format in which a text is written again where it occurs again
+NO_REFERENCES = 2  # marshal's last version without references: with them, equal messages can differ in their bytes
 
 
 def sent(conversation: Sequence[Any], report: Report) -> Sent:
-    """Return a prompt as it was given and as it was sent, in counted tokens."""
+    """The figures of a prompt before and after a prune, in counted tokens."""
     plan, spent = report.plan, report.spent
     known = plan.transcript
     after = _weighed(conversation, _weights(plan))
@@ -175,7 +175,7 @@ def sent(conversation: Sequence[Any], report: Report) -> Sent:
 
 
 def _weights(plan: Plan) -> Sequence[int]:
-    """Return the tokens of each message that is sent."""
+    """The tokens of each message that is sent."""
     if plan.weights:
         return plan.weights
     saved = saved_by_message(plan.edits, plan.stripped)
@@ -183,12 +183,12 @@ def _weights(plan: Plan) -> Sequence[int]:
 
 
 def _weighed(messages: Iterable[object], tokens: Iterable[int]) -> Weighed:
-    # Where nothing was done the conversation is the caller's own list, to which more may have been appended since.
+    # Not strict: an unchanged conversation is the caller's own list, which may have grown since.
     return tuple((_digest(_written(message)), weight) for message, weight in zip(messages, tokens, strict=False))
 
 
 def _written(message: object) -> bytes:
-    """Return a message as bytes, which are the same for equal ones, wherever their marks for the cache are."""
+    """Serialize a message, ignoring its marks for the prompt cache. Equal messages give equal bytes."""
     known: Any = without_marks(message)
     try:
         return marshal.dumps(known, NO_REFERENCES)  # four times as fast as repr
@@ -197,7 +197,7 @@ def _written(message: object) -> bytes:
 
 
 def _placed(report: Report) -> int:
-    """Return the tokens of what this request puts in place of parts of the prompt before, and of a new summary."""
+    """The tokens that this request's edits put into the previous prompt, and those of a new summary."""
     plan = report.plan
     requests = plan.transcript.requests
     last = len(requests) - 1
@@ -208,7 +208,7 @@ def _placed(report: Report) -> int:
 
 
 def _cleared(plan: Plan) -> Iterator[ToolResult]:
-    """Yield the results that went at this request, whole or in part."""
+    """Yield the results that were cleared, cut or removed at this request."""
     last = len(plan.transcript.requests) - 1
     yield from (result for result, edit in plan.results.items() if edit.request == last)
     gone = (at for fold in plan.folds if fold.request == last for at in fold.messages)
@@ -216,7 +216,7 @@ def _cleared(plan: Plan) -> Iterator[ToolResult]:
 
 
 def _fetched(plan: Plan) -> Iterator[tuple[str, int]]:
-    """Yield the results that the model has not seen yet, by their digests, with their tokens."""
+    """Yield the digest and the tokens of each result that the model has not seen yet."""
     edits = plan.results
     for result in plan.transcript.results:
         if plan.is_unseen(result) and (mark := _digest_of_result(result)):
@@ -224,10 +224,10 @@ def _fetched(plan: Plan) -> Iterator[tuple[str, int]]:
 
 
 def _digest_of_result(result: ToolResult) -> str:
-    """Return a digest of a result and of its call: the tool, the target; "" if the call names none.
+    """A digest of a result: its tool, target and text; "" if the call has no target.
 
-    The text is part of it. Tests that are run again, or a file that was changed and is read again, say something new,
-    and would have been fetched had nothing been cleared.
+    The text is included, since a file that is read again after a change, or tests that run again, would have been
+    fetched without pruning too.
     """
     touched = target(result.call)
     return _digest(_encoded(f"{result.tool}\0{touched}\0{result.text}")) if touched else ""
@@ -247,29 +247,29 @@ def archive_payloads(
     messages: Sequence[object],
     known: dict[Part, str],
 ) -> Result:
-    """Return the result of a prune after the payloads that its edits replace were kept; its report says what was not.
+    """Archive the payloads that the edits of a prune replace. Return the result, with a note on each failure.
 
-    `known` are the parts for which that was done before, with the texts that were put in their place. What failed is
-    tried again with the next prune.
+    `known` maps the parts that were archived before to the texts that replaced them, and is updated. The next prune
+    tries failed payloads again.
     """
-    failures: dict[str, dict[str, None]] = {}  # what the archive says, with the ids
+    failures: dict[str, dict[str, None]] = {}  # reason → ids, in order
     for edit in result.plan.edits:
         if known.get(edit.part) == edit.text:
             continue
-        failed = [*_kept(archive, edit, archived_text(edit.part, messages))]
+        failed = [*_archive_edit(archive, edit, archived_text(edit.part, messages))]
         for id, why in failed:
             failures.setdefault(why, {})[id] = None
         if not failed:
             known[edit.part] = edit.text
-    return result.with_notes([_told(why, ids) for why, ids in failures.items()])
+    return result.with_notes([_failure_note(why, ids) for why, ids in failures.items()])
 
 
-def _kept(archive: Archive, edit: Replace, content: str) -> Iterator[tuple[str, str]]:
-    """Keep the payload that an edit replaces, and the pointers to it.
+def _archive_edit(archive: Archive, edit: Replace, content: str) -> Iterator[tuple[str, str]]:
+    """Store the payload that an edit replaces, and the pointers to it.
 
-    Yield the ids that failed, each with the reason: what the archive raised, or what stands in the way.
+    Yield the ids that failed, each with the reason: the archive's error, or a conflict with other content.
     """
-    from autoprune.summarizers.driver import call_safely  # loaded with the first payload: few have an archive
+    from autoprune.summarizers.driver import call_safely  # lazy: most pruners have no archive
 
     for id, text in _records(edit, content):
         if (answer := call_safely(_put, archive, id, text)) is not None:
@@ -277,10 +277,10 @@ def _kept(archive: Archive, edit: Replace, content: str) -> Iterator[tuple[str, 
 
 
 def _records(edit: Replace, content: str) -> Iterator[tuple[str, str]]:
-    """Yield what is to be kept for an edit, by ids: the payload, and pointers to it.
+    """Yield the records to store for an edit, each with its id: the payload, and pointers to it.
 
-    Say that the payload P was cut to C, and C is cleared, in one prune or in two. The placeholder carries C's id, so
-    that points to P. A cut points to P in advance, since a later prune over pruned output knows C alone.
+    Say that the payload P was cut to C, and C is cleared, in one prune or in two. The placeholder then carries C's id,
+    so that id must point to P. The pointer is stored with the cut, since a later prune of pruned output only knows C.
     """
     whole, told = content_id(content), parted(edit.mark)[1]
     yield whole, content
@@ -291,9 +291,9 @@ def _records(edit: Replace, content: str) -> Iterator[tuple[str, str]]:
 
 
 def _put(archive: Archive, id: str, text: str) -> str | None:
-    """Keep a payload or a pointer under an id. Return None, or what is in the way.
+    """Store a payload or a pointer under an id. Return None, or the conflict that prevents it.
 
-    A pointer takes the place of the text whose id it has, and stays there while its payload is kept.
+    A pointer replaces the text whose id it has, and stays as long as its payload is stored.
     """
     known = archive.setdefault(id, text)
     if known == text:
@@ -305,9 +305,9 @@ def _put(archive: Archive, id: str, text: str) -> str | None:
         return None
     if not is_pointer and isinstance(known, str) and content_id(known) == id:
         return "another payload has the same id"
-    archive[id] = text  # what is there was cut off or changed, or the text itself is kept in place of a pointer
+    archive[id] = text  # the stored text was damaged, or a text and its pointer replace each other
     return None
 
 
-def _told(why: str, ids: Iterable[str]) -> str:
+def _failure_note(why: str, ids: Iterable[str]) -> str:
     return f"the archive failed ({why}): what was cleared cannot be recalled by {', '.join(ids)}"
