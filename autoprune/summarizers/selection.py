@@ -27,7 +27,7 @@ from autoprune.tokens import Count, exact
 
 GROUP = "autoprune.summarizers"  # of entry points
 # To ship a summarizer, write its module in this package and add a line: its name, then "module:maker". A maker with a
-# parameter `model_name` gets the model of `--model`.
+# parameter `model_name` gets the model of `--model`. What users construct also goes into the tables of `__init__`.
 SUMMARIZERS: Mapping[str, str] = {
     "digest": "digest:Digest",
     "openai": "openai_summarizer:from_environment",

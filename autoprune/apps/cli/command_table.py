@@ -1,4 +1,8 @@
-"""The Typer application with all commands."""
+"""The Typer application with all commands.
+
+To add a command, write a function with arguments from `options` in a module of this package, give it `EXAMPLES`, and
+add a line below. `check` is a short example: it reads a session, prints a table or JSON, and sets the exit code.
+"""
 
 from typing import Annotated
 

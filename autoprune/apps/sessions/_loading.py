@@ -27,7 +27,8 @@ from autoprune.apps.sessions._trae import READER as TRAE
 from autoprune.errors import SessionError, SettingsError, did_you_mean
 from autoprune.settings import load_plugin, plugin_names
 
-# To ship a reader, write its module in this package and add a line. The first one that detects a file reads it, so
+# To ship a reader, write its module in this package, with a `record`, and add a line; docs/session_files.md says what
+# else it needs. The first one that detects a file reads it, so
 # readers with precise signs come first, and those that look only for the names of a few fields last.
 READERS = (
     CLAUDE_CODE,
