@@ -20,7 +20,7 @@ class PruningHook(HookProvider):
 
     def __init__(self, pruning: Pruning, *, strategy: str | Strategy | None = None) -> None:
         """Take a safe zone, settings, or a pruner."""
-        self._prune_messagesr = pruner_of(pruning)
+        self._pruner = pruner_of(pruning)
         self._strategy = strategy
 
     def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
@@ -34,7 +34,7 @@ class PruningHook(HookProvider):
             "system": agent.system_prompt,
             "toolConfig": {"tools": agent.tool_registry.get_all_tool_specs()},
         }
-        messages = prune_body(self._prune_messagesr, self._strategy, body, _path(agent.model)).body["messages"]
+        messages = prune_body(self._pruner, self._strategy, body, _path(agent.model)).body["messages"]
         if messages is not agent.messages:
             agent.messages[:] = messages  # the list itself is shared with the agent's loop
 

@@ -33,9 +33,9 @@ MORE = {
 KINDS = [dialect.kind for dialect in all_dialects() if dialect.kind in DIALECTS]  # those with whole rounds of calls
 # A dialect that nothing in the package knows.
 MADE_UP = element_dialect(
-    "observation",
+    "made_up_output",
     answers="action",
-    example=Example(call="<action>ls src</action>", result="<observation>\n@\n</observation>"),
+    example=Example(call="<action>ls src</action>", result="<made_up_output>\n@\n</made_up_output>"),
 )
 LARGE = "one more line of a large file\n" * 60
 
@@ -168,9 +168,9 @@ def test_a_dialect_that_is_not_registered_is_text():
     [
         (replace(MADE_UP, kind="xml"), "there is a dialect 'xml' already"),
         (replace(MADE_UP, mark="<result>"), "must hold its mark '<result>'"),
-        (replace(MADE_UP, example=Example("", "<observation>none</observation>")), "and '@' as payload"),
-        (replace(MADE_UP, example=Example("", "a <observation>@")), "finds no result in its own example"),
-        (replace(MADE_UP, tags=frozenset()), r"must have \['observation'\] in its tags"),
+        (replace(MADE_UP, example=Example("", "<made_up_output>none</made_up_output>")), "and '@' as payload"),
+        (replace(MADE_UP, example=Example("", "a <made_up_output>@")), "finds no result in its own example"),
+        (replace(MADE_UP, tags=frozenset()), r"must have \['made_up_output'\] in its tags"),
     ],
 )
 def test_a_dialect_that_is_not_complete_is_refused(incomplete: Dialect, why: str):

@@ -1,6 +1,8 @@
 """Where a prune leaves a conversation over its safe zone the report says what to do next, and that is true."""
 
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -8,7 +10,10 @@ from rounds import WIRE, Round, Step
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, Result
+from autoprune.conversation.edits import Replace
 from autoprune.planning.clamping import Clamp
+from autoprune.planning.view import View
+from autoprune.strategies import BaseStrategy
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 
 SMALL = Step("read_file", {"path": "a.py"}, "a line of code\n" * 40)
@@ -82,3 +87,19 @@ def test_nothing_is_tried_before_the_report_is_read():
     assert Counted.plans == 0
     assert result.report.advice
     assert Counted.plans > 0
+
+
+@dataclass(frozen=True)
+class Nothing(BaseStrategy):
+    """A strategy without the option `clamp`, which clears nothing."""
+
+    name = "nothing"
+
+    def step(self, view: View) -> Iterator[Replace]:
+        return iter(())
+
+
+def test_a_strategy_without_options_gets_advice_without_a_clamp():
+    advice = prune(WIRE["openai_chat"](SEEN), Nothing(), 60).report.advice
+    assert advice
+    assert "clamp" not in advice

@@ -37,11 +37,11 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 
 
 def test_a_plugin_is_found_by_name_with_its_parameters():
-    found = clearing_named("largest_first(at_least=500)")
-    assert (type(found).__name__, getattr(found, "at_least", None)) == ("LargestFirst", 500)
+    found = clearing_named("zebra_first(at_least=500)")
+    assert (type(found).__name__, getattr(found, "at_least", None)) == ("ZebraFirst", 500)
     assert (
-        clearing_named("largest_first")
-        == chosen("largest_first", {})
+        clearing_named("zebra_first")
+        == chosen("zebra_first", {})
         == chosen(None, {"AUTOPRUNE_STRATEGY": "ready_made"})
     )
 
@@ -56,8 +56,8 @@ def test_pruners_take_the_name_of_a_plugin():
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     chat = [{"role": "user", "content": "Go."}, {"role": "assistant", "content": None, "tool_calls": [call]}, *large]
     chat = [*chat, {"role": "assistant", "content": "Done."}]
-    result = AgenticConversationPruner(PruneArgs(500)).prune(chat, "largest_first")
-    assert (result.report.strategy, result.report.results_cleared) == ("largest_first", 1)
+    result = AgenticConversationPruner(PruneArgs(500)).prune(chat, "zebra_first")
+    assert (result.report.strategy, result.report.results_cleared) == ("zebra_first", 1)
     assert ConversationPruner(PruneArgs(500)).prune(chat, "fold_nothing").report.strategy == "fold_nothing"
 
 
@@ -71,7 +71,7 @@ def test_the_environment_may_name_a_plugin_for_the_other_pruner():
 
 def test_a_plugin_is_for_the_pruner_of_its_kind():
     assert names_folding("fold_nothing")
-    assert not names_folding("largest_first")
+    assert not names_folding("zebra_first")
     with pytest.raises(SettingsError, match="is for ConversationPruner"):
         clearing_named("fold_nothing")
 
@@ -79,10 +79,10 @@ def test_a_plugin_is_for_the_pruner_of_its_kind():
 @each_row(
     ("name", "error"),
     [
-        ("largest_frist", "(did you mean largest_first?)"),
+        ("zebra_frist", "(did you mean zebra_first?)"),
         ("needs", "the plugin 'needs' needs a default for each parameter: missing a required argument: 'keep'"),
         ("number", "the plugin 'number' offers 5: give a strategy, or a class that makes one"),
-        ("largest_first(at_most=1)", "largest_first has the parameters: at_least=0"),
+        ("zebra_first(at_most=1)", "zebra_first has the parameters: at_least=0"),
     ],
 )
 def test_a_plugin_that_cannot_be_used_is_an_error(name: str, error: str):
@@ -91,8 +91,8 @@ def test_a_plugin_that_cannot_be_used_is_an_error(name: str, error: str):
 
 
 def test_a_new_strategy_may_have_the_name_of_a_plugin():
-    assert names("LargestFirst") == ("LargestFirst", "largest_first")
-    assert "largest_first.py" in new_strategy("largest_first")
+    assert names("ZebraFirst") == ("ZebraFirst", "zebra_first")
+    assert "zebra_first.py" in new_strategy("zebra_first")
 
 
 def test_a_summarizer_of_a_plugin_is_found_by_name():
@@ -118,7 +118,7 @@ def test_a_summarizer_of_a_plugin_that_cannot_be_used_is_an_error(name: str, err
 def test_the_command_line_finds_plugins(installed: Path):
     environ = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{installed}"}
     command = [sys.executable, "-m", "autoprune", "prune", SESSION, "-s", "20k", "--json", "--strategy"]
-    named = {"largest_first": ["largest_first(at_least=300)"], "summarize": ["summarize", "--summarizer", "terse"]}
+    named = {"zebra_first": ["zebra_first(at_least=300)"], "summarize": ["summarize", "--summarizer", "terse"]}
     for name, arguments in named.items():
         done = subprocess.run([*command, *arguments], env=environ, capture_output=True, text=True, check=False)
         assert (done.returncode, json.loads(done.stdout)["strategy"]) == (0, name), done.stderr

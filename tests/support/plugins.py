@@ -10,11 +10,11 @@ from autoprune.summarizers import Brief
 
 
 @dataclass(frozen=True)
-class LargestFirst(BaseStrategy):
+class ZebraFirst(BaseStrategy):
     """Clear the largest results first."""
 
     at_least: int = 0
-    name = "largest_first"
+    name = "zebra_first"
 
     def step(self, view):
         excess = view.tokens - view.limit
@@ -48,10 +48,10 @@ NUMBER = 5
 '''
 ENTRY_POINTS = """
 [autoprune.strategies]
-largest_first = plugin_of_tests:LargestFirst
+zebra_first = plugin_of_tests:ZebraFirst
 fold_nothing = plugin_of_tests:FoldNothing
-ready_made = plugin_of_tests:LargestFirst
-low_water = plugin_of_tests:LargestFirst
+ready_made = plugin_of_tests:ZebraFirst
+low_water = plugin_of_tests:ZebraFirst
 needs = plugin_of_tests:Needs
 number = plugin_of_tests:NUMBER
 [autoprune.summarizers]

@@ -16,7 +16,6 @@ ALTERNATIVES = ("hybrid", "per_result")  # of ConversationPruner: what can take 
 ROUNDS = 4  # in which a safe zone is looked for that can be reached
 CLAMP_SHARE = 4  # of the safe zone, that one result is cut to: a quarter
 LONGEST_TARGET = 60  # characters
-NEVER = object()  # what a strategy has for a clamp that knows none
 GIANT_SHARE = 4  # of the safe zone, from which on a result that stays is named
 
 
@@ -85,7 +84,8 @@ def _clamped(strategy: object, report: Report, tried: Callable[[object], int]) -
     """Return what cutting giants when they arrive would bring; "" if the strategy cannot, or does already."""
     if not dataclasses.is_dataclass(strategy) or isinstance(strategy, type):
         return ""
-    if getattr(strategy, "clamp", NEVER) is not None:
+    # A class attribute, as `BaseStrategy` has, is no field that `replace` could set.
+    if "clamp" not in (field.name for field in dataclasses.fields(strategy)) or strategy.clamp is not None:  # type: ignore[attr-defined]
         return ""
     most = max(1, report.plan.limit // CLAMP_SHARE)
     tokens = tried(dataclasses.replace(strategy, clamp=Clamp(max_result_tokens=most)))
