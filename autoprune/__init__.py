@@ -57,7 +57,7 @@ __all__ = [
     "repair",
     "summarize_text",
 ]
-# Half of the package is for those who fold; who does not use it does not wait for it.
+# Lazy imports: most callers never fold, and importing that half of the package is slow.
 LATE = {
     "Chunked": "summarizers",
     "ConversationPruner": "pruners.conversation",
@@ -74,7 +74,7 @@ import_module("loguru").logger.disable("autoprune")
 
 
 def __getattr__(name: str) -> Any:
-    """A public name whose module is loaded when it is first asked for."""
+    """Import a public name on first access."""
     if name not in LATE:
         raise AttributeError(f"module 'autoprune' has no attribute {name!r}")
     return getattr(import_module(f"autoprune.{LATE[name]}"), name)

@@ -79,12 +79,12 @@ def model_words(words: str) -> str:
 
 
 def _is_command(text: str) -> bool:
-    """Return whether a text is a user's command to the agent, which the program follows with a prompt."""
+    """Whether a text is a user's command to the agent, which the program follows with a prompt."""
     return "<command-message>" in text and COMMAND.search(text) is not None and not TO_PROGRAM.search(text)
 
 
 def is_continuation(words: str) -> bool:
-    """Return whether a message is a program's summary of the conversation before this one, and not a request."""
+    """Whether a message is a program's summary of the conversation before this one, and not a request."""
     return words.startswith(CONTINUES)
 
 

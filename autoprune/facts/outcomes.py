@@ -176,7 +176,7 @@ ERROR_LINE = re.compile(
 
 
 def has_failed(text: str, is_error: bool | None, call: ToolCall | None = None) -> bool | None:
-    """Return whether a call failed, from its result; None if the result does not say for certain.
+    """Whether a call failed, from its result; None if the result does not say for certain.
 
     `is_error` is the format's flag. If it is set, the call failed. If it is False, or the exit code is 0, a clear
     failure in the text outweighs it, and for a command that hides its failures, such as `pytest | tail`, it counts for
@@ -196,12 +196,12 @@ def has_failed(text: str, is_error: bool | None, call: ToolCall | None = None) -
 
 
 def is_cleared(text: str) -> bool:
-    """Return whether a text looks like the placeholder of a cleared result."""
+    """Whether a text looks like the placeholder of a cleared result."""
     return CLEARED.match(text) is not None
 
 
 def is_data(call: ToolCall | None) -> bool:
-    """Return whether a call fetches text that is not the tool's own: a file, a page, a log."""
+    """Whether a call fetches text that is not the tool's own: a file, a page, a log."""
     if call is None:
         return False
     script = command(call)
@@ -209,12 +209,12 @@ def is_data(call: ToolCall | None) -> bool:
 
 
 def is_refusal(text: str) -> bool:
-    """Return whether a text begins by saying that a person refused the call."""
+    """Whether a text begins by saying that a person refused the call."""
     return BEGINS_REFUSED.match(text[:HEAD]) is not None
 
 
 def is_cancellation(text: str) -> bool:
-    """Return whether a text says that the call was not made because a parallel one had failed."""
+    """Whether a text says that the call was not made because a parallel one had failed."""
     return CANCELLED.match(text[:HEAD]) is not None
 
 
@@ -225,12 +225,12 @@ def background_id(text: str) -> str:
 
 
 def _is_uncertain(text: str, call: ToolCall | None) -> bool:
-    """Return whether an exit code of 0 means nothing: the command hides failures, or has not ended."""
+    """Whether an exit code of 0 means nothing: the command hides failures, or has not ended."""
     return hides_failures(command(call)) or bool(background_id(text))
 
 
 def _says_failed(text: str, call: ToolCall | None) -> bool | None:
-    """Return whether the text alone says that the call failed; None if it does not say for certain."""
+    """Whether the text alone says that the call failed; None if it does not say for certain."""
     if text[:1] == "{":
         return _document_failed(_parse_document(text))
     head, tail = _both_ends(text)
@@ -252,7 +252,7 @@ def _says_failed(text: str, call: ToolCall | None) -> bool | None:
 
 
 def _verdict_failed(head: str, tail: str) -> bool:
-    """Return whether the last line with a verdict, in either end of a text, says that something failed."""
+    """Whether the last line with a verdict, in either end of a text, says that something failed."""
     verdicts = [*VERDICT.finditer(head), *VERDICT.finditer(tail)]
     return bool(verdicts) and verdicts[-1]["failed"] is not None
 
@@ -299,7 +299,7 @@ def _member_code(document: object) -> int | None:
 
 
 def _document_failed(document: object) -> bool | None:
-    """Return whether a JSON document says that the call failed; None if it does not say."""
+    """Whether a JSON document says that the call failed; None if it does not say."""
     match document:
         case {"success": bool(success)}:
             return not success
@@ -318,7 +318,7 @@ def _ends_badly(tail: str) -> bool:
 
 
 def _ends_in_traceback(tail: str) -> bool:
-    """Return whether a text ends in a Python traceback with the exception's message."""
+    """Whether a text ends in a Python traceback with the exception's message."""
     frames = [match.end() for match in FRAME.finditer("\n" + tail)]
     if not frames:
         return False

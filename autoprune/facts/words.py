@@ -182,11 +182,11 @@ def _extents(text: str, kind: str) -> Sequence[Span]:
 
 
 def is_note(message: object, entry: Entry) -> bool:
-    """Return whether a user's message holds only texts of the agent's program, such as a reminder."""
+    """Whether a user's message holds only texts of the agent's program, such as a reminder."""
     spoken = texts(message, entry)
     return bool(spoken) and not harness.user_words_beside(spoken, (result.tool for result in entry.results))
 
 
 def has_role(message: object) -> bool:
-    """Return whether a message has a role. Items of the Responses API other than messages have none."""
+    """Whether a message has a role. Items of the Responses API other than messages have none."""
     return fields_of(message).get("role") is not None

@@ -142,7 +142,7 @@ def explain(text: str, parser: Parser) -> str | None:
 
 
 def is_frame(text: str) -> bool:
-    """Return whether a text is a heading, whose payload is the next block."""
+    """Whether a text is a heading, whose payload is the next block."""
     return text.startswith("[") and text.endswith(MARK) and _first_heading(text) is not None
 
 

@@ -113,7 +113,7 @@ def explain_miss(text: str, found: Sequence[Tag], closed: list[Span], refused: s
 
 
 def is_within(spans: list[Span], at: int) -> bool:
-    """Return whether an offset is in one of the spans, which are sorted."""
+    """Whether an offset is in one of the spans, which are sorted."""
     index = bisect(spans, at, key=lambda span: span.begin) - 1
     return index >= 0 and at < spans[index].end
 
@@ -132,7 +132,7 @@ def tags(text: str, name: str) -> Iterator[Tag]:
 
 
 def begins_line(text: str, at: int) -> bool:
-    """Return whether only white space separates an offset from the start of the text or line, or from an end tag."""
+    """Whether only white space separates an offset from the start of the text or line, or from an end tag."""
     before = text[max(0, at - LONGEST_END_TAG) : at]
     words = before.rstrip()
     is_first = not words and len(before) == at
@@ -140,7 +140,7 @@ def begins_line(text: str, at: int) -> bool:
 
 
 def follows_space(text: str, at: int) -> bool:
-    """Return whether an offset is at the start of the text or follows white space or an end tag."""
+    """Whether an offset is at the start of the text or follows white space or an end tag."""
     before = text[at - 1 : at]
     return not before or before.isspace() or bool(AFTER_END_TAG.search(text, max(0, at - LONGEST_END_TAG), at))
 
@@ -205,7 +205,7 @@ class Fences:
 
 
 def is_blank(text: str, start: int, stop: int) -> bool:
-    """Return whether there is only white space between two offsets."""
+    """Whether there is only white space between two offsets."""
     match = BLANK.match(text, start, stop)
     return match is None or match.end() >= stop
 

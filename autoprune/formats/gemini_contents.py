@@ -218,7 +218,7 @@ def _json_tokens(value: object, count: Count) -> int:
 
 
 def _is_error(response: object) -> bool | None:
-    """Return whether the call failed, by Gemini's "error" or by the "isError" of MCP tools; None if it does not say."""
+    """Whether the call failed, by Gemini's "error" or by the "isError" of MCP tools; None if it does not say."""
     match response:
         case {"error": error} if error:
             return True

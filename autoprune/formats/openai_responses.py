@@ -192,7 +192,7 @@ def _input_text(blocks: object, text: str) -> list[object]:
 
 
 def _is_error(message: Mapping[str, object]) -> bool | None:
-    """Return whether the call failed; None if the item does not say."""
+    """Whether the call failed; None if the item does not say."""
     match message:
         case {"type": "mcp_call", "error": error} if error is not None:
             return True
@@ -205,7 +205,7 @@ def _is_error(message: Mapping[str, object]) -> bool | None:
 
 
 def _has_failed(chunk: object) -> bool | None:
-    """Return whether a shell command failed or timed out; None if the chunk does not say."""
+    """Whether a shell command failed or timed out; None if the chunk does not say."""
     outcome = fields_of(fields_of(chunk).get("outcome"))
     code = outcome.get("exit_code")
     return True if outcome.get("type") == "timeout" else code != 0 if isinstance(code, int) else None

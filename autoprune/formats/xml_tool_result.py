@@ -73,7 +73,7 @@ class Call(NamedTuple):
 
 
 def is_tool_result(text: object) -> bool:
-    """Return whether a text can hold a result at all."""
+    """Whether a text can hold a result at all."""
     return isinstance(text, str) and "<tool_result" in text and "tool_name=" in text
 
 
@@ -97,7 +97,7 @@ _tool_of_tag = lru_cache(maxsize=1024)(_tool_name)
 
 @lru_cache(maxsize=1024)
 def is_error(tag: str) -> bool | None:
-    """Return whether a start tag says that the tool failed; None if it does not say."""
+    """Whether a start tag says that the tool failed; None if it does not say."""
     return {"true": False, "false": True}.get(attributes(tag).get("success", "").strip().lower())
 
 
@@ -189,7 +189,7 @@ def _whole(text: str) -> Span | None:
 
 @lru_cache(maxsize=1024)
 def _is_start(tag: str) -> bool:
-    """Return whether a text up to its first ">" is the start tag of a result."""
+    """Whether a text up to its first ">" is the start tag of a result."""
     head = HEAD.match(tag)
     is_whole = head is not None and head.end() == len(tag) - 1 and tag[-2] != "/"
     return is_whole and "tool_name" in attributes(tag[:-1])

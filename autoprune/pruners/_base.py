@@ -30,7 +30,7 @@ from autoprune.pruners.result import BeforePrune, Callbacks, OnPruned, Result
 from autoprune.settings import (
     cache_ttl,
     duration,
-    filled_in,
+    fill_in,
     missing_safe_zone,
     overhead_tokens,
     resolve,
@@ -197,12 +197,12 @@ class Pruner:
         """Parse a strategy with its parameters, such as "low_water(target=0.5)". Raises SettingsError."""
         raise NotImplementedError
 
-    def filled_in(self, **known: Any) -> Self:
+    def fill_in(self, **known: Any) -> Self:
         """Return this pruner with values for settings that were not given. Both share their caches.
 
         The settings are those of `settings.SETTINGS`: model="gpt-5", overhead_tokens=9_000, ….
         """
-        args = filled_in(self.args, self._environ, **known)
+        args = fill_in(self.args, self._environ, **known)
         if args is self.args:
             return self
         twin = object.__new__(type(self))

@@ -192,7 +192,7 @@ class Account(BaseStrategy):
         self._cleared_at[_key(result)] = min(request, self._cleared_at.get(_key(result), request))
 
     def _may_be_needed(self, result: ToolResult, request: int) -> bool:
-        """Return whether the agent may still need a result: it has had no time to use it, or fetched it again."""
+        """Whether the agent may still need a result: it has had no time to use it, or fetched it again."""
         if id(result) in self._fetched_again:
             return True
         used_at, stay = self._at_work.used_at(result), self._strategy.stay
@@ -360,7 +360,7 @@ def _total(made: Made) -> int:
 
 
 def _fits(view: View, made: Made) -> bool:
-    """Return whether the prompt with these placeholders is within the safe zone."""
+    """Whether the prompt with these placeholders is within the safe zone."""
     return view.tokens - _total(made) <= view.limit
 
 

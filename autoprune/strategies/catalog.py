@@ -89,12 +89,12 @@ def folding_named(text: str) -> FoldingStrategy:
 
 
 def names_folding(text: str) -> bool:
-    """Return whether a text names a strategy for ConversationPruner. Imports a plugin to find out."""
+    """Whether a text names a strategy for ConversationPruner. Imports a plugin to find out."""
     return is_named(text, FOLDING) or (is_plugin(text) and folds(make_strategy(text, makers())))
 
 
 def is_plugin(text: str) -> bool:
-    """Return whether a text names the strategy of an installed plugin. Imports nothing."""
+    """Whether a text names the strategy of an installed plugin. Imports nothing."""
     return is_named(text, plugin_names(GROUP)) and not is_named(text, STRATEGIES)
 
 
@@ -115,7 +115,7 @@ def _plugin_maker(name: str) -> Callable[..., Any] | None:
 
 
 def is_named(text: str, names: Container[str]) -> bool:
-    """Return whether a text is one of the names, perhaps with parameters: `low_water(target=0.6)`."""
+    """Whether a text is one of the names, perhaps with parameters: `low_water(target=0.6)`."""
     return text.partition("(")[0].strip() in names
 
 

@@ -102,11 +102,11 @@ class PerResult(BaseFoldingStrategy):
         return ByFunction(self.function)
 
     def _is_large(self, part: Part) -> bool:
-        """Return whether a part is above the threshold and can be shortened."""
+        """Whether a part is above the threshold and can be shortened."""
         return part.is_plain and not part.is_fixed and part.tokens > self.threshold
 
     def _is_due(self, result: ToolResult, view: "FoldView") -> bool:
-        """Return whether the start limits let a result be shortened at a request."""
+        """Whether the start limits let a result be shortened at a request."""
         requests_before = view.request - view.iteration + 1  # of earlier turns
         if result.sent <= requests_before:
             return not self.this_turn_only

@@ -80,7 +80,7 @@ def _why_taken(class_name: str, module: str) -> str | None:
 
 
 def is_in_file(text: str) -> bool:
-    """Return whether a text names a strategy in a file, as `path/to/file.py:Name` does."""
+    """Whether a text names a strategy in a file, as `path/to/file.py:Name` does."""
     return IN_FILE.fullmatch(text) is not None
 
 

@@ -108,7 +108,7 @@ class Line:
         return replace(self, text=text, details=tuple(details))
 
     def repeats(self, before: "Line") -> bool:
-        """Return whether it equals another line; the results below two calls may differ."""
+        """Whether it equals another line; the results below two calls may differ."""
         details = (self.details == before.details) or self.key != USER
         return details and (self.text, self.is_failed) == (before.text, before.is_failed)
 

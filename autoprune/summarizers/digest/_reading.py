@@ -275,7 +275,7 @@ class _Reader:
         return sum(int(match[1]) if match else 1 for match, _ in counted)
 
     def _has_succeeded(self, action: Action) -> bool:
-        """Return whether a call that is not known to have failed has probably succeeded."""
+        """Whether a call that is not known to have failed has probably succeeded."""
         is_silent = bool(action.result and not action.result.text.strip())  # as compilers are that find no error
         is_silent = is_silent and "||" not in action.command
         return action.failed is False or not hides_failures(action.command) or has_passing_tests(action) or is_silent
@@ -326,7 +326,7 @@ def _repeat(exchange: Exchange, times: int) -> Exchange:
 
 
 def _names_changed_file(called: re.Match[str], changed: set[str]) -> bool:
-    """Return whether a call names one of the changed files, which are given by their base names."""
+    """Whether a call names one of the changed files, which are given by their base names."""
     return not changed.isdisjoint(path.rstrip("…").rpartition("/")[2] for path in called[1].split())
 
 
