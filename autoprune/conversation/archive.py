@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-from autoprune.conversation.placeholders import DIGITS, ID, content_id, pointed_to
+from autoprune.conversation.placeholders import DIGITS, ID, content_id, pointer_target
 from autoprune.errors import ArchiveError, SettingsError, did_you_mean, is_number
 
 Archive: TypeAlias = MutableMapping[str, str]
@@ -102,7 +102,7 @@ class Directory(MutableMapping[str, str]):
         return os.path.join(self.path, key + SUFFIX)
 
 
-def checked_archive(archive: Archive | None) -> Archive | None:
+def check_archive(archive: Archive | None) -> Archive | None:
     """Return `archive`. Raises SettingsError if it cannot store texts, such as a path."""
     if archive is None or all(callable(getattr(archive, name, None)) for name in ("get", "setdefault", "__setitem__")):
         return archive
@@ -115,7 +115,7 @@ def recall(archive: Archive | None, id: str) -> str:
     Raises ArchiveError if the id is malformed, if nothing is stored under it, or if the stored text has changed;
     SettingsError without an archive. Exceptions of the archive itself are not caught.
     """
-    if (archive := checked_archive(archive)) is None:
+    if (archive := check_archive(archive)) is None:
         raise SettingsError(
             "there is no archive to recall from: give the pruner archive=, such as Directory('archive')"
         )
@@ -133,7 +133,7 @@ def recall(archive: Archive | None, id: str) -> str:
             )
         if isinstance(kept, str) and content_id(kept) == id:
             return kept
-        whole = pointed_to(kept, id) if isinstance(kept, str) else None
+        whole = pointer_target(kept, id) if isinstance(kept, str) else None
         if whole is None or whole in seen:
             raise ArchiveError(f"what is kept under {id} was changed since: get the content again")
         seen.add(id)

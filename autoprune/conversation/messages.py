@@ -17,7 +17,7 @@ MOST_VALUES = 5_000_000  # in one message
 MOST_CONTAINERS = 200_000  # lists and mappings in one message
 
 
-def checked(conversation: object) -> list[Any]:
+def check_conversation(conversation: object) -> list[Any]:
     """Return `conversation` if it is a list. Raises ConversationError otherwise."""
     if isinstance(conversation, list):
         return conversation

@@ -42,7 +42,7 @@ def payload(sentence: str = SENTENCE) -> str:
     return f"\n<message>{CLEARED}</message>\n<content>{sentence}</content>\n"
 
 
-def inside(whole: str, tool: str = "") -> str:
+def element_content(whole: str, tool: str = "") -> str:
     """The text between the tags of an element for a tool, or the whole text if there are no tags."""
     if not whole.startswith("<tool_result") or not whole.endswith(END_TAG):
         return whole
@@ -50,23 +50,23 @@ def inside(whole: str, tool: str = "") -> str:
     return whole[whole.index(">", named) + 1 : -len(END_TAG)]
 
 
-def framed(result: ToolResult, text: str) -> str:
+def frame_text(result: ToolResult, text: str) -> str:
     """Encode a text as the result's dialect requires inside a message's text: escaped, or as a JSON string."""
     return str(result.put(result.text, text)) if result.location.start is not None else text
 
 
-def own(result: ToolResult, text: str, mark: str = "") -> str:
+def replacement_text(result: ToolResult, text: str, mark: str = "") -> str:
     """Encode a strategy's text to replace a payload; inside a message's text, it cannot end the result early.
 
     If the payload is already that text, with or without a mark, return it unchanged.
     """
-    plain = trimmed(result, framed(result, text))
-    if parted(result.text)[0] == parted(plain)[0]:
+    plain = trim_text(result, frame_text(result, text))
+    if split_mark(result.text)[0] == split_mark(plain)[0]:
         return result.text
-    return trimmed(result, framed(result, marked(text, mark)))
+    return trim_text(result, frame_text(result, append_mark(text, mark)))
 
 
-def trimmed(result: ToolResult, text: str) -> str:
+def trim_text(result: ToolResult, text: str) -> str:
     """Strip line breaks from the ends of a text if the dialect ignores them there."""
     return text if result.location.start is None or result.kind == XML else text.strip("\r\n")
 
@@ -86,20 +86,20 @@ class Placeholder:
 
     def mark(self, part: Part, messages: Sequence[object]) -> str:
         """The mark that recalls a part's payload; "" without an archive."""
-        return mark(archived_text(part, messages)) if self.recalls else ""
+        return mark(text_to_archive(part, messages)) if self.recalls else ""
 
     def text(self, result: ToolResult, mark: str = "") -> str:
         """The placeholder of a result with a mark; an existing placeholder is returned unchanged."""
         is_xml = result.kind == XML
         whole = self._element(result.tool) if is_xml else self.sentence
-        text = (inside(whole, result.tool) if is_xml else whole) if isinstance(whole, str) else ""
+        text = (element_content(whole, result.tool) if is_xml else whole) if isinstance(whole, str) else ""
         if not text.strip():
             raise SettingsError(f"the placeholder of {result.tool!r} is {whole!r}: providers refuse blank text")
         payload = result.piece[result.start : result.stop]
-        text_there = text if result.location.start is None else framed(result, text)
-        if parted(payload)[0] == text_there:
+        text_there = text if result.location.start is None else frame_text(result, text)
+        if split_mark(payload)[0] == text_there:
             return payload
-        return framed(result, marked(text, mark)) if mark else text_there
+        return frame_text(result, append_mark(text, mark)) if mark else text_there
 
     def _element(self, tool: str) -> str:
         return self.element(tool) if self.element else element(tool, self.sentence)
@@ -139,7 +139,7 @@ def content_id(content: str) -> str:
 
 def recall_id(content: str) -> str:
     """The id that recalls a payload: the one in a placeholder of `cache_aware`, else that of the content."""
-    body, id = parted(content)
+    body, id = split_mark(content)
     return id if id and PLACEHOLDER.fullmatch(body.strip()) else content_id(content)
 
 
@@ -153,13 +153,13 @@ def pointer(id: str, whole: str) -> str:
     return POINTER.format(id, whole)
 
 
-def pointed_to(kept: str, id: str) -> str | None:
+def pointer_target(kept: str, id: str) -> str | None:
     """The id that a pointer stored under `id` names; None for any other text."""
     whole = kept[-DIGITS:]
     return whole if ID.fullmatch(whole) and kept == pointer(id, whole) else None
 
 
-def marked(text: str, known: str, gap: str = GAP) -> str:
+def append_mark(text: str, known: str, gap: str = GAP) -> str:
     """Append a mark to a text, unless the mark is empty or the text already carries it."""
     if not known or known in text:
         return text
@@ -168,14 +168,14 @@ def marked(text: str, known: str, gap: str = GAP) -> str:
     return f"{text[:end]}{gap}{known}{text[end:]}"
 
 
-def parted(text: str) -> tuple[str, str]:
+def split_mark(text: str) -> tuple[str, str]:
     """Split a text into the text without the mark at its end, and the mark's id ("" without a mark)."""
     at = text.rfind(HEAD)
     match = MARK.search(text, max(0, at - 2)) if at >= 0 else None
     return (text[: match.start()] + text[match.end() :], match[1]) if match else (text, "")
 
 
-def archived_text(part: Part, messages: Sequence[object]) -> str:
+def text_to_archive(part: Part, messages: Sequence[object]) -> str:
     """The text to archive for a payload: what the model reads, or JSON if the payload holds more, such as an image."""
     if part.is_plain or part.location.start is not None:
         return part.text

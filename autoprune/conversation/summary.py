@@ -35,7 +35,7 @@ GAP = "\n\n"  # between the summary and the user's text after it
 SYSTEM_ROLES = ("system", "developer")
 
 
-def wrapped(text: str, messages: int, room: int, calls: str = "") -> str:
+def wrap_summary(text: str, messages: int, room: int, calls: str = "") -> str:
     """Wrap a summary in its mark: how many messages it replaces, and the most tokens that its text may have.
 
     `calls` says how the model has made its calls so far, which decides what counts as a result in later texts.
@@ -51,7 +51,7 @@ def plain(text: str) -> str:
 
 def overhead(count: Count, messages: int, room: int) -> int:
     """The tokens of the mark around a summary, plus slack."""
-    return count(wrapped("", messages, room, CALLS_IN_TEXT) + GAP) + SLACK_TOKENS
+    return count(wrap_summary("", messages, room, CALLS_IN_TEXT) + GAP) + SLACK_TOKENS
 
 
 def running(messages: Sequence[object]) -> Running | None:
@@ -93,7 +93,7 @@ def with_separate_summary(messages: Sequence[Any]) -> Sequence[Any]:
     found = running(messages)
     if found is None or found.rest is None:
         return messages
-    alone = {"role": "user", "content": wrapped(found.text, found.messages, found.room, found.calls)}
+    alone = {"role": "user", "content": wrap_summary(found.text, found.messages, found.room, found.calls)}
     return [*messages[: found.at], alone, found.rest, *messages[found.at + 1 :]]
 
 
@@ -104,7 +104,7 @@ class Kept(NamedTuple):
     at: int | None
 
 
-def assembled(messages: Sequence[Any], gone: Collection[int], place: int, summary: Any = None) -> list[Kept]:
+def assemble(messages: Sequence[Any], gone: Collection[int], place: int, summary: Any = None) -> list[Kept]:
     """The messages that are not in `gone`, with the summary, if any, before those from `place` on.
 
     User messages that become neighbors because the messages between them are gone are merged, since roles must
@@ -119,7 +119,7 @@ def assembled(messages: Sequence[Any], gone: Collection[int], place: int, summar
     for one in kept:
         were_neighbors = last is not None and one.at is not None and all(map(is_users, messages[last + 1 : one.at]))
         if made and not were_neighbors and is_users(made[-1].message) and is_users(one.message):
-            made[-1] = Kept(joined(made[-1].message, one.message), None)
+            made[-1] = Kept(join_messages(made[-1].message, one.message), None)
         else:
             made.append(one)
         last = one.at
@@ -133,7 +133,7 @@ def content_of(message: object) -> tuple[str, object]:
     return name, held.get(name)
 
 
-def joined(first: object, second: object) -> object:
+def join_messages(first: object, second: object) -> object:
     """Merge two user messages: the second, with the content of the first before its own."""
     name, content = content_of(second)
     _, before = content_of(first)

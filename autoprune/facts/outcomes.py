@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from autoprune.conversation.placeholders import parted
+from autoprune.conversation.placeholders import split_mark
 from autoprune.conversation.transcript import ToolCall
 from autoprune.facts.calls import command, tool_words
 from autoprune.facts.shell import has_fallback, hides_failures, only_prints_texts
@@ -184,7 +184,7 @@ def has_failed(text: str, is_error: bool | None, call: ToolCall | None = None) -
     """
     if is_error or is_cleared(text):
         return True if is_error or CLEARED_FAILURE.match(text) else None
-    text = parted(text)[0]
+    text = split_mark(text)[0]
     code = exit_code(text)
     is_fine = is_error is False or code == 0
     says = code != 0 if code else _says_failed(text, call)

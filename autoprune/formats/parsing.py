@@ -332,7 +332,7 @@ class Parser:
         try:
             entry = written_in.parse(known, at, self)
         except ConversationError as error:
-            raise placed(error, at) from error
+            raise add_place(error, at) from error
         if self._words:
             entry = replace(entry, words=self._words)
         if is_model:
@@ -491,7 +491,7 @@ def native_result(
     return parser.result_at(Location(path), found, text, 0, tokens, kind, is_fixed=is_fixed)
 
 
-def placed(error: ConversationError, at: int) -> ConversationError:
+def add_place(error: ConversationError, at: int) -> ConversationError:
     """Add the index of the message to an error that has no path."""
     return error if error.path else ConversationError(f"message {at} cannot be read: {error}", (at,))
 

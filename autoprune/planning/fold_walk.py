@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from autoprune.conversation.edits import Fold, Reason, Replace, Running, check_reason
-from autoprune.conversation.placeholders import Placeholder, trimmed
+from autoprune.conversation.placeholders import Placeholder, trim_text
 from autoprune.conversation.summary import overhead
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolResult
 from autoprune.facts import answers, harness
@@ -250,7 +250,7 @@ class FoldWalk(Walk):
         del self._parts.seen[edit.part]
         text = edit.text if edit.text.strip() else offered.text
         if isinstance(edit.part, ToolResult) and text != offered.text:
-            text = trimmed(edit.part, text) if edit.reason in CUTS else self._own(offered, text)
+            text = trim_text(edit.part, text) if edit.reason in CUTS else self._own(offered, text)
         candidate = self._candidate(edit.part, text, offered.mark)
         if candidate.saves > 0:
             self._make(candidate, check_reason(edit.reason), may_change=text != offered.text)

@@ -24,7 +24,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from autoprune.conversation.edits import Reason, Replace, check_reason
-from autoprune.conversation.placeholders import Placeholder, own, trimmed
+from autoprune.conversation.placeholders import Placeholder, replacement_text, trim_text
 from autoprune.conversation.transcript import Entry, Part, Path, Speaker, Thought, ToolInput, ToolResult, Transcript
 from autoprune.planning.clamping import Clamp, is_cut
 from autoprune.planning.plan import Plan, Shortening, ThinkingPolicy
@@ -317,7 +317,7 @@ class Walk:
         text = clamp.shortened(result.text, self.placeholder.count, mark)
         if text is None:
             return
-        text = trimmed(result, text)
+        text = trim_text(result, text)
         if (saved := self.placeholder.saves(result, text)) > 0:
             self._make(Candidate(result, text, saved, result, mark), Reason.CLAMPED, may_change=True)
             self._parts.cut(result, text, saved)
@@ -446,7 +446,7 @@ class Walk:
         """Return a text of the strategy's own as it would stand in place of a result."""
         standing = self._parts.as_it_stands(candidate.part)
         assert isinstance(standing, ToolResult)
-        return own(standing, text, candidate.mark)
+        return replacement_text(standing, text, candidate.mark)
 
     def continues_with(self, entries: Sequence[Entry]) -> bool:
         """Return whether the walk holds once more entries follow: its last request still stands, or decided nothing."""

@@ -11,9 +11,9 @@ from typing import Any, Self
 
 from loguru import logger
 
-from autoprune.conversation.archive import Archive, checked_archive, recall
+from autoprune.conversation.archive import Archive, check_archive, recall
 from autoprune.conversation.edits import Running
-from autoprune.conversation.messages import checked
+from autoprune.conversation.messages import check_conversation
 from autoprune.conversation.placeholders import SENTENCE, Placeholder, element
 from autoprune.conversation.summary import running
 from autoprune.conversation.transcript import Transcript
@@ -215,7 +215,8 @@ class Pruner:
 
     def count_tokens(self, conversation: list[Any], *, calibration: float = 1.0) -> int:
         """Count the tokens of the prompt, which the safe zone is compared with."""
-        transcript = self._reading().transcript(checked(conversation), overhead_tokens(self.args, self._environ))
+        messages = check_conversation(conversation)
+        transcript = self._reading().transcript(messages, overhead_tokens(self.args, self._environ))
         return scaled(transcript.tokens, check_ratio(calibration))
 
     def get_cleanup_statistics(
@@ -223,7 +224,7 @@ class Pruner:
     ) -> dict[str, int | float]:
         """Compare two conversations, even if something else dropped or changed messages in between."""
         beside = overhead_tokens(self.args, self._environ)
-        both = checked(original_conversations), checked(pruned_conversations)
+        both = check_conversation(original_conversations), check_conversation(pruned_conversations)
         reading, placeholder = self._reading(), self._terms(None, 1.0).placeholder
         read, compared = partial(reading.transcript, overhead=beside), partial(reading.compared, overhead=beside)
         return cleanup_statistics(*both, read, compared, placeholder)
@@ -271,7 +272,7 @@ class Pruner:
             thinking = resolve("thinking_policy", partial(policy, model=model), args, environ)
         made = self._generate_replacement_message  # None if no subclass changes it: a plan does not hold the pruner
         element_of = None if getattr(made, "__func__", None) is Pruner._generate_replacement_message else made
-        archive = None if self.archive is None else checked_archive(self.archive)
+        archive = None if self.archive is None else check_archive(self.archive)
         return Terms(
             strategy=now,
             safe_zone=zone,

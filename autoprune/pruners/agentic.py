@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from autoprune.conversation.edits import apply, strip
-from autoprune.conversation.messages import checked
+from autoprune.conversation.messages import check_conversation
 from autoprune.conversation.summary import running
 from autoprune.economics import checked_pauses, prices
 from autoprune.errors import SettingsError
@@ -72,7 +72,7 @@ class AgenticConversationPruner(Pruner):
         terms = self._terms(strategy, calibration, cache_ttls)
         waited = NO_PAUSES if pauses is None else checked_pauses(pauses)
         # Compare: what of the conversation is known from an earlier call?
-        history = self._memory.compare(terms, checked(conversation))
+        history = self._memory.compare(terms, check_conversation(conversation))
         fixed, is_at_work, thinking = fixed_tokens(conversation, terms.overhead), False, NOTHING
         notes: tuple[str, ...] = ()
         if history.is_small(conversation, terms.reading.formats, fixed, _idle_limit(terms)):
@@ -131,7 +131,7 @@ class AgenticConversationPruner(Pruner):
     ) -> Plan:
         """Return what `prune` would do: a dry run, from the start and without callbacks."""
         terms = self._terms(strategy, calibration, cache_ttls)
-        plan = _plan_from_start(terms, checked(conversation), checked_pauses(pauses))
+        plan = _plan_from_start(terms, check_conversation(conversation), checked_pauses(pauses))
         return outcome(terms.thinking, plan).applied(plan)
 
     def _choose_strategy(self, strategy: object) -> tuple[Any, str | None]:

@@ -8,8 +8,8 @@ from typing import Any
 
 from autoprune.conversation.archive import Archive
 from autoprune.conversation.edits import CALLS_IN_TEXT, CALLS_LATER, NO_ANSWER, Fold, Running, apply, strip
-from autoprune.conversation.messages import checked, fields_of
-from autoprune.conversation.summary import assembled, running, without, wrapped
+from autoprune.conversation.messages import check_conversation, fields_of
+from autoprune.conversation.summary import assemble, running, without, wrap_summary
 from autoprune.conversation.transcript import Part, Speaker, Transcript
 from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.formats import Format, dominant, parse
@@ -68,7 +68,7 @@ class Unfinished:
         plan, notes = replace(self.plan, edits=self.writer.edits), self.aftermath.notes
         pruned = rewrite_messages(self.given, plan)
         if plan.folds:
-            kept = assembled(rewrite_messages(self.bare, plan), self._gone, plan.place, self._summary(answer))
+            kept = assemble(rewrite_messages(self.bare, plan), self._gone, plan.place, self._summary(answer))
             pruned = [each.message for each in kept]
             weighed = self.weigh(pruned)
             weights = tuple(entry.tokens for entry in weighed.entries)
@@ -105,7 +105,7 @@ class Unfinished:
             return None
         messages = sum(len(fold.messages) for fold in folds) + (known.messages if known else 0)
         room = max((*(fold.room for fold in folds), *((known.room,) if known else ())))
-        return self.written_in.message("user", wrapped(text, messages, room, self._calls(known)))
+        return self.written_in.message("user", wrap_summary(text, messages, room, self._calls(known)))
 
     def _calls(self, known: Running | None) -> str:
         """Return how the model had made its calls in what the summary stands for, before the first message that stays.
@@ -267,7 +267,7 @@ class ConversationPruner(Pruner):
         self._check_bounds()
         terms = self._terms(strategy, calibration)
         chosen = self._sized(terms.strategy)
-        messages = checked(conversation)
+        messages = check_conversation(conversation)
         found = running(messages)
         bare = without(messages, found)
         summarizer, note = summarizer_of(chosen, self.llm)

@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import TypeAlias
 
 from autoprune.conversation.edits import Reason, Replace
-from autoprune.conversation.placeholders import Placeholder, framed, marked
+from autoprune.conversation.placeholders import Placeholder, append_mark, frame_text
 from autoprune.conversation.transcript import Speaker, ToolResult
 from autoprune.facts.plain_text import sendable
 from autoprune.facts.utterances import Utterance
@@ -123,12 +123,12 @@ class Draft:
         """Return a text as it stands in place of the result, with a mark; in a text it holds nothing that ends it."""
         head = mark(self.result.tokens)
         known = self.edit.mark if self.edit.mark in self.edit.text else ""  # a short cut has no room for it
-        text = framed(self.result, text)
+        text = frame_text(self.result, text)
         if self.result.location.start is None or self.result.kind != "xml" or "<content>" in text:
             whole = f"{head}\n{text}"
         else:
             whole = f"\n<message>{head}</message>\n<content>{text}</content>\n"
-        return marked(whole, known, gap="\n")
+        return append_mark(whole, known, gap="\n")
 
     def finished(self, text: str) -> Replace | None:
         """Return the edit with a text that somebody wrote; None if it would take more tokens than the cut."""

@@ -48,7 +48,7 @@ from math import inf, sqrt
 from typing import TypeAlias
 
 from autoprune.conversation.edits import Replace
-from autoprune.conversation.placeholders import GAP, HEAD, parted
+from autoprune.conversation.placeholders import GAP, HEAD, split_mark
 from autoprune.conversation.transcript import ToolResult
 from autoprune.economics import Prices, prices
 from autoprune.errors import SettingsError, check_number, is_share
@@ -418,7 +418,7 @@ def read_placeholder(result: ToolResult) -> re.Match[str] | None:
     A text that names another tool is not ours but the output of a tool that shows such text. If the payload was JSON in
     a text, the placeholder is a JSON string. It may carry the mark of an archive.
     """
-    found = PLACEHOLDER.fullmatch(parted(result.text)[0].strip().strip('"'))
+    found = PLACEHOLDER.fullmatch(split_mark(result.text)[0].strip().strip('"'))
     return found if found and found[2].startswith(_tool_name(result)) else None
 
 
@@ -426,7 +426,7 @@ def without_names(result: ToolResult, known: re.Match[str]) -> str:
     """Shorten the placeholder of a result that was cleared before to its tool and size; it keeps its id."""
     how = FAILED if known[2].endswith(FAILED) else ""
     text = f"[Cleared at request {known[1]}: {_tool_name(result)}{how}, {known[3]} tokens]"
-    id = parted(result.text)[1]
+    id = split_mark(result.text)[1]
     return f"{text}{GAP}{HEAD}{id}]" if id else text
 
 

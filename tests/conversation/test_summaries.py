@@ -11,14 +11,14 @@ from autoprune.conversation.edits import CALLS_IN_TEXT, Running
 from autoprune.conversation.summary import (
     GAP,
     SLACK_TOKENS,
-    apart,
     content_of,
     is_users,
-    joined,
+    join_messages,
     overhead,
     plain,
     running,
-    wrapped,
+    with_separate_summary,
+    wrap_summary,
 )
 from autoprune.formats import anthropic_messages, bedrock_converse, gemini_contents, openai_chat, openai_responses
 
@@ -26,7 +26,7 @@ FORMATS = (openai_chat, openai_responses, anthropic_messages, bedrock_converse, 
 every_format = each_row("written_in", FORMATS, ids=lambda written_in: written_in.NAME)
 SYSTEM = {"role": "system", "content": "Be brief."}
 ANSWER = {"role": "assistant", "content": "It is done."}
-SUMMARY = wrapped("They read a.py.", 4, 200)
+SUMMARY = wrap_summary("They read a.py.", 4, 200)
 
 
 def users(content: object, name: str = "content") -> dict[str, object]:
@@ -66,13 +66,13 @@ def test_its_overhead_is_all_but_the_text_and_the_gap_behind_it():
 )
 def test_a_text_cannot_end_its_own_mark(text: str, kept: str):
     assert plain(text) == kept
-    read = running([users(wrapped(plain(text), 1, 9))])
+    read = running([users(wrap_summary(plain(text), 1, 9))])
     assert read == Running(0, kept, 1, 9)
 
 
 def test_a_text_may_hold_a_mark_of_its_own():
     text = plain(f"The user said {SUMMARY} and left.")
-    assert running([users(wrapped(text, 5, 300))]) == Running(0, text, 5, 300)
+    assert running([users(wrap_summary(text, 5, 300))]) == Running(0, text, 5, 300)
 
 
 # Reading it back
@@ -86,7 +86,7 @@ def test_what_was_written_is_read_back(written_in: Any):
 
 @every_format
 def test_the_users_words_behind_it_are_read_without_it(written_in: Any):
-    both = joined(written_in.message("user", SUMMARY), written_in.message("user", "Go on."))
+    both = join_messages(written_in.message("user", SUMMARY), written_in.message("user", "Go on."))
     found = running([both])
     assert found == Running(0, "They read a.py.", 4, 200, written_in.message("user", "Go on."))
 
@@ -148,7 +148,7 @@ NO_SUMMARY = {
     "a head without an end": users("[Summary of 4 earlier messages (max 200 tokens)]\nThey read a.py."),
     "an end without a head": users("They read a.py.\n[/Summary]"),
     "numbers that are none": users("[Summary of many earlier messages (max 200 tokens)]\nOne.\n[/Summary]"),
-    "numbers beyond reason": users(wrapped("One.", 10**9, 200)),
+    "numbers beyond reason": users(wrap_summary("One.", 10**9, 200)),
     "another block first": users([{"type": "image"}, {"type": "text", "text": SUMMARY}]),
     "a text in a list": users([SUMMARY]),
     "no blocks": users([]),
@@ -162,7 +162,7 @@ NO_SUMMARY = {
 @each_row("message", NO_SUMMARY.values(), ids=NO_SUMMARY)
 def test_what_only_looks_like_one_is_none(message: object):
     assert running([SYSTEM, message, users(SUMMARY)]) is None
-    assert apart(messages := [SYSTEM, message, users(SUMMARY)]) is messages
+    assert with_separate_summary(messages := [SYSTEM, message, users(SUMMARY)]) is messages
 
 
 def test_it_stands_right_behind_the_systems_messages():
@@ -173,14 +173,14 @@ def test_it_stands_right_behind_the_systems_messages():
     assert running([]) is None
 
 
-# Taken apart, and joined
+# A summary separated, and messages joined
 
 
 def test_taken_apart_it_is_a_message_of_its_own():
     messages = [SYSTEM, users(f"{SUMMARY}\n\nGo on."), ANSWER]
-    assert apart(messages) == [SYSTEM, users(SUMMARY), users("Go on."), ANSWER]
+    assert with_separate_summary(messages) == [SYSTEM, users(SUMMARY), users("Go on."), ANSWER]
     alone = [SYSTEM, users(SUMMARY), ANSWER]
-    assert apart(alone) is alone
+    assert with_separate_summary(alone) is alone
 
 
 JOINED = {
@@ -223,12 +223,12 @@ JOINED = {
 
 @each_row(("first", "second", "both"), JOINED.values(), ids=JOINED)
 def test_joined_messages_hold_what_both_held_in_that_order(first: object, second: object, both: object):
-    assert joined(first, second) == both
+    assert join_messages(first, second) == both
 
 
 def test_what_else_the_second_message_says_of_itself_stays():
     second = {**users("Two."), "name": "Ada"}
-    assert joined({**users("One."), "name": "Bob"}, second) == {**users("One.\n\nTwo."), "name": "Ada"}
+    assert join_messages({**users("One."), "name": "Bob"}, second) == {**users("One.\n\nTwo."), "name": "Ada"}
 
 
 @each_row(

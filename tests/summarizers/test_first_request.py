@@ -10,7 +10,7 @@ from tables import each_row
 from utterances import user, words
 
 from autoprune import Chunked, ConversationPruner, OpenAISummarizer, PruneArgs
-from autoprune.conversation.summary import running, wrapped
+from autoprune.conversation.summary import running, wrap_summary
 from autoprune.strategies.presets import summarize
 from autoprune.summarizers.brief import Brief
 from autoprune.summarizers.sections import GOAL, SUMMARY, Frame, Section, parse_sections, request_of, write_sections
@@ -107,7 +107,7 @@ def test_a_late_first_request_is_the_goal_from_then_on(is_fed_back: bool):
 
 
 def test_no_later_request_becomes_the_goal_of_another_summarizers_summary():
-    old = wrapped("The user asked for tabs.", 12, 900)
+    old = wrap_summary("The user asked for tabs.", 12, 900)
     messages = [{"role": "user", "content": old}, {"role": "assistant", "content": "Yes."}]
     pruner = ConversationPruner(PruneArgs(2_000), lambda brief: "They are at it.")
     for number in range(1, TURNS):
