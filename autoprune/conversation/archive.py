@@ -71,6 +71,7 @@ class Directory(MutableMapping[str, str]):
         """Store a payload. Raises KeyError if `key` is not an id."""
         place = self._file(key)
         os.makedirs(self.path, mode=0o700, exist_ok=True)
+        # Renamed when complete, so that no reader sees half a file.
         beside = os.path.join(self.path, f".{secrets.token_hex(8)}.tmp")
         try:
             with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
@@ -125,7 +126,7 @@ def recall(archive: Archive | None, id: str) -> str:
         )
     seen: set[str] = set()
     while True:
-        kept = archive.get(id)
+        kept = archive.get(id)  # the payload, or a pointer to the id of the whole one
         if kept is None:
             raise ArchiveError(
                 f"nothing is kept under {id}: look whether the id is copied whole and the archive is the one that the "

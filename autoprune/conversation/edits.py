@@ -208,6 +208,7 @@ def remove_thinking(message: object, thoughts: Sequence[Thought]) -> object:
 
 def rewrite(message: object, edits: Sequence[Replace]) -> object:
     """Apply the edits of one message to a copy of it."""
+    # The common case, one edit of a field of a dict, needs no recursion.
     if len(edits) == 1 and type(message) is dict:
         (edit,) = edits
         location, name = edit.part.location, edit.part.location.path[-1]
@@ -253,6 +254,7 @@ def _put_texts(value: object, edits: Sequence[Replace]) -> object:
         return edits[0].part.put(value, edits[0].text)
     whole, at = str(value), 0
     texts: list[str] = []
+    # Front to back: all offsets are those of the original text.
     for edit in sorted(edits, key=lambda edit: edit.part.location.start or 0):
         texts += (whole[at : edit.part.location.start], edit.text)
         at = edit.part.location.stop or 0

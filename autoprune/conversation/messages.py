@@ -31,6 +31,7 @@ def fields(value: object) -> Mapping[str, object] | None:
     """The fields of a message: a mapping itself, or those of an SDK's object, including extra ones; else None."""
     if type(value) is dict or isinstance(value, Mapping):
         return value
+    # Classes and enum members have a __dict__, but are no messages.
     if value is None or isinstance(value, type | Enum):
         return None
     own = getattr(value, "__dict__", None)
@@ -112,7 +113,7 @@ def _copy_with_items(value: object, changes: Mapping[str, object] | Mapping[int 
             duplicate: Any = copy.copy(value)
             for name, new in changes.items():
                 duplicate[name] = new
-        except TypeError:
+        except TypeError:  # read-only, such as a MappingProxyType
             return {**value, **changes}
         return duplicate
     duplicate = copy.copy(value)

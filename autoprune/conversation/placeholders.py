@@ -113,6 +113,7 @@ class Placeholder:
         """The tokens saved by replacing the payload with `text`; negative if the text is larger."""
         if part.is_fixed:
             return 0
+        # Counts of joined texts need not add up, so a text is counted within its piece.
         is_whole = part.start == 0 and part.stop == len(part.piece)
         return part.piece_tokens - self.count(text if is_whole else part.with_text(text))
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, TypeAlias
 
-Path = tuple[int | str, ...]
+Path = tuple[int | str, ...]  # indexes of lists and names of fields, from the conversation's root
 
 
 class Speaker(StrEnum):
@@ -185,6 +185,7 @@ class Transcript:
         """The user's turn of each message, from 1; 0 before the first. Results begin no turn."""
         turns, turn = [], 0
         for entry in self.entries:
+            # Some APIs send results in the user's role.
             turn += entry.speaker is Speaker.USER and not entry.results
             turns.append(turn)
         return tuple(turns)

@@ -80,7 +80,7 @@ class Action:
         return f"{self.tool}({one_line(named, LONGEST_SUBJECT)})" if named.strip() else self.tool
 
     def subject(self, most: int = LONGEST_SUBJECT) -> str:
-        """What the call is about, in `most` characters: a path, a command, a pattern; else its arguments."""
+        """The subject of the call, in at most `most` characters: a path, a command, a pattern; else its arguments."""
         if self.call is None:
             return ""
         what, files, given = target(self.call), ", ".join(self._paths), self.call.arguments

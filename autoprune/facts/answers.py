@@ -87,7 +87,7 @@ def is_answer_text(text: str) -> bool:
 
 
 def _without_clarification(said: str) -> str:
-    """Return what the user said; of a harness's note that the questions are unclear, only the answers."""
+    """Replace a harness's note that the questions are unclear with the answers in it."""
     if not UNCLEAR.match(said):
         return said
     return "\n".join(f"{match[1]} {match[2]}" for match in GIVEN.finditer(said))

@@ -1,4 +1,4 @@
-"""The user's words in a message, without what the agent's program put around them.
+"""The user's words in a message, without the texts that the agent's program adds.
 
 The names and texts below are those that agents such as Claude Code, Codex, Gemini CLI, Cline and SWE-agent write.
 """
@@ -17,8 +17,8 @@ ADDED = (
     *("personality_spec", "model_switch", "teammate-message", "new-diagnostics", "sql_tables", "reminder"),
     *("session_context", "subagent_notification"),
 )
-ATTACHED = ("file_content", "folder_content", "url_content")  # Cline replaces what the user mentioned by these
-# Tags around what the user wrote or did.
+ATTACHED = ("file_content", "folder_content", "url_content")  # Cline's copies of mentioned files and pages
+# Tags around the user's words and actions.
 WRAPPED = re.compile(r"\A<(task|feedback|user_message|answer|user_query)>(.*?)</\1>", re.DOTALL)
 COMMAND = re.compile(r"^[ \t]*<(command-name|command-args|bash-input)>([^<]*)</\1>", re.MULTILINE)
 # Commands to the program, not to the agent.

@@ -35,7 +35,7 @@ FOOTERS = re.compile(
     r"|<shellId: \S+ completed with exit code (?P<copilot>-?\d+)>"  # Copilot CLI
     r"|\[(?:The command completed|Command finished) with exit code (?P<openhands>-?\d+)\.?\](?:\n\[[^\n]*\])*"
     r"|Exit Code: (?P<gemini>-?\d+)(?:\n(?:Signal|Background PIDs|Process Group PGID): [^\n]*)+"  # Gemini CLI
-    r"|(?i:exit(?:ed with)? (?:code|status)):? (?P<last>[1-9]\d*)"  # anybody; a zero may be that of an earlier command
+    r"|(?i:exit(?:ed with)? (?:code|status)):? (?P<last>[1-9]\d*)"  # any tool; a zero may belong to an earlier command
     r")\s*\Z"
 )
 LAST_MEMBERS = re.compile(
@@ -50,7 +50,7 @@ REFUSED = (
 )
 # How a text begins if a call was not made because a parallel one had failed.
 CANCELLED = re.compile(r"\s*(?:<tool_use_error>)?\s*(?:Cancelled: parallel tool call|Sibling tool call errored)")
-DENIED = r"Permission to use \w+ (?:with|has been)\b"  # by a rule, or by a person without a word
+DENIED = r"Permission to use \w+ (?:with|has been)\b"  # by a rule, or by a person without a comment
 BEGINS_REFUSED = re.compile(rf"\s*(?:<message>\s*)?(?:[Ee]rror: )?(?:{REFUSED}|{DENIED})")
 # How a text begins that is only an error message.
 FIRST_WORDS = re.compile(
@@ -66,7 +66,7 @@ FIRST_WORDS = re.compile(
     r"|MCP error -?\d+|Tool '?[\w.-]+'? not found|Unknown tool\b"
     r")"
 )
-# How tools that edit or show files report success, in words that no command prints.
+# How tools that edit or show files report success, in phrases that no command prints.
 DONE = re.compile(
     r"\s*(?:"
     r"The file .{1,400} has been (?:updated|edited|created|written)\b|File created successfully at: "  # Claude Code
@@ -179,8 +179,8 @@ def has_failed(text: str, is_error: bool | None, call: ToolCall | None = None) -
     """Whether a call failed, from its result; None if the result does not say for certain.
 
     `is_error` is the format's flag. If it is set, the call failed. If it is False, or the exit code is 0, a clear
-    failure in the text outweighs it, and for a command that hides its failures, such as `pytest | tail`, it counts for
-    nothing. A cleared result has only its flag and its placeholder.
+    failure in the text outweighs it, and it is ignored for a command that hides its failures, such as `pytest | tail`.
+    A cleared result has only its flag and its placeholder.
     """
     if is_error or is_cleared(text):
         return True if is_error or CLEARED_FAILURE.match(text) else None
@@ -191,7 +191,7 @@ def has_failed(text: str, is_error: bool | None, call: ToolCall | None = None) -
     if not is_fine:
         return says
     if says:
-        return None if is_data(call) else True  # an error message may be what was looked for
+        return None if is_data(call) else True  # the call may have searched for error messages
     return says if _is_uncertain(text, call) else False
 
 

@@ -341,7 +341,7 @@ def program_names(text: str) -> tuple[str, ...]:
 
 
 def _without_text(text: str) -> str:
-    """Drop what is only text in a script: heredocs, quoted words, comments, line continuations."""
+    """Drop the parts of a script that are only text: heredocs, quoted words, comments, line continuations."""
     script = HEREDOC_WITH_BODY.sub(r"\3", text[:LONGEST].replace("\\\n", " "))
     return TRAILING_COMMENT.sub("", QUOTED_OR_ESCAPED.sub("''", script))
 

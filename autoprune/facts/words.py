@@ -70,7 +70,7 @@ def _parts_by_place(entry: Entry) -> tuple[set[Path], dict[Path, list[ToolResult
 
 @dataclass(frozen=True)
 class _Reader:
-    """A reader of the texts in one message, around its calls and results."""
+    """Reads the texts of one message, without its calls and results."""
 
     native: set[Path]
     inside: Mapping[Path, Sequence[ToolResult | ToolCall]]
@@ -143,7 +143,7 @@ def _label(kind: str, block: Mapping[str, object]) -> str:
 def _text_around(text: str, parts: Sequence[ToolResult | ToolCall]) -> str:
     """Remove the results and calls from a text, with the tags or the heading of each."""
     if not parts:
-        # Cline may write the heading of a result as a block of its own.
+        # Cline may write the heading of a result as a separate block.
         is_frame = any(dialect.is_frame(text) for dialect in all_dialects() if dialect.is_frame)
         return "" if is_frame else text
     wholes = {kind: _extents(text, kind) for kind in {part.kind for part in parts if isinstance(part, ToolResult)}}

@@ -52,8 +52,8 @@ def new_parser(
 def recognize(message: object, at: int, formats: Sequence[Format]) -> tuple[Mapping[str, object], Format]:
     """The fields of message number `at`, and its format; a message that all formats write alike is OpenAI Chat.
 
-    Custom formats take precedence over shipped ones. Raises ConversationError for an item that is no message, for signs
-    of two formats, and for neither a sign nor a role.
+    Custom formats take precedence over shipped ones. Raises ConversationError for an item that is no message, for marks
+    of two formats, and for neither a mark nor a role.
     """
     known = message if type(message) is dict else _fields_of(message, at, formats)
     content = known.get("content")
@@ -98,12 +98,12 @@ def _find_adapter(classes: tuple[type, ...]) -> str | None:
 
 
 def _has_custom_format(known: Mapping[str, object] | None, formats: Sequence[Format]) -> bool:
-    """Whether a message shows signs of a custom format."""
+    """Whether a message has a mark of a custom format."""
     return known is not None and any(each.seen(known) for each in formats if each not in SHIPPED)
 
 
 def dominant(messages: Sequence[Mapping[str, object]], formats: Sequence[Format]) -> Format:
-    """The format of the first message that shows a sign of one; OpenAI Chat if none does."""
+    """The format of the first message that has a mark of one; OpenAI Chat if none has."""
     if len(formats) == 1:
         return formats[0]
     seen = (known for message in messages for known in formats if known.seen(message))

@@ -15,7 +15,7 @@ BLANK = re.compile(r"\s*")
 FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
 
 
-First: TypeAlias = Callable[[str, int], int]  # the first place of a word at or after an offset; -1 for nowhere
+First: TypeAlias = Callable[[str, int], int]  # the first offset of a word at or after another; -1 if none
 
 
 class Span(NamedTuple):
@@ -39,7 +39,7 @@ class Tag(NamedTuple):
 def pair_outermost(tags: Iterable[Tag]) -> list[Span]:
     """Pair tags into elements that are balanced and outermost, each up to the last end tag before the next element.
 
-    A quoted start tag and its end tag are the writer's text, and so is a start tag that is never closed.
+    A quoted start tag and its end tag are plain text, and so is a start tag that is never closed.
     """
     open_tags: list[Tag] = []
     unquoted = 0
@@ -235,14 +235,14 @@ class Places:
 
 
 def end_tags(text: str) -> First:
-    """Return a function that finds the first end tag of a name at or after an offset."""
+    """Make a function that finds the first end tag of a name at or after an offset."""
     if len(text) <= SHORT:
         return lambda name, at: text.find(f"</{name}>", at)
     return Places((match[1], match.start()) for match in END_TAG.finditer(text)).first
 
 
 def occurrences(text: str, *words: str) -> Places:
-    """Return an index of some words in a text."""
+    """Index the offsets of some words in a text."""
     return Places((word, at) for word in words for at in _occurrences(text, word))
 
 

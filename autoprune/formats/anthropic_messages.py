@@ -111,7 +111,7 @@ def _read_answer(content: list[object], path: Path, parser: Parser) -> Entry:
 
 def _read_prompt(who: Speaker, content: list[object], path: Path, parser: Parser) -> Entry:
     """Read the user's message. Each result counts as a message, and everything else as one more."""
-    # A message that holds only results has no frame: each of its results brings one.
+    # A message that holds only results adds no frame, since each result adds one.
     weight = 0 if who is Speaker.TOOL else MESSAGE_TOKENS
     results: list[ToolResult] = []
     for index, item in enumerate(content):

@@ -26,7 +26,7 @@ BLOCKS = frozenset(("image_url", "input_audio", "audio_url", "video_url", "file"
 
 
 def seen(message: Mapping[str, object]) -> str | None:
-    """The sign that a message is of this format, as text; None if there is none."""
+    """Describe the mark of this format in a message; None if there is none."""
     if message.get("role") in ("tool", "function") and "parts" not in message:
         return f"role {message['role']!r}"
     for name in ("tool_calls", "function_call"):
@@ -37,18 +37,18 @@ def seen(message: Mapping[str, object]) -> str | None:
 
 
 def speaker(message: Mapping[str, object]) -> Speaker:
-    """Who sent a message."""
+    """The speaker of a message."""
     role = message.get("role")
     return SPEAKERS.get(role, Speaker.OTHER) if isinstance(role, str) else Speaker.OTHER
 
 
 def message(role: str, text: str) -> dict[str, object]:
-    """Create a message with a text."""
+    """Make a message with a text."""
     return {"role": role, "content": text}
 
 
 def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
-    """Parse a message to an entry. Anything unknown in it is counted and otherwise left alone."""
+    """Read a message. Anything unknown in it is counted and never changed."""
     who = speaker(message)
     content = message.get("content")
     content = listed(content) if isinstance(content, tuple) else content

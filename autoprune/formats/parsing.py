@@ -229,16 +229,16 @@ class Format(Protocol):
         """The name of the format, as in `PruneArgs(format=...)`."""
 
     def seen(self, message: Mapping[str, object], /) -> str | None:
-        """Return the sign that a message is of this format ("a block of type 'tool_use'"), or None."""
+        """Describe the mark of this format in a message ("a block of type 'tool_use'"); None if there is none."""
 
     def speaker(self, message: Mapping[str, object], /) -> Speaker:
-        """Return who sent a message."""
+        """The speaker of a message."""
 
     def parse(self, message: Mapping[str, object], at: int, parser: "Parser", /) -> Entry:
-        """Parse message number `at` to an entry. Each result in it can be replaced through its `put`."""
+        """Read message number `at` as an entry. Each result in it can be replaced through its `put`."""
 
     def message(self, role: str, text: str, /) -> Any:
-        """Create a message with a text; `role` is "user" or "assistant"."""
+        """Make a message with a text; `role` is "user" or "assistant"."""
 
 
 Choose: TypeAlias = Callable[[object, int], tuple[Mapping[str, object], Format]]  # a message's fields, and its format

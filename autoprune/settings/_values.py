@@ -72,7 +72,7 @@ def blame_variable(error: SettingsError, variable: str, text: str) -> SettingsEr
     return SettingsError(f"{variable} is {text!r}: {rest if is_repeated else error}")
 
 
-SAFE_ZONE_TOKENS = 51_200
+SAFE_ZONE_TOKENS = 51_200  # "50k", with k = 1024 as in `UNITS`
 GROUP_SIZE = 4  # messages
 
 
@@ -148,7 +148,7 @@ UNITS = {"": 1, "k": 1024, "m": 1024 * 1024}
 SHARE = 0.6  # of the model's context window: the default safe zone of `run` and the proxy
 UNKNOWN_ZONE = 100_000  # tokens: their default if the window is not known
 LARGEST = 10**12  # tokens, far above any context window
-LONGEST_TEXT = 40
+LONGEST_TEXT = 40  # characters of a budget, so that a product of many factors is not computed
 DURATION = re.compile(r"(\d+(?:\.\d+)?) ?([smh]?)")
 SECONDS = {"": 1, "s": 1, "m": 60, "h": 3_600}
 AMOUNT = re.compile(r"(\d+(?:_\d+)*(?:\.\d+)?)([km]?)")

@@ -13,7 +13,7 @@ from autoprune.strategies.per_result import PerResult
 
 GROUP_SIZE = 4  # messages
 LEAST_SUMMARY_TOKENS = 2_000  # of a summary's room, by default
-SUMMARY_PART = 10  # a summary's room is a tenth of the folded tokens
+SUMMARY_PART = 10  # a summary's room is a tenth of the folded tokens: a fixed 2,000 was too small for long sessions
 ROUNDS = 3  # of folding: some messages have to wait until the summary has more room
 MINIMUM_RECLAIM = 0.1  # share of the safe zone that a fold must save if the safe zone is out of reach
 LARGEST_REST = 0.5  # share of the safe zone: the most that is dropped beyond the need to complete a turn

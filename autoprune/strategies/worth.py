@@ -66,7 +66,7 @@ class _Known:
 
 @dataclass
 class Worth:
-    """Values results in one walk, by the names that calls have used and the files that they touched."""
+    """The worth of results in one walk, by the names that calls have used and the files that they touched."""
 
     _known: dict[int, _Known] = field(default_factory=dict)  # by the identity of results
     _used: set[str] = field(default_factory=set)

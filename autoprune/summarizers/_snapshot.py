@@ -35,7 +35,7 @@ LISTS = ("constraints", "done", "decisions", "files", "next", "open_questions", 
 GIVEN_UP = ("done", "files", "open_questions", "decisions", "landmines", "next", "current_state", "constraints", "goal")
 SHARES = (2, 4, 8, 0)  # a field is shortened to a half, a quarter, an eighth, then to nothing
 FIRST_ITEMS = ("constraints", "next")  # lists whose first items matter most
-REQUEST_SHARE = 2  # the first request takes at most half of the room, and what the rest leaves
+REQUEST_SHARE = 2  # the first request takes at most half of the room, or all that the rest leaves
 LEFT_OUT = re.compile(r"\[… ([0-9]{1,9}) items? left out …\]")
 BRACES = 50  # positions that are tried as the start of the JSON in an answer
 

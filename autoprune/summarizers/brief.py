@@ -128,7 +128,7 @@ def may_wait(summarizer: object) -> bool:
 
 
 def keeps_request(summarizer: object) -> bool:
-    """Whether a summarizer's text holds the user's first request in a section of its own."""
+    """Whether a summarizer's text has a separate section for the user's first request."""
     return getattr(summarizer, "keeps_request", False) is True
 
 

@@ -1,6 +1,6 @@
 """Read what commands say: the state of version control and tests, short values, and which command reruns which.
 
-Two commands run the same if they run the same program on the same target, whatever is around it:
+Two commands run the same if they run the same program on the same target, regardless of setup, wrappers and pipes:
 
     cd /repo && CI=1 timeout 60 go test ./internal/auth -run TestLogin -v 2>&1 | tail -20
     go test ./...
@@ -83,7 +83,7 @@ WHOLE = frozenset(
     )
 )
 WHOLE_COMMANDS = frozenset((("go", "test"), ("go", "vet"), ("go", "build")))
-# Subcommands of git that count as the same whatever their arguments: a push that succeeds resolves a failed one.
+# Subcommands of git that are compared without their arguments: a push that succeeds resolves a failed one.
 ONE_THING = frozenset(
     ("push", "pull", "fetch", "commit", "rebase", "merge", "cherry-pick", "revert", "stash", "add", "am", "clone")
 )

@@ -1,4 +1,4 @@
-"""The contents of a digest: what it keeps of a conversation, written as text, read back, and with short paths."""
+"""The contents of a digest: write them as text, parse them, and shorten their paths."""
 
 import re
 from collections import Counter

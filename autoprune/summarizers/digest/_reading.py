@@ -301,7 +301,7 @@ class _Reader:
         """Record the state of version control and tests, and the value that a command printed."""
         known = dict(command_states(action))
         if STATUS not in known and COMMIT in known:
-            self.lists[_contents.STATE].pop(STATUS, None)  # it told of what is committed now
+            self.lists[_contents.STATE].pop(STATUS, None)  # it described changes that are now committed
         for kind, found in known.items():
             self._replace_item(_contents.STATE, kind, relative(found, self.folder))
         if (found := printed_value(action)) and not known:
