@@ -296,6 +296,6 @@ def _input_tokens(usage: object) -> int:
     return whole or sum(_field(usage, name) for name in INPUT_PARTS)
 
 
-def scaled(count: int, ratio: float) -> int:
+def scale_tokens(count: int, ratio: float) -> int:
     """Convert a count to the provider's tokens, rounded up (with a tolerance of 1e-6, so that 100 x 1.1 is 110)."""
     return count if ratio == 1.0 else math.ceil(count * ratio - 1e-6)

@@ -182,7 +182,7 @@ def apply(messages: list[Any], edits: Sequence[Replace]) -> list[Any]:
     return changed
 
 
-def strip(messages: list[Any], thoughts: Sequence[Thought]) -> list[Any]:
+def strip_thinking(messages: list[Any], thoughts: Sequence[Thought]) -> list[Any]:
     """Remove blocks of thinking from a copy of the conversation; without any, return the list itself."""
     if not thoughts:
         return messages
@@ -218,7 +218,7 @@ def rewrite(message: object, edits: Sequence[Replace]) -> object:
     return _copy_with(message, [(edit.part.location.path[1:], edit) for edit in edits], _put_texts)
 
 
-def without(message: object, parts: Sequence[Part]) -> object:
+def without_payloads(message: object, parts: Sequence[Part]) -> object:
     """A copy of a message without the payloads of `parts`; containers, and a result's name and id, remain."""
     return _copy_with(message, [(part.location.path[1:], part) for part in parts], _empty)
 

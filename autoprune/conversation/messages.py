@@ -49,7 +49,7 @@ def listed(content: object) -> object:
     return list(content) if isinstance(content, tuple) else content
 
 
-def text_of(blocks: Sequence[object]) -> str:
+def join_texts(blocks: Sequence[object]) -> str:
     """The texts in a list of blocks, joined by line breaks; other blocks are left out."""
     found = (block if isinstance(block, str) else fields_of(block).get("text") for block in blocks)
     return "\n".join(text for text in found if isinstance(text, str))

@@ -15,8 +15,8 @@ The mark carries all that the next prune needs, since nothing else remembers it:
 - how the model had made its calls: "calls in text", "no answer yet", "calls later" (native calls that follow a first
   message with results), or nothing for native calls. It decides what counts as a result in the texts that follow.
 
-`running` reads the mark, `with_separate_summary` moves the summary to a separate message, and `assembled` inserts a new
-summary in place of the messages that it covers.
+`find_summary` reads the mark, `with_separate_summary` moves the summary to a separate message, and `assemble` inserts a
+new summary in place of the messages that it covers.
 """
 
 import re
@@ -44,7 +44,7 @@ def wrap_summary(text: str, messages: int, room: int, calls: str = "") -> str:
     return f"[Summary of {messages} earlier messages (max {room} tokens{known})]\n{text}{END}"
 
 
-def plain(text: str) -> str:
+def escape_end_mark(text: str) -> str:
     """A summary's text with any end mark in it escaped."""
     return text.replace(END.strip(), "[ /Summary]").strip()
 
@@ -54,11 +54,11 @@ def overhead(count: Count, messages: int, room: int) -> int:
     return count(wrap_summary("", messages, room, CALLS_IN_TEXT) + GAP) + SLACK_TOKENS
 
 
-def running(messages: Sequence[object]) -> Running | None:
+def find_summary(messages: Sequence[object]) -> Running | None:
     """Find the summary that an earlier prune inserted after the system messages; None if there is none."""
     for at, message in enumerate(messages):
         if fields_of(message).get("role") not in SYSTEM_ROLES:
-            return _parse_summary(at, message) if is_users(message) else None
+            return _parse_summary(at, message) if is_user_message(message) else None
     return None
 
 
@@ -80,7 +80,7 @@ def _parse_summary(at: int, message: object) -> Running | None:
     return Running(at, text[match.end() : end], int(match[1]), int(match[2]), rest, calls=match[3] or "")
 
 
-def without(messages: Sequence[Any], found: Running | None) -> list[Any]:
+def without_summary(messages: Sequence[Any], found: Running | None) -> list[Any]:
     """The messages without the summary at the head of one; a message that is only the summary stays."""
     bare = list(messages)
     if found and found.rest is not None:
@@ -90,7 +90,7 @@ def without(messages: Sequence[Any], found: Running | None) -> list[Any]:
 
 def with_separate_summary(messages: Sequence[Any]) -> Sequence[Any]:
     """The messages with the summary as a separate message if it is the head of another."""
-    found = running(messages)
+    found = find_summary(messages)
     if found is None or found.rest is None:
         return messages
     alone = {"role": "user", "content": wrap_summary(found.text, found.messages, found.room, found.calls)}
@@ -114,16 +114,17 @@ def assemble(messages: Sequence[Any], gone: Collection[int], place: int, summary
     if summary is not None:
         head = sum(at is not None and at < place for _, at in kept)
         kept.insert(head, Kept(summary, None))
-    made: list[Kept] = []
+    assembled: list[Kept] = []
     last: int | None = None  # the old index of the message that the newest one ends with
     for one in kept:
-        were_neighbors = last is not None and one.at is not None and all(map(is_users, messages[last + 1 : one.at]))
-        if made and not were_neighbors and is_users(made[-1].message) and is_users(one.message):
-            made[-1] = Kept(join_messages(made[-1].message, one.message), None)
+        between = None if last is None or one.at is None else messages[last + 1 : one.at]
+        were_neighbors = between is not None and all(map(is_user_message, between))
+        if assembled and not were_neighbors and is_user_message(assembled[-1].message) and is_user_message(one.message):
+            assembled[-1] = Kept(join_messages(assembled[-1].message, one.message), None)
         else:
-            made.append(one)
+            assembled.append(one)
         last = one.at
-    return made
+    return assembled
 
 
 def content_of(message: object) -> tuple[str, object]:
@@ -158,7 +159,7 @@ def _blocks(content: object, other: object) -> list[object]:
     return [{"type": kind, "text": content}] if content else []
 
 
-def is_users(message: object) -> bool:
+def is_user_message(message: object) -> bool:
     """Whether a message has the user's role, whatever it holds."""
     held = fields_of(message)
     return held.get("role") == "user" or (held.get("role") is None and "parts" in held)

@@ -13,7 +13,7 @@ from enum import Enum
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from autoprune.conversation.messages import fields, fields_of, nested, number_text, text_of
+from autoprune.conversation.messages import fields, fields_of, join_texts, nested, number_text
 from autoprune.conversation.transcript import Location, Path, ToolInput, ToolResult, as_text
 from autoprune.errors import ConversationError
 from autoprune.formats._media import Media, media
@@ -69,7 +69,7 @@ def payload(value: object, count: Count, put: Callable[[object, str], object]) -
     if isinstance(value, str):
         return Payload(value, count(value))
     if isinstance(value, list | tuple):
-        return Payload(text_of(value), tokens(value, count), put, is_plain=all(map(_has_text, value)))
+        return Payload(join_texts(value), tokens(value, count), put, is_plain=all(map(_has_text, value)))
     return Payload("", tokens(value, count), is_fixed=True)
 
 

@@ -15,7 +15,7 @@ from autoprune.conversation.archive import Archive, check_archive, recall
 from autoprune.conversation.edits import Running
 from autoprune.conversation.messages import check_conversation
 from autoprune.conversation.placeholders import SENTENCE, Placeholder, element
-from autoprune.conversation.summary import running
+from autoprune.conversation.summary import find_summary
 from autoprune.conversation.transcript import Transcript
 from autoprune.economics import prices
 from autoprune.errors import SettingsError, is_number
@@ -39,7 +39,7 @@ from autoprune.settings import (
     variables,
 )
 from autoprune.strategies.catalog import STRATEGIES, config, description, hint, is_named, is_plugin, names_folding
-from autoprune.tokens import REPLY_TOKENS, Count, Memo, exact, for_model, scaled
+from autoprune.tokens import REPLY_TOKENS, Count, Memo, exact, for_model, scale_tokens
 
 MEMOS = ("_counters", "_memory")  # of a pruner: caches, which are not copied or pickled
 
@@ -64,7 +64,7 @@ class Reading:
 
     def transcript(self, conversation: list[Any], overhead: int) -> Transcript:
         """Return a conversation, read and counted, with the tokens of `overhead` sent beside it."""
-        return parse(conversation, self.parser(running(conversation)), fixed_tokens(conversation, overhead))
+        return parse(conversation, self.parser(find_summary(conversation)), fixed_tokens(conversation, overhead))
 
     def compared(self, conversation: list[Any], overhead: int) -> Transcript:
         """Return a conversation to compare with another: what is gone from one must not change how the rest is read."""
@@ -217,7 +217,7 @@ class Pruner:
         """Count the tokens of the prompt, which the safe zone is compared with."""
         messages = check_conversation(conversation)
         transcript = self._reading().transcript(messages, overhead_tokens(self.args, self._environ))
-        return scaled(transcript.tokens, check_ratio(calibration))
+        return scale_tokens(transcript.tokens, check_ratio(calibration))
 
     def get_cleanup_statistics(
         self, original_conversations: list[Any], pruned_conversations: list[Any]

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from autoprune.conversation.edits import apply, strip
+from autoprune.conversation.edits import apply, strip_thinking
 from autoprune.conversation.messages import check_conversation
-from autoprune.conversation.summary import running
+from autoprune.conversation.summary import find_summary
 from autoprune.economics import checked_pauses, prices
 from autoprune.errors import SettingsError
 from autoprune.formats import Parser
@@ -88,7 +88,7 @@ class AgenticConversationPruner(Pruner):
             # Rewrite
             pruned, plan_of = apply(conversation, plan.edits), partial(thinking.applied, plan)
             if thinking.stripped:
-                pruned = strip(pruned, thinking.stripped)
+                pruned = strip_thinking(pruned, thinking.stripped)
             notes = (*thinking.notes, *parser.notes) if is_at_work else thinking.notes
         if validate:
             notes = (*notes, *accepted(pruned, conversation, validate, terms.format, self.formats))
@@ -165,7 +165,7 @@ def _plan_from_start(terms: Terms, conversation: list[Any], pauses: Mapping[int,
 
 def _parser(terms: Terms, conversation: list[Any]) -> Parser:
     """Return a parser of the conversation, whose first message may hold a summary of earlier ones."""
-    return terms.reading.parser(running(conversation), wants_inputs=terms.wants_inputs)
+    return terms.reading.parser(find_summary(conversation), wants_inputs=terms.wants_inputs)
 
 
 def _walk(terms: Terms, fixed: int) -> Walk:

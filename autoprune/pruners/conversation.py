@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from autoprune.conversation.archive import Archive
-from autoprune.conversation.edits import CALLS_IN_TEXT, CALLS_LATER, NO_ANSWER, Fold, Running, apply, strip
+from autoprune.conversation.edits import CALLS_IN_TEXT, CALLS_LATER, NO_ANSWER, Fold, Running, apply, strip_thinking
 from autoprune.conversation.messages import check_conversation, fields_of
-from autoprune.conversation.summary import assemble, running, without, wrap_summary
+from autoprune.conversation.summary import assemble, find_summary, without_summary, wrap_summary
 from autoprune.conversation.transcript import Part, Speaker, Transcript
 from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.formats import Format, dominant, parse
@@ -268,8 +268,8 @@ class ConversationPruner(Pruner):
         terms = self._terms(strategy, calibration)
         chosen = self._sized(terms.strategy)
         messages = check_conversation(conversation)
-        found = running(messages)
-        bare = without(messages, found)
+        found = find_summary(messages)
+        bare = without_summary(messages, found)
         summarizer, note = summarizer_of(chosen, self.llm)
         reported, unknown = reported_tokens(usage, terms.calibration)
         # What a provider reported is of one request alone, so nothing is remembered of it.
@@ -373,4 +373,4 @@ def reported_tokens(usage: object, calibration: float) -> tuple[int | None, str 
 
 def rewrite_messages(messages: list[Any], plan: Plan) -> list[Any]:
     """Return the messages with what a plan replaces and strips; whole messages stay."""
-    return strip(apply(messages, plan.edits), plan.stripped)
+    return strip_thinking(apply(messages, plan.edits), plan.stripped)
