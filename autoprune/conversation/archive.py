@@ -75,7 +75,7 @@ class Directory(MutableMapping[str, str]):
         beside = os.path.join(self.path, f".{secrets.token_hex(8)}.tmp")
         try:
             with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                file.write(text.encode("utf-8", "surrogatepass"))
+                file.write(text.encode("utf-8", "surrogatepass"))  # tool output may hold lone surrogates
             os.replace(beside, place)
         finally:
             with suppress(FileNotFoundError):  # it exists only if the write failed
@@ -90,6 +90,7 @@ class Directory(MutableMapping[str, str]):
 
     def __iter__(self) -> Iterator[str]:
         """Yield the ids of all payloads, sorted."""
+        # Temporary files and other files in the folder are not payloads.
         names = sorted(os.listdir(self.path)) if os.path.isdir(self.path) else []
         return (name[:DIGITS] for name in names if ID.fullmatch(name[:DIGITS]) and name[DIGITS:] == SUFFIX)
 

@@ -61,7 +61,7 @@ CALLS_LATER = "calls later"  # the model has not spoken before the first message
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningSummary:
     """The running summary: message `at`, which replaces `messages` earlier ones.
 
     Its text has at most `room` tokens. `rest` is the message without the summary, None if it holds nothing else.

@@ -34,6 +34,7 @@ def fields(value: object) -> Mapping[str, object] | None:
     # Classes and enum members have a __dict__, but are no messages.
     if value is None or isinstance(value, type | Enum):
         return None
+    # Pydantic keeps the fields that a model does not declare apart from the others.
     own = getattr(value, "__dict__", None)
     extra = getattr(value, "__pydantic_extra__", None)
     return {**own, **extra} if own and extra else own
@@ -59,6 +60,7 @@ def number_text(number: bool | int | float) -> str:
     """A number as text. Equal numbers have equal texts, so that 1, 1.0 and True count alike."""
     if isinstance(number, float):
         return str(int(number)) if number.is_integer() else str(number)
+    # Hexadecimal has no limit on its length.
     return f"{int(number):x}" if abs(number) > LARGEST_DECIMAL else str(int(number))
 
 

@@ -117,7 +117,7 @@ class Placeholder:
         is_whole = part.start == 0 and part.stop == len(part.piece)
         return part.piece_tokens - self.count(text if is_whole else part.with_text(text))
 
-    def stands_in(self, result: ToolResult) -> bool:
+    def has_replaced(self, result: ToolResult) -> bool:
         """Whether the result was cleared before, with or without a mark."""
         return result.text == self.text(result)
 
@@ -165,6 +165,7 @@ def append_mark(text: str, known: str, gap: str = GAP) -> str:
     if not known or known in text:
         return text
     body = text.rstrip()
+    # Inside the element of an XML result, before its end tag.
     end = len(body.removesuffix(CONTENT_END)) if body else len(text)
     return f"{text[:end]}{gap}{known}{text[end:]}"
 

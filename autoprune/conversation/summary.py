@@ -23,7 +23,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from autoprune.conversation.edits import CALLS_IN_TEXT, CALLS_LATER, NO_ANSWER, Running
+from autoprune.conversation.edits import CALLS_IN_TEXT, CALLS_LATER, NO_ANSWER, RunningSummary
 from autoprune.conversation.messages import fields_of, with_item
 from autoprune.tokens import Count
 
@@ -54,7 +54,7 @@ def overhead(count: Count, messages: int, room: int) -> int:
     return count(wrap_summary("", messages, room, CALLS_IN_TEXT) + GAP) + SLACK_TOKENS
 
 
-def find_summary(messages: Sequence[object]) -> Running | None:
+def find_summary(messages: Sequence[object]) -> RunningSummary | None:
     """Find the summary that an earlier prune inserted after the system messages; None if there is none."""
     for at, message in enumerate(messages):
         if fields_of(message).get("role") not in SYSTEM_ROLES:
@@ -62,7 +62,7 @@ def find_summary(messages: Sequence[object]) -> Running | None:
     return None
 
 
-def _parse_summary(at: int, message: object) -> Running | None:
+def _parse_summary(at: int, message: object) -> RunningSummary | None:
     """Parse the summary that a message is or begins with; None if it holds none."""
     name, content = content_of(message)
     is_blocks = isinstance(content, list | tuple) and bool(content)
@@ -77,10 +77,10 @@ def _parse_summary(at: int, message: object) -> Running | None:
     if isinstance(content, list | tuple):
         blocks = [*([with_item(content[0], "text", words)] if words else ()), *content[1:]]
         rest = with_item(message, name, blocks) if blocks else None
-    return Running(at, text[match.end() : end], int(match[1]), int(match[2]), rest, calls=match[3] or "")
+    return RunningSummary(at, text[match.end() : end], int(match[1]), int(match[2]), rest, calls=match[3] or "")
 
 
-def without_summary(messages: Sequence[Any], found: Running | None) -> list[Any]:
+def without_summary(messages: Sequence[Any], found: RunningSummary | None) -> list[Any]:
     """The messages without the summary at the head of one; a message that is only the summary stays."""
     bare = list(messages)
     if found and found.rest is not None:

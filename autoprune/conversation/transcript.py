@@ -172,6 +172,7 @@ class Transcript:
     @cached_property
     def requests(self) -> tuple[int, ...]:
         """For each request, the index of the message before which it was made; the next request is at the end."""
+        # Consecutive messages of the model belong to one request.
         model = [entry.speaker is Speaker.MODEL for entry in self.entries]
         starts = [
             at

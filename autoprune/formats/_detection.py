@@ -10,7 +10,7 @@ import autoprune.formats.gemini_contents as gemini_contents
 import autoprune.formats.openai_chat as openai_chat
 import autoprune.formats.openai_responses as openai_responses
 import autoprune.formats.xml_tool_result as xml
-from autoprune.conversation.edits import Running
+from autoprune.conversation.edits import RunningSummary
 from autoprune.conversation.messages import fields
 from autoprune.errors import ConversationError, SettingsError, did_you_mean
 from autoprune.formats.parsing import Format, Parser, Standing, standing_after
@@ -41,7 +41,7 @@ def new_parser(
     formats: Sequence[Format] = SHIPPED,
     *,
     wants_inputs: bool = False,
-    summary: Running | None = None,
+    summary: RunningSummary | None = None,
 ) -> Parser:
     """Create a parser that detects each message's format among `formats`. Messages follow the `summary`, if any."""
     choose = partial(recognize, formats=formats)

@@ -20,6 +20,7 @@ CALL, RESULT, REFERENCE = "tool_use", "tool_result", "tool_reference"
 CALLS = frozenset((CALL, "server_tool_use", "mcp_tool_use"))
 THINKING = frozenset(("thinking", "redacted_thinking"))
 ATTACHED = frozenset(("image", "document"))
+# Blocks of which only the fields that the model reads are counted.
 READ = ATTACHED | {RESULT, REFERENCE, "search_result", "browser_state", "container_upload", "compaction"}
 CHANGES = frozenset(("tool_addition", "tool_removal", "mcp_tool_listing", "fallback"))
 SERVER_RESULT = "_tool_result"  # the end of the types of all results of server tools

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from autoprune.conversation.edits import CALLS_LATER, NO_ANSWER, Running
+from autoprune.conversation.edits import CALLS_LATER, NO_ANSWER, RunningSummary
 from autoprune.conversation.placeholders import XML
 from autoprune.conversation.transcript import (
     Entry,
@@ -44,6 +44,7 @@ from autoprune.formats._parts import Payload, as_json, json_text, tokens
 from autoprune.tokens import Count
 
 UNKNOWN = "unknown"  # the tool of a result that names none
+# Opening tags: anywhere in a text, and at the start of a line.
 OPENING = re.compile(r"<([A-Za-z][A-Za-z0-9_-]*)")
 FIRST_OPENING = re.compile(r"^[ \t]*<([A-Za-z][A-Za-z0-9_-]*)", re.MULTILINE)
 
@@ -121,7 +122,7 @@ class Standing:
             yield text[at:]
 
 
-def standing_after(summary: Running | None) -> Standing:
+def standing_after(summary: RunningSummary | None) -> Standing:
     """The standing before the first message, given the running summary of earlier ones, if any."""
     if summary is None or summary.calls == NO_ANSWER:
         return Standing()

@@ -20,7 +20,7 @@ until more is folded with it.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from autoprune.conversation.edits import Fold, Reason, Replace, Running, check_reason
+from autoprune.conversation.edits import Fold, Reason, Replace, RunningSummary, check_reason
 from autoprune.conversation.placeholders import Placeholder, trim_text
 from autoprune.conversation.summary import overhead
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolResult
@@ -53,7 +53,7 @@ SUMMARY_SHARE = 4  # a summary takes at most one part in so many of the safe zon
 class Room:
     """The tokens that the summary may have, and the number of messages that it stands for; both only grow."""
 
-    def __init__(self, count: Count, limit: int, running: Running | None) -> None:
+    def __init__(self, count: Count, limit: int, running: RunningSummary | None) -> None:
         """Start with the summary that a conversation came with, if any."""
         self.count = count
         self.largest = max(1, limit // SUMMARY_SHARE)

@@ -122,7 +122,7 @@ class Stripping:
 
     def _changed_before(self, entry: Entry) -> list[Path]:
         """Return the places in a message that an earlier prune has changed."""
-        results = (each for each in entry.results if self._placeholder.stands_in(each) or is_cut(each.text))
+        results = (each for each in entry.results if self._placeholder.has_replaced(each) or is_cut(each.text))
         inputs = (part for call in entry.calls for part in call.inputs)
         shortened = (part for part in inputs if self._shortening and self._shortening.was_made(part))
         return [part.location.path for part in (*results, *shortened)]
@@ -304,14 +304,14 @@ class Walk:
         for result in known.unseen:
             if result in self._user_words:
                 continue
-            if self.tool_inputs and not self.placeholder.stands_in(result):
+            if self.tool_inputs and not self.placeholder.has_replaced(result):
                 known.show(result, self.tool_inputs.of(known.as_cut.get(result, result)))
             known.seen[result] = None
         known.unseen.clear()
 
     def _cut(self, result: ToolResult, clamp: Clamp) -> None:
         """Cut a giant, seen or not: it has never been sent whole."""
-        if result.is_fixed or not result.is_plain or self.placeholder.stands_in(result):
+        if result.is_fixed or not result.is_plain or self.placeholder.has_replaced(result):
             return
         mark = self.placeholder.mark(result, self.messages)
         text = clamp.shortened(result.text, self.placeholder.count, mark)

@@ -12,7 +12,7 @@ from typing import Any, Self
 from loguru import logger
 
 from autoprune.conversation.archive import Archive, check_archive, recall
-from autoprune.conversation.edits import Running
+from autoprune.conversation.edits import RunningSummary
 from autoprune.conversation.messages import check_conversation
 from autoprune.conversation.placeholders import SENTENCE, Placeholder, element
 from autoprune.conversation.summary import find_summary
@@ -57,7 +57,7 @@ class Reading:
     is_tool_result: Callable[[str], bool]
     tool_name: Callable[[str], str]
 
-    def parser(self, summary: Running | None = None, *, wants_inputs: bool = False) -> Parser:
+    def parser(self, summary: RunningSummary | None = None, *, wants_inputs: bool = False) -> Parser:
         """Return a parser of one conversation, which stands behind a `summary`, if any."""
         names = self.is_tool_result, self.tool_name
         return new_parser(self.count, *names, self.formats, wants_inputs=wants_inputs, summary=summary)

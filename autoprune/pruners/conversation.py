@@ -7,7 +7,15 @@ from functools import partial
 from typing import Any
 
 from autoprune.conversation.archive import Archive
-from autoprune.conversation.edits import CALLS_IN_TEXT, CALLS_LATER, NO_ANSWER, Fold, Running, apply, strip_thinking
+from autoprune.conversation.edits import (
+    CALLS_IN_TEXT,
+    CALLS_LATER,
+    NO_ANSWER,
+    Fold,
+    RunningSummary,
+    apply,
+    strip_thinking,
+)
 from autoprune.conversation.messages import check_conversation, fields_of
 from autoprune.conversation.summary import assemble, find_summary, without_summary, wrap_summary
 from autoprune.conversation.transcript import Part, Speaker, Transcript
@@ -107,7 +115,7 @@ class Unfinished:
         room = max((*(fold.room for fold in folds), *((known.room,) if known else ())))
         return self.written_in.message("user", wrap_summary(text, messages, room, self._calls(known)))
 
-    def _calls(self, known: Running | None) -> str:
+    def _calls(self, known: RunningSummary | None) -> str:
         """Return how the model had made its calls in what the summary stands for, before the first message that stays.
 
         A native call counts wherever it was folded, for what follows is read by it. What was dropped leaves no trace in

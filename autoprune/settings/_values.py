@@ -229,6 +229,7 @@ def context_window(model: str | None, provider: str | None = None) -> int:
 
     prefix, _, name = model.rpartition("/")
     notes: list[str] = []
+    # The whole name first, then the part after the slash with its prefix as the provider, then without.
     for wanted, vendor in dict.fromkeys(((model, provider), (name, provider or prefix or None), (name, provider))):
         try:
             found, info = get_snapshot().find_provider_model(wanted, None, vendor, None)
@@ -256,6 +257,7 @@ def missing_safe_zone(args: object, environ: Mapping[str, str] = NOTHING, call: 
     """
     if _lookup("safe_zone", args, environ, call)[1] is not Source.DEFAULT:
         return None
+    # Methods do not count: an object may have one named `format`.
     if args is not None and not any(value is not None and not callable(value) for value in attribute_values(args)):
         wanted = ATTRIBUTES["safe_zone"]
         misspelled = ((name, did_you_mean(name, [wanted])) for name in getattr(args, "__dict__", ()) if name != wanted)

@@ -7,7 +7,7 @@ from google.genai.types import Content, Part
 from openai.types.responses import EasyInputMessage
 from tables import each_row
 
-from autoprune.conversation.edits import CALLS_IN_TEXT, Running
+from autoprune.conversation.edits import CALLS_IN_TEXT, RunningSummary
 from autoprune.conversation.summary import (
     GAP,
     SLACK_TOKENS,
@@ -67,12 +67,12 @@ def test_its_overhead_is_all_but_the_text_and_the_gap_behind_it():
 def test_a_text_cannot_end_its_own_mark(text: str, kept: str):
     assert escape_end_mark(text) == kept
     read = find_summary([users(wrap_summary(escape_end_mark(text), 1, 9))])
-    assert read == Running(0, kept, 1, 9)
+    assert read == RunningSummary(0, kept, 1, 9)
 
 
 def test_a_text_may_hold_a_mark_of_its_own():
     text = escape_end_mark(f"The user said {SUMMARY} and left.")
-    assert find_summary([users(wrap_summary(text, 5, 300))]) == Running(0, text, 5, 300)
+    assert find_summary([users(wrap_summary(text, 5, 300))]) == RunningSummary(0, text, 5, 300)
 
 
 # Reading it back
@@ -81,14 +81,14 @@ def test_a_text_may_hold_a_mark_of_its_own():
 @every_format
 def test_what_was_written_is_read_back(written_in: Any):
     message = written_in.message("user", SUMMARY)
-    assert find_summary([SYSTEM, message, ANSWER]) == Running(1, "They read a.py.", 4, 200)
+    assert find_summary([SYSTEM, message, ANSWER]) == RunningSummary(1, "They read a.py.", 4, 200)
 
 
 @every_format
 def test_the_users_words_behind_it_are_read_without_it(written_in: Any):
     both = join_messages(written_in.message("user", SUMMARY), written_in.message("user", "Go on."))
     found = find_summary([both])
-    assert found == Running(0, "They read a.py.", 4, 200, written_in.message("user", "Go on."))
+    assert found == RunningSummary(0, "They read a.py.", 4, 200, written_in.message("user", "Go on."))
 
 
 WITH_WORDS = {
@@ -124,7 +124,7 @@ WITH_WORDS = {
 
 @each_row(("message", "rest"), WITH_WORDS.values(), ids=WITH_WORDS)
 def test_what_else_the_message_holds_is_the_rest(message: object, rest: object):
-    assert find_summary([message]) == Running(0, "They read a.py.", 4, 200, rest)
+    assert find_summary([message]) == RunningSummary(0, "They read a.py.", 4, 200, rest)
 
 
 ALONE = {
@@ -139,7 +139,7 @@ ALONE = {
 
 @each_row("message", ALONE.values(), ids=ALONE)
 def test_a_message_that_holds_nothing_else_has_no_rest(message: object):
-    assert find_summary([message]) == Running(0, "They read a.py.", 4, 200)
+    assert find_summary([message]) == RunningSummary(0, "They read a.py.", 4, 200)
 
 
 NO_SUMMARY = {
@@ -167,7 +167,7 @@ def test_what_only_looks_like_one_is_none(message: object):
 
 def test_it_stands_right_behind_the_systems_messages():
     developer = {"role": "developer", "content": "Never push."}
-    assert find_summary([SYSTEM, developer, users(SUMMARY)]) == Running(2, "They read a.py.", 4, 200)
+    assert find_summary([SYSTEM, developer, users(SUMMARY)]) == RunningSummary(2, "They read a.py.", 4, 200)
     assert find_summary([users("Fix it."), users(SUMMARY)]) is None
     assert find_summary([SYSTEM]) is None
     assert find_summary([]) is None

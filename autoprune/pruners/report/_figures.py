@@ -264,7 +264,7 @@ def _is_same(was: ToolResult, now: ToolResult) -> bool:
 
 
 def _is_placeholder(result: ToolResult, placeholder: Placeholder) -> bool:
-    return placeholder.stands_in(result) or CLEARED in result.text
+    return placeholder.has_replaced(result) or CLEARED in result.text
 
 
 @dataclass(frozen=True)
