@@ -103,7 +103,7 @@ def _words_of_text(words: str) -> str:
 
 
 def _remove_elements(words: str, name: str) -> str:
-    """Remove the elements of a name; an attachment is replaced by a mention of it."""
+    """Remove the elements with a name; an attachment becomes a mention of it."""
     start = re.compile(rf"^[ \t]*<{re.escape(name)}(?:\s[^<>\n]*)?>", re.MULTILINE)
     end = f"</{name}>"
     kept, at = [], 0

@@ -72,7 +72,7 @@ def find_below(text: str, path: Path, parser: Parser) -> list[Found] | None:
 
 def _close_calls(text: str, found: Sequence[Extent], parser: Parser) -> list[Found]:
     return [
-        Found(after_letters(text, begin + 1), start, stop, tool, parser.open_calls.answered_in_text(tool), is_error)
+        Found(after_letters(text, begin + 1), start, stop, tool, parser.open_calls.close_in_text(tool), is_error)
         for begin, start, stop, tool, is_error in found
     ]
 

@@ -65,7 +65,7 @@ def _read_response(text: str, span: Span, parser: Parser) -> Iterator[Found]:
     """Yield the result in an element. If it names no tool, it answers the next open call."""
     known = _members(text, span.start, span.stop)
     name = known.get("name", NO_MEMBER).value
-    call = parser.open_calls.answered_in_text(name) if isinstance(name, str) else parser.open_calls.next_in_text()
+    call = parser.open_calls.close_in_text(name) if isinstance(name, str) else parser.open_calls.close_next_in_text()
     tool = name if isinstance(name, str) else call.name if call else UNKNOWN
     # Hermes wraps results in JSON, Qwen does not; an object without "content" is the raw output of a tool.
     if "content" in known:
@@ -153,7 +153,7 @@ class Block(NamedTuple):
 def _read_results(text: str, span: Span, parser: Parser) -> Iterator[Found]:
     """Yield the results in a block. One that names no tool answers the next open call."""
     for cut, start, stop, tool, is_error in _split_block(text, span):
-        call = parser.open_calls.answered_in_text(tool) if tool else parser.open_calls.next_in_text()
+        call = parser.open_calls.close_in_text(tool) if tool else parser.open_calls.close_next_in_text()
         yield Found(cut, start, stop, tool or (call.name if call else UNKNOWN), call, is_error)
 
 

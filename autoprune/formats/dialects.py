@@ -169,7 +169,7 @@ def element_dialect(
 
 
 def _read_raw(name: str, text: str, span: Span, parser: Parser) -> list[Found]:
-    return [read_raw(name, text, span, parser.open_calls.next_in_text())]
+    return [read_raw(name, text, span, parser.open_calls.close_next_in_text())]
 
 
 def read_raw(name: str, text: str, span: Span, call: ToolCall | None, tool: str = "") -> Found:

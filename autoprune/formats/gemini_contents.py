@@ -174,7 +174,7 @@ def _find_call(held: Mapping[str, object], parser: Parser) -> ToolCall | None:
     call_id, name = held.get("id"), held.get("name")
     if call_id:
         return parser.answered(call_id) or parser.answered(name)
-    return parser.open_calls.answered_by_name(name) if isinstance(name, str) else None
+    return parser.open_calls.close_by_name(name) if isinstance(name, str) else None
 
 
 def _media(parts: object) -> Iterator[object]:

@@ -72,11 +72,11 @@ class Standing:
         """The standing at the start of a new request, in which the model has no output yet."""
         return Standing(True, self.is_native or self.calls_later, self.is_folded, is_free=self.is_free)
 
-    def say(self, text: str, calls: Sequence[ToolCall]) -> None:
+    def add_text(self, text: str, calls: Sequence[ToolCall]) -> None:
         """Add a text of the model, with the calls in it."""
         self._texts.append((text, calls))
 
-    def call(self, calls: Sequence[ToolCall]) -> None:
+    def add_calls(self, calls: Sequence[ToolCall]) -> None:
         """Record the calls of a model's message, native ones and those in its texts."""
         for call in calls:
             if call.location.start is None:
@@ -180,7 +180,7 @@ class OpenCalls:
         calls.append(call)
         self._by_name.add(call.name, call)
 
-    def answered(self, call_id: str) -> ToolCall | None:
+    def close(self, call_id: str) -> ToolCall | None:
         """Close the first open call with an id and return it."""
         calls = self._by_id.get(call_id)
         if not calls:
@@ -191,18 +191,18 @@ class OpenCalls:
         self._by_name.closed[id(call)] = call
         return call
 
-    def answered_by_name(self, tool: str) -> ToolCall | None:
+    def close_by_name(self, tool: str) -> ToolCall | None:
         """Close the first open call of a tool in the last request, whatever its id, and return it."""
         call = self._by_name.take(tool)
         if call is not None and call.id is not None:
             self._by_id[call.id].remove(call)
         return call
 
-    def answered_in_text(self, tool: str) -> ToolCall | None:
+    def close_in_text(self, tool: str) -> ToolCall | None:
         """Close the first open call of a tool in the text of the last request and return it."""
         return self._in_text.take(_normalize(tool))
 
-    def next_in_text(self) -> ToolCall | None:
+    def close_next_in_text(self) -> ToolCall | None:
         """Close the first open call in the text of the last request, whatever its tool, and return it."""
         return self._in_text.take()
 
@@ -246,7 +246,7 @@ Choose: TypeAlias = Callable[[object, int], tuple[Mapping[str, object], Format]]
 
 
 def parse(messages: Sequence[object], parser: "Parser", fixed_tokens: int) -> Transcript:
-    """Parse a conversation; `fixed_tokens` are sent beside the messages."""
+    """Read a conversation as a transcript; `fixed_tokens` are sent beside the messages."""
     return Transcript(messages, tuple(parser.read_on(messages, 0)), fixed_tokens)
 
 
@@ -306,14 +306,14 @@ class Parser:
         self._words: Words | None = None
 
     def read_on(self, messages: Sequence[object], start: int) -> list[Entry]:
-        """Parse the messages from number `start` on. Raises ConversationError for an item that is no message."""
+        """Read the messages from number `start` on. Raises ConversationError for an item that is no message."""
         recognized = [self.choose(messages[at], at) for at in range(start, len(messages))]
         speakers = [written_in.speaker(known) for known, written_in in recognized]
         together = enumerate(zip(recognized, speakers, strict=True), start)
         return [self._read(*found, who, at) for at, (found, who) in together]
 
     def read(self, message: object, at: int) -> Entry:
-        """Parse message number `at`. Raises ConversationError if it is no message."""
+        """Read message number `at`. Raises ConversationError if it is no message."""
         known, written_in = self.choose(message, at)
         return self._read(known, written_in, written_in.speaker(known), at)
 
@@ -337,7 +337,7 @@ class Parser:
         if self._words:
             entry = replace(entry, words=self._words)
         if is_model:
-            self.standing.call(entry.calls)
+            self.standing.add_calls(entry.calls)
         elif who is Speaker.OTHER and isinstance(role := known.get("role"), str):
             self.miss(f"role {role!r}", "is not known: give 'user', 'assistant' or 'tool', or nothing in it is pruned")
         for call in entry.calls:
@@ -411,7 +411,7 @@ class Parser:
 
     def answered(self, call_id: object) -> ToolCall | None:
         """Close and return the open call with an id, the first one if the id is reused."""
-        return self.open_calls.answered(call_id) if isinstance(call_id, str) else None
+        return self.open_calls.close(call_id) if isinstance(call_id, str) else None
 
     # Parts
 

@@ -99,7 +99,7 @@ def calls(text: object, path: Path, parser: Parser) -> Sequence[ToolCall]:
     if not isinstance(text, str) or "<" not in text:
         return ()
     found = _first_calls(text, path, parser)
-    parser.standing.say(text, found)
+    parser.standing.add_text(text, found)
     return found
 
 

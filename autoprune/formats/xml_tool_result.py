@@ -129,7 +129,7 @@ def find(text: str, path: Path, parser: Parser) -> list[Found]:
 def _read_element(text: str, span: Span, cut: int, parser: Parser, is_plain: bool) -> Found:
     tag = text[span.begin : span.start]
     tool = parser.tool_name(tag)
-    call = parser.open_calls.answered_in_text(tool)
+    call = parser.open_calls.close_in_text(tool)
     return Found(cut, span.start, span.stop, tool, call, is_error(tag), is_plain=is_plain)
 
 

@@ -339,7 +339,7 @@ class Account(BaseStrategy):
 
 
 def _key(result: ToolResult) -> Key:
-    """The identity of the fetch that gave a result."""
+    """The key of the fetch that gave a result, equal for a repeated call."""
     if result.call is None:
         return result.tool, str(id(result))
     given = {name: value for name, value in arguments(result.call).items() if name not in COMMENTS}

@@ -63,7 +63,7 @@ def names(name: str) -> tuple[str, str]:
 
 
 def _spell(name: str) -> tuple[str, str]:
-    """Spell a name as that of a class, and as that of a module."""
+    """Convert a name to the name of a class and of a module."""
     words = WORD.findall(name)
     return "".join(word[0].upper() + word[1:] for word in words), "_".join(words).lower()
 

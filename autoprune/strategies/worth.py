@@ -132,7 +132,7 @@ def _call_names(call: ToolCall) -> Iterable[str]:
 
 
 class AtWork:
-    """Tracks in one walk which results the agent is likely to look back at, whatever they contain."""
+    """Tracks in one walk which results the agent is likely to look back at, regardless of their content."""
 
     def __init__(self) -> None:
         """Start before the first message."""

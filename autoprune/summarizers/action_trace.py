@@ -108,13 +108,13 @@ class Line:
         return replace(self, text=text, details=tuple(details))
 
     def repeats(self, before: "Line") -> bool:
-        """Whether it equals another line; the results below two calls may differ."""
+        """Whether the line equals another one, except for the results below two calls."""
         details = (self.details == before.details) or self.key != USER
         return details and (self.text, self.is_failed) == (before.text, before.is_failed)
 
     @property
     def is_telling(self) -> bool:
-        """Whether it is kept for longer: an error, or words of the user or the model."""
+        """Whether the line is kept longer than others: an error, or words of the user or the model."""
         return self.is_failed or self.key in (USER, MODEL)
 
     def __str__(self) -> str:

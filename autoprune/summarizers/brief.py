@@ -71,7 +71,7 @@ class Spent:
     notes: tuple[str, ...] = ()
 
     def __add__(self, other: "Spent") -> "Spent":
-        """Add up; an unknown cost counts as nothing."""
+        """Add two totals; an unknown cost counts as 0."""
         costs = [cost for cost in (self.cost, other.cost) if cost is not None]
         return Spent(
             self.calls + other.calls,

@@ -84,11 +84,11 @@ class Chunked:
         return self.inner
 
     def with_style(self, style: str) -> "Chunked":
-        """Return the same with an `inner` that writes in a style."""
+        """A copy whose `inner` writes in a style."""
         return replace(self, inner=with_style(self.inner, style))
 
     def with_instructions(self, instructions: str, alone: bool = False) -> "Chunked":
-        """Return the same with an `inner` that follows instructions."""
+        """A copy whose `inner` follows instructions."""
         return replace(self, inner=with_instructions(self.inner, instructions, alone=alone))
 
     @property

@@ -163,11 +163,11 @@ class OpenAISummarizer:
         return self.style == "snapshot"
 
     def with_style(self, style: str) -> "OpenAISummarizer":
-        """Return one that writes in a style."""
+        """A copy that writes in a style."""
         return replace(self, style=style)
 
     def with_instructions(self, instructions: str, alone: bool = False) -> "OpenAISummarizer":
-        """Return one that follows instructions, then its own ones unless `alone`.
+        """A copy that follows instructions, then its own ones unless `alone`.
 
         One in the free style already has its instructions and stays unchanged.
         """
@@ -177,7 +177,7 @@ class OpenAISummarizer:
         return replace(self, style=FREE, instructions="\n\n".join(filter(None, (instructions, own))))
 
     def in_parts(self) -> "OpenAISummarizer | Chunked":
-        """Return one that reads long histories in parts, if the window is known and not tiny."""
+        """A summarizer that reads long histories in parts, if the window is known and not tiny; else this one."""
         if self.window and self.window > 2 * INSTRUCTION_TOKENS:
             return Chunked(self, self.window - INSTRUCTION_TOKENS)
         return self

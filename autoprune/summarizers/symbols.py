@@ -93,7 +93,7 @@ class Symbols:
 
     @property
     def calls_model(self) -> bool:
-        """Whether it was given a model."""
+        """Whether a model writes the lines."""
         return self._writer is not None and calls_model(self._writer)
 
     @property
@@ -107,7 +107,10 @@ class Symbols:
         return self.summarizer or (Question(self.model, self.words) if self.model else None)
 
     def with_model(self, llm: Summarizer) -> "Symbols | Failed":
-        """Return one that asks the pruner's model for the lines, unless it has its own."""
+        """A copy whose lines the pruner's model writes; this one if it has its own model, or if `llm` calls none.
+
+        `Failed` if `llm` takes no instructions.
+        """
         if self.calls_model or not calls_model(llm):
             return self
         # A batch is short, so it needs no reading in parts.

@@ -54,7 +54,7 @@ class Exchange:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has an answer, and the request was not made again since."""
+        """Whether it has an answer and the request was not repeated since."""
         return bool(self.answer) and not self.answer.endswith(AGAIN)
 
     @property

@@ -156,7 +156,7 @@ class _Reader:
             self.exchanges.append(exchange)
 
     def _take_repeated(self, request: str) -> Exchange | None:
-        """Remove a long request that was made before in the same words; return it with one more repetition."""
+        """Remove an equal long request that was made before; return it with one more repetition."""
         same = [exchange for exchange in self.exchanges if len(request) >= LONG_REQUEST and exchange.request == request]
         self.exchanges = [exchange for exchange in self.exchanges if exchange not in same]
         return _repeat(same[-1], sum(exchange.times for exchange in same) + 1) if same else None
@@ -167,7 +167,7 @@ class _Reader:
         return asked[-1] if asked and not self.exchanges[asked[-1]].is_over else None
 
     def _end_exchange(self, otherwise: str = "") -> None:
-        """End the exchange that is not over; its answer are the assistant's last words, or `otherwise` without any.
+        """End the exchange that is not over. Its answer is the assistant's last words, or `otherwise` without any.
 
         The very last exchange needs an answer: without one it is not over.
         """
