@@ -58,7 +58,7 @@ __all__ = [
     "summarize_text",
 ]
 # Lazy imports: most callers never fold, and importing that half of the package is slow.
-LATE = {
+LAZY = {
     "Chunked": "summarizers",
     "ConversationPruner": "pruners.conversation",
     "Digest": "summarizers",
@@ -75,6 +75,6 @@ import_module("loguru").logger.disable("autoprune")
 
 def __getattr__(name: str) -> Any:
     """Import a public name on first access."""
-    if name not in LATE:
+    if name not in LAZY:
         raise AttributeError(f"module 'autoprune' has no attribute {name!r}")
-    return getattr(import_module(f"autoprune.{LATE[name]}"), name)
+    return getattr(import_module(f"autoprune.{LAZY[name]}"), name)

@@ -180,7 +180,7 @@ class OpenCalls:
         calls.append(call)
         self._by_name.add(call.name, call)
 
-    def close(self, call_id: str) -> ToolCall | None:
+    def close_by_id(self, call_id: str) -> ToolCall | None:
         """Close the first open call with an id and return it."""
         calls = self._by_id.get(call_id)
         if not calls:
@@ -411,7 +411,7 @@ class Parser:
 
     def answered(self, call_id: object) -> ToolCall | None:
         """Close and return the open call with an id, the first one if the id is reused."""
-        return self.open_calls.close(call_id) if isinstance(call_id, str) else None
+        return self.open_calls.close_by_id(call_id) if isinstance(call_id, str) else None
 
     # Parts
 
