@@ -343,14 +343,14 @@ class Parser:
         for call in entry.calls:
             self.open_calls.expect(call)
         is_first = self.sent == self._requests_of_results  # as far as is known, the model has not been asked yet
-        return self._opening(entry) if entry.results and is_first and self.standing.is_open else entry
+        return self._as_leading_results(entry) if entry.results and is_first and self.standing.is_open else entry
 
     def _begin_request(self) -> None:
         self.request = self.sent
         self.sent += 1
         self.open_calls.begin_request()
 
-    def _opening(self, entry: Entry) -> Entry:
+    def _as_leading_results(self, entry: Entry) -> Entry:
         """The entry of a message with results before the model's first message.
 
         If it holds XML results and follows another such message, it begins a request: the author of the conversation

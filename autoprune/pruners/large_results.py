@@ -88,11 +88,11 @@ def shortener(strategy: object, llm: object) -> Shortener:
     results = strategy if isinstance(strategy, PerResult) else getattr(strategy, "results", None)
     if not isinstance(results, PerResult):
         return NOBODY
-    notes = (results.off,) if results.off else ()
+    notes = (results.off_reason,) if results.off_reason else ()
     if results.mode == SIMPLE:
         return Shortener(notes=notes)
     if results.mode == CUSTOM:
-        return Shortener(results.asked, notes=notes)
+        return Shortener(results.function_summarizer, notes=notes)
     chosen = own_summarizer(results) or own_summarizer(strategy) or llm
     limit = results.hard_limit
     if callable(chosen):
