@@ -89,7 +89,10 @@ class Placeholder:
         return mark(text_to_archive(part, messages)) if self.recalls else ""
 
     def text(self, result: ToolResult, mark: str = "") -> str:
-        """The placeholder of a result with a mark; an existing placeholder is returned unchanged."""
+        """The placeholder of a result with a mark; an existing placeholder is returned unchanged.
+
+        Raises SettingsError if `element` or `sentence` gives a blank text, which providers refuse.
+        """
         is_xml = result.kind == XML
         whole = self._element(result.tool) if is_xml else self.sentence
         text = (element_content(whole, result.tool) if is_xml else whole) if isinstance(whole, str) else ""

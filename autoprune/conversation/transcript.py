@@ -114,7 +114,7 @@ class ToolResult(Part):
 
 @dataclass(frozen=True, slots=True)
 class Thought:
-    """A block of thinking that the provider binds to what precedes it; `is_alone` if its message holds nothing else.
+    """A block of thinking that the provider binds to what precedes it; `is_alone` if its message holds only thinking.
 
     A block that is alone cannot be removed, since messages cannot be empty. `kind` is the block's format.
     """

@@ -210,10 +210,10 @@ class Action:
 def read_actions(utterances: Sequence[Utterance]) -> Iterator[tuple[Action, ...]]:
     """Yield each message's calls with their results, and the results of calls from before these messages."""
     results = {result.call.location: result for one in utterances for result in one.results if result.call}
-    made = {call.location for one in utterances for call in one.calls}
+    own_calls = {call.location for one in utterances for call in one.calls}
     for one in utterances:
         calls = (Action(call, results.get(call.location)) for call in one.calls)
-        others = (result for result in one.results if not result.call or result.call.location not in made)
+        others = (result for result in one.results if not result.call or result.call.location not in own_calls)
         yield (*calls, *(Action(result.call, result, result.call is not None) for result in others))
 
 

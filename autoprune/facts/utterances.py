@@ -60,10 +60,10 @@ def utterances(
 
     The user's words through a tool (`is_answer` recognizes them) follow the message as an utterance of the user.
     """
-    made: list[Utterance] = []
+    spoken: list[Utterance] = []
     for message, entry in zip(messages, entries, strict=True):
         found = texts(message, entry)
-        made.append(Utterance(entry.speaker, "\n\n".join(found), entry.calls, entry.results, found))
+        spoken.append(Utterance(entry.speaker, "\n\n".join(found), entry.calls, entry.results, found))
         said = (answers.answer_text(result) for result in entry.results if is_answer(result))
-        made += (Utterance(Speaker.USER, answer, is_answer=True) for answer in said if answer)
-    return tuple(made)
+        spoken += (Utterance(Speaker.USER, answer, is_answer=True) for answer in said if answer)
+    return tuple(spoken)
