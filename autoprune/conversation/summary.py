@@ -97,30 +97,30 @@ def with_separate_summary(messages: Sequence[Any]) -> Sequence[Any]:
     return [*messages[: found.at], alone, found.rest, *messages[found.at + 1 :]]
 
 
-class Kept(NamedTuple):
+class AssembledMessage(NamedTuple):
     """A message of the new conversation and its index in the old one, None if it is new or merged."""
 
     message: Any
     at: int | None
 
 
-def assemble(messages: Sequence[Any], gone: Collection[int], place: int, summary: Any = None) -> list[Kept]:
+def assemble(messages: Sequence[Any], gone: Collection[int], place: int, summary: Any = None) -> list[AssembledMessage]:
     """The messages that are not in `gone`, with the summary, if any, before those from `place` on.
 
     User messages that become neighbors because the messages between them are gone are merged, since roles must
     alternate: usually the summary and the message after it.
     """
-    kept = [Kept(message, at) for at, message in enumerate(messages) if at not in gone]
+    kept = [AssembledMessage(message, at) for at, message in enumerate(messages) if at not in gone]
     if summary is not None:
         head = sum(at is not None and at < place for _, at in kept)
-        kept.insert(head, Kept(summary, None))
-    assembled: list[Kept] = []
+        kept.insert(head, AssembledMessage(summary, None))
+    assembled: list[AssembledMessage] = []
     last: int | None = None  # the old index of the message that the newest one ends with
     for one in kept:
         between = None if last is None or one.at is None else messages[last + 1 : one.at]
         were_neighbors = between is not None and all(map(is_user_message, between))
         if assembled and not were_neighbors and is_user_message(assembled[-1].message) and is_user_message(one.message):
-            assembled[-1] = Kept(join_messages(assembled[-1].message, one.message), None)
+            assembled[-1] = AssembledMessage(join_messages(assembled[-1].message, one.message), None)
         else:
             assembled.append(one)
         last = one.at
