@@ -4,7 +4,7 @@ from typing import Any
 
 from tables import each_row
 
-from autoprune.conversation.summary import Kept, assemble
+from autoprune.conversation.summary import AssembledMessage, assemble
 
 SUMMARY = {"role": "user", "content": "[Summary]"}
 ROLES = {"S": "system", "U": "user", "A": "assistant", "T": "tool"}
@@ -14,7 +14,7 @@ def chat(short: str) -> list[dict[str, str]]:
     return [{"role": ROLES[name[0]], "content": name} for name in short.split()]
 
 
-def shown(pieces: list[Kept]) -> list[tuple[str, int | None]]:
+def shown(pieces: list[AssembledMessage]) -> list[tuple[str, int | None]]:
     return [(piece.message["content"], piece.at) for piece in pieces]
 
 
