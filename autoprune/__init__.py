@@ -57,8 +57,8 @@ __all__ = [
     "repair",
     "summarize_text",
 ]
-# Half of the package is for those who fold; who does not use it does not wait for it.
-LATE = {
+# Lazy imports: most callers never fold, and importing that half of the package is slow.
+LAZY = {
     "Chunked": "summarizers",
     "ConversationPruner": "pruners.conversation",
     "Digest": "summarizers",
@@ -74,7 +74,7 @@ import_module("loguru").logger.disable("autoprune")
 
 
 def __getattr__(name: str) -> Any:
-    """A public name whose module is loaded when it is first asked for."""
-    if name not in LATE:
+    """Import a public name on first access."""
+    if name not in LAZY:
         raise AttributeError(f"module 'autoprune' has no attribute {name!r}")
-    return getattr(import_module(f"autoprune.{LATE[name]}"), name)
+    return getattr(import_module(f"autoprune.{LAZY[name]}"), name)

@@ -1,7 +1,7 @@
-"""Token counting: exact, offline, each text once. Reads no network and no file of the user's.
+"""Token counting: exact, offline, with a cache by text. Makes no network request, and reads no file of the user.
 
-A counter is any `Callable[[str], int]`. The default counts with the vocabulary that is inside the splintr-rs wheel;
-its ids are tiktoken's (`tests/test_tokens.py` compares them).
+A counter is any `Callable[[str], int]`. The default uses the vocabulary inside the splintr-rs wheel; its token ids are
+tiktoken's (`tests/test_tokens.py` compares them).
 """
 
 import math
@@ -25,39 +25,40 @@ NAME_TOKENS = 1
 REPLY_TOKENS = 3
 # Encodings by the vocabulary that counts them: harmony adds special tokens to o200k, which count as text here.
 BUNDLED = {"o200k_base": "o200k_base", "o200k_harmony": "o200k_base", "cl100k_base": "cl100k_base"}
-MAX_PIECES = 60_000  # of splintr's cache of split pieces, about 20 MB; it has a bound of its own, a little above
-CHECK_CHARACTERS = 2_000_000  # between two looks at that cache
+MAX_PIECES = 60_000  # in splintr's cache of split pieces, about 20 MB; splintr's own bound is a little higher
+CHECK_CHARACTERS = 2_000_000  # between two checks of that cache's size
 MEMO_CHARACTERS = 16_000_000  # in one of the memo's two generations
-# A run of one character is counted in part: from a few hundred on, PERIOD more add the same number of tokens, whatever
-# stands around it. In a uniform run pairs are merged, then pairs of pairs, up to a token of 2 to the 7 characters at
-# most; digits are split by three.
+# Long runs of one character are counted in part: beyond a few hundred characters, each PERIOD adds the same number of
+# tokens, whatever surrounds the run. BPE merges pairs of a uniform run, then pairs of pairs, up to tokens of 2**7
+# characters, and splits digits into groups of three; 384 is a multiple of both.
 PERIOD = 384
-KEPT = 4_096  # characters of a run that are counted, or a few more; and how far apart runs are looked for
-INPUT_PARTS = (  # of a prompt, where usage has them apart: Anthropic's names, and Bedrock's
+KEPT = 4_096  # characters of a run that are always counted; also the step of the search for runs
+INPUT_PARTS = (  # the disjoint fields that add up to the prompt: Anthropic's names, and Bedrock's
     *("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
     *("inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens"),
 )
-CACHED_NAMES = (  # what of a prompt was read from the cache, or hit it: Anthropic, Bedrock, Gemini, DeepSeek
+CACHED_NAMES = (  # prompt tokens read from the cache: Anthropic, Bedrock, Gemini, DeepSeek
     *("cache_read_input_tokens", "cacheReadInputTokens"),
     *("cached_content_token_count", "cachedContentTokenCount", "prompt_cache_hit_tokens"),
 )
-DETAILS = ("prompt_tokens_details", "input_tokens_details")  # where OpenAI's two APIs have `cached_tokens`
-MOST_REPORTED = 10**12  # tokens: a larger figure is no count, and could not be divided
+DETAILS = ("prompt_tokens_details", "input_tokens_details")  # hold `cached_tokens` in OpenAI's two APIs
+MOST_REPORTED = 10**12  # tokens: a larger number is no count, and might not convert to a float
 OUTPUT_NAMES = (
     *("completion_tokens", "output_tokens", "outputTokens"),
     *("candidates_token_count", "candidatesTokenCount"),
 )
-VOCABULARY_URL = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"  # what tiktoken's cache is keyed by
+# tiktoken's cache is keyed by a hash of this URL.
+VOCABULARY_URL = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"
 
 
 class ExactCounter:
-    """Count the tokens of texts in one encoding. The vocabulary is loaded at the first count.
+    """Counts the tokens of texts in one encoding. The vocabulary is loaded at the first count.
 
     Text that spells a special token (`<|endoftext|>`) counts as ordinary text, a lone surrogate as U+FFFD.
     """
 
     def __init__(self, encoding: str = DEFAULT_ENCODING) -> None:
-        """Take o200k_base, o200k_harmony or cl100k_base."""
+        """Use the encoding o200k_base, o200k_harmony or cl100k_base."""
         if encoding not in BUNDLED:
             raise SettingsError(f"no bundled vocabulary for {encoding!r}; there are {', '.join(BUNDLED)}")
         self.encoding = encoding
@@ -70,16 +71,16 @@ class ExactCounter:
         return self._tokenizer is not None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy by name: a copy is the counter of its own process, without the vocabulary."""
+        """Copy by name: a copy uses the shared counter of its process, without pickling the vocabulary."""
         return exact, (self.encoding,)
 
     def __call__(self, text: str) -> int:
         """Count the tokens of `text`."""
         runs = [*_runs(text)] if len(text) > 2 * KEPT else ()
-        return self._count_with(text, runs) if runs else self._count(text)
+        return self._count_shortened(text, runs) if runs else self._count(text)
 
-    def _count_with(self, text: str, runs: Sequence[tuple[int, int]]) -> int:
-        """Count the tokens of a text with long runs, each made shorter by whole periods."""
+    def _count_shortened(self, text: str, runs: Sequence[tuple[int, int]]) -> int:
+        """Count a text with long runs, after shortening each run by whole periods."""
         pieces, at, count = [], 0, 0
         for begin, end in runs:
             periods = (end - begin - KEPT) // PERIOD
@@ -92,11 +93,11 @@ class ExactCounter:
     def _count(self, text: str) -> int:
         tokenizer = self._tokenizer or self.tokenizer
         if not text.isascii():
-            # A copy, which is forgotten: a text that was asked for its UTF-8 keeps it.
+            # Count a copy: CPython caches a string's UTF-8 on the string itself, which would hold memory.
             text = text[:1] + text[1:]
         try:
-            # encode_flat is a quarter faster, but it reads special tokens; all of them begin with "<|".
-            # One character is looked for much faster than two.
+            # encode_flat is a quarter faster, but it parses special tokens; all of them begin with "<|".
+            # Searching for one character first is much faster than for two.
             is_special = "|" in text and "<|" in text
             count = len(tokenizer.encode_ordinary(text)) if is_special else len(tokenizer.encode_flat(text)) // 4
         except UnicodeEncodeError:
@@ -123,7 +124,7 @@ class ExactCounter:
 
 
 def _runs(text: str) -> Iterator[tuple[int, int]]:
-    """Find where runs of one character begin and end, from KEPT characters on; each of twice KEPT is among them."""
+    """Find the start and end of long runs of one character. Runs of at least twice KEPT characters are always found."""
     end = 0
     for at in range(0, len(text) - KEPT, KEPT):
         if at < end or not text[at] == text[at + 1] == text[at + KEPT - 1]:
@@ -139,10 +140,10 @@ def _runs(text: str) -> Iterator[tuple[int, int]]:
 
 
 class Memo:
-    """Cache of token counts by text. Entries that were not used recently are dropped."""
+    """A cache of token counts by text, in two generations. Entries that were not used recently are dropped."""
 
     def __init__(self, count: Count, characters: int = MEMO_CHARACTERS) -> None:
-        """Keep between `characters` and twice as many characters of text."""
+        """Cache counts for between `characters` and twice as many characters of text."""
         self.count = count
         self.room = characters
         self._left = characters
@@ -150,7 +151,7 @@ class Memo:
         self._old: dict[str, int] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the counter without the cached counts."""
+        """The counter without the cached counts."""
         return {"count": self.count, "characters": self.room}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -174,7 +175,7 @@ class Memo:
 
 
 def exact(encoding: str = DEFAULT_ENCODING) -> ExactCounter:
-    """Return the exact counter of a vocabulary, shared in this process."""
+    """The exact counter of an encoding, shared within this process."""
     return _exact(BUNDLED.get(encoding, encoding))
 
 
@@ -184,10 +185,10 @@ def _exact(encoding: str) -> ExactCounter:
 
 
 def for_model(model: str | None) -> tuple[Count, str | None]:
-    """Return the counter for a model, and a warning where its counts are an estimate.
+    """The counter for a model, and a warning if its counts are an estimate.
 
-    tiktoken names the encoding of OpenAI's models. Where a model has no public vocabulary, or none is at hand without
-    a network, o200k_base counts in its place.
+    tiktoken names the encodings of OpenAI's models. If a model has no public vocabulary, or its vocabulary would have
+    to be downloaded, o200k_base is used instead.
     """
     if model is None:
         return exact(), None
@@ -199,13 +200,13 @@ def for_model(model: str | None) -> tuple[Count, str | None]:
         return exact(), f"tokens are an estimate by {DEFAULT_ENCODING}: no public vocabulary is known for {model!r}"
     if encoding in BUNDLED:
         return exact(encoding), None
-    if _at_hand(encoding):
+    if _is_cached(encoding):
         return _from_tiktoken(encoding), None
     return exact(), f"tokens are an estimate by {DEFAULT_ENCODING}: tiktoken's {encoding} is not on this machine"
 
 
-def _at_hand(encoding: str) -> bool:
-    """Return whether tiktoken has a vocabulary in its cache, so that it makes no network request."""
+def _is_cached(encoding: str) -> bool:
+    """Whether tiktoken's cache has a vocabulary, so that it makes no network request."""
     default = os.path.join(tempfile.gettempdir(), "data-gym-cache")
     folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR", default))
     key = sha1(VOCABULARY_URL.format(encoding.replace("_edit", "_base")).encode()).hexdigest()
@@ -213,15 +214,15 @@ def _at_hand(encoding: str) -> bool:
 
 
 class TiktokenCounter:
-    """Count the tokens of texts with a vocabulary of tiktoken's. It is loaded at the first count."""
+    """Counts the tokens of texts with one of tiktoken's vocabularies, loaded at the first count."""
 
     def __init__(self, encoding: str) -> None:
-        """Take an encoding that tiktoken has at hand."""
+        """Use an encoding whose vocabulary is in tiktoken's cache."""
         self.encoding = encoding
         self._tokenizer: Any = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy by name: a copy is the counter of its own process, without the vocabulary."""
+        """Copy by name: a copy uses the shared counter of its process, without pickling the vocabulary."""
         return _from_tiktoken, (self.encoding,)
 
     def __call__(self, text: str) -> int:
@@ -231,7 +232,7 @@ class TiktokenCounter:
 
             self._tokenizer = tiktoken.get_encoding(self.encoding)
         encode = self._tokenizer.encode_ordinary
-        # tiktoken panics on a run of a million white-space characters: such a run is counted in slices.
+        # tiktoken panics on a run of a million whitespace characters, so such a run is counted in slices.
         return sum(len(encode(piece)) for piece in re.split(r"(\s{100000})", text) if piece)
 
 
@@ -241,12 +242,11 @@ def _from_tiktoken(encoding: str) -> TiktokenCounter:
 
 
 def calibration(usage: object, counted: int) -> float:
-    """Return how many of the provider's tokens one counted token is: pass it back as `calibration=`.
+    """How many of the provider's tokens one counted token is. Pass it back as `calibration=`.
 
     `usage` is the usage of a response (an SDK object or a mapping), `counted` what `count_tokens` gave for the request
     that was answered. Anthropic's and Bedrock's three input fields are added up; OpenAI's and Gemini's prompt tokens
-    already include the cached ones. Raises SettingsError if `usage` has no input tokens or `counted` is not
-    positive.
+    already include the cached ones. Raises SettingsError if `usage` has no input tokens or `counted` is not positive.
     """
     reported = _input_tokens(usage)
     if not reported > 0 or not is_number(counted, 1, int | float):
@@ -258,33 +258,33 @@ def calibration(usage: object, counted: int) -> float:
 
 
 def spent_tokens(usage: object) -> int:
-    """Return the tokens of a prompt and of its answer, by the usage that the provider reported for it.
+    """The tokens of a prompt and its answer, from the provider's usage.
 
-    Raises SettingsError if it names no tokens.
+    Raises SettingsError if the usage has no input tokens.
     """
     outputs = (_field(usage, name) for name in OUTPUT_NAMES)
     return prompt_tokens(usage)[0] + next(filter(None, outputs), 0)
 
 
 def prompt_tokens(usage: object) -> tuple[int, int]:
-    """Return the tokens of a prompt, and how many of them the provider's cache held, by the usage reported for it.
+    """The tokens of a prompt, and how many of them were cached, from the provider's usage.
 
-    Raises SettingsError if it names no tokens.
+    Raises SettingsError if the usage has no input tokens.
     """
     reported = _input_tokens(usage)
     if not reported:
         raise SettingsError(f"usage is {usage!r}: it names no input tokens; give the usage of the last response")
     cached = [_field(usage, name) for name in CACHED_NAMES]
-    cached += [_field(_held(usage, name), "cached_tokens") for name in DETAILS]
+    cached += [_field(_value(usage, name), "cached_tokens") for name in DETAILS]
     return reported, max(cached)
 
 
-def _held(usage: object, name: str) -> object:
+def _value(usage: object, name: str) -> object:
     return usage.get(name) if isinstance(usage, Mapping) else getattr(usage, name, None)
 
 
 def _field(usage: object, name: str) -> int:
-    value = _held(usage, name)
+    value = _value(usage, name)
     if not isinstance(value, int) or isinstance(value, bool):
         return 0
     return value if 0 <= value <= MOST_REPORTED else 0
@@ -296,6 +296,6 @@ def _input_tokens(usage: object) -> int:
     return whole or sum(_field(usage, name) for name in INPUT_PARTS)
 
 
-def scaled(count: int, ratio: float) -> int:
-    """Convert a count to the provider's tokens, rounded up (a hair less, so that 100 x 1.1 is 110)."""
+def scale_tokens(count: int, ratio: float) -> int:
+    """Convert a count to the provider's tokens, rounded up (with a tolerance of 1e-6, so that 100 x 1.1 is 110)."""
     return count if ratio == 1.0 else math.ceil(count * ratio - 1e-6)

@@ -11,7 +11,7 @@ from tables import each_row
 
 from autoprune import ArchiveError, SettingsError
 from autoprune.conversation.archive import Directory, handle, recall, tool_definition
-from autoprune.conversation.placeholders import content_id, mark, marked, parted, pointer
+from autoprune.conversation.placeholders import append_mark, content_id, mark, pointer, split_mark
 
 TEXT = "one\ntwo\r\n見 \ud800\x00\n"
 ID = content_id(TEXT)
@@ -160,12 +160,12 @@ def test_what_is_not_the_models_doing_is_raised():
 )
 def test_a_mark_is_found_at_the_end_of_a_text_and_taken_off_again(text: str):
     for gap in (" ", "\n"):
-        carrying = marked(text, mark(TEXT), gap)
-        assert parted(carrying) == (text, ID)
-        assert marked(carrying, mark(TEXT)) == carrying
-        assert parted(json.dumps(carrying)) == (json.dumps(text), ID)
-    assert parted(text) == (text, "")
-    assert marked(text, "") == text
+        carrying = append_mark(text, mark(TEXT), gap)
+        assert split_mark(carrying) == (text, ID)
+        assert append_mark(carrying, mark(TEXT)) == carrying
+        assert split_mark(json.dumps(carrying)) == (json.dumps(text), ID)
+    assert split_mark(text) == (text, "")
+    assert append_mark(text, "") == text
 
 
 @each_row(
@@ -173,12 +173,12 @@ def test_a_mark_is_found_at_the_end_of_a_text_and_taken_off_again(text: str):
     [f"[recall id {ID}] and more", f"x [recall id {ID[1:]}]", f"x [recall id {ID.upper()}]", f"x [recall id {ID}"],
 )
 def test_what_is_no_mark_at_the_end_carries_no_id(text: str):
-    assert parted(text) == (text, "")
+    assert split_mark(text) == (text, "")
 
 
 def test_a_mark_is_looked_for_in_linear_time():
     text = f"[recall id {ID}]" + " " * 1_000_000 + "x"
-    assert parted(text) == (text, "")
+    assert split_mark(text) == (text, "")
 
 
 @pytest.mark.parametrize("path", ["", None, 5])

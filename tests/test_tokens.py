@@ -44,7 +44,7 @@ from autoprune.tokens import (
     calibration,
     exact,
     for_model,
-    scaled,
+    scale_tokens,
 )
 
 ROOT = Path(__file__).parent.parent
@@ -494,7 +494,7 @@ def test_what_cannot_be_calibrated_is_refused(usage: object, counted: Any):
     [(100, 1.0, 100), (100, 1.1, 110), (101, 1.1, 112), (3, 1.0001, 4), (0, 1.5, 0), (1000, 0.5, 500), (7, 0.5, 4)],
 )
 def test_a_scaled_count_is_rounded_up(count: int, ratio: float, tokens: int):
-    assert scaled(count, ratio) == tokens
+    assert scale_tokens(count, ratio) == tokens
 
 
 # Cuts where counts add up

@@ -1,7 +1,7 @@
-"""Where cleared payloads are kept, and how they are recalled: by a program, a person, or the model through a tool.
+"""Store cleared payloads, and recall them: for a program, a person, or the model through a tool.
 
-An archive is any mutable mapping of texts by ids: a dict, a database behind a mapping, or a `Directory`. It never
-decides anything: an id is computed from the payload (`conversation.placeholders`), whether or not that could be kept.
+An archive is any mutable mapping from id to text: a dict, a database behind a mapping, or a `Directory`. It decides
+nothing: the id is computed from the payload (`conversation.placeholders`), whether or not the archive could store it.
 """
 
 import json
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-from autoprune.conversation.placeholders import DIGITS, ID, content_id, pointed_to
+from autoprune.conversation.placeholders import DIGITS, ID, content_id, pointer_target
 from autoprune.errors import ArchiveError, SettingsError, did_you_mean, is_number
 
 Archive: TypeAlias = MutableMapping[str, str]
@@ -34,28 +34,28 @@ PARAMETERS: Mapping[str, object] = {
 
 
 class Directory(MutableMapping[str, str]):
-    """An archive in a folder: a file for each payload, named by its id.
+    """An archive in a folder: one file for each payload, named by its id.
 
-    The folder is made with the first payload, for the user alone (mode 0700), and so is each file (0600). A file is
-    written beside its place and moved there in one step, so that any number of processes may share the folder. A key
-    that is no id is never made a path. What the file system refuses raises OSError.
+    The first payload creates the folder, with mode 0700; each file has mode 0600. A file is written under a temporary
+    name and renamed, so any number of processes may share the folder. A key that is not an id never becomes a path.
+    File system errors raise OSError.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Stand for a folder, which need not exist. Raises SettingsError for what is no path, or an empty one."""
+        """Use `path` as the archive; it need not exist. Raises SettingsError if it is empty or not a path."""
         if not isinstance(path, str | os.PathLike) or not os.fspath(path):
             raise SettingsError(f"an archive in {path!r}: give the path of a folder, such as Directory('archive')")
         self.path = os.path.abspath(os.path.expanduser(path))
 
     def __repr__(self) -> str:
-        """Return it as it is written."""
+        """The expression that creates this archive."""
         return f"Directory({self.path!r})"
 
     def __getitem__(self, key: str) -> str:
-        """Return a payload. Raises KeyError if there is none.
+        """Read a payload. Raises KeyError if there is none.
 
-        A damaged file that is not UTF-8 any more comes back with replacement characters, so that whoever compares it
-        with its id, as `recall` and pruners do, finds that it was changed.
+        A damaged file that is no longer UTF-8 is read with replacement characters, so that a caller that checks the
+        payload against its id, as `recall` and pruners do, notices the change.
         """
         try:
             with open(self._file(key), "rb") as file:
@@ -68,16 +68,17 @@ class Directory(MutableMapping[str, str]):
             return data.decode("utf-8", "replace")
 
     def __setitem__(self, key: str, text: str) -> None:
-        """Keep a payload. Raises KeyError for a key that is no id."""
+        """Store a payload. Raises KeyError if `key` is not an id."""
         place = self._file(key)
         os.makedirs(self.path, mode=0o700, exist_ok=True)
+        # Renamed when complete, so that no reader sees half a file.
         beside = os.path.join(self.path, f".{secrets.token_hex(8)}.tmp")
         try:
             with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                file.write(text.encode("utf-8", "surrogatepass"))
+                file.write(text.encode("utf-8", "surrogatepass"))  # tool output may hold lone surrogates
             os.replace(beside, place)
         finally:
-            with suppress(FileNotFoundError):  # it is there only where something went wrong
+            with suppress(FileNotFoundError):  # it exists only if the write failed
                 os.unlink(beside)
 
     def __delitem__(self, key: str) -> None:
@@ -89,11 +90,12 @@ class Directory(MutableMapping[str, str]):
 
     def __iter__(self) -> Iterator[str]:
         """Yield the ids of all payloads, sorted."""
+        # Temporary files and other files in the folder are not payloads.
         names = sorted(os.listdir(self.path)) if os.path.isdir(self.path) else []
         return (name[:DIGITS] for name in names if ID.fullmatch(name[:DIGITS]) and name[DIGITS:] == SUFFIX)
 
     def __len__(self) -> int:
-        """Return the number of payloads."""
+        """The number of payloads."""
         return sum(1 for _ in self)
 
     def _file(self, key: object) -> str:
@@ -102,20 +104,20 @@ class Directory(MutableMapping[str, str]):
         return os.path.join(self.path, key + SUFFIX)
 
 
-def checked_archive(archive: Archive | None) -> Archive | None:
-    """Return what is given as an archive. Raises SettingsError for what cannot keep a text, such as a path."""
+def check_archive(archive: Archive | None) -> Archive | None:
+    """Return `archive`. Raises SettingsError if it cannot store texts, such as a path."""
     if archive is None or all(callable(getattr(archive, name, None)) for name in ("get", "setdefault", "__setitem__")):
         return archive
     raise SettingsError(f"archive is {archive!r}: give a mutable mapping, such as a dict or Directory('archive')")
 
 
 def recall(archive: Archive | None, id: str) -> str:
-    """Return the payload that is kept under an id.
+    """Return the payload stored under an id.
 
-    Raises ArchiveError for what is no id, where nothing is kept under it, and where what is kept is not what was
-    cleared; SettingsError without an archive. What the archive itself raises comes through.
+    Raises ArchiveError if the id is malformed, if nothing is stored under it, or if the stored text has changed;
+    SettingsError without an archive. Exceptions of the archive itself are not caught.
     """
-    if (archive := checked_archive(archive)) is None:
+    if (archive := check_archive(archive)) is None:
         raise SettingsError(
             "there is no archive to recall from: give the pruner archive=, such as Directory('archive')"
         )
@@ -125,7 +127,7 @@ def recall(archive: Archive | None, id: str) -> str:
         )
     seen: set[str] = set()
     while True:
-        kept = archive.get(id)
+        kept = archive.get(id)  # the payload, or a pointer to the id of the whole one
         if kept is None:
             raise ArchiveError(
                 f"nothing is kept under {id}: look whether the id is copied whole and the archive is the one that the "
@@ -133,7 +135,7 @@ def recall(archive: Archive | None, id: str) -> str:
             )
         if isinstance(kept, str) and content_id(kept) == id:
             return kept
-        whole = pointed_to(kept, id) if isinstance(kept, str) else None
+        whole = pointer_target(kept, id) if isinstance(kept, str) else None
         if whole is None or whole in seen:
             raise ArchiveError(f"what is kept under {id} was changed since: get the content again")
         seen.add(id)
@@ -144,21 +146,21 @@ def recall(archive: Archive | None, id: str) -> str:
 
 
 def tool_definition(format: str = "openai_chat") -> dict[str, Any]:
-    """Return the definition of the tool `recall`, by which the model recalls what was cleared, as an API takes it.
+    """The definition of the `recall` tool, which lets the model recall cleared content.
 
-    `format` names the API as in `PruneArgs.format`. For Gemini it is a function declaration. Raises SettingsError for
-    an API that is not known.
+    `format` names the API as in `PruneArgs.format`. For Gemini it is a function declaration. Raises SettingsError if
+    the API is not known.
     """
     if not isinstance(format, str) or format not in SHAPES:
         hint = did_you_mean(str(format), SHAPES)
         raise SettingsError(f"there is no tool definition for {format!r}{hint}; there are {', '.join(SHAPES)}")
-    schema = json.loads(json.dumps(PARAMETERS))  # the caller's own
+    schema = json.loads(json.dumps(PARAMETERS))  # a copy, which the caller may change
     return SHAPES[format]({"name": TOOL, "description": DESCRIPTION}, schema)
 
 
 Shape: TypeAlias = Callable[
     [dict[str, Any], dict[str, Any]], dict[str, Any]
-]  # made of name and description, parameters
+]  # builds a definition from the name and description, and the parameters
 SHAPES: Mapping[str, Shape] = {
     "openai_chat": lambda named, schema: {"type": "function", "function": {**named, "parameters": schema}},
     "openai_responses": lambda named, schema: {"type": "function", **named, "parameters": schema},
@@ -169,20 +171,20 @@ SHAPES: Mapping[str, Shape] = {
 
 
 def handle(archive: Archive | None, arguments: object) -> str:
-    """Return the result of a call of the tool `recall`: the payload, or what the model did wrong, in words for it.
+    """Run a call of the `recall` tool: return the payload, or an error message for the model if its call is wrong.
 
-    `arguments` are the call's, a mapping or JSON text. Raises what is not the model's doing: SettingsError without an
-    archive, and what the archive itself raises.
+    `arguments` is a mapping or JSON text. Raises SettingsError without an archive; exceptions of the archive itself are
+    not caught.
     """
     try:
-        asked = _asked(arguments)
-        return _lines(recall(archive, asked.get("id", "")), asked.get("first_line"), asked.get("last_line"))
+        asked = _parse_arguments(arguments)
+        return _select_lines(recall(archive, asked.get("id", "")), asked.get("first_line"), asked.get("last_line"))
     except ArchiveError as error:
         return f"Error: {error}"
 
 
-def _asked(arguments: object) -> Mapping[str, Any]:
-    """Return the arguments of a call as a mapping. Raises ArchiveError if they are none."""
+def _parse_arguments(arguments: object) -> Mapping[str, Any]:
+    """Parse the arguments of a call. Raises ArchiveError if they are not a JSON object."""
     try:
         asked = json.loads(arguments) if isinstance(arguments, str) else arguments
     except (ValueError, RecursionError) as error:
@@ -192,19 +194,19 @@ def _asked(arguments: object) -> Mapping[str, Any]:
     return asked
 
 
-def _lines(text: str, first: object, last: object) -> str:
-    """Return some lines of a text, all of it if none are named. Raises ArchiveError if it has none of them."""
+def _select_lines(text: str, first: object, last: object) -> str:
+    """The lines from `first` to `last`, or the whole text without either. Raises ArchiveError if the range is empty."""
     if first is None and last is None:
         return text
     lines = text.split("\n")
-    begin, end = _line(first, 1), _line(last, len(lines))
+    begin, end = _line_number(first, 1), _line_number(last, len(lines))
     if begin > min(end, len(lines)):
         raise ArchiveError(f"there are no lines {begin} to {end}: it has {len(lines)} lines, from 1")
     return "\n".join(lines[begin - 1 : end])
 
 
-def _line(number: object, default: int) -> int:
-    """Return the number of a line. Raises ArchiveError for any other value."""
+def _line_number(number: object, default: int) -> int:
+    """Check a line number, and fill in the default. Raises ArchiveError for any other value."""
     if number is None:
         return default
     if not is_number(number, 1):

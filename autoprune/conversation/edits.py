@@ -1,7 +1,7 @@
-"""What may be done to a conversation, why, and doing it: a part is replaced by a text, whole messages are taken out.
+"""Edits: replace a part with a text, or fold messages, with a reason for each. Decides nothing.
 
-Edits are made in a copy that shares everything that does not change. A reason is a name for machines with a sentence
-for people; a caller's own strategy may give any short text as its reason. Decides nothing.
+Edits are applied to a copy that shares everything unchanged. A reason is an identifier for programs with a sentence for
+people; a custom strategy may use any short text as its reason.
 """
 
 from collections import defaultdict
@@ -17,12 +17,11 @@ from autoprune.errors import SettingsError
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Put `text` where the payload of `part` stands, which saves `saved` tokens; the walk says at which `request`.
+    """Replace the payload of `part` with `text`, which saves `saved` tokens. The walk sets `request`.
 
-    `reason` is one of `reasons.Reason`, or a short text of the strategy's own.
-    `saved_before` is what an earlier edit of the same part had saved already: a result that was cut, then cleared.
-    `mark` carries the id by which the payload can be recalled; "" without an archive. `may_change` tells that the text
-    may itself be replaced later, such as a cut.
+    `reason` is a `Reason`, or a short text from the strategy. `saved_before` is what an earlier edit of the same part
+    had already saved, if a result was cut and then cleared. `mark` carries the id that recalls the payload; "" without
+    an archive. `may_change` says that a later edit may replace the text, such as that of a cut.
     """
 
     part: Part
@@ -37,10 +36,10 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Take messages out of the prompt, by their indexes. What they held goes into the running summary, or is dropped.
+    """Remove messages from the prompt, by index. Their content goes into the running summary, or is dropped.
 
-    `room` are the tokens that the summary's text may have from then on, 0 for a drop. `saved` are those of the
-    messages, without what the summary takes.
+    `room` is the most tokens that the summary's text may have afterwards, 0 for a drop. `saved` are the tokens of the
+    messages, without those of the summary.
     """
 
     messages: tuple[int, ...]
@@ -51,23 +50,23 @@ class Fold:
 
     @property
     def is_drop(self) -> bool:
-        """Return whether nothing stands in place of the messages."""
+        """Whether the messages are dropped without a summary."""
         return self.room == 0
 
 
-# How the model had made its calls when a summary was written.
+# How the model had made its calls when a summary was written. The summary's mark records it.
 CALLS_IN_TEXT = "calls in text"  # the model has spoken, and has made no native call
 NO_ANSWER = "no answer yet"  # the model has not spoken
 CALLS_LATER = "calls later"  # the model has not spoken before the first message that stays, and made native calls after
 
 
 @dataclass(frozen=True)
-class Running:
-    """The summary that stands in a conversation at message `at`, for `messages` earlier ones.
+class RunningSummary:
+    """The running summary: message `at`, which replaces `messages` earlier ones.
 
-    Its text has at most `room` tokens. `rest` is the message without it, None if it holds nothing else. `tokens` is
-    what the summary adds to the prompt. `calls` says how the model had made its calls when it was written, one
-    of `CALLS_IN_TEXT`, `NO_ANSWER`, `CALLS_LATER` and "" for natively, or nobody knows.
+    Its text has at most `room` tokens. `rest` is the message without the summary, None if it holds nothing else.
+    `tokens` is what the summary adds to the prompt. `calls` says how the model had made its calls when the summary was
+    written: `CALLS_IN_TEXT`, `NO_ANSWER`, `CALLS_LATER`, or "" if natively or unknown.
     """
 
     at: int
@@ -80,7 +79,7 @@ class Running:
 
 
 def saved_by_message(edits: Iterable[Replace], stripped: Iterable[Thought] = ()) -> Mapping[int, int]:
-    """Return the tokens that edits and stripped thinking save, by message."""
+    """The tokens that edits and stripped thinking save, by message."""
     saved: dict[int, int] = defaultdict(int)
     for edit in edits:
         saved[edit.part.location.message] += edit.saved
@@ -93,7 +92,7 @@ LONGEST_REASON = 80  # characters
 
 
 class Reason(StrEnum):
-    """Why a part was changed or kept; `sentence` says it as text."""
+    """Why a part was changed or kept; `sentence` explains it to people."""
 
     OVER_SAFE_ZONE = "over_safe_zone"
     TO_TARGET = "to_target"
@@ -121,7 +120,7 @@ class Reason(StrEnum):
 
     @property
     def sentence(self) -> str:
-        """Return the reason as text."""
+        """The reason as text."""
         return SENTENCES[self]
 
 
@@ -153,14 +152,14 @@ SENTENCES: dict[str, str] = {
 
 
 def sentence(reason: str) -> str:
-    """Return a reason in words: that of a strategy's own as it is."""
+    """The sentence of a reason; a custom reason is its own sentence."""
     return SENTENCES.get(reason, reason)
 
 
 def check_reason(reason: object) -> str:
-    """Return a reason as it goes into the plan: on one line, a text of a strategy's own cut to 80 characters.
+    """Normalize a reason for the plan: one line, and a custom text cut to 80 characters.
 
-    Raises SettingsError for what is no text, or a blank one.
+    Raises SettingsError if it is blank or not a string.
     """
     words = " ".join(reason.split()) if isinstance(reason, str) else ""
     if not words:
@@ -171,7 +170,7 @@ def check_reason(reason: object) -> str:
 
 
 def apply(messages: list[Any], edits: Sequence[Replace]) -> list[Any]:
-    """Return the conversation with edits made. What no edit names is the same object; without edits, so is the list."""
+    """Apply edits to a copy of the conversation that shares unchanged messages; without edits, return the list."""
     if not edits:
         return messages
     groups: dict[int, list[Replace]] = {}
@@ -183,8 +182,8 @@ def apply(messages: list[Any], edits: Sequence[Replace]) -> list[Any]:
     return changed
 
 
-def strip(messages: list[Any], thoughts: Sequence[Thought]) -> list[Any]:
-    """Return the conversation without some blocks of thinking; the list itself if there are none."""
+def strip_thinking(messages: list[Any], thoughts: Sequence[Thought]) -> list[Any]:
+    """Remove blocks of thinking from a copy of the conversation; without any, return the list itself."""
     if not thoughts:
         return messages
     groups: dict[int, list[Thought]] = {}
@@ -192,12 +191,12 @@ def strip(messages: list[Any], thoughts: Sequence[Thought]) -> list[Any]:
         groups.setdefault(thought.location.message, []).append(thought)
     changed = list(messages)
     for at, group in groups.items():
-        changed[at] = thoughtless(messages[at], group)
+        changed[at] = remove_thinking(messages[at], group)
     return changed
 
 
-def thoughtless(message: object, thoughts: Sequence[Thought]) -> object:
-    """Return a message without some of its blocks of thinking."""
+def remove_thinking(message: object, thoughts: Sequence[Thought]) -> object:
+    """Remove some blocks of thinking from a copy of a message."""
     groups = _by_name([(thought.location.path[1:], thought) for thought in thoughts])
     for name, group in groups.items():
         blocks = item(message, name)
@@ -208,56 +207,62 @@ def thoughtless(message: object, thoughts: Sequence[Thought]) -> object:
 
 
 def rewrite(message: object, edits: Sequence[Replace]) -> object:
-    """Return a message with its edits made."""
+    """Apply the edits of one message to a copy of it."""
+    # The common case, one edit of a field of a dict, needs no recursion.
     if len(edits) == 1 and type(message) is dict:
         (edit,) = edits
         location, name = edit.part.location, edit.part.location.path[-1]
         if len(location.path) == 2 and isinstance(message[name], str):
             is_whole = location.start is None and edit.part.put is as_text
-            return {**message, name: edit.text if is_whole else _put(message[name], edits)}
-    return _changed(message, [(edit.part.location.path[1:], edit) for edit in edits], _put)
+            return {**message, name: edit.text if is_whole else _put_texts(message[name], edits)}
+    return _copy_with(message, [(edit.part.location.path[1:], edit) for edit in edits], _put_texts)
 
 
-def without(message: object, parts: Sequence[Part]) -> object:
-    """Return what stays of a message without its parts: the values that hold them, and a result's name and id."""
-    return _changed(message, [(part.location.path[1:], part) for part in parts], _emptied)
+def without_payloads(message: object, parts: Sequence[Part]) -> object:
+    """A copy of a message without the payloads of `parts`; containers, and a result's name and id, remain."""
+    return _copy_with(message, [(part.location.path[1:], part) for part in parts], _empty)
 
 
-Change: TypeAlias = Callable[[object, Sequence[Any]], object]  # what becomes of a value with these in it
+Change: TypeAlias = Callable[
+    [object, Sequence[Any]], object
+]  # the new value, given the old one and the edits or parts in it
 
 
-def _changed(value: object, placed: Sequence[tuple[Path, Any]], change: Change) -> object:
-    """Return a copy of `value` with changes made at places within it; each list, mapping and text is copied once."""
+def _copy_with(value: object, placed: Sequence[tuple[Path, Any]], change: Change) -> object:
+    """Copy `value` with changes made at paths within it; each list, mapping and text is copied once."""
     inside = [one for one in placed if one[0]]
     if inside:
         groups = _by_name(inside)
-        value = with_items(value, {name: _changed(item(value, name), group, change) for name, group in groups.items()})
+        value = with_items(
+            value, {name: _copy_with(item(value, name), group, change) for name, group in groups.items()}
+        )
     here = [one for path, one in placed if not path]
     return change(value, here) if here else value
 
 
 def _by_name(placed: Sequence[tuple[Path, Any]]) -> dict[int | str, list[tuple[Path, Any]]]:
-    """Group what has a path by the first name in it, each with the rest of its path."""
+    """Group pairs of a path and an edit by the path's first name, each with the rest of its path."""
     groups: dict[int | str, list[tuple[Path, Any]]] = {}
     for path, one in placed:
         groups.setdefault(path[0], []).append((path[1:], one))
     return groups
 
 
-def _put(value: object, edits: Sequence[Replace]) -> object:
-    """Return a payload with its edits made, in the shape that it had; a text may have several edits."""
+def _put_texts(value: object, edits: Sequence[Replace]) -> object:
+    """Put the edits of one payload into it, keeping its shape; a text may have several edits."""
     if edits[0].part.location.start is None:
         return edits[0].part.put(value, edits[0].text)
     whole, at = str(value), 0
     texts: list[str] = []
+    # Front to back: all offsets are those of the original text.
     for edit in sorted(edits, key=lambda edit: edit.part.location.start or 0):
         texts += (whole[at : edit.part.location.start], edit.text)
         at = edit.part.location.stop or 0
     return "".join((*texts, whole[at:]))
 
 
-def _emptied(value: object, parts: Sequence[Part]) -> object:
-    """Return what stays of a payload that is gone."""
+def _empty(value: object, parts: Sequence[Part]) -> object:
+    """A payload after it is removed: None, or an empty result that keeps its shape."""
     part = parts[0]
     is_payload = not isinstance(part, ToolResult) or part.is_fixed or isinstance(value, str | list | tuple | None)
     return None if is_payload else part.put(value, "")

@@ -1,4 +1,4 @@
-"""Look into any message, a mapping or an SDK's object, and copy it with something changed. Knows no format."""
+"""Read the fields of any message, a mapping or an SDK's object, and copy it with changes. Knows no format."""
 
 import copy
 import dataclasses
@@ -10,15 +10,15 @@ from typing import Any
 from autoprune.errors import ConversationError
 
 NOTHING: Mapping[str, object] = {}
-MARK, MARK_BLOCK = "cache_control", frozenset(("cachePoint",))  # Anthropic's marks for the cache, and Bedrock's
+MARK, MARK_BLOCK = "cache_control", frozenset(("cachePoint",))  # Anthropic's cache breakpoints, and Bedrock's
 MARKED_DEPTH = 2  # a message has blocks, and a result among them has blocks too
-LARGEST_DECIMAL = 10**4000  # Python refuses to write longer numbers
+LARGEST_DECIMAL = 10**4000  # Python's int-to-text conversion is limited to 4,300 digits by default
 MOST_VALUES = 5_000_000  # in one message
-MOST_CONTAINERS = 200_000  # lists and mappings, likewise
+MOST_CONTAINERS = 200_000  # lists and mappings in one message
 
 
-def checked(conversation: object) -> list[Any]:
-    """Return a conversation that is a list. Raises ConversationError for anything else."""
+def check_conversation(conversation: object) -> list[Any]:
+    """Return `conversation` if it is a list. Raises ConversationError otherwise."""
     if isinstance(conversation, list):
         return conversation
     hint = "give list(messages)" if isinstance(conversation, Sequence) and not isinstance(conversation, str) else ""
@@ -28,41 +28,44 @@ def checked(conversation: object) -> list[Any]:
 
 
 def fields(value: object) -> Mapping[str, object] | None:
-    """Return a mapping itself, or the fields of an SDK's object, extra ones included; None for anything else."""
+    """The fields of a message: a mapping itself, or those of an SDK's object, including extra ones; else None."""
     if type(value) is dict or isinstance(value, Mapping):
         return value
+    # Classes and enum members have a __dict__, but are no messages.
     if value is None or isinstance(value, type | Enum):
         return None
+    # Pydantic keeps the fields that a model does not declare apart from the others.
     own = getattr(value, "__dict__", None)
     extra = getattr(value, "__pydantic_extra__", None)
     return {**own, **extra} if own and extra else own
 
 
 def fields_of(value: object) -> Mapping[str, object]:
-    """Return the fields of a mapping or of an SDK's object; none for anything else."""
+    """The fields of a mapping or an SDK's object; empty for anything else."""
     return fields(value) or NOTHING
 
 
 def listed(content: object) -> object:
-    """Return the blocks of a content as a list where they stand in a tuple; any other content as it is."""
+    """Convert a tuple of blocks to a list; return any other content unchanged."""
     return list(content) if isinstance(content, tuple) else content
 
 
-def text_of(blocks: Sequence[object]) -> str:
-    """Return the texts in a list of blocks, joined by line breaks; other blocks are left out."""
+def join_texts(blocks: Sequence[object]) -> str:
+    """The texts in a list of blocks, joined by line breaks; other blocks are left out."""
     found = (block if isinstance(block, str) else fields_of(block).get("text") for block in blocks)
     return "\n".join(text for text in found if isinstance(text, str))
 
 
 def number_text(number: bool | int | float) -> str:
-    """Return a number as text; equal numbers have equal texts, so that 1, 1.0 and True count alike."""
+    """A number as text. Equal numbers have equal texts, so that 1, 1.0 and True count alike."""
     if isinstance(number, float):
         return str(int(number)) if number.is_integer() else str(number)
+    # Hexadecimal has no limit on its length.
     return f"{int(number):x}" if abs(number) > LARGEST_DECIMAL else str(int(number))
 
 
 def nested(open_values: list[object]) -> Iterator[object]:
-    """Take values off a list until it is empty. Raises ConversationError if that would never end."""
+    """Pop values off a list until it is empty. Raises ConversationError if there are too many, as in a cycle."""
     for _ in range(MOST_VALUES):
         if not open_values:
             return
@@ -71,25 +74,25 @@ def nested(open_values: list[object]) -> Iterator[object]:
 
 
 def endless() -> ConversationError:
-    """Return the error for a message that never ends."""
+    """The error for a message that is too large or contains itself."""
     most = f"{MOST_VALUES:,} values or {MOST_CONTAINERS:,} lists and mappings"
     return ConversationError(f"it holds more than {most}, or a list or mapping that holds itself")
 
 
 def item(value: object, name: int | str) -> object:
-    """Return what a list, mapping or object holds under a name."""
+    """Get an item of a list or mapping, or an attribute of an object."""
     if isinstance(value, Mapping):
         return value[name]
     return value[name] if isinstance(value, Sequence) and isinstance(name, int) else getattr(value, str(name))
 
 
 def with_item(value: object, name: int | str, new: object) -> object:
-    """Return a shallow copy of a list, tuple, mapping or SDK object, of the same type, with one item changed."""
+    """A shallow copy of a list, tuple, mapping or SDK object, of the same type, with one item changed."""
     return with_items(value, {name: new})
 
 
 def with_items(value: object, changes: Mapping[str, object] | Mapping[int | str, object]) -> object:
-    """Return a shallow copy of a list, tuple, mapping or SDK object, of the same type, with some items changed."""
+    """A shallow copy of a list, tuple, mapping or SDK object, of the same type, with some items changed."""
     if isinstance(value, list | tuple):
         items = list(value)
         for name, new in changes.items():
@@ -102,17 +105,17 @@ def with_items(value: object, changes: Mapping[str, object] | Mapping[int | str,
         return dataclasses.replace(value, **new_fields)
     if hasattr(value, "model_copy"):
         return value.model_copy(update=new_fields)
-    return _copied(value, changes)
+    return _copy_with_items(value, changes)
 
 
-def _copied(value: object, changes: Mapping[str, object] | Mapping[int | str, object]) -> object:
-    """Return a copy of any other mapping or object with some items changed; a read-only mapping becomes a dict."""
+def _copy_with_items(value: object, changes: Mapping[str, object] | Mapping[int | str, object]) -> object:
+    """Copy any other mapping or object with some items changed; a read-only mapping becomes a dict."""
     if isinstance(value, Mapping):
         try:
             duplicate: Any = copy.copy(value)
             for name, new in changes.items():
                 duplicate[name] = new
-        except TypeError:
+        except TypeError:  # read-only, such as a MappingProxyType
             return {**value, **changes}
         return duplicate
     duplicate = copy.copy(value)
@@ -122,15 +125,16 @@ def _copied(value: object, changes: Mapping[str, object] | Mapping[int | str, ob
 
 
 def without_marks(message: object, depth: int = MARKED_DEPTH) -> object:
-    """Return what a message says, without the marks for the cache that clients move from request to request.
+    """Remove cache breakpoints, which clients move from request to request. For digests only.
 
-    A text that is the only block of a content, as it must be to carry a mark, is the text. For digests alone.
+    A list with one plain text block becomes its text, since a text must be in a block to carry a breakpoint.
     """
     if type(message) is not dict:
         return message
     plain = {name: value for name, value in message.items() if name != MARK}
     if depth and type(plain.get("content")) is list:
-        plain["content"] = _said([without_marks(block, depth - 1) for block in plain["content"] if not _is_mark(block)])
+        blocks = [without_marks(block, depth - 1) for block in plain["content"] if not _is_mark(block)]
+        plain["content"] = _unwrap_text(blocks)
     return plain
 
 
@@ -138,7 +142,7 @@ def _is_mark(block: object) -> bool:
     return type(block) is dict and block.keys() == MARK_BLOCK
 
 
-def _said(blocks: list[object]) -> object:
+def _unwrap_text(blocks: list[object]) -> object:
     match blocks:
         case [{"type": "text", "text": str(text), **others}] if not others:
             return text
@@ -146,9 +150,9 @@ def _said(blocks: list[object]) -> object:
 
 
 def canonical(message: object) -> str:
-    """Return the same text for the same message, be it a mapping or an SDK's object; a field that is None is no field.
+    """A text that is equal for equal messages, mappings or SDK objects; fields that are None are ignored.
 
-    Raises RecursionError for a message that is nested too deeply to be written.
+    Raises RecursionError if the message is nested too deeply.
     """
     return json.dumps(_plain(message), sort_keys=True, default=repr)
 

@@ -1,15 +1,15 @@
-"""The placeholder of a cleared payload, the tokens that it saves, and the mark by which the payload can be recalled.
+"""The placeholder of a cleared payload, the tokens that it saves, and the mark that recalls the payload.
 
 The same result always gets the same placeholder. With an archive it ends with a mark:
 
     [Cleared at request 12: read a.py, 900 tokens] [recall id 1f0c2b6a99d3e570]
 
-The id is the beginning of a hash of the payload, so it is the same in every process and does not depend on whether the
-payload could be kept. A mark in a payload is not passed on, since a tool may print any mark, such as one in the log of
-another session. If a result is cut and then cleared, the placeholder's id is that of the cut text, which a walk over
-the full history and one over pruned output both know. A *pointer*, kept under that id, names the id of the whole
-payload. Only a placeholder of `cache_aware` hands its id on when it is replaced by another one: it says nothing else,
-whoever has written it.
+The id is a prefix of the payload's hash, so it is the same in every process and does not depend on whether the archive
+could store the payload. A mark inside a payload is not reused, since tool output may contain any mark, such as one in
+the log of another session. If a result is cut and then cleared, the placeholder's id is that of the cut text, which is
+known both to a walk over the full history and to one over pruned output. A *pointer*, stored under that id, names the
+id of the whole payload. The exception is a placeholder of `cache_aware`: a text that replaces it reuses its id, since
+such a placeholder has no other content, even if a tool printed it.
 """
 
 import re
@@ -27,56 +27,56 @@ SENTENCE = (
     "This message has been cleared. If you still want to get this information, "
     "you can call the tool again to retrieve it."
 )
-XML = "xml"  # the kind of a result that is an element of the XML dialect, and whose placeholder is one
+XML = "xml"  # the kind of results of the XML dialect: their placeholders are elements too
 END_TAG = "</tool_result>"
 
 
 def element(tool: str, sentence: str = SENTENCE) -> str:
-    """Return a cleared result of the XML dialect as a whole element, without a tool's name that is not known."""
+    """The element that replaces a result of the XML dialect; the tool's name is left out if it is not known."""
     name = f" tool_name='{tool}'" if tool and tool != "unknown" else ""
     return f"<tool_result{name} success='true'>{payload(sentence)}{END_TAG}"
 
 
 def payload(sentence: str = SENTENCE) -> str:
-    """Return the text between the tags of a cleared result."""
+    """The text between the tags of a cleared result."""
     return f"\n<message>{CLEARED}</message>\n<content>{sentence}</content>\n"
 
 
-def inside(whole: str, tool: str = "") -> str:
-    """Return the text between the tags of an element made for a tool; all of it if there are no tags."""
+def element_content(whole: str, tool: str = "") -> str:
+    """The text between the tags of an element for a tool, or the whole text if there are no tags."""
     if not whole.startswith("<tool_result") or not whole.endswith(END_TAG):
         return whole
     named = whole.find(tool) + len(tool) if tool else 0  # a name may hold ">"
     return whole[whole.index(">", named) + 1 : -len(END_TAG)]
 
 
-def framed(result: ToolResult, text: str) -> str:
-    """Return a text as its dialect puts it in place of a payload inside a text: escaped, or as a JSON string."""
+def frame_text(result: ToolResult, text: str) -> str:
+    """Encode a text as the result's dialect requires inside a message's text: escaped, or as a JSON string."""
     return str(result.put(result.text, text)) if result.location.start is not None else text
 
 
-def own(result: ToolResult, text: str, mark: str = "") -> str:
-    """Return a strategy's own text as it stands in place of a payload: inside texts it holds nothing that ends it.
+def replacement_text(result: ToolResult, text: str, mark: str = "") -> str:
+    """Encode a strategy's text to replace a payload; inside a message's text, it cannot end the result early.
 
-    A text that stands there already, with whatever mark, is returned unchanged.
+    If the payload is already that text, with or without a mark, return it unchanged.
     """
-    plain = trimmed(result, framed(result, text))
-    if parted(result.text)[0] == parted(plain)[0]:
+    plain = trim_text(result, frame_text(result, text))
+    if split_mark(result.text)[0] == split_mark(plain)[0]:
         return result.text
-    return trimmed(result, framed(result, marked(text, mark)))
+    return trim_text(result, frame_text(result, append_mark(text, mark)))
 
 
-def trimmed(result: ToolResult, text: str) -> str:
-    """Return a text without line breaks at its ends if it stands in a text whose readers leave these out."""
+def trim_text(result: ToolResult, text: str) -> str:
+    """Strip line breaks from the ends of a text if the dialect ignores them there."""
     return text if result.location.start is None or result.kind == XML else text.strip("\r\n")
 
 
 @dataclass(frozen=True)
 class Placeholder:
-    """A maker of placeholders, which knows what each of them saves.
+    """Makes placeholders, and computes the tokens that each saves.
 
-    `element` makes the whole XML element for a tool, where it is another than the usual one; of it only the inside is
-    used, since a result keeps its own tags. With `recalls` each carries the id by which the payload can be recalled.
+    `element` overrides the XML element for a tool; only the text between its tags is used, since a result keeps its own
+    tags. If `recalls`, each placeholder carries the id that recalls the payload.
     """
 
     count: Count
@@ -85,39 +85,43 @@ class Placeholder:
     recalls: bool = False
 
     def mark(self, part: Part, messages: Sequence[object]) -> str:
-        """Return the mark of a part in a conversation, by which its payload can be recalled; "" without an archive."""
-        return mark(archived_text(part, messages)) if self.recalls else ""
+        """The mark that recalls a part's payload; "" without an archive."""
+        return mark(text_to_archive(part, messages)) if self.recalls else ""
 
     def text(self, result: ToolResult, mark: str = "") -> str:
-        """Return the placeholder of a result's payload with a mark; one that stands there already as it is."""
+        """The placeholder of a result with a mark; an existing placeholder is returned unchanged.
+
+        Raises SettingsError if `element` or `sentence` gives a blank text, which providers refuse.
+        """
         is_xml = result.kind == XML
         whole = self._element(result.tool) if is_xml else self.sentence
-        text = (inside(whole, result.tool) if is_xml else whole) if isinstance(whole, str) else ""
+        text = (element_content(whole, result.tool) if is_xml else whole) if isinstance(whole, str) else ""
         if not text.strip():
             raise SettingsError(f"the placeholder of {result.tool!r} is {whole!r}: providers refuse blank text")
         payload = result.piece[result.start : result.stop]
-        text_there = text if result.location.start is None else framed(result, text)
-        if parted(payload)[0] == text_there:
+        text_there = text if result.location.start is None else frame_text(result, text)
+        if split_mark(payload)[0] == text_there:
             return payload
-        return framed(result, marked(text, mark)) if mark else text_there
+        return frame_text(result, append_mark(text, mark)) if mark else text_there
 
     def _element(self, tool: str) -> str:
         return self.element(tool) if self.element else element(tool, self.sentence)
 
     def cleared(self, result: ToolResult, mark: str) -> tuple[str, int]:
-        """Return the placeholder of a result's payload with a mark, and the tokens that it saves."""
+        """The placeholder of a result with a mark, and the tokens that it saves."""
         text = self.text(result, mark)
         return text, self.saves(result, text)
 
     def saves(self, part: Part, text: str) -> int:
-        """Return the tokens that a text in place of the payload saves; below zero if the text is larger."""
+        """The tokens saved by replacing the payload with `text`; negative if the text is larger."""
         if part.is_fixed:
             return 0
+        # Counts of joined texts need not add up, so a text is counted within its piece.
         is_whole = part.start == 0 and part.stop == len(part.piece)
         return part.piece_tokens - self.count(text if is_whole else part.with_text(text))
 
-    def stands_in(self, result: ToolResult) -> bool:
-        """Return whether the result was cleared before, with a mark or without."""
+    def has_replaced(self, result: ToolResult) -> bool:
+        """Whether the result was cleared before, with or without a mark."""
         return result.text == self.text(result)
 
 
@@ -125,58 +129,59 @@ DIGITS = 16  # 64 bits: among a million payloads two share an id with a probabil
 ID = re.compile(rf"[0-9a-f]{{{DIGITS}}}")
 HEAD = "[recall id "
 GAP = " "  # before the mark
-# At the end of a text, of an XML result's content, or of a JSON string.
+# A mark at the end of a text, of an XML result's content, or of a JSON string.
 MARK = re.compile(rf'(?:\\n|[ \n])?\[recall id ({ID.pattern})\](?=(?:</content>)?(?:\s|\\n)*+"?\s*+\Z)')
 CONTENT_END = "</content>"
-PLACEHOLDER = re.compile(r'"?\[Cleared at request \d{1,9}: [^\n]{1,900}\]"?')  # `cache_aware`'s, as long as it can be
+PLACEHOLDER = re.compile(r'"?\[Cleared at request \d{1,9}: [^\n]{1,900}\]"?')  # `cache_aware`'s, at its longest
 POINTER = "autoprune: {} is a part of, or a placeholder for, {}"
 
 
 def content_id(content: str) -> str:
-    """Return the id of a payload by its content alone."""
+    """The id of a payload, a prefix of its content's hash."""
     return sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS]
 
 
 def recall_id(content: str) -> str:
-    """Return the id by which a payload is recalled: that of its content, or that which a placeholder carries."""
-    body, id = parted(content)
+    """The id that recalls a payload: the one in a placeholder of `cache_aware`, else that of the content."""
+    body, id = split_mark(content)
     return id if id and PLACEHOLDER.fullmatch(body.strip()) else content_id(content)
 
 
 def mark(content: str) -> str:
-    """Return the mark that carries the id of a payload."""
+    """The mark that carries the id of a payload."""
     return f"{HEAD}{recall_id(content)}]"
 
 
 def pointer(id: str, whole: str) -> str:
-    """Return what an archive keeps under the id of a text that was put in place of the payload with the id `whole`."""
+    """The text that an archive stores under `id`, the id of a text that replaced the payload with the id `whole`."""
     return POINTER.format(id, whole)
 
 
-def pointed_to(kept: str, id: str) -> str | None:
-    """Return the id that a pointer under an id names; None for any other text."""
+def pointer_target(kept: str, id: str) -> str | None:
+    """The id that a pointer stored under `id` names; None for any other text."""
     whole = kept[-DIGITS:]
     return whole if ID.fullmatch(whole) and kept == pointer(id, whole) else None
 
 
-def marked(text: str, known: str, gap: str = GAP) -> str:
-    """Return a text with a mark at its end; itself if there is no mark, or where it carries that one already."""
+def append_mark(text: str, known: str, gap: str = GAP) -> str:
+    """Append a mark to a text, unless the mark is empty or the text already carries it."""
     if not known or known in text:
         return text
     body = text.rstrip()
+    # Inside the element of an XML result, before its end tag.
     end = len(body.removesuffix(CONTENT_END)) if body else len(text)
     return f"{text[:end]}{gap}{known}{text[end:]}"
 
 
-def parted(text: str) -> tuple[str, str]:
-    """Return a text without the mark at its end, and the id that the mark carries; "" if there is none."""
+def split_mark(text: str) -> tuple[str, str]:
+    """Split a text into the text without the mark at its end, and the mark's id ("" without a mark)."""
     at = text.rfind(HEAD)
     match = MARK.search(text, max(0, at - 2)) if at >= 0 else None
     return (text[: match.start()] + text[match.end() :], match[1]) if match else (text, "")
 
 
-def archived_text(part: Part, messages: Sequence[object]) -> str:
-    """Return a payload as it is kept: the text that the model reads, or JSON where it holds more, such as an image."""
+def text_to_archive(part: Part, messages: Sequence[object]) -> str:
+    """The text to archive for a payload: what the model reads, or JSON if the payload holds more, such as an image."""
     if part.is_plain or part.location.start is not None:
         return part.text
     value: object = messages

@@ -1,6 +1,6 @@
-"""The running summary in a conversation: how it is marked, found again, and put in place. Writes no summary.
+"""The running summary in a conversation: mark it, find it again, and insert it. Writes no summary.
 
-A summary is a message of the user's, or the head of one, since providers want roles to alternate:
+A summary is a user message, or the head of one, since providers require alternating roles:
 
     [Summary of 12 earlier messages (max 800 tokens; calls in text)]
     They read a.py and fixed the test.
@@ -8,59 +8,62 @@ A summary is a message of the user's, or the head of one, since providers want r
 
     Now the docs, please.
 
-The mark carries all that the next prune must know, because nothing else remembers it: how many messages the summary
-stands for, the tokens that its text may have (its room, by which every later prompt is weighed, whatever the text
-says), and how the model had made its calls ("calls in text", "no answer yet", "calls later" for native ones that come
-behind a first message with results, or nothing for native calls), which decides what counts as a result in the texts
-behind it. `running` reads the mark, `apart` gives the summary a message of
-its own, and `assembled` puts a new one in place of the messages that it stands for.
+The mark carries all that the next prune needs, since nothing else remembers it:
+
+- how many messages the summary replaces;
+- its room: the most tokens that its text may have. Later prompts count the room, however long the text is;
+- how the model had made its calls: "calls in text", "no answer yet", "calls later" (native calls that follow a first
+  message with results), or nothing for native calls. It decides what counts as a result in the texts that follow.
+
+`find_summary` reads the mark, `with_separate_summary` moves the summary to a separate message, and `assemble` inserts a
+new summary in place of the messages that it covers.
 """
 
 import re
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from autoprune.conversation.edits import CALLS_IN_TEXT, CALLS_LATER, NO_ANSWER, Running
+from autoprune.conversation.edits import CALLS_IN_TEXT, CALLS_LATER, NO_ANSWER, RunningSummary
 from autoprune.conversation.messages import fields_of, with_item
 from autoprune.tokens import Count
 
 CALLS = "|".join((CALLS_IN_TEXT, NO_ANSWER, CALLS_LATER))
 HEAD = re.compile(rf"\[Summary of (\d{{1,9}}) earlier messages \(max (\d{{1,9}}) tokens(?:; ({CALLS}))?\)\]\n")
 END = "\n[/Summary]"
-SLACK_TOKENS = 2
-GAP = "\n\n"  # between the summary and the words of the user's that follow it
+SLACK_TOKENS = 2  # counts of joined texts need not add up
+GAP = "\n\n"  # between the summary and the user's text after it
 SYSTEM_ROLES = ("system", "developer")
 
 
-def wrapped(text: str, messages: int, room: int, calls: str = "") -> str:
-    """Return a summary with its mark: how many messages it stands for, and the tokens that its text may have.
+def wrap_summary(text: str, messages: int, room: int, calls: str = "") -> str:
+    """Wrap a summary in its mark: how many messages it replaces, and the most tokens that its text may have.
 
-    `calls` says how the model has made its calls so far: what counts as a result in later texts depends on it.
+    `calls` says how the model has made its calls so far, which decides what counts as a result in later texts.
     """
     known = f"; {calls}" if calls else ""
     return f"[Summary of {messages} earlier messages (max {room} tokens{known})]\n{text}{END}"
 
 
-def plain(text: str) -> str:
-    """Return a summary's text without the mark that would end it."""
+def escape_end_mark(text: str) -> str:
+    """A summary's text with any end mark in it escaped."""
     return text.replace(END.strip(), "[ /Summary]").strip()
 
 
 def overhead(count: Count, messages: int, room: int) -> int:
-    """Return the tokens of the mark around a summary, and a few more: counts of joined texts need not add up."""
-    return count(wrapped("", messages, room, CALLS_IN_TEXT) + GAP) + SLACK_TOKENS
+    """The tokens of the mark around a summary, plus slack."""
+    return count(wrap_summary("", messages, room, CALLS_IN_TEXT) + GAP) + SLACK_TOKENS
 
 
-def running(messages: Sequence[object]) -> Running | None:
-    """Return the summary that an earlier prune left right behind the system's messages; None if there is none."""
+def find_summary(messages: Sequence[object]) -> RunningSummary | None:
+    """Find the summary that an earlier prune inserted after the system messages; None if there is none."""
     for at, message in enumerate(messages):
         if fields_of(message).get("role") not in SYSTEM_ROLES:
-            return _found(at, message) if is_users(message) else None
+            return _parse_summary(at, message) if is_user_message(message) else None
     return None
 
 
-def _found(at: int, message: object) -> Running | None:
-    """Return the summary that a message is, or begins with; None if it holds none."""
+def _parse_summary(at: int, message: object) -> RunningSummary | None:
+    """Parse the summary that a message is or begins with; None if it holds none."""
     name, content = content_of(message)
     is_blocks = isinstance(content, list | tuple) and bool(content)
     text = fields_of(content[0]).get("text") if is_blocks else content  # type: ignore[index]
@@ -74,80 +77,81 @@ def _found(at: int, message: object) -> Running | None:
     if isinstance(content, list | tuple):
         blocks = [*([with_item(content[0], "text", words)] if words else ()), *content[1:]]
         rest = with_item(message, name, blocks) if blocks else None
-    return Running(at, text[match.end() : end], int(match[1]), int(match[2]), rest, calls=match[3] or "")
+    return RunningSummary(at, text[match.end() : end], int(match[1]), int(match[2]), rest, calls=match[3] or "")
 
 
-def without(messages: Sequence[Any], found: Running | None) -> list[Any]:
-    """Return the messages without the summary at the head of one; a message that is only the summary stays."""
+def without_summary(messages: Sequence[Any], found: RunningSummary | None) -> list[Any]:
+    """The messages without the summary at the head of one; a message that is only the summary stays."""
     bare = list(messages)
     if found and found.rest is not None:
         bare[found.at] = found.rest
     return bare
 
 
-def apart(messages: Sequence[Any]) -> Sequence[Any]:
-    """Return the messages with the summary as one of its own, where it stands at the head of another."""
-    found = running(messages)
+def with_separate_summary(messages: Sequence[Any]) -> Sequence[Any]:
+    """The messages with the summary as a separate message if it is the head of another."""
+    found = find_summary(messages)
     if found is None or found.rest is None:
         return messages
-    alone = {"role": "user", "content": wrapped(found.text, found.messages, found.room, found.calls)}
+    alone = {"role": "user", "content": wrap_summary(found.text, found.messages, found.room, found.calls)}
     return [*messages[: found.at], alone, found.rest, *messages[found.at + 1 :]]
 
 
-class Kept(NamedTuple):
-    """A message of the new conversation: number `at` of the old one, or None if it was made or joined."""
+class AssembledMessage(NamedTuple):
+    """A message of the new conversation and its index in the old one, None if it is new or merged."""
 
     message: Any
     at: int | None
 
 
-def assembled(messages: Sequence[Any], gone: Collection[int], place: int, summary: Any = None) -> list[Kept]:
-    """Return the messages that are not gone, with the summary, if any, before those from `place` on.
+def assemble(messages: Sequence[Any], gone: Collection[int], place: int, summary: Any = None) -> list[AssembledMessage]:
+    """The messages that are not in `gone`, with the summary, if any, before those from `place` on.
 
-    Two messages of the user's that become neighbors because what was said between them went are joined, since roles
-    alternate: the summary and what follows it, mostly.
+    User messages that become neighbors because the messages between them are gone are merged, since roles must
+    alternate: usually the summary and the message after it.
     """
-    kept = [Kept(message, at) for at, message in enumerate(messages) if at not in gone]
+    kept = [AssembledMessage(message, at) for at, message in enumerate(messages) if at not in gone]
     if summary is not None:
         head = sum(at is not None and at < place for _, at in kept)
-        kept.insert(head, Kept(summary, None))
-    made: list[Kept] = []
-    last: int | None = None  # the number in the old conversation of what the newest message ends with
+        kept.insert(head, AssembledMessage(summary, None))
+    assembled: list[AssembledMessage] = []
+    last: int | None = None  # the old index of the message that the newest one ends with
     for one in kept:
-        were_neighbors = last is not None and one.at is not None and all(map(is_users, messages[last + 1 : one.at]))
-        if made and not were_neighbors and is_users(made[-1].message) and is_users(one.message):
-            made[-1] = Kept(joined(made[-1].message, one.message), None)
+        between = None if last is None or one.at is None else messages[last + 1 : one.at]
+        were_neighbors = between is not None and all(map(is_user_message, between))
+        if assembled and not were_neighbors and is_user_message(assembled[-1].message) and is_user_message(one.message):
+            assembled[-1] = AssembledMessage(join_messages(assembled[-1].message, one.message), None)
         else:
-            made.append(one)
+            assembled.append(one)
         last = one.at
-    return made
+    return assembled
 
 
 def content_of(message: object) -> tuple[str, object]:
-    """Return the name of the field that holds a message's content, and the content."""
+    """The name of the field that holds a message's content, and the content."""
     held = fields_of(message)
     name = "parts" if "parts" in held else "content"
     return name, held.get(name)
 
 
-def joined(first: object, second: object) -> object:
-    """Return two messages of the user's as one: the second, with the content of the first before its own."""
+def join_messages(first: object, second: object) -> object:
+    """Merge two user messages: the second, with the content of the first before its own."""
     name, content = content_of(second)
     _, before = content_of(first)
     if isinstance(before, str) and isinstance(content, str):
         return with_item(second, name, f"{before}{GAP}{content}")
     blocks = [*_blocks(before, content), *_blocks(content, before)]
     kind = next((type(block) for block in blocks if hasattr(block, "model_validate")), None)
-    return with_item(second, name, [_of_kind(block, kind) for block in blocks])
+    return with_item(second, name, [_convert_block(block, kind) for block in blocks])
 
 
-def _of_kind(block: object, kind: Any) -> object:
-    """Return a block that is a dict as an object of an SDK's class, where the others are of that class."""
+def _convert_block(block: object, kind: Any) -> object:
+    """Convert a dict block to an SDK's class if the other blocks are of that class."""
     return kind.model_validate(block) if kind is not None and isinstance(block, dict) else block
 
 
 def _blocks(content: object, other: object) -> list[object]:
-    """Return a content as blocks; a text becomes a block of the kind that the other content has."""
+    """A content as blocks; a text becomes a block of the type that the other content uses."""
     if isinstance(content, list | tuple):
         return list(content)
     others = [fields_of(block) for block in other] if isinstance(other, list | tuple) else []
@@ -155,7 +159,7 @@ def _blocks(content: object, other: object) -> list[object]:
     return [{"type": kind, "text": content}] if content else []
 
 
-def is_users(message: object) -> bool:
-    """Return whether a message has the user's role, whatever it holds."""
+def is_user_message(message: object) -> bool:
+    """Whether a message has the user's role, whatever it holds."""
     held = fields_of(message)
     return held.get("role") == "user" or (held.get("role") is None and "parts" in held)

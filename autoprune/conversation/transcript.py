@@ -1,4 +1,4 @@
-"""A conversation as pruning sees it: results, calls, requests, tokens. Holds no format, changes nothing."""
+"""A parsed conversation: results, calls, requests, tokens. Knows no format, changes nothing."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -6,11 +6,11 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, TypeAlias
 
-Path = tuple[int | str, ...]
+Path = tuple[int | str, ...]  # indexes of lists and names of fields, from the conversation's root
 
 
 class Speaker(StrEnum):
-    """Who a message comes from. What the model produced begins a request; the rest is what it is given."""
+    """Who sent a message. The model's output begins a request; all other messages are its input."""
 
     SYSTEM = "system"
     USER = "user"
@@ -21,7 +21,7 @@ class Speaker(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A place: the JSON path from the conversation's root, and inside a text also a slice of the string there."""
+    """A place in a conversation: the JSON path from its root and, inside a text, a slice of the string there."""
 
     path: Path
     start: int | None = None
@@ -29,23 +29,23 @@ class Location:
 
     @property
     def message(self) -> int:
-        """Return the index of the message."""
+        """The index of the message."""
         return int(self.path[0])
 
 
 def as_text(value: object, text: str) -> object:
-    """Return the text itself: it takes the place of a payload that is a string."""
+    """Return `text`, which replaces a payload that is a string."""
     return text
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Part:
-    """A part of the prompt that a text can stand in for. Its identity is its place: call ids are reused in the wild.
+    """A part of the prompt that a text can replace. Its location is its identity, since call ids may be reused.
 
-    `piece` is the counted string that the payload stands in, from `start` to `stop`; its tokens are `piece_tokens`. Of
-    a payload of blocks the piece is their text, and the tokens count all of them. `put` makes the payload with a text
-    in it, in the shape that it had; `is_fixed` marks a payload that no text can stand in for, and one that is not
-    `is_plain` holds more than the text: an image, say.
+    `piece` is the counted string that contains the payload, from `start` to `stop`; it has `piece_tokens` tokens. For a
+    payload of blocks, the piece is their text, and the tokens count all blocks. `put` builds the payload with another
+    text, keeping its shape. `is_fixed` marks a payload that no text can replace. A payload that is not `is_plain`
+    holds more than text, such as an image.
     """
 
     location: Location
@@ -62,23 +62,23 @@ class Part:
 
     @property
     def tokens(self) -> int:
-        """Return the tokens that the payload adds to the prompt."""
+        """The tokens that the payload adds to the prompt."""
         is_whole = self.start == 0 and self.stop == len(self.piece)
         return self.piece_tokens - (0 if is_whole else self.count(self.with_text("")))
 
     @property
     def text(self) -> str:
-        """Return the payload as the model reads it."""
+        """The payload as the model reads it."""
         return self.piece[self.start : self.stop]
 
     def with_text(self, text: str) -> str:
-        """Return the piece with another payload in it."""
+        """The piece with another payload in it."""
         return self.piece[: self.start] + text + self.piece[self.stop :]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ToolInput(Part):
-    """The input of a call: a JSON object of arguments (`is_json`), or one argument as it stands in the model's text."""
+    """The input of a call: a JSON object of arguments (`is_json`), or one argument in the model's text."""
 
     is_json: bool
 
@@ -87,7 +87,7 @@ class ToolInput(Part):
 class ToolCall:
     """A call that the model made in a request. `arguments` is a mapping, or JSON as the model wrote it.
 
-    `inputs` are the parts of the prompt that hold the arguments, where the parser was asked for them.
+    `inputs` are the parts of the prompt that hold the arguments, if the parser was asked for them.
     """
 
     location: Location
@@ -103,7 +103,7 @@ class ToolResult(Part):
     """The result of a call.
 
     `request` made the call; `sent` is the first request whose prompt holds the result. `kind` is the format or dialect
-    that it is written in.
+    of the result.
     """
 
     sent: int
@@ -114,9 +114,9 @@ class ToolResult(Part):
 
 @dataclass(frozen=True, slots=True)
 class Thought:
-    """A block of the model's thinking that is bound to what precedes it; `is_alone` where its message holds no other.
+    """A block of thinking that the provider binds to what precedes it; `is_alone` if its message holds only thinking.
 
-    Messages cannot be empty, so one that is alone cannot be taken out. `kind` is the format that it is written in.
+    A block that is alone cannot be removed, since messages cannot be empty. `kind` is the block's format.
     """
 
     location: Location
@@ -127,10 +127,11 @@ class Thought:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One message: who speaks, its tokens, the calls and results in it, and the model's thinking.
+    """One parsed message: its speaker, its tokens, the calls and results in it, and the model's thinking.
 
-    `begins_request` says that a request stands before it though it is not the model's, as where a conversation begins
-    with results. `words` is its format's own way to read its texts for a summarizer, where the format has one.
+    `begins_request` says that a request begins before the message though it is not the model's, as in a conversation
+    that begins with results. `words` is the format's function that reads the texts of the message for a summarizer, if
+    it has one.
     """
 
     speaker: Speaker
@@ -142,12 +143,12 @@ class Entry:
     words: "Words | None" = field(default=None, repr=False)
 
 
-Words: TypeAlias = Callable[[Any, Entry], Sequence[str]]  # reads the texts of a message that was read to an entry
+Words: TypeAlias = Callable[[Any, Entry], Sequence[str]]  # the texts of a message and its entry, for a summarizer
 
 
 @dataclass(frozen=True)
 class Transcript:
-    """A parsed conversation. `fixed_tokens` are sent beside the messages: overhead, and what primes the reply."""
+    """A parsed conversation. `fixed_tokens` are sent beside the messages: the overhead and what primes the reply."""
 
     messages: Sequence[object] = field(repr=False)
     entries: tuple[Entry, ...] = field(repr=False)
@@ -155,22 +156,23 @@ class Transcript:
 
     @cached_property
     def tokens(self) -> int:
-        """Return the tokens of the next prompt, without any edit."""
+        """The tokens of the next prompt, without any edit."""
         return self.fixed_tokens + sum(entry.tokens for entry in self.entries)
 
     @cached_property
     def results(self) -> tuple[ToolResult, ...]:
-        """Return every tool result, oldest first."""
+        """All tool results, oldest first."""
         return tuple(result for entry in self.entries for result in entry.results)
 
     @cached_property
     def calls(self) -> tuple[ToolCall, ...]:
-        """Return every tool call, oldest first."""
+        """All tool calls, oldest first."""
         return tuple(call for entry in self.entries for call in entry.calls)
 
     @cached_property
     def requests(self) -> tuple[int, ...]:
-        """Return the index of the message before which each request stands; the next request stands at the end."""
+        """For each request, the index of the message before which it was made; the next request is at the end."""
+        # Consecutive messages of the model belong to one request.
         model = [entry.speaker is Speaker.MODEL for entry in self.entries]
         starts = [
             at
@@ -181,9 +183,10 @@ class Transcript:
 
     @cached_property
     def turns(self) -> tuple[int, ...]:
-        """Return the user's turn of each message, from 1; 0 before the first. Results begin no turn."""
+        """The user's turn of each message, from 1; 0 before the first. Results begin no turn."""
         turns, turn = [], 0
         for entry in self.entries:
+            # Some APIs send results in the user's role.
             turn += entry.speaker is Speaker.USER and not entry.results
             turns.append(turn)
         return tuple(turns)

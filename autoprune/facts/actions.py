@@ -80,7 +80,7 @@ class Action:
         return f"{self.tool}({one_line(named, LONGEST_SUBJECT)})" if named.strip() else self.tool
 
     def subject(self, most: int = LONGEST_SUBJECT) -> str:
-        """What the call is about, in `most` characters: a path, a command, a pattern; else its arguments."""
+        """The subject of the call, in at most `most` characters: a path, a command, a pattern; else its arguments."""
         if self.call is None:
             return ""
         what, files, given = target(self.call), ", ".join(self._paths), self.call.arguments
@@ -210,10 +210,10 @@ class Action:
 def read_actions(utterances: Sequence[Utterance]) -> Iterator[tuple[Action, ...]]:
     """Yield each message's calls with their results, and the results of calls from before these messages."""
     results = {result.call.location: result for one in utterances for result in one.results if result.call}
-    made = {call.location for one in utterances for call in one.calls}
+    own_calls = {call.location for one in utterances for call in one.calls}
     for one in utterances:
         calls = (Action(call, results.get(call.location)) for call in one.calls)
-        others = (result for result in one.results if not result.call or result.call.location not in made)
+        others = (result for result in one.results if not result.call or result.call.location not in own_calls)
         yield (*calls, *(Action(result.call, result, result.call is not None) for result in others))
 
 

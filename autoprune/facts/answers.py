@@ -47,7 +47,7 @@ TAGS = re.compile(r"</?(?:message|content|answer|feedback|user_message|output|to
 
 
 def is_answer(result: ToolResult, tools: tuple[str, ...] = ANSWER_TOOLS) -> bool:
-    """Return whether a result holds the user's words.
+    """Whether a result holds the user's words.
 
     It does if one of `tools` (names or globs) gave it, or if it says that the user refused the call, and why.
     """
@@ -55,13 +55,13 @@ def is_answer(result: ToolResult, tools: tuple[str, ...] = ANSWER_TOOLS) -> bool
 
 
 def _asks_elsewhere(result: ToolResult) -> bool:
-    """Return whether a call asks a server rather than a person."""
+    """Whether a call asks a server rather than a person."""
     return result.call is not None and not ELSEWHERE.isdisjoint(arguments(result.call))
 
 
 @lru_cache(maxsize=1_024)
 def matches_tool(tool: str, tools: tuple[str, ...]) -> bool:
-    """Return whether a tool matches one of the names or globs."""
+    """Whether a tool matches one of the names or globs."""
     return any(fnmatchcase(tool, glob) for glob in tools)
 
 
@@ -82,12 +82,12 @@ def answer_text(result: ToolResult) -> str:
 
 
 def is_answer_text(text: str) -> bool:
-    """Return whether `answer_text` wrote a text."""
+    """Whether `answer_text` wrote a text."""
     return MADE.match(text) is not None
 
 
 def _without_clarification(said: str) -> str:
-    """Return what the user said; of a harness's note that the questions are unclear, only the answers."""
+    """Replace a harness's note that the questions are unclear with the answers in it."""
     if not UNCLEAR.match(said):
         return said
     return "\n".join(f"{match[1]} {match[2]}" for match in GIVEN.finditer(said))

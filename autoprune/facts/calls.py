@@ -173,7 +173,7 @@ def polled_command(call: ToolCall | None) -> str:
 
 
 def matches(path: str, globs: Iterable[str]) -> bool:
-    """Return whether a path matches one of the globs. Case matters; slashes and backslashes are the same.
+    """Whether a path matches one of the globs. Case matters; slashes and backslashes are the same.
 
     `*`, `?` and `[abc]` stay within a name, `**` crosses folders, `{a,b}` is either. A glob without "/" matches the
     base name; a relative one matches the whole path or its end, so that it holds for absolute paths; one that ends in
@@ -193,7 +193,7 @@ def _matches_glob(path: str, glob: str) -> bool:
 
 @lru_cache(maxsize=4_096)
 def is_instruction_file(path: str) -> bool:
-    """Return whether a file instructs agents, such as AGENTS.md or .cursorrules."""
+    """Whether a file instructs agents, such as AGENTS.md or .cursorrules."""
     return matches(path.lower(), INSTRUCTION_FILES)
 
 

@@ -35,14 +35,14 @@ ON_OPEN_FILE = re.compile(r"\s*(edit|insert|append|create|open|goto|scroll)(?:_\
 OPEN_FILE = re.compile(r"^[(\[](?:Open file|File): ((?!n/a)[^\n()]+?)(?: \(\d+ lines total\)\]|\))\s*$", re.MULTILINE)
 NOT_EDITED = re.compile(r"\s*Your proposed edit has introduced new syntax error")
 CREATED = re.compile(r"\b(?:created|new file|\"type\": ?\"create\")", re.IGNORECASE)
-CREATED_IN = 300  # characters of a result that may say so
-LONGEST_WORD = 200
+CREATED_IN = 300  # characters at a result's start that may say that the file is new
+LONGEST_WORD = 200  # characters of a path in a command
 COMMAND_JOINT = re.compile(r"&&|\|\||[;\n|]")
 PATH_WORD = re.compile(r"[\w@+.~/\[\]-]+")
 NAME_OF_FILE = re.compile(r"[\w@+\[\]-][\w@+.\[\]-]*\.[A-Za-z][A-Za-z0-9]{0,9}")
-SED_SCRIPT = re.compile(r"s/.*|/.*/[dp]")  # of sed
+SED_SCRIPT = re.compile(r"s/.*|/.*/[dp]")  # an argument of sed that is no path
 GIT_VERBS = {"rm": "deleted", "mv": "moved", "restore": "restored"}
-# Python that writes shell_files: open("a", "w"), Path("a").write_text(…), p = Path("a") with p.write_text(…).
+# Python that writes files: open("a", "w"), Path("a").write_text(…), p = Path("a") with p.write_text(…).
 ASSIGNED = re.compile(
     r"^[ \t]*(\w+)\s*=\s*(?:(?:pathlib\.)?Path\(\s*)?([\"'])([^\"'\n]{1,200})\2\s*\)?[ \t]*;?[ \t]*$", re.MULTILINE
 )
@@ -63,7 +63,7 @@ COMMAND_VERBS = {
 
 
 def open_file_access(call: ToolCall | None, result: ToolResult | None, tool: str) -> tuple[str, str] | None:
-    """Return what a command of SWE-agent did with the open file, which only the result names; None for other calls."""
+    """How a SWE-agent command accessed the open file, which only the result names; None for other calls."""
     command = arguments(call).get("command", tool) if call else ""
     match = ON_OPEN_FILE.match(command) if call and isinstance(command, str) and not paths(call) else None
     file = OPEN_FILE.search(result.text) if match and result else None

@@ -1,4 +1,4 @@
-"""The user's words in a message, without what the agent's program put around them.
+"""The user's words in a message, without the texts that the agent's program adds.
 
 The names and texts below are those that agents such as Claude Code, Codex, Gemini CLI, Cline and SWE-agent write.
 """
@@ -17,8 +17,8 @@ ADDED = (
     *("personality_spec", "model_switch", "teammate-message", "new-diagnostics", "sql_tables", "reminder"),
     *("session_context", "subagent_notification"),
 )
-ATTACHED = ("file_content", "folder_content", "url_content")  # Cline replaces what the user mentioned by these
-# Tags around what the user wrote or did.
+ATTACHED = ("file_content", "folder_content", "url_content")  # Cline's copies of mentioned files and pages
+# Tags around the user's words and actions.
 WRAPPED = re.compile(r"\A<(task|feedback|user_message|answer|user_query)>(.*?)</\1>", re.DOTALL)
 COMMAND = re.compile(r"^[ \t]*<(command-name|command-args|bash-input)>([^<]*)</\1>", re.MULTILINE)
 # Commands to the program, not to the agent.
@@ -79,12 +79,12 @@ def model_words(words: str) -> str:
 
 
 def _is_command(text: str) -> bool:
-    """Return whether a text is a user's command to the agent, which the program follows with a prompt."""
+    """Whether a text is a user's command to the agent, which the program follows with a prompt."""
     return "<command-message>" in text and COMMAND.search(text) is not None and not TO_PROGRAM.search(text)
 
 
 def is_continuation(words: str) -> bool:
-    """Return whether a message is a program's summary of the conversation before this one, and not a request."""
+    """Whether a message is a program's summary of the conversation before this one, and not a request."""
     return words.startswith(CONTINUES)
 
 
@@ -103,7 +103,7 @@ def _words_of_text(words: str) -> str:
 
 
 def _remove_elements(words: str, name: str) -> str:
-    """Remove the elements of a name; an attachment is replaced by a mention of it."""
+    """Remove the elements with a name; an attachment becomes a mention of it."""
     start = re.compile(rf"^[ \t]*<{re.escape(name)}(?:\s[^<>\n]*)?>", re.MULTILINE)
     end = f"</{name}>"
     kept, at = [], 0

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from autoprune.conversation.placeholders import parted
+from autoprune.conversation.placeholders import split_mark
 from autoprune.conversation.transcript import ToolCall
 from autoprune.facts.calls import command, tool_words
 from autoprune.facts.shell import has_fallback, hides_failures, only_prints_texts
@@ -35,7 +35,7 @@ FOOTERS = re.compile(
     r"|<shellId: \S+ completed with exit code (?P<copilot>-?\d+)>"  # Copilot CLI
     r"|\[(?:The command completed|Command finished) with exit code (?P<openhands>-?\d+)\.?\](?:\n\[[^\n]*\])*"
     r"|Exit Code: (?P<gemini>-?\d+)(?:\n(?:Signal|Background PIDs|Process Group PGID): [^\n]*)+"  # Gemini CLI
-    r"|(?i:exit(?:ed with)? (?:code|status)):? (?P<last>[1-9]\d*)"  # anybody; a zero may be that of an earlier command
+    r"|(?i:exit(?:ed with)? (?:code|status)):? (?P<last>[1-9]\d*)"  # any tool; a zero may belong to an earlier command
     r")\s*\Z"
 )
 LAST_MEMBERS = re.compile(
@@ -50,7 +50,7 @@ REFUSED = (
 )
 # How a text begins if a call was not made because a parallel one had failed.
 CANCELLED = re.compile(r"\s*(?:<tool_use_error>)?\s*(?:Cancelled: parallel tool call|Sibling tool call errored)")
-DENIED = r"Permission to use \w+ (?:with|has been)\b"  # by a rule, or by a person without a word
+DENIED = r"Permission to use \w+ (?:with|has been)\b"  # by a rule, or by a person without a comment
 BEGINS_REFUSED = re.compile(rf"\s*(?:<message>\s*)?(?:[Ee]rror: )?(?:{REFUSED}|{DENIED})")
 # How a text begins that is only an error message.
 FIRST_WORDS = re.compile(
@@ -66,7 +66,7 @@ FIRST_WORDS = re.compile(
     r"|MCP error -?\d+|Tool '?[\w.-]+'? not found|Unknown tool\b"
     r")"
 )
-# How tools that edit or show files report success, in words that no command prints.
+# How tools that edit or show files report success, in phrases that no command prints.
 DONE = re.compile(
     r"\s*(?:"
     r"The file .{1,400} has been (?:updated|edited|created|written)\b|File created successfully at: "  # Claude Code
@@ -176,32 +176,32 @@ ERROR_LINE = re.compile(
 
 
 def has_failed(text: str, is_error: bool | None, call: ToolCall | None = None) -> bool | None:
-    """Return whether a call failed, from its result; None if the result does not say for certain.
+    """Whether a call failed, from its result; None if the result does not say for certain.
 
     `is_error` is the format's flag. If it is set, the call failed. If it is False, or the exit code is 0, a clear
-    failure in the text outweighs it, and for a command that hides its failures, such as `pytest | tail`, it counts for
-    nothing. A cleared result has only its flag and its placeholder.
+    failure in the text outweighs it, and it is ignored for a command that hides its failures, such as `pytest | tail`.
+    A cleared result has only its flag and its placeholder.
     """
     if is_error or is_cleared(text):
         return True if is_error or CLEARED_FAILURE.match(text) else None
-    text = parted(text)[0]
+    text = split_mark(text)[0]
     code = exit_code(text)
     is_fine = is_error is False or code == 0
     says = code != 0 if code else _says_failed(text, call)
     if not is_fine:
         return says
     if says:
-        return None if is_data(call) else True  # an error message may be what was looked for
+        return None if is_data(call) else True  # the call may have searched for error messages
     return says if _is_uncertain(text, call) else False
 
 
 def is_cleared(text: str) -> bool:
-    """Return whether a text looks like the placeholder of a cleared result."""
+    """Whether a text looks like the placeholder of a cleared result."""
     return CLEARED.match(text) is not None
 
 
 def is_data(call: ToolCall | None) -> bool:
-    """Return whether a call fetches text that is not the tool's own: a file, a page, a log."""
+    """Whether a call fetches text that is not the tool's own: a file, a page, a log."""
     if call is None:
         return False
     script = command(call)
@@ -209,12 +209,12 @@ def is_data(call: ToolCall | None) -> bool:
 
 
 def is_refusal(text: str) -> bool:
-    """Return whether a text begins by saying that a person refused the call."""
+    """Whether a text begins by saying that a person refused the call."""
     return BEGINS_REFUSED.match(text[:HEAD]) is not None
 
 
 def is_cancellation(text: str) -> bool:
-    """Return whether a text says that the call was not made because a parallel one had failed."""
+    """Whether a text says that the call was not made because a parallel one had failed."""
     return CANCELLED.match(text[:HEAD]) is not None
 
 
@@ -225,12 +225,12 @@ def background_id(text: str) -> str:
 
 
 def _is_uncertain(text: str, call: ToolCall | None) -> bool:
-    """Return whether an exit code of 0 means nothing: the command hides failures, or has not ended."""
+    """Whether an exit code of 0 means nothing: the command hides failures, or has not ended."""
     return hides_failures(command(call)) or bool(background_id(text))
 
 
 def _says_failed(text: str, call: ToolCall | None) -> bool | None:
-    """Return whether the text alone says that the call failed; None if it does not say for certain."""
+    """Whether the text alone says that the call failed; None if it does not say for certain."""
     if text[:1] == "{":
         return _document_failed(_parse_document(text))
     head, tail = _both_ends(text)
@@ -252,7 +252,7 @@ def _says_failed(text: str, call: ToolCall | None) -> bool | None:
 
 
 def _verdict_failed(head: str, tail: str) -> bool:
-    """Return whether the last line with a verdict, in either end of a text, says that something failed."""
+    """Whether the last line with a verdict, in either end of a text, says that something failed."""
     verdicts = [*VERDICT.finditer(head), *VERDICT.finditer(tail)]
     return bool(verdicts) and verdicts[-1]["failed"] is not None
 
@@ -299,7 +299,7 @@ def _member_code(document: object) -> int | None:
 
 
 def _document_failed(document: object) -> bool | None:
-    """Return whether a JSON document says that the call failed; None if it does not say."""
+    """Whether a JSON document says that the call failed; None if it does not say."""
     match document:
         case {"success": bool(success)}:
             return not success
@@ -318,7 +318,7 @@ def _ends_badly(tail: str) -> bool:
 
 
 def _ends_in_traceback(tail: str) -> bool:
-    """Return whether a text ends in a Python traceback with the exception's message."""
+    """Whether a text ends in a Python traceback with the exception's message."""
     frames = [match.end() for match in FRAME.finditer("\n" + tail)]
     if not frames:
         return False

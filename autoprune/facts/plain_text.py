@@ -14,7 +14,7 @@ def identifiers(text: str) -> list[str]:
 
 
 def sendable(text: str) -> str:
-    """Return a text that can be encoded as UTF-8: lone surrogates become U+FFFD."""
+    """Replace lone surrogates with U+FFFD, so that a text can be encoded as UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError:

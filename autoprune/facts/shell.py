@@ -240,7 +240,7 @@ def program_words(words: Sequence[str]) -> list[str]:
 
 @lru_cache(maxsize=1_024)
 def is_read_only(command: str) -> bool:
-    """Return whether a script only reads and lists."""
+    """Whether a script only reads and lists."""
     script = command[:LONGEST].replace("/dev/null", "")
     if HEREDOC.search(script) or REDIRECTED.search(QUOTED.sub("''", script)):
         return False
@@ -248,7 +248,7 @@ def is_read_only(command: str) -> bool:
 
 
 def is_read_only_command(words: Sequence[str]) -> bool:
-    """Return whether one command, given by its words, only reads or lists."""
+    """Whether one command, given by its words, only reads or lists."""
     words = program_words(words)
     program = words[0].rpartition("/")[2] if words else ""
     if not program or program in READERS or program in SILENT or HELP.intersection(words):
@@ -287,14 +287,14 @@ def split_heredocs(command: str) -> tuple[str, str]:
 
 
 def edits_in_place(words: list[str]) -> bool:
-    """Return whether a command edits its files in place, as `sed -i` does."""
+    """Whether a command edits its files in place, as `sed -i` does."""
     flag = IN_PLACE.get(words[0])
     return bool(flag) and any(flag.fullmatch(word) for word in words[1:] if flag)
 
 
 @lru_cache(maxsize=1_024)
 def hides_failures(text: str) -> bool:
-    """Return whether a script can fail and still exit with 0.
+    """Whether a script can fail and still exit with 0.
 
     The exit code is that of the last command: `pytest | tail`, `pytest || true` and `pytest; ls` exit with 0 whatever
     the tests say, unless the script asked for `pipefail` or `set -e`.
@@ -312,20 +312,20 @@ def hides_failures(text: str) -> bool:
 
 
 def _hides_before_pipe(line: str) -> bool:
-    """Return whether a command before a pipe can fail unseen; `echo` and the like do not fail."""
+    """Whether a command before a pipe can fail unseen; `echo` and the like do not fail."""
     *before, _ = PIPE.split(line)
     return any(_program_name(each.rpartition("&&")[2].strip()) not in PRINTERS for each in before)
 
 
 @lru_cache(maxsize=1_024)
 def has_fallback(text: str) -> bool:
-    """Return whether a script does something else if its first part fails, as in `a || b`."""
+    """Whether a script does something else if its first part fails, as in `a || b`."""
     return any(other not in (*PRINTERS, "exit", "") for other in OR_ELSE.findall(_without_text(text)))
 
 
 @lru_cache(maxsize=1_024)
 def only_prints_texts(text: str) -> bool:
-    """Return whether a script only prints text that is not its own: files, logs, pages."""
+    """Whether a script only prints text that is not its own: files, logs, pages."""
     commands = _split_at(ANY_JOINT, _without_text(text).replace("2>&1", "").replace(">&2", ""))
     named = [(name, each) for each in commands if (name := _program_name(each)) not in SETUP]
     return bool(named) and all(
@@ -341,7 +341,7 @@ def program_names(text: str) -> tuple[str, ...]:
 
 
 def _without_text(text: str) -> str:
-    """Drop what is only text in a script: heredocs, quoted words, comments, line continuations."""
+    """Drop the parts of a script that are only text: heredocs, quoted words, comments, line continuations."""
     script = HEREDOC_WITH_BODY.sub(r"\3", text[:LONGEST].replace("\\\n", " "))
     return TRAILING_COMMENT.sub("", QUOTED_OR_ESCAPED.sub("''", script))
 

@@ -1,4 +1,4 @@
-"""Put messages of any format into plain words: who speaks, what they said, which calls and results."""
+"""Messages of any format as plain text: the speaker, the words, the calls and the results."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -10,14 +10,14 @@ from autoprune.facts.words import texts
 
 @dataclass(frozen=True)
 class Utterance:
-    """A message in plain words: who speaks, the words, the calls and the results.
+    """A message as plain text: its speaker, its words, its calls and its results.
 
     `words` are the texts of the message without its results, calls and thinking, separated by blank lines; each image,
     audio, document or other medium is a line such as "[image]". Results know their call (`result.call`). `texts` are
     the same texts one by one, if they are known.
 
-    `is_answer`: the user said it through a tool, to answer a question or to refuse a call. `after_request`: a request
-    of the user's comes before this message that is not summarized, because it stays in the conversation.
+    `is_answer`: the user said it through a tool, to answer a question or to refuse a call. `after_request`: before this
+    message there is a user's request that is not summarized, because it stays in the conversation.
     """
 
     speaker: Speaker
@@ -56,14 +56,14 @@ def utterances(
     entries: Sequence[Entry],
     is_answer: Callable[[ToolResult], bool] = answers.is_answer,
 ) -> tuple[Utterance, ...]:
-    """Put messages of any format into plain words, in order; `entries` are the parsed messages, one for one.
+    """Convert messages of any format to utterances, in order; `entries` are the parsed messages, one for one.
 
-    What the user said through a tool (`is_answer` decides) follows the message as an utterance of the user.
+    The user's words through a tool (`is_answer` recognizes them) follow the message as an utterance of the user.
     """
-    made: list[Utterance] = []
+    spoken: list[Utterance] = []
     for message, entry in zip(messages, entries, strict=True):
         found = texts(message, entry)
-        made.append(Utterance(entry.speaker, "\n\n".join(found), entry.calls, entry.results, found))
+        spoken.append(Utterance(entry.speaker, "\n\n".join(found), entry.calls, entry.results, found))
         said = (answers.answer_text(result) for result in entry.results if is_answer(result))
-        made += (Utterance(Speaker.USER, answer, is_answer=True) for answer in said if answer)
-    return tuple(made)
+        spoken += (Utterance(Speaker.USER, answer, is_answer=True) for answer in said if answer)
+    return tuple(spoken)

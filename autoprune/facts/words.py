@@ -70,7 +70,7 @@ def _parts_by_place(entry: Entry) -> tuple[set[Path], dict[Path, list[ToolResult
 
 @dataclass(frozen=True)
 class _Reader:
-    """A reader of the texts in one message, around its calls and results."""
+    """Reads the texts of one message, without its calls and results."""
 
     native: set[Path]
     inside: Mapping[Path, Sequence[ToolResult | ToolCall]]
@@ -143,7 +143,7 @@ def _label(kind: str, block: Mapping[str, object]) -> str:
 def _text_around(text: str, parts: Sequence[ToolResult | ToolCall]) -> str:
     """Remove the results and calls from a text, with the tags or the heading of each."""
     if not parts:
-        # Cline may write the heading of a result as a block of its own.
+        # Cline may write the heading of a result as a separate block.
         is_frame = any(dialect.is_frame(text) for dialect in all_dialects() if dialect.is_frame)
         return "" if is_frame else text
     wholes = {kind: _extents(text, kind) for kind in {part.kind for part in parts if isinstance(part, ToolResult)}}
@@ -182,11 +182,11 @@ def _extents(text: str, kind: str) -> Sequence[Span]:
 
 
 def is_note(message: object, entry: Entry) -> bool:
-    """Return whether a user's message holds only texts of the agent's program, such as a reminder."""
+    """Whether a user's message holds only texts of the agent's program, such as a reminder."""
     spoken = texts(message, entry)
     return bool(spoken) and not harness.user_words_beside(spoken, (result.tool for result in entry.results))
 
 
 def has_role(message: object) -> bool:
-    """Return whether a message has a role. Items of the Responses API other than messages have none."""
+    """Whether a message has a role. Items of the Responses API other than messages have none."""
     return fields_of(message).get("role") is not None

@@ -1,9 +1,9 @@
-"""Formats: how APIs write messages; dialects: how agents write calls and results into texts.
+"""Formats: how APIs write messages. Dialects: how agents write calls and results into texts.
 
 A format is a module, or any object, with a name and four functions (`Format`). It reads messages with a `Parser`, which
-knows the open calls of earlier messages. Everything that a new format needs is imported from here; docs/formats.md has
-an example. To ship a format, add its file to this folder and one line to `SHIPPED`. A package that registers one under
-the entry point group `autoprune.formats` offers it by its name, as in `PruneArgs(format="name")`.
+tracks the open calls of earlier messages. Import everything that a new format needs from here; docs/formats.md has an
+example. To ship a format, add its file to this folder and one line to `SHIPPED`. A package that registers a format
+under the entry point group `autoprune.formats` makes it available by name, as in `PruneArgs(format="name")`.
 
     anthropic_messages, bedrock_converse, gemini_contents, openai_chat, openai_responses    the formats that ship
     texts              reads calls and results inside texts

@@ -72,7 +72,7 @@ def find_below(text: str, path: Path, parser: Parser) -> list[Found] | None:
 
 def _close_calls(text: str, found: Sequence[Extent], parser: Parser) -> list[Found]:
     return [
-        Found(after_letters(text, begin + 1), start, stop, tool, parser.open_calls.answered_in_text(tool), is_error)
+        Found(after_letters(text, begin + 1), start, stop, tool, parser.open_calls.close_in_text(tool), is_error)
         for begin, start, stop, tool, is_error in found
     ]
 
@@ -90,8 +90,8 @@ def _after_failure(text: str, at: int) -> int:
 def extents(text: str, standing: Standing | None = None) -> list[Extent]:
     """Find the results in a text. A payload ends at the next heading, at the environment's details, or at the end.
 
-    In a closed fenced block of the user's, and in the environment's details, a heading is text. With a `standing`, so
-    is a heading of a tool that the model has not called.
+    A heading in a closed fenced block of the user, or in the environment's details, is plain text. With a `standing`,
+    so is a heading of a tool that the model has not called.
     """
     places = occurrences(text, ENVIRONMENT, ENVIRONMENT_END, FEEDBACK)
     headings = list(_headings(text))
@@ -142,12 +142,12 @@ def explain(text: str, parser: Parser) -> str | None:
 
 
 def is_frame(text: str) -> bool:
-    """Return whether a text is a heading, whose payload is the next block."""
+    """Whether a text is a heading, whose payload is the next block."""
     return text.startswith("[") and text.endswith(MARK) and _first_heading(text) is not None
 
 
 def _payload_end(at: int, limit: int, places: Places) -> tuple[int, int | None]:
-    """The end of the payload at an offset, and where the user's words continue before `limit`, or None."""
+    """The end of a payload, and the offset of the user's words between it and `limit`; None if there are none."""
     environment, feedback = places.first(ENVIRONMENT, at), places.first(FEEDBACK, at)
     if 0 <= environment < limit and not 0 <= feedback < environment:
         closed = places.first(ENVIRONMENT_END, environment)
@@ -198,7 +198,7 @@ def _long_heading(text: str, edge: int, begin: int, end: int) -> Heading | None:
     while name is None and (at := text.rfind("\n[", edge, at)) >= 0:
         name = LONG.match(text, at + 1)
     name = name or (LONG.match(text) if edge == 0 else None)
-    # It reaches over no result of another dialect: whatever is cleared, the heading must stay the same.
+    # It spans no result of another dialect, since clearing that must not change the heading.
     return Heading(name.start(), end, name[1]) if name and not _has_other_mark(text, name.end(), begin) else None
 
 

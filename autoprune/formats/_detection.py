@@ -1,4 +1,4 @@
-"""The formats that ship, and which of them a message is written in: one for certain, or an error that says why."""
+"""The formats that ship, and detection of a message's format: exactly one, or an error that says why."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
@@ -10,19 +10,19 @@ import autoprune.formats.gemini_contents as gemini_contents
 import autoprune.formats.openai_chat as openai_chat
 import autoprune.formats.openai_responses as openai_responses
 import autoprune.formats.xml_tool_result as xml
-from autoprune.conversation.edits import Running
+from autoprune.conversation.edits import RunningSummary
 from autoprune.conversation.messages import fields
 from autoprune.errors import ConversationError, SettingsError, did_you_mean
-from autoprune.formats.parsing import Format, Parser, Standing, standing_behind
+from autoprune.formats.parsing import Format, Parser, Standing, standing_after
 from autoprune.settings import load_plugin, plugin_names
 from autoprune.tokens import Count
 
 SHIPPED: tuple[Format, ...] = (openai_chat, openai_responses, anthropic_messages, bedrock_converse, gemini_contents)
 
-PLUGINS = "autoprune.formats"  # the entry point group of formats that installed packages bring
+PLUGINS = "autoprune.formats"  # the entry point group for formats of installed packages
 
 RECIPE = "see docs/integrations/recipes.md"
-# How the messages of frameworks are pruned, by the packages, or modules, that define them.
+# How to prune the messages of frameworks, by the package or module that defines their classes.
 ADAPTERS = {
     "langchain_core": "use autoprune.integrations.langchain, or formats=[autoprune.integrations.langchain_messages]",
     "pydantic_ai": "use autoprune.integrations.pydantic_ai, or formats=[autoprune.integrations.pydantic_ai_messages]",
@@ -41,19 +41,19 @@ def new_parser(
     formats: Sequence[Format] = SHIPPED,
     *,
     wants_inputs: bool = False,
-    summary: Running | None = None,
+    summary: RunningSummary | None = None,
 ) -> Parser:
-    """Return a parser that finds each message's format among `formats`, for what stands behind a `summary`, if any."""
+    """Create a parser that detects each message's format among `formats`. Messages follow the `summary`, if any."""
     choose = partial(recognize, formats=formats)
-    standing = standing_behind(summary) if summary else Standing()
+    standing = standing_after(summary) if summary else Standing()
     return Parser(count, choose, is_tool_result, tool_name, wants_inputs=wants_inputs, standing=standing)
 
 
 def recognize(message: object, at: int, formats: Sequence[Format]) -> tuple[Mapping[str, object], Format]:
-    """Return the fields of message number `at` and its format; words that all formats write alike are OpenAI Chat's.
+    """The fields of message number `at`, and its format; a message that all formats write alike is OpenAI Chat.
 
-    A caller's own format goes before those that ship. Raises ConversationError for what is no message, or shows marks
-    of two formats, or no mark and no role.
+    Custom formats take precedence over shipped ones. Raises ConversationError for an item that is no message, for marks
+    of two formats, and for neither a mark nor a role.
     """
     known = message if type(message) is dict else _fields_of(message, at, formats)
     content = known.get("content")
@@ -74,14 +74,14 @@ def recognize(message: object, at: int, formats: Sequence[Format]) -> tuple[Mapp
         what = " and ".join(f"{name} ({mark})" for name, (_, mark) in marks.items())
         raise ConversationError(f"message {at} looks like {what}: name the format of all messages", (at,))
     if not has_role:
-        raise _unknown(known, at)
+        raise _unknown_message(known, at)
     return known, openai_chat
 
 
 def _fields_of(message: object, at: int, formats: Sequence[Format]) -> Mapping[str, object]:
-    """Return the fields of a message that is no dict. Raises ConversationError if it has none, or needs an adapter."""
+    """The fields of a message that is no dict. Raises ConversationError if it has none, or needs an adapter."""
     known = fields(message)
-    if (how := _adapter(type(message).__mro__)) and not _is_own(known, formats):
+    if (how := _find_adapter(type(message).__mro__)) and not _has_custom_format(known, formats):
         raise ConversationError(f"message {at} is {type(message).__name__} of a framework: {how}", (at,))
     if known is None:
         what = f"{type(message).__name__} {str(message)[:40]!r}"
@@ -90,28 +90,29 @@ def _fields_of(message: object, at: int, formats: Sequence[Format]) -> Mapping[s
 
 
 @lru_cache(maxsize=256)
-def _adapter(classes: tuple[type, ...]) -> str | None:
-    """Return how messages of a framework's class are pruned, in words, given its bases; None for other classes."""
+def _find_adapter(classes: tuple[type, ...]) -> str | None:
+    """How to prune messages of a framework's class, as text, given its base classes; None for other classes."""
     modules = (one.__module__.split(".") for one in classes)
     known = (".".join(module[:length]) for module in modules for length in (1, 2))
     return next((ADAPTERS[name] for name in known if name in ADAPTERS), None)
 
 
-def _is_own(known: Mapping[str, object] | None, formats: Sequence[Format]) -> bool:
-    """Return whether a message shows that it is of a format that does not ship."""
+def _has_custom_format(known: Mapping[str, object] | None, formats: Sequence[Format]) -> bool:
+    """Whether a message has a mark of a custom format."""
     return known is not None and any(each.seen(known) for each in formats if each not in SHIPPED)
 
 
 def dominant(messages: Sequence[Mapping[str, object]], formats: Sequence[Format]) -> Format:
-    """Return the format of the first message that shows one; OpenAI Chat where none does."""
+    """The format of the first message that has a mark of one; OpenAI Chat if none has."""
     if len(formats) == 1:
         return formats[0]
     seen = (known for message in messages for known in formats if known.seen(message))
     return next(seen, openai_chat)
 
 
-def _unknown(message: Mapping[str, object], at: int) -> ConversationError:
-    known = [str(name) for name, value in message.items() if value is not None]  # an SDK's object has all its fields
+def _unknown_message(message: Mapping[str, object], at: int) -> ConversationError:
+    # SDK objects have all fields, most of them None.
+    known = [str(name) for name, value in message.items() if value is not None]
     names = ", ".join(known or map(str, message)) or "nothing"
     kind = f" of type {message['type']!r}" if "type" in message else ""
     return ConversationError(
@@ -120,21 +121,21 @@ def _unknown(message: Mapping[str, object], at: int) -> ConversationError:
 
 
 def named(name: str | None, formats: Sequence[Format]) -> Sequence[Format]:
-    """Return the format of a name, or all for None. Raises SettingsError for an unknown name.
+    """The format with a name, or all formats for None. Raises SettingsError for an unknown name.
 
-    A name that none of `formats` has may be that of an installed plugin.
+    If none of `formats` has the name, an installed plugin may.
     """
     if name is None:
         return formats
-    found = tuple(known for known in formats if name == known.NAME)[:1] or _plugin(name)
+    found = tuple(known for known in formats if name == known.NAME)[:1] or _load_format(name)
     if not found:
         names = [*(known.NAME for known in formats), *plugin_names(PLUGINS)]
         raise SettingsError(f"there is no format {name!r}{did_you_mean(name, names)}; there are {', '.join(names)}")
     return found
 
 
-def _plugin(name: str) -> tuple[Format, ...]:
-    """Return the format that an installed package registers under a name, if any. Loads no other plugin."""
+def _load_format(name: str) -> tuple[Format, ...]:
+    """Load the format that an installed package registers under a name, if any. Loads no other plugin."""
     plugin: Any = load_plugin(PLUGINS, name)
     if plugin is None:
         return ()

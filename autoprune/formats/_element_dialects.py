@@ -1,10 +1,10 @@
-"""The two dialects whose results are elements with nothing in their tags: `<tool_response>` and `<function_results>`.
+"""Two dialects whose results are elements without attributes: `<tool_response>` and `<function_results>`.
 
-`<tool_response>` is that of Hermes and Qwen, with a JSON object in `<tool_call>` as a call. A payload is raw (Qwen's
-template), or a JSON object of which only the value of "content" is the tool's (Hermes).
+Hermes and Qwen use `<tool_response>`; a call is a JSON object in `<tool_call>`. A payload is raw (Qwen's template), or
+a JSON object whose "content" holds the tool's output (Hermes).
 
-`<function_results>` is Claude's first dialect, with `<invoke>` in `<function_calls>` as a call. Each `<result>` names
-its tool and holds the output in `<stdout>`; one failed call stands alone in `<error>` or `<system>`. Source:
+`<function_results>` is Claude's first dialect; a call is an `<invoke>` in `<function_calls>`. Each `<result>` names its
+tool and holds the output in `<stdout>`. A failed call is alone in its block, in `<error>` or `<system>`. Source:
 anthropics/anthropic-tools and Anthropic's page on legacy tool use.
 """
 
@@ -35,7 +35,7 @@ RESULT = re.compile(
     r"(?:<(?P<name>tool_name|name)>(?P<tool>[^<>\n]{0,256})</(?P=name)>\s*)?"
     r"(?:<(?P<body>stdout|output|error)>)?"
 )
-# A result's own end tag stands before another result or at the block's end; any other may be the tool's text.
+# The end tag of a result precedes another result or the block's end; any other may be part of the output.
 RESULT_END = re.compile(r"</result>\s*(?=<(?:result|error|system)>|\Z)")
 FAILURE = re.compile(r"\s*<(error|system)>")
 CALLS, CALLS_END = "<function_calls>", "</function_calls>"
@@ -65,7 +65,7 @@ def _read_response(text: str, span: Span, parser: Parser) -> Iterator[Found]:
     """Yield the result in an element. If it names no tool, it answers the next open call."""
     known = _members(text, span.start, span.stop)
     name = known.get("name", NO_MEMBER).value
-    call = parser.open_calls.answered_in_text(name) if isinstance(name, str) else parser.open_calls.next_in_text()
+    call = parser.open_calls.close_in_text(name) if isinstance(name, str) else parser.open_calls.close_next_in_text()
     tool = name if isinstance(name, str) else call.name if call else UNKNOWN
     # Hermes wraps results in JSON, Qwen does not; an object without "content" is the raw output of a tool.
     if "content" in known:
@@ -153,7 +153,7 @@ class Block(NamedTuple):
 def _read_results(text: str, span: Span, parser: Parser) -> Iterator[Found]:
     """Yield the results in a block. One that names no tool answers the next open call."""
     for cut, start, stop, tool, is_error in _split_block(text, span):
-        call = parser.open_calls.answered_in_text(tool) if tool else parser.open_calls.next_in_text()
+        call = parser.open_calls.close_in_text(tool) if tool else parser.open_calls.close_next_in_text()
         yield Found(cut, start, stop, tool or (call.name if call else UNKNOWN), call, is_error)
 
 
@@ -171,7 +171,7 @@ def _split_block(text: str, span: Span) -> list[Block]:
 
 
 def _read_result(text: str, match: re.Match[str], limit: int) -> Block:
-    """Read the result that ends at `limit`. Its payload is what it printed, or all of it but the tool's name."""
+    """Read the result that ends at `limit`. Its payload is its printed output, else everything but the tool's name."""
     cut, body = after_letters(text, match.start("tag")), match["body"]
     # The last end tag counts: the output may itself print one.
     stop = text.rfind(f"</{body}>", match.end(), limit) if body else limit
@@ -256,7 +256,7 @@ FUNCTION_RESULTS = element_dialect(
         "</function_results>",
     ),
     read_element=_read_results,
-    # Results do not nest, so that no text in a block has a say in where the block ends.
+    # Results do not nest, so that no text in a block can change where the block ends.
     pair=pair_in_turn,
     inner_tags=("result", "stdout", "output", "error", "system", "tool_name", "name"),
     calls=_invoke_calls,

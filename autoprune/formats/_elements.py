@@ -15,7 +15,7 @@ BLANK = re.compile(r"\s*")
 FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
 
 
-First: TypeAlias = Callable[[str, int], int]  # the first place of a word at or after an offset; -1 for nowhere
+First: TypeAlias = Callable[[str, int], int]  # the first offset of a word at or after another; -1 if none
 
 
 class Span(NamedTuple):
@@ -39,7 +39,7 @@ class Tag(NamedTuple):
 def pair_outermost(tags: Iterable[Tag]) -> list[Span]:
     """Pair tags into elements that are balanced and outermost, each up to the last end tag before the next element.
 
-    A quoted start tag and its end tag are the writer's text, and so is a start tag that is never closed.
+    A quoted start tag and its end tag are plain text, and so is a start tag that is never closed.
     """
     open_tags: list[Tag] = []
     unquoted = 0
@@ -113,7 +113,7 @@ def explain_miss(text: str, found: Sequence[Tag], closed: list[Span], refused: s
 
 
 def is_within(spans: list[Span], at: int) -> bool:
-    """Return whether an offset is in one of the spans, which are sorted."""
+    """Whether an offset is in one of the spans, which are sorted."""
     index = bisect(spans, at, key=lambda span: span.begin) - 1
     return index >= 0 and at < spans[index].end
 
@@ -132,7 +132,7 @@ def tags(text: str, name: str) -> Iterator[Tag]:
 
 
 def begins_line(text: str, at: int) -> bool:
-    """Return whether only white space separates an offset from the start of the text or line, or from an end tag."""
+    """Whether only white space separates an offset from the start of the text or line, or from an end tag."""
     before = text[max(0, at - LONGEST_END_TAG) : at]
     words = before.rstrip()
     is_first = not words and len(before) == at
@@ -140,7 +140,7 @@ def begins_line(text: str, at: int) -> bool:
 
 
 def follows_space(text: str, at: int) -> bool:
-    """Return whether an offset is at the start of the text or follows white space or an end tag."""
+    """Whether an offset is at the start of the text or follows white space or an end tag."""
     before = text[at - 1 : at]
     return not before or before.isspace() or bool(AFTER_END_TAG.search(text, max(0, at - LONGEST_END_TAG), at))
 
@@ -205,7 +205,7 @@ class Fences:
 
 
 def is_blank(text: str, start: int, stop: int) -> bool:
-    """Return whether there is only white space between two offsets."""
+    """Whether there is only white space between two offsets."""
     match = BLANK.match(text, start, stop)
     return match is None or match.end() >= stop
 
@@ -235,14 +235,14 @@ class Places:
 
 
 def end_tags(text: str) -> First:
-    """Return a function that finds the first end tag of a name at or after an offset."""
+    """Make a function that finds the first end tag of a name at or after an offset."""
     if len(text) <= SHORT:
         return lambda name, at: text.find(f"</{name}>", at)
     return Places((match[1], match.start()) for match in END_TAG.finditer(text)).first
 
 
 def occurrences(text: str, *words: str) -> Places:
-    """Return an index of some words in a text."""
+    """Index the offsets of some words in a text."""
     return Places((word, at) for word in words for at in _occurrences(text, word))
 
 

@@ -1,7 +1,7 @@
-"""Count the tokens of images and other media, by the published rule of the vendor whose API writes a block so.
+"""Count the tokens of images and other media by the published rules of the API's vendor.
 
-Each API has its `Rules`: how it writes media, and what they cost there. A format's own rules are asked first, then
-those of the others, so that a block that was carried over from another API is not counted as text.
+Each API has its `Rules`: how it writes media, and what they cost. A format's own rules are tried first, then those of
+the other APIs, so that a block carried over from another API does not count as text.
 """
 
 import base64
@@ -17,12 +17,12 @@ from urllib.parse import unquote
 from autoprune.conversation.messages import fields, fields_of
 
 Block: TypeAlias = Mapping[str, object]
-# A format's own rules: the tokens of a block that is a medium, with a counter for texts; None for any other block.
+# A format's rules: the tokens of a block that is a medium, given a counter for texts; None for any other block.
 Media: TypeAlias = Callable[[Block, Callable[[str], int]], int | None]
 
-# Where the vendors say nothing, because it depends on what cannot be seen here.
+# Estimates for media whose data are not in the conversation.
 UNKNOWN_SIZE = (1024, 1024)  # of an image behind a URL or a file id: the size that vendors use in their examples
-UNKNOWN_SECONDS = 60  # of a sound or a video behind one
+UNKNOWN_SECONDS = 60  # of an audio or video behind a URL or a file id
 UNCOMPRESSED = ("wav", "x-wav", "l16", "pcm")
 BYTES_PER_SECOND = {"wav": 48_000, "audio": 16_000, "video": 250_000}  # 24 kHz PCM16; 128 kbit/s; 2 Mbit/s
 
@@ -32,7 +32,7 @@ TEXT_FORMATS = ("txt", "md", "csv", "html")  # Bedrock's
 
 
 class Medium(NamedTuple):
-    """An image, sound, video or document, however an API writes it."""
+    """An image, audio, video or document, from any API."""
 
     kind: str  # "image", "audio", "video" or "document"
     data: str | bytes = ""  # bytes, base64, a data URL or an address; "" if there is an id alone
@@ -42,23 +42,23 @@ class Medium(NamedTuple):
 
 @dataclass(frozen=True)
 class Rules:
-    """How one API writes media, and what they cost there. They are called as the `media` of a format."""
+    """How one API writes media, and what they cost. Callable as the `media` of a format."""
 
     find: Callable[[Block], Medium | None]  # the medium in a block of this API; None for any other block
     image: Callable[[Medium], int]
-    page: int  # tokens of a page; a document whose pages cannot be seen counts as one
-    audio: int  # tokens a second
-    video: int  # likewise
+    page: int  # tokens per page; a document whose pages are unknown counts as one page
+    audio: int  # tokens per second
+    video: int  # tokens per second
 
     def __call__(self, block: Block, count: Callable[[str], int]) -> int | None:
-        """Return the tokens of a media block, by the rules of the API whose shape it has; None for any other block."""
+        """Count a media block by the rules of the API whose shape it has; None for any other block."""
         for rules in (self, *APIS):
             if (medium := rules.find(block)) is not None:
                 return rules.tokens(medium, count)
         return None
 
     def tokens(self, medium: Medium, count: Callable[[str], int]) -> int:
-        """Return the tokens of a medium; of a document that holds a text those of the text, by `count`."""
+        """Count a medium; a document that holds text is counted with `count`."""
         if medium.kind == "image":
             return self.image(medium)
         if medium.kind == "document":
@@ -70,22 +70,22 @@ class Rules:
         if isinstance(held, bytes) and (medium.form.startswith(TEXT_FORMS) or medium.form in TEXT_FORMATS):
             held = held.decode("utf-8", "replace") or held
         elif isinstance(held, bytes) and not medium.form:
-            held = text_of(held)
+            held = decode_text(held)
         if isinstance(held, str):
             return count(held)
         pages = len(PAGE.findall(held))
-        if pages or not held:  # a PDF, or a document that is elsewhere
+        if pages or not held:  # a PDF, or a document behind an id or URL
             return self.page * max(1, pages)
         return min(self.page, len(medium.data))
 
 
 def find_medium(block: Block) -> Medium | None:
-    """Return the medium in a block of any of the APIs; None for any other block."""
+    """Find the medium in a block of any of the APIs; None for any other block."""
     return next((medium for rules in APIS if (medium := rules.find(block)) is not None), None)
 
 
 def is_media(block: Block) -> bool:
-    """Return whether a block is an image, sound, video or document as one of the APIs writes it."""
+    """Whether a block is an image, audio, video or document of one of the APIs."""
     kind = block.get("type")
     is_typed = isinstance(kind, str) and (kind in OPENAI_TYPES or kind in ANTHROPIC_TYPES)
     return (is_typed or not UNTYPED.isdisjoint(block)) and find_medium(block) is not None
@@ -96,7 +96,7 @@ def _size(medium: Medium) -> tuple[int, int]:
 
 
 def _seconds(medium: Medium) -> float:
-    """Return how long a sound or a video is, as far as the number of its bytes tells."""
+    """Estimate the length of an audio or video from its bytes, in seconds."""
     is_wav = medium.form.rpartition("/")[2].startswith(UNCOMPRESSED)
     return byte_count(medium.data) / BYTES_PER_SECOND["wav" if is_wav else medium.kind] or UNKNOWN_SECONDS
 
@@ -110,26 +110,26 @@ OPENAI_TYPES = {
     **dict.fromkeys(("file", "input_file"), "document"),
 }
 ANTHROPIC_TYPES = {"image": "image", "document": "document"}
-# Where a block has its medium; one that has something else and none of these is data of the same `type`.
+# The fields that may hold a medium. A block with other fields and none of these is no medium, despite its `type`.
 DATA = ("data", "bytes", "base64", "file_data", "url", "file_url", "image_url", "image", "uri")
 SOURCES = (*DATA, *("source", "file", "file_id", "input_audio", "audio_url", "audio", "video_url", "video", "document"))
 BESIDE = frozenset(("type", "id", "name", "title", "context", "citations", "cache_control", "detail", "format"))
-TEXTS = ("text", "content")  # where a source holds its text as it is
+TEXTS = ("text", "content")  # fields in which a source holds plain text
 
 
-def _openai(block: Block) -> Medium | None:
-    """Return the medium in a block of Chat Completions or Responses, or of servers that speak like them."""
+def _find_openai(block: Block) -> Medium | None:
+    """Find the medium in a block of Chat Completions, Responses or a compatible server."""
     is_anthropic = block.get("type") == "image" and block.get("source") is not None
-    return None if is_anthropic else _typed(block, OPENAI_TYPES)
+    return None if is_anthropic else _find_typed(block, OPENAI_TYPES)
 
 
-def _anthropic(block: Block) -> Medium | None:
-    """Return the medium in a block of Anthropic Messages."""
-    return _typed(block, ANTHROPIC_TYPES)
+def _find_anthropic(block: Block) -> Medium | None:
+    """Find the medium in a block of Anthropic Messages."""
+    return _find_typed(block, ANTHROPIC_TYPES)
 
 
-def _typed(block: Block, types: Mapping[str, str]) -> Medium | None:
-    """Return the medium in a block whose `type` says what it is."""
+def _find_typed(block: Block, types: Mapping[str, str]) -> Medium | None:
+    """Find the medium in a block whose `type` names its kind."""
     kind = block.get("type")
     if not isinstance(kind, str) or kind not in types:
         return None
@@ -137,7 +137,7 @@ def _typed(block: Block, types: Mapping[str, str]) -> Medium | None:
     if given and not any(_is_source(block.get(name)) for name in SOURCES):
         return None
     held = next((inner for name in SOURCES if (inner := fields(block.get(name)))), block)
-    named = (*DATA, kind) if kind == "document" else DATA  # which may itself be the text
+    named = (*DATA, kind) if kind == "document" else DATA  # `document` may itself be the text
     found = (value for name in named if isinstance(value := held.get(name), str | bytes) and value)
     data = next(found, "")
     form = next((held[name] for name in ("media_type", "mimeType", "mime_type", "format") if held.get(name)), "")
@@ -147,7 +147,7 @@ def _typed(block: Block, types: Mapping[str, str]) -> Medium | None:
 
 
 def _is_source(value: object) -> bool:
-    """Return whether a medium stands here: its bytes, or where it is; and not the text of a document."""
+    """Whether a value holds a medium's bytes or address, as opposed to the text of a document."""
     if isinstance(value, str | bytes):
         return bool(value)
     held = fields(value)
@@ -157,7 +157,7 @@ def _is_source(value: object) -> bool:
 
 
 def _openai_image(medium: Medium) -> int:
-    """Return 85 tokens and 170 for each tile of 512 pixels, once it fits 2048 x 2048 and its shortest side is 768.
+    """85 tokens, plus 170 per 512-pixel tile after scaling to fit 2048 x 2048 and to a shortest side of 768.
 
     Source: OpenAI's guide "Images and vision", for the GPT-4o family.
     """
@@ -171,7 +171,7 @@ def _openai_image(medium: Medium) -> int:
 
 
 def _anthropic_image(medium: Medium) -> int:
-    """Return a token for 750 pixels, 1,600 at most, once its long edge is scaled to 1568.
+    """One token per 750 pixels, at most 1,600, after scaling the long edge to 1568.
 
     Source: Anthropic's guide "Vision". Models since Claude 4.7 read up to 2576 pixels and 4,784 tokens.
     """
@@ -182,14 +182,14 @@ def _anthropic_image(medium: Medium) -> int:
 
 # Blocks without a `type`: Bedrock's and Gemini's
 
-CONVERSE = ("image", "audio", "document", "video")  # the one field says what a block of Bedrock's is
+CONVERSE = ("image", "audio", "document", "video")  # a block of Bedrock's has one field, which names its kind
 GEMINI_FIELDS = (("mimeType", "mime_type"), ("data", "data"), ("fileUri", "file_uri"))  # on the wire, and in the SDK
 UNTYPED = frozenset((*CONVERSE, *GEMINI_FIELDS[0], *GEMINI_FIELDS[2]))  # fields that blocks without a type have
 GEMINI_NAMES = frozenset((*(name for pair in GEMINI_FIELDS for name in pair), "displayName", "display_name"))
 
 
-def _converse(block: Block) -> Medium | None:
-    """Return the medium in a block of Bedrock's; None for a document that holds its text."""
+def _find_converse(block: Block) -> Medium | None:
+    """Find the medium in a block of Bedrock's; None for a document that holds its text."""
     if len(block) != 1:
         return None
     ((kind, value),) = block.items()
@@ -201,8 +201,8 @@ def _converse(block: Block) -> Medium | None:
     return Medium(kind, data if isinstance(data, str | bytes) else "", str(held.get("format") or ""))
 
 
-def _gemini(block: Block) -> Medium | None:
-    """Return what Gemini's inline or file data is by its MIME type."""
+def _find_gemini(block: Block) -> Medium | None:
+    """Find Gemini's inline or file data; its MIME type names the kind."""
     if any(value is not None and name not in GEMINI_NAMES for name, value in block.items()):
         return None
     mime, data, address = (block.get(camel) or block.get(snake) for camel, snake in GEMINI_FIELDS)
@@ -215,39 +215,40 @@ def _gemini(block: Block) -> Medium | None:
 
 
 def _gemini_image(medium: Medium) -> int:
-    """Return 258 tokens where both sides have at most 384 pixels, else for each tile.
+    """258 tokens if both sides have at most 384 pixels, else 258 per tile.
 
-    A tile is the shorter side divided by 1.5, from 256 to 768 pixels. Sources: "Understand and count tokens" and "Image
-    understanding" at ai.google.dev, "Count tokens" of Firebase AI Logic. Gemini 3 goes by `media_resolution` instead.
+    A tile's side is the image's shorter side divided by 1.5, from 256 to 768 pixels. Sources: "Understand and count
+    tokens" and "Image understanding" at ai.google.dev, "Count tokens" of Firebase AI Logic. Gemini 3 uses
+    `media_resolution` instead.
     """
     width, height = _size(medium)
     tile = 384 if max(width, height) <= 384 else min(max(min(width, height) * 2 // 3, 256), 768)
     return 258 * max(1, math.ceil(width / tile) * math.ceil(height / tile))
 
 
-# Sound: "Managing costs" of the Realtime API, a token for 100 ms of the user's speech. What a page costs, of which the
-# model reads the text and an image, OpenAI does not say. It takes no video: Gemini's rate stands in.
-OPENAI = Rules(_openai, _openai_image, page=1_500, audio=10, video=263)
+# Audio: "Managing costs" of the Realtime API, one token per 100 ms of the user's speech. OpenAI does not document the
+# cost of a page, of which the model reads the text and an image. It accepts no video, so Gemini's rate is used.
+OPENAI = Rules(_find_openai, _openai_image, page=1_500, audio=10, video=263)
 # Pages: "PDF support" names 1,500 to 3,000 tokens of text, and about 7,000 for both text and images of three pages.
-# Anthropic takes neither sound nor video: OpenAI's and Gemini's rates stand in.
-ANTHROPIC = Rules(_anthropic, _anthropic_image, page=2_333, audio=10, video=263)
-BEDROCK = replace(ANTHROPIC, find=_converse)  # which has no rule of its own: it depends on the model
+# Anthropic accepts neither audio nor video, so OpenAI's and Gemini's rates are used.
+ANTHROPIC = Rules(_find_anthropic, _anthropic_image, page=2_333, audio=10, video=263)
+BEDROCK = replace(ANTHROPIC, find=_find_converse)  # Bedrock has no rule, since cost depends on the model
 # "Understand and count tokens" and "Document understanding" at ai.google.dev.
-GEMINI = Rules(_gemini, _gemini_image, page=258, audio=32, video=263)
+GEMINI = Rules(_find_gemini, _gemini_image, page=258, audio=32, video=263)
 APIS = (OPENAI, ANTHROPIC, BEDROCK, GEMINI)
-media = OPENAI  # what a format goes by that has no rules of its own
+media = OPENAI  # the default for formats without rules
 
 
-HEADER_CHARACTERS = 88_000  # base64 characters that are decoded to find an image's size (JPEG headers can be long)
+HEADER_CHARACTERS = 88_000  # base64 characters that are decode_bytes to find an image's size (JPEG headers can be long)
 PDF = b"%PDF"
 BASE64 = re.compile(r"[A-Za-z0-9+/_-]*={0,2}")
 LONGEST_ADDRESS = 4_096  # characters
 ADDRESSES = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*://\S*|file-\w+)")
-ADDRESS = 32  # characters in which the colon of an address stands; base64 has none
+ADDRESS = 32  # an address has a colon within its first characters; base64 has none
 
 
-def decoded(data: str | bytes, most: int | None = None) -> bytes:
-    """Return the bytes of the first `most` characters of base64 or a data URL, or bytes themselves; b"" for others."""
+def decode_bytes(data: str | bytes, most: int | None = None) -> bytes:
+    """Decode the first `most` characters of base64 or a data URL; bytes are only cut, and other text gives b""."""
     if isinstance(data, bytes):
         return data[:most]
     encoded = data.partition("base64,")[2] if data.startswith("data:") else data
@@ -258,7 +259,7 @@ def decoded(data: str | bytes, most: int | None = None) -> bytes:
 
 
 def document(data: str | bytes) -> str | bytes:
-    """Return what a document's data hold: bytes, or the text that they are; b"" for an address."""
+    """The content of a document: bytes, or text if its data are plain text; b"" for an address or an id."""
     if isinstance(data, bytes):
         return data
     if not data or ADDRESSES.fullmatch(data[:LONGEST_ADDRESS]):  # an id alone, or an address
@@ -267,11 +268,11 @@ def document(data: str | bytes) -> str | bytes:
     if head and not head.endswith("base64"):
         return unquote(rest)
     is_base64 = BASE64.fullmatch(rest.replace("\r", "").replace("\n", ""))
-    return (is_base64 and decoded(rest)) or data
+    return (is_base64 and decode_bytes(rest)) or data
 
 
-def text_of(data: bytes) -> str | bytes:
-    """Return bytes as the text that they are, or as they are: a text is UTF-8 and holds no NUL byte."""
+def decode_text(data: bytes) -> str | bytes:
+    """Decode bytes if they are text (UTF-8 without NUL bytes); else return them unchanged."""
     if data.startswith(PDF) or b"\0" in data:
         return data
     try:
@@ -281,7 +282,7 @@ def text_of(data: bytes) -> str | bytes:
 
 
 def byte_count(data: str | bytes) -> int:
-    """Return how many bytes there are in base64 or a data URL; 0 for what stands behind an address."""
+    """The number of bytes in base64 or a data URL; 0 for an address."""
     if isinstance(data, bytes):
         return len(data)
     return 0 if _is_address(data) and not data.startswith("data:") else len(data) * 3 // 4 - data[-2:].count("=")
@@ -292,8 +293,8 @@ def _is_address(text: str) -> bool:
 
 
 def image_size(address: str | bytes) -> tuple[int, int] | None:
-    """Return an image's width and height in pixels, from bytes, a data URL or base64; or None."""
-    head = decoded(address, HEADER_CHARACTERS)
+    """An image's width and height in pixels, from bytes, a data URL or base64; None if unknown."""
+    head = decode_bytes(address, HEADER_CHARACTERS)
     if head[:8] == b"\x89PNG\r\n\x1a\n" and len(head) >= 24:
         return struct.unpack(">II", head[16:24])
     if head[:6] in (b"GIF87a", b"GIF89a") and len(head) >= 10:
@@ -304,7 +305,7 @@ def image_size(address: str | bytes) -> tuple[int, int] | None:
 
 
 def _webp_size(head: bytes) -> tuple[int, int] | None:
-    """Return the size in the first chunk: lossy (VP8), lossless (VP8L), or extended (VP8X)."""
+    """Read the size from the first chunk: lossy (VP8), lossless (VP8L), or extended (VP8X)."""
     if len(head) < 30:
         return None
     if head[12:16] == b"VP8 ":
@@ -317,7 +318,7 @@ def _webp_size(head: bytes) -> tuple[int, int] | None:
 
 
 def _jpeg_size(head: bytes) -> tuple[int, int] | None:
-    """Return the size in the first start-of-frame segment (C0 to CF without C4, C8, CC)."""
+    """Read the size from the first start-of-frame segment (C0 to CF without C4, C8, CC)."""
     at = 2
     while at + 9 <= len(head) and head[at] == 0xFF:
         marker = head[at + 1]

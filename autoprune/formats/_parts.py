@@ -1,9 +1,9 @@
-"""Results, calls and arguments as parts of the prompt: those that a format writes natively, and those inside a text.
+"""Results, calls and arguments as parts of the prompt, both native ones and those inside a text.
 
-What is native stands by itself, as a block or a message. A text is counted in pieces, cut where token counts add up
-exactly. A cut is exact for o200k and cl100k between a letter and a character that is no letter, mark or apostrophe, as
-in `<tool` and `_response>`: no token crosses it, and none depends on what stands beyond it. So clearing one result
-counts only a small piece again and never the others.
+A native part is a separate block or message. A text is counted in pieces, cut at offsets where token counts add up
+exactly. In o200k and cl100k, a cut is exact between a letter and a character that is not a letter, mark or apostrophe,
+as in `<tool` and `_response>`: no token crosses it, and no token depends on the text beyond it. So clearing one result
+recounts only its small piece and never the others.
 """
 
 import json
@@ -13,7 +13,7 @@ from enum import Enum
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from autoprune.conversation.messages import fields, fields_of, nested, number_text, text_of
+from autoprune.conversation.messages import fields, fields_of, join_texts, nested, number_text
 from autoprune.conversation.transcript import Location, Path, ToolInput, ToolResult, as_text
 from autoprune.errors import ConversationError
 from autoprune.formats._media import Media, media
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from autoprune.formats.parsing import Found, Parser
 
 TEXT_BLOCKS = ("text", "input_text", "output_text")
-ENCRYPTED_CHARACTERS = 6  # of base64 for a token: 3 bytes for 4 characters, and about four bytes to a token
+ENCRYPTED_CHARACTERS = 6  # of base64 per token: 4 characters encode 3 bytes, and a token has about four bytes
 
 
 class Payload(NamedTuple):
@@ -33,13 +33,13 @@ class Payload(NamedTuple):
     tokens: int
     put: Callable[[object, str], object] = as_text
     is_fixed: bool = False
-    is_plain: bool = True  # whether there is nothing but the text
+    is_plain: bool = True  # whether it holds only the text
 
 
 def tokens(content: object, count: Count, rules: Media = media) -> int:
-    """Return the tokens of a content: its texts counted one by one, media by rules, other blocks name by value.
+    """Count a content: its texts one by one, media by `rules`, other blocks by their field names and values.
 
-    Raises ConversationError for a list or mapping that holds itself.
+    Raises ConversationError for a list or mapping that contains itself.
     """
     if type(content) is str:
         return count(content)
@@ -60,16 +60,16 @@ def tokens(content: object, count: Count, rules: Media = media) -> int:
             if (spent := rules(block, count)) is not None:
                 total += spent
             else:
-                open_values.extend(_counted(block))
+                open_values.extend(_counted_values(block))
     return total
 
 
 def payload(value: object, count: Count, put: Callable[[object, str], object]) -> Payload:
-    """Return the payload of a text, or of a list of blocks, in which `put` puts a text; else a fixed payload."""
+    """The payload of a text, or of a list of blocks (`put` replaces its text); anything else is a fixed payload."""
     if isinstance(value, str):
         return Payload(value, count(value))
     if isinstance(value, list | tuple):
-        return Payload(text_of(value), tokens(value, count), put, is_plain=all(map(_has_text, value)))
+        return Payload(join_texts(value), tokens(value, count), put, is_plain=all(map(_has_text, value)))
     return Payload("", tokens(value, count), is_fixed=True)
 
 
@@ -78,14 +78,14 @@ def _has_text(block: object) -> bool:
 
 
 def text_block(blocks: object, text: str, kind: str = "text") -> list[object]:
-    """Return a list with one text block in place of all blocks; the last breakpoint of the prompt cache stays."""
+    """Replace all blocks with one text block, keeping the last breakpoint of the prompt cache."""
     held = [fields_of(block) for block in blocks] if isinstance(blocks, list | tuple) else []
     marks = [block["cache_control"] for block in held if block.get("cache_control")]
     return [{"type": kind, "text": text, **({"cache_control": marks[-1]} if marks else {})}]
 
 
 def json_text(value: object) -> str:
-    """Return a value as the JSON text that a provider receives. Raises ConversationError if that is impossible."""
+    """Encode a value as the JSON text that a provider receives. Raises ConversationError if that is impossible."""
     try:
         return json.dumps(value, ensure_ascii=False, default=_plain_fields)
     except (ValueError, TypeError, RecursionError) as error:
@@ -93,7 +93,7 @@ def json_text(value: object) -> str:
 
 
 def seen_block(message: Mapping[str, object], kinds: Container[object]) -> str | None:
-    """Return in words the first block of a message whose `type` is one of `kinds`; None if there is none."""
+    """Describe the first block of a message whose `type` is one of `kinds`; None if there is none."""
     content = message.get("content")
     for item in content if isinstance(content, list | tuple) else ():
         kind = fields_of(item).get("type")
@@ -103,28 +103,28 @@ def seen_block(message: Mapping[str, object], kinds: Container[object]) -> str |
 
 
 def _plain_fields(value: object) -> object:
-    """Return an SDK's object as a dict of its fields, and anything else as text."""
+    """Convert an SDK's object to a dict of its fields, and anything else to text."""
     known = fields(value)
     return str(value) if known is None else dict(known)
 
 
 def as_json(value: object, text: str) -> Any:
-    """Return what a JSON text holds: it takes the place of arguments that are a mapping."""
+    """Decode JSON text, which replaces arguments that are a mapping."""
     return json.loads(text)
 
 
 def encrypted_tokens(text: object) -> int:
-    """Return the tokens of encrypted data by rule, from its length in base64."""
+    """Estimate the tokens of encrypted data from its length in base64."""
     return len(text) // ENCRYPTED_CHARACTERS if isinstance(text, str) else 0
 
 
-def _counted(block: Mapping[str, object]) -> Iterator[object]:
-    """Yield what reaches the model of a block: the text of a text block, the names and values of any other."""
+def _counted_values(block: Mapping[str, object]) -> Iterator[object]:
+    """Yield the values of a block that count: the text of a text block, the field names and values of any other."""
     if block.get("type") in TEXT_BLOCKS and "text" in block:
         yield block["text"]
     else:
         for name, value in block.items():
-            if value is not None:  # an SDK's object has all of its fields
+            if value is not None:  # SDK objects have all fields, most of them None
                 yield name
                 yield value
 
@@ -133,13 +133,13 @@ LETTERS = re.compile(r"[A-Za-z]*")
 
 
 def after_letters(text: str, at: int) -> int:
-    """Return the end of the letters at an offset: an exact cut where a `_`, `>` or the like follows."""
+    """The end of the letters at an offset: an exact cut if a `_`, `>` or the like follows."""
     match = LETTERS.match(text, at)
     return match.end() if match else at
 
 
 def read(text: str, found: Sequence["Found"], path: Path, parser: "Parser", kind: str) -> tuple[list[ToolResult], int]:
-    """Return the results in a text, in order, and the tokens of the whole text."""
+    """Create the results in a text, in order, and count the whole text."""
     if not found:
         return [], parser.count(text)
     results = []
@@ -159,7 +159,7 @@ def argument(
     *,
     is_json: bool,
 ) -> ToolInput:
-    """Return the argument at a place in a text of the model's; its piece stands `between` two exact cuts."""
+    """Create the argument at a place in the model's text; its piece is `between` two exact cuts."""
     (start, stop), (begin, end) = place, between
     location = Location(path, start, stop)
     return parser.input_at(location, tool, text[begin:end], start - begin, stop - begin, is_json=is_json)

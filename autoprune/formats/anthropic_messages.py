@@ -20,6 +20,7 @@ CALL, RESULT, REFERENCE = "tool_use", "tool_result", "tool_reference"
 CALLS = frozenset((CALL, "server_tool_use", "mcp_tool_use"))
 THINKING = frozenset(("thinking", "redacted_thinking"))
 ATTACHED = frozenset(("image", "document"))
+# Blocks of which only the fields that the model reads are counted.
 READ = ATTACHED | {RESULT, REFERENCE, "search_result", "browser_state", "container_upload", "compaction"}
 CHANGES = frozenset(("tool_addition", "tool_removal", "mcp_tool_listing", "fallback"))
 SERVER_RESULT = "_tool_result"  # the end of the types of all results of server tools
@@ -111,7 +112,7 @@ def _read_answer(content: list[object], path: Path, parser: Parser) -> Entry:
 
 def _read_prompt(who: Speaker, content: list[object], path: Path, parser: Parser) -> Entry:
     """Read the user's message. Each result counts as a message, and everything else as one more."""
-    # A message that holds only results has no frame: each of its results brings one.
+    # A message that holds only results adds no frame, since each result adds one.
     weight = 0 if who is Speaker.TOOL else MESSAGE_TOKENS
     results: list[ToolResult] = []
     for index, item in enumerate(content):

@@ -68,7 +68,7 @@ def speaker(message: Mapping[str, object]) -> Speaker:
     content = message.get("content")
     if who is not Speaker.USER or not isinstance(content, list | tuple):
         return who
-    # A cache point is a mark and no content: callers put it after the results.
+    # A cache point is no content: callers put it after the results.
     held = [_is_result(item) for item in content if _only_field(item)[0] != CACHE_POINT]
     return Speaker.TOOL if held and all(held) else who
 
@@ -101,7 +101,7 @@ def _read_answer(content: list[object], path: Path, parser: Parser) -> Entry:
         held, place = fields_of(value), (*path, index, kind)
         spent = _block_tokens(item, parser.count)
         weight += spent
-        # A call with a type, such as "server_tool_use", is one that the provider answers itself.
+        # The provider itself answers a call with a type, such as "server_tool_use".
         if kind == CALL and not held.get("type"):
             call_id, tool, arguments = (held.get(name) for name in ("toolUseId", "name", "input"))
             calls.append(native_call(parser, place, call_id, tool, arguments, ("input",)))
@@ -114,7 +114,7 @@ def _read_answer(content: list[object], path: Path, parser: Parser) -> Entry:
 
 def _read_prompt(who: Speaker, content: list[object], path: Path, parser: Parser) -> Entry:
     """Read the user's message. Each result counts as a message, and everything else as one more."""
-    # A message that holds only results has no frame: each of its results brings one.
+    # A message that holds only results adds no frame, since each result adds one.
     weight = 0 if who is Speaker.TOOL else MESSAGE_TOKENS
     results: list[ToolResult] = []
     for index, item in enumerate(content):

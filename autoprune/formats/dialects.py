@@ -62,7 +62,7 @@ __all__ = [
     "with_escape",
 ]
 
-PAYLOAD = "@"  # stands for the payload in an example
+PAYLOAD = "@"  # the payload in an example
 ELEMENT = re.compile(r"<([A-Za-z][\w-]*)[^<>]*>")
 
 Put: TypeAlias = Callable[[object, str], object]
@@ -83,14 +83,14 @@ class Dialect:
 
     `kind` names it (`ToolResult.kind`). `mark` is in every text that holds a result, and `look` shows a person what a
     result looks like. `tags` are the names of the elements that begin, end or divide a result, `headings` the texts
-    other than tags that begin one: neither may stand in a text that takes the place of a payload.
+    other than tags that begin one: neither may occur in a text that replaces a payload.
 
     The functions are called only with texts that hold the mark:
 
     - `find(text, path, parser)` returns the results in the text at `path`, in order, and closes the calls they answer.
-    - `spans(text)` returns where results stand, in order, with the tags or the headings that belong to them.
-    - `find_begin(text, parser)` returns where the first result can begin, -1 if none can. It decides between dialects,
-      so it must not depend on payloads: that decision may not change when a payload is cleared.
+    - `spans(text)` returns the offsets of results, in order, including their tags or headings.
+    - `find_begin(text, parser)` returns the offset at which the first result can begin, -1 if none can. It chooses
+      between dialects, so it must not depend on payloads: clearing a payload must not change the choice.
     - `refuse(text, parser)` returns the reason why the text can hold no result at this point, None if it can.
     - `explain(text, parser)` returns the reason why something in the text that looks like a result is none, or None.
     - `find_below(text, path, parser)` returns the results in a text block whose heading is the block before it, None
@@ -98,7 +98,7 @@ class Dialect:
     - `is_frame(text)` says whether a text is only the heading of a result in another block.
     - `calls(text, path, parser)` returns the calls in a text of the model's; every such text holds `call_mark`.
 
-    `call_frame` is what the model writes before and after its calls in a dialect that puts them into a block.
+    `call_frame` are the texts before and after the model's calls, in a dialect that puts calls into a block.
     """
 
     kind: str
@@ -169,13 +169,13 @@ def element_dialect(
 
 
 def _read_raw(name: str, text: str, span: Span, parser: Parser) -> list[Found]:
-    return [read_raw(name, text, span, parser.open_calls.next_in_text())]
+    return [read_raw(name, text, span, parser.open_calls.close_next_in_text())]
 
 
 def read_raw(name: str, text: str, span: Span, call: ToolCall | None, tool: str = "") -> Found:
     """Read all of an element `<name>` as one result, of a `tool`, or else of the tool that the `call` names."""
     start, stop = trim_line_breaks(text, span.start, span.stop)
-    # Cut in the middle, a payload that holds another element of the name might be read as that one.
+    # If cut in the middle, a payload that contains another such element might be read as that element.
     is_plain = name not in text[start:stop]
     tool = tool or (call.name if call else UNKNOWN)
     return Found(after_letters(text, span.begin + 1), start, stop, tool, call, is_plain=is_plain)
@@ -186,7 +186,7 @@ _registered: tuple[Dialect, ...] = ()
 
 
 def register(dialect: Dialect, *, is_checked: bool = False) -> None:
-    """Read a dialect in all texts from now on, in the whole process. Call it before anything is pruned.
+    """Register a dialect for the whole process. Call it before anything is pruned.
 
     `is_checked` skips the check of its example, for the shipped ones: the tests check these, and lxml loads lazily.
     Raises SettingsError if its kind is taken, or if its example lacks the mark, cannot be read by its `spans`, or holds
@@ -201,7 +201,7 @@ def register(dialect: Dialect, *, is_checked: bool = False) -> None:
 
 
 def unregister(kind: str) -> None:
-    """Stop reading a dialect, such as one that a test has registered."""
+    """Remove a dialect from the registry, such as one that a test has registered."""
     global _registered
     _registered = tuple(dialect for dialect in _registered if dialect.kind != kind)
 
@@ -229,10 +229,10 @@ def _check_complete(dialect: Dialect) -> None:
 def escape(text: str) -> str:
     """Break the tags and headings of every registered dialect in a text.
 
-    No dialect reads the text then as the end of the result that it is put into, or as the beginning of another one.
+    Then no dialect reads the text as the end of the result that contains it, or as the beginning of another one.
     """
     tag, headings = _breakable(_registered)
-    # A space after "<" keeps the text readable, and no dialect takes the rest for a tag.
+    # A space after "<" keeps the text readable, and no dialect reads the rest as a tag.
     text = tag.sub("< ", text)
     for heading in headings:
         text = text.replace(heading, f"{heading[:1]} {heading[1:]}")
@@ -248,8 +248,8 @@ def _breakable(dialects: tuple[Dialect, ...]) -> tuple[re.Pattern[str], tuple[st
 
 
 def with_escape(found: Found) -> Found:
-    """Escape the texts that are put in place of a result."""
-    # `put` escapes, and not its callers, so that no way to insert a text can forget it.
+    """Escape the texts that replace a result."""
+    # `put` escapes, rather than its callers, so that no caller can forget it.
     return found._replace(put=ESCAPED if found.put is as_text else partial(_put_escaped, found.put))
 
 

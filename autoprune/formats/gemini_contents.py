@@ -174,7 +174,7 @@ def _find_call(held: Mapping[str, object], parser: Parser) -> ToolCall | None:
     call_id, name = held.get("id"), held.get("name")
     if call_id:
         return parser.answered(call_id) or parser.answered(name)
-    return parser.open_calls.answered_by_name(name) if isinstance(name, str) else None
+    return parser.open_calls.close_by_name(name) if isinstance(name, str) else None
 
 
 def _media(parts: object) -> Iterator[object]:
@@ -218,7 +218,7 @@ def _json_tokens(value: object, count: Count) -> int:
 
 
 def _is_error(response: object) -> bool | None:
-    """Return whether the call failed, by Gemini's "error" or by the "isError" of MCP tools; None if it does not say."""
+    """Whether the call failed, by Gemini's "error" or by the "isError" of MCP tools; None if it does not say."""
     match response:
         case {"error": error} if error:
             return True

@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions, and the XML dialect inside its texts: one message in, one entry out."""
+"""OpenAI Chat Completions, with the dialects inside its texts: parses one message to one entry."""
 
 from collections.abc import Mapping
 
@@ -20,35 +20,35 @@ SPEAKERS: Mapping[object, Speaker] = {
 }
 NAME = "openai_chat"
 media = OPENAI
-# What a provider receives besides the content; `reasoning_content` is what DeepSeek, Qwen and others take back.
+# Text that providers receive besides the content. DeepSeek, Qwen and others accept `reasoning_content` back.
 TEXT_FIELDS = ("refusal", "reasoning_content")
 BLOCKS = frozenset(("image_url", "input_audio", "audio_url", "video_url", "file", "refusal"))
 
 
 def seen(message: Mapping[str, object]) -> str | None:
-    """Return the mark that shows that a message is of this format, as text; None if there is none."""
+    """Describe the mark of this format in a message; None if there is none."""
     if message.get("role") in ("tool", "function") and "parts" not in message:
         return f"role {message['role']!r}"
     for name in ("tool_calls", "function_call"):
         if message.get(name):
             return f"{name!r}"
-    # A message of Responses can hold a refusal too.
+    # A message of the Responses API can hold a refusal too.
     return None if message.get("type") == "message" else seen_block(message, BLOCKS)
 
 
 def speaker(message: Mapping[str, object]) -> Speaker:
-    """Return who a message comes from."""
+    """The speaker of a message."""
     role = message.get("role")
     return SPEAKERS.get(role, Speaker.OTHER) if isinstance(role, str) else Speaker.OTHER
 
 
 def message(role: str, text: str) -> dict[str, object]:
-    """Return a message that says a text."""
+    """Make a message with a text."""
     return {"role": role, "content": text}
 
 
 def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
-    """Return the entry of a message. Anything unknown in it is counted and otherwise left alone."""
+    """Read a message. Anything unknown in it is counted and never changed."""
     who = speaker(message)
     content = message.get("content")
     content = listed(content) if isinstance(content, tuple) else content
@@ -82,7 +82,7 @@ def _name_tokens(message: Mapping[str, object], count: Count) -> int:
 
 
 def _calls(message: Mapping[str, object], at: int, parser: Parser) -> tuple[list[ToolCall], int]:
-    """Return the native calls of a message, and the tokens of everything in it but its name and content."""
+    """The native calls of a message, and the tokens of everything in it except its name and content."""
     count = parser.count
     calls: list[ToolCall] = []
     spent = 0
@@ -93,20 +93,20 @@ def _calls(message: Mapping[str, object], at: int, parser: Parser) -> tuple[list
     for index, item in enumerate(listed if isinstance(listed, list | tuple) else ()):
         call = item if type(item) is dict else fields_of(item)
         tool, arguments, inside = _function(call)
-        # Both are texts as a rule.
+        # Both are almost always texts, so count these without the general function.
         spent += count(tool) if type(tool) is str else tokens(tool, count)
         spent += count(arguments) if type(arguments) is str else tokens(arguments, count)
         calls.append(native_call(parser, (at, "tool_calls", index), call.get("id"), tool, arguments, inside))
     if message.get("function_call") and (legacy := fields(message["function_call"])):
         tool, arguments = legacy.get("name"), legacy.get("arguments")
         spent += tokens(tool, count) + tokens(arguments, count)
-        # Before there were ids, a function's name paired its call with its result.
+        # The legacy API has no call ids: a function's name pairs its call with its result.
         calls.append(native_call(parser, (at, "function_call"), tool, tool, arguments, ("arguments",)))
     return calls, spent
 
 
 def _function(call: Mapping[str, object]) -> tuple[object, object, Path]:
-    """Return the name and the arguments of a call, and where the arguments stand in it."""
+    """The name and arguments of a call, and the path to the arguments in it."""
     function = call.get("function")
     if function and (type(function) is dict or (function := fields(function))):
         return function.get("name"), function.get("arguments"), ("function", "arguments")

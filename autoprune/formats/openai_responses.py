@@ -117,7 +117,7 @@ def _read_message(message: Mapping[str, object], at: int, parser: Parser) -> Ent
 
 
 def _read_calls(message: Mapping[str, object], kind: str, at: int, parser: Parser) -> Iterator[ToolCall]:
-    """Yield the call in an item, if a tool of the caller's answers it."""
+    """Yield the call in an item if one of the caller's tools answers it."""
     call_id = message.get("call_id") or message.get("id")
     if name := NAMED.get(kind):
         yield native_call(parser, (at,), call_id, message.get("name"), message.get(name), (name,))
@@ -141,7 +141,7 @@ def _mcp_call(message: Mapping[str, object], weight: int, at: int, parser: Parse
 
 
 def _read_output(message: Mapping[str, object], kind: str, at: int, parser: Parser) -> Entry:
-    """Read a tool's output. The `id` of a local shell's output is that of the call."""
+    """Read a tool's output. The `id` of a local shell's output is the id of its call."""
     call = parser.answered(message.get("call_id") or message.get("id"))
     result = _make_result(message, _output_payload(message.get("output"), kind, parser.count), call, at, parser)
     return Entry(Speaker.TOOL, MESSAGE_TOKENS + result.piece_tokens, (result,))
@@ -175,24 +175,24 @@ def _shell_payload(chunks: Sequence[object], count: Count) -> Payload:
 
 
 def _shell_chunk(chunks: object, text: str) -> list[object]:
-    """Make one chunk in place of all: the last that failed, so that a failure stays one, or else the last."""
+    """Replace all chunks with one: the last that failed, so that the failure stays visible, else the last."""
     held = chunks if isinstance(chunks, list | tuple) else ()
     kept = [chunk for chunk in held if _has_failed(chunk)] or [*held]
     return [with_items(kept[-1] if kept else {}, {"stdout": text, "stderr": ""})]
 
 
 def _input_text(blocks: object, text: str) -> list[object]:
-    """Make one text block in place of all; it keeps the last breakpoint of the prompt cache."""
+    """Replace all blocks with one text block that keeps the last breakpoint of the prompt cache."""
     held = blocks if isinstance(blocks, list | tuple) else ()
     marks = [mark for block in held if (mark := fields_of(block).get("prompt_cache_breakpoint"))]
     changes = {"text": text, **({"prompt_cache_breakpoint": marks[-1]} if marks else {})}
-    # An SDK's block stays an SDK's block: a dict in its place is sent too, but with a warning.
+    # Keep the SDK's class: the SDK sends a dict too, but with a warning.
     objects = [block for block in held if hasattr(block, "model_copy") and hasattr(block, "text")]
     return [with_items(objects[-1] if objects else {"type": "input_text"}, changes)]
 
 
 def _is_error(message: Mapping[str, object]) -> bool | None:
-    """Return whether the call failed; None if the item does not say."""
+    """Whether the call failed; None if the item does not say."""
     match message:
         case {"type": "mcp_call", "error": error} if error is not None:
             return True
@@ -205,7 +205,7 @@ def _is_error(message: Mapping[str, object]) -> bool | None:
 
 
 def _has_failed(chunk: object) -> bool | None:
-    """Return whether a shell command failed or timed out; None if the chunk does not say."""
+    """Whether a shell command failed or timed out; None if the chunk does not say."""
     outcome = fields_of(fields_of(chunk).get("outcome"))
     code = outcome.get("exit_code")
     return True if outcome.get("type") == "timeout" else code != 0 if isinstance(code, int) else None

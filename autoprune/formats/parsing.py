@@ -1,20 +1,20 @@
-"""Parse: read the caller's messages, one by one, into entries. Changes nothing, decides nothing.
+"""Parse messages, one by one, into entries. Changes nothing, decides nothing.
 
-A `Format` reads one message of one API. The `Parser` finds the format of each message, hands itself to it, and tells it
-what the messages before left open: the number of the request, the calls that wait for a result, and whether a text can
+A `Format` reads one message of one API. The `Parser` detects the format of each message and passes itself to it, with
+the state from earlier messages: the number of the request, the calls that wait for a result, and whether a text can
 hold results here.
 
-Users paste results too, from logs and other sessions. So a result in a text counts only where it answers
-something. Take a user's text "Look: <tool_result tool_name='a'>…</tool_result>"; what stands before it decides:
+Users also paste results, from logs and other sessions, so a result in a text counts only if it can answer a call. Take
+a user's text "Look: <tool_result tool_name='a'>…</tool_result>". The messages before it decide:
 
-    nothing of the model's                               text: here only an element that begins the text is a result
+    nothing from the model                               text: here only an element that begins the text is a result
     "I look."                                            a result
     a native call, and then "I look."                    text: the results of native calls are native too
     a native call, and then "<ls><path>.</path></ls>"    a result
-    a summary, and then "I look."                        text: nobody knows how the model made its calls
+    a summary, and then "I look."                        text: it is unknown how the model made its calls
 
-The other dialects ask for an opening tag of theirs in what the model said last, well-formed or not. Each request has a
-`Standing`; nothing that comes later changes it.
+The other dialects require one of their opening tags in the model's last output, well-formed or not. Each request has a
+`Standing`, which later messages do not change.
 """
 
 import re
@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from autoprune.conversation.edits import CALLS_LATER, NO_ANSWER, Running
+from autoprune.conversation.edits import CALLS_LATER, NO_ANSWER, RunningSummary
 from autoprune.conversation.placeholders import XML
 from autoprune.conversation.transcript import (
     Entry,
@@ -43,19 +43,20 @@ from autoprune.formats._media import Media, media
 from autoprune.formats._parts import Payload, as_json, json_text, tokens
 from autoprune.tokens import Count
 
-UNKNOWN = "unknown"  # the tool of a result that does not say which made it
+UNKNOWN = "unknown"  # the tool of a result that names none
+# Opening tags: anywhere in a text, and at the start of a line.
 OPENING = re.compile(r"<([A-Za-z][A-Za-z0-9_-]*)")
 FIRST_OPENING = re.compile(r"^[ \t]*<([A-Za-z][A-Za-z0-9_-]*)", re.MULTILINE)
 
 
 @dataclass
 class Standing:
-    """What the model did before a message: whether it has spoken or made native calls, and what it said last.
+    """What the model did before a message: whether it has spoken or made native calls, and its last output.
 
-    `is_folded`: earlier messages were summarized, so nobody knows any more how the model made its calls. `has_calls`
-    says that what the model said last holds calls that could be read. `is_free`: whatever looks like a result is one,
-    as where a conversation is compared with what is left of it. `calls_later`: native calls were summarized that the
-    model made behind this message.
+    `is_folded`: earlier messages were summarized, so it is unknown how the model made its calls. `has_calls`: the
+    model's last output contains parsed calls in a text. `is_free`: everything that looks like a result is one; used to
+    compare a conversation with its pruned version. `calls_later`: a summary covers native calls that the model made
+    after this message.
     """
 
     has_spoken: bool = False
@@ -64,19 +65,19 @@ class Standing:
     has_calls: bool = False
     is_free: bool = False
     calls_later: bool = False
-    _said: list[tuple[str, Sequence[ToolCall]]] = field(default_factory=list)
+    _texts: list[tuple[str, Sequence[ToolCall]]] = field(default_factory=list)
     _tags: frozenset[str] | None = None
 
     def next_request(self) -> "Standing":
-        """Return the standing behind a new request, in which the model has said nothing yet."""
+        """The standing at the start of a new request, in which the model has no output yet."""
         return Standing(True, self.is_native or self.calls_later, self.is_folded, is_free=self.is_free)
 
-    def say(self, text: str, calls: Sequence[ToolCall]) -> None:
-        """Add a text of the model's, with the calls in it."""
-        self._said.append((text, calls))
+    def add_text(self, text: str, calls: Sequence[ToolCall]) -> None:
+        """Add a text of the model, with the calls in it."""
+        self._texts.append((text, calls))
 
-    def call(self, calls: Sequence[ToolCall]) -> None:
-        """Add the calls of a message of the model's, native ones and those in its texts."""
+    def add_calls(self, calls: Sequence[ToolCall]) -> None:
+        """Record the calls of a model's message, native ones and those in its texts."""
         for call in calls:
             if call.location.start is None:
                 self.is_native = True
@@ -85,13 +86,13 @@ class Standing:
 
     @property
     def is_open(self) -> bool:
-        """Return whether the conversation begins here: the model has not spoken, as far as anybody knows."""
+        """Whether the conversation begins here: as far as is known, the model has not spoken."""
         return not (self.has_spoken or self.is_folded or self.is_free)
 
     def refusal(self, tag: str | None = None) -> str | None:
-        """Return why what looks like a result is text here, as text; None if it may be a result.
+        """The reason, as text, why a lookalike of a result is plain text here; None if it may be a result.
 
-        `tag` begins the opening tag of the calls that it would answer; None for calls of any kind.
+        `tag` is the prefix of the opening tag of the calls that the result would answer; None for calls of any kind.
         """
         if self.is_free:
             return None
@@ -105,14 +106,14 @@ class Standing:
 
     def _has_tag(self, tag: str) -> bool:
         if self._tags is None:
-            # The model may have made native calls before the summary: then a tag in a sentence is a mention.
+            # The model may have made native calls before the summary. A tag inside a sentence is then only a mention.
             opening = FIRST_OPENING if self.is_folded else OPENING
-            self._tags = frozenset(name for text in self._spoken() for name in opening.findall(text))
+            self._tags = frozenset(name for text in self._stable_texts() for name in opening.findall(text))
         return tag in self._tags
 
-    def _spoken(self) -> Iterator[str]:
-        """Yield what the model said last, without the arguments of calls: those may be shortened later."""
-        for text, calls in self._said:
+    def _stable_texts(self) -> Iterator[str]:
+        """Yield the model's last output without the arguments of calls, which may be shortened later."""
+        for text, calls in self._texts:
             at = 0
             given = (part.location for call in calls for part in call.inputs)
             for place in sorted(given, key=lambda place: place.start or 0):
@@ -121,8 +122,8 @@ class Standing:
             yield text[at:]
 
 
-def standing_behind(summary: Running | None) -> Standing:
-    """Return the standing before the first message, where a summary may stand for earlier ones."""
+def standing_after(summary: RunningSummary | None) -> Standing:
+    """The standing before the first message, given the running summary of earlier ones, if any."""
     if summary is None or summary.calls == NO_ANSWER:
         return Standing()
     if summary.calls == CALLS_LATER:
@@ -131,21 +132,21 @@ def standing_behind(summary: Running | None) -> Standing:
 
 
 class Queue:
-    """Calls in the order in which they were made, to be taken from the front, of any name or of one."""
+    """Calls in order. Take them from the front, by name or regardless of name."""
 
     def __init__(self) -> None:
-        """Begin without any."""
+        """Create an empty queue."""
         self._all: deque[ToolCall] = deque()
         self._named: dict[str, deque[ToolCall]] = {}
-        self.closed: dict[int, ToolCall] = {}  # calls that are taken no more, by identity
+        self.closed: dict[int, ToolCall] = {}  # calls that are no longer available, by identity
 
     def add(self, name: str, call: ToolCall) -> None:
-        """Add a call at the end."""
+        """Append a call."""
         self._all.append(call)
         self._named.setdefault(name, deque()).append(call)
 
     def take(self, name: str | None = None) -> ToolCall | None:
-        """Take the first open call of a name, or of any; None if there is none."""
+        """Take the first open call with a name, or any; None if there is none."""
         calls = self._all if name is None else self._named.get(name, deque())
         while calls:
             call = calls.popleft()
@@ -156,22 +157,22 @@ class Queue:
 
 
 class OpenCalls:
-    """The open calls of a conversation: those with an id for good, those in a text during the last request."""
+    """The open calls of a conversation. Calls with an id stay open; calls in a text are open for one request."""
 
     def __init__(self) -> None:
-        """Begin without any."""
+        """Begin without open calls."""
         self._by_id: dict[str, deque[ToolCall]] = {}
         self._by_name = Queue()  # the calls with an id in the last request
         self._in_text = Queue()  # the calls in its text
 
     def begin_request(self) -> None:
-        """Begin a new request: what the model's text asked for before is answered no more."""
+        """Begin a new request, which closes the calls in the previous request's text."""
         self._by_name, self._in_text = Queue(), Queue()
 
     def expect(self, call: ToolCall) -> None:
-        """Remember an open call; an id that a new request uses again is the new call's."""
+        """Add an open call. An id that a new request reuses belongs to the new call."""
         if call.id is None:
-            self._in_text.add(_plain(call.name), call)
+            self._in_text.add(_normalize(call.name), call)
             return
         calls = self._by_id.setdefault(call.id, deque())
         if calls and calls[0].request != call.request:
@@ -179,7 +180,7 @@ class OpenCalls:
         calls.append(call)
         self._by_name.add(call.name, call)
 
-    def answered(self, call_id: str) -> ToolCall | None:
+    def close_by_id(self, call_id: str) -> ToolCall | None:
         """Close the first open call with an id and return it."""
         calls = self._by_id.get(call_id)
         if not calls:
@@ -190,38 +191,38 @@ class OpenCalls:
         self._by_name.closed[id(call)] = call
         return call
 
-    def answered_by_name(self, tool: str) -> ToolCall | None:
+    def close_by_name(self, tool: str) -> ToolCall | None:
         """Close the first open call of a tool in the last request, whatever its id, and return it."""
         call = self._by_name.take(tool)
         if call is not None and call.id is not None:
             self._by_id[call.id].remove(call)
         return call
 
-    def answered_in_text(self, tool: str) -> ToolCall | None:
+    def close_in_text(self, tool: str) -> ToolCall | None:
         """Close the first open call of a tool in the text of the last request and return it."""
-        return self._in_text.take(_plain(tool))
+        return self._in_text.take(_normalize(tool))
 
-    def next_in_text(self) -> ToolCall | None:
+    def close_next_in_text(self) -> ToolCall | None:
         """Close the first open call in the text of the last request, whatever its tool, and return it."""
         return self._in_text.take()
 
 
 @lru_cache(maxsize=1024)
-def _plain(tool: str) -> str:
-    """Return a tool's name as it is compared: ReadFileTool and read_file are one tool."""
+def _normalize(tool: str) -> str:
+    """A tool's name normalized for comparison: ReadFileTool and read_file are the same tool."""
     return tool.replace("_", "").lower().removesuffix("tool")
 
 
-MOST_NOTES = 5  # of one conversation
-MOST_PLACES = 5  # messages that a note names
+MOST_NOTES = 5  # per conversation
+MOST_PLACES = 5  # messages that one note names
 
 
 class Format(Protocol):
-    """A module, or any object, that reads the messages of one API; an SDK's object comes as the mapping of its fields.
+    """A module, or any object, that reads the messages of one API. SDK objects are passed as mappings of their fields.
 
-    It may have two more functions. `media(block, count)` returns the tokens of a block that is an image or the like, or
-    None for any other, in place of `autoprune.formats.media`. `words(message, entry)` returns the texts of a message
-    that a summarizer reads.
+    It may have two more functions. `media(block, count)` returns the tokens of a block that is an image or other
+    medium, else None; it replaces `autoprune.formats.media`. `words(message, entry)` returns the texts of a message for
+    a summarizer.
     """
 
     @property
@@ -229,31 +230,31 @@ class Format(Protocol):
         """The name of the format, as in `PruneArgs(format=...)`."""
 
     def seen(self, message: Mapping[str, object], /) -> str | None:
-        """Return the mark that shows that a message is of this format ("a block of type 'tool_use'"), or None."""
+        """Describe the mark of this format in a message ("a block of type 'tool_use'"); None if there is none."""
 
     def speaker(self, message: Mapping[str, object], /) -> Speaker:
-        """Return who a message comes from."""
+        """The speaker of a message."""
 
     def parse(self, message: Mapping[str, object], at: int, parser: "Parser", /) -> Entry:
-        """Return the entry of message number `at`. Each result in it knows how to be replaced (`put`)."""
+        """Read message number `at` as an entry. Each result in it can be replaced through its `put`."""
 
     def message(self, role: str, text: str, /) -> Any:
-        """Return a message that says a text; `role` is "user" or "assistant"."""
+        """Make a message with a text; `role` is "user" or "assistant"."""
 
 
 Choose: TypeAlias = Callable[[object, int], tuple[Mapping[str, object], Format]]  # a message's fields, and its format
 
 
 def parse(messages: Sequence[object], parser: "Parser", fixed_tokens: int) -> Transcript:
-    """Return a conversation as pruning sees it; `fixed_tokens` are sent beside the messages."""
+    """Read a conversation as a transcript; `fixed_tokens` are sent beside the messages."""
     return Transcript(messages, tuple(parser.read_on(messages, 0)), fixed_tokens)
 
 
-Put: TypeAlias = Callable[[object, str], object]  # puts a text in the place of a payload
+Put: TypeAlias = Callable[[object, str], object]  # replaces a payload with a text
 
 
 class Found(NamedTuple):
-    """A result in a text: its payload from `start` to `stop`, and the exact cut before it."""
+    """A result in a text: its payload from `start` to `stop`, and the offset of the exact cut before it."""
 
     cut: int
     start: int
@@ -266,7 +267,7 @@ class Found(NamedTuple):
 
 
 class Parser:
-    """A reader of one conversation, from its start: each message is understood by those before it."""
+    """Reads one conversation from its start; the meaning of a message depends on the messages before it."""
 
     def __init__(
         self,
@@ -278,18 +279,18 @@ class Parser:
         wants_inputs: bool = False,
         standing: Standing,
     ) -> None:
-        """Count with `count`, and let `choose` find the format of each message, or raise ConversationError.
+        """Count with `count`; `choose` detects the format of each message, or raises ConversationError.
 
-        `is_tool_result` and `tool_name` say what a result in XML text is and which tool made it. `wants_inputs` asks
-        for the places of calls' arguments. `standing` is what is known of messages that a summary stands for.
+        `is_tool_result` and `tool_name` recognize results in XML text and name their tools. `wants_inputs` asks for the
+        locations of calls' arguments. `standing` is what is known about summarized messages.
         """
         self.count = count
         self.choose = choose
         self.is_tool_result = is_tool_result
         self.tool_name = tool_name
         self.wants_inputs = wants_inputs
-        self.sent = 0  # the request that the next result is sent with: as many requests have begun
-        self.request = 0  # the one that the model answers, or has answered last
+        self.sent = 0  # the request that sends the next result, which equals the number of requests so far
+        self.request = 0  # the request that the model is answering, or answered last
         self.begins_request = False
         self._follows_model = False
         self.open_calls = OpenCalls()
@@ -297,22 +298,22 @@ class Parser:
         self.heading: tuple[Path, str] | None = None
         self.standing = standing
         self._standings: dict[int, Standing] = {}  # by message
-        self._missed: dict[tuple[str, str], list[int]] = {}  # messages, by what was seen in them and why it is nothing
+        self._missed: dict[tuple[str, str], list[int]] = {}  # messages, by lookalike and why it is no result
         self._begins_with_results = False
         self._requests_of_results = 0
         self._at = 0
-        self._format: Format | None = None  # of the message that was read last
+        self._format: Format | None = None  # of the last message
         self._words: Words | None = None
 
     def read_on(self, messages: Sequence[object], start: int) -> list[Entry]:
-        """Return the entries of messages, from number `start` on. Raises ConversationError for what is no message."""
+        """Read the messages from number `start` on. Raises ConversationError for an item that is no message."""
         recognized = [self.choose(messages[at], at) for at in range(start, len(messages))]
         speakers = [written_in.speaker(known) for known, written_in in recognized]
         together = enumerate(zip(recognized, speakers, strict=True), start)
         return [self._read(*found, who, at) for at, (found, who) in together]
 
     def read(self, message: object, at: int) -> Entry:
-        """Return the entry of message number `at`. Raises ConversationError if it is no message."""
+        """Read message number `at`. Raises ConversationError if it is no message."""
         known, written_in = self.choose(message, at)
         return self._read(known, written_in, written_in.speaker(known), at)
 
@@ -332,28 +333,28 @@ class Parser:
         try:
             entry = written_in.parse(known, at, self)
         except ConversationError as error:
-            raise placed(error, at) from error
+            raise add_place(error, at) from error
         if self._words:
             entry = replace(entry, words=self._words)
         if is_model:
-            self.standing.call(entry.calls)
+            self.standing.add_calls(entry.calls)
         elif who is Speaker.OTHER and isinstance(role := known.get("role"), str):
             self.miss(f"role {role!r}", "is not known: give 'user', 'assistant' or 'tool', or nothing in it is pruned")
         for call in entry.calls:
             self.open_calls.expect(call)
-        is_first = self.sent == self._requests_of_results  # the model has not been asked yet, as far as is known
-        return self._opening(entry) if entry.results and is_first and self.standing.is_open else entry
+        is_first = self.sent == self._requests_of_results  # as far as is known, the model has not been asked yet
+        return self._as_leading_results(entry) if entry.results and is_first and self.standing.is_open else entry
 
     def _begin_request(self) -> None:
         self.request = self.sent
         self.sent += 1
         self.open_calls.begin_request()
 
-    def _opening(self, entry: Entry) -> Entry:
-        """Return the entry of a message with results that stands before the model's first message.
+    def _as_leading_results(self, entry: Entry) -> Entry:
+        """The entry of a message with results before the model's first message.
 
-        Where it holds results in XML and stands behind another such message, it begins a request: what made the
-        conversation asked the model in between, and left its answers out.
+        If it holds XML results and follows another such message, it begins a request: the author of the conversation
+        asked the model in between, and left out its answers.
         """
         if not any(result.kind == XML for result in entry.results):
             return entry
@@ -366,17 +367,17 @@ class Parser:
         return replace(entry, results=tuple(results), begins_request=True)
 
     def miss(self, what: str, why: str) -> None:
-        """Note that something in the message being read looks like a result and was not taken, and why."""
+        """Note that a lookalike of a result in the current message is not one, and why."""
         places = self._missed.setdefault((what, why), [])
         if places[-1:] != [self._at]:
             places.append(self._at)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What looks like a result and was not taken, and whether the conversation begins with results, as text."""
+        """Notes on lookalikes that are no results, and on a conversation that begins with results, as text."""
         if not self._missed and not self._requests_of_results:
             return ()
-        found = [f"{what} in {_places(places)} {why}" for (what, why), places in self._missed.items()]
+        found = [f"{what} in {_message_numbers(places)} {why}" for (what, why), places in self._missed.items()]
         notes = found[:MOST_NOTES]
         if len(found) > MOST_NOTES:
             notes.append(f"{len(found) - MOST_NOTES} more kinds of lookalikes are no results")
@@ -388,10 +389,10 @@ class Parser:
         return tuple(notes)
 
     def read_again(self, message: object, at: int, before: Entry, *, follows_model: bool) -> Entry | None:
-        """Return the entry of a message of which only payloads have changed since it was read as `before`.
+        """Parse a message again after only payloads in it changed; `before` is its entry before the change.
 
-        `follows_model` says whether the message before it is the model's. Return None if other results or calls are
-        found: a text that was put in a payload's place can be read as one.
+        `follows_model` says whether the message before it is the model's. Return None if the numbers of results or
+        calls differ, since a text that replaced a payload may itself look like one.
         """
         names = self.is_tool_result, self.tool_name
         again = Parser(self.count, self.choose, *names, wants_inputs=self.wants_inputs, standing=self._standings[at])
@@ -405,19 +406,19 @@ class Parser:
         return replace(entry, results=tuple(same), calls=tuple(calls), begins_request=before.begins_request)
 
     def tokens(self, content: object) -> int:
-        """Return the tokens of any content, with media by the rules of the format that is read."""
+        """Count any content, with media by the rules of the current message's format."""
         return tokens(content, self.count, self.media)
 
     def answered(self, call_id: object) -> ToolCall | None:
-        """Close and return the open call with an id: the first where an id is used again."""
-        return self.open_calls.answered(call_id) if isinstance(call_id, str) else None
+        """Close and return the open call with an id, the first one if the id is reused."""
+        return self.open_calls.close_by_id(call_id) if isinstance(call_id, str) else None
 
     # Parts
 
     def result_at(
         self, place: Location, found: Found, piece: str, begin: int, tokens: int, kind: str, *, is_fixed: bool = False
     ) -> ToolResult:
-        """Return a result whose piece of `tokens` tokens stands at `begin` in its text."""
+        """Create a result whose piece begins at `begin` in its text and has `tokens` tokens."""
         _, start, stop, tool, call, is_error, put, is_plain = found
         return ToolResult(
             location=place,
@@ -440,7 +441,7 @@ class Parser:
     def input_at(
         self, place: Location, tool: str, piece: str, start: int, stop: int, *, is_json: bool, put: Put = as_text
     ) -> ToolInput:
-        """Return an argument that stands from `start` to `stop` in its piece."""
+        """Create an argument that spans `start` to `stop` in its piece."""
         return ToolInput(
             location=place,
             request=self.request,
@@ -456,7 +457,7 @@ class Parser:
 
 
 def native_call(parser: Parser, path: Path, call_id: object, tool: object, arguments: object, inside: Path) -> ToolCall:
-    """Return the call at `path`, whose arguments stand below it at `inside`."""
+    """Create the call at `path`; its arguments are below it, at `inside`."""
     name = tool if isinstance(tool, str) else UNKNOWN
     inputs: tuple[ToolInput, ...] = ()
     if parser.wants_inputs and (found := _native_input(parser, (*path, *inside), name, arguments)):
@@ -466,7 +467,7 @@ def native_call(parser: Parser, path: Path, call_id: object, tool: object, argum
 
 
 def _native_input(parser: Parser, path: Path, tool: str, arguments: object) -> ToolInput | None:
-    """Return arguments as a part of the prompt: JSON text, a mapping, or the free text of a custom tool."""
+    """Arguments as a part of the prompt: JSON text, a mapping, or the free text of a custom tool."""
     if not isinstance(arguments, str | Mapping):
         return None
     piece = arguments if isinstance(arguments, str) else json_text(arguments)
@@ -484,20 +485,20 @@ def native_result(
     tool: object = None,
     is_error: bool | None = None,
 ) -> ToolResult:
-    """Return the result whose payload stands at `path`; `tool` names its tool where `call` is None."""
+    """Create the result whose payload is at `path`; `tool` names its tool if `call` is None."""
     text, tokens, put, is_fixed, is_plain = payload
     name = call.name if call else tool if isinstance(tool, str) else UNKNOWN
     found = Found(0, 0, len(text), name, call, is_error, put, is_plain)
     return parser.result_at(Location(path), found, text, 0, tokens, kind, is_fixed=is_fixed)
 
 
-def placed(error: ConversationError, at: int) -> ConversationError:
-    """Return an error with the place of its message."""
+def add_place(error: ConversationError, at: int) -> ConversationError:
+    """Add the index of the message to an error that has no path."""
     return error if error.path else ConversationError(f"message {at} cannot be read: {error}", (at,))
 
 
-def _places(messages: Sequence[int]) -> str:
-    """Return the numbers of some messages, as text."""
+def _message_numbers(messages: Sequence[int]) -> str:
+    """The numbers of some messages, as text."""
     named = ", ".join(map(str, messages[:MOST_PLACES]))
     more = len(messages) - MOST_PLACES
     return f"message{'s' if len(messages) > 1 else ''} {named}{f' and {more} more' if more > 0 else ''}"

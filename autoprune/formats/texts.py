@@ -1,14 +1,14 @@
 """Results and calls inside texts, whatever the format of the message that holds them.
 
-How it works. A text of the model's is searched for calls (`calls`), and what it said is remembered. A text of the
-user's is searched for results (`user_text`), in one dialect: of those whose mark is in the text and whose results are
-possible here, as `_standing` judges by what the model said, the one that begins first. So after
+`calls` finds the calls in a text of the model, and remembers the text. `user_text` finds the results in a text of the
+user, in one dialect. The dialect's mark must be in the text, and its results must be possible here given the model's
+last output (`parsing.Standing`); of several dialects, the one that begins first is used. So after
 
     assistant: <tool_call>{"name": "ls", "arguments": {}}</tool_call>
     user:      <tool_response>a.py <tool_result tool_name='x'>…</tool_result></tool_response>
 
 the user's text holds one result of the dialect with `<tool_response>`; the element inside it is part of the payload.
-What looks like a result and was not taken is noted with the reason (`Parser.miss`), for the report.
+For the report, `Parser.miss` notes lookalikes that are no results, and the reason.
 """
 
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ def user_block(item: object, path: Path, parser: Parser) -> tuple[tuple[ToolResu
 
 
 def user_text(text: str, path: Path, parser: Parser) -> tuple[tuple[ToolResult, ...], int]:
-    """Find the results in a user's text, and count its tokens. All are of one dialect: the one that begins first."""
+    """Find the results in a user's text, all of the dialect that begins first, and count its tokens."""
     for dialect in all_dialects() if parser.heading else ():
         if dialect.find_below and (below := dialect.find_below(text, path, parser)) is not None:
             return _results(text, below, path, parser, dialect)
@@ -76,11 +76,11 @@ def _results(
 
 
 def _choose_dialect(possible: Sequence[Dialect], text: str, parser: Parser) -> Dialect | None:
-    """Choose the dialect whose results the text can hold, of several the one that begins first; None if none can."""
+    """Choose the dialect whose results the text can hold; of several, the one that begins first. None if none can."""
     allowed = [dialect for dialect in possible if dialect.refuse(text, parser) is None]
     if len(allowed) < 2:
         return allowed[0] if allowed else None
-    # The choice depends on no payload, so that it stays when payloads are cleared.
+    # The choice does not depend on payloads, so clearing them does not change it.
     begins = [(dialect.find_begin(text, parser), at) for at, dialect in enumerate(allowed)]
     return allowed[min((found for found in begins if found[0] >= 0), default=(0, 0))[1]]
 
@@ -94,12 +94,12 @@ def model_content(content: object, path: Path, parser: Parser) -> list[ToolCall]
 
 
 def calls(text: object, path: Path, parser: Parser) -> Sequence[ToolCall]:
-    """Find the calls in a text of the model's, of the dialect whose call begins first."""
-    # Without a tag there is neither a call nor an opening tag that `standing` could look for.
+    """Find the calls in a model's text, in the dialect whose call begins first."""
+    # Without a tag there is neither a call nor an opening tag for `Standing` to find.
     if not isinstance(text, str) or "<" not in text:
         return ()
     found = _first_calls(text, path, parser)
-    parser.standing.say(text, found)
+    parser.standing.add_text(text, found)
     return found
 
 

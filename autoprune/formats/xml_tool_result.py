@@ -1,7 +1,7 @@
 """The XML dialect: `<tool_result tool_name='…'>` in a user's text, calls as elements in the model's.
 
-How it works. Tools put raw code between the tags, not escaped XML, so no XML parser can read a result. A scan finds and
-pairs the tags; lxml only reads the attributes of start tags, and nothing is serialized again. In
+Tools put raw code between the tags, not escaped XML, so no XML parser can read a result. A scan finds and pairs the
+tags; lxml only reads the attributes of start tags, and nothing is serialized again. In
 
     <tool_result tool_name='read_file'>
     print("</tool_result>")          the payload could end at this end tag,
@@ -11,7 +11,7 @@ pairs the tags; lxml only reads the attributes of start tags, and nothing is ser
 there are two results. The text is counted in two pieces, cut after the line break before the second start tag, where
 token counts add up exactly. So when one result is cleared, only its piece is counted again. A start tag counts at the
 start of a text, after white space or after an end tag. In quotation marks, in a closed fenced block or without an end
-tag it is the writer's text. `_standing` says which texts can hold results at all.
+tag it is plain text. `parsing.Standing` says which texts can hold results at all.
 """
 
 import re
@@ -73,7 +73,7 @@ class Call(NamedTuple):
 
 
 def is_tool_result(text: object) -> bool:
-    """Return whether a text can hold a result at all."""
+    """Whether a text can hold a result at all."""
     return isinstance(text, str) and "<tool_result" in text and "tool_name=" in text
 
 
@@ -97,7 +97,7 @@ _tool_of_tag = lru_cache(maxsize=1024)(_tool_name)
 
 @lru_cache(maxsize=1024)
 def is_error(tag: str) -> bool | None:
-    """Return whether a start tag says that the tool failed; None if it does not say."""
+    """Whether a start tag says that the tool failed; None if it does not say."""
     return {"true": False, "false": True}.get(attributes(tag).get("success", "").strip().lower())
 
 
@@ -113,14 +113,14 @@ def attributes(tag: str) -> Mapping[str, str]:
         events: Any = parser.read_events()
         return dict(next(events)[1].attrib)
     except (etree.XMLSyntaxError, ValueError, StopIteration):
-        # Reversed, so that the first of two attributes of one name counts.
+        # Reversed, so that the first of two attributes with the same name wins.
         return {match[1]: match[2] or match[3] or "" for match in reversed(list(ATTRIBUTE.finditer(tag)))}
 
 
 def find(text: str, path: Path, parser: Parser) -> list[Found]:
     """Find the results in a user's text."""
     found = spans(text)
-    # Cut in the middle, a payload that holds another element might be read as that one.
+    # If cut in the middle, a payload that contains another element might be read as that element.
     plain = [text.find(WORD, span.start, span.stop) < 0 for span in found]
     places = zip(found, [0, *cuts(text, found)], plain, strict=False)
     return [_read_element(text, span, cut, parser, is_plain) for span, cut, is_plain in places]
@@ -129,7 +129,7 @@ def find(text: str, path: Path, parser: Parser) -> list[Found]:
 def _read_element(text: str, span: Span, cut: int, parser: Parser, is_plain: bool) -> Found:
     tag = text[span.begin : span.start]
     tool = parser.tool_name(tag)
-    call = parser.open_calls.answered_in_text(tool)
+    call = parser.open_calls.close_in_text(tool)
     return Found(cut, span.start, span.stop, tool, call, is_error(tag), is_plain=is_plain)
 
 
@@ -137,9 +137,9 @@ def spans(text: str) -> list[Span]:
     """Find the results in a text: balanced and outermost, each up to the last end tag before the next.
 
     A start tag counts at the text's start and after white space or an end tag. Elsewhere (after a quotation mark or a
-    backtick), in a closed fenced block and without an end tag it is the writer's text.
+    backtick), in a closed fenced block and without an end tag it is plain text.
     """
-    whole = _whole(text)
+    whole = _whole_result(text)
     return [whole] if whole else outside_fences(text, pair_outermost(_tags(text)))
 
 
@@ -162,14 +162,14 @@ def _refusal(text: str, parser: Parser) -> str | None:
 def explain(text: str, parser: Parser) -> str | None:
     """Explain why something that looks like a result is none; None if nothing does."""
     refused = _refusal(text, parser)
-    if refused is None and _whole(text):
+    if refused is None and _whole_result(text):
         return None
     known = [*_tags(text)]
     why = explain_miss(text, known, pair_outermost(known), refused, wants="white space must precede it")
-    return why or _nameless(text, [] if refused else spans(text))
+    return why or _explain_nameless(text, [] if refused else spans(text))
 
 
-def _nameless(text: str, found: list[Span]) -> str | None:
+def _explain_nameless(text: str, found: list[Span]) -> str | None:
     """Explain what is wrong with an element that names no tool, if there is one outside of `found`; else None."""
     last_end = text.rfind("</tool_result")
     for match in LOOKALIKE.finditer(text, 0, max(0, last_end)):
@@ -180,7 +180,7 @@ def _nameless(text: str, found: list[Span]) -> str | None:
     return None
 
 
-def _whole(text: str) -> Span | None:
+def _whole_result(text: str) -> Span | None:
     """The span of the result in a text that is one result, as most are; None for any other text."""
     start = text.find(">", 0, LONGEST_TAG) + 1
     is_result = text.endswith("</tool_result>") and _is_start(text[:start]) and text.count(WORD) == 2
@@ -189,7 +189,7 @@ def _whole(text: str) -> Span | None:
 
 @lru_cache(maxsize=1024)
 def _is_start(tag: str) -> bool:
-    """Return whether a text up to its first ">" is the start tag of a result."""
+    """Whether a text up to its first ">" is the start tag of a result."""
     head = HEAD.match(tag)
     is_whole = head is not None and head.end() == len(tag) - 1 and tag[-2] != "/"
     return is_whole and "tool_name" in attributes(tag[:-1])
@@ -212,7 +212,7 @@ def _tags(text: str) -> Iterator[Tag]:
 
 
 def cuts(text: str, found: list[Span]) -> list[int]:
-    """Return where to cut a text so that each piece holds at most one result, and the pieces' token counts add up.
+    """The offsets that cut a text into pieces with at most one result each, whose token counts add up.
 
     Exact for o200k and cl100k: after a newline before "<", and between "<tool_result" and a single space.
     """

@@ -123,5 +123,5 @@ class FrameworkPruner:
 
     def _pruner_for(self, model: str | None, beside: Sequence[str]) -> AnyPruner:
         """The pruner for a request: with its model, and with the tokens that it sends beside the messages."""
-        pruner = self._pruner.filled_in(model=model)
-        return pruner.filled_in(overhead_tokens=sum(map(pruner.count_text, beside)))
+        pruner = self._pruner.fill_in(model=model)
+        return pruner.fill_in(overhead_tokens=sum(map(pruner.count_text, beside)))

@@ -21,7 +21,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import TypeAlias
 
-from autoprune.conversation.summary import is_users
+from autoprune.conversation.summary import is_user_message
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall
 from autoprune.facts.words import has_role, is_note
 from autoprune.planning.retention import Retention
@@ -107,7 +107,7 @@ class Groups:
         if self._is_said_by_user(at):
             (self._notes if is_note(message, entry) else self._requests).append(at)
         self.systems += entry.speaker is Speaker.SYSTEM
-        if is_users(message):
+        if is_user_message(message):
             self._users.add(at)
         if entry.speaker is Speaker.MODEL:
             self._models.add(at)

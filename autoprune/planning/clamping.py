@@ -23,7 +23,7 @@ from functools import cache
 from itertools import islice, pairwise
 from typing import ClassVar
 
-from autoprune.conversation.placeholders import marked
+from autoprune.conversation.placeholders import append_mark
 from autoprune.errors import SettingsError, check_flag, check_number, is_share
 from autoprune.facts.outcomes import error_lines
 from autoprune.tokens import Count
@@ -100,7 +100,7 @@ class Clamp:
         for turn in range(ROUNDS):
             if room <= 0:
                 break
-            result = marked(_join_spans(text, self._spans(text, room, known), total, count), mark, gap="\n")
+            result = append_mark(_join_spans(text, self._spans(text, room, known), total, count), mark, gap="\n")
             over = count(result) - limit
             if over <= 0:
                 return result

@@ -23,8 +23,8 @@ alone without being cut. It waits until more messages are folded with it.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from autoprune.conversation.edits import Fold, Reason, Replace, Running, check_reason
-from autoprune.conversation.placeholders import Placeholder, trimmed
+from autoprune.conversation.edits import Fold, Reason, Replace, RunningSummary, check_reason
+from autoprune.conversation.placeholders import Placeholder, trim_text
 from autoprune.conversation.summary import overhead
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolResult
 from autoprune.facts import answers, harness
@@ -56,7 +56,7 @@ SUMMARY_SHARE = 4  # a summary gets at most a quarter of the safe zone
 class Room:
     """The maximum tokens of the summary and the number of messages that it replaces. Both only grow."""
 
-    def __init__(self, count: Count, limit: int, running: Running | None) -> None:
+    def __init__(self, count: Count, limit: int, running: RunningSummary | None) -> None:
         """Start with the summary in the conversation, if it has one."""
         self.count = count
         self.largest = max(1, limit // SUMMARY_SHARE)
@@ -254,7 +254,7 @@ class FoldWalk(Walk):
         del self._parts.seen[edit.part]
         text = edit.text if edit.text.strip() else offered.text
         if isinstance(edit.part, ToolResult) and text != offered.text:
-            text = trimmed(edit.part, text) if edit.reason in CUTS else self._own_text(offered, text)
+            text = trim_text(edit.part, text) if edit.reason in CUTS else self._own_text(offered, text)
         candidate = self._candidate(edit.part, text, offered.mark)
         if candidate.saves > 0:
             self._record_edit(candidate, check_reason(edit.reason), may_change=text != offered.text)

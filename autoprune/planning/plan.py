@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import takewhile
 from typing import Any, Protocol
 
-from autoprune.conversation.edits import Fold, Reason, Replace, Running, saved_by_message
+from autoprune.conversation.edits import Fold, Reason, Replace, RunningSummary, saved_by_message
 from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.transcript import Path, Speaker, Thought, ToolInput, ToolResult, Transcript
 from autoprune.planning.protections import NOTHING, Guard, Protections, guard
@@ -70,7 +70,7 @@ class Plan:
     doomed: tuple[Thought, ...] = ()
     changed: Path | None = None
     folds: tuple[Fold, ...] = ()
-    running: Running | None = None
+    running: RunningSummary | None = None
     counted: int | None = None
     weights: tuple[int, ...] = ()
     head: int | None = None
@@ -162,7 +162,7 @@ class Plan:
         """Whether a result no longer shows how its call went, or is the user's answer."""
         edit = self.results.get(result)
         is_cleared = edit is not None and edit.reason is not Reason.CLAMPED
-        return is_cleared or self.placeholder.stands_in(result) or self.protections.is_answer(result)
+        return is_cleared or self.placeholder.has_replaced(result) or self.protections.is_answer(result)
 
     @cached_property
     def _guard(self) -> Guard:
@@ -176,7 +176,7 @@ class Plan:
 
     def _why_kept(self, result: ToolResult) -> str:
         """The first reason that applies to a result that stays."""
-        if self.placeholder.stands_in(result):
+        if self.placeholder.has_replaced(result):
             return Reason.ALREADY_CLEARED
         if self.is_unseen(result):
             return Reason.UNSEEN

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import ClassVar
 
-from autoprune.conversation.placeholders import ID, marked
+from autoprune.conversation.placeholders import ID, append_mark
 from autoprune.conversation.transcript import ToolInput, ToolResult
 from autoprune.errors import check_number
 from autoprune.facts.outcomes import has_failed
@@ -75,7 +75,7 @@ class ToolInputs:
         if len(text) * 4 <= self.above or MARKED.fullmatch(text):
             return text
         tokens = count(text)
-        marker = marked(MARKER.format(tokens), mark)
+        marker = append_mark(MARKER.format(tokens), mark)
         return marker if self.above < tokens > count(marker) else text
 
 

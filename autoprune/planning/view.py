@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from types import UnionType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
-from autoprune.conversation.edits import Fold, Replace, Running
+from autoprune.conversation.edits import Fold, Replace, RunningSummary
 from autoprune.conversation.transcript import Entry, Part, ToolResult
 from autoprune.errors import SettingsError
 from autoprune.facts.calls import target
@@ -381,5 +381,5 @@ class Given:
     `begins_with_user` says whether the provider of a message requires the conversation to begin with the user.
     """
 
-    running: Running | None = None
+    running: RunningSummary | None = None
     begins_with_user: Callable[[object], bool] = lambda message: False

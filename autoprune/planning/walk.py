@@ -36,7 +36,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from autoprune.conversation.edits import Reason, Replace, check_reason
-from autoprune.conversation.placeholders import Placeholder, own, trimmed
+from autoprune.conversation.placeholders import Placeholder, replacement_text, trim_text
 from autoprune.conversation.transcript import Entry, Part, Path, Speaker, Thought, ToolInput, ToolResult, Transcript
 from autoprune.planning.clamping import Clamp, is_cut
 from autoprune.planning.plan import Plan, Shortening, ThinkingPolicy
@@ -134,7 +134,7 @@ class Stripping:
 
     def _earlier_changes(self, entry: Entry) -> list[Path]:
         """The paths in a message that an earlier prune changed."""
-        results = (each for each in entry.results if self._placeholder.stands_in(each) or is_cut(each.text))
+        results = (each for each in entry.results if self._placeholder.has_replaced(each) or is_cut(each.text))
         inputs = (part for call in entry.calls for part in call.inputs)
         shortened = (part for part in inputs if self._shortening and self._shortening.was_made(part))
         return [part.location.path for part in (*results, *shortened)]
@@ -319,20 +319,20 @@ class Walk:
         for result in known.unseen:
             if result in self._user_words:
                 continue
-            if self.tool_inputs and not self.placeholder.stands_in(result):
+            if self.tool_inputs and not self.placeholder.has_replaced(result):
                 known.offer_inputs(result, self.tool_inputs.of(known.as_cut.get(result, result)))
             known.seen[result] = None
         known.unseen.clear()
 
     def _clamp_result(self, result: ToolResult, clamp: Clamp) -> None:
         """Cut a result that is too large, before any request sends it whole."""
-        if result.is_fixed or not result.is_plain or self.placeholder.stands_in(result):
+        if result.is_fixed or not result.is_plain or self.placeholder.has_replaced(result):
             return
         mark = self.placeholder.mark(result, self.messages)
         text = clamp.shortened(result.text, self.placeholder.count, mark)
         if text is None:
             return
-        text = trimmed(result, text)
+        text = trim_text(result, text)
         if (saved := self.placeholder.saves(result, text)) > 0:
             self._record_edit(Candidate(result, text, saved, result, mark), Reason.CLAMPED, may_change=True)
             self._parts.record_cut(result, text, saved)
@@ -463,7 +463,7 @@ class Walk:
         """Format the strategy's text as it would appear in place of a result."""
         current = self._parts.current(candidate.part)
         assert isinstance(current, ToolResult)
-        return own(current, text, candidate.mark)
+        return replacement_text(current, text, candidate.mark)
 
     def continues_with(self, entries: Sequence[Entry]) -> bool:
         """Whether the walk is still valid with more entries: its last request is still one, or made no edits."""

@@ -11,11 +11,11 @@ from typing import Any, Self
 
 from loguru import logger
 
-from autoprune.conversation.archive import Archive, checked_archive, recall
-from autoprune.conversation.edits import Running
-from autoprune.conversation.messages import checked
+from autoprune.conversation.archive import Archive, check_archive, recall
+from autoprune.conversation.edits import RunningSummary
+from autoprune.conversation.messages import check_conversation
 from autoprune.conversation.placeholders import SENTENCE, Placeholder, element
-from autoprune.conversation.summary import running
+from autoprune.conversation.summary import find_summary
 from autoprune.conversation.transcript import Transcript
 from autoprune.economics import prices
 from autoprune.errors import SettingsError, is_number
@@ -30,7 +30,7 @@ from autoprune.pruners.result import BeforePrune, Callbacks, OnPruned, Result
 from autoprune.settings import (
     cache_ttl,
     duration,
-    filled_in,
+    fill_in,
     missing_safe_zone,
     overhead_tokens,
     resolve,
@@ -39,7 +39,7 @@ from autoprune.settings import (
     variables,
 )
 from autoprune.strategies.catalog import STRATEGIES, config, description, hint, is_named, is_plugin, names_folding
-from autoprune.tokens import REPLY_TOKENS, Count, Memo, exact, for_model, scaled
+from autoprune.tokens import REPLY_TOKENS, Count, Memo, exact, for_model, scale_tokens
 
 MEMOS = ("_counters", "_memory")  # attributes that are caches: not copied or pickled
 
@@ -57,14 +57,14 @@ class Reading:
     is_tool_result: Callable[[str], bool]
     tool_name: Callable[[str], str]
 
-    def parser(self, summary: Running | None = None, *, wants_inputs: bool = False) -> Parser:
+    def parser(self, summary: RunningSummary | None = None, *, wants_inputs: bool = False) -> Parser:
         """Create a parser for one conversation, which follows `summary` if there is one."""
         names = self.is_tool_result, self.tool_name
         return new_parser(self.count, *names, self.formats, wants_inputs=wants_inputs, summary=summary)
 
     def transcript(self, conversation: list[Any], overhead: int) -> Transcript:
         """Read and count a conversation, with `overhead` tokens sent beside it."""
-        return parse(conversation, self.parser(running(conversation)), fixed_tokens(conversation, overhead))
+        return parse(conversation, self.parser(find_summary(conversation)), fixed_tokens(conversation, overhead))
 
     def compared(self, conversation: list[Any], overhead: int) -> Transcript:
         """Read a conversation to compare it with another one.
@@ -200,12 +200,12 @@ class Pruner:
         """Parse a strategy with its parameters, such as "low_water(target=0.5)". Raises SettingsError."""
         raise NotImplementedError
 
-    def filled_in(self, **known: Any) -> Self:
+    def fill_in(self, **known: Any) -> Self:
         """Return a copy of this pruner with values for settings that were not given. Both share their caches.
 
         The keywords are settings of `settings.SETTINGS`, such as model="gpt-5" or overhead_tokens=9_000.
         """
-        args = filled_in(self.args, self._environ, **known)
+        args = fill_in(self.args, self._environ, **known)
         if args is self.args:
             return self
         twin = object.__new__(type(self))
@@ -218,8 +218,10 @@ class Pruner:
 
     def count_tokens(self, conversation: list[Any], *, calibration: float = 1.0) -> int:
         """Count the tokens of the prompt, as they are compared with the safe zone."""
-        transcript = self._reading().transcript(checked(conversation), overhead_tokens(self.args, self._environ))
-        return scaled(transcript.tokens, check_ratio(calibration))
+        transcript = self._reading().transcript(
+            check_conversation(conversation), overhead_tokens(self.args, self._environ)
+        )
+        return scale_tokens(transcript.tokens, check_ratio(calibration))
 
     def get_cleanup_statistics(
         self, original_conversations: list[Any], pruned_conversations: list[Any]
@@ -229,7 +231,7 @@ class Pruner:
         Works even if other code dropped or changed messages in between.
         """
         beside = overhead_tokens(self.args, self._environ)
-        both = checked(original_conversations), checked(pruned_conversations)
+        both = check_conversation(original_conversations), check_conversation(pruned_conversations)
         reading, placeholder = self._reading(), self._terms(None, 1.0).placeholder
         read, compared = partial(reading.transcript, overhead=beside), partial(reading.compared, overhead=beside)
         return cleanup_statistics(*both, read, compared, placeholder)
@@ -278,7 +280,7 @@ class Pruner:
         # Only a subclass's method is passed on, since a bound method makes the plan hold the pruner.
         method = self._generate_replacement_message
         element_of = None if getattr(method, "__func__", None) is Pruner._generate_replacement_message else method
-        archive = None if self.archive is None else checked_archive(self.archive)
+        archive = None if self.archive is None else check_archive(self.archive)
         return Terms(
             strategy=now,
             safe_zone=zone,

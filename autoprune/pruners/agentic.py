@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from autoprune.conversation.edits import apply, strip
-from autoprune.conversation.messages import checked
-from autoprune.conversation.summary import running
+from autoprune.conversation.edits import apply, strip_thinking
+from autoprune.conversation.messages import check_conversation
+from autoprune.conversation.summary import find_summary
 from autoprune.economics import checked_pauses, prices
 from autoprune.errors import SettingsError
 from autoprune.formats import Parser
@@ -76,7 +76,7 @@ class AgenticConversationPruner(Pruner):
         terms = self._terms(strategy, calibration, cache_ttls)
         waited = NO_PAUSES if pauses is None else checked_pauses(pauses)
         # Compare with the conversations of earlier calls.
-        history = self._memory.compare(terms, checked(conversation))
+        history = self._memory.compare(terms, check_conversation(conversation))
         fixed, is_at_work, thinking = fixed_tokens(conversation, terms.overhead), False, NOTHING
         notes: tuple[str, ...] = ()
         if history.is_small(conversation, terms.reading.formats, fixed, _idle_limit(terms)):
@@ -92,7 +92,7 @@ class AgenticConversationPruner(Pruner):
             # Rewrite
             pruned, plan_of = apply(conversation, plan.edits), partial(thinking.applied, plan)
             if thinking.stripped:
-                pruned = strip(pruned, thinking.stripped)
+                pruned = strip_thinking(pruned, thinking.stripped)
             notes = (*thinking.notes, *parser.notes) if is_at_work else thinking.notes
         if validate:
             notes = (*notes, *accepted(pruned, conversation, validate, terms.format, self.formats))
@@ -135,7 +135,7 @@ class AgenticConversationPruner(Pruner):
     ) -> Plan:
         """Plan a prune without doing it. Walks the conversation from its start and calls no callbacks."""
         terms = self._terms(strategy, calibration, cache_ttls)
-        plan = _plan_from_start(terms, checked(conversation), checked_pauses(pauses))
+        plan = _plan_from_start(terms, check_conversation(conversation), checked_pauses(pauses))
         return outcome(terms.thinking, plan).applied(plan)
 
     def _choose_strategy(self, strategy: object) -> tuple[Any, str | None]:
@@ -169,7 +169,7 @@ def _plan_from_start(terms: Terms, conversation: list[Any], pauses: Mapping[int,
 
 def _parser(terms: Terms, conversation: list[Any]) -> Parser:
     """Create a parser for the conversation, whose first message may hold a summary of earlier ones."""
-    return terms.reading.parser(running(conversation), wants_inputs=terms.wants_inputs)
+    return terms.reading.parser(find_summary(conversation), wants_inputs=terms.wants_inputs)
 
 
 def _walk(terms: Terms, fixed: int) -> Walk:

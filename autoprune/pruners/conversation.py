@@ -11,9 +11,17 @@ from functools import partial
 from typing import Any
 
 from autoprune.conversation.archive import Archive
-from autoprune.conversation.edits import CALLS_IN_TEXT, CALLS_LATER, NO_ANSWER, Fold, Running, apply, strip
-from autoprune.conversation.messages import checked, fields_of
-from autoprune.conversation.summary import assembled, running, without, wrapped
+from autoprune.conversation.edits import (
+    CALLS_IN_TEXT,
+    CALLS_LATER,
+    NO_ANSWER,
+    Fold,
+    RunningSummary,
+    apply,
+    strip_thinking,
+)
+from autoprune.conversation.messages import check_conversation, fields_of
+from autoprune.conversation.summary import assemble, find_summary, without_summary, wrap_summary
 from autoprune.conversation.transcript import Part, Speaker, Transcript
 from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.formats import Format, dominant, parse
@@ -72,7 +80,7 @@ class Unfinished:
         plan, notes = replace(self.plan, edits=self.writer.edits), self.aftermath.notes
         pruned = rewrite_messages(self.given, plan)
         if plan.folds:
-            kept = assembled(rewrite_messages(self.bare, plan), self._gone, plan.place, self._summary(answer))
+            kept = assemble(rewrite_messages(self.bare, plan), self._gone, plan.place, self._summary(answer))
             pruned = [each.message for each in kept]
             weighed = self.weigh(pruned)
             weights = tuple(entry.tokens for entry in weighed.entries)
@@ -109,9 +117,9 @@ class Unfinished:
             return None
         messages = sum(len(fold.messages) for fold in folds) + (known.messages if known else 0)
         room = max((*(fold.room for fold in folds), *((known.room,) if known else ())))
-        return self.written_in.message("user", wrapped(text, messages, room, self._call_style(known)))
+        return self.written_in.message("user", wrap_summary(text, messages, room, self._call_style(known)))
 
-    def _call_style(self, known: Running | None) -> str:
+    def _call_style(self, known: RunningSummary | None) -> str:
         """How the model made its calls in the folded messages, for the summary's mark.
 
         Parsers read the messages after the summary by it. A folded native call always counts. Dropped messages do not,
@@ -271,9 +279,9 @@ class ConversationPruner(Pruner):
         self._check_bounds()
         terms = self._terms(strategy, calibration)
         chosen = self._sized(terms.strategy)
-        messages = checked(conversation)
-        found = running(messages)
-        bare = without(messages, found)
+        messages = check_conversation(conversation)
+        found = find_summary(messages)
+        bare = without_summary(messages, found)
         summarizer, note = summarizer_of(chosen, self.llm)
         reported, unknown = reported_tokens(usage, terms.calibration)
         # A usage report belongs to one request, so a walk that used it is not remembered: its key is None.
@@ -377,4 +385,4 @@ def reported_tokens(usage: object, calibration: float) -> tuple[int | None, str 
 
 def rewrite_messages(messages: list[Any], plan: Plan) -> list[Any]:
     """Apply the edits of a plan and strip its thinking blocks. Folds and drops are not applied."""
-    return strip(apply(messages, plan.edits), plan.stripped)
+    return strip_thinking(apply(messages, plan.edits), plan.stripped)

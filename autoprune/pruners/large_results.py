@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import TypeAlias
 
 from autoprune.conversation.edits import Reason, Replace
-from autoprune.conversation.placeholders import Placeholder, framed, marked
+from autoprune.conversation.placeholders import Placeholder, append_mark, frame_text
 from autoprune.conversation.transcript import Speaker, ToolResult
 from autoprune.facts.plain_text import sendable
 from autoprune.facts.utterances import Utterance
@@ -88,11 +88,11 @@ def shortener(strategy: object, llm: object) -> Shortener:
     results = strategy if isinstance(strategy, PerResult) else getattr(strategy, "results", None)
     if not isinstance(results, PerResult):
         return NOBODY
-    notes = (results.off,) if results.off else ()
+    notes = (results.off_reason,) if results.off_reason else ()
     if results.mode == SIMPLE:
         return Shortener(notes=notes)
     if results.mode == CUSTOM:
-        return Shortener(results.asked, notes=notes)
+        return Shortener(results.function_summarizer, notes=notes)
     chosen = own_summarizer(results) or own_summarizer(strategy) or llm
     limit = results.hard_limit
     if callable(chosen):
@@ -123,12 +123,12 @@ class Draft:
         """Return a text as it stands in place of the result, with a mark; in a text it holds nothing that ends it."""
         head = mark(self.result.tokens)
         known = self.edit.mark if self.edit.mark in self.edit.text else ""  # a short cut has no room for it
-        text = framed(self.result, text)
+        text = frame_text(self.result, text)
         if self.result.location.start is None or self.result.kind != "xml" or "<content>" in text:
             whole = f"{head}\n{text}"
         else:
             whole = f"\n<message>{head}</message>\n<content>{text}</content>\n"
-        return marked(whole, known, gap="\n")
+        return append_mark(whole, known, gap="\n")
 
     def finished(self, text: str) -> Replace | None:
         """Return the edit with a text that somebody wrote; None if it would take more tokens than the cut."""

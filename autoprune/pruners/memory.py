@@ -29,7 +29,7 @@ from autoprune.conversation.edits import Replace, rewrite
 from autoprune.conversation.messages import MARK, MOST_CONTAINERS, endless, fields
 from autoprune.conversation.transcript import Entry, Part, Speaker, ToolCall
 from autoprune.formats import SHIPPED, Format, Parser, is_media, recognize
-from autoprune.formats.parsing import placed
+from autoprune.formats.parsing import add_place
 from autoprune.tokens import MESSAGE_TOKENS
 
 REMEMBERED = 8  # conversations of a pruner, unless it is given another number: an agent with its subagents
@@ -212,7 +212,7 @@ def snapshot(message: object, at: int) -> Any:
                 copy = dict(known)
             held[name] = copy
             open_copies.append(copy)
-    raise placed(endless(), at)
+    raise add_place(endless(), at)
 
 
 def is_same(left: object, right: object) -> bool:

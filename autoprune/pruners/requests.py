@@ -180,8 +180,8 @@ def prune_request(
 
 def _of(pruner: Any, found: Place, body: Mapping[str, object]) -> Any:
     """Return the pruner for a request: with its model, its format, and the tokens beside its messages."""
-    of_model = pruner.filled_in(model=found.model, format=found.api.format)
-    return of_model.filled_in(overhead_tokens=sum(tokens_of(each, of_model.count_text) for each in found.beside(body)))
+    of_model = pruner.fill_in(model=found.model, format=found.api.format)
+    return of_model.fill_in(overhead_tokens=sum(tokens_of(each, of_model.count_text) for each in found.beside(body)))
 
 
 def tokens_of(value: object, count: Callable[[str], int]) -> int:

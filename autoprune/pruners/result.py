@@ -11,7 +11,14 @@ from typing import Any
 from autoprune.conversation.archive import Archive
 from autoprune.conversation.edits import Replace, saved_by_message
 from autoprune.conversation.messages import without_marks
-from autoprune.conversation.placeholders import archived_text, content_id, parted, pointed_to, pointer, recall_id
+from autoprune.conversation.placeholders import (
+    content_id,
+    pointer,
+    pointer_target,
+    recall_id,
+    split_mark,
+    text_to_archive,
+)
 from autoprune.conversation.transcript import Part, ToolResult
 from autoprune.economics import Sent, Weighed
 from autoprune.errors import SettingsError
@@ -256,7 +263,7 @@ def archive_payloads(
     for edit in result.plan.edits:
         if known.get(edit.part) == edit.text:
             continue
-        failed = [*_archive_edit(archive, edit, archived_text(edit.part, messages))]
+        failed = [*_archive_edit(archive, edit, text_to_archive(edit.part, messages))]
         for id, why in failed:
             failures.setdefault(why, {})[id] = None
         if not failed:
@@ -282,9 +289,9 @@ def _records(edit: Replace, content: str) -> Iterator[tuple[str, str]]:
     Say that the payload P was cut to C, and C is cleared, in one prune or in two. The placeholder then carries C's id,
     so that id must point to P. The pointer is stored with the cut, since a later prune of pruned output only knows C.
     """
-    whole, told = content_id(content), parted(edit.mark)[1]
+    whole, told = content_id(content), split_mark(edit.mark)[1]
     yield whole, content
-    if told not in ("", whole, parted(content)[1]):
+    if told not in ("", whole, split_mark(content)[1]):
         yield told, pointer(told, whole)
     if edit.may_change and (later := recall_id(edit.text)) != told:
         yield later, pointer(later, told or whole)
@@ -298,7 +305,7 @@ def _put(archive: Archive, id: str, text: str) -> str | None:
     known = archive.setdefault(id, text)
     if known == text:
         return None
-    is_pointer, whole = content_id(text) != id, pointed_to(known, id) if isinstance(known, str) else None
+    is_pointer, whole = content_id(text) != id, pointer_target(known, id) if isinstance(known, str) else None
     if whole and is_pointer:
         return "another payload was cut to the same text"
     if whole and archive.get(whole) is not None:

@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from autoprune.conversation.edits import Fold, Replace
 from autoprune.conversation.messages import canonical
-from autoprune.conversation.summary import plain
+from autoprune.conversation.summary import escape_end_mark
 from autoprune.conversation.transcript import Part, Speaker
 from autoprune.facts.plain_text import sendable
 from autoprune.facts.utterances import Utterance, utterances
@@ -82,7 +82,7 @@ class SummaryWriter:
     def __post_init__(self) -> None:
         """Begin with the edits as they were planned."""
         self.edits = self.plan.edits
-        self.title = plain(self.title)
+        self.title = escape_end_mark(self.title)
         self._fingerprint = cache(lambda at: fingerprint(self.messages[at]))
         self._record = Record(self.plan, self.messages)
         self._known_texts = TextStore(self.store, self.memo, self.count, self._note)
@@ -168,7 +168,7 @@ class SummaryWriter:
         """Return how many of the folds ahead a known summary covers, as many as can be, and its text."""
         for number in range(len(keys), 0, -1):
             text = self._known_text(keys[number - 1], is_model=is_model)
-            if text is not None and plain(text) == text and self.count(text) <= folds[number - 1].room:
+            if text is not None and escape_end_mark(text) == text and self.count(text) <= folds[number - 1].room:
                 return number, text
         return None
 
@@ -243,7 +243,7 @@ class SummaryWriter:
             return answer
         for note in answer.notes:
             self._note(note)
-        text = self._fitted(plain(sendable(frame.remove_nested(answer.text))), frame.room)
+        text = self._fitted(escape_end_mark(sendable(frame.remove_nested(answer.text))), frame.room)
         if text is None:
             return Failed("its summary is blank, or too long for what it stands for")
         framed = frame.put_around(text)

@@ -1,4 +1,4 @@
-"""The settings by name, who gives them, and which value counts: the call's, else `args`, a variable, or the default.
+"""The settings by name, their sources, and which source takes precedence: the call, `args`, a variable, the default.
 
 setting("safe_zone", PruneArgs(model="gpt-5"), {"AUTOPRUNE_SAFE_ZONE": "20k"})
 # Setting(name="safe_zone", value=20480, source=Source.ENVIRONMENT, where="AUTOPRUNE_SAFE_ZONE")
@@ -24,7 +24,7 @@ SETTINGS = (
 )
 VARIABLES: Mapping[str, str] = MappingProxyType({name: PREFIX + name.upper() for name in SETTINGS})
 NOTHING: Mapping[str, str] = MappingProxyType({})
-OF_COMMANDS = (f"{PREFIX}ARCHIVE", f"{PREFIX}TOKEN")  # of the command line alone
+COMMAND_VARIABLES = (f"{PREFIX}ARCHIVE", f"{PREFIX}TOKEN")  # used by the command line only
 
 
 class Source(StrEnum):
@@ -51,28 +51,28 @@ class Setting:
 
 
 def variables(environ: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the AUTOPRUNE_* variables of an environment that name a setting and are not blank.
+    """The AUTOPRUNE_* variables of an environment that name a setting and are not blank.
 
     None means the environment of this process. `os.environ` is not a default argument, since `help` would print it.
     """
     environ = os.environ if environ is None else environ
-    said = {variable: environ.get(variable, "").strip() for variable in VARIABLES.values()}
-    return {variable: text for variable, text in said.items() if text}
+    notes = {variable: environ.get(variable, "").strip() for variable in VARIABLES.values()}
+    return {variable: text for variable, text in notes.items() if text}
 
 
 def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the AUTOPRUNE_* variables that name no setting, sorted. They may be misspelled."""
-    known = {*VARIABLES.values(), *OF_COMMANDS}
+    """The AUTOPRUNE_* variables that name no setting, sorted. They may be misspelled."""
+    known = {*VARIABLES.values(), *COMMAND_VARIABLES}
     return tuple(sorted(name for name in environ if name.startswith(PREFIX) and name not in known))
 
 
 def blame_variable(error: SettingsError, variable: str, text: str) -> SettingsError:
-    """Return the error with the name of the variable that held the value."""
+    """Add the name of the variable that held the value to an error."""
     _, is_repeated, rest = str(error).partition(f" is {text!r}: ")
     return SettingsError(f"{variable} is {text!r}: {rest if is_repeated else error}")
 
 
-SAFE_ZONE_TOKENS = 51_200
+SAFE_ZONE_TOKENS = 51_200  # "50k", with k = 1024 as in `UNITS`
 GROUP_SIZE = 4  # messages
 
 
@@ -112,7 +112,7 @@ class PruneArgs:
 
 
 ATTRIBUTES = {
-    **{name: name for name in SETTINGS if name != "strategy"},  # a strategy is the call's or the environment's
+    **{name: name for name in SETTINGS if name != "strategy"},  # only a call or a variable names a strategy
     "safe_zone": "conversation_prune_safe_zone_tokens",
     "group_size": "conversation_prune_group_size",
 }
@@ -120,7 +120,7 @@ DEFAULTS = {**dict.fromkeys(SETTINGS), "safe_zone": SAFE_ZONE_TOKENS, "group_siz
 
 
 def normalize(args: object) -> object:
-    """Return what a caller gave as `args` as an object with attributes: a mapping or a bare budget as a `PruneArgs`.
+    """Convert `args` to an object with attributes: a mapping or a bare budget becomes a `PruneArgs`.
 
     Raises SettingsError for a mapping with keys that name no setting.
     """
@@ -139,16 +139,16 @@ def _by_attribute(args: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def attribute_values(args: object) -> tuple[object, ...]:
-    """Return every setting as `args` has it, None if it is absent."""
+    """The value of every setting in `args`, None if it is absent."""
     held = normalize(args)
     return tuple(getattr(held, attribute, None) for attribute in ATTRIBUTES.values())
 
 
 UNITS = {"": 1, "k": 1024, "m": 1024 * 1024}
-SHARE = 0.6  # of the window of a model: the safe zone that `run` and the proxy use where nobody gives one
-UNKNOWN_ZONE = 100_000  # tokens: the same where the window is not known
-LARGEST = 10**12  # tokens; no window is near
-LONGEST_TEXT = 40
+SHARE = 0.6  # of the model's context window: the default safe zone of `run` and the proxy
+UNKNOWN_ZONE = 100_000  # tokens: their default if the window is not known
+LARGEST = 10**12  # tokens, far above any context window
+LONGEST_TEXT = 40  # characters of a budget, so that a product of many factors is not computed
 DURATION = re.compile(r"(\d+(?:\.\d+)?) ?([smh]?)")
 SECONDS = {"": 1, "s": 1, "m": 60, "h": 3_600}
 AMOUNT = re.compile(r"(\d+(?:_\d+)*(?:\.\d+)?)([km]?)")
@@ -158,7 +158,7 @@ FORMS = 'write it as 51200, "50k" (k = 1024), "1.5m", "50*1024", or 0.7 for that
 def budget_tokens(
     value: object, *, model: str | None = None, provider: str | None = None, window_tokens: int | None = None
 ) -> int:
-    """Return a token budget in tokens. A share such as 0.7 is one of `window_tokens`, else of the model's window.
+    """Convert a token budget to tokens. A share such as 0.7 is one of `window_tokens`, else of the model's window.
 
     Raises SettingsError for anything that is no positive budget.
     """
@@ -172,9 +172,9 @@ def budget_tokens(
 
 
 def parse_number(value: object) -> int | float | None:
-    """Return the number that a budget stands for, a float for a share of a window; None if it is none.
+    """Parse a budget to a number, a float for a share of a window; None if it is not one.
 
-    A text holds factors with units, such as "50*1k", or one fraction without.
+    A string holds factors with units, such as "50*1k", or one fraction without a unit.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | Integral | str):
         return None
@@ -192,7 +192,7 @@ def parse_number(value: object) -> int | float | None:
 
 
 def usual_zone(model: str | None) -> int:
-    """Return the safe zone in tokens that `run` and the proxy use for a model where nobody gives one."""
+    """The default safe zone of `run` and the proxy for a model, in tokens."""
     try:
         return budget_tokens(SHARE, model=model)
     except SettingsError:
@@ -200,9 +200,9 @@ def usual_zone(model: str | None) -> int:
 
 
 def duration(value: object, name: str = "cache_ttl") -> float | None:
-    """Return a time such as "5m", "1h", "90s" or 300 in seconds; None for None.
+    """Convert a duration such as "5m", "1h", "90s" or 300 to seconds; None for None.
 
-    Raises SettingsError for anything else, in which it has a `name`.
+    Raises SettingsError for anything else; `name` is the setting that the error names.
     """
     if value is None:
         return None
@@ -215,10 +215,10 @@ def duration(value: object, name: str = "cache_ttl") -> float | None:
 
 @lru_cache(maxsize=64)
 def context_window(model: str | None, provider: str | None = None) -> int:
-    """Return the context window of a model in tokens, from genai-prices. Raises SettingsError if it is not known.
+    """The context window of a model in tokens, from genai-prices. Raises SettingsError if it is not known.
 
-    Some models have another window with each provider: name it, as `provider` or as in "github-copilot/gpt-5"; without
-    one, it is the window with the model's own vendor.
+    The window of some models depends on the provider: name it, as `provider` or as in "github-copilot/gpt-5". Without a
+    provider, the window is that of the model's vendor.
     """
     if model is None:
         raise SettingsError(
@@ -228,34 +228,36 @@ def context_window(model: str | None, provider: str | None = None) -> int:
     from genai_prices.data_snapshot import get_snapshot
 
     prefix, _, name = model.rpartition("/")
-    said: list[str] = []
+    notes: list[str] = []
+    # The whole name first, then the part after the slash with its prefix as the provider, then without.
     for wanted, vendor in dict.fromkeys(((model, provider), (name, provider or prefix or None), (name, provider))):
         try:
             found, info = get_snapshot().find_provider_model(wanted, None, vendor, None)
         except LookupError as error:
-            said.append(f"the context window of {model!r} is not known: {error}")
+            notes.append(f"the context window of {model!r} is not known: {error}")
             continue
         if info.context_window is not None:
             return int(info.context_window)
-        said.append(f"the context window of {model!r} at {found.name} is not known")
+        notes.append(f"the context window of {model!r} at {found.name} is not known")
     raise SettingsError(
-        f"{said[0]}; give the safe zone in tokens, or the window by hand (window=200_000), or name another model or "
+        f"{notes[0]}; give the safe zone in tokens, or the window by hand (window=200_000), or name another model or "
         "the provider"
     )
 
 
-Made = TypeVar("Made")
+Value = TypeVar("Value")
 Call = Mapping[str, object]
 GIVE = 'give PruneArgs("50k"), a mapping like it, a budget by itself, or an object with ' + ATTRIBUTES["safe_zone"]
 
 
 def missing_safe_zone(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> str | None:
-    """Return a note that nobody gave a safe zone; None if somebody did.
+    """A note if no safe zone was given, else None.
 
-    Raises SettingsError if `args` is an object that holds no setting at all: it is hardly meant to be one.
+    Raises SettingsError if `args` is an object without any setting, which is probably a mistake.
     """
-    if _found("safe_zone", args, environ, call)[1] is not Source.DEFAULT:
+    if _lookup("safe_zone", args, environ, call)[1] is not Source.DEFAULT:
         return None
+    # Methods do not count: an object may have one named `format`.
     if args is not None and not any(value is not None and not callable(value) for value in attribute_values(args)):
         wanted = ATTRIBUTES["safe_zone"]
         misspelled = ((name, did_you_mean(name, [wanted])) for name in getattr(args, "__dict__", ()) if name != wanted)
@@ -265,7 +267,7 @@ def missing_safe_zone(args: object, environ: Mapping[str, str] = NOTHING, call: 
 
 
 def safe_zone(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> int:
-    """Return the safe zone in tokens. Raises SettingsError if it is no positive budget."""
+    """The safe zone in tokens. Raises SettingsError if it is no positive budget."""
     missing_safe_zone(args, environ, call)
     return resolve("safe_zone", partial(_zone_tokens, args, environ, call), args, environ, call)
 
@@ -279,34 +281,34 @@ def _zone_tokens(args: object, environ: Mapping[str, str], call: Call, value: ob
 
 
 def overhead_tokens(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> int:
-    """Return the tokens that are sent beside the messages. Raises SettingsError for anything but a number from 0 on."""
-    return resolve("overhead_tokens", _tokens_beside, args, environ, call)
+    """The tokens that are sent beside the messages. Raises SettingsError unless it is a number, 0 or more."""
+    return resolve("overhead_tokens", _check_overhead, args, environ, call)
 
 
 def group_size(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> int:
-    """Return how many messages go together; 0 means 1. Raises SettingsError for anything but a number from 0 on."""
-    return resolve("group_size", _messages, args, environ, call)
+    """How many messages are dropped or folded together; 0 means 1. Raises SettingsError unless it is 0 or more."""
+    return resolve("group_size", _check_group_size, args, environ, call)
 
 
 def window_tokens(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> int | None:
-    """Return the context window in tokens; None if nobody gave it. Raises SettingsError for what is no window."""
-    return resolve("window", _window_tokens, args, environ, call)
+    """The given context window in tokens, else None. Raises SettingsError if it is no window."""
+    return resolve("window", _check_window, args, environ, call)
 
 
 def cache_ttl(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> float | None:
-    """Return how many seconds the prompt cache lives; None if nobody said. Raises SettingsError for any other value."""
+    """The lifetime of the prompt cache in seconds; None if not given. Raises SettingsError for any other value."""
     return resolve("cache_ttl", duration, args, environ, call)
 
 
 def text_setting(args: object, name: str, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> str | None:
-    """Return a setting that is a string; None if it is absent, empty or something else."""
-    value = _found(name, args, environ, call)[0]
+    """The value of a setting that is a string; None if it is absent, empty or of another type."""
+    value = _lookup(name, args, environ, call)[0]
     return value if isinstance(value, str) and value else None
 
 
-def filled_in(args: object, environ: Mapping[str, str] = NOTHING, **known: Any) -> object:
-    """Return `args` with values for the settings that neither they nor a variable give; themselves where all do."""
-    is_open = {name: _found(name, args, environ, NOTHING)[1] is Source.DEFAULT for name in known}
+def fill_in(args: object, environ: Mapping[str, str] = NOTHING, **known: Any) -> object:
+    """Add values for settings that neither `args` nor a variable gives; return `args` itself if none is missing."""
+    is_open = {name: _lookup(name, args, environ, NOTHING)[1] is Source.DEFAULT for name in known}
     missing = {ATTRIBUTES[name]: value for name, value in known.items() if is_open[name]}
     if not missing:
         return args
@@ -317,40 +319,39 @@ def filled_in(args: object, environ: Mapping[str, str] = NOTHING, **known: Any) 
 
 def resolve(
     name: str,
-    make: Callable[[Any], Made],
+    make: Callable[[Any], Value],
     args: object,
     environ: Mapping[str, str] = NOTHING,
     call: Call = NOTHING,
-) -> Made:
-    """Return what `make` makes of a setting's value, given by the call, else `args`, else `environ`, else the default.
+) -> Value:
+    """Apply `make` to a setting's value, from the call, else `args`, else `environ`, else the default.
 
-    `name` is one of `SETTINGS`. A variable's value is a text; one that is blank is none. Where `make` raises
-    SettingsError for it, the error names the variable.
+    `name` is one of `SETTINGS`. The value of a variable is a string; a blank variable counts as absent. If `make`
+    raises SettingsError for a variable's value, the error names the variable.
     """
-    value, source = _found(name, args, environ, call)
-    if source is Source.DEFAULT and name in NUMBERS:  # which needs no check
-        default: Made = value
+    value, source = _lookup(name, args, environ, call)
+    if source is Source.DEFAULT and name in NUMBERS:  # defaults need no check
+        default: Value = value
         return default
     if source is not Source.ENVIRONMENT:
         return make(value)
     try:
-        return make(_from_text(name, value))
+        return make(_convert_text(name, value))
     except SettingsError as error:
         raise blame_variable(error, VARIABLES[name], value) from error
 
 
 def setting(name: str, args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> Setting:
-    """Return a setting, checked, and who gave it: the call, else `args`, else `environ`, else the default.
+    """The checked value of a setting and its source: the call, else `args`, else `environ`, else the default.
 
-    `name` is one of `SETTINGS`, as are the keys of `call`; None there is "not given". The safe zone and the
-    overhead come in tokens, a group's size in messages, all else as it was given: None for a model that nobody named, a
-    format or a policy that is found out, and the pruner's own default strategy. Raises SettingsError for a value that
-    cannot be used, and for a name that is none.
+    `name` is one of `SETTINGS`, as are the keys of `call`; None there means "not given". The safe zone and the overhead
+    are in tokens, the group size in messages. All other values are returned as given, None if absent. Raises
+    SettingsError for a value that cannot be used, and for an unknown name.
     """
     if name not in VARIABLES:
         near = did_you_mean(name, SETTINGS)
         raise SettingsError(f"there is no setting {name!r}{near}; there are {', '.join(SETTINGS)}")
-    value, source = _found(name, args, environ, call)
+    value, source = _lookup(name, args, environ, call)
     checked = NUMBERS[name](args, environ, call) if name in NUMBERS else value
     return Setting(name, checked, source, _where(name, source, args))
 
@@ -358,15 +359,15 @@ def setting(name: str, args: object, environ: Mapping[str, str] = NOTHING, call:
 def effective_settings(
     args: object = None, environ: Mapping[str, str] | None = None, **call: object
 ) -> tuple[Setting, ...]:
-    """Return every setting as a pruner with these arguments uses it, and who gave it.
+    """Every setting as a pruner with these arguments uses it, and its source.
 
-    `call` are settings by name, as in `effective_settings(args, safe_zone="20k")`. `environ` is the environment of this
-    process where none is given. Raises SettingsError for one that cannot be used or is none.
+    `call` are settings by name, as in `effective_settings(args, safe_zone="20k")`. `environ` defaults to the
+    environment of this process. Raises SettingsError for an unknown setting, or a value that cannot be used.
     """
     for name in call:
         setting(name, args, call=call)
-    said = variables(environ)
-    return tuple(setting(name, args, said, call) for name in SETTINGS)
+    notes = variables(environ)
+    return tuple(setting(name, args, notes, call) for name in SETTINGS)
 
 
 NUMBERS: Mapping[str, Callable[..., float | None]] = {
@@ -378,8 +379,8 @@ NUMBERS: Mapping[str, Callable[..., float | None]] = {
 }
 
 
-def _found(name: str, args: object, environ: Mapping[str, str], call: Call) -> tuple[Any, Source]:
-    """Return a setting as it was given, and who gave it."""
+def _lookup(name: str, args: object, environ: Mapping[str, str], call: Call) -> tuple[Any, Source]:
+    """The unchecked value of a setting, and its source."""
     value = call.get(name)
     if value is not None:
         return value, Source.CALL
@@ -388,7 +389,7 @@ def _found(name: str, args: object, environ: Mapping[str, str], call: Call) -> t
     if name not in NUMBERS:
         is_given = isinstance(value, str) and value != ""
     else:
-        # A mock answers every attribute with another mock; an object that is no PruneArgs need not know this one.
+        # A mock returns another mock for any attribute, so only numbers and strings count, except for the safe zone.
         is_known = name == "safe_zone" or isinstance(held, PruneArgs) or isinstance(value, Number | str)
         is_given = is_known and value is not None and not isinstance(value, Default)
     if is_given:
@@ -408,27 +409,27 @@ def _where(name: str, source: Source, args: object) -> str:
     return places.get(source, "")
 
 
-def _from_text(name: str, text: str) -> object:
-    """Return a variable's text as the value that it is in `args`: a number of tokens or messages may have a unit."""
+def _convert_text(name: str, text: str) -> object:
+    """Convert a variable's string to the type that `args` uses: a number of tokens or messages may have a unit."""
     if name not in ("overhead_tokens", "group_size"):
         return text
     amount = parse_number(text)
     return amount if isinstance(amount, int) else text
 
 
-def _tokens_beside(value: object) -> int:
+def _check_overhead(value: object) -> int:
     if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0:
         return int(value)
     raise SettingsError(f"overhead_tokens is {value!r}: give the number of tokens sent beside the messages, 0 or more")
 
 
-def _messages(value: object) -> int:
+def _check_group_size(value: object) -> int:
     if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0:
         return max(int(value), 1)
     raise SettingsError(f"conversation_prune_group_size is {value!r}: give a number of messages, 1 or more")
 
 
-def _window_tokens(value: object) -> int | None:
+def _check_window(value: object) -> int | None:
     if value is None:
         return None
     tokens = parse_number(value)

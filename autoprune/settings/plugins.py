@@ -12,12 +12,12 @@ def _registered(group: str) -> dict[str, EntryPoint]:
 
 
 def plugin_names(group: str) -> list[str]:
-    """Names that installed packages register under `group`, sorted. Loads nothing."""
+    """The names that installed packages register under `group`, sorted. Loads nothing."""
     return sorted(_registered(group))
 
 
 def load_plugin(group: str, name: str) -> object:
-    """Import and return the object registered as `name` under `group`; None if there is no such name.
+    """Import the object registered as `name` under `group`; None if there is no such name.
 
     Raises SettingsError if the package that registered it cannot be imported.
     """

@@ -60,11 +60,11 @@ __all__ = [
     "View",
 ]
 # Lazy imports: most callers use one strategy, and never fold.
-LATE = {"CacheAware": "cache_aware", "Folding": "folding", "PerResult": "per_result"}
+LAZY = {"CacheAware": "cache_aware", "Folding": "folding", "PerResult": "per_result"}
 
 
 def __getattr__(name: str) -> Any:
     """Import a name's module when the name is first used."""
-    if name not in LATE:
+    if name not in LAZY:
         raise AttributeError(f"module 'autoprune.strategies' has no attribute {name!r}")
-    return getattr(import_module(f"autoprune.strategies.{LATE[name]}"), name)
+    return getattr(import_module(f"autoprune.strategies.{LAZY[name]}"), name)

@@ -48,7 +48,7 @@ from math import inf, sqrt
 from typing import TypeAlias
 
 from autoprune.conversation.edits import Replace
-from autoprune.conversation.placeholders import GAP, HEAD, parted
+from autoprune.conversation.placeholders import GAP, HEAD, split_mark
 from autoprune.conversation.transcript import ToolResult
 from autoprune.economics import Prices, prices
 from autoprune.errors import SettingsError, check_number, is_share
@@ -71,7 +71,7 @@ LONGEST_TARGET = 120  # characters
 FAILED = ", failed"
 PLACEHOLDER = re.compile(r"\[Cleared at request (\d{1,9}): ([^\n]*), ([\d,]+) tokens(?:\. Names in it: [^\n]*)?\]")
 
-Made: TypeAlias = dict[tuple[Candidate, str], int]  # candidates with their placeholders, and the tokens that saves
+Clearing: TypeAlias = dict[tuple[Candidate, str], int]  # candidates with their placeholders, and the tokens that saves
 Key: TypeAlias = tuple[str, str]  # a tool and its arguments, which identify a fetch
 HasFailed: TypeAlias = Callable[[ToolResult], bool]
 
@@ -80,6 +80,7 @@ HasFailed: TypeAlias = Callable[[ToolResult], bool]
 class CacheAware(BaseStrategy):
     """Clear what is worth least as soon as the prompt cache makes it pay, and down to `target` above the safe zone."""
 
+    # The defaults were chosen on recorded sessions: docs/cache_aware.md has the figures and the ablations.
     threshold: float = 4.5
     patience: float = 5
     prices: str | tuple[float, ...] | Prices | None = None
@@ -97,7 +98,7 @@ class CacheAware(BaseStrategy):
         return replace(self, prices=own, cache_life=known.life if self.cache_life is None else self.cache_life)
 
     @property
-    def notes(self) -> tuple[str, ...]:  # type: ignore[override]  # read only, as all of a frozen dataclass is
+    def notes(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only, since the dataclass is frozen
         """A warning if the prices are not known."""
         note = prices(self.prices).note
         return (f"{note}; name the model, or give cache_aware(prices=(…, …))",) if note else ()
@@ -148,17 +149,17 @@ class Account(BaseStrategy):
         here = (each for each in view.candidates() if self._is_open(each))
         self._open = {each: self._worth_of(each.result, view.request) for each in here}
         is_decided = self._newest_mark >= view.request
-        made, why = ({}, "") if is_decided else self._choose_paying(view)
-        if not _fits(view, made) and (more := self._choose_fitting(view)):
+        clearing, why = ({}, "") if is_decided else self._choose_paying(view)
+        if not _fits(view, clearing) and (more := self._choose_fitting(view)):
             gone = {each for (each, _) in more[0]}
-            made = {**more[0], **{each: saves for each, saves in made.items() if each[0] not in gone}}
+            clearing = {**more[0], **{each: saves for each, saves in clearing.items() if each[0] not in gone}}
             why = more[1]
-        if made:
+        if clearing:
             self._newest_mark = max(self._newest_mark, view.request)
             self._decisions.append(f"request {view.request}: {why}")
-        if made or is_decided:
+        if clearing or is_decided:
             self._owed = 0.0
-        for candidate, text in made:
+        for candidate, text in clearing:
             yield candidate.replaced(text, f"{why.partition(':')[0]}, {self._describe(candidate)}")
             self._gone.setdefault(id(candidate.result), self._shortest_of(candidate.result, view.request))
             self._worth.forget(candidate.result)
@@ -192,7 +193,7 @@ class Account(BaseStrategy):
         self._cleared_at[_key(result)] = min(request, self._cleared_at.get(_key(result), request))
 
     def _may_be_needed(self, result: ToolResult, request: int) -> bool:
-        """Return whether the agent may still need a result: it has had no time to use it, or fetched it again."""
+        """Whether the agent may still need a result: it has had no time to use it, or fetched it again."""
         if id(result) in self._fetched_again:
             return True
         used_at, stay = self._at_work.used_at(result), self._strategy.stay
@@ -208,7 +209,7 @@ class Account(BaseStrategy):
         is_unused = self._strategy.stay > 0 and self._at_work.used_at(result) is None
         return "not used yet" if is_unused else self._describe(candidate)
 
-    def _choose_paying(self, view: View) -> tuple[Made, str]:
+    def _choose_paying(self, view: View) -> tuple[Clearing, str]:
         """Choose what to clear because that pays now, and say why."""
         threshold, prices = self._strategy.threshold, self._prices
         if view.tokens < self._strategy.start_at:
@@ -227,21 +228,20 @@ class Account(BaseStrategy):
             return {}, ""
         first = 0 if is_cold else eligible[0].part.location.message
         free = (each for each, worth in ready.items() if worth < SOONER * threshold)
-        made = self._with_placeholders(view, (each for each in free if each.part.location.message >= first))
+        clearing = self._with_placeholders(view, (each for each in free if each.part.location.message >= first))
+        results = _results_text(clearing)
         if is_cold:
-            return made, (
-                f"cold: the rewrite was paid for anyway, after a pause of {view.pause:,.0f} s; {_results_text(made)}"
-            )
-        return made, (
-            f"pays: {_results_text(made)}; carrying what may go has cost {self._owed:,.0f} input tokens, "
+            return clearing, f"cold: the rewrite was paid for anyway, after a pause of {view.pause:,.0f} s; {results}"
+        return clearing, (
+            f"pays: {results}; carrying what may go has cost {self._owed:,.0f} input tokens, "
             f"rewriting the cache after it costs {cost:,.0f}"
         )
 
-    def _choose_fitting(self, view: View) -> tuple[Made, str] | None:
+    def _choose_fitting(self, view: View) -> tuple[Clearing, str] | None:
         """Choose what to clear above the safe zone, and say why; None if nothing."""
         is_decided = self._newest_mark > view.request
         old, new, held = self._by_use(view.request)
-        most = self._smallest(view, [*old, *new])  # short of what the agent is at work on
+        most = self._smallest(view, [*old, *new])  # all but the results that the agent is at work on
         missing = max(0, view.tokens - _total(most) - view.limit)
         largest = ROOM_AT_LEAST * view.limit
         room = largest if is_decided else min(largest, ROOM_FOR_MISSING * missing)
@@ -249,18 +249,18 @@ class Account(BaseStrategy):
         if is_decided and view.tokens <= view.limit + missing + room:
             return None  # the walk over the full history left no more than that
         if _fits(view, every := self._smallest(view, old)):
-            made = self._to_target(view, every)
+            clearing = self._to_target(view, every)
         elif _fits(view, most) or _fits(view, most := self._smallest(view, [*old, *new, *held])):
-            made = dict(_until(most, view.tokens - view.limit))
+            clearing = dict(_until(most, view.tokens - view.limit))
         elif view.tokens <= view.limit + missing + room:
             return None
         else:
-            made = self._smallest(view, [*old, *new])
-            made = {each: saves for each, saves in made.items() if each[0] in self._open}
-            least_first += f"; with all gone it would be {view.tokens - _total(made):,}"
+            clearing = self._smallest(view, [*old, *new])
+            clearing = {each: saves for each, saves in clearing.items() if each[0] in self._open}
+            least_first += f"; with all gone it would be {view.tokens - _total(clearing):,}"
         return (
-            made,
-            f"over zone: {view.tokens:,} tokens, of {view.limit:,} allowed; {_results_text(made)}, {least_first}",
+            clearing,
+            f"over zone: {view.tokens:,} tokens, of {view.limit:,} allowed; {_results_text(clearing)}, {least_first}",
         )
 
     def _by_use(self, request: int) -> tuple[list[Candidate], list[Candidate], list[Candidate]]:
@@ -278,43 +278,43 @@ class Account(BaseStrategy):
                 (new if request - each.result.sent < self._strategy.stay else old).append(each)
         return old, new, held
 
-    def _to_target(self, view: View, every: Made) -> Made:
+    def _to_target(self, view: View, every: Clearing) -> Clearing:
         """Choose what to clear to bring the prompt to the target, or lower if that makes the cut last."""
         wanted = min(view.tokens - self._strategy.target * view.limit, _total(every))
-        made = self._as_late_as_possible(every, wanted)
-        lasting = min(self._lasting(view, made), _total(every))
-        return self._as_late_as_possible(every, lasting) if lasting > wanted else made
+        clearing = self._as_late_as_possible(every, wanted)
+        lasting = min(self._lasting(view, clearing), _total(every))
+        return self._as_late_as_possible(every, lasting) if lasting > wanted else clearing
 
-    def _smallest(self, view: View, order: Sequence[Candidate]) -> Made:
+    def _smallest(self, view: View, order: Sequence[Candidate]) -> Clearing:
         """Give candidates full placeholders, or the shortest ones if the full ones leave no room."""
         every = self._with_placeholders(view, order)
         return every if _fits(view, every) else self._shortest(view, order)
 
-    def _as_late_as_possible(self, every: Made, wanted: float) -> Made:
+    def _as_late_as_possible(self, every: Clearing, wanted: float) -> Clearing:
         """Choose what saves so many tokens: the least worth first, as late in the prompt as its worth allows."""
         most = LATER * max((self._open.get(each, 0.0) for (each, _), _ in _until(every, wanted)), default=0.0)
-        allowed = {made: saves for made, saves in every.items() if self._open.get(made[0], 0.0) <= most}
-        late = {made: allowed[made] for made in sorted(allowed, key=_message_of, reverse=True)}
-        first = min((_message_of(made) for made, _ in _until(late, wanted)), default=0)
-        return dict(_until({made: allowed[made] for made in allowed if _message_of(made) >= first}, wanted))
+        allowed = {item: saves for item, saves in every.items() if self._open.get(item[0], 0.0) <= most}
+        late = {item: allowed[item] for item in sorted(allowed, key=_message_of, reverse=True)}
+        first = min((_message_of(item) for item, _ in _until(late, wanted)), default=0)
+        return dict(_until({item: allowed[item] for item in allowed if _message_of(item) >= first}, wanted))
 
-    def _lasting(self, view: View, made: Made) -> float:
+    def _lasting(self, view: View, clearing: Clearing) -> float:
         """The tokens that must go so that a cut regains enough of its cost before the prompt has grown back.
 
         Cleared tokens are not read for as many requests as it takes to grow by them. So n tokens save n² / growth per
         request, at the price of reading.
         """
-        cost = REGAINED * (self._prices.write - self._prices.read) * cached_after(view, [each for each, _ in made])
+        cost = REGAINED * (self._prices.write - self._prices.read) * cached_after(view, [each for each, _ in clearing])
         growth = view.tokens / max(1, view.request)
         return sqrt(cost * growth / self._prices.read) if self._prices.read else inf
 
-    def _with_placeholders(self, view: View, chosen: Iterable[Candidate]) -> Made:
+    def _with_placeholders(self, view: View, chosen: Iterable[Candidate]) -> Clearing:
         """Give candidates their placeholders; those that save nothing are dropped."""
         fresh, has_failed = self._worth.fresh_names, self._at_work.has_failed
         texts = ((each, placeholder(each, view.request, fresh(each.result), has_failed)) for each in chosen)
         return _weigh(view, texts)
 
-    def _shortest(self, view: View, chosen: Iterable[Candidate]) -> Made:
+    def _shortest(self, view: View, chosen: Iterable[Candidate]) -> Clearing:
         """Give candidates placeholders that name only the tool; those cleared before come first."""
         again = ((each, known) for each in view.candidates() if (known := self._gone.get(id(each.part))))
         return _weigh(view, (*again, *((each, self._shortest_of(each.result, view.request)) for each in chosen)))
@@ -338,7 +338,7 @@ class Account(BaseStrategy):
 
 
 def _key(result: ToolResult) -> Key:
-    """The identity of the fetch that gave a result."""
+    """The key of the fetch that gave a result, equal for a repeated call."""
     if result.call is None:
         return result.tool, str(id(result))
     given = {name: value for name, value in arguments(result.call).items() if name not in COMMENTS}
@@ -354,37 +354,37 @@ def _reason(reasons: Mapping[ToolResult, str], result: ToolResult) -> str:
     return reasons.get(result, "")
 
 
-def _total(made: Made) -> int:
+def _total(clearing: Clearing) -> int:
     """The tokens that placeholders save."""
-    return sum(made.values())
+    return sum(clearing.values())
 
 
-def _fits(view: View, made: Made) -> bool:
-    """Return whether the prompt with these placeholders is within the safe zone."""
-    return view.tokens - _total(made) <= view.limit
+def _fits(view: View, clearing: Clearing) -> bool:
+    """Whether the prompt with these placeholders is within the safe zone."""
+    return view.tokens - _total(clearing) <= view.limit
 
 
-def _results_text(made: Made) -> str:
+def _results_text(clearing: Clearing) -> str:
     """How many results go, and the tokens that saves, as text."""
-    what = f"{len(made):,} results go" if len(made) > 1 else "a result goes"
-    return f"{what} ({_total(made):,} tokens less)"
+    what = f"{len(clearing):,} results go" if len(clearing) > 1 else "a result goes"
+    return f"{what} ({_total(clearing):,} tokens less)"
 
 
-def _message_of(made: tuple[Candidate, str]) -> int:
+def _message_of(item: tuple[Candidate, str]) -> int:
     """The index of the message that a placeholder goes into."""
-    return made[0].part.location.message
+    return item[0].part.location.message
 
 
-def _until(made: Made, wanted: float) -> Iterator[tuple[tuple[Candidate, str], int]]:
+def _until(clearing: Clearing, wanted: float) -> Iterator[tuple[tuple[Candidate, str], int]]:
     """Yield placeholders until they save the wanted tokens."""
-    for each, saves in made.items():
+    for each, saves in clearing.items():
         if wanted <= 0:
             return
         yield each, saves
         wanted -= saves
 
 
-def _weigh(view: View, texts: Iterable[tuple[Candidate, str]]) -> Made:
+def _weigh(view: View, texts: Iterable[tuple[Candidate, str]]) -> Clearing:
     """Weigh placeholders; those that save nothing are dropped."""
     weighed = ((each, text, view.saves(each, text)) for each, text in texts)
     return {(each, text): saves for each, text, saves in weighed if saves > 0}
@@ -418,7 +418,7 @@ def read_placeholder(result: ToolResult) -> re.Match[str] | None:
     A text that names another tool is not ours but the output of a tool that shows such text. If the payload was JSON in
     a text, the placeholder is a JSON string. It may carry the mark of an archive.
     """
-    found = PLACEHOLDER.fullmatch(parted(result.text)[0].strip().strip('"'))
+    found = PLACEHOLDER.fullmatch(split_mark(result.text)[0].strip().strip('"'))
     return found if found and found[2].startswith(_tool_name(result)) else None
 
 
@@ -426,7 +426,7 @@ def without_names(result: ToolResult, known: re.Match[str]) -> str:
     """Shorten the placeholder of a result that was cleared before to its tool and size; it keeps its id."""
     how = FAILED if known[2].endswith(FAILED) else ""
     text = f"[Cleared at request {known[1]}: {_tool_name(result)}{how}, {known[3]} tokens]"
-    id = parted(result.text)[1]
+    id = split_mark(result.text)[1]
     return f"{text}{GAP}{HEAD}{id}]" if id else text
 
 

@@ -50,7 +50,7 @@ STRATEGIES = {**CLEARING, **FOLDING}
 # Options of strategies: values with their own parameters. In a text they are written as a dict.
 OPTIONS = {"protect": Protections, "clamp": Clamp, "clear_tool_inputs": ToolInputs, "retain": Retention}
 
-Made = TypeVar("Made")
+Value = TypeVar("Value")
 
 
 class WrongValueError(ValueError):
@@ -89,12 +89,12 @@ def folding_named(text: str) -> FoldingStrategy:
 
 
 def names_folding(text: str) -> bool:
-    """Return whether a text names a strategy for ConversationPruner. Imports a plugin to find out."""
+    """Whether a text names a strategy for ConversationPruner. Imports a plugin to find out."""
     return is_named(text, FOLDING) or (is_plugin(text) and folds(make_strategy(text, makers())))
 
 
 def is_plugin(text: str) -> bool:
-    """Return whether a text names the strategy of an installed plugin. Imports nothing."""
+    """Whether a text names the strategy of an installed plugin. Imports nothing."""
     return is_named(text, plugin_names(GROUP)) and not is_named(text, STRATEGIES)
 
 
@@ -115,7 +115,7 @@ def _plugin_maker(name: str) -> Callable[..., Any] | None:
 
 
 def is_named(text: str, names: Container[str]) -> bool:
-    """Return whether a text is one of the names, perhaps with parameters: `low_water(target=0.6)`."""
+    """Whether a text is one of the names, perhaps with parameters: `low_water(target=0.6)`."""
     return text.partition("(")[0].strip() in names
 
 
@@ -145,7 +145,7 @@ def _as_dict(value: object) -> object:
     return {name: given for name, (given, default) in known.items() if given != default}
 
 
-def make_strategy(text: str, makers: Mapping[str, Callable[..., Made]]) -> Made:
+def make_strategy(text: str, makers: Mapping[str, Callable[..., Value]]) -> Value:
     """Make the strategy that a text names, with its parameters in brackets: one of `makers`, or a plugin's.
 
     A parameter is one of the maker's or a field of the strategy. Raises SettingsError for anything else.
@@ -160,7 +160,7 @@ def make_strategy(text: str, makers: Mapping[str, Callable[..., Made]]) -> Made:
             raise WrongValueError("the bracket is not closed at its end")
         values = _values(rest.removesuffix(")"))
         own = {name: values.pop(name) for name in inspect.signature(make).parameters if name in values}
-        made: Made = make(**own)
+        made: Value = make(**own)
         return dataclasses.replace(made, **values) if values else made  # type: ignore[type-var]
     except (SyntaxError, ValueError, TypeError) as error:
         known = _parameters(make)

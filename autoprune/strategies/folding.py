@@ -13,7 +13,7 @@ from autoprune.strategies.per_result import PerResult
 
 GROUP_SIZE = 4  # messages
 LEAST_SUMMARY_TOKENS = 2_000  # of a summary's room, by default
-SUMMARY_PART = 10  # a summary's room is a tenth of the folded tokens
+SUMMARY_PART = 10  # a summary's room is a tenth of the folded tokens: a fixed 2,000 was too small for long sessions
 ROUNDS = 3  # of folding: some messages have to wait until the summary has more room
 MINIMUM_RECLAIM = 0.1  # share of the safe zone that a fold must save if the safe zone is out of reach
 LARGEST_REST = 0.5  # share of the safe zone: the most that is dropped beyond the need to complete a turn
@@ -92,11 +92,11 @@ class Folding(BaseFoldingStrategy):
             yield _one_fold(opening, Reason.BEGINS_WITH_USER)
 
     def _is_many(self, view: FoldView) -> bool:
-        """Return whether there are too many messages."""
+        """Whether there are too many messages."""
         return self.over_messages is not None and view.count > self.over_messages
 
     def _is_large(self, view: FoldView) -> bool:
-        """Return whether there are too many tokens."""
+        """Whether there are too many tokens."""
         return self.over_share is not None and view.tokens > self.over_share * view.limit
 
     def _messages_per_group(self) -> int:
@@ -125,7 +125,7 @@ class Folding(BaseFoldingStrategy):
             yield from self._drop_oldest(view, keep)
 
     def _is_worth_it(self, view: FoldView, keep: int) -> bool:
-        """Return whether enough of the prompt may be folded for a summary to be worth a call."""
+        """Whether enough of the prompt may be folded for a summary to be worth a call."""
         if not self.minimum_foldable:
             return True
         return sum(group.tokens for group in view.groups(1, keep)) >= self.minimum_foldable * view.tokens

@@ -80,7 +80,7 @@ class PerResult(BaseFoldingStrategy):
     def step(self, view: "FoldView") -> Iterator[Replace]:
         """Cut every large result that is due. A summary that is written later replaces the cut."""
         self._check()
-        if self.off or max(view.turn, 1) < self.start_turn:
+        if self.off_reason or max(view.turn, 1) < self.start_turn:
             return
         for candidate in list(view.candidates()):
             part = candidate.part
@@ -95,25 +95,25 @@ class PerResult(BaseFoldingStrategy):
         return Reason.CLAMPED if self.mode == SIMPLE or is_cut(part.text) else Reason.SHORTENED
 
     @cached_property
-    def asked(self) -> ByFunction:
+    def function_summarizer(self) -> ByFunction:
         """The function as a summarizer. Raises SettingsError if there is none."""
         self._check()
         assert self.function is not None
         return ByFunction(self.function)
 
     def _is_large(self, part: Part) -> bool:
-        """Return whether a part is above the threshold and can be shortened."""
+        """Whether a part is above the threshold and can be shortened."""
         return part.is_plain and not part.is_fixed and part.tokens > self.threshold
 
     def _is_due(self, result: ToolResult, view: "FoldView") -> bool:
-        """Return whether the start limits let a result be shortened at a request."""
+        """Whether the start limits let a result be shortened at a request."""
         requests_before = view.request - view.iteration + 1  # of earlier turns
         if result.sent <= requests_before:
             return not self.this_turn_only
         return self.when == INSIDE and view.iteration > self.start_after
 
     @cached_property
-    def off(self) -> str | None:
+    def off_reason(self) -> str | None:
         """Why invalid start limits switch the strategy off; None if they are valid."""
         found = [
             f"{name} is {value!r}, not a number of 0 or more"

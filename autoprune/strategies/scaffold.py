@@ -63,7 +63,7 @@ def names(name: str) -> tuple[str, str]:
 
 
 def _spell(name: str) -> tuple[str, str]:
-    """Spell a name as that of a class, and as that of a module."""
+    """Convert a name to the name of a class and of a module."""
     words = WORD.findall(name)
     return "".join(word[0].upper() + word[1:] for word in words), "_".join(words).lower()
 
@@ -80,7 +80,7 @@ def _why_taken(class_name: str, module: str) -> str | None:
 
 
 def is_in_file(text: str) -> bool:
-    """Return whether a text names a strategy in a file, as `path/to/file.py:Name` does."""
+    """Whether a text names a strategy in a file, as `path/to/file.py:Name` does."""
     return IN_FILE.fullmatch(text) is not None
 
 

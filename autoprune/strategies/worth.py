@@ -66,7 +66,7 @@ class _Known:
 
 @dataclass
 class Worth:
-    """Values results in one walk, by the names that calls have used and the files that they touched."""
+    """The worth of results in one walk, by the names that calls have used and the files that they touched."""
 
     _known: dict[int, _Known] = field(default_factory=dict)  # by the identity of results
     _used: set[str] = field(default_factory=set)
@@ -132,7 +132,7 @@ def _call_names(call: ToolCall) -> Iterable[str]:
 
 
 class AtWork:
-    """Tracks in one walk which results the agent is likely to look back at, whatever they contain."""
+    """Tracks in one walk which results the agent is likely to look back at, regardless of their content."""
 
     def __init__(self) -> None:
         """Start before the first message."""
@@ -177,7 +177,7 @@ class AtWork:
         return self._used_at.get(id(result))
 
     def has_failed(self, result: ToolResult) -> bool:
-        """Return whether the call of a result has certainly failed."""
+        """Whether the call of a result has certainly failed."""
         return id(result) in self._failed
 
     def in_use(self, request: int) -> Mapping[ToolResult, str]:
@@ -198,7 +198,7 @@ class AtWork:
 
 
 def _has_written(action: Action) -> bool:
-    """Return whether a call changed a file or carried a long text that the agent wrote."""
+    """Whether a call changed a file or carried a long text that the agent wrote."""
     given = action.call.arguments if action.call else ""
     return len(str(given)) >= LEAST_WRITING or any(does in CHANGING for does, _ in action.files())
 
@@ -212,5 +212,5 @@ def _base_name(path: str) -> str:
 
 
 def _may_be_same_file(one: str, other: str) -> bool:
-    """Return whether two paths may name the same file, one of them relative to a folder."""
+    """Whether two paths may name the same file, one of them relative to a folder."""
     return one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}")

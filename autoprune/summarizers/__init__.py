@@ -44,7 +44,7 @@ __all__ = [
     "read_actions",
     "summarize_text",
 ]
-LATE = {
+LAZY = {
     **dict.fromkeys(("Action", "read_actions"), "autoprune.facts.actions"),
     "ActionTrace": "autoprune.summarizers.action_trace",
     **dict.fromkeys(
@@ -62,6 +62,6 @@ LATE = {
 
 def __getattr__(name: str) -> Any:
     """Import a name's module when the name is first used."""
-    if name not in LATE:
+    if name not in LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(LATE[name]), name)
+    return getattr(import_module(LAZY[name]), name)

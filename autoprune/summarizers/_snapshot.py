@@ -35,7 +35,7 @@ LISTS = ("constraints", "done", "decisions", "files", "next", "open_questions", 
 GIVEN_UP = ("done", "files", "open_questions", "decisions", "landmines", "next", "current_state", "constraints", "goal")
 SHARES = (2, 4, 8, 0)  # a field is shortened to a half, a quarter, an eighth, then to nothing
 FIRST_ITEMS = ("constraints", "next")  # lists whose first items matter most
-REQUEST_SHARE = 2  # the first request takes at most half of the room, and what the rest leaves
+REQUEST_SHARE = 2  # the first request takes at most half of the room, or all that the rest leaves
 LEFT_OUT = re.compile(r"\[… ([0-9]{1,9}) items? left out …\]")
 BRACES = 50  # positions that are tried as the start of the JSON in an answer
 
@@ -113,7 +113,7 @@ def parse_answer(answer: str) -> Snapshot:
     return Snapshot(**found)
 
 
-def keep_user_words(made: Snapshot, brief: Brief) -> Snapshot:
+def keep_user_words(proposed: Snapshot, brief: Brief) -> Snapshot:
     """Restore what no model may drop, and remove what only the user may say unless the user said it.
 
     The first request and all constraints stay. The goal stays unless the user has said more; if the user's only words
@@ -124,16 +124,16 @@ def keep_user_words(made: Snapshot, brief: Brief) -> Snapshot:
     request = before.request or sections.request_of(brief)
     said = sum(one.speaker is Speaker.USER and bool(one.said) for one in brief.utterances)
     is_new = bool(request) and not before.request and any(one.asked == request for one in brief.utterances)
-    goal = (made.goal if said > int(is_new) else "") or before.goal
+    goal = (proposed.goal if said > int(is_new) else "") or before.goal
     if not (goal or request or brief.request.strip()):
-        goal = made.goal
+        goal = proposed.goal
         if not goal:
             raise SnapshotError('"goal" must not be empty')
     return replace(
-        made,
+        proposed,
         request=request,
         goal="" if _normalized(goal) == _normalized(request) else goal,
-        constraints=(*before.constraints, *_new_constraints(made, before, brief)),
+        constraints=(*before.constraints, *_new_constraints(proposed, before, brief)),
     )
 
 
@@ -187,12 +187,12 @@ def _earlier_snapshot(previous: str) -> Snapshot:
     )
 
 
-def _new_constraints(made: Snapshot, before: Snapshot, brief: Brief) -> tuple[str, ...]:
+def _new_constraints(proposed: Snapshot, before: Snapshot, brief: Brief) -> tuple[str, ...]:
     """The new constraints, if the user can have stated any: in messages, or in a partial summary."""
     has_parts = any(one.speaker is Speaker.OTHER for one in brief.utterances)
     is_stated = has_parts or any(one.speaker is Speaker.USER and one.said for one in brief.utterances)
     known = {_normalized(one) for one in before.constraints}
-    return tuple(one for one in made.constraints if is_stated and _normalized(one) not in known)
+    return tuple(one for one in proposed.constraints if is_stated and _normalized(one) not in known)
 
 
 def _answer_object(answer: str) -> Mapping[str, object]:

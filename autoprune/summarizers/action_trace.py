@@ -93,7 +93,7 @@ class Line:
 
     @property
     def started(self) -> dict[str, str]:
-        """The command that had not ended, by its id; {} for other lines."""
+        """The command that was still running, by its id; {} for other lines."""
         match = STARTED.fullmatch(self.text)
         return {match[2]: match[1]} if match else {}
 
@@ -102,19 +102,19 @@ class Line:
         """The whole text, in several lines if the user wrote it so."""
         return "\n".join((self.text, *self.details))
 
-    def saying(self, words: str) -> "Line":
-        """Return the line with other words."""
+    def with_words(self, words: str) -> "Line":
+        """The line with other words."""
         text, *details = words.split("\n")
         return replace(self, text=text, details=tuple(details))
 
     def repeats(self, before: "Line") -> bool:
-        """Return whether it equals another line; the results below two calls may differ."""
+        """Whether the line equals another one, except for the results below two calls."""
         details = (self.details == before.details) or self.key != USER
         return details and (self.text, self.is_failed) == (before.text, before.is_failed)
 
     @property
     def is_telling(self) -> bool:
-        """Whether it is kept for longer: an error, or words of the user or the model."""
+        """Whether the line is kept longer than others: an error, or words of the user or the model."""
         return self.is_failed or self.key in (USER, MODEL)
 
     def __str__(self) -> str:
@@ -254,7 +254,7 @@ def _fit_user_lines(said: Sequence[Line], left: int, free: int, brief: Brief) ->
     """The newest of the user's lines that fit, the long ones shortened."""
     frame = brief.count(f"- #{said[-1].number} \n") if said else 0
     words = fit_texts([line.words for line in said], frame, left, free, brief.count)
-    return tuple(line.saying(each) for line, each in zip(said[len(said) - len(words) :], words, strict=True))
+    return tuple(line.with_words(each) for line, each in zip(said[len(said) - len(words) :], words, strict=True))
 
 
 def _left_out_notes(text: str, head: Head, trace: Trace) -> Iterator[str]:
@@ -341,7 +341,7 @@ def _spoken_lines(utterances: Sequence[Utterance], at: int, request: str) -> Ite
     """Yield the line of the user's words, or of the model's last words in a turn."""
     one = utterances[at]
     if one.speaker is Speaker.USER and not one.continues and (words := one.said) and words != request:
-        yield Line(USER, 0, "").saying(words)
+        yield Line(USER, 0, "").with_words(words)
     elif one.speaker is Speaker.MODEL and harness.model_words(one.words).strip():
         behind = takewhile(lambda each: each.speaker is Speaker.MODEL and not each.after_request, utterances[at + 1 :])
         if not one.calls and not any(each.calls for each in behind):

@@ -71,7 +71,7 @@ class Spent:
     notes: tuple[str, ...] = ()
 
     def __add__(self, other: "Spent") -> "Spent":
-        """Add up; an unknown cost counts as nothing."""
+        """Add two totals; an unknown cost counts as 0."""
         costs = [cost for cost in (self.cost, other.cost) if cost is not None]
         return Spent(
             self.calls + other.calls,
@@ -118,27 +118,27 @@ class Summarizer(Protocol):
 
 
 def calls_model(summarizer: object) -> bool:
-    """Return whether a summarizer calls a model."""
+    """Whether a summarizer calls a model."""
     return getattr(summarizer, "calls_model", True) is not False
 
 
 def may_wait(summarizer: object) -> bool:
-    """Return whether a summarizer may take long: one that calls a model, or a caller's function."""
+    """Whether a summarizer may take long: one that calls a model, or a caller's function."""
     return bool(getattr(summarizer, "may_wait", calls_model(summarizer)))
 
 
 def keeps_request(summarizer: object) -> bool:
-    """Return whether a summarizer's text holds the user's first request in a section of its own."""
+    """Whether a summarizer's text has a separate section for the user's first request."""
     return getattr(summarizer, "keeps_request", False) is True
 
 
 def reads_in_parts(summarizer: object) -> bool:
-    """Return whether a summarizer reads a long brief in parts, cut between its utterances."""
+    """Whether a summarizer reads a long brief in parts, cut between its utterances."""
     return getattr(summarizer, "reads_in_parts", False) is True
 
 
 def offers(summarizer: object, name: str) -> bool:
-    """Return whether a summarizer or its class defines an attribute; a mock's answer to any name does not count."""
+    """Whether a summarizer or its class defines an attribute; a mock's answer to any name does not count."""
     return hasattr(type(summarizer), name) or name in getattr(summarizer, "__dict__", ())
 
 

@@ -84,11 +84,11 @@ class Chunked:
         return self.inner
 
     def with_style(self, style: str) -> "Chunked":
-        """Return the same with an `inner` that writes in a style."""
+        """A copy whose `inner` writes in a style."""
         return replace(self, inner=with_style(self.inner, style))
 
     def with_instructions(self, instructions: str, alone: bool = False) -> "Chunked":
-        """Return the same with an `inner` that follows instructions."""
+        """A copy whose `inner` follows instructions."""
         return replace(self, inner=with_instructions(self.inner, instructions, alone=alone))
 
     @property
@@ -125,13 +125,13 @@ class Chunked:
         parts = self._first_round(brief, sizes)
         spent: Partials = ()
         while True:
-            made = yield from self._round(parts)
-            if isinstance(made, Failed):
-                return made
-            spent += made
-            if len(made) == 1:
+            partials = yield from self._round(parts)
+            if isinstance(partials, Failed):
+                return partials
+            spent += partials
+            if len(partials) == 1:
                 return with_usage(spent[-1].text, spent)
-            parts = _consolidate(brief, made, sizes)
+            parts = _consolidate(brief, partials, sizes)
 
     def _sizes(self, brief: Brief) -> Sizes:
         room = self.window_tokens - brief.count(brief.previous) - brief.count(brief.request)
@@ -140,13 +140,13 @@ class Chunked:
 
     def _round(self, parts: Sequence[Brief]) -> Round:
         """Return the summaries of the parts, or the first failure."""
-        made: Partials = ()
+        partials: Partials = ()
         for at in range(0, len(parts), self.concurrency):
             for answer in (yield [Ask(self.inner, part) for part in parts[at : at + self.concurrency]]):
                 if isinstance(answer, Failed):
                     return answer if len(parts) == 1 else Failed(f"one of {len(parts)} parts: {answer.why}")
-                made += (answer,)
-        return made if len(parts) == 1 else tuple(map(_note_cut, made, parts))
+                partials += (answer,)
+        return partials if len(parts) == 1 else tuple(map(_note_cut, partials, parts))
 
     def _first_round(self, brief: Brief, sizes: Sizes) -> list[Brief]:
         """The questions of the first round: the brief itself if it fits, else its parts."""
@@ -220,12 +220,12 @@ def _shorten_part(part: Utterances, brief: Brief, room: int) -> Utterances:
     return (*asked, Utterance(Speaker.OTHER, rest))
 
 
-def _consolidate(brief: Brief, made: Partials, sizes: Sizes) -> list[Brief]:
+def _consolidate(brief: Brief, partials: Partials, sizes: Sizes) -> list[Brief]:
     """The questions of the next round: each merges several summaries, the first of which is its `previous`."""
-    lots = math.ceil(len(made) / sizes.fan_in)
-    edges = [len(made) * at // lots for at in range(lots + 1)]
+    lots = math.ceil(len(partials) / sizes.fan_in)
+    edges = [len(partials) * at // lots for at in range(lots + 1)]
     room = sizes.whole if lots == 1 else sizes.partial
-    texts = [sections.cut(each.text, sizes.partial, brief.count) for each in made]
+    texts = [sections.cut(each.text, sizes.partial, brief.count) for each in partials]
     return [
         replace(
             brief, utterances=tuple(map(_as_utterance, texts[start + 1 : stop])), previous=texts[start], max_tokens=room

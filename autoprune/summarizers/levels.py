@@ -116,7 +116,7 @@ class Levels:
         return sections
 
     def _too_many(self, sections: Leveled, is_over: bool) -> tuple[int, int] | None:
-        """The range of sections to merge: of the lowest level that is full or, without room, has two."""
+        """The range of sections to merge: the lowest full level, or without room the lowest level with two sections."""
         fanout = max(self.fanout, 2)
         for least, most in ((fanout, fanout), (2, len(sections))) if is_over else ((fanout, fanout),):
             for level in range(1, self._deepest):

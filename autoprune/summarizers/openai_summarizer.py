@@ -163,11 +163,11 @@ class OpenAISummarizer:
         return self.style == "snapshot"
 
     def with_style(self, style: str) -> "OpenAISummarizer":
-        """Return one that writes in a style."""
+        """A copy that writes in a style."""
         return replace(self, style=style)
 
     def with_instructions(self, instructions: str, alone: bool = False) -> "OpenAISummarizer":
-        """Return one that follows instructions, then its own ones unless `alone`.
+        """A copy that follows instructions, then its own ones unless `alone`.
 
         One in the free style already has its instructions and stays unchanged.
         """
@@ -177,7 +177,7 @@ class OpenAISummarizer:
         return replace(self, style=FREE, instructions="\n\n".join(filter(None, (instructions, own))))
 
     def in_parts(self) -> "OpenAISummarizer | Chunked":
-        """Return one that reads long histories in parts, if the window is known and not tiny."""
+        """A summarizer that reads long histories in parts, if the window is known and not tiny; else this one."""
         if self.window and self.window > 2 * INSTRUCTION_TOKENS:
             return Chunked(self, self.window - INSTRUCTION_TOKENS)
         return self
@@ -363,11 +363,11 @@ def usage_of(usage: object, model: str, provider: str | None, address: str) -> W
     """
     # The client does not validate replies: any of these may be missing.
     details = getattr(usage, "prompt_tokens_details", None)
-    given, made = _token_number(usage, "prompt_tokens"), _token_number(usage, "completion_tokens")
+    given, written = _token_number(usage, "prompt_tokens"), _token_number(usage, "completion_tokens")
     cached = min(_token_number(details, "cached_tokens"), given)
     where = {"provider_id": provider} if provider else {"provider_api_url": address}
-    cost = _price(given, cached, made, model, where) if given or made else None
-    return Written("", given, made, cost, model)
+    cost = _price(given, cached, written, model, where) if given or written else None
+    return Written("", given, written, cost, model)
 
 
 def _token_number(holder: object, name: str) -> int:
@@ -375,11 +375,11 @@ def _token_number(holder: object, name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _price(given: int, cached: int, made: int, model: str, where: Mapping[str, Any]) -> float | None:
+def _price(given: int, cached: int, written: int, model: str, where: Mapping[str, Any]) -> float | None:
     """Dollars for the tokens of a prompt, some of them cached, and of an answer; None if not known."""
     from genai_prices import Usage, calc_price
 
-    usage = Usage(input_tokens=given, cache_read_tokens=cached, output_tokens=made)
+    usage = Usage(input_tokens=given, cache_read_tokens=cached, output_tokens=written)
     try:
         return float(calc_price(usage, model, **where).total_price)
     except LookupError:

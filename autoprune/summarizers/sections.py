@@ -110,7 +110,7 @@ def request_of(brief: Brief) -> str:
 
 
 def may_hold_request(text: str) -> bool:
-    """Return whether a summary may contain the first request without marking it."""
+    """Whether a summary may contain the first request without marking it."""
     found = parse_sections(text)
     return not is_answer_text(text) if found is None else any(section.title == EARLIER for section in found)
 

@@ -131,8 +131,8 @@ def fallbacks(summarizer: Summarizer) -> Iterator[Summarizer]:
 
 def with_style(summarizer: Summarizer, style: str | None) -> Summarizer:
     """Return a summarizer that writes in a style; the same one if it knows no styles, or if `style` is None."""
-    made = _adapt(summarizer, "with_style", style) if style else summarizer
-    return summarizer if isinstance(made, Failed) else made
+    result = _adapt(summarizer, "with_style", style) if style else summarizer
+    return summarizer if isinstance(result, Failed) else result
 
 
 def with_instructions(summarizer: Summarizer, instructions: str, *, alone: bool = False) -> Summarizer:
@@ -140,22 +140,22 @@ def with_instructions(summarizer: Summarizer, instructions: str, *, alone: bool 
 
     Its own instructions follow these, or are dropped with `alone`.
     """
-    made = _adapt(summarizer, "with_instructions", instructions, alone)
-    return summarizer if isinstance(made, Failed) else made
+    result = _adapt(summarizer, "with_instructions", instructions, alone)
+    return summarizer if isinstance(result, Failed) else result
 
 
 def in_parts(summarizer: Summarizer) -> Summarizer:
     """Return a summarizer that reads long histories in parts; the same one if its window is not known."""
-    made = _adapt(summarizer, "in_parts")
-    return summarizer if isinstance(made, Failed) else made
+    result = _adapt(summarizer, "in_parts")
+    return summarizer if isinstance(result, Failed) else result
 
 
 def _adapt(summarizer: Summarizer, name: str, *arguments: object) -> Summarizer | Failed:
     """Call an optional method that adapts a summarizer; without it, return the summarizer itself."""
     method = getattr(summarizer, name) if offers(summarizer, name) else None
-    made = call_safely(method, *arguments) if callable(method) else summarizer
-    if isinstance(made, Failed) or callable(made):
-        return made
+    result = call_safely(method, *arguments) if callable(method) else summarizer
+    if isinstance(result, Failed) or callable(result):
+        return result
     return summarizer
 
 
@@ -242,11 +242,11 @@ def _finish_text(text: str, brief: Brief, answer: Answer) -> str:
     if isinstance(answer, Written):
         for note in answer.notes:
             logger.warning(note)
-        made = sendable(answer.text).strip()
-        if brief.count(made) <= brief.max_tokens:
-            return made
-        logger.warning(f"the summary had {brief.count(made)} tokens and was cut to {brief.max_tokens}")
-        text = made
+        result = sendable(answer.text).strip()
+        if brief.count(result) <= brief.max_tokens:
+            return result
+        logger.warning(f"the summary had {brief.count(result)} tokens and was cut to {brief.max_tokens}")
+        text = result
     elif answer.why:
         logger.warning(f"the summarizer failed ({answer.why}): the text was cut")
     return Clamp(brief.max_tokens).shortened(text, brief.count) or ""

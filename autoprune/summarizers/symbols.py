@@ -46,8 +46,8 @@ from autoprune.summarizers.user_words import fit_texts, left_out_note
 from autoprune.tokens import Count
 
 TITLE = "Earlier messages, one line each"
-USER = "user: "  # how the line of what the user said begins
-INDENT = "  "  # before the second and further lines of it
+USER = "user: "  # before the user's words
+INDENT = "  "  # before the second and further lines of the user's words
 MARK_TOKENS = 10  # of the line that says how many are left out
 LEFT_OUT = re.compile(r"… ([0-9]{1,9}) earlier messages? left out(?:, ([0-9]{1,9}) of them the user's)?")
 CHARACTERS_PER_WORD = 16  # on average, at most: Chinese and Japanese have no spaces between words
@@ -93,7 +93,7 @@ class Symbols:
 
     @property
     def calls_model(self) -> bool:
-        """Whether it was given a model."""
+        """Whether a model writes the lines."""
         return self._writer is not None and calls_model(self._writer)
 
     @property
@@ -107,7 +107,10 @@ class Symbols:
         return self.summarizer or (Question(self.model, self.words) if self.model else None)
 
     def with_model(self, llm: Summarizer) -> "Symbols | Failed":
-        """Return one that asks the pruner's model for the lines, unless it has its own."""
+        """A copy whose lines the pruner's model writes; this one if it has its own model, or if `llm` calls none.
+
+        `Failed` if `llm` takes no instructions.
+        """
         if self.calls_model or not calls_model(llm):
             return self
         # A batch is short, so it needs no reading in parts.
@@ -189,7 +192,7 @@ def _json_list(text: str) -> list[object]:
 def line(one: Utterance, words: int) -> str:
     """Describe a message in a few words: who, which tool, on what, the outcome, and the first words.
 
-    Words of the user's own are all there.
+    The user's words are complete.
     """
     calls = [f"{call.name} {Action(call, None).subject(LONGEST_TARGET)}" for call in one.calls]
     results = [_result_line(result, words) for result in one.results]

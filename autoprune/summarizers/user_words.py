@@ -66,8 +66,8 @@ def _newest_that_fit(said: Sequence[str], frame: int, room: int, count: Count) -
 def left_out_note(goal: str, shown: str, said: Iterable[str], missing: int) -> Iterator[str]:
     """Yield a note for the report if a summary leaves out some of the user's words.
 
-    `goal` is the first request and `shown` what the summary has of it; `said` is what it has of later messages, of
-    which `missing` are not in it.
+    `goal` is the first request and `shown` the summary's text of it; `said` are its texts of later messages, and
+    `missing` counts the messages that it leaves out.
     """
     shortened = sum(map(_is_shortened, said))
     parts = (

@@ -4,7 +4,7 @@ from typing import Any
 
 from tables import each_row
 
-from autoprune.conversation.summary import Kept, assembled
+from autoprune.conversation.summary import AssembledMessage, assemble
 
 SUMMARY = {"role": "user", "content": "[Summary]"}
 ROLES = {"S": "system", "U": "user", "A": "assistant", "T": "tool"}
@@ -14,7 +14,7 @@ def chat(short: str) -> list[dict[str, str]]:
     return [{"role": ROLES[name[0]], "content": name} for name in short.split()]
 
 
-def shown(pieces: list[Kept]) -> list[tuple[str, int | None]]:
+def shown(pieces: list[AssembledMessage]) -> list[tuple[str, int | None]]:
     return [(piece.message["content"], piece.at) for piece in pieces]
 
 
@@ -47,13 +47,13 @@ CASES: dict[str, tuple[str, set[int], int, Any, list[tuple[str, int | None]]]] =
 
 @each_row(("short", "gone", "place", "summary", "wanted"), CASES.values(), ids=CASES)
 def test_what_is_left(short: str, gone: set[int], place: int, summary: Any, wanted: list[tuple[str, int | None]]):
-    assert shown(assembled(chat(short), gone, place, summary)) == wanted
+    assert shown(assemble(chat(short), gone, place, summary)) == wanted
 
 
 def test_what_stays_is_the_same_object_and_nothing_is_changed():
     messages = chat("S U1 A1 U2 A2")
     before = [dict(message) for message in messages]
-    pieces = assembled(messages, {1, 2}, 1, SUMMARY)
+    pieces = assemble(messages, {1, 2}, 1, SUMMARY)
     assert [piece.message for piece in pieces] == [
         messages[0],
         {"role": "user", "content": "[Summary]\n\nU2"},

@@ -7,18 +7,18 @@ from google.genai.types import Content, Part
 from openai.types.responses import EasyInputMessage
 from tables import each_row
 
-from autoprune.conversation.edits import CALLS_IN_TEXT, Running
+from autoprune.conversation.edits import CALLS_IN_TEXT, RunningSummary
 from autoprune.conversation.summary import (
     GAP,
     SLACK_TOKENS,
-    apart,
     content_of,
-    is_users,
-    joined,
+    escape_end_mark,
+    find_summary,
+    is_user_message,
+    join_messages,
     overhead,
-    plain,
-    running,
-    wrapped,
+    with_separate_summary,
+    wrap_summary,
 )
 from autoprune.formats import anthropic_messages, bedrock_converse, gemini_contents, openai_chat, openai_responses
 
@@ -26,7 +26,7 @@ FORMATS = (openai_chat, openai_responses, anthropic_messages, bedrock_converse, 
 every_format = each_row("written_in", FORMATS, ids=lambda written_in: written_in.NAME)
 SYSTEM = {"role": "system", "content": "Be brief."}
 ANSWER = {"role": "assistant", "content": "It is done."}
-SUMMARY = wrapped("They read a.py.", 4, 200)
+SUMMARY = wrap_summary("They read a.py.", 4, 200)
 
 
 def users(content: object, name: str = "content") -> dict[str, object]:
@@ -65,14 +65,14 @@ def test_its_overhead_is_all_but_the_text_and_the_gap_behind_it():
     ],
 )
 def test_a_text_cannot_end_its_own_mark(text: str, kept: str):
-    assert plain(text) == kept
-    read = running([users(wrapped(plain(text), 1, 9))])
-    assert read == Running(0, kept, 1, 9)
+    assert escape_end_mark(text) == kept
+    read = find_summary([users(wrap_summary(escape_end_mark(text), 1, 9))])
+    assert read == RunningSummary(0, kept, 1, 9)
 
 
 def test_a_text_may_hold_a_mark_of_its_own():
-    text = plain(f"The user said {SUMMARY} and left.")
-    assert running([users(wrapped(text, 5, 300))]) == Running(0, text, 5, 300)
+    text = escape_end_mark(f"The user said {SUMMARY} and left.")
+    assert find_summary([users(wrap_summary(text, 5, 300))]) == RunningSummary(0, text, 5, 300)
 
 
 # Reading it back
@@ -81,14 +81,14 @@ def test_a_text_may_hold_a_mark_of_its_own():
 @every_format
 def test_what_was_written_is_read_back(written_in: Any):
     message = written_in.message("user", SUMMARY)
-    assert running([SYSTEM, message, ANSWER]) == Running(1, "They read a.py.", 4, 200)
+    assert find_summary([SYSTEM, message, ANSWER]) == RunningSummary(1, "They read a.py.", 4, 200)
 
 
 @every_format
 def test_the_users_words_behind_it_are_read_without_it(written_in: Any):
-    both = joined(written_in.message("user", SUMMARY), written_in.message("user", "Go on."))
-    found = running([both])
-    assert found == Running(0, "They read a.py.", 4, 200, written_in.message("user", "Go on."))
+    both = join_messages(written_in.message("user", SUMMARY), written_in.message("user", "Go on."))
+    found = find_summary([both])
+    assert found == RunningSummary(0, "They read a.py.", 4, 200, written_in.message("user", "Go on."))
 
 
 WITH_WORDS = {
@@ -124,7 +124,7 @@ WITH_WORDS = {
 
 @each_row(("message", "rest"), WITH_WORDS.values(), ids=WITH_WORDS)
 def test_what_else_the_message_holds_is_the_rest(message: object, rest: object):
-    assert running([message]) == Running(0, "They read a.py.", 4, 200, rest)
+    assert find_summary([message]) == RunningSummary(0, "They read a.py.", 4, 200, rest)
 
 
 ALONE = {
@@ -139,7 +139,7 @@ ALONE = {
 
 @each_row("message", ALONE.values(), ids=ALONE)
 def test_a_message_that_holds_nothing_else_has_no_rest(message: object):
-    assert running([message]) == Running(0, "They read a.py.", 4, 200)
+    assert find_summary([message]) == RunningSummary(0, "They read a.py.", 4, 200)
 
 
 NO_SUMMARY = {
@@ -148,7 +148,7 @@ NO_SUMMARY = {
     "a head without an end": users("[Summary of 4 earlier messages (max 200 tokens)]\nThey read a.py."),
     "an end without a head": users("They read a.py.\n[/Summary]"),
     "numbers that are none": users("[Summary of many earlier messages (max 200 tokens)]\nOne.\n[/Summary]"),
-    "numbers beyond reason": users(wrapped("One.", 10**9, 200)),
+    "numbers beyond reason": users(wrap_summary("One.", 10**9, 200)),
     "another block first": users([{"type": "image"}, {"type": "text", "text": SUMMARY}]),
     "a text in a list": users([SUMMARY]),
     "no blocks": users([]),
@@ -161,26 +161,26 @@ NO_SUMMARY = {
 
 @each_row("message", NO_SUMMARY.values(), ids=NO_SUMMARY)
 def test_what_only_looks_like_one_is_none(message: object):
-    assert running([SYSTEM, message, users(SUMMARY)]) is None
-    assert apart(messages := [SYSTEM, message, users(SUMMARY)]) is messages
+    assert find_summary([SYSTEM, message, users(SUMMARY)]) is None
+    assert with_separate_summary(messages := [SYSTEM, message, users(SUMMARY)]) is messages
 
 
 def test_it_stands_right_behind_the_systems_messages():
     developer = {"role": "developer", "content": "Never push."}
-    assert running([SYSTEM, developer, users(SUMMARY)]) == Running(2, "They read a.py.", 4, 200)
-    assert running([users("Fix it."), users(SUMMARY)]) is None
-    assert running([SYSTEM]) is None
-    assert running([]) is None
+    assert find_summary([SYSTEM, developer, users(SUMMARY)]) == RunningSummary(2, "They read a.py.", 4, 200)
+    assert find_summary([users("Fix it."), users(SUMMARY)]) is None
+    assert find_summary([SYSTEM]) is None
+    assert find_summary([]) is None
 
 
-# Taken apart, and joined
+# A summary separated, and messages joined
 
 
 def test_taken_apart_it_is_a_message_of_its_own():
     messages = [SYSTEM, users(f"{SUMMARY}\n\nGo on."), ANSWER]
-    assert apart(messages) == [SYSTEM, users(SUMMARY), users("Go on."), ANSWER]
+    assert with_separate_summary(messages) == [SYSTEM, users(SUMMARY), users("Go on."), ANSWER]
     alone = [SYSTEM, users(SUMMARY), ANSWER]
-    assert apart(alone) is alone
+    assert with_separate_summary(alone) is alone
 
 
 JOINED = {
@@ -223,12 +223,12 @@ JOINED = {
 
 @each_row(("first", "second", "both"), JOINED.values(), ids=JOINED)
 def test_joined_messages_hold_what_both_held_in_that_order(first: object, second: object, both: object):
-    assert joined(first, second) == both
+    assert join_messages(first, second) == both
 
 
 def test_what_else_the_second_message_says_of_itself_stays():
     second = {**users("Two."), "name": "Ada"}
-    assert joined({**users("One."), "name": "Bob"}, second) == {**users("One.\n\nTwo."), "name": "Ada"}
+    assert join_messages({**users("One."), "name": "Bob"}, second) == {**users("One.\n\nTwo."), "name": "Ada"}
 
 
 @each_row(
@@ -245,7 +245,7 @@ def test_what_else_the_second_message_says_of_itself_stays():
     ],
 )
 def test_whose_message_it_is(message: object, is_theirs: bool):
-    assert is_users(message) is is_theirs
+    assert is_user_message(message) is is_theirs
 
 
 @each_row(

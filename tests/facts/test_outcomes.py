@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from autoprune.conversation.placeholders import SENTENCE, element, mark, marked
+from autoprune.conversation.placeholders import SENTENCE, append_mark, element, mark
 from autoprune.conversation.transcript import Location, ToolCall
 from autoprune.facts.outcomes import background_id, error_lines, exit_code, has_failed, is_cancellation, is_refusal
 
@@ -32,7 +32,7 @@ def test_an_error_flag_that_is_set_means_failure(text: str):
     "text", ["x\nExit code: 2\n", "ok\n=== 1 failed in 0.1s ===", "=== 3 passed in 0.1s ===", TRACEBACK, "all good"]
 )
 def test_the_archive_id_at_the_end_of_a_cut_text_does_not_hide_the_outcome(text: str):
-    assert has_failed(marked(text, mark(text), gap="\n"), None) == has_failed(text, None)
+    assert has_failed(append_mark(text, mark(text), gap="\n"), None) == has_failed(text, None)
 
 
 def test_a_warning_after_the_word_error_is_not_a_failure():

@@ -11,7 +11,7 @@ from rounds_in_texts import DIALECTS, in_text
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result, ToolInputs
-from autoprune.conversation.edits import rewrite, without
+from autoprune.conversation.edits import rewrite, without_payloads
 from autoprune.formats import new_parser
 from autoprune.strategies.clearing import ToolOutputCleanup
 
@@ -52,7 +52,7 @@ def test_the_blocks_of_a_message_are_copied_once_however_many_results_are_cleare
     name = "parts" if format == "gemini" else "content"
     Counted.copied = 0
     counted = {**message, name: Counted(message[name])}
-    changed = rewrite(counted, edits) if work == "rewrite" else without(counted, [edit.part for edit in edits])
+    changed = rewrite(counted, edits) if work == "rewrite" else without_payloads(counted, [edit.part for edit in edits])
     assert len(edits) == 300
     assert Counted.copied <= 2 * 300
     assert isinstance(changed, dict)

@@ -26,7 +26,7 @@ from autoprune import (
     SettingsError,
     ToolInputs,
 )
-from autoprune.conversation.edits import Reason, strip
+from autoprune.conversation.edits import Reason, strip_thinking
 from autoprune.planning.plan import ThinkingPolicy
 from autoprune.planning.view import Strategy
 from autoprune.providers.thinking import drop_block, merged, policy
@@ -671,5 +671,5 @@ def test_thinking_that_will_be_stripped_later_is_not_stable_yet():
 
 def test_stripping_is_of_the_blocks_that_are_named():
     thoughts = pruner(ROOM, "strip").plan(TURNS).stripped
-    assert strip(TURNS, ()) is TURNS
-    assert strip(TURNS, thoughts[1:]) == [*TURNS[:3], said("A program.", TURNS[3]["content"][0]), *TURNS[4:]]
+    assert strip_thinking(TURNS, ()) is TURNS
+    assert strip_thinking(TURNS, thoughts[1:]) == [*TURNS[:3], said("A program.", TURNS[3]["content"][0]), *TURNS[4:]]

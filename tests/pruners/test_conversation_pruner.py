@@ -17,7 +17,7 @@ from written_short import every_format, messages
 
 from autoprune import ConversationPruner, PruneArgs, PruneEvent, Report, Result, Retention, RuleError, SettingsError
 from autoprune.conversation.edits import Fold, Reason
-from autoprune.conversation.summary import running
+from autoprune.conversation.summary import find_summary
 from autoprune.planning.view import Candidate, FoldView
 from autoprune.providers.thinking import drop_block
 from autoprune.pruners.report.drawing import Explanation
@@ -32,7 +32,7 @@ from autoprune.summarizers.openai_summarizer import OpenAISummarizer
 from autoprune.summarizers.selection import summarizer_of
 from autoprune.summarizers.symbols import Symbols
 from autoprune.summarizers.user_words import LEAVES_OUT
-from autoprune.tokens import scaled
+from autoprune.tokens import scale_tokens
 
 EACH = 100  # tokens of a message, by `count`
 REPLY = 3  # tokens that prime the reply
@@ -78,7 +78,7 @@ class Broken(Model):
 
 def said(result: Result) -> str:
     """The text of the running summary."""
-    found = running(result.conversation)
+    found = find_summary(result.conversation)
     return found.text if found else ""
 
 
@@ -241,7 +241,7 @@ def test_the_report_says_by_the_usage_whether_the_safe_zone_is_met(strategy: str
     counted = pruner().count_tokens(given), pruner().count_tokens(result.conversation)
     assert report.tokens_saved == pytest.approx(calibration * (counted[0] - counted[1]), abs=2)
     assert report.within_safe_zone == (report.tokens_after <= safe_zone)
-    assert scaled(sum(report.floor.values()), calibration) == report.tokens_after
+    assert scale_tokens(sum(report.floor.values()), calibration) == report.tokens_after
     assert f"{'within' if report.within_safe_zone else 'over'} the safe zone of {safe_zone:,}" in str(report)
 
 
@@ -297,7 +297,7 @@ def test_pruned_output_that_is_fed_back_asks_for_what_is_new_alone():
     pruned = ours.prune_conversations(chat(9))
     grown = [*pruned, *chat(13)[9:]]
     result = ours.prune(grown)
-    assert [brief.previous for brief in model.briefs] == ["", running(pruned).text]  # type: ignore[union-attr]
+    assert [brief.previous for brief in model.briefs] == ["", find_summary(pruned).text]  # type: ignore[union-attr]
     assert result.conversation == ours.prune_conversations(chat(13))
 
 
@@ -666,7 +666,7 @@ def test_the_summary_is_written_as_the_format_writes_a_message(written_in: str):
     strategy = Folding("f", over_messages=8, keep=1, over_share=None, summary_tokens=5)
     pruned = ours.prune_conversations(given, strategy)
     assert len(pruned) == 1
-    found = running(pruned)
+    found = find_summary(pruned)
     assert (found.text, found.messages, found.rest) == ("They ran it.", 8, given[-1])  # type: ignore[union-attr]
 
 

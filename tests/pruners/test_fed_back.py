@@ -9,7 +9,7 @@ from tables import each_row
 
 from autoprune import PruneArgs, problems
 from autoprune.conversation.edits import CALLS_LATER
-from autoprune.conversation.summary import running
+from autoprune.conversation.summary import find_summary
 from autoprune.planning.retention import Retention
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.strategies import presets
@@ -91,7 +91,7 @@ def test_results_that_begin_a_conversation_stay_results_behind_a_summary_of_nati
     zone = count(messages)
     both_ways(messages, strategy, zone)
     first = ConversationPruner(PruneArgs(zone)).prune_conversations(messages[:5], strategy)
-    known = running(first)
+    known = find_summary(first)
     assert known
     assert known.rest == begin
     assert known.calls == CALLS_LATER
@@ -102,7 +102,7 @@ def test_a_summary_is_found_again_in_a_message_of_gemini_without_a_role():
     messages = WIRE["gemini"]([[step], [step], [step], [step], [step]])
     del messages[0]["role"]
     strategy = replace(presets.sliding_window(2, keep=1), summary_tokens=40)
-    assert running(both_ways(messages, strategy, count(messages)))
+    assert find_summary(both_ways(messages, strategy, count(messages)))
 
 
 def test_what_was_kept_apart_goes_where_the_user_must_begin():

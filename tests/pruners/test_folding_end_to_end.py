@@ -20,7 +20,7 @@ from strict_provider.server import serve
 from tables import each_row
 
 from autoprune import PruneArgs, Result, problems
-from autoprune.conversation.summary import running
+from autoprune.conversation.summary import find_summary
 from autoprune.planning.retention import Retention
 from autoprune.planning.view import FoldingStrategy
 from autoprune.pruners.conversation import ConversationPruner
@@ -288,7 +288,7 @@ def test_wherever_the_model_fails_nothing_is_lost_and_the_run_goes_on(style: Sty
         for result, other in zip(results, unharmed, strict=True):
             assert result.plan.gone.keys() == other.plan.gone.keys()
             assert result.report.within_safe_zone
-            assert bool(running(result.conversation)) == bool(running(other.conversation))
+            assert bool(find_summary(result.conversation)) == bool(find_summary(other.conversation))
             assert GOAL in said(result.conversation)
 
 

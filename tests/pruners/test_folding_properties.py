@@ -39,7 +39,7 @@ from tables import each_row
 from autoprune import PruneArgs, Result, problems
 from autoprune.conversation.edits import Reason
 from autoprune.conversation.messages import fields_of
-from autoprune.conversation.summary import is_users, running
+from autoprune.conversation.summary import find_summary, is_user_message
 from autoprune.formats import anthropic_messages, bedrock_converse, gemini_contents
 from autoprune.planning.retention import BY_AGE, Retention
 from autoprune.pruners.conversation import ConversationPruner
@@ -261,9 +261,8 @@ def test_no_two_messages_of_the_users_become_neighbors(write: Any, retain: Reten
         gone = pruned(messages, strategy, count(messages) // 2).plan.gone
         kept = [at for at in range(len(messages)) if at not in gone]
         assert gone
-        assert [
-            pair for pair in pairwise(kept) if pair[1] > pair[0] + 1 and all(is_users(messages[at]) for at in pair)
-        ] == []
+        across = [pair for pair in pairwise(kept) if pair[1] > pair[0] + 1]
+        assert [pair for pair in across if all(is_user_message(messages[at]) for at in pair)] == []
 
 
 # 7. Decisions are a pure function of the conversation and the arguments; a model's words are looked up
@@ -281,7 +280,7 @@ def test_a_new_pruner_with_the_same_store_gives_the_same_bytes_and_asks_no_model
         wanted = cold.prune(again(case.messages[:at]), case.strategy)
         assert as_bytes(got.conversation) == as_bytes(wanted.conversation)
         assert wanted.report.tokens_after == got.report.tokens_after
-        if case.summarizer and running(got.conversation):
+        if case.summarizer and find_summary(got.conversation):
             assert cold.llm.asked == 0
 
 
@@ -388,7 +387,7 @@ def test_every_message_is_kept_or_in_exactly_one_fold(case: Case):
 @every_format_folded
 def test_a_summary_stands_behind_the_systems_messages_and_says_for_how_many_it_stands(case: Case):
     result = case.pruned()
-    known = running(result.conversation)
+    known = find_summary(result.conversation)
     if known:
         assert known.messages == result.report.messages_summarized
         head = [at for at in systems(result) if at < result.plan.place and at not in result.plan.gone]
@@ -492,7 +491,7 @@ def test_the_floor_adds_up_where_two_requests_become_one_message():
 def test_the_floor_adds_up_where_a_summary_that_came_with_a_request_is_extended():
     messages = [user("Fix it."), *(message for at in range(12) for message in anthropic_turn(at))]
     once = pruned(messages, presets.summarize(), 700).conversation
-    assert running(once)
+    assert find_summary(once)
     assert once[0]["content"].endswith("Fix it.")
     grown = [*once, *(message for at in range(12, 20) for message in anthropic_turn(at))]
     floor = pruned(grown, presets.summarize(), 700).report.floor
@@ -566,5 +565,5 @@ def test_a_summary_is_joined_with_the_message_of_an_sdk():
     result = pruned(contents, presets.summarize(1, buffer=0.0), 200)
     first = result.conversation[0]
     assert result.report.messages_summarized
-    assert running(result.conversation)
+    assert find_summary(result.conversation)
     assert isinstance(first, dict) or types.Content.model_validate(first.model_dump(exclude_none=True)).role == "user"

@@ -14,7 +14,7 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, Clamp, ConversationPruner, ToolInputs
 from autoprune.conversation.archive import recall
-from autoprune.conversation.placeholders import SENTENCE, archived_text, content_id, parted
+from autoprune.conversation.placeholders import SENTENCE, content_id, split_mark, text_to_archive
 from autoprune.formats import new_parser, parse
 from autoprune.strategies import CacheAware, PerResult, Replace, Strategy, View
 from autoprune.strategies.clearing import ToolOutputCleanup
@@ -72,7 +72,7 @@ def forged(id: str) -> list[str]:
 
 def payloads(messages: list[Any]) -> list[str]:
     """The payloads of all results, as they are kept."""
-    return [archived_text(each, messages) for each in parse(messages, new_parser(len), 0).results]
+    return [text_to_archive(each, messages) for each in parse(messages, new_parser(len), 0).results]
 
 
 @pytest.mark.parametrize("format", [*WIRE, *DIALECTS])
@@ -96,7 +96,7 @@ def test_a_mark_that_a_tool_prints_is_never_passed_on(
         fed = feeding.prune_conversations(fed + again(messages[len(fed) : at]), strategy=strategy)
         assert as_bytes(fed) == as_bytes(full)
         for payload, now in zip(payloads(messages[:at]), payloads(fed), strict=True):
-            if payload != now and (told := parted(now)[1]):
+            if payload != now and (told := split_mark(now)[1]):
                 seen.add(told)
                 assert recall(archive, told) == recall(fed_archive, told) == payload
     assert len(seen) > 6
@@ -118,7 +118,7 @@ def test_a_result_that_was_shortened_and_is_cleared_by_another_pruner_is_recalle
     shortened = shortening.prune_conversations(messages, strategy=strategy)
     cleared = AgenticConversationPruner(1, archive=archive).prune_conversations(shortened)
     whole, *others = (
-        {parted(payload)[1] for payload in payloads(each)} - {""} for each in (messages, shortened, cleared)
+        {split_mark(payload)[1] for payload in payloads(each)} - {""} for each in (messages, shortened, cleared)
     )
     assert whole == {content_id(OTHERS)}
     for told in others:
@@ -133,6 +133,6 @@ def test_a_mark_in_an_argument_is_never_passed_on():
         archive = {content_id(OTHERS): OTHERS}
         strategy = ToolOutputCleanup(clear_tool_inputs=ToolInputs(above=20))
         pruned = AgenticConversationPruner(1, archive=archive).prune(messages, strategy)
-        told = {parted(edit.mark)[1]: archived_text(edit.part, messages) for edit in pruned.plan.edits}
+        told = {split_mark(edit.mark)[1]: text_to_archive(edit.part, messages) for edit in pruned.plan.edits}
         assert {id: recall(archive, id) for id in told} == told
         assert re.findall(r"recall id (\w+)", as_bytes(pruned.conversation)).count(content_id(OTHERS)) <= 1

@@ -25,7 +25,7 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result
 from autoprune.conversation.edits import Replace, apply
-from autoprune.conversation.placeholders import element, inside
+from autoprune.conversation.placeholders import element, element_content
 from autoprune.conversation.transcript import ToolResult
 from autoprune.planning.plan import Reason
 from autoprune.planning.view import Strategy
@@ -997,7 +997,7 @@ def written(results: list[tuple[int, bool]], as_xml: bool) -> list[Any]:
     for length, is_turn in results:
         text = "word " * length + "."
         if as_xml:
-            whole = element("read_file").replace(inside(element("read_file")), f"<content>{text}</content>")
+            whole = element("read_file").replace(element_content(element("read_file")), f"<content>{text}</content>")
             messages += [{"role": "assistant", "content": "I read."}, {"role": "user", "content": whole}]
         else:
             messages += [call(), answer(text)]

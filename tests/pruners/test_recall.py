@@ -15,7 +15,7 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, ArchiveError, Clamp, Result, SettingsError, ToolInputs
 from autoprune.conversation.archive import recall
-from autoprune.conversation.placeholders import archived_text, content_id, parted
+from autoprune.conversation.placeholders import content_id, split_mark, text_to_archive
 from autoprune.conversation.transcript import ToolResult
 from autoprune.planning.view import Strategy
 from autoprune.pruners.conversation import ConversationPruner
@@ -57,9 +57,8 @@ def variants(case: Case) -> list[Case]:
 
 def carried(result: Result) -> dict[str, str]:
     """The ids in the texts that were put in place of results, each with the payload that it stands for."""
-    ids = (
-        (parted(edit.text)[1], archived_text(edit.part, result.plan.transcript.messages)) for edit in result.plan.edits
-    )
+    messages = result.plan.transcript.messages
+    ids = ((split_mark(edit.text)[1], text_to_archive(edit.part, messages)) for edit in result.plan.edits)
     return {id: payload for id, payload in ids if id}
 
 
@@ -75,10 +74,10 @@ def test_every_payload_that_an_edit_replaces_can_be_recalled_to_the_letter(case:
         ours = pruner(each, archive)
         result = ours.prune(each.messages, each.strategy)
         for edit in result.plan.edits:
-            payload = archived_text(edit.part, each.messages)
+            payload = text_to_archive(edit.part, each.messages)
             assert ours.recall(content_id(payload)) == payload
             if isinstance(edit.part, ToolResult):
-                assert parted(edit.text)[1] or edit.reason == "clamped"
+                assert split_mark(edit.text)[1] or edit.reason == "clamped"
                 assert payload == edit.part.text or not edit.part.is_plain
             assert edit.saved > 0
         assert {id: ours.recall(id) for id in carried(result)} == carried(result)
@@ -171,7 +170,7 @@ def test_a_giant_that_was_cut_and_then_cleared_is_recalled_whole_by_the_id_of_it
     full = AgenticConversationPruner(300, archive=full_archive).prune_conversations(later, strategy)
     assert as_bytes(fed) == as_bytes(ours.prune_conversations(later, strategy)) == as_bytes(full)
     assert contents(fed)[0].startswith("This message has been cleared.")
-    told = parted(contents(fed)[0])[1]
+    told = split_mark(contents(fed)[0])[1]
     assert told == content_id(contents(cut)[0])
     for known in (archive, full_archive):
         assert recall(known, told) == recall(known, content_id(LONG)) == LONG

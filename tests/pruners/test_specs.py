@@ -26,7 +26,7 @@ from autoprune import (
     repair,
 )
 from autoprune.conversation.edits import Fold, Reason
-from autoprune.conversation.summary import running
+from autoprune.conversation.summary import find_summary
 from autoprune.planning.retention import BY_AGE
 from autoprune.planning.view import FoldView
 from autoprune.providers import EMPTY, NO_RESULT
@@ -73,7 +73,7 @@ def tokens(conversation: list[Any]) -> int:
 
 def summary(conversation: list[Any]) -> str:
     """The text of the running summary; the user's first request may stand above what a summarizer wrote."""
-    found = running(conversation)
+    found = find_summary(conversation)
     return found.text if found else ""
 
 

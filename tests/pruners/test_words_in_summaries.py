@@ -14,7 +14,7 @@ from spoken import FORMATS, RULE, Turn, asked, messages, talks
 from tables import each_row
 
 from autoprune import PruneArgs, Result
-from autoprune.conversation.summary import running
+from autoprune.conversation.summary import find_summary
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.strategies.catalog import folding_named
 from autoprune.strategies.folding import Folding
@@ -82,7 +82,7 @@ def test_the_goal_is_the_first_request(written_in: str, talk: list[Turn], share:
             result = pruned(given, name, zone, llm, is_fed_back=is_fed_back)
             note(f"{name} {llm} {result.report}: {result.conversation}")
             assert "REQUEST0: fix part 0." in said(result)
-            summary = running(result.conversation)
+            summary = find_summary(result.conversation)
             goal = (
                 next((one.body for one in parse_sections(summary.text) or () if one.title == GOAL), "")
                 if summary
@@ -102,7 +102,7 @@ def test_what_the_user_says_stays_or_is_said_to_be_left_out(
         note(f"{name} {result.report}: {result.conversation}")
         text = said(result)
         for phrase in phrases(talk):
-            summary = running(result.conversation)
+            summary = find_summary(result.conversation)
             has_no_room = summary is not None and summary.room < TINY
             assert phrase in text or (is_fed_back and (LEFT_OUT in text or has_no_room)) or is_told(result), phrase
 
@@ -121,7 +121,7 @@ def test_an_answer_is_that_of_its_request(written_in: str, talk: list[Turn], sha
     for name in DIGESTS:
         result = pruned(given, name, zone, is_fed_back=is_fed_back)
         note(f"{name} {result.report}: {result.conversation}")
-        summary = running(result.conversation)
+        summary = find_summary(result.conversation)
         contents = parse_contents(summary.text) if summary else parse_contents("")
         for exchange in contents.exchanges:
             number = re.match(r"REQUEST(\d+)", exchange.request or contents.goal)
@@ -138,7 +138,7 @@ def test_no_answer_is_lost_while_there_is_room(written_in: str, talk: list[Turn]
     for name in IN_BATCHES:
         result = pruned(given, name, zone, is_fed_back=is_fed_back)
         note(f"{name} {result.report}: {result.conversation}")
-        summary = running(result.conversation)
+        summary = find_summary(result.conversation)
         if not summary or count([{"role": "user", "content": summary.text}]) > summary.room * 0.6:
             continue
         lost = [turn.answer[:30] for turn in talk[:-1] if turn.answer[:30] not in said(result)]
@@ -250,7 +250,7 @@ def test_rules_of_the_user_stay_or_are_said_to_be_left_out(name: str):
 def test_a_long_request_takes_the_room_that_a_models_summary_leaves():
     request = " ".join(f"word{at}" for at in range(700))
     result = pruned([user(request), *BYTHEWAY], "chat_summary", 12_000, in_short)
-    summary = running(result.conversation)
+    summary = find_summary(result.conversation)
     assert summary
     assert 1_000 < exact()(request) < summary.room
     assert request in summary.text

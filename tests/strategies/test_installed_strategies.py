@@ -40,9 +40,7 @@ def test_a_plugin_is_found_by_name_with_its_parameters():
     found = clearing_named("zebra_first(at_least=500)")
     assert (type(found).__name__, getattr(found, "at_least", None)) == ("ZebraFirst", 500)
     assert (
-        clearing_named("zebra_first")
-        == chosen("zebra_first", {})
-        == chosen(None, {"AUTOPRUNE_STRATEGY": "ready_made"})
+        clearing_named("zebra_first") == chosen("zebra_first", {}) == chosen(None, {"AUTOPRUNE_STRATEGY": "ready_made"})
     )
 
 

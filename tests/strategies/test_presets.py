@@ -9,7 +9,7 @@ from shipped import PRESETS
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationPruner, OpenAISummarizer, PruneArgs, SettingsError
-from autoprune.conversation.summary import running
+from autoprune.conversation.summary import find_summary
 from autoprune.pruners.conversation import ConversationPruner as Pruner
 from autoprune.strategies.presets import snapshot, summarize, summarize_older, truncate
 from autoprune.summarizers import openai_summarizer
@@ -47,7 +47,7 @@ def test_a_title_is_put_above_any_summary(llm: Any, is_fed_back: bool):
     for number in range(12):
         messages += turn(number)
         out = pruner.prune(messages, summarize_older(title="What  came\nbefore")).conversation
-        if found := running(out):
+        if found := find_summary(out):
             seen.add(found.messages)
             assert found.text.startswith("# What came before\n\n## ")
             assert found.text.count("What came before") == 1
@@ -80,7 +80,7 @@ def test_a_title_by_name():
 def test_a_title_has_its_place_within_the_room(room: int):
     strategy = replace(summarize_older(title="A title of six words, no more"), summary_tokens=room)
     result = pruned(900, strategy, chat(20), llm=lambda brief: "word " * 90)
-    found = running(result.conversation)
+    found = find_summary(result.conversation)
     assert found is None or count(found.text) <= found.room
 
 

@@ -17,7 +17,7 @@ from openai import AsyncOpenAI, OpenAI
 from tables import each_row
 
 from autoprune import Chunked, ConversationPruner, OpenAISummarizer, PruneArgs, SettingsError
-from autoprune.conversation.summary import running
+from autoprune.conversation.summary import find_summary
 from autoprune.strategies.per_result import PerResult
 from autoprune.summarizers.brief import Ask, Brief, Failed, Written
 from autoprune.summarizers.driver import Budget, arun, run, steps_of
@@ -104,7 +104,7 @@ def test_a_function_that_never_returns_is_abandoned(llm: Callable[[Brief], Any],
     assert time.monotonic() - started < MUCH_LATER
     assert any("no answer within 0.3 seconds" in note for note in result.report.fallbacks)
     assert result.report.within_safe_zone
-    assert running(result.conversation)
+    assert find_summary(result.conversation)
 
 
 @HOW
@@ -176,7 +176,7 @@ def test_without_a_limit_the_prune_waits():
     pruner = ConversationPruner(
         PruneArgs(1_000), lambda brief: str(time.sleep(0.1) or "They talked."), max_seconds=None
     )
-    assert "They talked." in str(running(pruner.prune(chat()).conversation).text)  # type: ignore[union-attr]
+    assert "They talked." in str(find_summary(pruner.prune(chat()).conversation).text)  # type: ignore[union-attr]
 
 
 INTERRUPTED = """

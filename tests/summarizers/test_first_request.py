@@ -10,7 +10,7 @@ from tables import each_row
 from utterances import user, words
 
 from autoprune import Chunked, ConversationPruner, OpenAISummarizer, PruneArgs
-from autoprune.conversation.summary import running, wrapped
+from autoprune.conversation.summary import find_summary, wrap_summary
 from autoprune.strategies.presets import summarize
 from autoprune.summarizers.brief import Brief
 from autoprune.summarizers.sections import GOAL, SUMMARY, Frame, Section, parse_sections, request_of, write_sections
@@ -65,7 +65,7 @@ def goals(pruner: ConversationPruner, strategy: Any, *, is_fed_back: bool) -> li
     for number in range(TURNS):
         messages += turn(number)
         pruned = pruner.prune(messages, strategy).conversation
-        if summary := running(pruned):
+        if summary := find_summary(pruned):
             found[summary.messages] = summary.text
         messages = list(pruned) if is_fed_back else messages
     return [next((one.body for one in parse_sections(text) or () if one.title == GOAL), "") for text in found.values()]
@@ -100,19 +100,19 @@ def test_a_late_first_request_is_the_goal_from_then_on(is_fed_back: bool):
     for number in range(TURNS):
         messages += turn(number)
         pruned = pruner.prune(messages, summarize(1)).conversation
-        texts.append(running(pruned).text if running(pruned) else "")  # type: ignore[union-attr]
+        texts.append(find_summary(pruned).text if find_summary(pruned) else "")  # type: ignore[union-attr]
         messages = list(pruned) if is_fed_back else messages
     assert any(text and GOAL not in text for text in texts)
     assert write_sections([Section(GOAL, REQUEST)]) in texts[-1]
 
 
 def test_no_later_request_becomes_the_goal_of_another_summarizers_summary():
-    old = wrapped("The user asked for tabs.", 12, 900)
+    old = wrap_summary("The user asked for tabs.", 12, 900)
     messages = [{"role": "user", "content": old}, {"role": "assistant", "content": "Yes."}]
     pruner = ConversationPruner(PruneArgs(2_000), lambda brief: "They are at it.")
     for number in range(1, TURNS):
         messages = list(pruner.prune([*messages, *turn(number)]).conversation)
-    summary = running(messages)
+    summary = find_summary(messages)
     assert summary
     assert GOAL not in summary.text
     assert "They are at it." in summary.text

@@ -10,7 +10,7 @@ from tables import each_row
 from utterances import answered, call, model, user, words
 
 from autoprune import Chunked, ConversationPruner, Digest, OpenAISummarizer, PruneArgs
-from autoprune.conversation.summary import running
+from autoprune.conversation.summary import find_summary
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import sliding_window, symbolize
 from autoprune.summarizers import _snapshot
@@ -194,7 +194,7 @@ def test_symbolize_asks_the_model_behind_parts():
     result = pruner.prune(chat(26), symbolize(keep=5))
     assert result.report.spent.calls == 2
     assert result.report.fallbacks == ()
-    found = running(result.conversation)
+    found = find_summary(result.conversation)
     assert found
     assert "- line 8" in found.text  # what the assistant said; the user's words are no line of a model's
 

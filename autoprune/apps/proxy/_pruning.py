@@ -264,7 +264,7 @@ class Work:
         zone = usual_zone(found.model) if self._settings.safe_zone is None else None
         options: dict[str, Any] = {"cache_ttl": cache.first_life} | ({} if zone is None else {"safe_zone": zone})
         pruned = prune_request(
-            self._pruner.filled_in(**options),
+            self._pruner.fill_in(**options),
             body,
             job.path,
             job.headers,

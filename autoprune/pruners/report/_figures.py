@@ -7,10 +7,10 @@ from difflib import SequenceMatcher
 from functools import cached_property
 from typing import Any
 
-from autoprune.conversation.edits import Fold, Reason, Replace, rewrite, sentence, thoughtless, without
+from autoprune.conversation.edits import Fold, Reason, Replace, remove_thinking, rewrite, sentence, without_payloads
 from autoprune.conversation.messages import canonical
 from autoprune.conversation.placeholders import CLEARED, Placeholder
-from autoprune.conversation.summary import apart, running
+from autoprune.conversation.summary import find_summary, with_separate_summary
 from autoprune.conversation.transcript import Entry, Part, Speaker, Thought, ToolCall, ToolInput, ToolResult, Transcript
 from autoprune.facts.calls import target
 from autoprune.planning.plan import Plan
@@ -186,11 +186,12 @@ def cleanup_statistics(
     `read` reads a conversation as it is pruned, `compared` one that is compared with another. `placeholder` stands
     where a result was cleared.
     """
-    found = statistics(compared(list(apart(original))), compared(list(apart(pruned))), placeholder)
+    before, after = (compared(list(with_separate_summary(messages))) for messages in (original, pruned))
+    found = statistics(before, after, placeholder)
     gone = found["messages_removed"] + found["messages_summarized"]
-    if now := running(pruned):
+    if now := find_summary(pruned):
         # The mark says for how many messages the summary stands.
-        was = running(original)
+        was = find_summary(original)
         is_new = was and (was.text, was.messages, was.room) != (now.text, now.messages, now.room)
         gone -= bool(is_new)  # the old summary itself
         summarized = min(gone, max(0, now.messages - (was.messages if was else 0)))
@@ -263,7 +264,7 @@ def _is_same(was: ToolResult, now: ToolResult) -> bool:
 
 
 def _is_placeholder(result: ToolResult, placeholder: Placeholder) -> bool:
-    return placeholder.stands_in(result) or CLEARED in result.text
+    return placeholder.has_replaced(result) or CLEARED in result.text
 
 
 @dataclass(frozen=True)
@@ -345,7 +346,7 @@ def _without_parts(message: object, entry: Entry) -> object:
     inputs = _inputs(entry)
     in_text = [Replace(part, "", Reason.NOT_CHOSEN, 0) for part in inputs if part.location.start is not None]
     native = [part for part in inputs if part.location.start is None]
-    return thoughtless(without(rewrite(message, in_text), [*entry.results, *native]), entry.thinking)
+    return remove_thinking(without_payloads(rewrite(message, in_text), [*entry.results, *native]), entry.thinking)
 
 
 def _named(result: ToolResult) -> str:

@@ -21,7 +21,7 @@ from autoprune.pruners.report._figures import (
     tools,
 )
 from autoprune.summarizers.brief import NOTHING, Spent
-from autoprune.tokens import scaled
+from autoprune.tokens import scale_tokens
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,12 +71,12 @@ class Report:
     @cached_property
     def tokens_before(self) -> int:
         """Tokens of the next prompt as it was given."""
-        return scaled(self.plan.tokens_before, self.calibration)
+        return scale_tokens(self.plan.tokens_before, self.calibration)
 
     @cached_property
     def tokens_after(self) -> int:
         """Tokens of the next prompt as it was returned."""
-        return scaled(self.plan.tokens, self.calibration)
+        return scale_tokens(self.plan.tokens, self.calibration)
 
     @property
     def tokens_saved(self) -> int:
@@ -123,7 +123,7 @@ class Report:
     @cached_property
     def cache_tokens_lost(self) -> int:
         """Tokens of the previous prompt, perhaps cached by the provider, that stand after this request's first edit."""
-        return scaled(tokens_lost(self.plan), self.calibration)
+        return scale_tokens(tokens_lost(self.plan), self.calibration)
 
     @cached_property
     def stable_boundary(self) -> int | None:

@@ -10,7 +10,7 @@ from autoprune.facts.calls import target
 from autoprune.planning.clamping import Clamp
 from autoprune.pruners.memory import Memory
 from autoprune.pruners.report import LASTING, Report, reason
-from autoprune.tokens import scaled
+from autoprune.tokens import scale_tokens
 
 ALTERNATIVES = ("hybrid", "per_result")  # of ConversationPruner: what can take more than clearing and summaries
 ROUNDS = 4  # in which a safe zone is looked for that can be reached
@@ -48,8 +48,8 @@ def advice(pruner: Any, folding: Callable[[], Any], strategy: object, calibratio
         other._memory = Memory()
         if zone is not None or beyond:
             # The plan knows nothing of what a provider reported, so that must fit in beside it.
-            other.args = OtherZone(by.args, max(1, (zone or report.safe_zone) - scaled(beyond, calibration)))
-        return scaled(other.plan(messages, chosen, calibration=calibration).tokens + beyond, calibration)
+            other.args = OtherZone(by.args, max(1, (zone or report.safe_zone) - scale_tokens(beyond, calibration)))
+        return scale_tokens(other.plan(messages, chosen, calibration=calibration).tokens + beyond, calibration)
 
     def in_reach(by: Any, chosen: object, zone: int) -> int | None:
         """Return a safe zone that a strategy reaches, from `zone` on; None if none was found."""

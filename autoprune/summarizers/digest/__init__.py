@@ -1,4 +1,4 @@
-"""Sum up messages without a model: what the user asked, what was done, what failed, what was found.
+"""Sum up messages without a model: the user's requests, the work done, the failures, the findings.
 
 A digest is the text of a `Contents` (`_contents`), parsed from the previous digest. New messages are read into it one
 by one (`_reading`): a request begins an exchange, a sentence of the assistant's may be a finding, and a call counts its

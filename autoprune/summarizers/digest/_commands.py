@@ -1,6 +1,6 @@
 """Read what commands say: the state of version control and tests, short values, and which command reruns which.
 
-Two commands run the same if they run the same program on the same target, whatever is around it:
+Two commands run the same if they run the same program on the same target, regardless of setup, wrappers and pipes:
 
     cd /repo && CI=1 timeout 60 go test ./internal/auth -run TestLogin -v 2>&1 | tail -20
     go test ./...
@@ -83,7 +83,7 @@ WHOLE = frozenset(
     )
 )
 WHOLE_COMMANDS = frozenset((("go", "test"), ("go", "vet"), ("go", "build")))
-# Subcommands of git that count as the same whatever their arguments: a push that succeeds resolves a failed one.
+# Subcommands of git that are compared without their arguments: a push that succeeds resolves a failed one.
 ONE_THING = frozenset(
     ("push", "pull", "fetch", "commit", "rebase", "merge", "cherry-pick", "revert", "stash", "add", "am", "clone")
 )
@@ -125,7 +125,7 @@ def command_states(action: Action) -> Iterator[tuple[str, str]]:
 
 
 def has_passing_tests(action: Action) -> bool:
-    """Return whether a command printed test figures without a failure."""
+    """Whether a command printed test figures without a failure."""
     text = _output(action.result.text)[-LOOKED_AT:] if action.command and action.result else ""
     found = [match[0] for match in FIGURES.finditer(text)] + [match[0] for match in GO.finditer(text)]
     return bool(found) and not any(map(FAILURES.search, found))
@@ -213,7 +213,7 @@ class Run:
     chosen: frozenset[str]
 
     def covers(self, other: "Run") -> bool:
-        """Return whether this runs everything that another one ran."""
+        """Whether this runs everything that another one ran."""
         if self.program == ("git", "commit") and other.program[:1] == ("git",) and other.program[1] in ENDED_BY_COMMIT:
             return True
         if self.program != other.program or (self.chosen and not (other.chosen and self.chosen >= other.chosen)):
@@ -236,7 +236,7 @@ def runs(command: str) -> tuple[Run, ...]:
 
 
 def reruns(later: Sequence[Run], name: str) -> bool:
-    """Return whether later runs cover the last run of a command, which is the one that matters."""
+    """Whether later runs cover the last run of a command, which is the one that matters."""
     return any(run.covers(earlier) for earlier in runs(name)[-1:] for run in later)
 
 
@@ -294,7 +294,7 @@ def _normal_target(target: str) -> str:
 
 
 def _is_within(target: str, whole: str) -> bool:
-    """Return whether a target equals another one or is part of it: a file in a folder, a test in a file."""
+    """Whether a target equals another one or is part of it: a file in a folder, a test in a file."""
     if not whole or target == whole or target.endswith(f"/{whole}") or whole.endswith(f"/{target}"):
         return True
     return target.startswith((f"{whole}/", f"{whole}::"))

@@ -1,4 +1,4 @@
-"""The contents of a digest: what it keeps of a conversation, written as text, read back, and with short paths."""
+"""The contents of a digest: write them as text, parse them, and shorten their paths."""
 
 import re
 from collections import Counter
@@ -54,7 +54,7 @@ class Exchange:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has an answer, and the request was not made again since."""
+        """Whether it has an answer and the request was not repeated since."""
         return bool(self.answer) and not self.answer.endswith(AGAIN)
 
     @property

@@ -156,7 +156,7 @@ class _Reader:
             self.exchanges.append(exchange)
 
     def _take_repeated(self, request: str) -> Exchange | None:
-        """Remove a long request that was made before in the same words; return it with one more repetition."""
+        """Remove an equal long request that was made before; return it with one more repetition."""
         same = [exchange for exchange in self.exchanges if len(request) >= LONG_REQUEST and exchange.request == request]
         self.exchanges = [exchange for exchange in self.exchanges if exchange not in same]
         return _repeat(same[-1], sum(exchange.times for exchange in same) + 1) if same else None
@@ -167,7 +167,7 @@ class _Reader:
         return asked[-1] if asked and not self.exchanges[asked[-1]].is_over else None
 
     def _end_exchange(self, otherwise: str = "") -> None:
-        """End the exchange that is not over; its answer are the assistant's last words, or `otherwise` without any.
+        """End the exchange that is not over. Its answer is the assistant's last words, or `otherwise` without any.
 
         The very last exchange needs an answer: without one it is not over.
         """
@@ -275,7 +275,7 @@ class _Reader:
         return sum(int(match[1]) if match else 1 for match, _ in counted)
 
     def _has_succeeded(self, action: Action) -> bool:
-        """Return whether a call that is not known to have failed has probably succeeded."""
+        """Whether a call that is not known to have failed has probably succeeded."""
         is_silent = bool(action.result and not action.result.text.strip())  # as compilers are that find no error
         is_silent = is_silent and "||" not in action.command
         return action.failed is False or not hides_failures(action.command) or has_passing_tests(action) or is_silent
@@ -301,7 +301,7 @@ class _Reader:
         """Record the state of version control and tests, and the value that a command printed."""
         known = dict(command_states(action))
         if STATUS not in known and COMMIT in known:
-            self.lists[_contents.STATE].pop(STATUS, None)  # it told of what is committed now
+            self.lists[_contents.STATE].pop(STATUS, None)  # it described changes that are now committed
         for kind, found in known.items():
             self._replace_item(_contents.STATE, kind, relative(found, self.folder))
         if (found := printed_value(action)) and not known:
@@ -326,7 +326,7 @@ def _repeat(exchange: Exchange, times: int) -> Exchange:
 
 
 def _names_changed_file(called: re.Match[str], changed: set[str]) -> bool:
-    """Return whether a call names one of the changed files, which are given by their base names."""
+    """Whether a call names one of the changed files, which are given by their base names."""
     return not changed.isdisjoint(path.rstrip("…").rpartition("/")[2] for path in called[1].split())
 
 
