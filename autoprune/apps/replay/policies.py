@@ -1,4 +1,4 @@
-"""What can be replayed, by name: every strategy that ships, a strategy in a file, and references to compare with."""
+"""The policies that can be replayed by name: shipped strategies, a strategy in a file, and baselines."""
 
 import os
 import re
@@ -20,12 +20,12 @@ from autoprune.strategies.clearing import ObservationMasking
 
 @dataclass(frozen=True)
 class NoPruning:
-    """Send everything."""
+    """The baseline: no pruning."""
 
     name = "none"
 
     def step(self, view: View) -> list[Replace]:
-        """Return nothing."""
+        """Plan no edits."""
         return []
 
 
@@ -55,7 +55,7 @@ BUILT_IN = (
 
 @dataclass(frozen=True)
 class Policy:
-    """A strategy as the user types it, made again for each episode; "low_water @ 60k" has its own safe zone."""
+    """A strategy as the user types it, created for each episode; "low_water @ 60k" has its own safe zone."""
 
     text: str
 
@@ -89,11 +89,11 @@ class Policy:
 
     @property
     def is_reference(self) -> bool:
-        """Whether it is only for comparison and cannot be chosen in a live loop."""
+        """Whether it is only a baseline and cannot be used live."""
         return self.is_clairvoyant or is_named(self.name, REFERENCES)
 
     def for_episode(self, episode: Episode, prices: Prices) -> tuple[Any, Callable[[], Any]]:
-        """Return the strategy, and a factory of pruners for it with the episode's safe zone and head."""
+        """Create the strategy, and a factory of pruners for it with the episode's safe zone and head."""
         strategy = (
             clairvoyant(episode, prices, passages=self.name != "clairvoyant")
             if self.is_clairvoyant
@@ -103,7 +103,7 @@ class Policy:
         return strategy, lambda: pruner_for(strategy, args)
 
     def strategy(self) -> Any:
-        """Make the strategy. Raises SettingsError if there is none of that name, and for a clairvoyant."""
+        """Create the strategy. Raises SettingsError if no strategy has that name, and for a clairvoyant."""
         if is_named(self.name, REFERENCES):
             return make_strategy(self.name, REFERENCES)
         try:
@@ -118,6 +118,6 @@ class Policy:
 
 
 def _with_prices(strategy: Any, prices: Prices) -> Any:
-    """Give the prices of the replay to a strategy that weighs prices and has none."""
+    """Give the replay's prices to a strategy that uses prices and has none."""
     adapt = getattr(strategy, "for_prices", None)
     return adapt(prices) if callable(adapt) else strategy
