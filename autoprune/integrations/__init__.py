@@ -1,1 +1,1 @@
-"""Adapters: one module for each framework or client. Only loading a module imports its framework."""
+"""Adapters: one module for each framework or client. A framework is imported only with its module."""

@@ -1,10 +1,10 @@
-"""Pruning for Strands Agents: the agent's own messages are pruned before each call of the model.
+"""Pruning for Strands Agents: the agent's message list is pruned before each call of the model.
 
     agent = Agent(model=model, tools=[...], hooks=[PruningHook("50k")])
 
-How it works. Strands calls a `ConversationManager` only after the whole tool loop, but `BeforeModelCallEvent` is sent
+How it works: Strands calls a `ConversationManager` only after the whole tool loop, but `BeforeModelCallEvent` is sent
 before each request. Requests are copied from `agent.messages`, so that list itself is pruned, and cleared results are
-gone from it: give a pruner with an archive to keep them.
+lost: give a pruner with an archive to keep them.
 """
 
 from typing import Any
@@ -19,8 +19,8 @@ class PruningHook(HookProvider):
     """Prunes an agent's messages before each call of its model. The system prompt and the tools are counted."""
 
     def __init__(self, pruning: Pruning, *, strategy: str | Strategy | None = None) -> None:
-        """Take a safe zone, settings, or a pruner."""
-        self._prune_messagesr = pruner_of(pruning)
+        """Store a safe zone, settings, or a pruner."""
+        self._pruner = pruner_of(pruning)
         self._strategy = strategy
 
     def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
@@ -34,12 +34,12 @@ class PruningHook(HookProvider):
             "system": agent.system_prompt,
             "toolConfig": {"tools": agent.tool_registry.get_all_tool_specs()},
         }
-        messages = prune_body(self._prune_messagesr, self._strategy, body, _path(agent.model)).body["messages"]
+        messages = prune_body(self._pruner, self._strategy, body, _path(agent.model)).body["messages"]
         if messages is not agent.messages:
             agent.messages[:] = messages  # the list itself is shared with the agent's loop
 
 
 def _path(model: Any) -> str:
-    """The path of a request to Bedrock with the model's name: Strands' messages are those of Bedrock."""
+    """The path of a Bedrock request with the model's name, because Strands uses Bedrock's messages."""
     name = str(model.get_config().get("model_id"))
-    return f"/model/{name.rpartition('/')[2]}/converse"  # the name is what follows the last slash of an ARN
+    return f"/model/{name.rpartition('/')[2]}/converse"  # the name follows the last slash of an ARN

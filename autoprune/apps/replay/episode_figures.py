@@ -97,9 +97,7 @@ NEAREST, NEAR = 5, 20  # requests since the newest source was sent: the bounds o
 
 @dataclass(frozen=True)
 class Kept:
-    """The number of atoms that were needed, that stayed visible, and that stayed visible in results (not
-    placeholders).
-    """
+    """The number of atoms that were needed, that stayed visible, and that stayed visible outside placeholders."""
 
     needed: int = 0
     kept: int = 0
