@@ -12,9 +12,7 @@ from typing import Any, Protocol, TypeAlias
 from autoprune.errors import SettingsError, whole
 
 Weighed: TypeAlias = Sequence[tuple[str, int]]  # a digest and the tokens of each message
-OTHER = (
-    0.25  # of a prompt's tokens: if more differ from the previous prompt, it is another conversation
-)
+OTHER = 0.25  # of a prompt's tokens: if more differ from the previous prompt, it is another conversation
 Clock: TypeAlias = Callable[[], float]
 NUMBERS = (int, float)
 

@@ -29,7 +29,7 @@ from autoprune.tokens import prompt_tokens
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """The prompt of a request: tokens as `counted`, with the `expected` cached ones, and as the provider reported them."""
+    """A prompt's tokens as `counted`, with the `expected` cached ones, and as the provider reported them."""
 
     request: int
     counted: int

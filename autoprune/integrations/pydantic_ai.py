@@ -37,7 +37,7 @@ class Pruning(AbstractCapability[Any]):
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Prune the messages of the request, and return it unchanged if nothing was pruned. Raises the pruner's errors."""
+        """Prune the messages of the request; unchanged if nothing was pruned. Raises the pruner's errors."""
         messages = list(request_context.messages)
         model = request_context.model
         result = await self._pruner.aprune(messages, model.model_name, _texts_beside(request_context))
