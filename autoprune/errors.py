@@ -96,7 +96,7 @@ def check_flag(name: str, value: object) -> None:
 
 
 @contextmanager
-def whole(what: str) -> Iterator[None]:
+def require_keys(what: str) -> Iterator[None]:
     """Turn a KeyError in the block into a SettingsError that names the missing key."""
     try:
         yield

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from time import time
 from typing import Any, Protocol, TypeAlias
 
-from autoprune.errors import SettingsError, whole
+from autoprune.errors import SettingsError, require_keys
 
 Weighed: TypeAlias = Sequence[tuple[str, int]]  # a digest and the tokens of each message
 OTHER = 0.25  # of a prompt's tokens: if more differ from the previous prompt, it is another conversation
@@ -110,7 +110,7 @@ def find_change(before: Previous | None, now: Sent, *, is_cold: bool) -> Change:
     if is_cold:
         return Change(after, removed)
     unsent = max(0, tokens_of(new) - tokens_of(now.sent[max(0, len(now.sent) - len(new)) :])) if new else 0
-    rewritten = lost - _lost_anyway(before.whole, base, now.given) - removed + unsent
+    rewritten = lost - _tokens_lost_anyway(before.whole, base, now.given) - removed + unsent
     return Change(after, removed, unsent, rewritten, is_warm=True)
 
 
@@ -128,7 +128,7 @@ def _base(before: Previous, now: Sent) -> Weighed | None:
     return None if found is None or off(found) > OTHER * tokens_of(found) else found
 
 
-def _lost_anyway(whole: Weighed, base: Weighed, given: Weighed) -> int:
+def _tokens_lost_anyway(whole: Weighed, base: Weighed, given: Weighed) -> int:
     """The tokens of the whole history that left the cache because of the caller's changes.
 
     `base` is the history that the caller continues, the whole or the pruned one.
@@ -199,5 +199,5 @@ class Pauses:
     @classmethod
     def of_json(cls, record: Mapping[str, Any], clock: Clock = time) -> "Pauses":
         """Create pauses from the output of `as_json`. Raises SettingsError if a key is missing."""
-        with whole("the record of pauses"):
+        with require_keys("the record of pauses"):
             return cls({int(at): seconds for at, seconds in record["pauses"].items()}, record["last"], clock)

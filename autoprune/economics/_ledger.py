@@ -23,7 +23,7 @@ from autoprune.economics._changes import Change, Previous, Pruned, Sent, checked
 from autoprune.economics._entries import Entry, table, total
 from autoprune.economics._prices import CACHE_LIFE, CALL_TOKENS, Prices
 from autoprune.economics._prices import prices as prices_of
-from autoprune.errors import SettingsError, is_number, whole
+from autoprune.errors import SettingsError, is_number, require_keys
 from autoprune.tokens import prompt_tokens
 
 
@@ -138,7 +138,7 @@ class Ledger:
     @classmethod
     def of_json(cls, record: Mapping[str, Any]) -> "Ledger":
         """Create a ledger from the output of `as_json`. Raises SettingsError if a key is missing."""
-        with whole("the record of a ledger"):
+        with require_keys("the record of a ledger"):
             older = record.get("cache_life", CACHE_LIFE)  # earlier versions stored it outside the prices
             made = cls(Prices(**{"life": older, **record["prices"]}))
             made.requests = record["requests"]

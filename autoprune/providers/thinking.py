@@ -41,7 +41,7 @@ def policy(wanted: str | None, model: str | None) -> ThinkingPolicy:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a policy for a plan: API parameters, notes, thinking to remove, and thinking that fails (`doomed`)."""
+    """The result of a policy for a plan: API parameters, notes, removed thinking, and thinking that the API rejects."""
 
     parameters: Mapping[str, object]
     stripped: tuple[Thought, ...] = ()

@@ -38,7 +38,7 @@ def route(user: User) -> Route:
     proxy's is passed with `--settings`.
     """
     refuse_other_process(user, "Claude Code", *OTHER_PROCESSES)
-    given = _given_settings(user)
+    given = _settings_option(user)
     of_home = _env(user.json(user.folder_of("CLAUDE_CONFIG_DIR", ".claude") / "settings.json"))
     files = (user.folder / ".claude" / name for name in PROJECT_FILES)
     of_project = {name: value for file in files for name, value in _env(user.json(file)).items()}
@@ -61,7 +61,7 @@ def route(user: User) -> Route:
     return Route(upstream, {BASE_URL: at_proxy}, (OPTION, f"{FOLDER}/{FILE}", *others), {FILE: settings})
 
 
-def _given_settings(user: User) -> dict[str, Any]:
+def _settings_option(user: User) -> dict[str, Any]:
     """The settings that `--settings` gives, as JSON or in a file."""
     given = user.option(OPTION)
     if not given:

@@ -50,7 +50,7 @@ def cut_to_passages(text: str, atoms: Iterable[Atom]) -> str | None:
         if found is None:
             return None
         spans = merge_spans([*spans, _widen(found, len(lines))])
-    return _with_gaps(lines, spans)
+    return _join_spans(lines, spans)
 
 
 def _find_lines(atom: Atom, lines: Sequence[str]) -> Span | None:
@@ -101,7 +101,7 @@ def merge_spans(spans: Iterable[Span]) -> list[Span]:
     return found
 
 
-def _with_gaps(lines: Sequence[str], spans: Sequence[Span]) -> str:
+def _join_spans(lines: Sequence[str], spans: Sequence[Span]) -> str:
     """Join the lines of some spans, with a line for each gap that says how many lines were left out."""
     written: list[str] = []
     at = 0

@@ -168,7 +168,7 @@ class _Reader:
         self._transcript = transcript
         self._words: list[Protected] = []
         self._at_work = AtWork()
-        self._made: dict[tuple[ProtectedKind, ToolResult], Protected] = {}
+        self._protected: dict[tuple[ProtectedKind, ToolResult], Protected] = {}
 
     def read(self, at: int) -> None:
         """Read the next message."""
@@ -190,9 +190,9 @@ class _Reader:
 
     def _protect(self, kind: ProtectedKind, result: ToolResult) -> Protected:
         """Mark a result as protected, with the same object each time."""
-        known = self._made.get((kind, result))
+        known = self._protected.get((kind, result))
         if known is None:
-            known = self._made[kind, result] = Protected(kind, result.location.message, ((result.text,),))
+            known = self._protected[kind, result] = Protected(kind, result.location.message, ((result.text,),))
         return known
 
     def _words_outside_results(self, at: int) -> Iterator[Protected]:
