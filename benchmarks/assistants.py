@@ -185,7 +185,8 @@ def main() -> None:
     print(f"{options.files}, {options.model}, {options.strategy}, safe zone {told['zone']:,}, {os.cpu_count()} cores")
     print(f"requests          {len(pruned)}, {len(plain)} directly; refused {len(through.refusals)}")
     print(
-        f"bill              {bill(pruned) / bill(plain):.2f} of pass-through; the prefix broke {count_breaks(pruned)} times"
+        f"bill              {bill(pruned) / bill(plain):.2f} of pass-through; "
+        f"the prefix broke {count_breaks(pruned)} times"
     )
     print(f"last prompt       {last:,} of {unpruned:,} tokens, {last / unpruned:.0%}")
     print(f"of its messages   {of_last[0]:,} of {of_last[1]:,} tokens, {of_last[0] / of_last[1]:.0%}")

@@ -1,8 +1,8 @@
 """Validate conversations against the rules of each provider's API, and repair those that break them.
 
 `problems` names the rules that a conversation breaks, with the provider's error messages; `repair` repairs what it can
-and lists its changes. Both take the name of a provider, or detect it from the messages. `accepted` is for pruners: it
-raises an error if a provider would reject the pruned conversation.
+and lists its changes. Both take the name of a provider, or detect it from the messages. `check_accepted` is for
+pruners: it raises an error if a provider would reject the pruned conversation.
 
 `thinking` handles thinking blocks that are bound to the messages before them: a `ThinkingPolicy` decides what happens
 to those after an edit, and `merged` adds the parameters that the next request needs to its arguments.
@@ -25,7 +25,15 @@ from autoprune.providers._repairs import (
     Repaired,
     Round,
 )
-from autoprune.providers._validation import PROVIDERS, UNREPAIRED, USER_FIRST, accepted, problems, repair, resolved
+from autoprune.providers._validation import (
+    PROVIDERS,
+    UNREPAIRED,
+    USER_FIRST,
+    check_accepted,
+    find_provider,
+    problems,
+    repair,
+)
 from autoprune.providers.thinking import merged
 
 __all__ = [
@@ -43,9 +51,9 @@ __all__ = [
     "Repaired",
     "Round",
     "ThinkingPolicy",
-    "accepted",
+    "check_accepted",
+    "find_provider",
     "merged",
     "problems",
     "repair",
-    "resolved",
 ]

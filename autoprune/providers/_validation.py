@@ -26,7 +26,7 @@ OPENAI = ("openai", "azure", "azure_openai")  # names for either of OpenAI's two
 USER_FIRST = tuple(provider.name for provider in SHIPPED_PROVIDERS if provider.begins_with_user)
 
 
-def resolved(provider: object, conversation: Sequence[object]) -> Provider:
+def find_provider(provider: object, conversation: Sequence[object]) -> Provider:
     """Resolve a provider's name, or detect it from the conversation for None. Returns a `Provider` unchanged.
 
     Raises SettingsError for an unknown name.
@@ -75,14 +75,14 @@ def problems(
     conversation is not a list.
     """
     found = _check_list(conversation)
-    rules = resolved(provider, found)
+    rules = find_provider(provider, found)
     broken = list(rules.problems(found))
     if strict_alternation and rules.alternation:
         broken += rules.alternation(found)
     return sorted(broken, key=lambda problem: problem.path)
 
 
-def accepted(
+def check_accepted(
     pruned: Sequence[object],
     given: Sequence[object],
     validate: bool | Provider = True,
@@ -140,7 +140,7 @@ def repair(
     if open_calls not in DONE:
         raise SettingsError(f"open_calls is {open_calls!r}: give one of {', '.join(DONE)}")
     messages = _check_list(conversation)
-    rules = resolved(provider, messages)
+    rules = find_provider(provider, messages)
     done: list[Repair] = []
     for _ in range(MOST_ROUNDS):
         found = problems(messages, rules, strict_alternation=strict_alternation)
