@@ -95,6 +95,7 @@ FRONTIER = (
     Variant("clairvoyant", "clairvoyant"),
 )
 SIZES = (("under 100k", 0, 100_000), ("100k to 300k", 100_000, 300_000), ("over 300k", 300_000, inf))
+# The variants of the cross-validation over agents.
 CHOICES = frozenset(("unchanged", *(each.name for each in VARIANTS if each.name.startswith(("patience", "threshold")))))
 ENOUGH = 0.97  # of the evidence of code and of edits
 

@@ -31,6 +31,7 @@ from autoprune.tokens import exact
 SEED = 7
 DRAWS = 5  # of results of other sessions, for each episode
 STRATEGY = "cache_aware"
+# Sorts of facts, checked in this order.
 SORTS: tuple[tuple[str, Callable[[str], object]], ...] = (
     ("URL", re.compile("https?://").match),
     ("date", re.compile(r"\d{4}-\d\d-\d\d").fullmatch),

@@ -30,13 +30,14 @@ from coverage import CoverageData
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "autoprune"
+# Pairs of operators that a fault exchanges.
 OPPOSITES = ((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.In, ast.NotIn), (ast.Is, ast.IsNot))
 COMPARED = {one: other for pair in OPPOSITES for one, other in (pair, pair[::-1])}
 COMPUTED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult, ast.Div: ast.Mult}
 FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 SECONDS = re.compile(r"^([\d.]+)s (?:setup|call) +([^\s\[]+)", re.MULTILINE)
 LIMITS = {resource.RLIMIT_CPU: 900, resource.RLIMIT_AS: 6 * 2**30}  # of a run with a fault: seconds, and bytes
-COVERAGE = ("--cov", "--cov-context=test", "--cov-report=", "--durations=0")
+COVERAGE = ("--cov", "--cov-context=test", "--cov-report=", "--durations=0")  # options of the run without a fault
 
 
 @dataclass(frozen=True)

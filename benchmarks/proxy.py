@@ -43,6 +43,7 @@ EVENTS = (
 )
 ANSWER = b"".join(f"event: {kind}\ndata: {json.dumps({'type': kind, **said})}\n\n".encode() for kind, said in EVENTS)
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+# Failures that a request asks the upstream for, in the header x-fail.
 FAILURES = ("refuse", "close before", "close in the head", "close in the body", "status 529", "stall")
 
 

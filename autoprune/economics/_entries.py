@@ -18,7 +18,7 @@ class Entry:
     `request` is the number of the request at which the prune was made, from 1, and `requests` the number of requests it
     has lasted for, including that one. `removed` are the tokens that it took out, and `placeholders` the tokens in
     their place. `rewritten` are tokens that were written to the cache again because of it, including placeholders;
-    `rewriting` is what that costs more than reading them. `unsent` are removed tokens that had never been sent.
+    `rewriting` is their extra cost over reading them. `unsent` are removed tokens that had never been sent.
     `rereads` counts the removed results that were fetched again, and `refetched` their tokens. `is_over` means that the
     conversation has ended. `is_cold` means that the cache had expired before the request, so that the prompt had to be
     written anyway.
@@ -152,7 +152,7 @@ def amount(tokens: float, prices: Prices) -> str:
 
 # The table of a ledger
 
-WIDTH = 80
+WIDTH = 80  # columns of a terminal
 COLUMN = 8  # ten columns fill the width
 NAMED = 3  # prunes that lost the most, each with a sentence; the others share one
 COLUMNS = ("request", "removed", "placed", "rewrote", "lasted", "saved", "cache", "re-read", "model", "net")

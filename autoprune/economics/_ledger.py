@@ -1,15 +1,15 @@
 """The ledger: the savings and costs of each prune, updated at each request. Counts no tokens itself.
 
-How it works: compare each sent request with the same request without any prune. Both prompts
-are read from the cache up to their first difference from the previous one, and written after it. A prune that makes a
-prompt smaller by k tokens, and makes the cache store A tokens again (those after the first change, and placeholders)
+How it works: compare each sent request with the same request without any prune. Both prompts are read from the cache up
+to their first difference from the previous one, and written after it. A prune that makes a prompt smaller by k tokens,
+and makes the cache store A tokens again (those after the first change, and placeholders)
 
     costs (write - read) · A    at its own request, and
     saves read · k              at its own request and each later one, or write · k if the cache is cold.
 
 Tokens that it removes before they were ever sent save the price of writing once. The differences of all requests equal
-the sums of all prunes, to the token. Two costs are in neither prompt and are added: what a model used to write
-summaries, and results that were cleared and fetched again.
+the sums of all prunes, to the token. Two costs are in neither prompt and are added: the usage of models that
+write summaries, and results that were cleared and fetched again.
 
 With prices of (1.25, 0.1), clearing 1,000 tokens in front of 10,000 cached ones costs 1.15 · 10,000 = 11,500 and saves
 100 at each request. It pays after 115 requests, which is `Prices.break_even(1_000, 10_000)`.

@@ -1,7 +1,7 @@
 """Shared code of the adapters for frameworks and clients. Imports no framework.
 
-If a framework passes a whole request, `prune_body` prunes it like a request to an API. If it passes only
-messages of its own classes, `FrameworkPruner` prunes them with a format that reads these classes.
+If a framework passes a whole request, `prune_body` prunes it like a request to an API. If it passes only messages of
+its own classes, `FrameworkPruner` prunes them with a format that reads these classes.
 """
 
 from collections.abc import Mapping, Sequence

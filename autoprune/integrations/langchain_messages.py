@@ -1,7 +1,7 @@
 """LangChain's messages as a format: read directly, and cleared in copies that keep their ids. Needs no LangChain.
 
-`PruningMiddleware` and `pre_model_hook` use it. To use it with your own pruner, write
-`AgenticConversationPruner(args, formats=[langchain_messages])`.
+`PruningMiddleware` and `pre_model_hook` use it. To use it with your own pruner, write `AgenticConversationPruner(args,
+formats=[langchain_messages])`.
 
 How it works: The field `type` distinguishes the classes; streamed messages have other values (`AIMessageChunk`). An
 answer names its calls in `tool_calls`, and models that write blocks repeat them in the content. They are counted once:
@@ -36,14 +36,14 @@ from autoprune.formats import (
 )
 
 NAME = "langchain"
-MARKS = ("additional_kwargs", "response_metadata")
+MARKS = ("additional_kwargs", "response_metadata")  # fields by which a message is recognized
 SPEAKERS: Mapping[object, Speaker] = {
     **dict.fromkeys(("system", "SystemMessageChunk", "developer"), Speaker.SYSTEM),
     **dict.fromkeys(("human", "HumanMessageChunk", "user"), Speaker.USER),
     **dict.fromkeys(("ai", "AIMessageChunk", "assistant"), Speaker.MODEL),
     **dict.fromkeys(("tool", "ToolMessageChunk", "function", "FunctionMessageChunk"), Speaker.TOOL),
 }
-WITH_ROLE = ("chat", "ChatMessageChunk")
+WITH_ROLE = ("chat", "ChatMessageChunk")  # types whose speaker is in the field `role`
 CALLS = (
     "tool_calls",
     "invalid_tool_calls",
@@ -52,6 +52,7 @@ CALL_BLOCKS = frozenset(("tool_use", "tool_call", "function_call", "invalid_tool
 BOUND = frozenset(("thinking", "redacted_thinking"))  # Anthropic's, which may be bound to the messages before it
 THINKING = BOUND | {"reasoning", "reasoning_content"}
 ENCRYPTED = frozenset(("encrypted_content", "data"))
+# Fields of a thinking block that are not counted as text.
 UNREAD = ENCRYPTED | {"type", "id", "index", "signature", "cache_control", "extras", "status"}
 
 

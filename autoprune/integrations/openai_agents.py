@@ -39,6 +39,7 @@ def call_model_input_filter(
 
 
 def _schemas(agent: Agent[Any]) -> list[dict[str, Any]]:
+    # Only function tools have a schema here.
     own = (tool for tool in agent.tools if isinstance(tool, FunctionTool))
     return [{"name": tool.name, "description": tool.description, "parameters": tool.params_json_schema} for tool in own]
 

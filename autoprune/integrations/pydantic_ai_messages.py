@@ -1,10 +1,10 @@
 """Pydantic AI's messages as a format: read directly, and cleared in copies of their parts. Needs no Pydantic AI.
 
-`pydantic_ai.Pruning` uses it. To use it with your own pruner, write
-`AgenticConversationPruner(args, formats=[pydantic_ai_messages])`.
+`pydantic_ai.Pruning` uses it. To use it with your own pruner, write `AgenticConversationPruner(args,
+formats=[pydantic_ai_messages])`.
 
-How it works: A `ModelRequest` holds the parts of a request, a `ModelResponse` the parts of the answer. A
-result is a part that names its tool. A tool may return any value; when it is cleared, a text replaces it:
+How it works: A `ModelRequest` holds the parts of a request, a `ModelResponse` the parts of the answer. A result is a
+part that names its tool. A tool may return any value; when it is cleared, a text replaces it:
 
     ModelResponse(parts=[ThinkingPart(…), ToolCallPart("read", {"path": "a.py"}, "c1")])
     ModelRequest(parts=[ToolReturnPart("read", {"lines": […]}, "c1", metadata=…)])    the content is counted and cleared
@@ -35,11 +35,11 @@ from autoprune.formats import (
 from autoprune.formats import media as by_rule
 
 NAME = "pydantic_ai"
-MARK = "autoprune: number of the message"
+MARK = "autoprune: number of the message"  # the metadata key that `strip_unsent` writes
 KINDS = {"request": Speaker.USER, "response": Speaker.MODEL}
 RETURN, RETRY = "tool-return", "retry-prompt"
 FAILED = {"failed": True, "retried": True, "success": False}  # other outcomes are not errors of a tool
-CALLS = ("tool-call", "builtin-tool-call")
+CALLS = ("tool-call", "builtin-tool-call")  # the second is counted, but no result answers it
 URLS = {"image-url": "image", "audio-url": "audio", "document-url": "file", "video-url": "video"}
 FILES = frozenset((*URLS, "binary", "uploaded-file"))
 

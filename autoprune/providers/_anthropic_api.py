@@ -23,8 +23,8 @@ from autoprune.providers._repairs import (
 )
 
 NAME = "anthropic"
-CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")
-NOBODY = read_turn(None)
+CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")  # the pattern in the API's error message
+NOBODY = read_turn(None)  # the neighbor of the first and the last message
 FIRST_ROLE = 'messages: first message must use the "user" role'
 UNANSWERED = (
     "messages.{}: `tool_use` ids were found without `tool_result` blocks immediately after: {}. "

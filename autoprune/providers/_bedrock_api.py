@@ -23,9 +23,9 @@ from autoprune.providers._repairs import (
 NAME = "bedrock"
 ROLES = ("user", "assistant", "system")  # botocore's service model of bedrock-runtime
 CALL_ID = re.compile(r"[a-zA-Z0-9_.:-]{1,64}")  # from the same service model
-NOBODY = read_turn(None)
+NOBODY = read_turn(None)  # the neighbor of the first and the last message
 NOT_MODEL = ("user", "system")  # the roles whose messages may not hold the model's blocks
-BEFORE_RESULTS = {"toolResult", "cachePoint"}
+BEFORE_RESULTS = {"toolResult", "cachePoint"}  # blocks that may precede a result in its message
 ALTERNATE = (
     "A conversation must alternate between user and assistant roles. "
     "Make sure the conversation alternates between user and assistant roles and try again."

@@ -33,8 +33,9 @@ from autoprune.providers._repairs import (
     with_blocks,
 )
 
-NEW = -1
+NEW = -1  # the index of blocks and messages that the repair adds
 MISPLACED = ("misplaced_call", "misplaced_result", "misplaced_thinking")
+# Rules whose blocks are removed, with the description of the repair.
 REMOVED = {
     "empty_text": "removed the empty text",
     "empty_part": "removed the empty part",
@@ -42,6 +43,7 @@ REMOVED = {
 }
 LONGEST_ID = 48  # Bedrock's limit is 64 characters: this leaves room for a number
 LEFT_EMPTY = (*ASTRAY, "unanswered_call")  # a message that only held removed results or calls is removed too
+# Rules whose results are repaired in place, with the description of the repair.
 MENDED = {
     "empty_text": "removed the empty text from the result",
     "empty_result": f"wrote {EMPTY!r} in the empty result",
@@ -123,6 +125,7 @@ def make_draft(at: int, message: object, shape: Shape) -> Draft:
     found = fields_of(message)
     content = found.get(shape.field)
     blocks = items_of(content) if not isinstance(content, str) or is_bare(content) else [shape.text_block(content)]
+    # Gemini's SDK accepts a part without a content around it.
     blocks = [message] if is_part(message, shape) else blocks
     return Draft(at, message, string_of(found.get("role")) if found else "", tuple(enumerate(blocks)))
 

@@ -130,7 +130,7 @@ def _check_results(
         yield Problem(NAME, "unanswered_call", (at - 1,), UNANSWERED.format(", ".join(missing)))
 
 
-SAID = ("refusal", "audio", "function_call", "reasoning_content")
+SAID = ("refusal", "audio", "function_call", "reasoning_content")  # fields that merging two messages would lose
 MISPLACED = ("misplaced_call", "misplaced_result")
 Kept = list[tuple[int, object]]  # messages with their original indexes, -1 for new ones
 

@@ -27,7 +27,7 @@ ROLES = (None, "user", "model", "function")  # in the SDK's types, a content wit
 CALL = ("functionCall", "function_call")
 RESPONSE = ("functionResponse", "function_response")
 SIGNATURE = ("thoughtSignature", "thought_signature")
-NOBODY = read_turn(None)
+NOBODY = read_turn(None)  # the neighbor of the first and the last content
 COUNT = (
     "Please ensure that the number of function response parts is equal to the number of function call parts "
     "of the function call turn."

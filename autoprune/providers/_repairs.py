@@ -1,8 +1,8 @@
 """Shared code of all APIs' rules and repairs: their types, reading messages, and pairing calls with results.
 
-How pairing works: A result answers the nearest call before it that has the same key and no result yet.
-A session file may hold a result before its call, so if a key belongs to exactly one call and one result, they are a
-pair in either order.
+How pairing works: A result answers the nearest call before it that has the same key and no result yet. A session file
+may hold a result before its call, so if a key belongs to exactly one call and one result, they are a pair in either
+order.
 """
 
 import copy
@@ -36,6 +36,7 @@ class Problem:
 
     def __str__(self) -> str:
         """One line: the provider, the place if the text does not name it, and the text."""
+        # A line break in a provider's text would break the one line.
         root, message = ROOTS.get(self.provider, "messages"), " ".join(self.message.split())
         at = self.path[0] if self.path else None
         if at is None or f"{root}.{at}" in message or f"{root}[{at}]" in message:
@@ -231,11 +232,13 @@ def without_field(message: object, name: str) -> object:
 
 # Calls and results
 
+# Descriptions by the value of `open_calls`; {} is the number of calls.
 DONE = {
     "answer": "answered {} of the calls with a placeholder",
     "keep": "",
     "remove": "removed {} of the calls",
 }
+# Rules about results that are not in their place after their call.
 ASTRAY = ("orphan_result", "duplicate_result", "missing_call_id", "results_not_first", "result_names")
 
 

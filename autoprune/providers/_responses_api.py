@@ -157,6 +157,7 @@ FILLED: dict[str, object] = {
     "summary": [],
     "content": EMPTY,
 }
+# Rules whose items are removed, with the description of the repair.
 REMOVED = {
     "orphan_result": "removed the output",
     "duplicate_result": "removed the output",

@@ -36,6 +36,7 @@ def find_provider(provider: object, conversation: Sequence[object]) -> Provider:
     if provider is None:
         return _detect_provider(conversation)
     wanted = provider.strip().lower().replace("-", "_").replace(" ", "_") if isinstance(provider, str) else ""
+    # "openai" names a vendor with two APIs.
     if wanted in OPENAI:
         found = _detect_provider(conversation)
         return found if found is OPENAI_RESPONSES else OPENAI_CHAT
@@ -148,6 +149,7 @@ def repair(
             break
         become = OpenCalls(open_calls, reason)
         mended = rules.mended(messages, found, become, strict_alternation or rules.alternates)
+        # A round without repairs would repeat forever.
         if not mended.repairs:
             break
         messages = mended.messages

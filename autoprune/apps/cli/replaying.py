@@ -90,7 +90,7 @@ def reader_arguments(named: str | None) -> tuple[str, ...]:
 
 
 def choose_engine(name: str, jobs: int | None) -> Engine:
-    """The engine of this name. Raises SettingsError for an unknown name."""
+    """Look up an engine by its name. Raises SettingsError for an unknown name."""
     if name not in ENGINES:
         raise SettingsError(f"there is no engine {name!r}{did_you_mean(name, ENGINES)}; there are {', '.join(ENGINES)}")
     return on_ray if name == "ray" else Processes(jobs)

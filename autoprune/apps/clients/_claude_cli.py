@@ -21,7 +21,7 @@ from autoprune.apps.clients._routing import (
 from autoprune.errors import ClientError
 
 BASE_URL = "ANTHROPIC_BASE_URL"
-OPTION, FILE = "--settings", "settings.json"
+OPTION, FILE = "--settings", "settings.json"  # the option that passes settings, and our temporary file for it
 PROJECT_FILES = "settings.json", "settings.local.json"
 OTHER_CLOUDS = (  # their requests are signed for their own host
     *("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY", "CLAUDE_CODE_USE_MANTLE"),

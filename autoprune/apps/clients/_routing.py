@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from autoprune.errors import ClientError
 
 PROXY, FOLDER = "{proxy}", "{folder}"
-QUESTION = "Say that you are there."
+QUESTION = "Say that you are there."  # the prompt with which `autoprune doctor` tests a client
 ANTHROPIC, OPENAI = "https://api.anthropic.com", "https://api.openai.com/v1"
 GEMINI = "https://generativelanguage.googleapis.com"
 # An assignment in a .env file.

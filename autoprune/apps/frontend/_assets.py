@@ -19,9 +19,9 @@ def asset(name: str, package: str = "autoprune.apps.frontend") -> str:
 def bundle(modules: Mapping[str, str]) -> str:
     """Join JavaScript modules, by file name, into one script. A module must come after those that it imports.
 
-    A self-contained page cannot import from other files. Each module becomes a function that returns its
-    exports, so that names in different modules do not collide. Only imports and exports as the modules of this package
-    write them are supported: `import { a, b as c } from "./module.js"` on one line, and `export` before a declaration.
+    A self-contained page cannot import from other files. Each module becomes a function that returns its exports, so
+    that names in different modules do not collide. Only imports and exports as the modules of this package write them
+    are supported: `import { a, b as c } from "./module.js"` on one line, and `export` before a declaration.
     """
     return "".join(_scope(name.removesuffix(".js"), text) for name, text in modules.items())
 

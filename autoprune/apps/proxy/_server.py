@@ -12,8 +12,8 @@ A connection waits for a request, receives its head, then its body, and is busy 
                                                          had a request, or else the one that has waited longest;
                                                          503 if all are busy
 
-So half-open connections never lock other clients out. uvicorn closes idle connections that have had an
-answer after KEEP_SECONDS.
+So half-open connections never lock other clients out. uvicorn closes idle connections that have had an answer after
+KEEP_SECONDS.
 """
 
 import ctypes

@@ -113,10 +113,10 @@ class Measured:
 class Session:
     """One conversation of a client with a provider.
 
-    `ledger` holds the savings, and `points` the figures of each request. `cleared` are the cleared
-    results, each with the number of the request that cleared it. `refused` counts answers with a status of 400 or more,
-    and `failed` requests that the upstream did not answer; neither are in the ledger. `life_from` is the source of the
-    life of the cache (the one in the ledger's prices), such as "as reported in answers"; it is "" for the usual life.
+    `ledger` holds the savings, and `points` the figures of each request. `cleared` are the cleared results, each with
+    the number of the request that cleared it. `refused` counts answers with a status of 400 or more, and `failed`
+    requests that the upstream did not answer; neither are in the ledger. `life_from` is the source of the life of the
+    cache (the one in the ledger's prices), such as "as reported in answers"; it is "" for the usual life.
     """
 
     name: str

@@ -28,6 +28,7 @@ LEAST_PATH = 6  # characters
 LEAST_QUOTE = 24  # characters
 DEEPEST = 6  # levels of nested lists and objects in arguments that are searched
 
+# Argument names of agents' edit tools: the text that an edit replaces, and the text that it writes.
 OLD_TEXTS = frozenset(("old_string", "old_str", "oldText", "old_text", "oldString"))
 NEW_TEXTS = frozenset(
     (
@@ -35,9 +36,9 @@ NEW_TEXTS = frozenset(
         *("insert_text", "replace", "code", "contents", "insert_line_text"),
     )
 )
-SEARCHED = frozenset(("pattern", "query", "regex"))
+SEARCHED = frozenset(("pattern", "query", "regex"))  # arguments of search tools
 NOTHING: Mapping[object, object] = {}
-PATCHES = frozenset(("input", "patch", "patchText", "patch_text", "diff"))
+PATCHES = frozenset(("input", "patch", "patchText", "patch_text", "diff"))  # arguments that may hold a patch
 
 PATH_WORD = re.compile(r"(?<![\w.:/@~+${}-])[\w.~@+-]*(?:/[\w.@+-]+)+(?![\w/])")
 HUNK = re.compile(r"^@@.*$|^\*\*\* .*$|^(?:---|\+\+\+) .*$|^diff --git .*$|^index [0-9a-f]+\.\..*$", re.MULTILINE)

@@ -3,8 +3,8 @@
 `Clairvoyant` clears whole results that are never needed again, as soon as clearing pays. With passages, it also
 shortens results that are needed later to the passages that are needed.
 
-A passage is the lines that contain an atom, with surrounding lines, at least 12 in all. Passages
-with fewer than three lines between them are merged. A line in place of each gap gives the number of missing lines:
+A passage is the lines that contain an atom, with surrounding lines, at least 12 in all. Passages with fewer than three
+lines between them are merged. A line in place of each gap gives the number of missing lines:
 
     [… 200 lines left out …]
        201→def first_of(rows):

@@ -1,8 +1,8 @@
 """Replay many session files, one task each, in processes or on a cluster. Keeps only the figures of a session.
 
-An *engine* runs tasks: `one_by_one` here, `engines.Processes`, or `engines.on_ray`. Workers read the
-files themselves. If one task fails, the others continue: a file that cannot be read, breaks a strategy or kills its
-process gives `SessionFigures` with an `error` message.
+An *engine* runs tasks: `one_by_one` here, `engines.Processes`, or `engines.on_ray`. Workers read the files themselves.
+If one task fails, the others continue: a file that cannot be read, breaks a strategy or kills its process gives
+`SessionFigures` with an `error` message.
 """
 
 import os

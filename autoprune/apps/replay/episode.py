@@ -8,8 +8,8 @@ prompt, the cache was warm, and a replay reads the same share of the prefix that
 If it was less, the cache was cold, and a replay reads no more than the log says. If the log says nothing, the cache is
 cold after a pause longer than its life.
 
-Older logs of Claude Code record only the few output tokens of an answer's first event. So an output
-count below half of our own count of the answer is ignored.
+Older logs of Claude Code record only the few output tokens of an answer's first event. So an output count below half of
+our own count of the answer is ignored.
 """
 
 from bisect import bisect_left, bisect_right

@@ -29,6 +29,7 @@ class NoPruning:
         return []
 
 
+# Baselines that can be replayed, but not used live.
 REFERENCES: Mapping[str, Callable[..., Any]] = {
     "none": NoPruning,
     "window": lambda keep=20: ObservationMasking(keep),
@@ -38,7 +39,7 @@ REFERENCES: Mapping[str, Callable[..., Any]] = {
 AT = "@"  # before a policy's own safe zone
 # A strategy and perhaps its safe zone. An @ in a path or in a parameter is not followed by a safe zone.
 WITH_ZONE = re.compile(rf"(?P<name>.*?)(?:{AT}(?P<zone>[^{AT}()'\"/:]*))?", re.DOTALL)
-CLAIRVOYANTS = ("clairvoyant", "clairvoyant_passages")
+CLAIRVOYANTS = ("clairvoyant", "clairvoyant_passages")  # see `clairvoyant`: they know the later actions
 NAMES = (*REFERENCES, *CLAIRVOYANTS, *STRATEGIES)
 BUILT_IN = (
     "none",
@@ -84,7 +85,7 @@ class Policy:
 
     @property
     def is_clairvoyant(self) -> bool:
-        """Whether the strategy knows what comes later."""
+        """Whether the strategy knows later actions."""
         return self.name in CLAIRVOYANTS
 
     @property

@@ -24,7 +24,7 @@ LEAST_PATH = 6  # characters
 LEAST_NAME = 7  # characters; shorter base names match by chance, so the path is used
 LONGEST = 100_000  # characters of a command that are parsed
 
-EDITS = re.compile(r"\bg?sed\b|\bperl\b|\bruby\b|\bed\b|\bpython[\d.]*\b|<<|\btee\b")
+EDITS = re.compile(r"\bg?sed\b|\bperl\b|\bruby\b|\bed\b|\bpython[\d.]*\b|<<|\btee\b")  # programs that may edit a file
 HEREDOC = re.compile(r"(?<!<)<<-?[ \t]*(?P<quote>[\"']?)(?P<end>[A-Za-z_]\w*)(?P=quote)")
 ENDS = frozenset(";&|\n()")
 IN_PLACE = re.compile(r"-[A-Za-z0-9]*i.*|--in-place.*")
@@ -32,6 +32,7 @@ PYTHON = re.compile(r"(?:.*/)?python[\d.]*")
 SCRIPT_NAMES = re.compile(r".*\.py")
 UNKNOWN = re.compile(r"[$*?{}`]")  # a path with these is expanded by the shell
 CLOSING = {"{": "}", "(": ")", "[": "]", "<": ">"}
+# Methods of str, functions of re, and methods of Path in a Python script.
 SEARCHING = frozenset(("replace", "find", "rfind", "index", "rindex", "split", "partition", "startswith"))
 MATCHING = frozenset(("sub", "subn", "search", "match", "findall", "finditer", "compile"))
 WRITING = frozenset(("write_text", "write_bytes"))

@@ -1,8 +1,8 @@
 """Find what an agent states: in its answer, in texts that it writes, and as keys in its calls.
 
-A *statement* is the text of an answer, and each text that a call of the answer carries: the content of a
-file that is written whole, a here-document that no interpreter runs, a patch's new file, and any other argument of five
-words or more that is not a command, search or edit. From the statements and calls come atoms of three kinds:
+A *statement* is the text of an answer, and each text that a call of the answer carries: the content of a file that is
+written whole, a here-document that no interpreter runs, a patch's new file, and any other argument of five words or
+more that is not a command, search or edit. From the statements and calls come atoms of three kinds:
 
     fact     a value (see `stated_values`), a name (two capitalized words or more in a row: "Ilse Weber"), or in a
     script

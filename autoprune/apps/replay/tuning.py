@@ -43,8 +43,7 @@ class Tuning:
 
     `recommended` is "none" if no setting within the floor is cheaper than no pruning. `bill`, `code`, `edits` and
     `facts` are held-out figures, of settings chosen without the sessions that they are judged on; None if there are too
-    few sessions. `picks` counts how often each setting was chosen. `snippet` is the recommended
-    setting as Python code.
+    few sessions. `picks` counts how often each setting was chosen. `snippet` is the recommended setting as Python code.
     """
 
     rows: tuple[Row, ...]

@@ -86,6 +86,7 @@ class _Bills:
             return False
         first, second = (self._groups[each.row.strategy, each.row.style] for each in (above, below))
         known = {each.episode: self._total(each) for each in first}
+        # Compare only episodes that both strategies have.
         both = [each for each in second if each.episode in known]
         more = self._shares(both, [self._total(each) - known[each.episode] for each in both])
         return more.low <= 0.0 <= more.high

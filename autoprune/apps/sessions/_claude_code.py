@@ -22,7 +22,7 @@ from autoprune.apps.sessions._recording import (
 from autoprune.apps.sessions._sending import ANTHROPIC, conversation, stretch, text_block, without_thoughts
 
 Line = Object
-SPOKEN = ("user", "assistant")
+SPOKEN = ("user", "assistant")  # types of lines with an API message
 SYNTHETIC = "<synthetic>"  # the model of messages that Claude Code wrote itself
 
 

@@ -24,7 +24,9 @@ from autoprune.apps.sessions._recording import (
 from autoprune.apps.sessions._sending import OUTPUTS, RESPONSES, conversation, stretch
 
 ABORTED = "aborted"  # Codex's output for an interrupted call
+# Types of lines in the current format.
 KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
+# Types of items that Codex sends to the API.
 SENT = frozenset(
     (
         *("agent_message", "message", "reasoning", "compaction", "context_compaction"),
@@ -34,7 +36,7 @@ SENT = frozenset(
 )
 # Items for Codex itself: dropping them needs no note.
 UNSENT = frozenset(("compaction_trigger", "ghost_snapshot"))
-INTERNAL = "internal_chat_message_metadata_passthrough"
+INTERNAL = "internal_chat_message_metadata_passthrough"  # Codex's field for its own metadata, which is not sent
 # Prefixes of texts that Codex itself sends as the user.
 CONTEXT = (
     "# agents.md instructions",
@@ -58,7 +60,7 @@ Entry = tuple[Item, Moment]
 class CodexTurn:
     """The items of a user's turn; `base` is the history with which a compaction replaced everything before.
 
-    `stretches` are what was sent when a compaction came, one for each.
+    `stretches` holds the entries that were sent before each compaction.
     """
 
     base: Sequence[Entry] | None = None

@@ -24,7 +24,7 @@ from autoprune.apps.sessions._recording import (
 from autoprune.apps.sessions._sending import CHAT, conversation, image, stretch, tool_call, tool_result
 from autoprune.errors import SessionError
 
-ATTACHMENT = "attachment://"
+ATTACHMENT = "attachment://"  # prefix of a reference into the attachments of a sample
 
 
 def _detect_inspect(values: Sequence[object]) -> bool:

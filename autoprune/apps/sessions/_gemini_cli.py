@@ -86,8 +86,8 @@ def _history_contents(records: Sequence[Record]) -> Iterator[tuple[Message, Reco
 def _histories(values: Sequence[object]) -> Iterator[tuple[list[Record], frozenset[str]]]:
     """Yield the history before each rewrite that does more than append, and the history at the end.
 
-    A message keeps its first place and its last content. Each history comes with the ids
-    of the messages that the previous rewrite kept.
+    A message keeps its first place and its last content. Each history comes with the ids of the messages that the
+    previous rewrite kept.
     """
     known: dict[str, Record] = {}
     kept: frozenset[str] = frozenset()

@@ -52,7 +52,7 @@ READABLE = (
 ITEM_TYPES = frozenset(("compaction", "item_reference", "mcp_approval_request", "mcp_approval_response", "reasoning"))
 INDENT = 2
 T = TypeVar("T")
-GZIP = b"\x1f\x8b"
+GZIP = b"\x1f\x8b"  # the first bytes of a gzip file
 BAD = re.compile("[\udc80-\udcff]+")  # bytes that are not UTF-8, decoded with "surrogateescape"
 # With more bad bytes than this (a number, or a share of the characters), a file is in another encoding.
 FEW, MOST_BAD = 8, 0.01

@@ -23,11 +23,11 @@ from autoprune.apps.sessions._recording import (
 )
 from autoprune.apps.sessions._sending import CHAT, RESPONSES, assistant, conversation, stretch, tool_call, tool_result
 
-FENCE = "```mswea_bash_command"
-RETURNED = "<returncode>"
+FENCE = "```mswea_bash_command"  # opens a command in an answer
+RETURNED = "<returncode>"  # begins the output of a command
 ACTION = re.compile(r"```(?:mswea_bash_command|bash)[ \t]*\n(.*?)\n?```", re.DOTALL)
-SENT = ("role", "content", "tool_calls", "tool_call_id", "name")
-TOOL = "bash"
+SENT = ("role", "content", "tool_calls", "tool_call_id", "name")  # fields of a message that are sent to the API
+TOOL = "bash"  # the name of the tool in calls made from text
 
 
 def detect(values: Sequence[object]) -> bool:

@@ -26,7 +26,7 @@ from autoprune.apps.sessions._recording import (
 from autoprune.apps.sessions._sending import CHAT, assistant, conversation, image, stretch, tool_call, tool_result
 
 Event = Object
-SPOKEN = "message"
+SPOKEN = "message"  # the action of a message by the user or the agent
 DIGITS = 9  # decimals of a dollar that are kept: differences of accumulated costs have floating-point noise
 # Events that the model never sees.
 UNSENT_ACTIONS = frozenset(

@@ -22,7 +22,7 @@ from autoprune.apps.sessions._recording import (
 )
 from autoprune.apps.sessions._sending import ANTHROPIC, conversation, stretch, text_block
 
-BROKEN_OFF = ("error", "aborted")
+BROKEN_OFF = ("error", "aborted")  # stop reasons of interrupted answers
 
 
 def detect(values: Sequence[object]) -> bool:

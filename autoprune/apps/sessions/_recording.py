@@ -141,8 +141,8 @@ def bad_record(what: str, at: int) -> SessionError:
 def find_requests(places: Mapping[int, int], moments: Sequence[Moment]) -> tuple[Request, ...]:
     """Find the requests of a conversation from the recorded data of its messages.
 
-    `places` maps the index of a record to the index of its message. Consecutive answers are one request.
-    An answer without a message is not a request, but the pause after it still starts at its end.
+    `places` maps the index of a record to the index of its message. Consecutive answers are one request. An answer
+    without a message is not a request, but the pause after it still starts at its end.
     """
     given = sorted(moment for moment in moments if isinstance(moment, float))
     found: list[Request] = []

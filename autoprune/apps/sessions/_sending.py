@@ -26,7 +26,7 @@ CHAT, RESPONSES, ANTHROPIC, GEMINI = "openai_chat", "openai_responses", "anthrop
 NO_RESULT = "No result was recorded for this call."
 ORIGIN = "autoprune_origin"
 NO_ID_CHARACTER, LONGEST_ID = re.compile(r"[^a-zA-Z0-9_-]"), 64  # of the ids of calls that Anthropic's API accepts
-THOUGHTS = ("thinking", "redacted_thinking")
+THOUGHTS = ("thinking", "redacted_thinking")  # types of blocks with the model's thinking
 # The fields of a part that the Gemini API accepts; chats of Gemini CLI hold more.
 PART_FIELDS = (
     *("text", "inlineData", "fileData", "executableCode", "codeExecutionResult"),

@@ -1,7 +1,7 @@
 """Reader of Trae Agent's trajectories: JSON with its exchanges with the model. Returns chat messages.
 
-Each exchange holds only new messages (`chat` of its clients appends them to the earlier ones), so the
-conversation consists of all exchanges in order. The results of the last calls are taken from the agent's steps.
+Each exchange holds only new messages (`chat` of its clients appends them to the earlier ones), so the conversation
+consists of all exchanges in order. The results of the last calls are taken from the agent's steps.
 """
 
 from collections.abc import Iterator, Sequence

@@ -8,7 +8,7 @@ from pathlib import Path
 from autoprune.apps.sessions._loading import READERS
 from autoprune.apps.sessions._recording import Reader
 
-ENDINGS = (".json", ".jsonl", ".gz", ".traj")
+ENDINGS = (".json", ".jsonl", ".gz", ".traj")  # of session files in a folder
 
 
 def at_home(home: Path, readers: Sequence[Reader] = ()) -> dict[str, list[Path]]:
