@@ -3,7 +3,7 @@
 AutopruneError
 ├── SettingsError       the program that configures autoprune: a budget, a model or an option is wrong
 ├── ConversationError   the program that builds the messages: one of them is not a message (`path` says which)
-│   └── RuleError       the same: the provider would refuse the messages (`prune(..., validate=True)`; `problems`)
+│   └── RuleError       the same: the provider would reject the messages (`prune(..., validate=True)`; `problems`)
 ├── ArchiveError        the caller of recall: the id is wrong, or nothing is stored under it
 ├── ClientError         the person who starts an assistant: its requests cannot be routed to the proxy
 └── SessionError        the person who names the file: it cannot be read as a conversation
@@ -20,7 +20,7 @@ from types import UnionType
 
 
 class AutopruneError(ValueError):
-    """Base class of all errors; the message says what is wrong, where, and what to do."""
+    """Base class of all errors. The message names the problem, its place, and the remedy."""
 
 
 class SettingsError(AutopruneError):
@@ -37,7 +37,7 @@ class ConversationError(AutopruneError):
 
 
 class RuleError(ConversationError):
-    """A conversation that its provider would refuse; `problems` lists the rules that it breaks."""
+    """A conversation that its provider would reject; `problems` lists the rules that it breaks."""
 
     def __init__(self, message: str, problems: Sequence[object] = ()) -> None:
         """Set the message and the problems."""
@@ -46,7 +46,7 @@ class RuleError(ConversationError):
 
 
 class ArchiveError(AutopruneError):
-    """An id that nothing can be recalled by."""
+    """An id for which no payload can be recalled."""
 
 
 class ClientError(AutopruneError):
@@ -63,12 +63,12 @@ class SessionError(AutopruneError):
 
 
 def is_number(value: object, least: float = 0, kind: type | UnionType = int) -> bool:
-    """Return whether a value is a number of at least `least`; True and False are not numbers."""
+    """Whether a value is a number of at least `least`; True and False are not numbers."""
     return isinstance(value, kind) and not isinstance(value, bool) and bool(value >= least)  # type: ignore[operator]
 
 
 def is_share(value: object) -> bool:
-    """Return whether a value is a number between 0 and 1."""
+    """Whether a value is a number between 0 and 1."""
     return is_number(value, 0, int | float) and value <= 1  # type: ignore[operator]
 
 
@@ -96,8 +96,8 @@ def check_flag(name: str, value: object) -> None:
 
 
 @contextmanager
-def whole(what: str) -> Iterator[None]:
-    """Turn a KeyError in the block into a SettingsError that says what the record lacks."""
+def require_keys(what: str) -> Iterator[None]:
+    """Turn a KeyError in the block into a SettingsError that names the missing key."""
     try:
         yield
     except KeyError as error:
@@ -109,7 +109,7 @@ LEAST_PART, LONGEST_NAME = 4, 80
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return a hint such as " (did you mean low_water?)" with the most similar known name, or "" if none is similar."""
+    """A hint such as " (did you mean low_water?)" with the most similar known name; "" if none is similar."""
     from difflib import get_close_matches
 
     names = {_letters(name): name for name in known}

@@ -38,25 +38,25 @@ FREE = " @ 10m"  # a safe zone that no session reaches
 
 
 class Unnamed(cache_aware.Worth):
-    """Counts no names."""
+    """The worth of results if names do not count."""
 
     def worth_of(self, result: object, request: int) -> float:
-        """Return what a result without names is worth."""
+        """The worth of a result without its names."""
         self._known[id(result)].fresh.clear()
         return super().worth_of(result, request)
 
 
 class Idle(cache_aware.AtWork):
-    """Holds nothing."""
+    """Treats no result as in use."""
 
     def in_use(self, request: int) -> Mapping[object, str]:
-        """Return no result."""
+        """Find no results in use."""
         return {}
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A strategy, and what stands in place of names of its modules."""
+    """A strategy, and replacements for names in its modules."""
 
     name: str
     strategy: str = f"cache_aware{FREE}"
@@ -95,6 +95,7 @@ FRONTIER = (
     Variant("clairvoyant", "clairvoyant"),
 )
 SIZES = (("under 100k", 0, 100_000), ("100k to 300k", 100_000, 300_000), ("over 300k", 300_000, inf))
+# The variants of the cross-validation over agents.
 CHOICES = frozenset(("unchanged", *(each.name for each in VARIANTS if each.name.startswith(("patience", "threshold")))))
 ENOUGH = 0.97  # of the evidence of code and of edits
 
@@ -106,14 +107,14 @@ Replay: TypeAlias = Callable[[Iterable[Variant]], Iterable[Found]]
 
 @dataclass(frozen=True)
 class Replayed:
-    """The figures of an episode under a strategy, with its agent and the provider's tokens of its longest prompt."""
+    """The figures of an episode under a strategy, with its agent and its longest prompt in the provider's tokens."""
 
     agent: str
     longest_prompt: int
     figures: Figures
 
 
-def replayed(files: list[str], prices: str, variant: Variant) -> Found:
+def replay_variant(files: list[str], prices: str, variant: Variant) -> Found:
     """Replay the sessions with a variant, and without pruning."""
     args = ReplayArgs(strategies=("none", variant.strategy), prices=(PRICES[prices],))
     changed = ((cache_aware, variant.decisions), (worth, variant.worth), (cache_aware, variant.texts))
@@ -128,26 +129,26 @@ def replayed(files: list[str], prices: str, variant: Variant) -> Found:
 
 
 def row(found: Iterable[Replayed], prices: str) -> Row:
-    """Return the figures of a variant together."""
+    """Sum up the figures of a variant."""
     return next(row for row in summarize((each.figures for each in found), prices) if row.strategy != "none")
 
 
-def chosen(known: Mapping[str, Found], agent: str, prices: str) -> str:
-    """Return the cheapest variant that keeps enough on the sessions of all agents but one."""
+def choose_variant(known: Mapping[str, Found], agent: str, prices: str) -> str:
+    """The cheapest variant that keeps enough evidence on the sessions of all agents except one."""
     others = {name: row((each for each in found if each.agent != agent), prices) for name, found in known.items()}
     enough = {name for name, each in others.items() if min(each.code.value, each.edits.value) >= ENOUGH}
     return min(enough or others, key=lambda name: others[name].bill.value)
 
 
 def line(each: Row) -> str:
-    """Return the figures of a row as cells."""
+    """The figures of a row as table cells."""
     shares = (each.code.value, each.in_results, each.edits.value, each.facts.value, each.far)
     bills = f"{each.bill.value:.3f} | {each.with_rereads:.3f} | {each.worst:.2f}"
     return f"{bills} | {' | '.join(f'{100 * share:.1f}' for share in shares)} |"
 
 
 def main() -> None:
-    """Print a table, a line a variant as they come."""
+    """Print a table, with each line as soon as its variant is replayed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--prices", default=str(OWN), choices=PRICES)
@@ -156,11 +157,11 @@ def main() -> None:
     files = [str(each) for folder in options.folders for each in sorted(folder.glob("*.json*"))]
     print_table = print_sizes if options.by_size else print_variants
     with ProcessPoolExecutor(os.cpu_count()) as processes:
-        print_table(partial(processes.map, partial(replayed, files, options.prices)), options.prices)
+        print_table(partial(processes.map, partial(replay_variant, files, options.prices)), options.prices)
 
 
 def print_sizes(replay: Replay, prices: str) -> None:
-    """Print the frontier, a table for the sessions of each size."""
+    """Print the frontier: a table for the sessions of each size."""
     known = dict(zip((each.name for each in FRONTIER), replay(FRONTIER), strict=True))
     for size, least, most in SIZES:
         here = {each.figures.episode for each in known["unchanged"] if least <= each.longest_prompt < most}
@@ -170,7 +171,7 @@ def print_sizes(replay: Replay, prices: str) -> None:
 
 
 def print_variants(replay: Replay, prices: str) -> None:
-    """Print what each part brings, and then what would have been chosen on the sessions of other agents."""
+    """Print the effect of each variant, and then the choices by the sessions of other agents."""
     print(heading("variant"))
     known: dict[str, Found] = {}
     for variant, found in zip(VARIANTS, replay(VARIANTS), strict=True):
@@ -180,21 +181,21 @@ def print_variants(replay: Replay, prices: str) -> None:
     print(f"\n{heading('held out', 'chosen')}")
     held: Found = []
     for agent in sorted({each.agent for each in known["unchanged"]}):
-        name = chosen(known, agent, prices)
-        own = [renamed(each) for each in known[name] if each.agent == agent]
+        name = choose_variant(known, agent, prices)
+        own = [hold_out(each) for each in known[name] if each.agent == agent]
         held += own
         print(f"| {agent or 'plain messages'} | {name} | {line(row(own, prices))}")
     print(f"| all | | {line(row(held, prices))}")
 
 
 def heading(*first: str) -> str:
-    """Return the head of a table."""
+    """The head of a table."""
     cells = (*first, *COLUMNS)
     return f"| {' | '.join(cells)} |\n{'|---' * len(cells)}|"
 
 
-def renamed(each: Replayed) -> Replayed:
-    """Return figures under one name for all variants, so that they are summed."""
+def hold_out(each: Replayed) -> Replayed:
+    """Give figures the same name for all variants, so that they are summed."""
     return each if each.figures.strategy == "none" else replace(each, figures=each.figures.rename("held out"))
 
 

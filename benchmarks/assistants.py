@@ -35,13 +35,13 @@ from strict_provider.caching import Piece
 from strict_provider.exchange import Request
 from strict_provider.server import Provider, serve
 
-READ, WRITE = 0.1, 1.25  # prices of a token, by that of a fresh one. Source: Anthropic's price list
+READ, WRITE = 0.1, 1.25  # prices of a token, relative to a fresh one. Source: Anthropic's price list
 MEGABYTE = 1024  # in kilobytes
 PIECE = 8_000  # characters of a file
 
 
-def run_and_tell(options: argparse.Namespace) -> None:
-    """Do in this process what `autoprune run claude` does, and print what it took as JSON."""
+def run_and_print(options: argparse.Namespace) -> None:
+    """Run Claude Code like `autoprune run claude`, and print the time and memory as JSON."""
     from autoprune.apps.cli.launching import current_user, find_program, start_client, wait_for
     from autoprune.apps.clients import named
     from autoprune.apps.proxy import Settings, give_back, running
@@ -54,7 +54,7 @@ def run_and_tell(options: argparse.Namespace) -> None:
         start = time.time() - options.began
         with start_client(path, route, proxy.url, stdout=subprocess.DEVNULL) as process:
             code = wait_for(process)
-    # getrusage would tell of the process that started this one, too: a program inherits its figure.
+    # getrusage would include the parent process, because a program inherits its figure.
     status = Path("/proc/self/status").read_text().splitlines()
     memory = next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / MEGABYTE
     points = [point for session in proxy.sessions for point in session.points]
@@ -63,8 +63,8 @@ def run_and_tell(options: argparse.Namespace) -> None:
     print(json.dumps({"code": code, "start": start, "memory": memory, "seconds": seconds, "zone": zone}))
 
 
-def played(options: argparse.Namespace, *, is_pruned: bool) -> tuple[Provider, dict[str, Any]]:
-    """Return the provider after a session, and what the run through the proxy told."""
+def play_session(options: argparse.Namespace, *, is_pruned: bool) -> tuple[Provider, dict[str, Any]]:
+    """Play a session. Returns the provider, and the figures of the run through the proxy."""
     claude = assistants.claude(options.model)
     prefix = Path(os.environ["ASSISTANTS"]).resolve()
     with tempfile.TemporaryDirectory() as scratch, serve(assistants.script(claude)) as provider:
@@ -87,12 +87,12 @@ def played(options: argparse.Namespace, *, is_pruned: bool) -> tuple[Provider, d
 
 
 def sources() -> dict[str, str]:
-    """Return forty pieces of Python from the package `openai`."""
-    return numbered(pieces_of(text_of("openai", ".py")))
+    """Forty pieces of Python from the package `openai`."""
+    return number_texts(pieces_of(text_of("openai", ".py")))
 
 
-def mixed() -> dict[str, str]:
-    """Return forty pieces of real files in turn: sources, an import log, CSV, JSON and prose."""
+def mixed_texts() -> dict[str, str]:
+    """Forty pieces of real files in turn: sources, an import log, CSV, JSON and prose."""
     log = subprocess.run([sys.executable, "-v", "-c", "import openai"], stderr=subprocess.PIPE, text=True, check=True)
     texts = (
         text_of("openai", ".py"),
@@ -101,16 +101,16 @@ def mixed() -> dict[str, str]:
         json.dumps([vars(each) for each in get_snapshot().providers], default=str, indent=1),
         "".join(each.read_text("METADATA") or "" for each in distributions()),
     )
-    return numbered(piece for row in zip(*map(pieces_of, texts), strict=False) for piece in row)
+    return number_texts(piece for row in zip(*map(pieces_of, texts), strict=False) for piece in row)
 
 
 def text_of(package: str, ends: str) -> str:
-    """Return the installed files of a package whose names end so, one after the other."""
+    """The concatenated installed files of a package whose names have an ending."""
     return "".join(str(file.read_text()) for file in files(package) or () if file.name.endswith(ends))
 
 
 def pieces_of(text: str) -> list[str]:
-    """Return a text in pieces of some 8 kB, cut at lines."""
+    """Split a text at lines into pieces of about 8 kB."""
     lines, made = text.splitlines(keepends=True), [""]
     for line in lines:
         made[-1] += line
@@ -119,27 +119,27 @@ def pieces_of(text: str) -> list[str]:
     return made
 
 
-def numbered(made: Iterable[str]) -> dict[str, str]:
-    """Return the first forty texts as the session's files."""
+def number_texts(made: Iterable[str]) -> dict[str, str]:
+    """The first forty texts as the session's files."""
     return {f"notes/{number:02}.txt": text for number, text in zip(range(assistants.CALLS), made, strict=False)}
 
 
-FILES = {"notes": assistants.notes, "code": sources, "mixed": mixed}
+FILES = {"notes": assistants.notes, "code": sources, "mixed": mixed_texts}
 
 
 def prompts(provider: Provider) -> list[list[Piece]]:
-    """Return the prompts of the conversation, as the provider's cache sees them."""
+    """The prompts of the conversation in the pieces that the provider caches."""
     asked = [request for request in provider.requests if not assistants.is_aside(request)]
     return [pieces(request.body, seen(request)) for request in asked]
 
 
 def tokens(prompt: Sequence[Piece]) -> int:
-    """Return the tokens of a prompt."""
+    """The tokens of a prompt."""
     return sum(each.tokens for each in prompt)
 
 
-def shared(before: Sequence[Piece], now: Sequence[Piece]) -> int:
-    """Return the tokens of the prefix that two prompts share."""
+def shared_tokens(before: Sequence[Piece], now: Sequence[Piece]) -> int:
+    """The tokens of the prefix that two prompts share."""
     same = 0
     for one, other in zip(before, now, strict=False):
         if one.mark != other.mark:
@@ -149,18 +149,18 @@ def shared(before: Sequence[Piece], now: Sequence[Piece]) -> int:
 
 
 def bill(asked: Sequence[Sequence[Piece]]) -> float:
-    """Return what prompts cost one after the other."""
-    common = [0, *(shared(before, now) for before, now in pairwise(asked))]
+    """The cost of prompts in order, with caching."""
+    common = [0, *(shared_tokens(before, now) for before, now in pairwise(asked))]
     return sum(READ * same + WRITE * (tokens(prompt) - same) for prompt, same in zip(asked, common, strict=True))
 
 
-def breaks(asked: Sequence[Sequence[Piece]]) -> int:
-    """Return how often a prompt did not begin with all of the one before."""
-    return sum(shared(before, now) < tokens(before) for before, now in pairwise(asked))
+def count_breaks(asked: Sequence[Sequence[Piece]]) -> int:
+    """Count the prompts that do not begin with the whole previous prompt."""
+    return sum(shared_tokens(before, now) < tokens(before) for before, now in pairwise(asked))
 
 
-def of_messages(request: Request) -> int:
-    """Return the tokens of a request's messages."""
+def message_tokens(request: Request) -> int:
+    """The tokens of a request's messages."""
     return tokens(pieces({**request.body, "tools": [], "system": []}, seen(request)))
 
 
@@ -175,17 +175,18 @@ def main() -> None:
     parser.add_argument("--began", type=float, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        run_and_tell(options)
+        run_and_print(options)
         return
-    (direct, _), (through, told) = (played(options, is_pruned=each) for each in (False, True))
+    (direct, _), (through, told) = (play_session(options, is_pruned=each) for each in (False, True))
     plain, pruned = prompts(direct), prompts(through)
     milliseconds = [1000 * each for each in told["seconds"]]
     last, unpruned = tokens(pruned[-1]), tokens(plain[-1])
-    of_last = [of_messages(each.requests[-1]) for each in (through, direct)]
+    of_last = [message_tokens(each.requests[-1]) for each in (through, direct)]
     print(f"{options.files}, {options.model}, {options.strategy}, safe zone {told['zone']:,}, {os.cpu_count()} cores")
     print(f"requests          {len(pruned)}, {len(plain)} directly; refused {len(through.refusals)}")
     print(
-        f"bill              {bill(pruned) / bill(plain):.2f} of pass-through; the prefix broke {breaks(pruned)} times"
+        f"bill              {bill(pruned) / bill(plain):.2f} of pass-through; "
+        f"the prefix broke {count_breaks(pruned)} times"
     )
     print(f"last prompt       {last:,} of {unpruned:,} tokens, {last / unpruned:.0%}")
     print(f"of its messages   {of_last[0]:,} of {of_last[1]:,} tokens, {of_last[0] / of_last[1]:.0%}")

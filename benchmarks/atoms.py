@@ -31,6 +31,7 @@ from autoprune.tokens import exact
 SEED = 7
 DRAWS = 5  # of results of other sessions, for each episode
 STRATEGY = "cache_aware"
+# Sorts of facts, checked in this order.
 SORTS: tuple[tuple[str, Callable[[str], object]], ...] = (
     ("URL", re.compile("https?://").match),
     ("date", re.compile(r"\d{4}-\d\d-\d\d").fullmatch),
@@ -46,7 +47,7 @@ SORTS: tuple[tuple[str, Callable[[str], object]], ...] = (
 
 @dataclass
 class Counts:
-    """Atoms of one kind: those that count, those that do not, and those that were found by chance, of how many."""
+    """Atoms of one kind: those that count, those that do not, and those found by chance."""
 
     counted: int = 0
     free: int = 0
@@ -55,10 +56,10 @@ class Counts:
     by_chance: float = 0.0
 
     def row(self, name: str, requests: int) -> str:
-        """Return the line of the table."""
+        """The line of the table."""
         others = (self.free, self.unsupported, self.common)
         per = [f"{100 * each / requests:.1f}" for each in (self.counted, *others)]
-        per[1:] = per[1:] if any(others) else ("", "", "")  # not known of a sort of facts
+        per[1:] = per[1:] if any(others) else ("", "", "")  # unknown for sorts of facts
         chance = f"{100 * self.by_chance / self.counted:.1f} %" if self.counted else "–"
         return f"| {name} | {self.counted:,} | {' | '.join(per)} | {chance} |"
 
@@ -77,7 +78,7 @@ class Table:
             yield f"fact: {sort(text)}"
 
     def add(self, known: Episode, found: Counter[Atom]) -> None:
-        """Count the atoms of an episode; `found` says how many of the draws showed each."""
+        """Count the atoms of an episode; `found` counts the draws that show each atom."""
         self.requests += len(known.requests)
         for need in known.evidence.needs:
             for name in self.names(need.atom.kind, need.atom.text):
@@ -93,12 +94,12 @@ class Table:
 
 
 def sort(text: str) -> str:
-    """Return what a fact is."""
+    """The sort of a fact."""
     return next(name for name, fits in SORTS if fits(text))
 
 
 def load(folders: Iterable[Path]) -> Iterator[Episode]:
-    """Yield the episodes of the session files in some folders; what is none is passed over."""
+    """Yield the episodes of the session files in some folders. Other files are skipped."""
     for path in (each for folder in folders for each in sorted(folder.glob("*.json*"))):
         try:
             yield from (known for _, known in episodes(str(path), path.read_bytes(), ReplayArgs()))
@@ -106,8 +107,8 @@ def load(folders: Iterable[Path]) -> Iterator[Episode]:
             continue
 
 
-def kept(known: Episode) -> int:
-    """Return the tokens of results that `cache_aware` leaves in a prompt, on average over the requests."""
+def average_result_tokens(known: Episode) -> int:
+    """The tokens of results that `cache_aware` leaves in a prompt, on average over the requests."""
     strategy, new_pruner = Policy(STRATEGY).for_episode(known, LISTS["anthropic"])
     run = play(known, new_pruner, strategy, count=exact())
     others = [entry.tokens - sum(result.tokens for result in entry.results) for entry in known.transcript.entries]
@@ -115,8 +116,8 @@ def kept(known: Episode) -> int:
     return round(mean(prompt.tokens - each for prompt, each in zip(run.prompts, beside, strict=True)))
 
 
-def drawn(source: random.Random, pool: Sequence[tuple[str, str, int]], session: str, tokens: int) -> Texts:
-    """Return results of other sessions, drawn at random, until they have so many tokens."""
+def draw_results(source: random.Random, pool: Sequence[tuple[str, str, int]], session: str, tokens: int) -> Texts:
+    """Draw results of other sessions at random until they have `tokens` tokens."""
     found = Texts()
     while tokens > 0:
         other, text, size = source.choice(pool)
@@ -134,10 +135,10 @@ def main() -> None:
     pool = [(each.session, result.text, result.tokens) for each in known for result in each.transcript.results]
     source, table, sizes = random.Random(SEED), Table(), []
     for each in known:
-        sizes.append(kept(each))
+        sizes.append(average_result_tokens(each))
         found: Counter[Atom] = Counter()
         for _ in range(DRAWS):
-            texts = drawn(source, pool, each.session, sizes[-1])
+            texts = draw_results(source, pool, each.session, sizes[-1])
             found.update({need.atom for need in each.evidence.needs if texts.find(need.atom)})
         table.add(each, found)
     print(f"{len(known)} episodes, {table.requests:,} requests, {mean(sizes):,.0f} tokens of results in a prompt\n")

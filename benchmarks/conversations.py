@@ -11,12 +11,12 @@ from autoprune import AgenticConversationPruner, PruneArgs
 from autoprune.apps.sessions import load
 
 Message = dict[str, object]
-TEXTS: dict[str, str] = {}  # "recorded": what to take results from in place of the standard library's source
+TEXTS: dict[str, str] = {}  # "recorded": a source of results that replaces the standard library's source
 
 
 @cache
 def source() -> str:
-    """A few megabytes of what tools print, the same in every run on a machine: numbered code, matches, logs, JSON."""
+    """A few megabytes of tool output, the same in every run on a machine: numbered code, matches, logs, JSON."""
     folder = Path(sysconfig.get_path("stdlib"))
     files = sorted(path for path in folder.rglob("*.py") if "site-packages" not in path.parts)
     chance = random.Random(0)
@@ -25,15 +25,15 @@ def source() -> str:
     size = 0
     for path in files:
         text = path.read_text(encoding="utf-8", errors="replace")
-        texts.append(printed(path.name, text, chance))
+        texts.append(format_file(path.name, text, chance))
         size += len(texts[-1])
         if size > 12_000_000:
             break
     return "\n".join(texts)
 
 
-def recorded(paths: list[str]) -> str:
-    """The tool results of recorded sessions, one after the other, each once; the sessions in any form that is read."""
+def read_recorded(paths: list[str]) -> str:
+    """The distinct tool results of recorded sessions, in any readable format."""
     texts: dict[str, None] = {}
     for path in paths:
         session = load(Path(path).read_text(encoding="utf-8"), path)
@@ -42,8 +42,8 @@ def recorded(paths: list[str]) -> str:
     return "\n".join(texts)
 
 
-def printed(name: str, code: str, chance: random.Random) -> str:
-    """A file as some tool shows it."""
+def format_file(name: str, code: str, chance: random.Random) -> str:
+    """Format a file like the output of some tool."""
     lines = code.splitlines()
     kind = chance.random()
     if kind < 0.5:
@@ -60,7 +60,7 @@ def printed(name: str, code: str, chance: random.Random) -> str:
 
 
 def results(number: int, tokens: int) -> Iterator[str]:
-    """That many results of about that many tokens in all, with sizes as skewed as in recorded sessions."""
+    """Yield `number` results of about `tokens` tokens in all, with sizes as skewed as in recorded sessions."""
     chance = random.Random(number)
     weights = [chance.lognormvariate(0, 1.3) for _ in range(number)]
     text, at = TEXTS.get("recorded") or source(), 0
@@ -71,7 +71,7 @@ def results(number: int, tokens: int) -> Iterator[str]:
 
 
 def openai_chat(requests: int, tokens: int) -> list[Message]:
-    """A conversation with native tool calls, one request a result."""
+    """A conversation with native tool calls, one request per result."""
     messages: list[Message] = [{"role": "system", "content": "You fix bugs."}, {"role": "user", "content": "Fix it."}]
     for index, text in enumerate(results(requests, tokens)):
         arguments = json.dumps({"path": f"lib/module_{index % 60}.py"})
@@ -82,7 +82,7 @@ def openai_chat(requests: int, tokens: int) -> list[Message]:
 
 
 def xml(requests: int, tokens: int) -> list[Message]:
-    """A conversation in the XML dialect, one request a result."""
+    """A conversation in the XML dialect, one request per result."""
     messages: list[Message] = [{"role": "system", "content": "You fix bugs."}, {"role": "user", "content": "Fix it."}]
     for index, text in enumerate(results(requests, tokens)):
         call = f"Next file.\n<read_file>\n<path>lib/module_{index % 60}.py</path>\n</read_file>"
@@ -93,7 +93,7 @@ def xml(requests: int, tokens: int) -> list[Message]:
 
 
 def texts(messages: list[Message]) -> list[str]:
-    """Every string of a conversation that a provider counts."""
+    """Collect the strings of a conversation that a provider counts."""
     found = []
     for message in messages:
         if isinstance(message["content"], str):
@@ -104,7 +104,7 @@ def texts(messages: list[Message]) -> list[str]:
 
 
 def one_message_of_xml(number: int) -> list[Message]:
-    """A conversation in which one message holds so many results in XML."""
+    """A conversation in which one message holds `number` results in XML."""
     call = "<read_file>\n<path>{}.py</path>\n</read_file>"
     result = "<tool_result tool_name='read_file' success='true'>\n<content>{}</content>\n</tool_result>"
     return [
@@ -116,7 +116,7 @@ def one_message_of_xml(number: int) -> list[Message]:
 
 
 def one_message_of_blocks(number: int) -> list[Message]:
-    """The same as Anthropic's API takes it."""
+    """The same conversation in the format of Anthropic's API."""
     ids = [f"toolu_{index}" for index in range(number)]
     found = zip(ids, results(number, 100 * number), strict=True)
     call = {"type": "tool_use", "name": "read_file", "input": {"path": "a.py"}}
@@ -132,7 +132,7 @@ def one_message_of_blocks(number: int) -> list[Message]:
 
 
 def one_message_of_parts(number: int) -> list[Message]:
-    """The same as Gemini's API takes it."""
+    """The same conversation in the format of Gemini's API."""
     call = {"functionCall": {"name": "read_file", "args": {"path": "a.py"}}}
     answers = [{"name": "read_file", "response": {"output": text}} for text in results(number, 100 * number)]
     return [

@@ -24,8 +24,8 @@ from autoprune.apps.replay.engines import cores
 from autoprune.apps.replay.session import ReplayArgs, episodes, replay_episode
 
 SEED = 11
-# Sizes of recorded sessions: 148 requests on average, with a long tail, and 720 tokens for each; results of 452
-# characters in the middle, the largest tenth of which hold two thirds of all; most reads are of a file read before.
+# Sizes of recorded sessions: 148 requests on average, with a long tail, and 720 tokens each; results of 452
+# characters in the median, of which the largest tenth hold two thirds of all; most reads repeat an earlier file.
 MEDIAN_REQUESTS, SPREAD_OF_REQUESTS, MOST_REQUESTS = 120, 0.7, 600
 MEDIAN_RESULT, SPREAD_OF_RESULTS, MOST_CHARACTERS = 452, 1.65, 60_000
 WORDS_SAID, LINES_WRITTEN = 300, 12  # characters with each call, lines with each edit
@@ -41,12 +41,12 @@ def line(draw: random.Random, name: str, number: int) -> str:
 
 
 def text(draw: random.Random, name: str, characters: int) -> str:
-    """A text of lines, about as long as asked for."""
+    """Lines of code, `characters` long or a little less."""
     return "\n".join(line(draw, name, number) for number in range(max(1, characters // 50)))
 
 
 def session(draw: random.Random, requests: int, characters: int | None = None) -> Iterator[dict[str, Any]]:
-    """Messages of an agent that reads, runs and edits; `characters` is what each result has, where all are alike."""
+    """Yield the messages of an agent that reads, runs and edits; `characters` fixes the size of all results."""
     files: list[tuple[str, str]] = []
     yield {"role": "system", "content": text(draw, "rules", 8_000)}
     yield {"role": "user", "content": text(draw, "task", 1_500)}
@@ -69,14 +69,14 @@ def session(draw: random.Random, requests: int, characters: int | None = None) -
 
 
 def call(said: str, number: int, tool: str, arguments: dict[str, str], result: str) -> Iterator[dict[str, Any]]:
-    """A call, with words before it, and its result."""
+    """Yield a call, with a text before it, and its result."""
     asked = {"id": f"c{number}", "type": "function", "function": {"name": tool, "arguments": json.dumps(arguments)}}
     yield {"role": "assistant", "content": said, "tool_calls": [asked]}
     yield {"role": "tool", "tool_call_id": f"c{number}", "content": result}
 
 
 def write(folder: Path, count: int) -> int:
-    """Write sessions, and return their bytes."""
+    """Write sessions, and return their size in bytes."""
     draw = random.Random(SEED)
     size = 0
     for number in range(count):
@@ -88,7 +88,7 @@ def write(folder: Path, count: int) -> int:
 
 
 def corpus(count: int) -> None:
-    """Replay sessions with the command, and print what it took."""
+    """Replay sessions with the command, and print its time and memory."""
     with tempfile.TemporaryDirectory() as folder:
         size = write(Path(folder), count)
         command = [sys.executable, "-m", "autoprune", "replay", folder, "-o", f"{folder}/figures.out"]

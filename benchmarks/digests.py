@@ -31,13 +31,13 @@ from autoprune.summarizers.digest import Digest
 from autoprune.tokens import exact
 
 COUNT = exact()
-SHARE = 10  # a digest has one token of so many
+SHARE = 10  # a digest has one of this many tokens
 LAST_ERRORS = 5
 LEAST_KEPT = 200  # characters of a shortened request
 ASKING = re.compile(
     r"(?i)[?？]\s*$|^(?:please|can you|could you|let'?s|now|also|ok,?|fix|add|make|do|don'?t|never|use|write|run)\b"
 )
-# What the programs of agents put into the user's mouth.
+# Text that agents' programs add to user messages.
 ADDED = re.compile(
     r"<(system-reminder|environment_context|environment_details|user_instructions|permissions instructions"
     r"|local-command-[a-z]+|command-[a-z]+|task-notification|turn_aborted|skills?_instructions|skill|INSTRUCTIONS"
@@ -73,7 +73,7 @@ PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+?)\s*$", re.MULTIL
 
 @dataclass
 class Call:
-    """A call as a session holds it, and its result where one came."""
+    """A call in a session, with its result if there is one."""
 
     name: str
     arguments: dict[str, Any] | str
@@ -82,7 +82,7 @@ class Call:
 
     @property
     def command(self) -> str:
-        """The shell command; "" for another tool."""
+        """The shell command; "" for other tools."""
         if isinstance(self.arguments, str):
             return ""
         found = self.arguments.get("command") or self.arguments.get("cmd") or ""
@@ -92,19 +92,19 @@ class Call:
 
     @property
     def failed(self) -> bool:
-        """Whether it failed, as far as a flag or the harness's words say so."""
+        """Whether the call failed, according to a flag or to the agent's error text."""
         return self.is_error or bool(self.text and FAILED.search(self.text[:300] + "\n" + self.text[-200:]))
 
 
 @dataclass
 class Facts:
-    """What a session holds."""
+    """The user's requests and the calls of a session."""
 
     requests: list[str] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
 
     def edited(self) -> list[str]:
-        """The files that were changed, by calls that did not fail."""
+        """The files that successful calls changed."""
         return list(dict.fromkeys(path for path in self._edited() if path and not path.startswith("/dev/")))
 
     def _edited(self) -> Iterator[str]:
@@ -127,11 +127,11 @@ class Facts:
                 yield next((str(path) for path in named if path), "")
 
     def errors(self) -> list[Call]:
-        """The last calls that failed."""
+        """The last failed calls."""
         return [call for call in self.calls if call.failed][-LAST_ERRORS:]
 
     def bad(self) -> set[str]:
-        """The commands whose last result says that they failed."""
+        """The commands whose last result reports a failure."""
         last = {call.command: call for call in self.calls if call.command and call.text is not None}
         return {name for name, call in last.items() if call.failed or RAN_BADLY.search((call.text or "")[-2_000:])}
 
@@ -146,7 +146,7 @@ def _written(command: str) -> Iterator[str]:
 
 
 def facts(messages: Iterable[Any]) -> Facts:
-    """What some messages hold, in any format that sessions are read to."""
+    """Collect the facts of messages, in any format of sessions."""
     found, known = Facts(), {}
     for message in messages:
         _take(message, found, known)
@@ -208,14 +208,14 @@ def _result(known: dict[str, Call], id: str, content: Any, *, is_error: bool = F
 
 
 def names(digest: str, path: str) -> bool:
-    """Whether a digest names a file: by its whole path, or by all of it but the first folders."""
+    """Whether a digest names a file: by its whole path, or by its last parts."""
     parts = path.strip("/").split("/")
     *folders, name = path.rsplit("/", 1)
     is_in_folder = any(f"\n{folder}\n" in digest for folder in folders) and f"- {name} →" in digest
     return is_in_folder or any("/".join(parts[start:]) in digest for start in range(max(1, len(parts) - 1)))
 
 
-def keeps(digest: str, request: str) -> bool:
+def keeps_request(digest: str, request: str) -> bool:
     """Whether a digest keeps a request."""
     words, text = " ".join(request.split()), " ".join(MENTIONED.sub("", digest).split())
     if words in text:
@@ -229,7 +229,7 @@ def keeps(digest: str, request: str) -> bool:
 
 
 def _shared(words: str, text: str) -> int:
-    """How much of the beginning of some words is in a text."""
+    """The length of the prefix of `words` that occurs in a text."""
     least, most = 0, len(words)
     while least < most:
         middle = (least + most + 1) // 2
@@ -237,8 +237,8 @@ def _shared(words: str, text: str) -> int:
     return least
 
 
-def tells(digest: str, call: Call) -> bool:
-    """Whether a digest tells of a call that failed, by what was called or by what was said."""
+def mentions_error(digest: str, call: Call) -> bool:
+    """Whether a digest mentions a failed call, by the call or by its output."""
     text = " ".join(digest.split())
     part = _essential(call.command)
     known = call.arguments if isinstance(call.arguments, dict) else {}
@@ -254,7 +254,7 @@ def _essential(command: str) -> str:
 
 
 def false_ok(digest: str, facts: Facts) -> list[str]:
-    """Return the commands that a digest calls "ok" though their last result says that they failed.
+    """The commands that a digest calls "ok" although their last result reports a failure.
 
     A command goes by the longest of the listed names that it begins or ends with: `git stash pop` failed, if both are
     listed, and `git stash` did not.
@@ -271,24 +271,24 @@ def false_ok(digest: str, facts: Facts) -> list[str]:
 
 @dataclass
 class Score:
-    """How many there were, and how many are kept."""
+    """The number of kept items, and of all items."""
 
     kept: int = 0
     total: int = 0
 
     def add(self, kept: Iterable[bool]) -> None:
-        """Count some more."""
+        """Count more items."""
         for one in kept:
             self.kept += one
             self.total += 1
 
     def __str__(self) -> str:
-        """As in 19/20."""
+        """The score as text, such as 19/20."""
         return f"{self.kept}/{self.total}"
 
 
 def digest_of(messages: list[Any], folds: int) -> str:
-    """The digest of all messages at a tenth of their tokens, made in so many steps."""
+    """The digest of all messages at a tenth of their tokens, made in `folds` steps."""
     transcript = parse(messages, new_parser(COUNT), 0)
     said = utterances(messages, transcript.entries)
     text = ""
@@ -300,8 +300,8 @@ def digest_of(messages: list[Any], folds: int) -> str:
     return text
 
 
-def pruned(messages: list[Any]) -> str:
-    """All that is left of a conversation, as text."""
+def prune_to_text(messages: list[Any]) -> str:
+    """The remaining text of a conversation after a prune."""
     total = sum(entry.tokens for entry in parse(messages, new_parser(COUNT), 0).entries)
     left = ConversationPruner(PruneArgs(max(total // SHARE, 1))).prune_conversations(messages)
     return "\n".join(_strings(left))
@@ -316,7 +316,7 @@ def _strings(value: object) -> Iterator[str]:
 
 
 def conversations(paths: Iterable[Path]) -> Iterator[tuple[str, list[Any]]]:
-    """The conversations of some files, by name."""
+    """Yield the conversations of some files, with their names."""
     for path in paths:
         if path.is_dir():
             yield from conversations(sorted(path.glob("*.json*")))
@@ -329,7 +329,7 @@ def conversations(paths: Iterable[Path]) -> Iterator[tuple[str, list[Any]]]:
 
 
 def main() -> int:
-    """Print the figures; the last line is of all sessions together."""
+    """Print the figures, with those of all sessions in the last line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="+", type=Path, help="session files, or folders with session files")
     parser.add_argument("--folds", type=int, default=1, help="steps in which the digest is made")
@@ -339,10 +339,10 @@ def main() -> int:
     files, requests, errors, wrong = Score(), Score(), Score(), 0
     for name, messages in conversations(options.paths):
         held = facts(messages)
-        digest = pruned(messages) if options.pruned else digest_of(messages, options.folds)
+        digest = prune_to_text(messages) if options.pruned else digest_of(messages, options.folds)
         edited = [(path, names(digest, path)) for path in held.edited()]
-        asked = [(request, keeps(digest, request)) for request in held.requests]
-        told = [(call, tells(digest, call)) for call in held.errors()]
+        asked = [(request, keeps_request(digest, request)) for request in held.requests]
+        told = [(call, mentions_error(digest, call)) for call in held.errors()]
         false = false_ok(digest, held)
         wrong += len(false)
         for score, rows in ((files, edited), (requests, asked), (errors, told)):

@@ -19,17 +19,17 @@ from autoprune.economics import CACHE_LIFE, LISTS
 from autoprune.tokens import exact
 
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[@-_]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-REDRAWN = re.compile(r"[^\n]*\r(?!\n)")  # what a progress bar wrote over
+REDRAWN = re.compile(r"[^\n]*\r(?!\n)")  # output that a progress bar overwrote
 LEAST_RUN = 3  # equal lines
 
 
-def uncontrolled(text: str, seen: set[str]) -> str:
-    """Return a text as a terminal would show it, without colors and progress bars."""
+def remove_controls(text: str, seen: set[str]) -> str:
+    """Convert a text to a terminal's view, without colors and progress bars."""
     return CONTROL.sub("", REDRAWN.sub("", text))
 
 
-def unrepeated(text: str, seen: set[str]) -> str:
-    """Return a text with runs of equal lines as one line that says how often it stood there."""
+def fold_repeats(text: str, seen: set[str]) -> str:
+    """Replace runs of equal lines by one line with their number."""
     runs = [(line, sum(1 for _ in run)) for line, run in groupby(text.split("\n"))]
     return "\n".join(
         f"{line} [{count} times]" if line.strip() and count >= LEAST_RUN else "\n".join([line] * count)
@@ -37,20 +37,20 @@ def unrepeated(text: str, seen: set[str]) -> str:
     )
 
 
-def referred(text: str, seen: set[str]) -> str:
-    """Return a note in place of a text that is in view already."""
+def refer_to_earlier(text: str, seen: set[str]) -> str:
+    """Replace a text that is already visible by a note."""
     return "[equal to an earlier result]" if text in seen else text
 
 
 WAYS: dict[str, Callable[[str, set[str]], str]] = {
-    "no control codes": uncontrolled,
-    "no runs of equal lines": unrepeated,
-    "nothing that is in view already": referred,
+    "no control codes": remove_controls,
+    "no runs of equal lines": fold_repeats,
+    "nothing that is in view already": refer_to_earlier,
 }
 
 
-def saved(episode: Episode, way: str) -> dict[int, int]:
-    """Return the tokens that each message loses if its results are shortened in some way."""
+def saved_tokens(episode: Episode, way: str) -> dict[int, int]:
+    """The tokens that each message loses if its results are shortened in one way."""
     count, seen = exact(), set[str]()
     lost: dict[int, int] = {}
     for result in episode.transcript.results:
@@ -63,8 +63,8 @@ def saved(episode: Episode, way: str) -> dict[int, int]:
     return lost
 
 
-def billed(episode: Episode, lost: dict[int, int]) -> float:
-    """Return the bill of an episode without pruning, when messages are smaller by so many tokens."""
+def compute_bill(episode: Episode, lost: dict[int, int]) -> float:
+    """The bill of an episode without pruning, with `lost` tokens removed from its messages."""
     prices = LISTS["anthropic"]
     total, tokens, read, before = 0.0, episode.head, 0, 0
     for start, answer in zip(episode.requests, episode.answers, strict=True):
@@ -76,13 +76,13 @@ def billed(episode: Episode, lost: dict[int, int]) -> float:
     return total
 
 
-def work(path: Path) -> list[tuple[float, list[tuple[float, int]], int]]:
-    """Return of each episode of a file its bill, for each way the bill and the results it changes, and all results."""
+def measure_file(path: Path) -> list[tuple[float, list[tuple[float, int]], int]]:
+    """The bill of each episode in a file, its bills and changed results for each way, and the number of its results."""
     found = []
     for _, each in episodes(str(path), path.read_bytes(), ReplayArgs()):
-        ways = [saved(each, way) for way in WAYS]
-        changed = [(billed(each, lost), len(lost)) for lost in ways]
-        found.append((billed(each, {}), changed, len(each.transcript.results)))
+        ways = [saved_tokens(each, way) for way in WAYS]
+        changed = [(compute_bill(each, lost), len(lost)) for lost in ways]
+        found.append((compute_bill(each, {}), changed, len(each.transcript.results)))
     return found
 
 
@@ -92,7 +92,7 @@ def main() -> None:
     parser.add_argument("folders", type=Path, nargs="+")
     files = [file for folder in parser.parse_args().folders for file in sorted(folder.glob("*.json*"))]
     with ProcessPoolExecutor() as processes:
-        found = [each for of_file in processes.map(work, files) for each in of_file]
+        found = [each for of_file in processes.map(measure_file, files) for each in of_file]
     whole, results = sum(each[0] for each in found), sum(each[2] for each in found)
     print(f"{len(found)} episodes, {results:,} results\n\n| way | bill | results changed |\n|---|---|---|")
     for at, way in enumerate(WAYS):

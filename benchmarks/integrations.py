@@ -35,7 +35,7 @@ STRATEGIES = {
 
 
 def pruner() -> AgenticConversationPruner:
-    """Return a pruner of its own for each loop."""
+    """Create a new pruner for a loop."""
     return AgenticConversationPruner(PruneArgs(SAFE_ZONE))
 
 
@@ -185,11 +185,11 @@ FRAMEWORKS: Mapping[str, tuple[str, Callable[[], Iterator[tuple[str, Run]]]]] = 
 
 
 def row(name: str, run: Run, unpruned: float | None) -> tuple[str, float]:
-    """Return a row of the table, and the bill; `unpruned` is that of the first row."""
+    """A row of the table, and the bill; `unpruned` is that of the first row."""
     with serve(SCRIPT) as provider:
         try:
             run(provider)
-        except Exception:  # of any framework: what was refused stands in the table
+        except Exception:  # of any framework: the table shows rejected requests
             if not provider.refusals:
                 raise
     found = figures_of(provider)
@@ -216,7 +216,7 @@ def main() -> None:
     parser.add_argument("frameworks", nargs="*", choices=[[], *FRAMEWORKS])
     wanted = parser.parse_args().frameworks or FRAMEWORKS
     warnings.simplefilter("ignore")
-    logging.disable(logging.CRITICAL)  # what the frameworks say of refusals
+    logging.disable(logging.CRITICAL)  # the frameworks' messages about rejections
     for name in wanted:
         package, loops = FRAMEWORKS[name]
         if find_spec(package.partition(".")[0]) and find_spec(package):

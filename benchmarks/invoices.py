@@ -23,8 +23,8 @@ from autoprune.apps.replay.session import episodes
 from autoprune.apps.sessions import Recording, Request, places
 from autoprune.errors import AutopruneError
 
-POINT, PART = 0.01, 0.05  # of the cached share, and of the cost
-SHRUNK = 0.95  # of the prompt before: the agent itself has shortened the conversation
+POINT, PART = 0.01, 0.05  # acceptable errors of the cached share, and of the cost
+SHRUNK = 0.95  # of the previous prompt: below this, the agent has shortened the conversation
 WORST = 10
 
 
@@ -43,27 +43,27 @@ class Compared:
     shrunk: int
 
     @property
-    def off(self) -> float:
-        """By how much the cached share is off."""
+    def share_error(self) -> float:
+        """The error of the cached share."""
         return abs(self.simulated - self.recorded)
 
     @property
-    def dear(self) -> float | None:
-        """By what part the cost is off; None where one of the two is not known."""
+    def cost_error(self) -> float | None:
+        """The relative error of the cost; None if one of the two costs is unknown."""
         return self.bill / self.invoice - 1 if self.bill and self.invoice else None
 
 
-def compared(path: str, life: float | None) -> list[Compared]:
-    """Return a file's sessions of which each request's usage is recorded, and that state what was cached."""
+def compare_file(path: str, life: float | None) -> list[Compared]:
+    """Compare a file's sessions, if each request's usage is recorded and the log states the cached tokens."""
     try:
         data = Path(path).read_bytes()
         found = list(episodes(path, data, ReplayArgs(cache_life=life)))
     except (AutopruneError, OSError):
         return []
-    return [one for recording, known in found if (one := _compared(recording, known, is_told=life is None))]
+    return [one for recording, known in found if (one := _compare_episode(recording, known, is_told=life is None))]
 
 
-def _compared(recording: Recording, known: Episode, *, is_told: bool) -> Compared | None:
+def _compare_episode(recording: Recording, known: Episode, *, is_told: bool) -> Compared | None:
     usages = [each.usage for each in recording.requests]
     whole = sum(each.prompt for each in usages if each)
     cached = sum(each.cached for each in usages if each)
@@ -80,27 +80,36 @@ def _compared(recording: Recording, known: Episode, *, is_told: bool) -> Compare
     name = Path(known.name).name
     sizes = read / sum(known.unpruned), cached / whole
     return Compared(
-        name, recording.agent or "?", len(usages), *sizes, mine, invoice, known.prices.life, _shrunk(recording.requests)
+        name,
+        recording.agent or "?",
+        len(usages),
+        *sizes,
+        mine,
+        invoice,
+        known.prices.life,
+        _count_shrunk(recording.requests),
     )
 
 
-def _shrunk(requests: Sequence[Request]) -> int:
+def _count_shrunk(requests: Sequence[Request]) -> int:
     sizes = [each.usage.prompt for each in requests if each.usage]
     return sum(now < SHRUNK * then for then, now in pairwise(sizes))
 
 
 def lines(found: Sequence[Compared]) -> Iterator[str]:
-    """Yield a row for each agent, and the sessions that are farthest off."""
+    """Yield a row for each agent, and the sessions with the largest errors."""
     yield "agent                sessions  cached share off    within   cost off          within"
     yield "                               median     p90    1 point   median     p90      5 %"
     for agent in sorted({each.agent for each in found}):
         rows = [each for each in found if each.agent == agent]
-        costs = sorted(abs(each.dear) for each in rows if each.dear is not None)
-        shares = sorted(each.off for each in rows)
+        costs = sorted(abs(each.cost_error) for each in rows if each.cost_error is not None)
+        shares = sorted(each.share_error for each in rows)
         cells = f"{100 * median(shares):8.2f} {100 * _at(shares, 0.9):7.2f} {_within(shares, POINT):9}"
         money = f"{100 * median(costs):8.1f} {100 * _at(costs, 0.9):7.1f} {_within(costs, PART):>9}" if costs else "–"
         yield f"{agent:20} {len(rows):8,} {cells} {money}"
-    far = sorted((each for each in found if (each.dear or 0) ** 2 > PART**2 or each.off > POINT), key=_far)[:WORST]
+    far = sorted(
+        (each for each in found if (each.cost_error or 0) ** 2 > PART**2 or each.share_error > POINT), key=_far
+    )[:WORST]
     if far:
         yield ""
         yield "farthest off                              requests  cached (recorded)   cost (recorded)"
@@ -111,7 +120,7 @@ def lines(found: Sequence[Compared]) -> Iterator[str]:
 
 
 def _far(each: Compared) -> float:
-    return -max(each.off / POINT, abs(each.dear or 0) / PART)
+    return -max(each.share_error / POINT, abs(each.cost_error or 0) / PART)
 
 
 def _at(values: Sequence[float], share: float) -> float:
@@ -123,14 +132,16 @@ def _within(values: Sequence[float], most: float) -> str:
 
 
 def main() -> None:
-    """Print the differences over all sessions that are named."""
+    """Print the differences over all given sessions."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("paths", nargs="+", help="session files, folders, globs")
     parser.add_argument("--cache-life", type=float, help="seconds: ignore what the logs say of their caches")
     given = parser.parse_args()
     files = [str(path) for path in places.named(given.paths)]
     with ProcessPoolExecutor() as pool:
-        found = [one for some in pool.map(partial(compared, life=given.cache_life), files, chunksize=4) for one in some]
+        found = [
+            one for some in pool.map(partial(compare_file, life=given.cache_life), files, chunksize=4) for one in some
+        ]
     print(f"{len(found):,} sessions with recorded usage in {len(files):,} files")
     print(*lines(found), sep="\n")
 

@@ -30,18 +30,19 @@ from coverage import CoverageData
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "autoprune"
+# Pairs of operators that a fault exchanges.
 OPPOSITES = ((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.In, ast.NotIn), (ast.Is, ast.IsNot))
 COMPARED = {one: other for pair in OPPOSITES for one, other in (pair, pair[::-1])}
 COMPUTED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult, ast.Div: ast.Mult}
 FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 SECONDS = re.compile(r"^([\d.]+)s (?:setup|call) +([^\s\[]+)", re.MULTILINE)
 LIMITS = {resource.RLIMIT_CPU: 900, resource.RLIMIT_AS: 6 * 2**30}  # of a run with a fault: seconds, and bytes
-COVERAGE = ("--cov", "--cov-context=test", "--cov-report=", "--durations=0")
+COVERAGE = ("--cov", "--cov-context=test", "--cov-report=", "--durations=0")  # options of the run without a fault
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A place in a module and what is written there instead."""
+    """A place in a module and its replacement."""
 
     module: str
     line: int
@@ -51,7 +52,7 @@ class Fault:
     after: str
 
     def __str__(self) -> str:
-        """Return the place and the change in one line."""
+        """The place and the change in one line."""
         return f"{self.module}:{self.line}: `{self.before}` → `{self.after}`"
 
 
@@ -59,7 +60,7 @@ class Fault:
 
 
 def faults(path: Path) -> Iterator[Fault]:
-    """Return every fault that can be put into a module."""
+    """Yield every possible fault of a module."""
     source = path.read_bytes()
     lines = [0]
     for line in source.splitlines(keepends=True):
@@ -77,7 +78,7 @@ def faults(path: Path) -> Iterator[Fault]:
 
 
 def code(node: ast.AST, *, in_string: bool = False) -> Iterator[ast.AST]:
-    """Return the nodes that run: no annotations, docstrings, imports, protocols, or parts of f-strings."""
+    """Yield the nodes that run: no annotations, docstrings, imports, protocols, or parts of f-strings."""
     if isinstance(node, (ast.Import, ast.ImportFrom)) or is_protocol(node):
         return
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
@@ -94,14 +95,14 @@ def code(node: ast.AST, *, in_string: bool = False) -> Iterator[ast.AST]:
 
 
 def is_protocol(node: ast.AST) -> bool:
-    """Return whether a node is for type checkers alone."""
+    """Whether a node is only for type checkers."""
     if isinstance(node, ast.If):
         return "TYPE_CHECKING" in ast.unparse(node.test)
     return isinstance(node, ast.ClassDef) and any("Protocol" in ast.unparse(base) for base in node.bases)
 
 
 def changes(node: ast.AST) -> Iterator[ast.AST]:
-    """Return what may stand in place of a node."""
+    """Yield the possible replacements of a node."""
     match node:
         case ast.Compare(left=left, ops=[op], comparators=right) if type(op) in COMPARED:
             yield ast.Compare(left, [COMPARED[type(op)]()], right)
@@ -126,17 +127,17 @@ def changes(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def is_text(*nodes: ast.AST) -> bool:
-    """Return whether a sum of nodes joins texts or lists, so that a difference would be no code."""
+    """Whether a sum of nodes joins texts or lists, whose difference would be invalid."""
     return any(isinstance(node, ast.JoinedStr | ast.List | ast.Tuple) or is_string(node) for node in nodes)
 
 
 def is_string(node: ast.AST) -> bool:
-    """Return whether a node is a string."""
+    """Whether a node is a string."""
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
-def drawn(count: int, seed: int) -> list[Fault]:
-    """Return faults of the whole package, always the same for a seed."""
+def draw_faults(count: int, seed: int) -> list[Fault]:
+    """Draw faults of the whole package, always the same for a seed."""
     modules = sorted((ROOT / PACKAGE).rglob("*.py"))
     every = [fault for module in modules for fault in faults(module)]
     return random.Random(seed).sample(every, count)
@@ -147,16 +148,17 @@ def drawn(count: int, seed: int) -> list[Fault]:
 
 @dataclass(frozen=True)
 class Record:
-    """What a run without a fault has shown: the tests that fail, and the seconds of each; who executes what."""
+    """The results of a run without a fault: the failing tests, the seconds of each test, and its coverage."""
 
     failing: Sequence[str]
     seconds: dict[str, float]
     executed: CoverageData
 
     def tests_of(self, fault: Fault) -> list[str]:
-        """Return the tests that execute the line of a fault, the fastest first.
+        """The tests that execute the line of a fault, the fastest first.
 
-        A fixture that executes it may be shared by all tests of its file, which is named in its place.
+        A fixture that executes it may be shared by all tests of its file, so the file is returned in place of the
+        tests.
         """
         file = next((name for name in self.executed.measured_files() if name.endswith(f"/{fault.module}")), "")
         by_line = self.executed.contexts_by_lineno(file)
@@ -170,14 +172,14 @@ class Record:
 
 @dataclass(frozen=True)
 class Checkout:
-    """A copy of the checkout in which faults are tried."""
+    """A copy of the checkout for testing faults."""
 
     folder: Path
     timeout: float
     left_out: Sequence[str] = ()
 
     def output(self, *arguments: str, **limits: Any) -> tuple[int, str]:
-        """Return the exit code of pytest, and what it says."""
+        """Run pytest, and return its exit code and its output."""
         left_out = [f"--deselect={test}" for test in self.left_out]
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=no", *arguments, *left_out]
         environ = os.environ | {"PYTHONPATH": str(self.folder)}
@@ -187,7 +189,7 @@ class Checkout:
         return done.returncode, done.stdout
 
     def failing(self, *arguments: str) -> list[str]:
-        """Return the first test that fails, or nothing; `(…)` where the tests do not come to an end."""
+        """The first failing test in a list; empty if none fails, and `(timeout)` if the tests do not end."""
         try:
             code, said = self.output("-n", "0", "-x", *arguments, timeout=self.timeout, preexec_fn=limit)
         except subprocess.TimeoutExpired:
@@ -197,7 +199,7 @@ class Checkout:
         return FAILED.findall(said) or [f"(the tests end with {code})"]
 
     def found_by(self, fault: Fault, tests: Sequence[str], *options: str) -> str:
-        """Return the first of some tests that fails with a fault and passes without it, or nothing."""
+        """The first test that fails with a fault and passes without it; "" if there is none."""
         module = self.folder / fault.module
         source = module.read_bytes()
         module.write_bytes(source[: fault.start] + fault.after.encode() + source[fault.end :])
@@ -211,13 +213,13 @@ class Checkout:
 
 
 def limit() -> None:
-    """Bound what a run may take, where a fault makes it endless."""
+    """Limit the time and memory of a run, because a fault may make it endless."""
     for which, most in LIMITS.items():
         resource.setrlimit(which, (most, most))
 
 
-def copied(folder: Path) -> Path:
-    """Copy what git knows of the checkout."""
+def copy_checkout(folder: Path) -> Path:
+    """Copy the files that git tracks."""
     names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.decode()
     for name in filter(None, names.split("\0")):
         if (ROOT / name).is_file():
@@ -227,7 +229,7 @@ def copied(folder: Path) -> Path:
 
 
 def main() -> None:
-    """Try the faults and print what has survived."""
+    """Try the faults and print the survivors."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=10)
@@ -237,29 +239,29 @@ def main() -> None:
     parser.add_argument("--log", type=Path, default=Path(tempfile.gettempdir()) / "mutations.jsonl")
     parser.add_argument("--list", action="store_true", help="print the faults, and run nothing")
     options = parser.parse_args()
-    chosen = drawn(options.count, options.seed)
+    chosen = draw_faults(options.count, options.seed)
     if options.list:
         print(*chosen, sep="\n")
         return
     with tempfile.TemporaryDirectory() as folder:
-        checkout = Checkout(copied(Path(folder)), options.timeout)
-        record = recorded(checkout, options.log, "-n", options.workers, *(["--full"] if options.full else []))
+        checkout = Checkout(copy_checkout(Path(folder)), options.timeout)
+        record = record_run(checkout, options.log, "-n", options.workers, *(["--full"] if options.full else []))
         checkout = replace(checkout, left_out=record.failing)
         for profile in ([], ["--full"]) if options.full else ([],):
             for fault in chosen:
-                key, known = f"{'full' if profile else 'quick'}: {fault}", remembered(options.log)
+                key, known = f"{'full' if profile else 'quick'}: {fault}", read_log(options.log)
                 if key in known or (profile and known[f"quick: {fault}"]["found_by"]):
                     continue
                 found = checkout.found_by(fault, record.tests_of(fault), *profile)
                 note(options.log, key, found, **asdict(fault))
                 print(f"{key}: {found or 'SURVIVED'}", flush=True)
-    show(chosen, remembered(options.log))
+    show(chosen, read_log(options.log))
 
 
-def recorded(checkout: Checkout, log: Path, *arguments: str) -> Record:
-    """Return what a run without a fault shows, or has shown as the log says."""
+def record_run(checkout: Checkout, log: Path, *arguments: str) -> Record:
+    """Run the tests without a fault, or read that run's record from the log."""
     coverage = log.with_suffix(".coverage")
-    if "without a fault" not in remembered(log):
+    if "without a fault" not in read_log(log):
         _, said = checkout.output(*COVERAGE, *arguments)
         shutil.copy2(checkout.folder / ".coverage", coverage)
         seconds: Counter[str] = Counter()
@@ -267,26 +269,26 @@ def recorded(checkout: Checkout, log: Path, *arguments: str) -> Record:
             seconds[test] += float(taken)
             seconds[test.partition("::")[0]] += float(taken)
         note(log, "without a fault", FAILED.findall(said), seconds=seconds)
-    first = remembered(log)["without a fault"]
+    first = read_log(log)["without a fault"]
     executed = CoverageData(str(coverage))
     executed.read()
     return Record(first["found_by"], first["seconds"], executed)
 
 
-def remembered(log: Path) -> dict[str, dict[str, Any]]:
-    """Return the lines of a log by their keys: for each fault the test that found it, or nothing."""
+def read_log(log: Path) -> dict[str, dict[str, Any]]:
+    """The lines of a log by their keys: for each fault, the test that found it, or ""."""
     lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
     return {each["key"]: each for each in map(json.loads, lines)}
 
 
 def note(log: Path, key: str, found_by: object, **more: object) -> None:
-    """Add a line to a log."""
+    """Append a line to a log."""
     with log.open("a", encoding="utf-8") as file:
         print(json.dumps({"key": key, "found_by": found_by, **more}), file=file)
 
 
 def show(chosen: Sequence[Fault], known: dict[str, dict[str, Any]]) -> None:
-    """Print a table of what the profiles have found, and the faults that are left."""
+    """Print the counts of found faults, and the survivors."""
     survivors = [fault for fault in chosen if not known[f"quick: {fault}"]["found_by"]]
     print(f"\nquick: {len(chosen) - len(survivors)} of {len(chosen)} found")
     for fault in survivors:

@@ -31,9 +31,9 @@ import httpx
 SESSION = "x-claude-code-session-id"
 MODEL = "claude-sonnet-4-5"
 LARGE, STREAM = 4_000_000, 475_000  # bytes of a body
-STREAMS, RESULT = 100, 8_000  # at once; characters of a result
+STREAMS, RESULT = 100, 8_000  # streams at once; characters of a result
 KINDS = "first", "same again", "goes on"  # a request: of a new conversation, sent again as it was, with one more result
-PAUSE = 0.1  # seconds before a request, as a client takes them: in them a proxy keeps its accounts
+PAUSE = 0.1  # seconds before a request, as of a client: in these, a proxy computes its accounts
 GOING_ON, LARGE_TRIES, DIRECT_TRIES = KINDS[-1], 4, 3
 CODE = "".join(path.read_text() for path in sorted((Path(__file__).parent.parent / "autoprune").rglob("*.py")))
 EVENTS = (
@@ -43,6 +43,7 @@ EVENTS = (
 )
 ANSWER = b"".join(f"event: {kind}\ndata: {json.dumps({'type': kind, **said})}\n\n".encode() for kind, said in EVENTS)
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+# Failures that a request asks the upstream for, in the header x-fail.
 FAILURES = ("refuse", "close before", "close in the head", "close in the body", "status 529", "stall")
 
 
@@ -50,7 +51,7 @@ FAILURES = ("refuse", "close before", "close in the head", "close in the body", 
 
 
 async def upstream() -> None:
-    """Serve, print the port, and keep count of each request by the id in its headers."""
+    """Serve, print the port, and count each request by the id in its headers."""
     seen: Counter[str] = Counter()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -68,7 +69,7 @@ async def upstream() -> None:
 
 
 async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seen: "Counter[str]") -> bool:
-    """Answer one request, or fail as its header says; False where the connection ends."""
+    """Answer one request, or fail as its header asks. False ends the connection."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     headers = dict(line.lower().split(": ", 1) for line in head.split("\r\n")[1:] if ": " in line)
     if "/seen" in head.partition("\r\n")[0]:
@@ -101,11 +102,11 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, see
     return fails != "refuse"  # an idle connection that is closed under the pool
 
 
-# What is sent
+# Requests
 
 
 def conversation(size: int, seed: int) -> bytes:
-    """Return the body of a request with a conversation of so many bytes, in results of 8 kB."""
+    """The body of a request with a conversation of `size` bytes, in results of 8 kB."""
     draw = random.Random(seed)
     messages: list[Any] = [{"role": "user", "content": f"Mend number {seed}."}]
     written = 0
@@ -119,8 +120,8 @@ def conversation(size: int, seed: int) -> bytes:
     return json.dumps({"model": MODEL, "max_tokens": 100, "stream": True, "messages": messages}).encode()
 
 
-def longer(body: bytes) -> bytes:
-    """Return the next request of a conversation."""
+def add_result(body: bytes) -> bytes:
+    """Add one more result to a conversation."""
     known = json.loads(body)
     at = len(known["messages"])
     call = {"type": "tool_use", "id": f"t{at}", "name": "read", "input": {"path": f"src/{at}.py"}}
@@ -130,9 +131,9 @@ def longer(body: bytes) -> bytes:
 
 
 async def first_event(url: str, body: bytes, session: str) -> float:
-    """Return the seconds to the first event of an answer; the whole of it is read.
+    """Measure the seconds to the first event of an answer, and read it to the end.
 
-    By hand, since a client's library would take more of this machine than the proxy's server does.
+    Without a client library, which would take more time than the proxy's server.
     """
     started = time.perf_counter()
     parts = urlsplit(url)
@@ -150,24 +151,24 @@ async def first_event(url: str, body: bytes, session: str) -> float:
 
 
 async def large(url: str) -> dict[str, list[float]]:
-    """Return the seconds to the first event of requests of conversations of 4 MB, by what is asked."""
+    """Measure the seconds to the first event for conversations of 4 MB, by kind of request."""
     found: dict[str, list[float]] = {kind: [] for kind in KINDS}
     for seed in range(LARGE_TRIES):
         body = conversation(LARGE, seed)
         for kind in (KINDS[0], *KINDS[1:] * LARGE_TRIES):
-            body = longer(body) if kind == GOING_ON else body
+            body = add_result(body) if kind == GOING_ON else body
             await asyncio.sleep(PAUSE)
             found[kind].append(await first_event(url, body, f"large-{seed}"))
     return found
 
 
 async def streams(url: str, bodies: list[bytes], tag: str) -> list[float]:
-    """Return the seconds to the first event of many requests at once."""
+    """Measure the seconds to the first event of many requests at once."""
     return await asyncio.gather(*(first_event(url, body, f"{tag}-{at}") for at, body in enumerate(bodies)))
 
 
-async def failing(url: str, direct: str, requests: int) -> tuple["Counter[str]", int, int]:
-    """Send requests of which half fail upstream; return what came back, how many came twice, how many were unread."""
+async def send_failing(url: str, direct: str, requests: int) -> tuple["Counter[str]", int, int]:
+    """Send requests of which half fail upstream. Returns counts by outcome, of duplicates, and of unsent ones."""
     draw, came, gate = random.Random(7), Counter[str](), asyncio.Semaphore(32)
     body = conversation(9_000, 1)
 
@@ -188,7 +189,7 @@ async def failing(url: str, direct: str, requests: int) -> tuple["Counter[str]",
 
 
 def outcome(response: httpx.Response) -> str:
-    """Return what an answer is, in a few words."""
+    """Describe an answer in a few words."""
     if response.status_code == 200:
         return "whole answer" if response.content == ANSWER else "another answer"
     known = response.json()
@@ -201,7 +202,7 @@ def outcome(response: httpx.Response) -> str:
 
 @contextmanager
 def process(*command: str) -> Iterator[tuple[str, int]]:
-    """Start a program; yield the first line that it prints, and its number."""
+    """Start a program; yield the first line that it prints, and its process id."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as known:
         assert known.stdout
         try:
@@ -211,55 +212,55 @@ def process(*command: str) -> Iterator[tuple[str, int]]:
 
 
 def memory(pid: int) -> float:
-    """Return the megabytes that a program and those that it started hold, shared pages counted once each."""
+    """The megabytes of a process and its descendants, with shared pages counted once."""
     return sum(map(pss, family(pid))) / 1_024
 
 
 def family(pid: int) -> list[int]:
-    """Return a program, those that it has started, and those that these have."""
+    """The ids of a process and all its descendants."""
     tasks = (Path(f"/proc/{pid}/task/{task.name}/children") for task in Path(f"/proc/{pid}/task").iterdir())
     return [pid, *(each for task in tasks for child in task.read_text().split() for each in family(int(child)))]
 
 
 def pss(pid: int) -> int:
-    """Return the kilobytes of a program, with its share of what it shares."""
+    """The kilobytes of a process, with its part of shared pages."""
     rows = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     return next(int(row.split()[1]) for row in rows if row.startswith("Pss:"))
 
 
 def ms(seconds: float) -> str:
-    """Return seconds as milliseconds."""
+    """Format seconds as milliseconds."""
     return f"{1_000 * seconds:,.0f} ms"
 
 
-def compared(what: str, direct: list[float], proxied: list[float]) -> None:
-    """Print the median through the proxy, as a multiple of the direct one in the same run too."""
+def print_comparison(what: str, direct: list[float], proxied: list[float]) -> None:
+    """Print the median through the proxy, also as a multiple of the direct one in the same run."""
     plain, through = median(direct), median(proxied)
     print(f"{what:<56}{ms(plain):>9}{ms(through):>10}{through / plain:>8.1f}")
 
 
 async def measure(direct: str, proxied: str, pid: int, requests: int) -> None:
-    """Print everything."""
+    """Measure and print everything."""
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
-    for number in range(8):  # of which each process gets one
+    for number in range(8):  # so that each process gets one
         await first_event(proxied, conversation(RESULT, number), f"first {number}")
     print(f"memory after eight short requests: {memory(pid):,.0f} MB in all\n")
     print(f"{'median to the first event':<56}{'direct':>9}{'proxied':>10}{'times':>8}")
     plain, through = [await large(direct) for _ in range(DIRECT_TRIES)], await large(proxied)
     for kind in KINDS:
-        compared(f"a body of {LARGE:,} bytes, {kind}", [*chain(*(each[kind] for each in plain))], through[kind])
+        print_comparison(f"a body of {LARGE:,} bytes, {kind}", [*chain(*(each[kind] for each in plain))], through[kind])
     before = memory(pid)
     bodies = [conversation(STREAM, at) for at in range(1, STREAMS + 1)]
     for kind in KINDS:
-        bodies = [longer(body) for body in bodies] if kind == GOING_ON else bodies
+        bodies = [add_result(body) for body in bodies] if kind == GOING_ON else bodies
         await asyncio.sleep(STREAMS * PAUSE / 10)
         alone = [await streams(direct, bodies, kind) for _ in range(DIRECT_TRIES)]
         through_it = await streams(proxied, bodies, "stream")
-        compared(f"{STREAMS} streams of {STREAM:,} bytes at once, {kind}", [*chain(*alone)], through_it)
+        print_comparison(f"{STREAMS} streams of {STREAM:,} bytes at once, {kind}", [*chain(*alone)], through_it)
     each = ", ".join(f"{pss(one) / 1_024:,.0f}" for one in family(pid))
     after = memory(pid)
     print(f"memory: {after:,.0f} MB in all ({each}), {(after - before) / STREAMS:.1f} MB for each stream\n")
-    came, twice, unsent = await failing(proxied, direct, requests)
+    came, twice, unsent = await send_failing(proxied, direct, requests)
     print(f"{requests:,} requests, of which half fail upstream; sent twice: {twice}, never sent: {unsent}")
     print(*(f"  {count:6,}  {what}" for what, count in sorted(came.items())), sep="\n")
 

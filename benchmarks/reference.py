@@ -8,7 +8,7 @@ from tiktoken_ext.openai_public import ENDOFTEXT
 
 ENCODING = "o200k_base"
 RANKS = 199_998
-# The pattern by which tiktoken cuts a text into pieces, as its `openai_public.o200k_base` builds it.
+# tiktoken's pattern for splitting a text into pieces, as `openai_public.o200k_base` builds it.
 UPPER, LOWER = r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}", r"\p{Ll}\p{Lm}\p{Lo}\p{M}"
 CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
 PATTERN = "|".join(
@@ -26,7 +26,7 @@ PATTERN = "|".join(
 
 @cache
 def encoding() -> tiktoken.Encoding:
-    """Return tiktoken's o200k_base."""
+    """Build tiktoken's o200k_base from the bundled vocabulary."""
     bundled = Tokenizer.from_pretrained(ENCODING)
     ranks = {bundled.decode_token_bytes(rank): rank for rank in range(RANKS)}
     return tiktoken.Encoding(ENCODING, pat_str=PATTERN, mergeable_ranks=ranks, special_tokens={ENDOFTEXT: 199_999})

@@ -28,8 +28,8 @@ SHAPES: dict[str, Callable[[int, int], Messages]] = {"openai": conversations.ope
 TOKENS_PER_REQUEST = 720  # of recorded sessions: 107k tokens in 148 requests
 
 
-def one_pass(texts: list[str]) -> float:
-    """Seconds for tiktoken to count every text once, warm."""
+def time_pass(texts: list[str]) -> float:
+    """The seconds that tiktoken needs to count every text once, warm."""
     encode = reference.encoding().encode_ordinary
     started = time.perf_counter()
     for text in texts:
@@ -37,31 +37,31 @@ def one_pass(texts: list[str]) -> float:
     return time.perf_counter() - started
 
 
-def paired(messages: Messages, work: Callable[[], float], repeats: int) -> tuple[float, float]:
+def measure_paired(messages: Messages, work: Callable[[], float], repeats: int) -> tuple[float, float]:
     """The median seconds of a piece of work, and the median of its ratios to a pass made right before it."""
     texts = conversations.texts(messages)
-    one_pass(texts)
+    time_pass(texts)
     times, ratios = [], []
     for _ in range(repeats):
         gc.collect()
-        base = one_pass(texts)
+        base = time_pass(texts)
         times.append(work())
         ratios.append(times[-1] / base)
     return statistics.median(times), statistics.median(ratios)
 
 
 def pruner(tokens: int) -> AgenticConversationPruner:
-    """A pruner that has seen nothing."""
+    """Create a pruner without a memo."""
     return AgenticConversationPruner(PruneArgs(tokens))
 
 
 def total(messages: Messages) -> int:
-    """Tokens of a conversation."""
+    """The tokens of a conversation."""
     return pruner(1).count_tokens(messages)
 
 
-def cold(messages: Messages) -> float:
-    """Seconds for one call on a conversation never seen before, safe zone half of it."""
+def time_cold_call(messages: Messages) -> float:
+    """The seconds of one call on a new conversation, with half of its tokens as the safe zone."""
     safe_zone = total(messages) // 2
     started = time.perf_counter()
     pruner(safe_zone).prune_conversations(messages)
@@ -69,12 +69,12 @@ def cold(messages: Messages) -> float:
 
 
 def requests(messages: Messages) -> list[int]:
-    """Where the requests of a loop stand."""
+    """The indexes of a loop's requests."""
     return [at for at, message in enumerate(messages) if message["role"] == "assistant"]
 
 
 def loop(messages: Messages, style: str, strategy: str | None = None) -> list[float]:
-    """Seconds that each prune of a whole loop takes, one before each request."""
+    """The seconds of each prune in a whole loop, with one before each request."""
     ours = pruner(total(messages) // 2)
     spent = []
     history: list[object] = []
@@ -91,8 +91,8 @@ def loop(messages: Messages, style: str, strategy: str | None = None) -> list[fl
     return spent
 
 
-def one_more(messages: Messages, style: str) -> float:
-    """Seconds for one more request at the end of a conversation: the median of the last twenty."""
+def time_one_more(messages: Messages, style: str) -> float:
+    """The seconds of one more request at the end of a conversation: the median of the last twenty."""
     ours = pruner(total(messages) // 2)
     times = []
     for stop in requests(messages)[-20:]:
@@ -104,7 +104,7 @@ def one_more(messages: Messages, style: str) -> float:
 
 
 def below_budget() -> str:
-    """Whether a conversation with fewer bytes than its budget loads the vocabulary: asked in a new process."""
+    """Check in a new process whether a conversation with fewer bytes than its budget loads the vocabulary."""
     code = (
         "from autoprune import AgenticConversationPruner as P, PruneArgs\n"
         "from autoprune.tokens import exact\nimport sys\n"
@@ -123,7 +123,7 @@ def resident() -> float:
 
 
 def memory() -> float:
-    """MB that a loop to 1M tokens leaves behind, without its messages and the vocabulary."""
+    """The memory in MB that a loop to 1M tokens retains, without its messages and the vocabulary."""
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); import run, gc\n"
         "from autoprune.tokens import exact\n"
@@ -137,14 +137,14 @@ def memory() -> float:
 
 
 def main() -> None:
-    """Print every figure with the one to reach."""
+    """Print every figure with its target."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--quick", action="store_true", help="smaller loops")
     options.add_argument("--sessions", nargs="+", default=[], help="take the results' texts from recorded sessions")
     given = options.parse_args()
     quick = given.quick
     if given.sessions:
-        conversations.TEXTS["recorded"] = conversations.recorded(given.sessions)
+        conversations.TEXTS["recorded"] = conversations.read_recorded(given.sessions)
     sizes = (100_000,) if quick else (100_000, 300_000, 1_000_000)
     loops = ((96, 225_000),) if quick else ((96, 225_000), (500, 200_000), (500, 1_000_000))
     print("ratio: to one pass of tiktoken (o200k_base) over the same text, warm, in the same run")
@@ -163,47 +163,47 @@ def main() -> None:
 
 
 def print_head(what: str, messages: Messages) -> None:
-    """What is measured, and how long a pass over it takes."""
+    """Print the subject of a measurement, and the time of a pass over it."""
     texts = conversations.texts(messages)
-    base = statistics.median(one_pass(texts) for _ in range(5))
+    base = statistics.median(time_pass(texts) for _ in range(5))
     print(f"\n{what}, {total(messages):,} tokens, one pass {base * 1e3:.1f} ms")
 
 
 def print_row(what: str, messages: Messages, work: Callable[[], float], aim: float, repeats: int) -> None:
-    """A figure, in milliseconds and as a ratio."""
-    spent, ratio = paired(messages, work, repeats)
+    """Print a figure, in milliseconds and as a ratio."""
+    spent, ratio = measure_paired(messages, work, repeats)
     print(f"  {what:32} {spent * 1e3:8.2f} ms   ratio {ratio:7.3f}   to reach {aim:5.2f}")
 
 
 def print_cold(shape: str, messages: Messages) -> None:
-    """One call on a conversation never seen before."""
+    """Measure one call on a new conversation."""
     print_head(f"{shape}, {len(messages)} messages", messages)
-    print_row("one cold call", messages, lambda: cold(messages), 0.5, 15)
+    print_row("one cold call", messages, lambda: time_cold_call(messages), 0.5, 15)
 
 
 def print_loop(shape: str, messages: Messages) -> None:
-    """A whole loop in three calling styles, and one more request at its end."""
+    """Measure a whole loop in three calling styles, and one more request at its end."""
     print_head(f"{shape}, a loop of {len(requests(messages))} requests", messages)
     for style, aim in (("same objects", 1.5), ("stored back", 1.5), ("re-parsed", 4.0)):
         print_row(f"whole loop, {style}", messages, lambda style=style: sum(loop(messages, style)), aim, 3)
-        # The least of three, since another process may interrupt any single prune.
+        # The minimum of three, since another process may interrupt any single prune.
         longest = min(max(loop(messages, style)[1:]) for _ in range(3))
         print(f"  {f'longest prune, {style}':32} {longest * 1e3:8.2f} ms   to reach  5.00")
     print_cache_aware(messages)
     for style, aim in (("same objects", 0.01), ("re-parsed", 0.03)):
-        print_row(f"one more request, {style}", messages, lambda style=style: one_more(messages, style), aim, 3)
+        print_row(f"one more request, {style}", messages, lambda style=style: time_one_more(messages, style), aim, 3)
 
 
 def print_cache_aware(messages: Messages) -> None:
-    """What the strategy that is asked at every request takes at one, beyond counting what is new."""
-    counting = one_pass(conversations.texts(messages))
+    """Measure the time of `cache_aware` per request, beyond counting new messages."""
+    counting = time_pass(conversations.texts(messages))
     spent = min(sum(loop(messages, "same objects", "cache_aware")) for _ in range(3)) - counting
     each = 1_000 * spent / len(requests(messages))
     print(f"  cache_aware, same objects: {each:.2f} ms a request beyond a pass   to reach 3.00")
 
 
 def growth_of_a_message(make: Callable[[int], Messages], factors: tuple[int, ...]) -> float:
-    """The exponent with which the time for one message grows with the results in it."""
+    """The exponent of the time for one message as a function of the results in it."""
     times = []
     for factor in factors:
         messages = make(500 * factor)
@@ -221,11 +221,11 @@ def growth_of_a_message(make: Callable[[int], Messages], factors: tuple[int, ...
 
 
 def growth(factors: tuple[int, ...]) -> float:
-    """The exponent with which the time of one cold call grows."""
+    """The exponent of the time of one cold call as a function of its size."""
     times = []
     for factor in factors:
         messages = SHAPES["openai"](200 * factor, 100_000 * factor)
-        times.append(paired(messages, lambda messages=messages: cold(messages), 9)[0])
+        times.append(measure_paired(messages, lambda messages=messages: time_cold_call(messages), 9)[0])
     return math.log(times[-1] / times[0]) / math.log(factors[-1] / factors[0])
 
 

@@ -22,13 +22,13 @@ Entry = Mapping[str, str]
 
 
 def blob(clone: Path, revision: str, path: str) -> bytes:
-    """Return a file as a clone has it at a revision; nothing where it has none."""
+    """Read a file of a clone at a revision; empty if there is none."""
     command = ["git", f"--git-dir={clone}", "cat-file", "blob", f"{revision}:{path}"]
     return subprocess.run(command, capture_output=True, check=False).stdout
 
 
 def session(clones: Path, entry: Entry) -> bytes | None:
-    """Return the bytes of a session; None where no clone has them."""
+    """The bytes of a session; None if no clone has them."""
     clone = clones / entry["repository"]
     clone = clone / ".git" if (clone / ".git").exists() else clone
     for revision in (entry["commit"], entry["branch"], f"origin/{entry['branch']}"):
@@ -39,7 +39,7 @@ def session(clones: Path, entry: Entry) -> bytes | None:
 
 
 def main() -> int:
-    """Write the sessions, name those that are missing, and return 0 if none is."""
+    """Write the sessions, list the missing ones, and return 0 if there are none."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("clones", type=Path, help="a folder with a clone of each repository, at owner/name")
     options.add_argument("target", type=Path, help="the folder to write to")

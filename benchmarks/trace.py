@@ -28,7 +28,7 @@ LINES = 200  # of each result
 
 @dataclass
 class Trace:
-    """What a call passed through."""
+    """The files, functions and switches of a call."""
 
     files: dict[str, set[str]] = field(default_factory=dict)  # the functions of each
     switches: int = 0
@@ -86,7 +86,7 @@ def conversation(results: int = RESULTS) -> list[Any]:
 
 
 def prune(safe_zone: str, strategy: str | None = None) -> Trace:
-    """Trace one prune by a new pruner; an earlier one has imported what it needs."""
+    """Trace one prune by a new pruner, after an earlier one has done the imports."""
     AgenticConversationPruner(safe_zone).prune(conversation(3), strategy)
     messages, pruner = conversation(), AgenticConversationPruner(safe_zone)
     return trace(lambda: pruner.prune(messages, strategy), "autoprune")

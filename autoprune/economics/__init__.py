@@ -1,6 +1,6 @@
-"""What prompts cost: prices in units of one input token, pauses, and a ledger of what prunes save. Decides nothing.
+"""The costs of prompts: prices in units of one input token, pauses, and a ledger of savings. Decides nothing.
 
-Providers cache the beginning of a prompt. The prefix that a prompt shares with the previous one is read from the cache
+Providers cache the prefix of a prompt. The prefix that a prompt shares with the previous one is read from the cache
 for a fraction of an input token per token; the rest is written to it, for one input token or a little more. A request
 costs
 
@@ -9,8 +9,8 @@ costs
 where `held` is the longest common prefix of both prompts, or 0 after a pause longer than the cache's life. Clearing `k`
 tokens in front of `S` cached ones pays after `break_even(k, S)` requests.
 
-`Prices` are those of a model or a list, `Pauses` records the time between requests, and a `Ledger` says what each prune
-has saved and cost.
+`Prices` are those of a model or a list, `Pauses` records the time between requests, and a `Ledger` records what each
+prune has saved and cost.
 """
 
 from autoprune.economics._changes import Clock, Pauses, Pruned, Sent, Weighed, checked_pauses

@@ -1,4 +1,4 @@
-"""What a ledger knows of requests: the prompt of each, how it differs from the one before, and the pauses between them.
+"""The requests of a ledger: the prompt of each, its changes from the previous one, and the pauses between them.
 
 Reads no conversation: a prompt is a list of digests with their tokens.
 """
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from time import time
 from typing import Any, Protocol, TypeAlias
 
-from autoprune.errors import SettingsError, whole
+from autoprune.errors import SettingsError, require_keys
 
 Weighed: TypeAlias = Sequence[tuple[str, int]]  # a digest and the tokens of each message
 OTHER = 0.25  # of a prompt's tokens: if more differ from the previous prompt, it is another conversation
@@ -19,12 +19,12 @@ NUMBERS = (int, float)
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A prompt as it was given to a pruner and as the pruner returned it, in counted tokens, for a ledger.
+    """The input and output of a pruner for one prompt, in counted tokens, for a ledger.
 
     `beside` are the tokens sent in addition to the messages. `placeholders` are the tokens of the texts that replace
     removed messages and results at this request, including a summary. `cleared` are digests of the results that this
     request cleared, each with its call; `fetched` are digests of the new results, with their tokens. The `model_`
-    fields are what summarizing models used; `model_cost` is in dollars.
+    fields are the usage of summarizing models; `model_cost` is in dollars.
     """
 
     given: Weighed
@@ -48,14 +48,14 @@ class Pruned(Protocol):
 
     @property
     def sent(self) -> Sent:
-        """The prompt, as it was given and as it was sent."""
+        """The prompt before and after the prune."""
 
 
 @dataclass(frozen=True, slots=True)
 class Previous:
     """The previous prompt. `whole` is the history without any prune, which is larger by the tokens `saved`.
 
-    `tokens` is the size of the prompt that was sent, and `held` how many of them the cache is expected to have held.
+    `tokens` is the size of the prompt that was sent, and `held` the number of them expected to be in the cache.
     """
 
     whole: Weighed
@@ -65,13 +65,13 @@ class Previous:
     held: int
 
     def as_json(self) -> dict[str, object]:
-        """Return the prompt as a JSON object."""
+        """The prompt as a JSON object."""
         figures = {"tokens": self.tokens, "saved": self.saved, "held": self.held}
         return {"whole": [*map(list, self.whole)], "sent": [*map(list, self.sent)], **figures}
 
     @classmethod
     def of_json(cls, record: Mapping[str, Any]) -> "Previous":
-        """Read what `as_json` wrote."""
+        """Create a prompt from the output of `as_json`."""
         whole, sent = ([(str(mark), int(tokens)) for mark, tokens in record[name]] for name in ("whole", "sent"))
         return cls(whole, sent, record["tokens"], record["saved"], record["held"])
 
@@ -81,7 +81,7 @@ class Change:
     """How a request changed the prompt, in counted tokens.
 
     `removed` are the tokens that the prompt lost beyond what earlier requests had removed. `unsent` is the part of them
-    that had never been sent. `rewritten` are tokens, including placeholders, that the cache would hold if nothing had
+    that had never been sent. `rewritten` are tokens, including placeholders, that would be cached if nothing had
     been pruned now. If the cache is cold, `unsent` and `rewritten` are 0.
     """
 
@@ -94,9 +94,9 @@ class Change:
 
 
 def find_change(before: Previous | None, now: Sent, *, is_cold: bool) -> Change:
-    """Return how a request changed the prompt. Nothing is cached at the first request of a conversation.
+    """Compare a request with the previous prompt. Nothing is cached at the first request of a conversation.
 
-    Callers pass either the full history, or what was sent before with new messages; the previous prompt shows which.
+    Callers pass either the full history, or the messages sent before with new ones; the previous prompt shows which.
     """
     base = _base(before, now) if before else None
     if before is None or base is None:
@@ -110,14 +110,14 @@ def find_change(before: Previous | None, now: Sent, *, is_cold: bool) -> Change:
     if is_cold:
         return Change(after, removed)
     unsent = max(0, tokens_of(new) - tokens_of(now.sent[max(0, len(now.sent) - len(new)) :])) if new else 0
-    rewritten = lost - _lost_anyway(before.whole, base, now.given) - removed + unsent
+    rewritten = lost - _tokens_lost_anyway(before.whole, base, now.given) - removed + unsent
     return Change(after, removed, unsent, rewritten, is_warm=True)
 
 
 def _base(before: Previous, now: Sent) -> Weighed | None:
-    """Return the previous messages that the caller continues: the whole history, or what was sent of it.
+    """The previous messages that the caller continues: the whole history, or the pruned one that was sent.
 
-    If the caller has changed something, it is the one whose tokens differ less; None for another conversation.
+    If the caller has changed messages, the closer one by tokens; None for another conversation.
     """
 
     def off(base: Weighed) -> int:
@@ -128,10 +128,10 @@ def _base(before: Previous, now: Sent) -> Weighed | None:
     return None if found is None or off(found) > OTHER * tokens_of(found) else found
 
 
-def _lost_anyway(whole: Weighed, base: Weighed, given: Weighed) -> int:
-    """Return the tokens of the whole history that the caller's own changes took out of the cache.
+def _tokens_lost_anyway(whole: Weighed, base: Weighed, given: Weighed) -> int:
+    """The tokens of the whole history that left the cache because of the caller's changes.
 
-    `base` is what the caller continues, the whole history or what was sent of it.
+    `base` is the history that the caller continues, the whole or the pruned one.
     """
     same = _shared(base, given)
     if same == len(base):
@@ -142,7 +142,7 @@ def _lost_anyway(whole: Weighed, base: Weighed, given: Weighed) -> int:
 
 
 def _shared(before: Weighed, now: Weighed) -> int:
-    """Return the length of the shared prefix of two prompts, in messages."""
+    """The length of the shared prefix of two prompts, in messages."""
     pairs = zip(before, now, strict=False)
     return next((at for at, ((old, _), (new, _)) in enumerate(pairs) if old != new), min(len(before), len(now)))
 
@@ -156,7 +156,7 @@ def tokens_of(messages: Weighed) -> int:
 
 
 def checked_pauses(pauses: Mapping[int, float] | None) -> Mapping[int, float]:
-    """Return the pauses if they are seconds by the index of the message that follows; else raise SettingsError."""
+    """Validate pauses: seconds by the index of the message that follows. Raises SettingsError."""
     if pauses is not None and not isinstance(pauses, Mapping):
         raise SettingsError(f"pauses is {pauses!r}: give seconds by the index of a message, as Pauses does")
     for at, seconds in (pauses or {}).items():
@@ -169,7 +169,7 @@ def checked_pauses(pauses: Mapping[int, float] | None) -> Mapping[int, float]:
 
 
 class Pauses:
-    """Records the pauses of a live loop: the seconds between a request and the one before it.
+    """Records the pauses of a live loop: the seconds between each request and the previous one.
 
     Call `pauses.before(messages)` for each `prune`: it records that a request is about to be sent, and returns all
     pauses so far. `as_json` and `of_json` store the record with a conversation that is continued later.
@@ -184,20 +184,20 @@ class Pauses:
         self._clock = clock
 
     def before(self, messages: Sequence[object]) -> Mapping[int, float]:
-        """Record a request with these messages, sent now, and return all pauses including the one before it."""
+        """Record a request with these messages, sent now, and return all pauses including the latest."""
         now = self._clock()
         if self._last is not None:
-            # A retry: what was cleared because of the pause before the first attempt stays cleared.
+            # On a retry, results that were cleared because of the pause before the first attempt stay cleared.
             self._known[len(messages)] = max(self._known.get(len(messages), 0.0), now - self._last)
         self._last = now
         return dict(self._known)
 
     def as_json(self) -> dict[str, object]:
-        """Return the record as a JSON object."""
+        """The record as a JSON object."""
         return {"pauses": {str(at): seconds for at, seconds in self._known.items()}, "last": self._last}
 
     @classmethod
     def of_json(cls, record: Mapping[str, Any], clock: Clock = time) -> "Pauses":
-        """Read the record that `as_json` wrote. Raises SettingsError if a key is missing."""
-        with whole("the record of pauses"):
+        """Create pauses from the output of `as_json`. Raises SettingsError if a key is missing."""
+        with require_keys("the record of pauses"):
             return cls({int(at): seconds for at, seconds in record["pauses"].items()}, record["last"], clock)

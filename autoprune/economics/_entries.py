@@ -1,4 +1,4 @@
-"""The entries of a ledger, one for each prune, and the table that shows them to the person who pays. Prints nothing."""
+"""The entries of a ledger, one for each prune, and the table for its report. Prints nothing."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -8,17 +8,17 @@ from typing import Any
 
 from autoprune.economics._prices import CACHE_LIFE, Prices, lifetime
 
-NOISE = 6  # decimals of an input token that are kept: floating-point sums are not exact beyond
+NOISE = 6  # decimals of an input token: floating-point sums are not exact beyond these
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """A prune. `saved`, `rewriting`, `rereading`, `summarizing` and `net` are in input tokens, others in plain tokens.
 
-    `request` is the number of the request at which the prune was made, from 1, and `requests` how many requests it has
-    lasted for, including that one. `removed` are the tokens that it took out, and `placeholders` the tokens that took
+    `request` is the number of the request at which the prune was made, from 1, and `requests` the number of requests it
+    has lasted for, including that one. `removed` are the tokens that it took out, and `placeholders` the tokens in
     their place. `rewritten` are tokens that were written to the cache again because of it, including placeholders;
-    `rewriting` is what that costs more than reading them. `unsent` are removed tokens that had never been sent.
+    `rewriting` is their extra cost over reading them. `unsent` are removed tokens that had never been sent.
     `rereads` counts the removed results that were fetched again, and `refetched` their tokens. `is_over` means that the
     conversation has ended. `is_cold` means that the cache had expired before the request, so that the prompt had to be
     written anyway.
@@ -63,7 +63,7 @@ class Entry:
 
     @property
     def pays_from(self) -> float:
-        """The number of the request from which the prune pays; infinite if it never will."""
+        """The number of the first request at which the prune pays; infinite if it never does."""
         now = self.request + self.requests - 1
         if self.net >= 0:
             return now
@@ -72,7 +72,7 @@ class Entry:
 
     @property
     def verdict(self) -> str:
-        """A sentence about a prune that lost money: how much, and from when it pays; "" for any other prune."""
+        """A sentence about a prune that lost money: how much, and when it pays; "" for any other prune."""
         if self.net >= 0:
             return ""
         lost = f"{'' if self.is_over else 'so far '}lost money: {amount(-self.net, self.prices)}"
@@ -82,39 +82,39 @@ class Entry:
         return f"The prune at request {self.request} has {lost}; {pays}."
 
     def after_request(self, price: float) -> "Entry":
-        """Return the entry after one more request, at which each token that stays in the prompt costs `price`."""
+        """Add one more request, at which each token that stays in the prompt costs `price`."""
         if self.is_over:
             return self
         saved, rereading = self.saved + price * self.smaller_by, self.rereading + price * self.refetched
         return replace(self, requests=self.requests + 1, saved=saved, rereading=rereading)
 
     def after_reread(self, tokens: int, cost: float) -> "Entry":
-        """Return the entry after a cleared result was fetched again, which costs so many input tokens at once."""
+        """Add a re-read of a cleared result, for `cost` input tokens."""
         refetched, rereading = self.refetched + tokens, self.rereading + cost
         return replace(self, rereads=self.rereads + 1, refetched=refetched, rereading=rereading)
 
     def after_rewrite(self, tokens: int, price: float) -> "Entry":
-        """Return the entry after the cache was given more tokens because of it, for `price` each.
+        """Add tokens that were written to the cache because of the prune, for `price` each.
 
-        Negative `tokens` are a rewrite that the prune made unnecessary.
+        Negative `tokens` are a rewrite that the prune avoided.
         """
         if tokens < 0:
             return replace(self, saved=self.saved - price * tokens)
         return replace(self, rewritten=self.rewritten + tokens, rewriting=self.rewriting + price * tokens)
 
     def scale(self, ratio: float) -> "Entry":
-        """Return the entry in the provider's tokens, `ratio` for each counted one; summaries already are."""
+        """Convert the entry to the provider's tokens, `ratio` for each counted one; summaries already are in these."""
         tokens = {name: round(getattr(self, name) * ratio) for name in TOKENS}
         costs = {name: getattr(self, name) * ratio for name in COSTS}
         return replace(self, **tokens, **costs)
 
     def as_json(self) -> dict[str, object]:
-        """Return the entry as a JSON object, without prices."""
+        """The entry as a JSON object, without prices."""
         return {name: getattr(self, name) for name in NAMES}
 
     @classmethod
     def of_json(cls, record: dict[str, Any], prices: Prices) -> "Entry":
-        """Read what `as_json` wrote."""
+        """Create an entry from the output of `as_json`."""
         known = (name for name in NAMES if name in record or name not in ADDED)
         return cls(prices=prices, **{name: record[name] for name in known})
 
@@ -139,7 +139,7 @@ class Total(Entry):
 
 
 def total(entries: tuple[Entry, ...], prices: Prices, requests: int) -> Total:
-    """Sum up prunes, as one prune at the first of so many requests."""
+    """Sum up prunes, as one prune at the first of `requests` requests."""
     sums: dict[str, Any] = {name: sum(getattr(each, name) for each in entries) for name in SUMS}
     return Total(prices=prices, request=1, requests=requests, entries=entries, **sums)
 
@@ -152,7 +152,7 @@ def amount(tokens: float, prices: Prices) -> str:
 
 # The table of a ledger
 
-WIDTH = 80
+WIDTH = 80  # columns of a terminal
 COLUMN = 8  # ten columns fill the width
 NAMED = 3  # prunes that lost the most, each with a sentence; the others share one
 COLUMNS = ("request", "removed", "placed", "rewrote", "lasted", "saved", "cache", "re-read", "model", "net")
@@ -171,7 +171,7 @@ COLD_LEGEND = "cold: the cache had expired, so the rewrite was paid for anyway"
 
 
 def table(entries: Sequence[Entry], total: Entry, reconciled: str) -> str:
-    """Return a table of prunes and their sum, a legend of its columns, and sentences about the result."""
+    """Format a table of prunes and their sum, a legend of its columns, and sentences about the result."""
     prices = total.prices
     if not entries:
         sentences = [f"Nothing was pruned in {_requests(total.requests)}.", reconciled]
@@ -222,7 +222,7 @@ def _balance(entries: Sequence[Entry], total: Entry) -> str:
 
 
 def _cold_balance(cold: Sequence[Entry], prices: Prices) -> str:
-    """Return a sentence about the prunes that were made after the cache had expired; "" if there are none."""
+    """A sentence about the prunes after the cache had expired; "" if there are none."""
     if not cold:
         return ""
     net = sum(each.net for each in cold)

@@ -1,18 +1,18 @@
-"""The ledger: what each prune has saved and what it has cost, kept request by request. Counts no tokens itself.
+"""The ledger: the savings and costs of each prune, updated at each request. Counts no tokens itself.
 
-How it works: compare each request that was sent with the one that would have been sent without any prune. Both prompts
-are read from the cache up to their first difference from the previous one, and written after it. A prune that makes a
-prompt smaller by k tokens, and makes the cache store A tokens again (those after the first change, and placeholders)
+How it works: compare each sent request with the same request without any prune. Both prompts are read from the cache up
+to their first difference from the previous one, and written after it. A prune that makes a prompt smaller by k tokens,
+and makes the cache store A tokens again (those after the first change, and placeholders)
 
     costs (write - read) · A    at its own request, and
     saves read · k              at its own request and each later one, or write · k if the cache is cold.
 
 Tokens that it removes before they were ever sent save the price of writing once. The differences of all requests equal
-the sums of all prunes, to the token. Two costs are in neither prompt and are added: what a model used to write
-summaries, and results that were cleared and fetched again.
+the sums of all prunes, to the token. Two costs are in neither prompt and are added: the usage of models that
+write summaries, and results that were cleared and fetched again.
 
 With prices of (1.25, 0.1), clearing 1,000 tokens in front of 10,000 cached ones costs 1.15 · 10,000 = 11,500 and saves
-100 at each request. It pays once 115 requests are made with it, which is `Prices.break_even(1_000, 10_000)`.
+100 at each request. It pays after 115 requests, which is `Prices.break_even(1_000, 10_000)`.
 """
 
 from collections.abc import Mapping
@@ -23,13 +23,13 @@ from autoprune.economics._changes import Change, Previous, Pruned, Sent, checked
 from autoprune.economics._entries import Entry, table, total
 from autoprune.economics._prices import CACHE_LIFE, CALL_TOKENS, Prices
 from autoprune.economics._prices import prices as prices_of
-from autoprune.errors import SettingsError, is_number, whole
+from autoprune.errors import SettingsError, is_number, require_keys
 from autoprune.tokens import prompt_tokens
 
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """The prompt of a request: its tokens as `counted`, with the `expected` cached ones, and as the provider saw it."""
+    """A prompt's tokens as `counted`, with the `expected` cached ones, and as the provider reported them."""
 
     request: int
     counted: int
@@ -39,11 +39,11 @@ class Reported:
 
 
 class Ledger:
-    """Records what each prune of a live loop has saved and cost.
+    """Records the savings and costs of each prune in a live loop.
 
-    Call `ledger.add(result)` with what `prune` returned before each request; `str(ledger)` is a report. `as_json` and
+    Call `ledger.add(result)` with the result of `prune` before each request; `str(ledger)` is a report. `as_json` and
     `of_json` store the ledger with a conversation that is continued later. Set `prices` if the cache's life changes;
-    new prices hold from the next request.
+    new prices apply from the next request.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Ledger:
         model: str | None = None,
         cache_life: float | None = None,
     ) -> None:
-        """Take prices, or a model to look them up for; `cache_life` is in seconds.
+        """Set the prices, or look up those of a model; `cache_life` is in seconds.
 
         Raises SettingsError for impossible prices.
         """
@@ -70,9 +70,9 @@ class Ledger:
     def add(self, result: Pruned, *, usage: object = None, pauses: Mapping[int, float] | None = None) -> None:
         """Record the result of a prune whose conversation is sent now. Call it once for each request, pruned or not.
 
-        `usage` is what the provider reported with the answer to the previous request. `pauses` are those given to
-        `prune`; after one longer than the cache's life nothing is cached. Raises SettingsError if `result` is no result
-        of `prune`, for impossible pauses, and for a usage without input tokens.
+        `usage` is the provider's report for the answer to the previous request. `pauses` are those given to
+        `prune`; after one longer than the cache's life nothing is cached. Raises SettingsError if `result` is not a
+        result of `prune`, for impossible pauses, and for a usage without input tokens.
         """
         now = getattr(result, "sent", None)
         if not isinstance(now, Sent):
@@ -120,11 +120,11 @@ class Ledger:
         return self._bill * self.tokens_per_counted + known.saved - known.rewriting
 
     def __str__(self) -> str:
-        """Return a table of at most 80 columns, with a legend and a summary in sentences."""
+        """Format a table of at most 80 columns, with a legend and a summary in sentences."""
         return table(self.entries, self.total, _reconcile(self.reported, self.tokens_per_counted))
 
     def as_json(self) -> dict[str, object]:
-        """Return the ledger as a JSON object."""
+        """The ledger as a JSON object."""
         return {
             "prices": asdict(self.prices),
             "requests": self.requests,
@@ -137,9 +137,9 @@ class Ledger:
 
     @classmethod
     def of_json(cls, record: Mapping[str, Any]) -> "Ledger":
-        """Read the ledger that `as_json` wrote. Raises SettingsError if a key is missing."""
-        with whole("the record of a ledger"):
-            older = record.get("cache_life", CACHE_LIFE)  # earlier versions kept it beside the prices
+        """Create a ledger from the output of `as_json`. Raises SettingsError if a key is missing."""
+        with require_keys("the record of a ledger"):
+            older = record.get("cache_life", CACHE_LIFE)  # earlier versions stored it outside the prices
             made = cls(Prices(**{"life": older, **record["prices"]}))
             made.requests = record["requests"]
             made._entries = [Entry.of_json(each, made.prices) for each in record["entries"]]
@@ -162,7 +162,7 @@ class Ledger:
         self.reported = (*self.reported, known)
 
     def _close(self) -> None:
-        """End the current conversation: its prunes save and cost nothing from now on."""
+        """End the current conversation: its prunes neither save nor cost anything from now on."""
         self._entries = [replace(entry, is_over=True) for entry in self._entries]
         self._cleared = {}
 
@@ -171,7 +171,7 @@ class Ledger:
         again = {mark: tokens for mark, tokens in now.fetched if mark in self._cleared}
         prompt = self._before.tokens if self._before else 0
         for mark, tokens in again.items():
-            # Results that come together were fetched by one request, so they share its cost.
+            # One request fetches all results that arrive together, so they share its cost.
             cost = self.prices.request(prompt, prompt, CALL_TOKENS) / len(again) + self.prices.write * tokens
             number = self._cleared[mark]
             self._entries[number] = self._entries[number].after_reread(tokens, cost)
@@ -179,10 +179,10 @@ class Ledger:
             self._cleared = {mark: number for mark, number in self._cleared.items() if mark not in again}
 
     def _enter(self, now: Sent, found: Change, price: float, *, is_cold: bool) -> None:
-        """Record what this request changed: as a new prune, or in the newest one if no more tokens were removed."""
+        """Record a change as a new prune, or in the newest prune if no more tokens were removed."""
         more = self.prices.write - self.prices.read
         summarizing = self._summarizing(now)
-        # Without an open prune there is none that a rewrite could be added to, so it makes an entry of its own.
+        # A rewrite is added to the newest open prune. If there is none, it gets a new entry.
         is_open = bool(self._entries) and not self._entries[-1].is_over
         if found.removed or summarizing or (found.rewritten and not is_open):
             made = Entry(
@@ -197,21 +197,21 @@ class Ledger:
                 summarizing=summarizing,
                 is_cold=is_cold,
             )
-            # A result that is cleared again stays with the prune that cleared it first.
+            # A result that is cleared again is still charged to the prune that cleared it first.
             self._cleared = {**dict.fromkeys(now.cleared, len(self._entries)), **self._cleared}
             self._entries.append(made)
         elif found.rewritten:
             self._entries[-1] = self._entries[-1].after_rewrite(found.rewritten, more)
 
     def _summarizing(self, now: Sent) -> float:
-        """Return what summarizing models cost, in input tokens: from dollars if they and the price are known."""
+        """The cost of summarizing models in input tokens, from dollars if both the cost and the price are known."""
         if now.model_cost is not None and self.prices.input_price:
             return now.model_cost / self.prices.input_price
         return now.model_input + self.prices.output * now.model_output
 
 
 def _reconcile(reported: tuple[Reported, ...], ratio: float) -> str:
-    """Return a sentence that compares the provider's usage with the counted tokens; "" without any usage."""
+    """A sentence that compares the provider's usage with the counted tokens; "" without any usage."""
     if not reported:
         return ""
     prompt, cached, counted, expected = (

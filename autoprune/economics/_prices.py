@@ -1,4 +1,4 @@
-"""Prices in units of one input token, by list, by model or by hand, and the cost of a request. Decides nothing."""
+"""Prices in units of one input token, by list, by model or from figures, and the cost of a request. Decides nothing."""
 
 import math
 import re
@@ -26,7 +26,7 @@ CALL_TOKENS = 120  # estimate for a call that fetches a cleared result again, as
 class Prices:
     """The cost of a token in input tokens: one written to the cache, one read from it, and one of the answer.
 
-    `input_price` is the price of an input token in dollars, if known, and `note` says what was assumed. `life` is how
+    `input_price` is the price of an input token in dollars, if known, and `note` states what was assumed. `life` is how
     many seconds the cache lives after its last use; a longer life may cost more to write.
     """
 
@@ -39,7 +39,7 @@ class Prices:
     life: float = CACHE_LIFE
 
     def __post_init__(self) -> None:
-        """Raise SettingsError for impossible prices."""
+        """Raise SettingsError for invalid prices."""
         given = (self.write, self.read, self.output)
         if not all(isinstance(each, int | float) and 0 <= each < math.inf for each in given) or self.read > self.write:
             raise SettingsError(
@@ -55,17 +55,17 @@ class Prices:
         return (self.write - self.read) / self.read if self.read else math.inf
 
     def break_even(self, cleared: float, behind: float) -> float:
-        """Return the number of later requests after which clearing tokens in front of `behind` cached ones pays."""
+        """The number of later requests after which clearing tokens in front of `behind` cached ones pays."""
         if not behind or self.write == self.read:
             return 0.0
         return self.beta * behind / cleared if cleared > 0 else math.inf
 
     def request(self, prompt: float, held: float, answer: float = 0.0) -> float:
-        """Return the cost of a request with a prompt of which `held` tokens are in the cache."""
+        """The cost of a request with a prompt of which `held` tokens are in the cache."""
         return self.read * held + self.write * (prompt - held) + self.output * answer
 
     def __str__(self) -> str:
-        """Return the name, or the three figures."""
+        """The name, or the three figures."""
         return self.name or f"{self.write:g},{self.read:g},{self.output:g}"
 
 
@@ -93,10 +93,10 @@ LISTS: Mapping[str, Prices] = {
 def prices(
     given: "Prices | str | tuple[float, ...] | None", model: str | None = None, life: float | None = None
 ) -> Prices:
-    """Return the prices for a setting: a list's name, figures such as "1.25,0.1", or None for the prices of `model`.
+    """Resolve a prices setting: a list's name, figures such as "1.25,0.1", or None for the prices of `model`.
 
     `life` is how many seconds the cache lives; it does not change figures that were given. Raises SettingsError for an
-    unknown list, and for impossible figures.
+    unknown list, and for invalid figures.
     """
     if given is None:
         return model_prices(model, life=life) if model else _with_life(DEFAULT, life)
@@ -123,7 +123,7 @@ def _parse(given: Prices | str | tuple[float, ...]) -> Prices:
 
 
 def _from_figures(figures: Sequence[float]) -> Prices:
-    """Return prices from figures for a written token, a read token and, optionally, one of the answer."""
+    """Create prices from figures for a written token, a read token and, optionally, one of the answer."""
     write, read, *output = figures
     return Prices(write, read, output[0]) if output else Prices(write, read)
 
@@ -141,7 +141,7 @@ def model_prices(
 ) -> Prices:
     """Look up the prices of a model in genai-prices; return default prices with a note if it does not know them.
 
-    For prices that rise with the size of the prompt, the lowest tier counts. A vendor without a price for writing to
+    For prices that rise with the size of the prompt, the lowest tier is used. A vendor without a price for writing to
     the cache charges an input token; one without a price for reading has no cache. `life` is how many seconds the cache
     lives: None is the vendor's default, and an hour costs more to write at Anthropic.
     """
@@ -150,7 +150,7 @@ def model_prices(
     if not isinstance(model, str):
         raise SettingsError(f"the model is {model!r}: give its name, such as 'claude-sonnet-4-5'")
 
-    # Gateways put the provider in front of a model's name: "anthropic/claude-sonnet-4-5".
+    # Gateways prefix a model's name with the provider: "anthropic/claude-sonnet-4-5".
     name = PREFIXES.sub("", model.rpartition("/")[2])
     try:
         vendor, info = get_snapshot().find_provider_model(name, None, provider, None)
@@ -171,7 +171,7 @@ def model_prices(
 
 
 def _with_life(known: Prices, life: float | None) -> Prices:
-    """Return prices for a cache with this life: an hour costs more to write if writing costs extra at all."""
+    """Adjust prices to a cache life: an hour costs more to write if writing costs extra at all."""
     if life is None:
         return known
     is_dear = life >= HOUR and known.write > 1
@@ -185,6 +185,6 @@ def lifetime(seconds: float) -> str:
 
 
 def _price(value: Any) -> float:
-    """Return a price per million tokens, 0 for none; tiered prices have a `base`."""
+    """A price per million tokens, 0 for none; tiered prices have a `base`."""
     known = getattr(value, "base", value)
     return float(known) if isinstance(known, int | float | Decimal) else 0.0

@@ -1,7 +1,7 @@
-"""What the adapters of frameworks and clients share. Imports no framework.
+"""Shared code of the adapters for frameworks and clients. Imports no framework.
 
-Where a framework hands over a whole request, `prune_body` prunes it like a request to an API. Where it hands over only
-messages of its own classes, `FrameworkPruner` prunes them through a format that reads these.
+If a framework passes a whole request, `prune_body` prunes it like a request to an API. If it passes only messages of
+its own classes, `FrameworkPruner` prunes them with a format that reads these classes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ DEFAULT_STRATEGY = "cache_aware"  # the literal rule breaks the provider's promp
 
 
 def pruner_of(pruning: Pruning) -> AnyPruner:
-    """The caller's pruner, or a new one for the settings or the safe zone that the caller gave."""
+    """The given pruner, or a new one for settings or a safe zone."""
     return pruning if isinstance(pruning, AnyPruner) else AgenticConversationPruner(pruning)
 
 
@@ -41,8 +41,8 @@ def prune_body(
 ) -> PrunedRequest:
     """Prune a request that holds a conversation. If it cannot be read, log a warning and return it unchanged.
 
-    If a framework sends no body of an API, `body` is what its hook receives, under the field names of the API that
-    `path` names. The default strategy is `cache_aware` if the pruner has it. Raises SettingsError.
+    If a framework's request is not an API body, `body` holds the values that its hook receives, under the field names
+    of the API that `path` names. The default strategy is `cache_aware` if the pruner has it. Raises SettingsError.
     """
     if strategy is None and DEFAULT_STRATEGY in pruner.strategies:
         strategy = DEFAULT_STRATEGY
@@ -61,7 +61,7 @@ def thinking_settings(
 
 
 def cannot_send(what: str, parameters: Mapping[str, object], instead: str = "") -> SettingsError:
-    """Make the error for a request that cannot carry the parameters that its pruned messages need."""
+    """Create the error for a request that cannot carry the parameters that its pruned messages need."""
     return SettingsError(
         f"{what} cannot send {dict(parameters)!r}: use {instead}a pruner with PruneArgs(thinking_policy='refuse')"
     )
@@ -70,26 +70,26 @@ def cannot_send(what: str, parameters: Mapping[str, object], instead: str = "") 
 class FrameworkFormat(Format, Protocol):
     """The format of a framework whose messages may hold data that is not sent, such as a tool's artifact.
 
-    That data may be of any size, and may even refer to itself. So a pruner gets messages without it.
+    That data may have any size, and may even contain cycles, so a pruner gets messages without it.
     """
 
     def strip_unsent(self, message: Any, at: int, /) -> Any:
-        """Replace data of message number `at` that is not sent by the number; unchanged without such data."""
+        """Replace the unsent data of message number `at` by that number; unchanged without such data."""
 
     def restore_unsent(self, message: Any, messages: Sequence[Any], /) -> Any:
-        """Restore the data of a stripped message by the number that it holds; unchanged without a number."""
+        """Restore the unsent data of a stripped message by its number; unchanged without a number."""
 
 
 class FrameworkPruner:
-    """Prunes the messages of a framework, which `written_in` reads, with a copy of the caller's pruner or a new one.
+    """Prunes messages that the format `written_in` reads, with a copy of the caller's pruner or a new one.
 
     `pruning` is a safe zone such as `"50k"`, settings, or a pruner, which keeps its settings, archive and callbacks and
-    is never changed. `strategy` is a strategy or the name of one of the pruner's; the default is `cache_aware` if the
+    is never changed. `strategy` is a strategy or the name of one in the pruner; the default is `cache_aware` if the
     pruner has it.
     """
 
     def __init__(self, written_in: FrameworkFormat, pruning: Pruning, strategy: str | Strategy | None) -> None:
-        """Store the arguments; settings are checked at the first prune."""
+        """Store the arguments. Settings are checked at the first prune."""
         # A copy, since the caller may use the pruner elsewhere, without this format.
         pruner = copy(pruner_of(pruning))
         pruner.formats = (written_in, *pruner.formats)
@@ -99,12 +99,12 @@ class FrameworkPruner:
         self._written_in = written_in
 
     def prune(self, messages: list[Any], model: str | None = None, beside: Sequence[str] = ()) -> Result:
-        """Prune messages that are sent to a `model`; the texts `beside` them are the system prompt and the tools."""
+        """Prune messages that are sent to a `model`; the texts in `beside` are the system prompt and the tools."""
         stripped = self._strip(messages)
         return self._restore(self._pruner_for(model, beside).prune(stripped, self._strategy), stripped, messages)
 
     async def aprune(self, messages: list[Any], model: str | None = None, beside: Sequence[str] = ()) -> Result:
-        """Prune as `prune` does, and await a summarizer."""
+        """Prune like `prune`, and await an asynchronous summarizer."""
         stripped = self._strip(messages)
         result = await self._pruner_for(model, beside).aprune(stripped, self._strategy)
         return self._restore(result, stripped, messages)
@@ -113,15 +113,15 @@ class FrameworkPruner:
         return [self._written_in.strip_unsent(message, at) for at, message in enumerate(messages)]
 
     def _restore(self, result: Result, stripped: list[Any], messages: list[Any]) -> Result:
-        """Restore the unsent data in a result. Messages that were not pruned are the caller's objects."""
+        """Restore the unsent data in a result. Messages that were not pruned become the caller's objects again."""
         if result.conversation is stripped:
             return replace(result, conversation=messages)
-        # By identity: messages that pruning did not change are the stripped objects themselves.
+        # Compare by identity: pruning returns unchanged messages as the same objects.
         own = {id(one): message for one, message in zip(stripped, messages, strict=True)}
         pruned = (own.get(id(one)) or self._written_in.restore_unsent(one, messages) for one in result.conversation)
         return replace(result, conversation=[*pruned])
 
     def _pruner_for(self, model: str | None, beside: Sequence[str]) -> AnyPruner:
-        """The pruner for a request: with its model, and with the tokens that it sends beside the messages."""
+        """The pruner for a request: with its model, and with the tokens sent in addition to the messages."""
         pruner = self._pruner.fill_in(model=model)
         return pruner.fill_in(overhead_tokens=sum(map(pruner.count_text, beside)))

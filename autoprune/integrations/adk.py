@@ -21,7 +21,7 @@ from autoprune.planning.view import Strategy
 def before_model_callback(
     pruning: Pruning, *, strategy: str | Strategy | None = None
 ) -> Callable[[CallbackContext, LlmRequest], None]:
-    """Make a callback for an `LlmAgent` that prunes the contents of each of its requests.
+    """Create a callback for an `LlmAgent` that prunes the contents of each of its requests.
 
     `pruning` is a safe zone, settings, or a pruner. Contents that are not pruned stay the same objects. The tokens of
     the system instruction and the tools are counted.
@@ -35,7 +35,7 @@ def before_model_callback(
 
 
 class PruningPlugin(BasePlugin):
-    """Prunes the contents of each request that the agents of an app make, as `before_model_callback` does for one."""
+    """Prunes the contents of each request of all agents in an app, like `before_model_callback` for one agent."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class PruningPlugin(BasePlugin):
         strategy: str | Strategy | None = None,
         name: str = "autoprune",
     ) -> None:
-        """Take a safe zone, settings, or a pruner; `name` identifies the plugin in the app."""
+        """Store a safe zone, settings, or a pruner. `name` identifies the plugin in the app."""
         super().__init__(name)
         self._pruner = pruner_of(pruning)
         self._strategy = strategy
@@ -58,7 +58,7 @@ class PruningPlugin(BasePlugin):
 
 
 def _prune_contents(pruner: AnyPruner, strategy: str | Strategy | None, request: LlmRequest) -> None:
-    # The field names of the REST API, so that the request is read like one that a proxy sees.
+    # The field names of the REST API, so that the request is read like one at the proxy.
     body = {
         "contents": request.contents,
         "systemInstruction": request.config.system_instruction,
@@ -70,5 +70,5 @@ def _prune_contents(pruner: AnyPruner, strategy: str | Strategy | None, request:
 
 
 def _schema(tool: Any) -> object:
-    """Return a tool as JSON-like data, without the fields that are not set."""
+    """Convert a tool to JSON-like data, without the fields that are not set."""
     return tool.model_dump(mode="json", exclude_none=True) if hasattr(tool, "model_dump") else tool

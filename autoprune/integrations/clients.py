@@ -1,9 +1,9 @@
-"""Pruning for the plain `openai` and `anthropic` clients: their requests are pruned, your messages are not changed.
+"""Pruning for the plain `openai` and `anthropic` clients: requests are pruned, the caller's messages are not changed.
 
     client = attach(OpenAI(), "50k")
     client.chat.completions.create(model="gpt-5", messages=messages, tools=tools)
 
-How it works. Both libraries have a hook for subclasses, `_prepare_options`, which gets each request before it is
+How it works: Both libraries have a hook for subclasses, `_prepare_options`, which gets each request before it is
 serialized, and again before each retry; the clients for Azure, Bedrock and Vertex are built on it. `attach` replaces it
 on one client. So the HTTP library (`httpx2` or `httpx`) does not matter, and responses, streams and errors are not
 touched.
@@ -67,9 +67,9 @@ def _attach_to_copies(
 def _prune_options(
     pruner: AnyPruner, strategy: str | Strategy | None, defaults: Mapping[str, str], options: Any
 ) -> Any:
-    """Prune the conversation in the options of a request; unchanged if nothing was pruned.
+    """Prune the conversation in a request's options. Returns the same object if nothing was pruned.
 
-    `defaults` are the headers that the client sends with every request.
+    `defaults` are the client's headers for every request.
     """
     body = _body(options)
     found = place(options.url, body)
@@ -91,7 +91,7 @@ def _prune_options(
 
 
 def _body(options: Any) -> Mapping[str, Any]:
-    """The body that a request will have: its own fields and those that the caller added."""
+    """The body of a request: its own fields and those that the caller added."""
     given = options.json_data
     if not isinstance(given, Mapping):
         return {}
@@ -99,5 +99,5 @@ def _body(options: Any) -> Mapping[str, Any]:
 
 
 def _without_omitted(headers: Mapping[str, object]) -> dict[str, str]:
-    """Return headers with lower-case names, without those that the caller omitted."""
+    """Convert header names to lower case, and drop the headers that the caller omitted."""
     return {name.lower(): value for name, value in headers.items() if isinstance(value, str)}

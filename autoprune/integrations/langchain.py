@@ -1,6 +1,6 @@
-"""Prune inside LangChain's agents: `create_agent(model, tools, middleware=[PruningMiddleware("50k")])`.
+"""Prune requests of LangChain's agents: `create_agent(model, tools, middleware=[PruningMiddleware("50k")])`.
 
-Only what is sent is pruned; the agent's state keeps the full history.
+Only the sent messages are pruned; the agent's state keeps the full history.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,20 +16,20 @@ from autoprune.integrations._hooks import FrameworkPruner, Pruning, cannot_send,
 from autoprune.planning.view import Strategy
 from autoprune.pruners.result import Result
 
-MODEL_NAMES = ("model_name", "model", "model_id")  # the field of a model's name, in its different classes
+MODEL_NAMES = ("model_name", "model", "model_id")  # the field with the model's name differs between classes
 
 
 class PruningMiddleware(AgentMiddleware):
-    """Middleware that prunes the messages of each request, in agents that run, stream, or do so asynchronously.
+    """Middleware that prunes the messages of each request, in synchronous and asynchronous runs and streams.
 
     `pruning` is a safe zone such as `"50k"`, settings (`PruneArgs`), or a pruner with an archive, callbacks or folding.
     The safe zone limits everything that is sent: messages, system prompt and tools. The default strategy is
-    `cache_aware`. Prices, and the window of which a safe zone such as `0.6` is a share, are those of the request's
+    `cache_aware`. Prices, and the context window for a safe zone such as `0.6`, are those of the request's
     model.
     """
 
     def __init__(self, pruning: Pruning, *, strategy: str | Strategy | None = None) -> None:
-        """Store the arguments; settings are checked when the first request is pruned."""
+        """Store the arguments. Settings are checked when the first request is pruned."""
         super().__init__()
         self._pruner = FrameworkPruner(langchain_messages, pruning, strategy)
 
@@ -44,7 +44,7 @@ class PruningMiddleware(AgentMiddleware):
     async def awrap_model_call(
         self, request: ModelRequest, handler: Callable[[ModelRequest], Awaitable[ModelResponse]]
     ) -> ModelResponse | AIMessage:
-        """Prune the request and pass it on, as `wrap_model_call` does."""
+        """Prune the request and pass it on, like `wrap_model_call`."""
         result = await self._pruner.aprune(request.messages, _model_name(request), _texts_beside(request))
         return await handler(_with_result(request, result))
 
@@ -56,13 +56,13 @@ def _model_name(request: ModelRequest) -> str | None:
 
 
 def _texts_beside(request: ModelRequest) -> Sequence[str]:
-    """The texts that a request sends beside its messages: the system prompt and the schemas of its tools."""
+    """The texts that a request sends in addition to its messages: the system prompt and the schemas of its tools."""
     schemas = [tool if isinstance(tool, dict) else convert_to_openai_tool(tool) for tool in request.tools]
     return [request.system_prompt or "", *map(json_text, schemas)]
 
 
 def _with_result(request: ModelRequest, result: Result) -> ModelRequest:
-    """Return the request with pruned messages; unchanged if nothing was pruned."""
+    """Put the pruned messages into a request. Returns the same object if nothing was pruned."""
     if result.conversation is request.messages:
         return request
     pruned = request.override(messages=result.conversation)
@@ -70,9 +70,9 @@ def _with_result(request: ModelRequest, result: Result) -> ModelRequest:
 
 
 def _model_with_thinking(request: ModelRequest, result: Result) -> Any:
-    """Return a copy of the request's model whose requests drop thinking that is bound to messages before the prune.
+    """Copy the request's model, so that its requests drop thinking bound to messages before the prune.
 
-    Raises SettingsError for a model whose requests cannot say so.
+    Raises SettingsError for a model without such parameters.
     """
     model = request.model
     if not (hasattr(model, "betas") and hasattr(model, "thinking")):

@@ -1,10 +1,10 @@
-"""LangChain's messages as a format: read directly, cleared in copies that keep their ids. Needs no LangChain.
+"""LangChain's messages as a format: read directly, and cleared in copies that keep their ids. Needs no LangChain.
 
-`PruningMiddleware` and `pre_model_hook` use it. To use it with your own pruner, write
-`AgenticConversationPruner(args, formats=[langchain_messages])`.
+`PruningMiddleware` and `pre_model_hook` use it. To use it with your own pruner, write `AgenticConversationPruner(args,
+formats=[langchain_messages])`.
 
-How it works. The field `type` tells the classes apart; streamed messages have other values (`AIMessageChunk`). An
-answer names its calls in `tool_calls`, and models that write blocks repeat them in the content. They count once:
+How it works: The field `type` distinguishes the classes; streamed messages have other values (`AIMessageChunk`). An
+answer names its calls in `tool_calls`, and models that write blocks repeat them in the content. They are counted once:
 
     AIMessage(content=[{"type": "thinking", …}, {"type": "tool_use", "id": "c1", …}], tool_calls=[{"id": "c1", …}])
     ToolMessage(content="…", tool_call_id="c1", artifact=…, id="m7")    only the content is sent, counted and cleared
@@ -36,27 +36,28 @@ from autoprune.formats import (
 )
 
 NAME = "langchain"
-MARKS = ("additional_kwargs", "response_metadata")
+MARKS = ("additional_kwargs", "response_metadata")  # fields by which a message is recognized
 SPEAKERS: Mapping[object, Speaker] = {
     **dict.fromkeys(("system", "SystemMessageChunk", "developer"), Speaker.SYSTEM),
     **dict.fromkeys(("human", "HumanMessageChunk", "user"), Speaker.USER),
     **dict.fromkeys(("ai", "AIMessageChunk", "assistant"), Speaker.MODEL),
     **dict.fromkeys(("tool", "ToolMessageChunk", "function", "FunctionMessageChunk"), Speaker.TOOL),
 }
-WITH_ROLE = ("chat", "ChatMessageChunk")
+WITH_ROLE = ("chat", "ChatMessageChunk")  # types whose speaker is in the field `role`
 CALLS = (
     "tool_calls",
     "invalid_tool_calls",
-)  # a call whose arguments are no JSON is "invalid", but sent and answered too
+)  # a call whose arguments are not JSON is "invalid", but it is sent and answered too
 CALL_BLOCKS = frozenset(("tool_use", "tool_call", "function_call", "invalid_tool_call", "tool_call_chunk"))
 BOUND = frozenset(("thinking", "redacted_thinking"))  # Anthropic's, which may be bound to the messages before it
 THINKING = BOUND | {"reasoning", "reasoning_content"}
 ENCRYPTED = frozenset(("encrypted_content", "data"))
+# Fields of a thinking block that are not counted as text.
 UNREAD = ENCRYPTED | {"type", "id", "index", "signature", "cache_control", "extras", "status"}
 
 
 def seen(message: Mapping[str, object]) -> str | None:
-    """Describe the mark of LangChain in a message; None if there is none."""
+    """Describe the fields that identify a LangChain message; None for other messages."""
     return f"{MARKS[0]!r}" if all(mark in message for mark in MARKS) else None
 
 
@@ -67,19 +68,19 @@ def speaker(message: Mapping[str, object]) -> Speaker:
 
 
 def message(role: str, text: str) -> Any:
-    """Make a message with a text. Only this function needs LangChain."""
+    """Create a message with a text. Only this function needs LangChain."""
     from langchain_core.messages import AIMessage, HumanMessage
 
     return (AIMessage if role == "assistant" else HumanMessage)(text)
 
 
 def strip_unsent(message: Any, at: int) -> Any:
-    """Replace the artifact of message number `at` by the number; unchanged without an artifact."""
+    """Replace the artifact of message number `at` by that number; unchanged without an artifact."""
     return message if getattr(message, "artifact", None) is None else message.model_copy(update={"artifact": at})
 
 
 def restore_unsent(message: Any, messages: Sequence[Any]) -> Any:
-    """Restore the artifact of a stripped message by the number that it holds; unchanged without a number."""
+    """Restore the artifact of a stripped message by its number; unchanged without a number."""
     at = getattr(message, "artifact", None)
     return message if at is None else message.model_copy(update={"artifact": messages[at].artifact})
 
@@ -101,7 +102,7 @@ def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
 
 
 def _read_result(message: Mapping[str, object], content: object, at: int, parser: Parser) -> Entry:
-    """Read a tool's message, whose name is not sent."""
+    """Read a tool's message. Its name is not sent, so it is not counted."""
     name = message.get("name")
     call = parser.answered(message.get("tool_call_id", name))
     held = payload(content, parser.count, text_block)
@@ -114,7 +115,7 @@ def _read_answer(message: Mapping[str, object], content: object, at: int, weight
     """Read the model's message."""
     calls, spent = _read_calls(message, at, parser)
     blocks = content if isinstance(content, list) else [] if content is None else [content]
-    # Models that write blocks repeat their calls in the content; these were counted in `tool_calls`.
+    # Models that write blocks repeat their calls in the content; those were counted in `tool_calls`.
     repeated = CALL_BLOCKS if calls else frozenset[str]()
     weight += spent + sum(_block_tokens(block, parser) for block in blocks if _kind(block) not in repeated)
     said = texts.model_content(content, (at, "content"), parser) if content else []
@@ -146,7 +147,7 @@ def _thinking(content: object, path: Path, parser: Parser) -> tuple[Thought, ...
 
 
 def _block_tokens(block: object, parser: Parser) -> int:
-    """Count the tokens of a block; of a thinking block, without signatures and ids, which the model does not read."""
+    """Count the tokens of a block; for a thinking block, without signatures and ids, which the model does not read."""
     if _kind(block) not in THINKING:
         return parser.tokens(block)
     total = 0

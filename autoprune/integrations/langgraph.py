@@ -14,9 +14,9 @@ from autoprune.planning.view import Strategy
 def pre_model_hook(
     pruning: Pruning, *, strategy: str | Strategy | None = None
 ) -> Callable[[Any], dict[str, list[Any]]]:
-    """Make a node that puts pruned messages into the state's `llm_input_messages` and leaves `messages` unchanged.
+    """Create a node that puts pruned messages into the state's `llm_input_messages` and leaves `messages` unchanged.
 
-    The arguments are those of `langchain.PruningMiddleware`. A hook sees neither model, system prompt nor tools: give
+    The arguments are those of `langchain.PruningMiddleware`. A hook gets neither model, system prompt nor tools: give
     `PruneArgs("50k", model="gpt-5", overhead_tokens=3_000)` for the prices, the window and the tokens of the others.
 
     The node raises SettingsError if the next request needs parameters, which a node cannot add (`docs/thinking.md`).

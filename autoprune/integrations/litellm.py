@@ -3,7 +3,7 @@
     pruning = PruningHook("50k")  # in config.yaml: litellm_settings: {callbacks: my_module.pruning}
     completion = prunes(litellm.completion, "50k")  # or acompletion, responses, router.completion, …
 
-Only the sent messages are pruned; the caller's are not changed.
+Only the sent messages are pruned; the caller's objects are not changed.
 """
 
 import inspect
@@ -36,7 +36,7 @@ class PruningHook(CustomLogger):
     """Prunes the requests to a proxy: Chat Completions, Responses and Messages. Other calls are not changed."""
 
     def __init__(self, pruning: Pruning, *, strategy: str | Strategy | None = None) -> None:
-        """Take a safe zone, settings, or a pruner."""
+        """Store a safe zone, settings, or a pruner."""
         super().__init__()
         self._pruner = pruner_of(pruning)
         self._strategy = strategy
@@ -50,7 +50,7 @@ class PruningHook(CustomLogger):
 
 
 def prunes(function: Callable[P, R], pruning: Pruning, *, strategy: str | Strategy | None = None) -> Callable[P, R]:
-    """Wrap a function of LiteLLM, so that it prunes its messages. An asynchronous function stays asynchronous.
+    """Wrap a function of LiteLLM so that it prunes its messages. An asynchronous function remains asynchronous.
 
     `function` is `completion`, `responses` or `anthropic_messages`, its asynchronous variant, or that of a router.
     `pruning` is a safe zone, settings, or a pruner. Raises SettingsError for any other function.
@@ -75,7 +75,7 @@ def prunes(function: Callable[P, R], pruning: Pruning, *, strategy: str | Strate
 def _changed_fields(
     pruner: AnyPruner, strategy: str | Strategy | None, request: Mapping[str, Any], path: str
 ) -> dict[str, Any]:
-    """The fields of a request that change: its messages, and the parameters that they need for thinking."""
+    """The fields of a request that change: its messages, and the parameters that their thinking needs."""
     field = "input" if path == RESPONSES else "messages"
     sent = prune_body(pruner, strategy, request, path)
     if sent.result is None:
@@ -86,7 +86,7 @@ def _changed_fields(
 
 
 def _thinking_parameters(request: Mapping[str, Any]) -> Mapping[str, object]:
-    """The parameters for a model that binds thinking, if LiteLLM has put thinking beside a chat's texts."""
+    """The parameters for a model that binds thinking, if messages have LiteLLM's `thinking_blocks`."""
     has_thinking = any(fields_of(message).get("thinking_blocks") for message in request.get("messages") or ())
     binds = policy(None, str(request.get("model"))) is ThinkingPolicy.DROP_BLOCK
     return drop_block() if has_thinking and binds else {}
@@ -95,8 +95,8 @@ def _thinking_parameters(request: Mapping[str, Any]) -> Mapping[str, object]:
 def _merge_parameters(request: Mapping[str, Any], parameters: Mapping[str, object]) -> dict[str, Any]:
     """Merge parameters of Anthropic's API into a request, and return the fields that change.
 
-    The proxy keeps a client's `anthropic-beta` in `provider_specific_header`, which overrides `extra_headers`. So it is
-    moved into `extra_headers`.
+    LiteLLM's proxy stores a client's `anthropic-beta` in `provider_specific_header`, which overrides `extra_headers`.
+    So it is moved into `extra_headers`.
     """
     given = request.get("provider_specific_header") or []
     scoped = given if isinstance(given, list) else [given]

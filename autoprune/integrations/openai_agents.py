@@ -3,7 +3,7 @@
     config = RunConfig(call_model_input_filter=call_model_input_filter("50k"))
     result = await Runner.run(agent, "Find the error.", run_config=config)
 
-The run's items and its session are not changed.
+The items and the session of the run are not changed.
 """
 
 from collections.abc import Callable
@@ -15,13 +15,13 @@ from agents.run import CallModelData, ModelInputData
 from autoprune.integrations._hooks import Pruning, prune_body, pruner_of
 from autoprune.planning.view import Strategy
 
-PATH = "/v1/responses"  # the SDK's items are those of the Responses API, whatever the model
+PATH = "/v1/responses"  # the SDK's items are those of the Responses API, with every model
 
 
 def call_model_input_filter(
     pruning: Pruning, *, strategy: str | Strategy | None = None
 ) -> Callable[[CallModelData[Any]], ModelInputData]:
-    """Make a filter for a `RunConfig` that prunes the items of each request.
+    """Create a filter for a `RunConfig` that prunes the items of each request.
 
     `pruning` is a safe zone, settings, or a pruner. Items that are not pruned stay the same objects, as the SDK
     requires. The instructions and the agent's function tools are counted; for hosted tools and those of MCP servers,
@@ -39,6 +39,7 @@ def call_model_input_filter(
 
 
 def _schemas(agent: Agent[Any]) -> list[dict[str, Any]]:
+    # Only function tools have a schema here.
     own = (tool for tool in agent.tools if isinstance(tool, FunctionTool))
     return [{"name": tool.name, "description": tool.description, "parameters": tool.params_json_schema} for tool in own]
 

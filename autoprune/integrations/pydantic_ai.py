@@ -1,6 +1,6 @@
-"""Prune inside Pydantic AI's agents: `Agent(model, capabilities=[Pruning("50k")])`.
+"""Prune requests of Pydantic AI's agents: `Agent(model, capabilities=[Pruning("50k")])`.
 
-Only what is sent is pruned; `result.all_messages()` is the full history.
+Only the sent messages are pruned; `result.all_messages()` is the full history.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,27 +17,27 @@ from autoprune.planning.view import Strategy
 
 
 class Pruning(AbstractCapability[Any]):
-    """A capability that prunes the messages of each request, in runs of every kind.
+    """A capability that prunes the messages of each request, in all kinds of runs.
 
     `pruning` is a safe zone such as `"50k"`, settings (`PruneArgs`), or a pruner with an archive, callbacks or folding.
     The safe zone limits everything that is sent: messages, instructions and tools. The default strategy is
-    `cache_aware`. Prices, and the window of which a safe zone such as `0.6` is a share, are those of the request's
+    `cache_aware`. Prices, and the context window for a safe zone such as `0.6`, are those of the request's
     model.
     """
 
     def __init__(self, pruning: _hooks.Pruning, *, strategy: str | Strategy | None = None) -> None:
-        """Store the arguments; settings are checked when the first request is pruned."""
+        """Store the arguments. Settings are checked when the first request is pruned."""
         self._pruner = _hooks.FrameworkPruner(pydantic_ai_messages, pruning, strategy)
 
     @classmethod
     def get_serialization_name(cls) -> str | None:
-        """Return None: a pruner cannot be written into an agent's specification."""
+        """None, because a pruner cannot be written into an agent's specification."""
         return None
 
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Prune the messages of the request; unchanged if nothing was pruned. Errors of the pruner are raised."""
+        """Prune the messages of the request; unchanged if nothing was pruned. Raises the pruner's errors."""
         messages = list(request_context.messages)
         model = request_context.model
         result = await self._pruner.aprune(messages, model.model_name, _texts_beside(request_context))
@@ -50,7 +50,7 @@ class Pruning(AbstractCapability[Any]):
 
 
 def _texts_beside(request: ModelRequestContext) -> Sequence[str]:
-    """The texts that a request sends beside its messages: the instructions and the schemas of its tools."""
+    """The texts that a request sends in addition to its messages: the instructions and the schemas of its tools."""
     parameters = request.model_request_parameters
     tools = [
         {"name": tool.name, "description": tool.description, "parameters": tool.parameters_json_schema}
@@ -60,7 +60,7 @@ def _texts_beside(request: ModelRequestContext) -> Sequence[str]:
 
 
 def _with_thinking(parameters: Mapping[str, object], settings: Any, system: str) -> Any:
-    """Return a request's settings with the parameters that drop thinking bound to messages before the prune.
+    """Add parameters to a request's settings that drop thinking bound to messages before the prune.
 
     Raises SettingsError for a provider whose requests have no such parameters.
     """

@@ -1,10 +1,10 @@
-"""Pydantic AI's messages as a format: read directly, cleared in copies of their parts. Needs no Pydantic AI.
+"""Pydantic AI's messages as a format: read directly, and cleared in copies of their parts. Needs no Pydantic AI.
 
-`pydantic_ai.Pruning` uses it. To use it with your own pruner, write
-`AgenticConversationPruner(args, formats=[pydantic_ai_messages])`.
+`pydantic_ai.Pruning` uses it. To use it with your own pruner, write `AgenticConversationPruner(args,
+formats=[pydantic_ai_messages])`.
 
-How it works. A `ModelRequest` holds the parts that the model is given, a `ModelResponse` the parts of its answer. A
-result is a part that names its tool. A tool may return any value; when it is cleared, a text replaces it:
+How it works: A `ModelRequest` holds the parts of a request, a `ModelResponse` the parts of the answer. A result is a
+part that names its tool. A tool may return any value; when it is cleared, a text replaces it:
 
     ModelResponse(parts=[ThinkingPart(…), ToolCallPart("read", {"path": "a.py"}, "c1")])
     ModelRequest(parts=[ToolReturnPart("read", {"lines": […]}, "c1", metadata=…)])    the content is counted and cleared
@@ -35,17 +35,17 @@ from autoprune.formats import (
 from autoprune.formats import media as by_rule
 
 NAME = "pydantic_ai"
-MARK = "autoprune: number of the message"
+MARK = "autoprune: number of the message"  # the metadata key that `strip_unsent` writes
 KINDS = {"request": Speaker.USER, "response": Speaker.MODEL}
 RETURN, RETRY = "tool-return", "retry-prompt"
-FAILED = {"failed": True, "retried": True, "success": False}  # other outcomes are no errors of a tool
-CALLS = ("tool-call", "builtin-tool-call")
+FAILED = {"failed": True, "retried": True, "success": False}  # other outcomes are not errors of a tool
+CALLS = ("tool-call", "builtin-tool-call")  # the second is counted, but no result answers it
 URLS = {"image-url": "image", "audio-url": "audio", "document-url": "file", "video-url": "video"}
 FILES = frozenset((*URLS, "binary", "uploaded-file"))
 
 
 def seen(message: Mapping[str, object]) -> str | None:
-    """Describe the mark of Pydantic AI in a message; None if there is none."""
+    """Describe the field that identifies a Pydantic AI message; None for other messages."""
     kind = message.get("kind")
     return f"kind {kind!r}" if isinstance(kind, str) and kind in KINDS and "parts" in message else None
 
@@ -60,14 +60,14 @@ def speaker(message: Mapping[str, object]) -> Speaker:
 
 
 def message(role: str, text: str) -> Any:
-    """Make a message with a text. Only this function needs Pydantic AI."""
+    """Create a message with a text. Only this function needs Pydantic AI."""
     from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
 
     return ModelResponse([TextPart(text)]) if role == "assistant" else ModelRequest([UserPromptPart(text)])
 
 
 def strip_unsent(message: Any, at: int) -> Any:
-    """Replace the metadata of message number `at` by the number; unchanged without metadata."""
+    """Replace the metadata of message number `at` by that number; unchanged without metadata."""
     is_request = message.kind == "request"
     if not _has_metadata(message) and not (is_request and any(map(_has_metadata, message.parts))):
         return message
@@ -76,7 +76,7 @@ def strip_unsent(message: Any, at: int) -> Any:
 
 
 def restore_unsent(message: Any, messages: Sequence[Any]) -> Any:
-    """Restore the metadata of a stripped message by the number that it holds; unchanged without a number."""
+    """Restore the metadata of a stripped message by its number; unchanged without a number."""
     at = (message.metadata or {}).get(MARK)
     if at is None:
         return message
@@ -124,7 +124,7 @@ def _parts_of(message: Mapping[str, object]) -> Sequence[object]:
 
 
 def _is_result(part: Mapping[str, object]) -> bool:
-    """Return whether a part answers a call; a request to retry does if it names a tool."""
+    """Whether a part answers a call; a retry prompt does if it names a tool."""
     kind = part.get("part_kind")
     return kind == RETURN or (kind == RETRY and isinstance(part.get("tool_name"), str))
 
@@ -144,7 +144,7 @@ def _read_request_part(part: Mapping[str, object], path: Path, parser: Parser) -
 
 
 def _item_tokens(item: object, parser: Parser) -> int:
-    """Count the tokens of an item of the user's content. A cache point has none, nor has the metadata of a text."""
+    """Count the tokens of an item of the user's content. Cache points and the metadata of a text have none."""
     held = fields_of(item)
     if held.get("kind") == "cache-point":
         return 0
@@ -200,6 +200,6 @@ def _read_answer_part(part: Mapping[str, object], path: Path, parser: Parser) ->
 
 
 def _thinking(read: Sequence[Entry]) -> tuple[Thought, ...]:
-    """The thinking of a message; it is alone if all parts are thinking."""
+    """The thinking of a message; `is_alone` if all parts are thinking."""
     is_alone = all(one.thinking for one in read)
     return tuple(replace(thought, is_alone=is_alone) for one in read for thought in one.thinking)

@@ -1,10 +1,10 @@
-"""Pruning for Strands Agents: the agent's own messages are pruned before each call of the model.
+"""Pruning for Strands Agents: the agent's message list is pruned before each call of the model.
 
     agent = Agent(model=model, tools=[...], hooks=[PruningHook("50k")])
 
-How it works. Strands calls a `ConversationManager` only after the whole tool loop, but `BeforeModelCallEvent` is sent
+How it works: Strands calls a `ConversationManager` only after the whole tool loop, but `BeforeModelCallEvent` is sent
 before each request. Requests are copied from `agent.messages`, so that list itself is pruned, and cleared results are
-gone from it: give a pruner with an archive to keep them.
+lost: give a pruner with an archive to keep them.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ class PruningHook(HookProvider):
     """Prunes an agent's messages before each call of its model. The system prompt and the tools are counted."""
 
     def __init__(self, pruning: Pruning, *, strategy: str | Strategy | None = None) -> None:
-        """Take a safe zone, settings, or a pruner."""
+        """Store a safe zone, settings, or a pruner."""
         self._pruner = pruner_of(pruning)
         self._strategy = strategy
 
@@ -40,6 +40,6 @@ class PruningHook(HookProvider):
 
 
 def _path(model: Any) -> str:
-    """The path of a request to Bedrock with the model's name: Strands' messages are those of Bedrock."""
+    """The path of a Bedrock request with the model's name, because Strands uses Bedrock's messages."""
     name = str(model.get_config().get("model_id"))
-    return f"/model/{name.rpartition('/')[2]}/converse"  # the name is what follows the last slash of an ARN
+    return f"/model/{name.rpartition('/')[2]}/converse"  # the name follows the last slash of an ARN

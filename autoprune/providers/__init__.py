@@ -1,15 +1,15 @@
-"""The rules by which each provider's API refuses a conversation, and the repair of conversations that break them.
+"""Validate conversations against the rules of each provider's API, and repair those that break them.
 
-`problems` names the rules that a conversation breaks, in the provider's own words; `repair` repairs what it can and
-lists what it did. Both take the name of a provider, or detect it from the messages. `accepted` is for pruners: it
-raises an error if a provider would refuse the pruned conversation.
+`problems` names the rules that a conversation breaks, with the provider's error messages; `repair` repairs what it can
+and lists its changes. Both take the name of a provider, or detect it from the messages. `check_accepted` is for
+pruners: it raises an error if a provider would reject the pruned conversation.
 
-`thinking` deals with thinking blocks that are bound to the messages before them: a `ThinkingPolicy` says what happens
-to those behind an edit, and `merged` adds the parameters that the next request needs to its arguments.
+`thinking` handles thinking blocks that are bound to the messages before them: a `ThinkingPolicy` decides what happens
+to those after an edit, and `merged` adds the parameters that the next request needs to its arguments.
 
 A provider is a `Provider`, a value with a name, rules and their repair. Each that ships has a module (`_anthropic_api`,
 `_bedrock_api`, `_chat_api`, `_gemini_api`, `_responses_api`) and a line in `_validation`. Messages that hold blocks are
-repaired by the same steps for three of them (`_block_repair`); `_repairs` is what all five share.
+repaired by the same steps for three of them (`_block_repair`); all five share `_repairs`.
 """
 
 from autoprune.planning.plan import ThinkingPolicy
@@ -25,7 +25,15 @@ from autoprune.providers._repairs import (
     Repaired,
     Round,
 )
-from autoprune.providers._validation import PROVIDERS, UNREPAIRED, USER_FIRST, accepted, problems, repair, resolved
+from autoprune.providers._validation import (
+    PROVIDERS,
+    UNREPAIRED,
+    USER_FIRST,
+    check_accepted,
+    find_provider,
+    problems,
+    repair,
+)
 from autoprune.providers.thinking import merged
 
 __all__ = [
@@ -43,9 +51,9 @@ __all__ = [
     "Repaired",
     "Round",
     "ThinkingPolicy",
-    "accepted",
+    "check_accepted",
+    "find_provider",
     "merged",
     "problems",
     "repair",
-    "resolved",
 ]

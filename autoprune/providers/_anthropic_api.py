@@ -1,4 +1,4 @@
-"""Anthropic's Messages API: its rules with the texts of its errors, and how a repair reads and writes its messages."""
+"""Anthropic's Messages API: its rules with the texts of its errors, and the `Shape` of its messages for repairs."""
 
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -23,8 +23,8 @@ from autoprune.providers._repairs import (
 )
 
 NAME = "anthropic"
-CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")
-NOBODY = read_turn(None)
+CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")  # the pattern in the API's error message
+NOBODY = read_turn(None)  # the neighbor of the first and the last message
 FIRST_ROLE = 'messages: first message must use the "user" role'
 UNANSWERED = (
     "messages.{}: `tool_use` ids were found without `tool_result` blocks immediately after: {}. "
@@ -38,7 +38,7 @@ SECOND_RESULT = (
     "messages.{}.content.{}: each tool_use must have a single result. Found multiple `tool_result` blocks with id: {}"
 )
 PLACE = "messages.{}: `{}` blocks can only be in `{}` messages"
-NOT_MODEL = ("user", "system")  # the roles whose messages may hold no blocks of the model's
+NOT_MODEL = ("user", "system")  # the roles whose messages may not hold the model's blocks
 ANYWHERE = "; the directive-only form (content: [] with output_config) is accepted at any position"
 SYSTEM_FIRST = "messages.{}: use the top-level 'system' parameter for the initial system prompt" + ANYWHERE
 SYSTEM_AFTER = (
@@ -60,7 +60,7 @@ TRAILING = "messages: final assistant content cannot end with trailing whitespac
 
 
 def find_problems(messages: Sequence[object]) -> Iterator[Problem]:
-    """Yield what the API would refuse, message by message."""
+    """Yield the rules that the API would find broken, message by message."""
     turns = [read_turn(message) for message in messages]
     ids: set[str] = set()
     calls: list[str] = []
@@ -81,12 +81,12 @@ def call_ids(one: Turn) -> list[str]:
 
 
 def is_directive(one: Turn) -> bool:
-    """Return whether a message is a system message that holds settings but no text."""
+    """Whether a message is a system message with settings but without text."""
     return one.role == "system" and is_bare(one.content) and one.fields.get("output_config") is not None
 
 
 def _check_roles(turns: Sequence[Turn]) -> Iterator[Problem]:
-    spoken = NOBODY  # the last message that is not the system's
+    spoken = NOBODY  # the last message other than the system's
     waiting: list[int] = []  # the system's messages since
     for at, one in enumerate(turns):
         if one.role in ("user", "assistant"):
@@ -182,7 +182,7 @@ def _check_ending(at: int, one: Turn) -> Iterator[Problem]:
 
 
 def _check_calls(at: int, one: Turn, ids: set[str]) -> Iterator[Problem]:
-    """Check that each call has an id that no other call has, and that its input is a mapping."""
+    """Check that each call has a unique id, and that its input is a mapping."""
     for index, block in enumerate(one.blocks if one.role == "assistant" else ()):
         if block.get("type") != "tool_use":
             continue
@@ -219,7 +219,7 @@ def _check_answers(at: int, calls: Sequence[str], following: Turn) -> Iterator[P
 
 
 def _check_results(at: int, one: Turn, calls: Sequence[str]) -> Iterator[Problem]:
-    """Check that a message holds one result for each call of the message before, and no other."""
+    """Check that a message holds one result for each call of the previous message, and no others."""
     open_calls, seen = set(calls), set[str]()
     for index, block in enumerate(one.blocks):
         if block.get("type") != "tool_result":
@@ -238,7 +238,7 @@ def _check_results(at: int, one: Turn, calls: Sequence[str]) -> Iterator[Problem
 
 
 def check_alternation(messages: Sequence[object]) -> Iterator[Problem]:
-    """Yield where user and assistant do not alternate, which gateways and local chat templates refuse."""
+    """Yield the places at which user and assistant do not alternate, which gateways and local chat templates reject."""
     yield from neighbors(NAME, [string_of(fields_of(message).get("role")) for message in messages])
 
 
@@ -246,11 +246,11 @@ class _AnthropicShape(Shape):
     """Messages with a list of typed blocks, or a text."""
 
     def text_block(self, words: str) -> object:
-        """Make a text block."""
+        """Create a text block."""
         return {"type": "text", "text": words}
 
     def new_message(self, role: str, blocks: Sequence[object], like: object) -> object:
-        """Make a message of blocks; a single block of text becomes a string."""
+        """Create a message from blocks; a single text block becomes a string."""
         one = fields_of(blocks[0]) if len(blocks) == 1 else {}
         return {"role": role, self.field: one["text"] if one.keys() == {"type", "text"} else list(blocks)}
 
@@ -267,16 +267,16 @@ class _AnthropicShape(Shape):
         return id_keys(one.get("tool_use_id")) if one.get("type") == "tool_result" else None
 
     def no_result(self, call: object, reason: str) -> object:
-        """Make a failed result for a call that has none."""
+        """Create a failed result for a call without one."""
         call_id = fields_of(call).get("id")
         return {"type": "tool_result", "tool_use_id": call_id, "content": reason, "is_error": True}
 
     def with_id(self, found: object, call_id: str) -> object:
-        """Give a copy of a call or a result another id."""
+        """Copy a call or a result, with another id."""
         return with_item(found, "id" if fields_of(found).get("type") == "tool_use" else "tool_use_id", call_id)
 
     def repair_result(self, found: object) -> object:
-        """Remove the empty texts of a result, in a copy."""
+        """Copy a result without its empty texts."""
         parts = [
             part for part in items_of(fields_of(found).get("content")) if not is_empty_text(fields_of(part).get("text"))
         ]

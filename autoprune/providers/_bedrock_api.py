@@ -1,4 +1,4 @@
-"""Bedrock's Converse API: its rules with the texts of its errors, and how a repair reads and writes its messages."""
+"""Bedrock's Converse API: its rules with the texts of its errors, and the `Shape` of its messages for repairs."""
 
 import re
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
@@ -23,9 +23,9 @@ from autoprune.providers._repairs import (
 NAME = "bedrock"
 ROLES = ("user", "assistant", "system")  # botocore's service model of bedrock-runtime
 CALL_ID = re.compile(r"[a-zA-Z0-9_.:-]{1,64}")  # from the same service model
-NOBODY = read_turn(None)
-NOT_MODEL = ("user", "system")  # the roles whose messages may hold no blocks of the model's
-BEFORE_RESULTS = {"toolResult", "cachePoint"}
+NOBODY = read_turn(None)  # the neighbor of the first and the last message
+NOT_MODEL = ("user", "system")  # the roles whose messages may not hold the model's blocks
+BEFORE_RESULTS = {"toolResult", "cachePoint"}  # blocks that may precede a result in its message
 ALTERNATE = (
     "A conversation must alternate between user and assistant roles. "
     "Make sure the conversation alternates between user and assistant roles and try again."
@@ -52,7 +52,7 @@ INVALID = "1 validation error detected: Value '{}' at '{}' failed to satisfy con
 
 
 def find_problems(messages: Sequence[object]) -> Iterator[Problem]:
-    """Yield what the API would refuse, message by message."""
+    """Yield the rules that the API would find broken, message by message."""
     turns = [read_turn(message) for message in messages]
     before = NOBODY
     served = set[str]()
@@ -67,7 +67,7 @@ def find_problems(messages: Sequence[object]) -> Iterator[Problem]:
 
 
 def own_calls(one: Turn) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """Yield the calls that the next message must answer. Bedrock itself answers calls of its server tools."""
+    """Yield the calls that the next message must answer. Bedrock answers the calls of its server tools itself."""
     for index, block in enumerate(one.blocks if one.role == "assistant" else ()):
         call = fields_of(block.get("toolUse"))
         if call and string_of(call.get("type")) != "server_tool_use":
@@ -113,7 +113,7 @@ def _check_contents(at: int, one: Turn) -> Iterator[Problem]:
 
 
 def _check_places(at: int, one: Turn, served: set[str]) -> Iterator[Problem]:
-    """Yield the blocks in a message of the wrong role. `served` collects the ids of the provider's own calls."""
+    """Yield the blocks that are in a message of the wrong role. `served` collects the ids of server tool calls."""
     for index, block in enumerate(one.blocks):
         path: Path = (at, "content", index)
         call, result = fields_of(block.get("toolUse")), fields_of(block.get("toolResult"))
@@ -128,7 +128,7 @@ def _check_places(at: int, one: Turn, served: set[str]) -> Iterator[Problem]:
 
 
 def is_misplaced(role: str | None, result: Mapping[str, object], served: Collection[str]) -> bool:
-    """Return whether a result of the caller's tools is in a message of the model's."""
+    """Whether a result of the caller's tools is in a message of the model."""
     is_served = bool(string_of(result.get("type"))) or string_of(result.get("toolUseId")) in served
     return role == "assistant" and bool(result) and not is_served
 
@@ -200,17 +200,17 @@ class _BedrockShape(Shape):
         return id_keys(result.get("toolUseId")) if result and role != self.model else None
 
     def no_result(self, call: object, reason: str) -> object:
-        """Make a failed result for a call that has none."""
+        """Create a failed result for a call without one."""
         call_id = fields_of(fields_of(call).get("toolUse")).get("toolUseId")
         return {"toolResult": {"toolUseId": call_id, "status": "error", "content": [self.text_block(reason)]}}
 
     def with_id(self, found: object, call_id: str) -> object:
-        """Give a copy of a call or a result another id."""
+        """Copy a call or a result, with another id."""
         name = "toolUse" if fields_of(found).get("toolUse") is not None else "toolResult"
         return with_item(found, name, with_item(fields_of(found)[name], "toolUseId", call_id))
 
     def repair_result(self, found: object) -> object:
-        """Remove the blank texts of a result, in a copy."""
+        """Copy a result without its blank texts."""
         result = fields_of(found)["toolResult"]
         parts = [
             part for part in items_of(fields_of(result).get(self.field)) if not is_blank(fields_of(part).get("text"))

@@ -1,8 +1,8 @@
-"""The repair of messages that hold blocks: Anthropic's, Bedrock's and Gemini's. `repair_blocks` is one round of it.
+"""Repair messages that hold blocks: Anthropic's, Bedrock's and Gemini's. `repair_blocks` makes one round of repairs.
 
-A round first moves misplaced blocks into messages of their role, and does nothing else if there are any: which calls
-are answered is known only then. Otherwise it goes through the steps below in order: remove empty blocks, change ids,
-put results behind their calls, drop or fill empty messages, alternate roles. Each API reads and writes its blocks
+A round first moves misplaced blocks into messages of their role, and then ends if there were any, because which calls
+are answered is known only afterwards. Otherwise it takes the steps below in order: remove empty blocks, change ids,
+put results after their calls, drop or fill empty messages, alternate roles. Each API reads and writes its blocks
 through a `Shape`; a message under repair is a `Draft`.
 """
 
@@ -33,15 +33,17 @@ from autoprune.providers._repairs import (
     with_blocks,
 )
 
-NEW = -1
+NEW = -1  # the index of blocks and messages that the repair adds
 MISPLACED = ("misplaced_call", "misplaced_result", "misplaced_thinking")
+# Rules whose blocks are removed, with the description of the repair.
 REMOVED = {
     "empty_text": "removed the empty text",
     "empty_part": "removed the empty part",
     "thinking_signature": "removed the thinking, which cannot be sent without a signature",
 }
-LONGEST_ID = 48  # Bedrock's limit is 64 characters: a number still fits after this many
+LONGEST_ID = 48  # Bedrock's limit is 64 characters: this leaves room for a number
 LEFT_EMPTY = (*ASTRAY, "unanswered_call")  # a message that only held removed results or calls is removed too
+# Rules whose results are repaired in place, with the description of the repair.
 MENDED = {
     "empty_text": "removed the empty text from the result",
     "empty_result": f"wrote {EMPTY!r} in the empty result",
@@ -50,21 +52,21 @@ MENDED = {
 
 
 class Shape(ABC):
-    """How one API writes messages of blocks, which are mappings or an SDK's objects.
+    """The way an API writes messages of blocks, which are mappings or an SDK's objects.
 
-    The methods that are not abstract fit an API whose results name their calls by id only.
+    The concrete methods suit an API whose results name their calls by id only.
     """
 
-    field = "content"  # what a message calls its blocks
+    field = "content"  # a message's field for its blocks
     model = "assistant"  # the role of the model
     users: tuple[str | None, ...] = ("user",)  # the roles that a message with results may have
 
     def text_block(self, words: str) -> object:
-        """Make a text block."""
+        """Create a text block."""
         return {"text": words}
 
     def new_message(self, role: str, blocks: Sequence[object], like: object) -> object:
-        """Make a message of blocks, of the same type as `like`."""
+        """Create a message from blocks, of the same type as `like`."""
         return {"role": role, self.field: list(blocks)}
 
     @abstractmethod
@@ -76,11 +78,11 @@ class Shape(ABC):
         """The keys by which a result names its call, best first; None for any other block."""
 
     def nearby_keys(self, found: object) -> tuple[Hashable, ...]:
-        """Return more keys by which a result can name a call of the message directly before it."""
+        """More keys by which a result can name a call, if the call is in the previous message."""
         return ()
 
     def with_call_name(self, found: object, call: object) -> object:
-        """Return a result that has the name of its call, if the API requires it; unchanged if it has."""
+        """Copy a result with the name of its call, if the API requires it; unchanged if it has that name."""
         return found
 
     def result_name(self, found: object) -> str:
@@ -89,20 +91,20 @@ class Shape(ABC):
 
     @abstractmethod
     def no_result(self, call: object, reason: str) -> object:
-        """Make a placeholder for the result of a call, which gives the reason."""
+        """Create a placeholder for the result of a call, with the reason."""
 
     def with_id(self, found: object, call_id: str) -> object:
-        """Give a copy of a call or a result another id; unchanged if no rule of the API concerns ids."""
+        """Copy a call or a result, with another id; unchanged if the API has no rules for ids."""
         return found
 
     @abstractmethod
     def repair_result(self, found: object) -> object:
-        """Remove the parts of a result that the API refuses, in a copy."""
+        """Copy a result without the parts that the API rejects."""
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A message under repair. Each block comes with its original index; new blocks and new messages have NEW."""
+    """A message under repair. Each block has its original index; new blocks and new messages have NEW."""
 
     at: int
     message: object
@@ -111,7 +113,7 @@ class Draft:
     is_touched: bool = False
 
     def replace_blocks(self, blocks: Sequence[tuple[int, object]]) -> "Draft":
-        """Return the draft with other blocks; itself if they are the same."""
+        """Replace the blocks. Returns the same draft if the blocks are the same."""
         same = len(blocks) == len(self.blocks) and all(
             one[1] is other[1] for one, other in zip(blocks, self.blocks, strict=True)
         )
@@ -119,21 +121,22 @@ class Draft:
 
 
 def make_draft(at: int, message: object, shape: Shape) -> Draft:
-    """Make a draft of a message. A text becomes one block, and so does a bare part."""
+    """Create a draft of a message. A text becomes one block, and so does a bare part."""
     found = fields_of(message)
     content = found.get(shape.field)
     blocks = items_of(content) if not isinstance(content, str) or is_bare(content) else [shape.text_block(content)]
+    # Gemini's SDK accepts a part without a content around it.
     blocks = [message] if is_part(message, shape) else blocks
     return Draft(at, message, string_of(found.get("role")) if found else "", tuple(enumerate(blocks)))
 
 
 def new_draft(role: str, blocks: Sequence[object], like: object, shape: Shape) -> Draft:
-    """Make a draft of a message that the repair adds."""
+    """Create a draft of a message that the repair adds."""
     return Draft(NEW, shape.new_message(role, blocks, like), role, tuple((NEW, block) for block in blocks))
 
 
 def write_message(one: Draft, shape: Shape) -> object:
-    """Write the message of a draft: the same object if nothing was changed. A text stays a text."""
+    """Write the message of a draft: the same object if nothing was changed. A text remains a text."""
     if not one.is_touched:
         return one.message
     blocks = [block for _, block in one.blocks]
@@ -146,7 +149,7 @@ def write_message(one: Draft, shape: Shape) -> object:
 
 
 def is_part(message: object, shape: Shape) -> bool:
-    """Return whether a message is a bare part, which Gemini's SDK takes for a user's content."""
+    """Whether a message is a bare part, which Gemini's SDK treats as a user's content."""
     found = fields_of(message)
     is_content = found.get("role") is not None or found.get(shape.field) is not None
     is_held = any(value is not None for name, value in found.items() if name != "thought")
@@ -156,7 +159,7 @@ def is_part(message: object, shape: Shape) -> bool:
 def split_by_role(drafts: Sequence[Draft], shape: Shape, log: Log) -> list[Draft]:
     """Split each draft with misplaced blocks into messages of the roles that its blocks belong to.
 
-    Thinking goes with the calls that follow it; it is removed if none do.
+    Thinking moves with the calls that follow it; it is removed if there are none.
     """
     kept: list[Draft] = []
     for one in drafts:
@@ -188,7 +191,7 @@ def _target_roles(one: Draft, problems: Mapping[int, Problem], shape: Shape) -> 
 
 
 def _split_groups(one: Draft, roles: Mapping[int, str | None], shape: Shape) -> list[Draft]:
-    """Make a draft for each group of blocks of one role. The first group of the message's own role stays in it."""
+    """Create a draft for each group of blocks of one role. The first group of the message's own role stays in it."""
     staying = [(at, block) for at, block in one.blocks if roles.get(at, "") is not None]
     groups = [(role, list(group)) for role, group in groupby(staying, key=lambda each: roles.get(each[0]) or one.role)]
     own = next((at for at, (role, _) in enumerate(groups) if role == one.role), None)
@@ -212,11 +215,11 @@ def _split_groups(one: Draft, roles: Mapping[int, str | None], shape: Shape) -> 
 def repair_blocks(
     shape: Shape, messages: Sequence[object], problems: Sequence[Problem], open_calls: OpenCalls, alternates: bool
 ) -> Round:
-    """Make one round of repairs. If roles alternate, an empty message between two of the other role is filled."""
+    """Make one round of repairs. If `alternates`, empty messages between two of the other role get a placeholder."""
     log = Log(problems)
     drafts = [make_draft(at, message, shape) for at, message in enumerate(messages)]
     if any(problem.rule in MISPLACED for problem in problems):
-        # Which calls are answered is known only when every block is in a message of its role.
+        # It is unknown which calls are answered until every block is in a message of its role.
         drafts = split_by_role(drafts, shape, log)
         return Round([write_message(one, shape) for one in drafts if one.blocks or not one.is_touched], log.repairs)
     drafts = [_remove_empty(one, shape, log) for one in drafts]
@@ -244,7 +247,7 @@ def _remove_empty(one: Draft, shape: Shape, log: Log) -> Draft:
 
 
 def _settle_empty_messages(drafts: Sequence[Draft], shape: Shape, log: Log, *, alternates: bool) -> list[Draft]:
-    """Remove the messages that hold nothing, or fill those whose place must stay taken."""
+    """Remove empty messages, or fill them with a placeholder if the roles require a message in their place."""
     following: list[str | None] = []
     role: str | None = None
     for one in reversed(drafts):
@@ -258,11 +261,11 @@ def _settle_empty_messages(drafts: Sequence[Draft], shape: Shape, log: Log, *, a
         before = kept[-1].role if kept else None
         opens = before is None and one.role == "user" and after == shape.model
         between = alternates and before is not None and before == after and one.role != before
-        # An API may continue the model's last message, so that never holds words that the model did not say.
+        # An API may continue the model's last message, so it never gets a placeholder, which the model did not write.
         said_nothing = not log.problems_at(one.at, *LEFT_EMPTY) and not (one.role == shape.model and after is None)
         is_filled = opens or between or said_nothing
         kept += [one.replace_blocks([(NEW, shape.text_block(EMPTY))])] if is_filled else []
-        # Removing an empty message could put two of one role side by side, or leave the first message to the model.
+        # Removing an empty message could leave two neighbors of one role, or a first message of the model.
         what = f"wrote {EMPTY!r} in the empty message" if is_filled else "removed the empty message"
         for problem in log.problems_at(one.at, "empty_content") or log.problems_at(one.at)[:1]:
             log.add(problem, what)
@@ -283,7 +286,8 @@ def _alternate_roles(drafts: Sequence[Draft], shape: Shape, log: Log) -> list[Dr
             groups.append([new_draft("user", [shape.text_block(BEGINNING)], one.message, shape)])
             what = f"began with a message of the user's: {BEGINNING!r}"
         if found and not what and groups and _is_same(groups[-1][0], one, shape):
-            # Gemini wants a call directly after a user's turn: merge it with all of the model's contents before it.
+            # Gemini requires a call directly after a user's turn, so merge it with all of the model's contents before
+            # it.
             is_call = any(problem.rule == "call_place" for problem in found)
             start = _group_start(groups, shape) if is_call else len(groups) - 1
             groups[start] += [*(part for group in groups[start + 1 :] for part in group), one]
@@ -331,7 +335,7 @@ def _trim_end(one: Draft, log: Log) -> Draft:
 
 
 def _place_results(drafts: Sequence[Draft], shape: Shape, log: Log, open_calls: OpenCalls) -> list[Draft]:
-    """Put each result directly behind its call. Pairs that break no rule stay unchanged."""
+    """Put each result directly after its call. Pairs that break no rule stay unchanged."""
     is_open = {
         one.at for one in drafts if log.problems_at(one.at, "unanswered_call") or log.problems_at(one.at + 1, *ASTRAY)
     }
@@ -391,7 +395,7 @@ def _insert_results(drafts: Sequence[Draft], given: Mapping[int, Sequence[object
 
 
 def _change_ids(drafts: Sequence[Draft], shape: Shape, log: Log) -> list[Draft]:
-    """Give calls whose id is refused or used twice a new id, and their results too."""
+    """Give a new id to calls with an invalid or duplicate id, and to their results."""
     flagged = [
         (problem, (one.at, int(problem.path[2])))
         for one in drafts

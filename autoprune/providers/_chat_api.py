@@ -50,7 +50,7 @@ IN_PLACE = ("tool_calls", "function_call", "refusal", "audio")
 
 
 def find_problems(messages: Sequence[object]) -> Iterator[Problem]:
-    """Yield what the API would refuse. Results answer the calls of the message directly before them."""
+    """Yield the rules that the API would find broken. Results answer the calls of the message directly before them."""
     found = [fields_of(message) for message in messages]
     at = 0
     while at < len(found):
@@ -65,7 +65,7 @@ def find_problems(messages: Sequence[object]) -> Iterator[Problem]:
 
 
 def check_alternation(messages: Sequence[object]) -> Iterator[Problem]:
-    """Yield where user and assistant do not alternate, which local chat templates refuse.
+    """Yield the places at which user and assistant do not alternate, which local chat templates reject.
 
     Messages with calls, and results, do not count.
     """
@@ -81,12 +81,12 @@ def check_alternation(messages: Sequence[object]) -> Iterator[Problem]:
 
 
 def has_calls(message: Mapping[str, object]) -> bool:
-    """Return whether a message is the assistant's and holds calls."""
+    """Whether a message is the assistant's and has calls."""
     return string_of(message.get("role")) == "assistant" and bool(items_of(message.get("tool_calls")))
 
 
 def call_ids(message: Mapping[str, object]) -> list[str]:
-    """The ids of the calls that the next messages must answer; an id may be there more than once."""
+    """The ids of the calls that the next messages must answer; an id may occur more than once."""
     calls = items_of(message.get("tool_calls")) if has_calls(message) else ()
     return [call_id for call in calls if (call_id := string_of(fields_of(call).get("id"))) is not None]
 
@@ -130,9 +130,9 @@ def _check_results(
         yield Problem(NAME, "unanswered_call", (at - 1,), UNANSWERED.format(", ".join(missing)))
 
 
-SAID = ("refusal", "audio", "function_call", "reasoning_content")
+SAID = ("refusal", "audio", "function_call", "reasoning_content")  # fields that merging two messages would lose
 MISPLACED = ("misplaced_call", "misplaced_result")
-Kept = list[tuple[int, object]]  # messages with the index that each had, -1 for new ones
+Kept = list[tuple[int, object]]  # messages with their original indexes, -1 for new ones
 
 
 def repair_round(
@@ -148,7 +148,7 @@ def repair_round(
 
 
 def _split_misplaced(messages: Sequence[object], log: Log) -> list[Any]:
-    """Move misplaced calls into messages of the assistant's, and give misplaced results the role "tool"."""
+    """Move misplaced calls into messages of the assistant, and give misplaced results the role "tool"."""
     is_open: set[str | None] = set()
     kept: list[Any] = []
     for at, message in enumerate(messages):
@@ -175,8 +175,8 @@ def _all_call_ids(message: Mapping[str, object]) -> list[str | None]:
 def _place_results(
     messages: Sequence[object], found: Sequence[Mapping[str, object]], log: Log, open_calls: OpenCalls
 ) -> Kept:
-    """Put each result behind its call. Results that break no rule stay unchanged."""
-    caller: list[int] = []  # of each message, the one whose calls its results answer; itself for others
+    """Put each result after its call. Results that break no rule stay unchanged."""
+    caller: list[int] = []  # for each message, the index of the one whose calls it answers; its own index for others
     for at, one in enumerate(found):
         caller.append(caller[-1] if at and string_of(one.get("role")) == "tool" else at)
     astray = {at for at in range(len(found)) if log.problems_at(at, *ASTRAY)}
@@ -201,7 +201,7 @@ def _place_results(
 
 
 def _without_calls(message: object, removed: Collection[int]) -> object | None:
-    """Return a copy of a message without some of its calls; None if nothing is left."""
+    """Copy a message without some of its calls; None if it would be empty."""
     calls = [call for at, call in enumerate(items_of(fields_of(message).get("tool_calls"))) if at not in removed]
     if calls:
         return with_item(message, "tool_calls", calls)
@@ -236,7 +236,7 @@ def _fill_content(at: int, message: object, log: Log) -> object:
 
 
 def _alternate_roles(messages: Kept, log: Log) -> list[Any]:
-    """Make user and assistant alternate: merge neighbors of one role, or put a placeholder between them."""
+    """Make user and assistant alternate: merge neighbors of one role, or insert a placeholder between them."""
     groups: list[list[Any]] = []
     has_begun = False
     for at, message in messages:
@@ -258,7 +258,7 @@ def _alternate_roles(messages: Kept, log: Log) -> list[Any]:
 
 
 def _has_more(message: object) -> bool:
-    """Return whether a message has fields beside its content that merging would lose."""
+    """Whether a message has other fields than its content that merging would lose."""
     return any(not is_bare(fields_of(message).get(name)) for name in SAID)
 
 

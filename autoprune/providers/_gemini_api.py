@@ -1,4 +1,4 @@
-"""The Gemini API: its rules with the texts of its errors, and how a repair reads and writes its contents."""
+"""The Gemini API: its rules with the texts of its errors, and the `Shape` of its contents for repairs."""
 
 from collections import deque
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -22,12 +22,12 @@ from autoprune.providers._repairs import (
 )
 
 NAME = "gemini"
-ROLES = (None, "user", "model", "function")  # by the SDK's types, a content without a role is the user's
+ROLES = (None, "user", "model", "function")  # in the SDK's types, a content without a role is the user's
 # The names of fields in JSON and in the SDK.
 CALL = ("functionCall", "function_call")
 RESPONSE = ("functionResponse", "function_response")
 SIGNATURE = ("thoughtSignature", "thought_signature")
-NOBODY = read_turn(None)
+NOBODY = read_turn(None)  # the neighbor of the first and the last content
 COUNT = (
     "Please ensure that the number of function response parts is equal to the number of function call parts "
     "of the function call turn."
@@ -49,13 +49,13 @@ LIST_FOR_STRUCT = (
     "Invalid JSON payload received. Unknown name \"response\" at 'contents[{}].parts[{}].function_response': "
     "Proto field is not repeating, cannot start list."
 )
-# Our texts: those of the API are not known.
+# Our own texts, since those of the API are not known.
 OTHER_NAME = "contents[{}].parts[{}]: the function response is named {}, its function call {}"
 NO_NAME = "contents[{}].parts[{}]: the function response is named {}, no function call that is left before it"
 
 
 def find_problems(messages: Sequence[object]) -> Iterator[Problem]:
-    """Yield what the API would refuse, content by content."""
+    """Yield the rules that the API would find broken, content by content."""
     turns = [read_turn(message, "parts") for message in messages]
     before = NOBODY
     for at, one in enumerate(turns):
@@ -69,12 +69,12 @@ def find_problems(messages: Sequence[object]) -> Iterator[Problem]:
 
 
 def model_calls(one: Turn) -> list[Mapping[str, object]]:
-    """Find the function calls of a content of the model's."""
+    """The function calls in a content of the model; empty for other contents."""
     return [fields_of(call) for _, _, call in find_first(one.blocks, CALL)] if one.role == "model" else []
 
 
 def _check_parts(at: int, one: Turn) -> Iterator[Problem]:
-    # The SDK also takes bare parts in place of contents.
+    # The SDK also accepts bare parts in place of contents.
     if one.fields and is_bare(one.content) and (one.role is not None or _is_empty(one.fields)):
         yield Problem(NAME, "empty_content", (at, "parts"), NO_PARTS.format(at))
     for index, (part, held) in enumerate(zip(one.blocks, items_of(one.content), strict=True)):
@@ -92,12 +92,12 @@ def _check_parts(at: int, one: Turn) -> Iterator[Problem]:
 
 
 def _is_empty(part: Mapping[str, object]) -> bool:
-    """Return whether a part holds nothing, or only the mark of a thought."""
+    """Whether a part is empty, or only marked as a thought."""
     return all(value is None or name in ("thought", "parts") for name, value in part.items())
 
 
 def _is_signed(part: Mapping[str, object]) -> bool:
-    """Return whether a part holds a signature. Gemini sends some beside an empty text and requires them back."""
+    """Whether a part has a signature. Gemini sends some with an empty text, and requires them in the next request."""
     return any(part.get(name) is not None for name in SIGNATURE)
 
 
@@ -110,7 +110,7 @@ def _check_calls(at: int, one: Turn, before: Turn, following: Turn) -> Iterator[
 
 
 def _check_places(at: int, one: Turn) -> Iterator[Problem]:
-    """Check that only the model's contents hold calls, and none of them responses."""
+    """Check that only the model's contents hold calls, and only others hold responses."""
     is_model = one.role == "model"
     for index, name, _ in find_first(one.blocks, RESPONSE if is_model else CALL):
         rule, said = ("misplaced_result", ORPHAN) if is_model else ("misplaced_call", CALL_PLACE)
@@ -118,7 +118,7 @@ def _check_places(at: int, one: Turn) -> Iterator[Problem]:
 
 
 def _check_responses(at: int, one: Turn, wanted: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
-    """Check that a content has as many responses as the content before it has calls, with the same names."""
+    """Check that a content has a response for each call of the previous content, with the same name."""
     given = list(find_first(one.blocks, RESPONSE)) if one.role != "model" else []
     answered = _match_responses(wanted, [fields_of(found) for _, _, found in given])
     for number, (index, name, found) in enumerate(given):
@@ -136,7 +136,7 @@ def _check_responses(at: int, one: Turn, wanted: Sequence[Mapping[str, object]])
 def _match_responses(
     calls: Sequence[Mapping[str, object]], responses: Sequence[Mapping[str, object]]
 ) -> dict[int, Mapping[str, object]]:
-    """Match each response with a call: that of its id and name; else of its id; else the first of its name."""
+    """Match each response with a call: by id and name, or else by id, or else with the first call of its name."""
     found: dict[int, int] = {}
     for names in (("id", "name"), ("id",), ("name",)):
         answered = set(found.values())
@@ -152,7 +152,7 @@ def _match_responses(
 
 
 def check_alternation(messages: Sequence[object]) -> Iterator[Problem]:
-    """Yield where user and model do not alternate, which local chat templates refuse."""
+    """Yield the places at which user and model do not alternate, which local chat templates reject."""
     yield from neighbors(NAME, [_role_of(message) for message in messages], "model")
 
 
@@ -171,13 +171,13 @@ class _GeminiShape(Shape):
     users = ("user", None, "function")
 
     def new_message(self, role: str, blocks: Sequence[object], like: object) -> object:
-        """Make a content of parts, of the type of `like` if that is an SDK's object."""
+        """Create a content from parts, of the type of `like` if that is an SDK's object."""
         if isinstance(like, Mapping) or not fields_of(like):
             return super().new_message(role, blocks, like)
         return with_blocks(with_item(like, "role", role), self.field, blocks)
 
     def call_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
-        """The keys by which a response can name a call: its id and name, its id, its name."""
+        """The keys by which a response can name a call: its id and name, its id, or its name."""
         for _, _, call in find_first([fields_of(found)], CALL) if role == self.model else ():
             name, call_id = _name_and_id(call)
             own = (("name", name),) if call_id is None else (("id", name, call_id), ("id", call_id))
@@ -187,8 +187,8 @@ class _GeminiShape(Shape):
     def result_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
         """The keys by which a response names its call, best first.
 
-        A response with an id answers the call with that id, or else one of its name without an id. A response without
-        an id answers any call of its name.
+        A response with an id answers the call with that id, or else one with its name and without an id. A response
+        without an id answers any call of its name.
         """
         for _, _, response in find_first([fields_of(found)], RESPONSE):
             name, call_id = _name_and_id(response)
@@ -196,11 +196,11 @@ class _GeminiShape(Shape):
         return None
 
     def nearby_keys(self, found: object) -> tuple[Hashable, ...]:
-        """The name: a response directly after the calls can answer one of its name, whatever the ids."""
+        """The name: a response directly after the calls can answer one of its name, even if their ids differ."""
         return (("any", self.result_name(found)),)
 
     def with_call_name(self, found: object, call: object) -> object:
-        """Return a response with the name of its call; unchanged if it has that name."""
+        """Copy a response with the name of its call; unchanged if it has that name."""
         ((_, _, called),), ((_, spelled, response),) = (
             find_first([fields_of(call)], CALL),
             find_first([fields_of(found)], RESPONSE),
@@ -216,13 +216,13 @@ class _GeminiShape(Shape):
         return _name_and_id(response)[0]
 
     def no_result(self, call: object, reason: str) -> object:
-        """Make a response with an error for a call that has none."""
+        """Create a response with an error for a call without one."""
         ((_, spelled, found),) = find_first([fields_of(call)], CALL)
         named = {name: value for name in ("id", "name") if (value := fields_of(found).get(name)) is not None}
         return {RESPONSE[CALL.index(spelled)]: {**named, "response": {"error": reason}}}
 
     def repair_result(self, found: object) -> object:
-        """Return a copy of a response in which the value is an object."""
+        """Copy a response, with its value wrapped in an object."""
         ((_, spelled, response),) = find_first([fields_of(found)], RESPONSE)
         output = {"output": fields_of(response)["response"]}
         return with_item(found, spelled, with_item(response, "response", output))

@@ -1,8 +1,8 @@
-"""What the rules and the repairs of all APIs share: values, reading of messages, pairing of calls and results.
+"""Shared code of all APIs' rules and repairs: their types, reading messages, and pairing calls with results.
 
-How calls and results are paired. A result answers the nearest call before it that has the same key and no result yet.
-A session's file may hold a result before its call, so if a key belongs to exactly one call and one result, they are a
-pair in either order.
+How pairing works: A result answers the nearest call before it that has the same key and no result yet. A session file
+may hold a result before its call, so if a key belongs to exactly one call and one result, they are a pair in either
+order.
 """
 
 import copy
@@ -16,7 +16,7 @@ from autoprune.conversation.messages import fields_of, with_item
 
 Path: TypeAlias = tuple[int | str, ...]
 Place: TypeAlias = tuple[int, int]  # a message and a block in it
-# What a provider's errors call the list of messages, if not "messages".
+# The name of the list of messages in a provider's errors, if not "messages".
 ROOTS = {"gemini": "contents", "openai_responses": "input"}
 ALTERNATE = "Conversation roles must alternate user/assistant/user/assistant/..."
 
@@ -26,7 +26,7 @@ class Problem:
     """A rule of a provider that a conversation breaks.
 
     `rule` is a short, stable name. `path` is the JSON path of the place, as in (3, "content", 0). `message` is the text
-    of the provider's own error with the place filled in; docs/validation.md names the source of each text.
+    of the provider's error with the place filled in; docs/validation.md names the source of each text.
     """
 
     provider: str
@@ -35,7 +35,8 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
-        """Return one line: the provider, the place if the text does not name it, and the text."""
+        """One line: the provider, the place if the text does not name it, and the text."""
+        # A line break in a provider's text would break the one line.
         root, message = ROOTS.get(self.provider, "messages"), " ".join(self.message.split())
         at = self.path[0] if self.path else None
         if at is None or f"{root}.{at}" in message or f"{root}[{at}]" in message:
@@ -44,13 +45,13 @@ class Problem:
 
 
 def neighbors(provider: str, roles: Sequence[str | None], model: str = "assistant") -> Iterator[Problem]:
-    """Yield the places where local chat templates fail: two neighbors share a role, or the model speaks first."""
+    """Yield the places at which local chat templates fail: two neighbors share a role, or the model speaks first."""
     for at, role in enumerate(roles):
         if role in ("user", model) and (roles[at - 1] == role if at else role == model):
             yield Problem(provider, "alternation", (at,), ALTERNATE)
 
 
-# What a repair did
+# Repairs
 
 NO_RESULT = "No result: the tool call was interrupted or its result was removed."
 EMPTY = "(empty)"
@@ -60,7 +61,7 @@ NO_WORDS = "(Nothing was said here.)"
 
 @dataclass(frozen=True)
 class OpenCalls:
-    """What a repair does with calls without results: "answer" them with a reason, "keep" or "remove" them."""
+    """The treatment of calls without results: "answer" them with a reason, "keep" or "remove" them."""
 
     become: str = "answer"
     reason: str = NO_RESULT
@@ -68,25 +69,25 @@ class OpenCalls:
 
 @dataclass(frozen=True)
 class Repair:
-    """A problem, and a description of what the repair did about it."""
+    """A problem, and the repair's description of its change."""
 
     problem: Problem
     what: str
 
     def __str__(self) -> str:
-        """Return one line: the problem, and what the repair did."""
+        """One line: the problem, and the change."""
         return f"{self.problem} -> {self.what}"
 
 
 class Repaired(NamedTuple):
-    """A repaired conversation and what was done to it. Without repairs, it is the caller's object."""
+    """A repaired conversation and its repairs. If there are none, the conversation is the caller's object."""
 
     conversation: Any
     repairs: tuple[Repair, ...]
 
 
 class Round(NamedTuple):
-    """The messages after one round of repairs, and what it did."""
+    """The messages after one round, and the repairs that it made."""
 
     messages: list[Any]
     repairs: list[Repair]
@@ -102,8 +103,8 @@ class Provider:
 
     `problems` yields the rules that a list of messages breaks. `mended` makes one round of repairs: it is called with
     the messages, their problems, an `OpenCalls` and whether roles must alternate. Without it, nothing is repaired.
-    `alternation` yields where roles do not alternate, which local chat templates refuse, and the API itself if it
-    `alternates`. If it `begins_with_user`, the first message must be the user's.
+    `alternation` yields the places at which roles do not alternate, which local chat templates reject, and the API too
+    if it `alternates`. If it `begins_with_user`, the first message must be the user's.
     """
 
     name: str
@@ -117,7 +118,7 @@ class Provider:
 
 
 class Log:
-    """The problems that one round of repairs has to solve, and the repairs that its steps have made."""
+    """The problems for one round of repairs, and the repairs made so far."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         """Start with the problems and no repair."""
@@ -127,15 +128,15 @@ class Log:
             self._found.setdefault(int(problem.path[0]), []).append(problem)
 
     def problems_at(self, at: int, *rules: str) -> list[Problem]:
-        """The problems of message number `at`; only those that break one of `rules`, if given."""
+        """The problems of message number `at`; if given, only those of `rules`."""
         return [problem for problem in self._found.get(at, ()) if not rules or problem.rule in rules]
 
     def nearest_problem(self, at: int) -> Problem:
-        """Find the first problem of the last message up to `at` that has one; of the first message, if none has."""
+        """The first problem of the last message up to `at` with problems, or else of the first message with any."""
         return self._found[max((one for one in self._found if one <= at), default=min(self._found))][0]
 
     def add(self, problem: Problem, what: str) -> None:
-        """Record what was done about a problem."""
+        """Record the repair of a problem."""
         self.repairs.append(Repair(problem, what))
 
 
@@ -144,7 +145,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A message whose content is a text or a list of blocks. Anything that is no message has no fields."""
+    """A message whose content is a text or a list of blocks. A value that is not a message has no fields."""
 
     fields: Mapping[str, object]
     role: str | None
@@ -153,46 +154,46 @@ class Turn:
 
 
 def read_turn(message: object, name: str = "content") -> Turn:
-    """Return a message as a turn, with its content under `name`."""
+    """Parse a message into a turn, with its content from the field `name`."""
     found = fields_of(message)
     content = found.get(name)
     return Turn(found, string_of(found.get("role")), content, [fields_of(block) for block in items_of(content)])
 
 
 def items_of(value: object) -> Sequence[object]:
-    """Return a list or tuple unchanged; an empty tuple for anything else."""
+    """A list or tuple unchanged; an empty tuple for anything else."""
     return value if isinstance(value, list | tuple) else ()
 
 
 def string_of(value: object) -> str | None:
-    """Return a string, or the string value of an enum member; None for anything else."""
+    """A string, or the string value of an enum member; None for anything else."""
     plain = value.value if isinstance(value, Enum) else value
     return plain if isinstance(plain, str) else None
 
 
 def id_keys(call_id: object) -> tuple[Hashable, ...]:
-    """Return the id of a call or a result as its only key; no key if it has no id."""
+    """The id of a call or a result as its only key; no key if it has no id."""
     plain = string_of(call_id)
     return () if plain is None else (plain,)
 
 
 def is_blank(value: object) -> bool:
-    """Return whether a value is a string of white space only, or empty."""
+    """Whether a value is an empty string or only white space."""
     return isinstance(value, str) and not value.strip()
 
 
 def is_bare(content: object) -> bool:
-    """Return whether a content is absent, an empty string or an empty list."""
+    """Whether a content is absent, an empty string or an empty list."""
     return content is None or (isinstance(content, str | list | tuple) and not content)
 
 
 def is_empty_text(value: object) -> bool:
-    """Return whether a value is an empty string."""
+    """Whether a value is an empty string."""
     return isinstance(value, str) and not value
 
 
 def find_first(blocks: Iterable[Mapping[str, object]], names: Sequence[str]) -> Iterator[tuple[int, str, object]]:
-    """Yield the index, name and value of the first of `names` that each block has; skip blocks that have none."""
+    """Yield the index, name and value of the first of `names` that each block has; blocks without any are skipped."""
     for at, block in enumerate(blocks):
         for name in names:
             if block.get(name) is not None:
@@ -201,22 +202,22 @@ def find_first(blocks: Iterable[Mapping[str, object]], names: Sequence[str]) -> 
 
 
 def with_blocks(message: object, name: str, blocks: Sequence[object]) -> object:
-    """Return a copy of a message with other blocks. In an SDK's object, mappings become the SDK's blocks."""
+    """Copy a message with other blocks. In an SDK's object, mappings are converted to the SDK's blocks."""
     changed: Any = with_item(message, name, list(blocks))
-    # The messages of most SDKs are pydantic models, whose copies do not convert new blocks by themselves.
+    # The messages of most SDKs are pydantic models, whose copies do not convert new blocks.
     validator = getattr(type(changed), "__pydantic_validator__", None)
     if validator is None or not any(isinstance(block, Mapping) for block in blocks):
         return changed
     try:
         validator.validate_assignment(changed, name, list(blocks))
     except ValueError:
-        # The SDK does not know a block of this type: it stays a mapping.
+        # The SDK does not know a block of this type: leave it a mapping.
         return with_item(message, name, list(blocks))
     return changed
 
 
 def without_field(message: object, name: str) -> object:
-    """Return a copy of a message without a field."""
+    """Copy a message without a field."""
     if isinstance(message, Mapping):
         return {key: value for key, value in message.items() if key != name}
     changed = with_item(message, name, None)
@@ -231,18 +232,20 @@ def without_field(message: object, name: str) -> object:
 
 # Calls and results
 
+# Descriptions by the value of `open_calls`; {} is the number of calls.
 DONE = {
     "answer": "answered {} of the calls with a placeholder",
     "keep": "",
     "remove": "removed {} of the calls",
 }
+# Rules about results that are not in their place after their call.
 ASTRAY = ("orphan_result", "duplicate_result", "missing_call_id", "results_not_first", "result_names")
 
 
 class Event(NamedTuple):
     """A call or a result at its place in the conversation.
 
-    A result answers a call by the first of its `keys`, best first, that is among the call's. A call that is not open
+    A result answers a call by the first of its `keys`, best first, that the call also has. A call that is not open
     has its result already; it only stops earlier calls with its keys from being answered later. By its `nearby` keys,
     a result can answer only a call of the message directly before it.
     """
@@ -255,14 +258,14 @@ class Event(NamedTuple):
 
 
 def pair_results(events: Sequence[Event]) -> dict[Place, Place]:
-    """Return the call that each result answers. A later call replaces earlier ones with the same keys."""
+    """Find the call that each result answers. A later call replaces earlier ones with the same keys."""
     found = _pair_forward(events)
     found |= _pair_nearby(events, found)
     answered = set(found.values())
     calls, results = _group_by_best_key(events, is_call=True), _group_by_best_key(events, is_call=False)
     for key, strays in results.items():
         waiting = calls.get(key, [])
-        # With two of either, nobody can tell which belongs to which.
+        # With two of either, the match would be ambiguous.
         if len(strays) == len(waiting) == 1:
             (result,), (call,) = strays, waiting
             if result.place not in found and call.is_open and call.place not in answered:
@@ -279,7 +282,7 @@ def _group_by_best_key(events: Iterable[Event], *, is_call: bool) -> dict[Hashab
 
 
 def _pair_forward(events: Iterable[Event]) -> dict[Place, Place]:
-    """Return the pairs in which the result comes after its call."""
+    """Find the pairs in which the result comes after its call."""
     waiting: dict[Hashable, deque[Place]] = {}
     message: dict[Hashable, int] = {}
     answered: set[Place] = set()
@@ -287,7 +290,7 @@ def _pair_forward(events: Iterable[Event]) -> dict[Place, Place]:
     for event in sorted(events, key=_sort_key):
         for key in event.keys:
             if event.is_call:
-                # A later message that uses an id again starts over; calls of one message may share a name.
+                # A later message that reuses an id starts over; calls of one message may share a name.
                 if message.get(key) != event.place[0]:
                     waiting[key], message[key] = deque(), event.place[0]
                 if event.is_open:
@@ -305,7 +308,7 @@ def _sort_key(event: Event) -> tuple[int, bool, int]:
 
 
 def _pair_nearby(events: Iterable[Event], found: Mapping[Place, Place]) -> dict[Place, Place]:
-    """Pair results whose keys found no call with calls of the message directly before them."""
+    """Pair the remaining results with calls of the message directly before them, by their `nearby` keys."""
     answered = set(found.values())
     waiting: dict[Hashable, deque[Place]] = {}
     pairs: dict[Place, Place] = {}
@@ -321,7 +324,7 @@ def _pair_nearby(events: Iterable[Event], found: Mapping[Place, Place]) -> dict[
 
 
 def _next_open(calls: deque[Place] | None, answered: set[Place]) -> Place | None:
-    """Return the first unanswered call, and drop those that were answered under another key."""
+    """Pop the first unanswered call, and drop those that were answered under another key."""
     while calls:
         call = calls.popleft()
         if call not in answered:
@@ -335,7 +338,7 @@ def results_by_message(
     result: Callable[[Place], object],
     no_result: Callable[[Place], object] | None,
 ) -> dict[int, list[object]]:
-    """Return the results of each message with open calls, in order, then placeholders if `no_result` is given."""
+    """Group the results by messages with open calls, in order, then placeholders if `no_result` is given."""
     calls = [event.place for event in events if event.is_call and event.is_open and event.keys]
     given: dict[int, list[object]] = {at: [] for at, _ in calls}
     for place, call in found.items():
@@ -362,7 +365,7 @@ def log_pairs(
     log: Log,
     named: Mapping[Place, str],
 ) -> None:
-    """Record what happened to the calls without results (`lost`) and to each of `results`.
+    """Record the repairs of the calls without results (`lost`) and of each of `results`.
 
     The results in `named` got the name of their call.
     """

@@ -31,13 +31,13 @@ CALL_OF = {
     "tool_search_output": "tool_search_call",
 }
 OUTPUT_OF = {call: output for output, call in CALL_OF.items()}
-# The required fields of an item, by its type, as far as they are checked. The id of an image or a file is not.
+# The required fields of an item, by its type, if they are checked. The id of an image or a file is not.
 REQUIRED = {
     **dict.fromkeys((*OUTPUT_OF, *CALL_OF), ("call_id",)),
     "function_call": ("call_id", "name", "arguments"),
     "custom_tool_call": ("call_id", "name", "input"),
     **dict.fromkeys(("function_call_output", "custom_tool_call_output"), ("call_id", "output")),
-    # A search that the server runs has no id.
+    # Searches that the server runs have no id.
     **dict.fromkeys(("tool_search_call", "tool_search_output"), ()),
     "reasoning": ("summary",),
     "message": ("content",),
@@ -57,7 +57,7 @@ SECOND_ITEM = "Duplicate item found with id {}. Remove duplicate items from your
 
 
 def find_problems(items: Sequence[object]) -> Iterator[Problem]:
-    """Yield what the API would refuse of an `input` that is sent without a `previous_response_id`."""
+    """Yield the rules that the API would find broken in an `input` without a `previous_response_id`."""
     found = [fields_of(item) for item in items]
     for at, item in enumerate(found):
         yield from _check_fields(at, item)
@@ -80,7 +80,7 @@ def kind(item: Mapping[str, object]) -> str:
 
 
 def is_message(item: Mapping[str, object]) -> bool:
-    """Return whether an item is a message."""
+    """Whether an item is a message."""
     return kind(item) == "message" and bool(item)
 
 
@@ -97,7 +97,7 @@ def pair_key(item: Mapping[str, object]) -> tuple[str, str] | None:
 
 
 def is_from_model(item: Mapping[str, object]) -> bool:
-    """Return whether an item may be the model's: it is neither somebody else's words nor a tool's output."""
+    """Whether an item may be the model's: neither another role's message nor a tool's output."""
     name = kind(item)
     if name == "message":
         return string_of(item.get("role")) not in ("user", "system", "developer")
@@ -114,7 +114,7 @@ def _check_fields(at: int, item: Mapping[str, object]) -> Iterator[Problem]:
 
 
 def _check_pairs(found: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
-    """Check that each call has one output, after it. An id that is used again begins a new pair."""
+    """Check that each call has one output, after it. A reused id starts a new pair."""
     is_open: dict[tuple[str, str], list[int]] = {}
     for at, item in enumerate(found):
         if (key := pair_key(item)) is None:
@@ -139,7 +139,7 @@ def _check_pairs(found: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
 
 
 def _check_reasoning(found: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
-    """Check that an item of the model's follows reasoning. The API checks only items with an id."""
+    """Check that an item of the model follows reasoning. The API checks only items with an id."""
     is_followed = False
     for at in range(len(found) - 1, -1, -1):
         if kind(found[at]) != "reasoning":
@@ -148,7 +148,7 @@ def _check_reasoning(found: Sequence[Mapping[str, object]]) -> Iterator[Problem]
             yield Problem(NAME, "reasoning_alone", (at,), ALONE.format(item_id))
 
 
-# The values of required fields that are missing.
+# Values for missing required fields.
 FILLED: dict[str, object] = {
     "name": "unknown",
     "arguments": "{}",
@@ -157,6 +157,7 @@ FILLED: dict[str, object] = {
     "summary": [],
     "content": EMPTY,
 }
+# Rules whose items are removed, with the description of the repair.
 REMOVED = {
     "orphan_result": "removed the output",
     "duplicate_result": "removed the output",
@@ -168,7 +169,7 @@ def repair_round(
     items: Sequence[object], problems: Sequence[Problem], open_calls: OpenCalls, alternates: bool
 ) -> Round:
     """Make one round of repairs."""
-    # Which item follows reasoning is known only after all other repairs.
+    # It is unknown which item follows reasoning until all other repairs are done.
     others = [problem for problem in problems if problem.rule not in ("reasoning_alone", "unknown_role")]
     missing = [problem for problem in problems if problem.rule == "missing_field"]
     log = Log(missing or others or problems)
@@ -177,7 +178,7 @@ def repair_round(
     if early := _early_outputs(items):
         return _move_outputs(items, early, log)
     kept: list[Any] = []
-    waiting: list[object] = []  # placeholders for the outputs of the run of calls that is being read
+    waiting: list[object] = []  # placeholders for outputs of the current run of calls
     for at, item in enumerate(items):
         found = fields_of(item)
         if kind(found) not in OUTPUT_OF:
@@ -192,10 +193,7 @@ def repair_round(
 
 
 def _fill_fields(items: Sequence[object], log: Log) -> list[Any]:
-    """Add the required fields that are missing.
-
-    An output without an id gets the id of the oldest call of its kind before it that has no output.
-    """
+    """Add the missing required fields."""
     found = [fields_of(item) for item in items]
     used = {string_of(item.get("call_id")) for item in found}
     answered = {key for item in found if kind(item) in CALL_OF and (key := pair_key(item))}
@@ -231,7 +229,7 @@ def _early_outputs(items: Sequence[object]) -> dict[int, int]:
 
 
 def _move_outputs(items: Sequence[object], early: Mapping[int, int], log: Log) -> Round:
-    """Put outputs that come before their calls behind them."""
+    """Move outputs that come before their calls after them."""
     outputs = {call: items[output] for output, call in early.items()}
     kept: list[Any] = []
     for at, item in enumerate(items):
@@ -242,7 +240,7 @@ def _move_outputs(items: Sequence[object], early: Mapping[int, int], log: Log) -
 
 
 def _with_unique_id(at: int, item: object, log: Log) -> object | None:
-    """Make ids unique. A message that is not the model's loses its id; any other duplicate is removed."""
+    """Make ids unique. A duplicate loses its id if it is a message that is not the model's; others are removed."""
     for problem in log.problems_at(at, "duplicate_item"):
         if is_message(fields_of(item)) and not is_from_model(fields_of(item)):
             log.add(problem, "removed the id")
@@ -260,7 +258,7 @@ def _is_removed(at: int, log: Log) -> bool:
 
 
 def _answer_call(at: int, item: Mapping[str, object], log: Log, open_calls: OpenCalls) -> tuple[bool, object]:
-    """Say whether an item stays, and make a placeholder for its output, if it is a call without one."""
+    """Decide whether an item stays, and create a placeholder for its output if it is a call without one."""
     for problem in log.problems_at(at, "unanswered_call") if open_calls.become != "keep" else ():
         output = _placeholder_output(item, open_calls.reason) if open_calls.become == "answer" else None
         log.add(problem, "answered the call with a placeholder" if output else "removed the call")
@@ -269,7 +267,7 @@ def _answer_call(at: int, item: Mapping[str, object], log: Log, open_calls: Open
 
 
 def _placeholder_output(call: Mapping[str, object], reason: str) -> dict[str, object] | None:
-    """Make an output that states the reason why there is none; None for a call whose output cannot be a text."""
+    """Create an output that states why the real one is missing; None for a call whose output cannot be text."""
     output: dict[str, object] = {"type": OUTPUT_OF[kind(call)], "call_id": call.get("call_id")}
     match kind(call):
         case "function_call" | "custom_tool_call" | "local_shell_call":
@@ -281,7 +279,7 @@ def _placeholder_output(call: Mapping[str, object], reason: str) -> dict[str, ob
             return {**output, "status": "failed", "output": reason}
         case "tool_search_call":
             return {**output, "status": "completed", "execution": "client", "tools": []}
-    # The output of a computer's call must be a screenshot.
+    # The output of a computer call must be a screenshot.
     return None
 
 

@@ -1,4 +1,4 @@
-"""The providers that ship; which rules of one a conversation breaks, and their repair. Changes nothing in place."""
+"""The shipped providers: find the rules that a conversation breaks, and repair it. Changes nothing in place."""
 
 from collections.abc import Sequence
 
@@ -22,12 +22,12 @@ SHIPPED_PROVIDERS = (
 )
 PROVIDERS = {provider.name: provider for provider in SHIPPED_PROVIDERS}
 NAMES = {name: provider for provider in SHIPPED_PROVIDERS for name in (provider.name, *provider.other_names)}
-OPENAI = ("openai", "azure", "azure_openai")  # one of OpenAI's two APIs: the one the conversation is written for
+OPENAI = ("openai", "azure", "azure_openai")  # names for either of OpenAI's two APIs: the conversation's format decides
 USER_FIRST = tuple(provider.name for provider in SHIPPED_PROVIDERS if provider.begins_with_user)
 
 
-def resolved(provider: object, conversation: Sequence[object]) -> Provider:
-    """Return the provider of a name, or a `Provider` unchanged; for None, the provider a conversation is written for.
+def find_provider(provider: object, conversation: Sequence[object]) -> Provider:
+    """Resolve a provider's name, or detect it from the conversation for None. Returns a `Provider` unchanged.
 
     Raises SettingsError for an unknown name.
     """
@@ -36,6 +36,7 @@ def resolved(provider: object, conversation: Sequence[object]) -> Provider:
     if provider is None:
         return _detect_provider(conversation)
     wanted = provider.strip().lower().replace("-", "_").replace(" ", "_") if isinstance(provider, str) else ""
+    # "openai" names a vendor with two APIs.
     if wanted in OPENAI:
         found = _detect_provider(conversation)
         return found if found is OPENAI_RESPONSES else OPENAI_CHAT
@@ -47,13 +48,13 @@ def resolved(provider: object, conversation: Sequence[object]) -> Provider:
 
 
 def _detect_provider(conversation: Sequence[object]) -> Provider:
-    """Detect the provider of the first message that shows one; OpenAI's Chat Completions if none does."""
+    """Detect the provider from the first message with a format's mark; OpenAI's Chat Completions if there is none."""
     marked = (each.NAME for message in conversation for each in SHIPPED if is_marked(message, each))
     return PROVIDERS[next(marked, OPENAI_CHAT.name)]
 
 
 def is_marked(message: object, written_in: Format) -> bool:
-    """Return whether a message has a mark of a format, so that it is certainly written in it."""
+    """Whether a message has a field that only this format has."""
     held = fields(message)
     return held is not None and written_in.seen(held) is not None
 
@@ -69,32 +70,32 @@ def problems(
     """Find the rules of a provider that a conversation breaks, in the order of their places.
 
     `provider` is "anthropic", "bedrock", "gemini", "openai_chat" or "openai_responses", another name for one of them,
-    such as "claude" or "openai", or a `Provider`. If it is None, the messages tell. `strict_alternation` adds the rule
-    of local chat templates that user and assistant alternate; the Responses API has no such templates. Fields that no
-    rule concerns are ignored. Raises SettingsError for an unknown provider and ConversationError if the conversation is
-    no list.
+    such as "claude" or "openai", or a `Provider`. If it is None, it is detected from the messages. `strict_alternation`
+    adds the rule of local chat templates that user and assistant alternate; the Responses API has no such templates.
+    Fields without a rule are ignored. Raises SettingsError for an unknown provider and ConversationError if the
+    conversation is not a list.
     """
     found = _check_list(conversation)
-    rules = resolved(provider, found)
+    rules = find_provider(provider, found)
     broken = list(rules.problems(found))
     if strict_alternation and rules.alternation:
         broken += rules.alternation(found)
     return sorted(broken, key=lambda problem: problem.path)
 
 
-def accepted(
+def check_accepted(
     pruned: Sequence[object],
     given: Sequence[object],
     validate: bool | Provider = True,
     written_in: str | None = None,
     formats: Sequence[Format] = SHIPPED,
 ) -> tuple[str, ...]:
-    """Raise RuleError if a provider would refuse a pruned conversation; the error says if it had refused the original.
+    """Raise RuleError if a provider would reject a pruned conversation; the error says if it had rejected the original.
 
     `validate` is the pruner's setting: False for no check, a `Provider` for its rules, True for the rules of the format
     that `written_in` names or that the messages show. `formats` are the formats that messages may be written in. The
-    rules of a caller's format are not known: if `written_in` names one or a message is written in one, nothing is
-    checked, and the returned notes say so.
+    rules of a caller's format are unknown: if `written_in` names one or a message is written in one, nothing is
+    checked, and the returned notes state this.
     """
     if not validate:
         return ()
@@ -103,7 +104,7 @@ def accepted(
         return (f"nothing was validated: no rules are known for the format {unknown!r}",)
     found = problems(pruned, provider)
     if found:
-        # Checking the original too tells the caller whether to repair the input or to report a bug of the pruner.
+        # Checking the original too shows whether to repair the input or to report a bug in the pruner.
         had = "they were in it before it was pruned; see repair()" if problems(given, provider) else "pruning made them"
         listed_problems = "; ".join(map(str, found[:5])) + ("; …" if len(found) > 5 else "")
         raise RuleError(f"the provider would refuse the conversation: {listed_problems} ({had})", found)
@@ -111,7 +112,7 @@ def accepted(
 
 
 def _format_without_rules(conversation: Sequence[object], name: str | None, formats: Sequence[Format]) -> str | None:
-    """Return the named format, or else the format of a message, if no rules are known for it; None otherwise."""
+    """The named format, or else the format of a message, if no rules are known for it; None otherwise."""
     if name is not None:
         return None if name in PROVIDERS else name
     own = [each for each in formats if each.NAME not in PROVIDERS]
@@ -126,21 +127,21 @@ def repair(
     open_calls: str = "answer",
     reason: str = NO_RESULT,
 ) -> Repaired:
-    """Repair a conversation, so that it breaks no rule of a provider but those in `UNREPAIRED`.
+    """Repair a conversation so that it breaks no rules of a provider except those in `UNREPAIRED`.
 
     Messages that break no rule stay the same objects, and so does a conversation without problems. The caller's objects
-    are not changed, and no words of the user's or the system's are lost. Repairs are made in rounds, since one may
+    are not changed, and no text of the user or the system is lost. Repairs are made in rounds, since one may
     break another rule: the path of each problem is its place in the round that found it. `provider`,
     `strict_alternation` and the errors are those of `problems`. If a `Provider` has no repair, the conversation is
     returned unchanged.
 
-    `open_calls` says what happens to a call without a result: "answer" gives it one that states the `reason`, "keep"
-    leaves it, which no provider accepts, and "remove" removes it, with its message if nothing else is in that.
+    `open_calls` decides what happens to a call without a result: "answer" gives it one that states the `reason`, "keep"
+    leaves it, which no provider accepts, and "remove" removes it, and its message if that is then empty.
     """
     if open_calls not in DONE:
         raise SettingsError(f"open_calls is {open_calls!r}: give one of {', '.join(DONE)}")
     messages = _check_list(conversation)
-    rules = resolved(provider, messages)
+    rules = find_provider(provider, messages)
     done: list[Repair] = []
     for _ in range(MOST_ROUNDS):
         found = problems(messages, rules, strict_alternation=strict_alternation)
@@ -148,6 +149,7 @@ def repair(
             break
         become = OpenCalls(open_calls, reason)
         mended = rules.mended(messages, found, become, strict_alternation or rules.alternates)
+        # A round without repairs would repeat forever.
         if not mended.repairs:
             break
         messages = mended.messages

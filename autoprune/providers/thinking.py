@@ -1,4 +1,4 @@
-"""Thinking blocks that are bound to everything before them, and policies for those after an edit. Edits nothing.
+"""Policies for thinking blocks after an edit, on models that bind them to everything before. Edits nothing.
 
 Source: Anthropic's documentation, "Preserved thinking" and "Prefix checks on thinking blocks". On the models named here
 a thinking block is valid only while the system prompt, the tools and the messages before it are unchanged; otherwise
@@ -24,7 +24,7 @@ CONTROLLED = ("adaptive", "enabled")  # the types of `thinking` that accept `blo
 
 
 def policy(wanted: str | None, model: str | None) -> ThinkingPolicy:
-    """Choose the policy of a name. The default is `drop_block` for models known to bind, `report` for all others.
+    """Look up a policy by its name. The default is `drop_block` for models known to bind, `report` for all others.
 
     Raises SettingsError for an unknown policy.
     """
@@ -41,7 +41,7 @@ def policy(wanted: str | None, model: str | None) -> ThinkingPolicy:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a policy for a plan: parameters for the API, thinking removed or refused, notes for the report."""
+    """The result of a policy for a plan: API parameters, notes, removed thinking, and thinking that the API rejects."""
 
     parameters: Mapping[str, object]
     stripped: tuple[Thought, ...] = ()
@@ -49,7 +49,7 @@ class Outcome:
     notes: tuple[str, ...] = ()
 
     def applied(self, plan: Plan) -> Plan:
-        """Return the plan with the thinking that is removed, and that the API will refuse."""
+        """Add the removed and the doomed thinking to a plan."""
         return replace(plan, stripped=self.stripped, doomed=self.doomed)
 
 
@@ -57,7 +57,7 @@ NOTHING = Outcome({})
 
 
 def outcome(chosen: ThinkingPolicy, plan: Plan) -> Outcome:
-    """Return what a policy does about the thinking blocks after an edit, or after a result that was cleared before."""
+    """Apply a policy to the thinking blocks after an edit, or after a result that was cleared earlier."""
     end: Path = (len(plan.transcript.entries),)
     edited = plan.first_changed or end
     if chosen is ThinkingPolicy.STRIP:
@@ -75,9 +75,9 @@ def outcome(chosen: ThinkingPolicy, plan: Plan) -> Outcome:
 
 
 def _report_refused(plan: Plan) -> Outcome:
-    """Note the results that were kept because thinking follows them, if the prompt is over its limit.
+    """Note how many results were kept because thinking follows them, if the prompt is over its limit.
 
-    The walk edited only what no thinking followed at that time; later thinking is bound to the edited messages.
+    The walk edited only results that no thinking followed at that time; later thinking is bound to the edited messages.
     """
     bound = sum(reason is Reason.BOUND for reason in plan.kept.values())
     note = f"{bound} tool results were kept for the thinking behind them (thinking_policy 'refuse')"
@@ -85,7 +85,7 @@ def _report_refused(plan: Plan) -> Outcome:
 
 
 def drop_block(thoughts: Sequence[Thought] = ()) -> dict[str, object]:
-    """The request parameters with which the API drops thinking blocks whose prefix has changed.
+    """The request parameters that make the API drop thinking blocks whose prefix has changed.
 
     They are parameters of Anthropic's SDK or, if the thoughts are Bedrock's, of `converse`, which passes fields that it
     does not know to the model. `thinking` needs a type: adaptive is the default of the models that bind.
@@ -97,14 +97,14 @@ def drop_block(thoughts: Sequence[Thought] = ()) -> dict[str, object]:
 
 
 def _thoughts_after(plan: Plan, first: Path) -> list[Thought]:
-    """The thinking blocks after the first change, in messages that stay."""
+    """The thinking blocks after the first change, in messages that are not removed."""
     entries = plan.transcript.entries[int(first[0]) :]
     behind = (thought for entry in entries for thought in entry.thinking if thought.location.path > first)
     return [thought for thought in behind if thought.location.message not in plan.gone]
 
 
 def _report_stripped(plan: Plan, behind: Sequence[Thought]) -> Outcome:
-    """Report the thinking that the walk removed, and a note of what stays: of the latest turn, or alone."""
+    """Report the thinking that the walk removed, and note the rest: that of the latest turn, or alone in a message."""
     out = set(plan.stripped)
     left = [thought for thought in behind if thought not in out]
     number = f"{len(left)} thinking block{'s stay' if len(left) > 1 else ' stays'} behind an edit"
@@ -117,8 +117,8 @@ def merged(parameters: Mapping[str, object], into: Mapping[str, object]) -> dict
     """Merge parameters into the arguments of a request: mappings are merged, beta headers are joined.
 
     The `betas` of Anthropic's SDK are joined too, since a header overrides them. In `additionalModelRequestFields` of
-    Bedrock's `converse`, lists of betas are joined. The request's type of `thinking` stays. If the request turns
-    thinking off, it stays off: the API takes no `block_binding` then, and earlier thinking should be removed
+    Bedrock's `converse`, lists of betas are joined. The request's type of `thinking` is kept. If the request turns
+    thinking off, it remains off: the API then accepts no `block_binding`, and earlier thinking should be removed
     (thinking_policy "strip").
     """
     both = dict(into)
@@ -144,7 +144,7 @@ def _merge_thinking(setting: Mapping[str, object], known: Mapping[str, object]) 
 
 
 def _beta_headers(request: Mapping[str, object]) -> Mapping[str, object]:
-    """The headers of a request, with its `betas` as one. Names of headers are not case-sensitive."""
+    """The headers of a request, including its `betas` as a header. Names of headers are not case-sensitive."""
     betas, given = request.get("betas"), request.get("extra_headers")
     headers: dict[str, object] = {BETA_HEADER: ",".join(map(str, betas))} if isinstance(betas, list | tuple) else {}
     for name, value in given.items() if isinstance(given, Mapping) else ():

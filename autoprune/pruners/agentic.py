@@ -18,7 +18,7 @@ from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.protections import NOTHING as NO_PROTECTIONS
 from autoprune.planning.view import Strategy, asks_always, folds, option
 from autoprune.planning.walk import Walk
-from autoprune.providers import Provider, accepted
+from autoprune.providers import Provider, check_accepted
 from autoprune.providers.thinking import NOTHING, outcome
 from autoprune.pruners._base import Pruner, Terms, fixed_tokens, log_prune
 from autoprune.pruners.memory import NO_PAUSES
@@ -95,7 +95,7 @@ class AgenticConversationPruner(Pruner):
                 pruned = strip_thinking(pruned, thinking.stripped)
             notes = (*thinking.notes, *parser.notes) if is_at_work else thinking.notes
         if validate:
-            notes = (*notes, *accepted(pruned, conversation, validate, terms.format, self.formats))
+            notes = (*notes, *check_accepted(pruned, conversation, validate, terms.format, self.formats))
         # Report
         result = Result(pruned, self._report(terms, notes, started, plan_of), thinking.parameters)
         callbacks = self._callbacks(conversation_id) if self.before_prune or self.on_pruned else None

@@ -28,7 +28,7 @@ from autoprune.formats import Format, dominant, parse
 from autoprune.planning.fold_walk import FoldWalk, fold_plan
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.view import FoldingStrategy, Given
-from autoprune.providers import USER_FIRST, Provider, accepted, resolved
+from autoprune.providers import USER_FIRST, Provider, check_accepted, find_provider
 from autoprune.providers.thinking import Outcome, drop_block, outcome
 from autoprune.pruners._base import Pruner, Reading, Terms, fixed_tokens, log_prune
 from autoprune.pruners.large_results import shortener
@@ -266,7 +266,7 @@ class ConversationPruner(Pruner):
     def _finish(self, work: Unfinished, answer: Answer, callbacks: Callbacks, validate: bool | Provider) -> Result:
         conversation, result = work.given, work.finish(answer, self._clock)
         result = result.with_notes(
-            accepted(result.conversation, conversation, validate, self._text("format"), self.formats)
+            check_accepted(result.conversation, conversation, validate, self._text("format"), self.formats)
         )
         if self.archive is not None:
             result = archive_payloads(result, self.archive, work.bare, work.archived)
@@ -336,8 +336,8 @@ class ConversationPruner(Pruner):
     def _provider_begins_with_user(self) -> bool:
         """Whether the provider in the settings requires the user's message first."""
         try:
-            return resolved(self._text("provider"), ()).begins_with_user
-        except SettingsError:  # a provider whose rules are unknown
+            return find_provider(self._text("provider"), ()).begins_with_user
+        except SettingsError:  # one whose rules are not known
             return False
 
     def _config(self, strategy: FoldingStrategy) -> dict[str, object]:

@@ -51,7 +51,7 @@ def cut_in_xml(text: str) -> str:
     return Clamp(100).shortened(f"\n<content>{text}</content>\n", exact()) or ""
 
 
-def test_a_giant_is_cut_seen_or_unseen_also_where_the_conversation_fits():
+def test_a_giant_result_is_cut_even_if_it_is_unseen_or_the_conversation_fits():
     messages = openai_chat([TEXT], ["ok", TEXT])
     result = pruner(PLENTY).prune(messages, CUTS)
     assert result.conversation == openai_chat([CUT], ["ok", CUT])
@@ -61,7 +61,7 @@ def test_a_giant_is_cut_seen_or_unseen_also_where_the_conversation_fits():
     assert all(result.conversation[at] is messages[at] for at in untouched)
 
 
-def test_in_xml_the_tags_stay_to_the_letter():
+def test_tags_of_xml_results_are_unchanged():
     messages = xml([TEXT], ["ok", TEXT])
     result = pruner(PLENTY).prune(messages, CUTS)
     wanted = as_json(messages).replace(
@@ -79,7 +79,7 @@ def test_without_a_clamp_nothing_is_cut(dialect: Dialect):
 
 
 @in_both_dialects
-def test_what_is_just_large_enough_is_left_alone(dialect: Dialect):
+def test_a_result_at_the_limit_is_left_alone(dialect: Dialect):
     messages = dialect([words(100)])
     (row,) = pruner(PLENTY).prune(messages).report.rows
     within, over = (
@@ -117,7 +117,7 @@ def test_only_text_is_cut_and_keeps_its_shape(content: Any, becomes: Any):
 
 
 @in_both_dialects
-def test_what_was_cut_may_be_cleared_later_and_counts_as_cleared_then(dialect: Dialect):
+def test_a_cut_result_can_be_cleared_later_and_then_counts_as_cleared(dialect: Dialect):
     messages = dialect([TEXT], [words(60)], [words(60)])
     room = count(pruner(PLENTY).prune(messages, CUTS).conversation)
     cut, cleared = (pruner(room - less).prune(messages, CUTS).report for less in (0, 1))
@@ -130,7 +130,7 @@ def test_what_was_cut_may_be_cleared_later_and_counts_as_cleared_then(dialect: D
 
 
 @in_both_dialects
-def test_the_report_counts_cut_results_apart(dialect: Dialect):
+def test_the_report_counts_cut_results_separately(dialect: Dialect):
     messages = dialect([words(90)], [TEXT], [words(90)], [TEXT])
     room = count(pruner(PLENTY).prune(messages, CUTS).conversation)
     report = pruner(room - 1).prune(messages, CUTS).report
@@ -141,7 +141,7 @@ def test_the_report_counts_cut_results_apart(dialect: Dialect):
 
 
 @in_both_dialects
-def test_what_is_protected_from_clearing_is_cut_all_the_same(dialect: Dialect):
+def test_protection_from_clearing_does_not_prevent_cutting(dialect: Dialect):
     """Whether a result is a giant is seen from it alone."""
     strategy = replace(CUTS, protect=Protections(tools=("*",)))
     report = pruner(1).prune([*dialect([TEXT], [words(60)]), ANSWER], strategy).report
@@ -177,7 +177,7 @@ def test_a_placeholder_is_never_cut(safe_zone: int):
     ],
     ids=["by its size", "by what it says"],
 )
-def test_what_was_cut_is_protected_as_the_model_has_seen_it(text: str, protect: Protections):
+def test_a_protected_cut_result_is_kept_as_the_model_saw_it(text: str, protect: Protections):
     """Else the full history would be pruned otherwise than pruned output that is fed back."""
     messages = openai_chat([text], [words(900)], [words(900)], "Go on.")
     strategy = ToolOutputCleanup(protect, clamp=Clamp(100))
@@ -227,7 +227,7 @@ def fed_back(messages: list[Message], safe_zone: int, strategy: Strategy) -> lis
 
 
 @in_both_dialects
-def test_results_beside_one_that_was_cleared_are_cleared_later(dialect: Dialect):
+def test_other_results_of_a_message_are_cleared_later(dialect: Dialect):
     messages = dialect([words(200), words(210), TEXT], *[[words(100)]] * 6)
     strategy = replace(CUTS, clamp=Clamp(300))
     room = count(pruner(PLENTY).prune(dialect([words(200), words(210), TEXT], [words(100)]), strategy).conversation)
@@ -239,7 +239,7 @@ def test_results_beside_one_that_was_cleared_are_cleared_later(dialect: Dialect)
 
 
 @in_both_dialects
-def test_what_was_cut_stays_among_the_last_results(dialect: Dialect):
+def test_a_cut_result_still_counts_among_the_last_results(dialect: Dialect):
     messages = [*dialect([words(90)], [TEXT], [words(60)]), ANSWER]
     strategy = replace(CUTS, protect=Protections(last_results=2))
     room = count(pruner(PLENTY).prune(dialect([words(90)], [TEXT]), strategy).conversation)
@@ -247,7 +247,7 @@ def test_what_was_cut_stays_among_the_last_results(dialect: Dialect):
     assert told[2:4] == [["among_last", "clamped"], ["out_of_reach", "among_last", "unseen"]]
 
 
-def test_what_a_call_was_given_stays_with_a_result_that_was_cut():
+def test_a_cut_result_keeps_the_arguments_of_its_call():
     messages = [*openai_chat([words(100)], ["Success. Updated the following files:\n" + TEXT]), ANSWER]
     messages[4]["tool_calls"][0]["function"]["arguments"] = json.dumps({"path": "a.py", "content": words(900)})
     strategy = replace(CUTS, protect=Protections(last_results=1), clear_tool_inputs=ToolInputs())
@@ -257,7 +257,7 @@ def test_what_a_call_was_given_stays_with_a_result_that_was_cut():
     assert pruner(300).prune(messages, replace(strategy, protect=Protections())).report.calls_cleaned == 1
 
 
-def test_what_a_call_was_given_stays_with_a_result_that_has_moved():
+def test_a_moved_result_keeps_the_arguments_of_its_call():
     """The results of two calls are in one message; the first is cleared, and then the second one stands elsewhere."""
     work = [[Call("read_file", "a.py", "", True, words(300)), Call("write_file", "b.py", words(400), True, words(90))]]
     messages = in_xml([*work, words(60), words(600)])
@@ -445,7 +445,7 @@ def test_pruning_twice_is_pruning_once(case: Case):
 
 
 @promised(60)
-def test_every_way_to_pass_a_growing_conversation_leads_to_the_same_prompts(case: Case):
+def test_all_calling_styles_give_the_same_prompts(case: Case):
     """The full history or pruned output fed back, each to one pruner for all requests or to a new one for each."""
     keeping, feeding = pruner(case.safe_zone), pruner(case.safe_zone)
     fed: list[Message] = []
@@ -480,7 +480,7 @@ def test_what_is_cleared_stays_cleared_and_what_is_stable_stays(case: Case):
 
 
 @promised(60)
-def test_the_tokens_of_cache_lost_are_those_behind_the_first_difference_of_two_prompts(case: Case):
+def test_cache_loss_counts_the_tokens_after_the_first_difference(case: Case):
     ours = pruner(case.safe_zone)
     before: list[Message] = []
     for at in requests(case.messages):
@@ -529,7 +529,7 @@ def test_the_statistics_of_two_conversations_are_those_of_the_report(case: Case)
 
 
 @promised(80)
-def test_a_plan_is_what_is_done(case: Case):
+def test_prune_carries_out_the_plan(case: Case):
     result = case.pruned()
     planned = pruner(case.safe_zone).plan(case.messages, case.strategy)
     told = [(edit.part.location, edit.text, edit.reason, edit.saved, edit.request) for edit in planned.edits]

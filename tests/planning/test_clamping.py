@@ -78,7 +78,7 @@ def test_a_giant_line_between_short_ones_leaves_them_whole():
     assert Clamp(105).shortened(text, len) == expected
 
 
-def test_blank_room_is_no_head():
+def test_blank_lines_do_not_make_a_head():
     result = Clamp(20, head=0.0).shortened("  " + "word " * 1_000, words)
     assert result == "[… 4,951 characters (990 tokens) left out …]\n " + "word " * 10
 
@@ -107,7 +107,7 @@ def test_a_whole_that_counts_more_than_its_pieces_fits_as_well(more: int):
     assert count(result) <= 500
 
 
-def test_line_ends_stay_as_they_are():
+def test_line_ends_are_unchanged():
     text = "".join(f"line {number}\r\n" for number in range(1_000))
     result = Clamp(60).shortened(text, words)
     assert result is not None
@@ -116,7 +116,7 @@ def test_line_ends_stay_as_they_are():
 
 
 @each_row("limit", range(90, 100))
-def test_no_cut_parts_a_surrogate_pair_or_a_line_end(limit: int):
+def test_no_cut_splits_a_surrogate_pair_or_a_line_end(limit: int):
     pairs = Clamp(limit).shortened("\ud83d\ude00" * 500, len)
     assert pairs is not None
     assert not re.search(r"[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]", pairs)
@@ -130,14 +130,14 @@ def test_no_cut_parts_a_surrogate_pair_or_a_line_end(limit: int):
     ("limit", "expected"),
     [(1, "one"), (2, "one two"), (8, "one two three four five six seven eight")],
 )
-def test_where_there_is_no_room_to_say_so_the_beginning_is_all_that_is_left(limit: int, expected: str):
+def test_without_room_for_a_note_only_the_beginning_is_left(limit: int, expected: str):
     text = "  \n one two three four five six seven eight nine ten " + "more " * 1_000
     result = Clamp(limit).shortened(text, words)
     assert result is not None
     assert result.rstrip() == expected
 
 
-def test_a_text_of_which_nothing_fits_is_left_alone():
+def test_a_text_is_left_alone_if_no_part_fits():
     assert Clamp(5).shortened("one two three", lambda text: 100 * len(text)) is None
     assert Clamp(5).shortened("one two three", lambda text: 100) is None
 
@@ -151,7 +151,7 @@ def test_a_text_of_which_nothing_fits_is_left_alone():
         ("", 20, None),
     ],
 )
-def test_what_is_cut_is_never_blank(text: str, limit: int, becomes: str | None):
+def test_a_cut_text_is_never_blank(text: str, limit: int, becomes: str | None):
     assert Clamp(limit).shortened(text, len) == becomes
 
 
@@ -191,7 +191,7 @@ def test_the_end_of_a_traceback_is_kept(limit: int, kept: str):
     assert f" …]\n{kept}[… " in result
 
 
-def test_what_is_kept_of_a_traceback_is_paid_for_once():
+def test_the_kept_part_of_a_traceback_is_counted_once():
     before, after = "error: bad\n", "error: worse\n"
     text = numbered(1, 500) + before + numbered(501, 600) + TRACEBACK + after + numbered(601, 1_000)
     kept = TRACEBACK[TRACEBACK.index('  File "app.py"') :]
@@ -223,7 +223,7 @@ def test_an_error_line_that_repeats_is_kept_once():
 @pytest.mark.parametrize(
     "line", ["    return fmt.Errorf(err)", "the error is known", "errors = []", "x" * 900 + " error: y"]
 )
-def test_code_and_prose_and_data_are_no_error_lines(line: str):
+def test_code_prose_and_data_are_not_error_lines(line: str):
     text = f"{numbered(1, 500)}{line}\n{numbered(501, 1_000)}"
     result = Clamp(200).shortened(text, words)
     assert result is not None
@@ -258,7 +258,7 @@ def test_code_and_prose_and_data_are_no_error_lines(line: str):
         ("", ""),
     ],
 )
-def test_plain_text_is_what_a_terminal_shows(text: str, becomes: str):
+def test_plain_text_is_the_terminals_view(text: str, becomes: str):
     assert plain_text(text) == becomes
     assert plain_text(becomes) == becomes
 
@@ -272,7 +272,7 @@ def test_plain_text_is_what_a_terminal_shows(text: str, becomes: str):
         (Clamp(), None),
     ],
 )
-def test_a_small_result_is_only_cleaned_and_only_where_that_is_asked_for(clamp: Clamp, becomes: str | None):
+def test_a_small_result_is_cleaned_only_on_request(clamp: Clamp, becomes: str | None):
     assert clamp.shortened("compiling 10%\rcompiled\n\x1b[32mall good\x1b[0m\n", exact()) == becomes
 
 
@@ -339,7 +339,7 @@ def _is_reducible(text: str, limit: int, count: Callable[[str], int]) -> bool:
 @every_counter
 @given(text=TEXTS, clamp=CLAMPS)
 @many_examples
-def test_what_comes_out_fits_is_smaller_and_is_not_cut_again(counter: str, text: str, clamp: Clamp):
+def test_the_output_fits_is_smaller_and_is_not_cut_again(counter: str, text: str, clamp: Clamp):
     count = COUNTERS[counter]
     result = clamp.shortened(text, count)
     assert clamp.shortened(text, count) == result
@@ -356,7 +356,7 @@ def test_what_comes_out_fits_is_smaller_and_is_not_cut_again(counter: str, text:
 @every_counter
 @given(text=TEXTS, limit=st.integers(40, 2_000))
 @many_examples
-def test_what_is_kept_stands_in_the_text_in_its_order(counter: str, text: str, limit: int):
+def test_kept_lines_keep_their_order(counter: str, text: str, limit: int):
     result = Clamp(limit).shortened(text, COUNTERS[counter])
     at = 0
     for part in re.split(r"\n?\[… [\d,]+ (?:line|character).* …\]\n?", result or ""):

@@ -61,7 +61,7 @@ def first(number: int) -> list[int]:
 
 
 @pytest.mark.parametrize(("number", "gone"), [(7, []), (8, []), (9, [(first(5), "too_many_messages", 20, 4)])])
-def test_over_messages_is_a_number_that_there_may_be(number: int, gone: list[Shown]):
+def test_over_messages_is_the_largest_allowed_number(number: int, gone: list[Shown]):
     assert folds(Folding("f", over_messages=8, keep=4, summary_tokens=20), number) == gone
 
 
@@ -71,7 +71,7 @@ def test_the_last_messages_stay(keep: int | None, gone: int):
     assert folds(strategy, 9) == [(first(gone), "too_many_messages", 20, 4)]
 
 
-def test_where_more_are_to_be_kept_than_there_are_nothing_goes():
+def test_nothing_is_folded_if_there_are_fewer_messages_than_to_keep():
     assert folds(Folding("f", over_messages=8, keep=9, summary_tokens=20), 9) == []
 
 
@@ -90,7 +90,7 @@ def test_system_messages_and_the_summary_are_not_counted():
 
 
 @pytest.mark.parametrize(("safe_zone", "gone"), [(902, [(first(1), "over_safe_zone", 20, 4)]), (903, [])])
-def test_the_safe_zone_is_what_there_may_be(safe_zone: int, gone: list[Shown]):
+def test_the_safe_zone_is_a_limit_for_tokens(safe_zone: int, gone: list[Shown]):
     assert folds(Folding("f", group_size=1, summary_tokens=20), 9, safe_zone) == gone
 
 
@@ -103,14 +103,14 @@ def test_without_a_share_tokens_do_not_matter():
     assert folds(Folding("f", over_share=None, group_size=1), 9, 10) == []
 
 
-def test_what_is_sent_beside_the_messages_counts():
+def test_overhead_tokens_count():
     strategy = Folding("f", group_size=1, summary_tokens=20)
     assert folds(strategy, 9, 950, overhead_tokens=47) == []
     assert folds(strategy, 9, 950, overhead_tokens=48) == [(first(1), "over_safe_zone", 20, 4)]
 
 
 @each_row(("size", "gone"), [(0, 1), (1, 1), (2, 2), (3, 3), (5, 5), (None, 4)])
-def test_groups_go_whole(size: int | None, gone: int):
+def test_groups_are_folded_whole(size: int | None, gone: int):
     strategy = Folding("f", group_size=size, summary_tokens=20)
     assert folds(strategy, 13, 1302) == [(first(gone), "over_safe_zone", 20, 6)]
 
@@ -123,12 +123,12 @@ def test_the_size_of_a_group_is_that_of_the_settings_unless_the_strategy_has_its
 
 
 @pytest.mark.parametrize(("buffer", "gone"), [(0, 1), (0.1, 2), (0.2, 3), (0.5, 7)])
-def test_folding_goes_on_until_a_buffer_below_the_safe_zone_is_reached(buffer: float, gone: int):
+def test_folding_continues_down_to_the_buffer_below_the_safe_zone(buffer: float, gone: int):
     strategy = Folding("f", group_size=1, buffer=buffer, summary_tokens=20)
     assert folds(strategy, 13, 1302) == [(first(gone), "over_safe_zone", 20, 6)]
 
 
-def test_the_buffer_is_no_trigger():
+def test_the_buffer_does_not_trigger_folding():
     assert folds(Folding("f", group_size=1, buffer=0.5, summary_tokens=20), 13, 1303) == []
 
 
@@ -144,13 +144,13 @@ def test_with_both_triggers_the_one_that_takes_more_counts():
 
 
 @pytest.mark.parametrize(("asked", "room"), [(20, 20), (2_000, 2 * EACH - MARK - 1)])
-def test_a_summary_has_less_than_what_it_stands_for(asked: int, room: int):
+def test_a_summary_is_smaller_than_the_messages_that_it_replaces(asked: int, room: int):
     strategy = Folding("f", group_size=2, summary_tokens=asked)
     fold, *_ = pruner(1_212).plan(brief_requests(13), strategy).folds
     assert shown(fold) == (first(2), "over_safe_zone", room, 6)
 
 
-def test_what_the_user_said_waits_for_a_summary_that_has_room_for_it():
+def test_user_messages_wait_for_a_summary_with_room_for_them():
     strategy = Folding("f", group_size=2, summary_tokens=2_000)
     assert folds(strategy, 13, 1_302) == []  # of a request and an answer a summary would be as large as both
     gone, _, room, _ = folds(strategy, 13, 1_202)[0]
@@ -220,7 +220,7 @@ def test_a_room_that_scales_is_the_same_for_a_full_history_and_for_one_that_is_f
 
 
 @pytest.mark.parametrize(("buffer", "gone"), [(0.0, 1), (0.1, 2)])
-def test_what_is_dropped_leaves_nothing_in_its_place(buffer: float, gone: int):
+def test_dropped_messages_leave_no_placeholder(buffer: float, gone: int):
     strategy = Folding("f", group_size=1, buffer=buffer, drops=True)
     assert folds(strategy, 13, 1302) == [(first(gone), "over_safe_zone", 0, 6)]
 
@@ -234,7 +234,7 @@ def test_many_are_dropped_down_to_the_last():
 
 
 @pytest.mark.parametrize(("lacking", "more"), [(0, []), (1, [([2], "over_safe_zone", 20, 4)])])
-def test_the_last_messages_are_folded_too_where_folding_is_not_enough(lacking: int, more: list[Shown]):
+def test_the_last_messages_are_folded_if_nothing_else_suffices(lacking: int, more: list[Shown]):
     safe_zone = 7 * EACH + MARK + 20 + REPLY - lacking
     folding = Folding("f", over_messages=8, over_share=None, keep=7, group_size=1, summary_tokens=20)
     folded: Shown = (first(2), "too_many_messages", 20, 4)
@@ -243,9 +243,7 @@ def test_the_last_messages_are_folded_too_where_folding_is_not_enough(lacking: i
 
 
 @pytest.mark.parametrize(("more", "gone"), [(0.0, [(first(4), "too_many_messages", 100, 6)]), (0.01, [])])
-def test_below_the_safe_zone_the_users_words_are_not_dropped_where_a_summary_would_save_too_little(
-    more: float, gone: list[Shown]
-):
+def test_below_the_safe_zone_user_messages_are_kept_if_a_summary_would_save_too_little(more: float, gone: list[Shown]):
     said = 2 * int((10 + SAID_TOKENS) / SAID_SHARE)
     least = (4 * EACH - 100 - MARK) / (4 * EACH - said) + more
     strategy = Folding("f", over_messages=12, keep=9, summary_tokens=100, minimum_saved=least)
@@ -254,7 +252,7 @@ def test_below_the_safe_zone_the_users_words_are_not_dropped_where_a_summary_wou
 
 
 @pytest.mark.parametrize(("more", "room"), [(0.0, 2), (0.01, 0)])
-def test_what_would_save_too_little_is_dropped(more: float, room: int):
+def test_messages_are_dropped_if_a_summary_would_save_too_little(more: float, room: int):
     given = messages("U A[c1] R[c1] A[c2] R[c2] A[c3] R[c3] A[c4] R[c4] A[c5] R[c5]", "openai_chat")
     weight = sum(entry.tokens for entry in pruner().plan(given, Folding("f")).transcript.entries[1:7])
     least = (weight - 2 - MARK) / weight + more
@@ -286,7 +284,7 @@ def run_of(number: int) -> list[dict[str, str]]:
     return [{"role": "user", "content": "Fix it."}, *words, {"role": "user", "content": "And?"}]
 
 
-def test_where_no_cut_is_safe_the_least_harmful_one_is_made():
+def test_without_a_safe_cut_the_least_harmful_one_is_made():
     strategy = Folding("f", over_messages=6, keep=2, summary_tokens=20, retain=Retention(first_request=True))
     plan = pruner().plan(run_of(6), strategy)
     assert [shown(fold) for fold in plan.folds] == [([1, 2, 3, 4, 5], "least_harmful", 20, 1)]
@@ -303,13 +301,13 @@ def test_it_is_no_deeper_than_the_tokens_need(drops: bool, gone: list[int]):
 
 
 @pytest.mark.parametrize(("keep", "gone"), [(2, [1, 2, 3]), (4, [1, 2, 3]), (5, []), (9, [])])
-def test_it_keeps_the_last_messages_whatever_tokens_are_needed(keep: int, gone: list[int]):
+def test_the_last_messages_are_kept_even_if_tokens_are_missing(keep: int, gone: list[int]):
     strategy = Folding("f", keep=keep, drops=True, retain=Retention(first_request=True))
     plan = pruner(400).plan(run_of(6), strategy)
     assert [list(fold.messages) for fold in plan.folds] == ([gone] if gone else [])
 
 
-def test_what_stays_between_two_messages_makes_them_no_neighbors():
+def test_messages_with_a_kept_one_between_them_are_not_neighbors():
     given = chat(4)
     strategy = replace(keep_last(9), retain=Retention(first_request=True))
     assert pruner(20).prune_conversations(given, strategy) is given
@@ -317,7 +315,7 @@ def test_what_stays_between_two_messages_makes_them_no_neighbors():
 
 @every_native_format
 @each_row("short", ["U A[c1] A[c2] R[c1] R[c2]", "U A[c1] A[c2] A R[c1] R[c2]", "U A A[c1] R[c1]"])
-def test_what_waits_for_results_that_were_not_seen_yet_stays(short: str, written_in: str):
+def test_calls_of_unseen_results_are_kept(short: str, written_in: str):
     given = messages(short, written_in)
     assert pruner().prune_conversations(given, keep_last(1)) is given
 
@@ -336,7 +334,7 @@ def test_calls_that_overlap_stay_together(written_in: str):
     ("written_in", "left"),
     [("openai_chat", 4), ("openai_responses", 4), ("anthropic", 3), ("bedrock", 3), ("gemini", 3)],
 )
-def test_what_the_model_said_goes_too_where_the_user_must_begin(written_in: str, left: int):
+def test_model_messages_are_folded_too_if_the_user_must_begin(written_in: str, left: int):
     given = messages("U A[c1] R[c1] A U A U", written_in)
     plan = pruner().plan(given, Folding("f", over_messages=6, keep=4, drops=True))
     opening = [([3], "begins_with_user", 0, 3)] if left == 3 else []
@@ -346,14 +344,14 @@ def test_what_the_model_said_goes_too_where_the_user_must_begin(written_in: str,
 
 
 @pytest.mark.parametrize("written_in", ["anthropic", "bedrock", "gemini"])
-def test_a_call_goes_with_its_results_where_the_user_must_begin(written_in: str):
+def test_a_call_is_folded_with_its_results_if_the_user_must_begin(written_in: str):
     given = messages("U A[c1] R[c1] A[c2] R[c2] A U A U", written_in)
     pruned = pruner().prune_conversations(given, Folding("f", over_messages=8, keep=6, drops=True))
     assert pruned == given[6:]
 
 
 @pytest.mark.parametrize("written_in", ["anthropic", "bedrock", "gemini"])
-def test_a_summary_is_the_users_and_may_begin(written_in: str):
+def test_a_summary_is_a_user_message_and_may_begin(written_in: str):
     given = messages("U A[c1] R[c1] A U A U", written_in)
     plan = pruner().plan(given, Folding("f", over_messages=6, keep=4, summary_tokens=1, over_share=None))
     assert all(fold.reason is not Reason.BEGINS_WITH_USER for fold in plan.folds)
@@ -361,7 +359,7 @@ def test_a_summary_is_the_users_and_may_begin(written_in: str):
 
 @every_native_format
 @each_row("retain", [Retention(), Retention(pinned={2})], ids=["not seen yet", "pinned"])
-def test_the_users_words_stay_before_what_stays_of_the_models(retain: Retention, written_in: str):
+def test_a_user_message_stays_before_a_kept_model_message(retain: Retention, written_in: str):
     given = messages("U A[c1] R[c1] A U" if retain.pinned else "U A[c1] R[c1] U", written_in)
     opening = given[:1] if written_in in ("anthropic", "bedrock", "gemini") else []
     pruned = pruner().prune_conversations(given, replace(keep_last(1), retain=retain))
@@ -390,7 +388,7 @@ def test_large_results_are_shortened_before_messages_go():
     assert plan.tokens <= 300
 
 
-def test_what_is_protected_is_not_shortened():
+def test_protected_results_are_not_shortened():
     results = PerResult(threshold=40, start_after=0)
     strategy = Folding("f", group_size=1, results=results, protect=Protections(tools=("run",)))
     plan = pruner(300).plan(with_result(100), strategy)
@@ -421,7 +419,7 @@ def test_what_is_protected_is_not_shortened():
         ({"over_share": "1"}, "f: over_share is '1': give a share above 0, or None"),
     ],
 )
-def test_a_parameter_that_is_none_is_said(parameters: dict[str, Any], said: str):
+def test_an_unknown_parameter_is_reported(parameters: dict[str, Any], said: str):
     with pytest.raises(SettingsError) as refusal:
         pruner().prune(chat(3), Folding("f", **parameters))
     assert str(refusal.value) == said
@@ -456,12 +454,12 @@ def at_end(*numbers: int, room: int = 0) -> Own:
 
 
 @each_row("numbers", [(), (8,), (9,), (-1,), (99,), (0, 8), (0, 99)])
-def test_what_was_not_offered_does_not_go(numbers: tuple[int, ...]):
+def test_only_offered_messages_are_folded(numbers: tuple[int, ...]):
     given = chat(9)
     assert pruner().prune_conversations(given, at_end(*numbers)) is given
 
 
-def test_what_was_offered_goes():
+def test_offered_messages_are_folded():
     assert folds(at_end(0, 3), 9) == [([0, 3, 4], "over_safe_zone", 0, 4)]
     assert folds(at_end(0, 1, room=30), 9) == [([0, 1], "over_safe_zone", 30, 4)]
 
@@ -496,7 +494,7 @@ def test_half_of_a_pair_is_not_offered_alone(written_in: str, half: int):
     assert pruner().prune_conversations(given, strategy) is given
 
 
-def test_the_least_harmful_cut_goes_once():
+def test_the_least_harmful_cut_is_made_once():
     def twice(view: FoldView) -> Iterable[Fold]:
         if view.request == 1:
             (group,) = view.least_harmful(2, 0)
@@ -506,13 +504,13 @@ def test_the_least_harmful_cut_goes_once():
     assert [shown(fold) for fold in plan.folds] == [([1, 2, 3, 4, 5], "least_harmful", 0, 1)]
 
 
-def test_a_message_goes_once():
+def test_a_message_is_folded_once():
     twice = [Fold((0, 1), Reason.OVER_SAFE_ZONE, 0), Fold((1, 2), Reason.OVER_SAFE_ZONE, 0)]
     strategy = Own(lambda view: twice if view.request == 4 else [])
     assert folds(strategy, 9) == [([0, 1], "over_safe_zone", 0, 4)]
 
 
-def test_each_edit_is_made_before_the_next_is_asked_for():
+def test_each_edit_is_applied_before_the_next_is_requested():
     seen: list[tuple[int, int]] = []
 
     def one_by_one(view: FoldView) -> Iterable[Fold]:
@@ -537,7 +535,7 @@ def test_a_part_that_was_not_offered_is_not_replaced():
     assert pruner().prune_conversations(given, Own(all_results))[2] == {**given[2], "content": "Gone."}
 
 
-def test_a_text_that_is_larger_is_not_put_in_place_of_a_result():
+def test_a_larger_text_does_not_replace_a_result():
     def grown(view: FoldView) -> Iterable[Replace]:
         yield from (Replace(one.part, one.part.text * 2, Reason.SHORTENED, 0) for one in view.candidates())
 
@@ -545,7 +543,7 @@ def test_a_text_that_is_larger_is_not_put_in_place_of_a_result():
     assert pruner().prune_conversations(given, Own(grown)) is given
 
 
-def test_a_room_that_is_too_small_for_any_word_makes_no_fold():
+def test_no_fold_is_made_without_room_for_a_word():
     given = [{"role": "assistant" if at % 2 else "user", "content": "Hm."} for at in range(9)]
     assert pruner().prune_conversations(given, at_end(0, room=30)) is given
 
@@ -571,11 +569,11 @@ def test_a_strategy_without_a_name_is_called_by_its_class():
     assert pruner().prune(chat(3), Nameless()).report.strategy == "Nameless"  # type: ignore[arg-type]
 
 
-def test_a_preset_is_the_default_and_says_so():
+def test_the_default_preset_is_described_as_such():
     assert pruner().prune(chat(3)).report.strategy == summarize().name == "summarize"
 
 
-def test_a_snapshot_is_cut_where_a_turn_begins():
+def test_a_snapshot_is_cut_at_the_start_of_a_turn():
     """Without that, it would be cut within the second turn."""
     given = chat(16)  # a turn has two messages
     turned = replace(snapshot(messages=None, keep=2, buffer=0.0), summary_tokens=20)

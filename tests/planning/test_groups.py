@@ -32,7 +32,7 @@ def test_a_call_and_its_result_are_a_pair(short: str, found: list[tuple[int | No
     assert halves(entries(short, written_in)) == found
 
 
-def test_a_message_without_readable_content_is_no_half():  # 3
+def test_a_message_without_readable_content_is_not_half_of_a_pair():  # 3
     given = messages("U A[c1] U R[c1] A", "openai_chat")
     given[2]["content"] = None
     assert halves(parsed(given)) == [(1, 3)]
@@ -111,7 +111,7 @@ def test_two_calls_in_one_text_have_a_result_each():
         ("S U A U", [0, 1, 2, 3, 4]),
     ],
 )
-def test_a_cut_parts_nothing_that_belongs_together(short: str, safe: list[int], written_in: str):
+def test_a_cut_never_separates_a_group(short: str, safe: list[int], written_in: str):
     assert cuts(entries(short, written_in)) == safe
 
 
@@ -123,12 +123,12 @@ def test_a_cut_parts_nothing_that_belongs_together(short: str, safe: list[int], 
         ("U A[c1] U R[c1] A", [0, 1, 4, 5]),
     ],
 )
-def test_what_stands_between_a_call_and_its_result_stays_with_them(short: str, safe: list[int], written_in: str):
+def test_messages_between_a_call_and_its_result_stay_with_them(short: str, safe: list[int], written_in: str):
     assert cuts(entries(short, written_in)) == safe
 
 
 @pytest.mark.parametrize("written_in", [name for name in NATIVE if name != "gemini"])  # which has no ids here
-def test_what_stands_between_a_call_and_a_late_result_stays_with_them(written_in: str):
+def test_messages_between_a_call_and_a_late_result_stay_with_them(written_in: str):
     assert cuts(entries("U A[c1] U A[c2] R[c2] R[c1] U", written_in)) == [0, 1, 6, 7]
 
 
@@ -159,6 +159,6 @@ def test_a_call_that_its_provider_has_answered_in_one_item_is_whole():
 
 
 @every_format
-def test_units_are_what_stands_between_neighboring_cuts(written_in: str):
+def test_units_are_the_messages_between_neighboring_cuts(written_in: str):
     found = units(entries("S U A[c1] A[c2] R[c1] R[c2] A U R[x] A", written_in))
     assert found == [range(1), range(1, 2), range(2, 6), range(6, 7), range(7, 9), range(9, 10)]

@@ -70,9 +70,7 @@ def without(messages: Sequence[Any], drawn: Sequence[bool]) -> list[Any]:
 
 @CHECKED
 @given(made=ROUNDS, of=st.sampled_from(sorted(WRITERS)), begins=st.booleans(), drawn=st.lists(st.booleans()))
-def test_what_remains_without_any_units_breaks_no_rule(
-    made: list[Round], of: tuple[str, str], begins: bool, drawn: list[bool]
-):
+def test_removing_any_units_breaks_no_rule(made: list[Round], of: tuple[str, str], begins: bool, drawn: list[bool]):
     has_system = begins and of[1].startswith("openai")  # the others take it beside the messages
     messages = [*([SYSTEM] if has_system else []), *WRITERS[of](made)]
     assert problems(messages, of[1]) == []
@@ -89,7 +87,7 @@ def test_what_remains_without_any_units_breaks_no_rule(
     carrier=st.sampled_from(sorted(CARRIERS)),
     drawn=st.lists(st.booleans()),
 )
-def test_what_remains_has_no_half_of_a_pair_in_its_texts(
+def test_removing_any_units_leaves_no_half_of_a_pair_in_texts(
     made: list[Round], dialect: str, carrier: str, drawn: list[bool]
 ):
     messages = in_text(made, dialect, carrier)
@@ -135,7 +133,7 @@ def is_safe(found: Sequence[Entry], at: int) -> bool:
 
 @CHECKED
 @given(found=ANY)
-def test_the_cuts_are_the_places_that_part_nothing(found: Sequence[Entry]):
+def test_cuts_are_exactly_the_places_that_separate_no_group(found: Sequence[Entry]):
     assert cuts(found) == [at for at in range(len(found) + 1) if is_safe(found, at)]
     assert [at for unit in units(found) for at in unit] == list(range(len(found)))
     assert all(units(found))

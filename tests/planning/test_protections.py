@@ -121,7 +121,7 @@ def said(result: Any) -> list[str]:
 @in_both
 @with_both
 @each_row("name", EACH)
-def test_what_is_protected_stays_and_the_plan_says_why(name: str, kind: type[Any], writing: Writing):
+def test_protected_results_stay_and_the_plan_gives_the_reason(name: str, kind: type[Any], writing: Writing):
     protections, reasons = EACH[name]
     result = all_that_can_go(writing(*STEPS), kind(protect=protections))
     assert kept(result) == reasons
@@ -136,7 +136,7 @@ def test_what_is_protected_stays_and_the_plan_says_why(name: str, kind: type[Any
 @in_both
 @with_both
 @each_row("options", [{}, {"protect": NOTHING}, {"protect": None}], ids=str)
-def test_without_protections_all_of_that_is_cleared(options: dict[str, Any], kind: type[Any], writing: Writing):
+def test_without_protections_the_same_results_are_cleared(options: dict[str, Any], kind: type[Any], writing: Writing):
     assert kept(all_that_can_go(writing(*STEPS), kind(**options))) == {}
 
 
@@ -185,7 +185,7 @@ def test_two_protections_keep_what_either_keeps(name: str, kind: type[Any], writ
 
 @in_both
 @with_both
-def test_what_is_protected_is_shown_before_what_is_left_for_other_reasons(kind: type[Any], writing: Writing):
+def test_protected_results_are_listed_before_other_kept_ones(kind: type[Any], writing: Writing):
     """An unseen result and one that is smaller than its placeholder stay anyway; the plan says so."""
     steps = (*STEPS[:2], Step("todo_write", {"text": "two"}, "ok"))
     unseen = [*writing(*steps)[:-1], *writing(Step("todo_write", {"text": "three"}, words(300)))[1:-1]]
@@ -205,7 +205,7 @@ def test_a_result_that_was_cleared_before_is_not_protected(writing: Writing):
 
 
 @in_both
-def test_protected_results_are_passed_over_and_the_next_ones_go(writing: Writing):
+def test_protected_results_are_skipped_and_the_next_ones_cleared(writing: Writing):
     messages = writing(*STEPS)
     room = count(messages) - 1
     assert kept(pruner(room).prune(messages)) == dict.fromkeys((1, 2, 3, 4, 5), "within_safe_zone")
@@ -217,7 +217,7 @@ def test_protected_results_are_passed_over_and_the_next_ones_go(writing: Writing
 
 @in_both
 @with_both
-def test_out_of_reach_the_report_says_that_what_was_kept_stands_in_the_way(kind: type[Any], writing: Writing):
+def test_the_report_names_protected_results_as_the_obstacle(kind: type[Any], writing: Writing):
     report = pruner(900).prune(writing(*STEPS), kind(protect=Protections(tools=("*",)))).report
     assert (report.results_cleared, report.within_safe_zone) == (0, False)
     assert report.floor["kept"] >= 1_700
@@ -225,7 +225,7 @@ def test_out_of_reach_the_report_says_that_what_was_kept_stands_in_the_way(kind:
 
 
 @in_both
-def test_low_water_waits_for_its_minimum_among_what_may_go(writing: Writing):
+def test_low_water_waits_for_its_minimum_of_clearable_results(writing: Writing):
     messages = [{"role": "user", "content": words(3_000)}, *writing(*STEPS)[1:]]
     waits = LowWater(minimum_reclaim=0.5, protect=Protections(pinned=set(AT[1:])))
     assert pruner(1_000).prune(messages, waits).conversation is messages
@@ -260,7 +260,7 @@ def test_the_window_reaches_to_the_message_that_crosses_its_edge(at: int, writin
 
 
 @in_both_dialects
-def test_the_window_is_of_the_conversation_as_it_is_sent(dialect: Dialect):
+def test_the_window_covers_the_sent_conversation(dialect: Dialect):
     """A giant that was cut takes little of the window, which then reaches further back."""
     requests = [[words(400)], [words(400)], [words(4_000)], [words(100)]]
     strategy = ToolOutputCleanup(Protections(last_tokens=400), clamp=Clamp(150))
@@ -321,7 +321,7 @@ def test_indexes_may_be_given_as_any_collection(pinned: Any):
     ],
     ids=str,
 )
-def test_what_a_protected_call_was_given_is_protected_too(protect: Protections, becomes: str, writing: Writing):
+def test_the_arguments_of_a_protected_call_are_protected_too(protect: Protections, becomes: str, writing: Writing):
     """Not by the size of its result: what a file's writing answers is always small."""
     step = Step("write_file", {"path": "src/app.py", "content": words(600)}, "Successfully wrote 9 bytes to src/app.py")
     messages = writing(step)
@@ -385,7 +385,7 @@ def test_the_configuration_shows_the_parameters_that_were_given():
         ("tool_output_cleanup(clear_tool_inputs={'below': 3})", "clear_tool_inputs has no 'below', but tools, above"),
     ],
 )
-def test_a_parameter_that_there_is_not_is_refused(text: str, why: str):
+def test_an_unknown_parameter_is_rejected(text: str, why: str):
     with pytest.raises(SettingsError) as refusal:
         clearing_named(text)
     name = text.partition("(")[0]
@@ -479,7 +479,7 @@ def test_options_are_given_on_a_command_line():
         ("low_water(protect={'last': 1})", "low_water has the parameters: target=0.75"),
     ],
 )
-def test_a_wrong_option_on_a_command_line_is_said_in_one_line(strategy: str, said: str):
+def test_a_wrong_option_on_a_command_line_is_reported_in_one_line(strategy: str, said: str):
     done = run(strategy)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr

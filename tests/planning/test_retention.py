@@ -67,7 +67,7 @@ EACH = {
 
 
 @each_row(("retain", "kept"), EACH.values(), ids=EACH)
-def test_what_stays_of_all_that_could_go(retain: Retention, kept: str):
+def test_the_retained_messages_of_all_candidates(retain: Retention, kept: str):
     assert left(retain) == kept
 
 
@@ -75,11 +75,11 @@ def test_the_users_current_request_always_stays():
     assert left(Retention(system=False), "U1 A1 U2 C1 R1 C2 R2 A2", keep=0) == "U2"
 
 
-def test_system_and_developer_messages_stay_wherever_they_stand():
+def test_system_and_developer_messages_stay_at_any_place():
     assert left(Retention(), "S D U1 A1 D2 U2 A2 U3") == "S D D2 U3"
 
 
-def test_without_a_request_of_the_users_nothing_is_kept_for_one():
+def test_nothing_is_kept_for_a_missing_user_request():
     assert left(Retention(first_request=True, turns=3), "S A1 C2 R2 A3 C1 R1") == "S A3 C1 R1"
 
 
@@ -167,7 +167,7 @@ BY_ROLE = {
 
 
 @each_row(("roles", "kept"), BY_ROLE.items(), ids=map(str, BY_ROLE))
-def test_roles_say_what_goes_first(roles: tuple[str, ...], kept: str):
+def test_roles_decide_the_order_of_removal(roles: tuple[str, ...], kept: str):
     conversation = chat(TURNS)
     strategy = replace(truncate(group_size=1), retain=Retention(roles=roles))
     limit = ConversationPruner(PruneArgs(WIDE)).count_tokens(conversation) - 6
@@ -177,18 +177,18 @@ def test_roles_say_what_goes_first(roles: tuple[str, ...], kept: str):
 @pytest.mark.parametrize(
     ("speaker", "rank"), [(Speaker.TOOL, 1), (Speaker.USER, 0), (Speaker.MODEL, 2), (Speaker.OTHER, 2)]
 )
-def test_the_rank_is_the_place_among_the_roles_and_what_is_not_named_comes_last(speaker: Speaker, rank: int):
+def test_the_rank_is_the_index_in_the_roles_and_others_come_last(speaker: Speaker, rank: int):
     assert Retention(roles=("user", "tool")).rank(speaker) == rank
 
 
 # Roles alternate
 
 
-def test_something_of_the_users_stays_between_two_messages_of_the_models_that_stay():
+def test_a_user_message_stays_between_two_kept_model_messages():
     assert left(Retention(pinned={1, 5}), "U1 A1 U2 A2 U3 A3 U4") == "A1 U3 A3 U4"
 
 
-def test_what_stays_between_two_messages_is_enough():
+def test_another_kept_message_between_two_suffices():
     assert left(Retention(pinned={1, 3, 4, 5}), "U1 A1 U2 A2 U3 A3 U4 A4 U5") == "A1 U2 A2 U3 A3 U5"
 
 
@@ -212,14 +212,14 @@ def test_what_stays_between_two_messages_is_enough():
         ({"roles": ("system",)}, "roles is ('system',): give some of user, assistant, tool, first to go first"),
     ],
 )
-def test_a_parameter_that_is_none_is_said(parameters: dict[str, Any], said: str):
+def test_an_unknown_parameter_is_reported(parameters: dict[str, Any], said: str):
     retain = Retention(**parameters)
     with pytest.raises(SettingsError) as refusal:
         ConversationPruner(PruneArgs()).prune([], replace(summarize(), retain=retain))
     assert str(refusal.value) == said
 
 
-def test_what_is_no_retention_is_refused():
+def test_a_value_that_is_not_a_retention_is_rejected():
     with pytest.raises(
         SettingsError, match=r"the strategy's retain is 5: give a Retention, such as Retention\(\.\.\.\)"
     ):
@@ -232,7 +232,7 @@ def test_collections_are_kept_in_a_form_that_can_be_compared():
     )
 
 
-def test_it_is_written_as_a_dict_where_a_strategy_is_a_text():
+def test_a_retention_is_a_dict_in_a_strategy_given_as_text():
     strategy = make_strategy("keep_last(n=3, retain={'first_request': True, 'tags': ['keep']})", PRESETS)
     assert strategy == replace(keep_last(3), retain=Retention(first_request=True, tags=("keep",)))
     assert config(strategy)["retain"] == {"first_request": True, "tags": ("keep",)}

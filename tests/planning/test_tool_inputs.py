@@ -96,7 +96,7 @@ def test_json_arguments_keep_their_shape_and_long_strings_become_the_marker(give
         assert list(after) == list(becomes)
 
 
-def test_all_else_in_json_stays_to_the_letter():
+def test_the_rest_of_the_json_is_unchanged():
     """Numbers as they were written, names that stand twice, white space, escapes."""
     text = ' {"path":"a\\u002epy" ,\n\t"n": 1.0, "n":1E400,"big": 12345678901234567890, "content" : %s} '
     given, becomes = (text % json.dumps(value) for value in (BODY, MARK))
@@ -128,7 +128,7 @@ def test_all_else_in_json_stays_to_the_letter():
         "a number",
     ],
 )
-def test_other_arguments_stay_what_they_are(given: str, becomes: str):
+def test_other_arguments_are_unchanged(given: str, becomes: str):
     """What is JSON stays JSON; what was broken off is left alone."""
     messages = native(given)
     after = pruned(messages).conversation
@@ -148,7 +148,7 @@ def test_only_the_arguments_change():
     assert [new is old for new, old in zip(after, messages, strict=True)] == [True, False, True, True]
 
 
-def test_an_object_of_the_sdk_stays_one():
+def test_an_sdk_object_remains_an_sdk_object():
     messages: list[Any] = native(LONG_JSON)
     messages[1] = ChatCompletionMessage.model_validate(messages[1])
     after = pruned(messages).conversation
@@ -166,7 +166,7 @@ def test_the_free_text_of_a_custom_tool_becomes_the_marker():
     assert after == {**call, "custom": {"name": "apply_patch", "input": MARKER.format(count_text(patch))}}
 
 
-def test_a_call_from_before_there_were_ids_is_shortened_too():
+def test_a_call_without_an_id_is_shortened_too():
     messages = native("{}")
     messages[1] = {"role": "assistant", "content": None, "function_call": {"name": "write", "arguments": LONG_JSON}}
     messages[2] = {"role": "function", "name": "write", "content": DONE}
@@ -202,7 +202,7 @@ def test_arguments_that_are_an_object_stay_one():
 
 @each_row("name", ["content", "diff"])
 @each_row("body", [BODY, f"\n{BODY}\n", "a < b && c\n" * 200, "<b>x</b>\n" * 200])
-def test_in_xml_the_body_becomes_the_marker_and_the_rest_stays_to_the_letter(body: str, name: str):
+def test_in_xml_the_body_becomes_the_marker_and_the_rest_is_unchanged(body: str, name: str):
     messages = in_xml(f"<path>a.py</path>\n<{name}>{body}</{name}>\n<lines>7</lines>")
     result = pruned(messages)
     text = str(messages[1]["content"])
@@ -313,7 +313,7 @@ def test_nothing_is_shortened_while_the_conversation_fits(messages: list[Message
     assert pruner(room - 1).prune(messages, SHORTENS).report.calls_cleaned == 1
 
 
-def test_arguments_go_before_their_result_and_no_more_than_needed():
+def test_arguments_are_shortened_before_results_and_only_if_needed():
     messages = native(LONG_JSON, f"{DONE}\n{words(300)}")
     only_arguments = count(messages) - count_text(BODY) + 60
     results = [pruner(room).prune(messages, SHORTENS) for room in (count(messages) - 1, only_arguments, 1)]
@@ -360,7 +360,7 @@ def test_shortened_calls_are_counted(messages: list[Message]):
     assert len(report.to_dict()["inputs"]) == 1
 
 
-def test_what_is_saved_is_that_of_the_results_tool():
+def test_savings_count_for_the_tool_of_the_result():
     """In XML the call may be called otherwise than the result: write_to_file and WriteToFileTool are one tool."""
     messages = in_xml(LONG_XML)
     messages[2] = {

@@ -21,7 +21,7 @@ from autoprune.conversation.transcript import Entry, Speaker
 from autoprune.errors import ConversationError, RuleError, SettingsError
 from autoprune.formats import SHIPPED
 from autoprune.formats.parsing import Parser
-from autoprune.providers import PROVIDERS, Problem, Provider, Repair, Round, accepted, problems, repair
+from autoprune.providers import PROVIDERS, Problem, Provider, Repair, Round, check_accepted, problems, repair
 
 Found = list[tuple[str, tuple[int | str, ...], str]]
 
@@ -1085,9 +1085,9 @@ class Lines:
 
 @pytest.mark.parametrize("written", [{}, {"written_in": "openai_chat"}, {"formats": (Lines(), *SHIPPED)}])
 def test_a_conversation_that_pruning_broke_is_an_error(written: dict[str, Any]):
-    assert accepted(PLAIN, BROKEN, **written) == ()
+    assert check_accepted(PLAIN, BROKEN, **written) == ()
     with pytest.raises(RuleError, match=REFUSED):
-        accepted(BROKEN, PLAIN, **written)
+        check_accepted(BROKEN, PLAIN, **written)
 
 
 @pytest.mark.parametrize(
@@ -1100,7 +1100,7 @@ def test_a_conversation_that_pruning_broke_is_an_error(written: dict[str, Any]):
 )
 def test_nothing_is_checked_in_a_format_without_rules_and_a_note_says_so(conversation: Any, written: Any):
     note = "nothing was validated: no rules are known for the format 'lines'"
-    assert accepted(conversation, conversation, **written) == (note,)
+    assert check_accepted(conversation, conversation, **written) == (note,)
 
 
 # A provider of one's own

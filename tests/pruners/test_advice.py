@@ -56,7 +56,7 @@ def follow(messages: list[Any], result: Result, strategy: Any) -> int:
 @each_row("write", WIRE.values(), ids=WIRE)
 @each_row("rounds", [SEEN, UNSEEN], ids=["seen", "unseen"])
 @each_row("safe_zone", [60, 700, 5_000])
-def test_what_is_advised_does_what_it_says(write: Any, rounds: list[Round], safe_zone: int):
+def test_following_the_advice_has_the_promised_effect(write: Any, rounds: list[Round], safe_zone: int):
     messages = write(rounds)
     for strategy in (ToolOutputCleanup(), LowWater(), *SUMMARIES):
         result = prune(messages, strategy, safe_zone)

@@ -166,7 +166,7 @@ def test_the_field_may_have_another_name():
 @pytest.mark.parametrize(
     "call", [lambda ask: ask("hi"), lambda ask: ask("hi", None), lambda ask: ask("hi", messages=None)]
 )
-def test_messages_that_are_none_are_left_alone(call):
+def test_a_value_that_is_not_messages_is_left_alone(call):
     @prune_history(args=ARGS)
     def ask(prompt: str, messages: list[Any] | None = None) -> tuple[str, object]:
         return prompt, messages
@@ -212,7 +212,7 @@ def test_a_call_without_messages_is_refused(given: tuple[object, ...], said: str
 
 
 @each_row("result", [None, [REPLY], {"messages": [REPLY]}, {"messages": None}, "text", PRUNED[:2], object()])
-def test_any_other_result_comes_back_as_it_is(result: object):
+def test_any_other_result_is_returned_unchanged(result: object):
     for persist in (False, True):
         assert prune_history(args=ARGS, persist=persist)(lambda state: result)({"messages": LONG}) is result
 
@@ -254,7 +254,7 @@ def test_a_list_comes_back_in_full_too():
     assert prune_history(args=ARGS)(lambda messages: [*messages, REPLY])(LONG) == [*LONG, REPLY]
 
 
-def test_what_the_function_made_of_pruned_messages_itself_stays():
+def test_changes_by_the_function_itself_stay():
     assert prune_history(args=ARGS)(lambda messages: messages[1:])(LONG) == PRUNED[1:]
 
 
@@ -300,7 +300,7 @@ def test_a_coroutine_works_with_a_pruner_that_cannot_wait(function):
     assert inspect.iscoroutinefunction(prune_history(args=ARGS)(function))
 
 
-def test_the_name_the_words_and_the_signature_are_the_functions():
+def test_name_docstring_and_signature_are_the_functions():
     def node(state: Messages, *, config: str = "x") -> None:
         """Say it."""
 
@@ -330,12 +330,12 @@ async def asynchronous_generator(messages):
         (5, "stands above a function, and below @staticmethod: 5 is none"),
     ],
 )
-def test_what_cannot_be_decorated_is_refused_at_once(function: Any, said: str):
+def test_an_object_that_cannot_be_decorated_is_rejected_at_once(function: Any, said: str):
     with pytest.raises(SettingsError, match=said):
         prune_history(args=ARGS)(function)
 
 
-def test_what_the_function_and_the_pruner_raise_comes_through():
+def test_errors_of_the_function_and_the_pruner_are_raised():
     @prune_history(args=PruneArgs("abc"))
     def wrong(messages):
         raise AssertionError("called")
@@ -387,7 +387,7 @@ THINKING = [
 ]
 
 
-def test_what_the_next_request_must_say_is_heard_by_somebody():
+def test_required_request_parameters_are_never_dropped_silently():
     events: list[Any] = []
     args = PruneArgs(500, model="claude-opus-5-5")
     prune_history(args=args, on_pruned=events.append)(same)(THINKING)

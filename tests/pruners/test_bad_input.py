@@ -34,7 +34,7 @@ def pruner(safe_zone: Any = 1_000) -> AgenticConversationPruner:
     ],
 )
 @each_row("safe_zone", [10, 100_000])
-def test_what_is_no_conversation_is_named_with_its_place(
+def test_an_invalid_conversation_is_reported_with_its_place(
     conversation: Any, said: str, path: tuple[int], safe_zone: int
 ):
     for method in (pruner(safe_zone).prune_conversations, pruner(safe_zone).plan, pruner(safe_zone).count_tokens):
@@ -45,7 +45,7 @@ def test_what_is_no_conversation_is_named_with_its_place(
 
 
 @pytest.mark.parametrize("safe_zone", [0, -1, float("nan"), "abc"])
-def test_a_safe_zone_that_is_no_budget_is_an_error_when_it_is_used(safe_zone: Any):
+def test_an_invalid_safe_zone_is_an_error_on_use(safe_zone: Any):
     ours = pruner(safe_zone)
     with pytest.raises(SettingsError, match="safe zone is"):
         ours.prune_conversations([])
@@ -80,7 +80,7 @@ ODD_CONTENTS: list[Any] = [
 
 @each_row("content", ODD_CONTENTS)
 @each_row("role", ["system", "user", "assistant", "tool", "function", "observer"])
-def test_odd_content_is_counted_and_given_back_as_it_was(role: str, content: Any):
+def test_odd_content_is_counted_and_returned_unchanged(role: str, content: Any):
     messages = [
         {"role": "user", "content": "start"},
         {"role": role, "content": content},
@@ -143,7 +143,7 @@ def test_a_read_only_mapping_is_a_message():
     assert result["content"] == LONG
 
 
-def test_over_the_safe_zone_without_a_result_is_no_crash():
+def test_no_crash_over_the_safe_zone_without_results():
     messages = [{"role": "user", "content": LONG}]
     result = pruner(10).prune(messages)
     assert result.conversation is messages
@@ -162,7 +162,7 @@ def test_a_very_deep_nest_neither_loops_nor_overflows():
     assert ours.count_tokens(messages) > 1_000
 
 
-def test_a_failing_counter_is_not_a_pruner_switched_off():
+def test_a_failing_counter_does_not_disable_pruning():
     def failing(text: str) -> int:
         raise RuntimeError("no count today")
 

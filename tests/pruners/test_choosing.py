@@ -55,7 +55,7 @@ def test_a_text_names_a_strategy_of_either_pruner(text: str, strategy: Any):
 
 
 @pytest.mark.parametrize("environ", [{}, {"AUTOPRUNE_STRATEGY": ""}, {"AUTOPRUNE_STRATEGY": "  "}])
-def test_nobody_may_have_named_one(environ: dict[str, str]):
+def test_a_strategy_may_be_unnamed(environ: dict[str, str]):
     assert chosen(None, environ) is None
     assert isinstance(pruner_for(None, ARGS), AgenticConversationPruner)
 
@@ -73,7 +73,7 @@ def test_nobody_may_have_named_one(environ: dict[str, str]):
         ("missing.py:Mine", "missing.py"),
     ],
 )
-def test_what_there_is_not_is_said(text: str, said: str):
+def test_an_unknown_strategy_is_reported(text: str, said: str):
     with pytest.raises(SettingsError) as refusal:
         chosen(text, {})
     assert said in str(refusal.value)
@@ -102,7 +102,7 @@ def test_strategies_that_clear_do_not(strategy: Any):
     assert pruner.args is ARGS
 
 
-def test_the_digest_is_what_sums_up_where_nobody_else_is_named():
+def test_the_digest_is_the_default_summarizer():
     pruner = pruner_for(hybrid(), ARGS, "digest", "gpt-5-mini")
     assert pruner.llm is None
 
@@ -123,7 +123,7 @@ def test_a_model_sums_up_if_it_is_named(monkeypatch: pytest.MonkeyPatch):
         (hybrid(), "openai", "gpt-5-mini", "the summarizer openai cannot be used: "),
     ],
 )
-def test_what_cannot_be_had_is_said(
+def test_an_unavailable_choice_is_reported(
     strategy: Any, summarizer: str, model: str | None, said: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)

@@ -85,7 +85,7 @@ def said(result: Result) -> str:
 # Names and habits
 
 
-def test_what_is_given_is_kept_and_nothing_is_called():
+def test_arguments_are_stored_and_nothing_is_called():
     args, llm, store = MagicMock(), MagicMock(), {}
     made = ConversationPruner(args=args, llm=llm, store=store, conversation_id="one")
     assert (made.args, made.llm, made.conversation_id) == (args, llm, "one")
@@ -105,7 +105,7 @@ def test_mocks_serve_as_settings_and_as_a_model():
     ]
 
 
-def test_a_client_is_no_summarizer_and_the_report_says_so():
+def test_a_client_is_not_a_summarizer_and_the_report_says_so():
     result = pruner(llm=SimpleNamespace(chat=None)).prune(chat(9))
     said = "llm is a SimpleNamespace and no summarizer (see OpenAISummarizer): no model was asked"
     assert faults(result) == [said]
@@ -113,7 +113,7 @@ def test_a_client_is_no_summarizer_and_the_report_says_so():
 
 
 @pytest.mark.parametrize("strategy", [Folding, object(), 7, lambda view: []])
-def test_what_is_no_strategy_is_refused(strategy: Any):
+def test_a_value_that_is_not_a_strategy_is_rejected(strategy: Any):
     with pytest.raises(SettingsError, match="is no strategy: give a name or an object with a method step"):
         pruner().prune(chat(3), strategy)
 
@@ -145,7 +145,7 @@ def test_a_size_of_groups_that_is_too_large_or_none_empties_no_conversation(size
         assert (pruned[0], pruned[-1]["content"][-9:]) == (given[0], given[-1]["content"][-9:])
 
 
-def test_what_is_no_list_is_refused():
+def test_a_value_that_is_not_a_list_is_rejected():
     with pytest.raises(Exception, match="the conversation is no list but tuple; give list"):
         pruner().prune(tuple(chat(3)))  # type: ignore[arg-type]
 
@@ -154,7 +154,7 @@ def test_what_is_no_list_is_refused():
 
 
 @each_row("name", PRESETS)
-def test_awaited_it_comes_to_the_same(name: str):
+def test_aprune_gives_the_same_result(name: str):
     model = Model()
     result = asyncio.run(pruner(llm=model).aprune(chat(13), name))
     assert result.conversation == pruner(llm=Model()).prune_conversations(chat(13), name)

@@ -176,7 +176,7 @@ def test_what_was_cleared_stays_cleared_when_the_cache_comes_to_live_longer_or_s
 
 
 @every_case
-def test_with_and_without_the_memo_the_same_is_decided(case: Case):
+def test_the_memo_does_not_change_decisions(case: Case):
     """Message by message: also where a request was looked for and none stands there later."""
     warm = case.pruner()
     for at in range(1, len(case.messages) + 1):
@@ -220,7 +220,7 @@ def test_a_request_that_was_looked_for_and_does_not_stand_leaves_no_trace(strate
         assert facts(case.pruned(messages[:at], warm)) == facts(case.pruned(messages[:at]))
 
 
-def test_a_dry_run_is_told_of_pauses_too():
+def test_a_dry_run_gets_pauses_too():
     work = [[Step("read_file", {"path": "a.py"}, "a line of a file\n" * 90)] for _ in range(4)]
     messages = WIRE["openai_chat"](work)
     ours, pauses = AgenticConversationPruner(10**9), {5: 400.0}
@@ -246,7 +246,7 @@ class Reading:
         return []
 
 
-def test_the_cache_lives_as_long_as_the_settings_say_until_a_change_is_told():
+def test_the_cache_life_is_that_of_the_settings_until_a_change():
     messages = WIRE["openai_chat"]([[Step("read_file", {"path": "a.py"}, "a line\n")] for _ in range(4)])
     strategy = Reading([])
     ours = AgenticConversationPruner(PruneArgs(10**9, cache_ttl="10m"))

@@ -58,9 +58,7 @@ def chat_of_words() -> list[Any]:
 @each_row("roles", [("user",), ("tool", "user", "assistant"), ("user", "assistant"), ("assistant", "user")])
 @each_row("share", [30, 50, 70])
 @each_row("strategy", [presets.truncate(1), presets.summarize(1), presets.keep_last(3)])
-def test_what_goes_by_its_role_leaves_no_two_answers_beside_each_other(
-    strategy: Folding, share: int, roles: tuple[str, ...]
-):
+def test_removal_by_role_leaves_no_neighboring_answers(strategy: Folding, share: int, roles: tuple[str, ...]):
     messages = [*chat_of_words(), *called(0), model(), user("And now?"), *called(1), model(), user("Thanks. Go on.")]
     by_role = replace(strategy, retain=Retention(roles=roles), summary_tokens=20)
     pruned = both_ways(messages, by_role, count(messages) * share // 100)
@@ -105,7 +103,7 @@ def test_a_summary_is_found_again_in_a_message_of_gemini_without_a_role():
     assert find_summary(both_ways(messages, strategy, count(messages)))
 
 
-def test_what_was_kept_apart_goes_where_the_user_must_begin():
+def test_separately_kept_messages_are_folded_if_the_user_must_begin():
     step = Step("run", {"command": "ls"}, LONG)
     messages = WIRE["bedrock"]([[step], [step], "And now?", [step], [step]])
     for share in (30, 50, 60, 70):

@@ -225,7 +225,7 @@ def test_in_a_long_run_the_goal_the_system_prompt_and_the_last_turns_are_always_
 
 
 @each_row("name", [*WITH_MODEL, "chat_summary", "summarize_older"])
-def test_without_a_model_the_goal_of_a_long_run_stands_in_the_summary(name: str):
+def test_without_a_model_the_summary_holds_the_goal_of_a_long_run(name: str):
     strategy = STRATEGIES.get(name) or PRESETS[name]()
     for result, _ in fed_back(ConversationPruner(PruneArgs(3_000)), strategy, LONG):
         assert GOAL in said(result.conversation)
@@ -233,7 +233,7 @@ def test_without_a_model_the_goal_of_a_long_run_stands_in_the_summary(name: str)
 
 @pytest.mark.full
 @each_row("name", STRATEGIES)
-def test_where_not_even_the_newest_result_fits_the_report_says_so_and_the_run_goes_on(name: str):
+def test_the_run_continues_with_a_report_if_not_even_the_newest_result_fits(name: str):
     pruner = ConversationPruner(PruneArgs(120))
     strategy = replace(STRATEGIES[name], retain=RETAINED)
     over = [result for result, _ in fed_back(pruner, strategy, size(60)) if not result.report.within_safe_zone]
@@ -274,7 +274,7 @@ def short_run(model: FailsOnce, style: Style) -> list[Result]:
 
 
 @pytest.mark.parametrize("style", [fed_back, in_full])
-def test_wherever_the_model_fails_nothing_is_lost_and_the_run_goes_on(style: Style):
+def test_no_message_is_lost_and_the_run_continues_if_the_model_fails(style: Style):
     unharmed = short_run(FailsOnce(0, ConnectionError()), style)
     model = FailsOnce(0, ConnectionError("the server is gone"))
     assert len(short_run(model, style)) == SHORT + 1

@@ -60,7 +60,7 @@ BY_RULES = tuple(retain for retain in KEPT if retain is not BY_POSITION)
 
 
 @every_format_folded
-def test_nothing_of_the_callers_is_changed(case: Case):
+def test_the_callers_objects_are_not_changed(case: Case):
     messages, before = list(case.messages), shape(case.messages)
     case.pruned()
     assert shape(case.messages) == before
@@ -124,7 +124,7 @@ def test_no_rule_of_the_provider_is_broken_that_was_not_broken_before(case: Case
 
 
 @every_format_folded
-def test_what_the_strict_provider_takes_it_takes_afterwards(case: Case):
+def test_the_strict_provider_still_accepts_the_conversation(case: Case):
     provider = rules(case.messages)
     if not problems(case.messages, provider) and accepts(case.messages, provider) is None:
         assert accepts(case.pruned().conversation, provider) is None
@@ -199,7 +199,7 @@ def test_the_same_bytes_come_from_any_process():
 
 
 @every_format_folded(number=FEW)
-def test_what_was_folded_stays_folded_and_the_start_of_the_prompt_stays(case: Case):
+def test_folded_messages_stay_folded_and_the_prefix_is_stable(case: Case):
     ours = case.pruner()
     gone: set[int] = set()
     changed: dict[Any, str] = {}
@@ -247,7 +247,7 @@ def test_the_full_history_and_the_pruned_one_fed_back_lead_to_the_same_prompts(c
 
 
 @every_format_folded(kept=BY_RULES, number=FEW)
-def test_they_do_so_where_thinking_is_stripped(case: Case):
+def test_full_and_fed_back_history_agree_with_stripped_thinking(case: Case):
     both_styles(case, "strip")
 
 
@@ -308,7 +308,7 @@ def test_a_plan_is_what_is_done_and_the_asynchronous_twin_does_the_same(case: Ca
 
 
 @every_format_folded
-def test_what_the_model_has_not_seen_is_never_folded(case: Case):
+def test_unseen_messages_are_never_folded(case: Case):
     plan = case.pruned().plan
     for fold in plan.folds:
         known = case.messages[: plan.transcript.requests[fold.request]]
@@ -355,7 +355,7 @@ def holds_in_order(conversation: Sequence[Any], wanted: Sequence[list[str]]) -> 
 
 
 @every_format_folded
-def test_what_is_retained_stays(case: Case):
+def test_retained_messages_stay(case: Case):
     plan, retain = case.pruned().plan, case.retain
     turns = plan.transcript.turns
     for at, message in enumerate(case.messages):

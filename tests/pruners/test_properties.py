@@ -117,7 +117,7 @@ def cleared(result: Result) -> list[int]:
 
 
 @for_each_strategy
-def test_nothing_of_the_callers_is_changed(strategy: str, case: Case):
+def test_the_callers_objects_are_not_changed(strategy: str, case: Case):
     messages = list(case.messages)
     before = copy.deepcopy(messages)
     result = case.pruned(strategy)
@@ -519,7 +519,7 @@ def loop(contents: list[Any], **more: Any) -> list[Any]:
     return [{"role": "user", "content": "Fix it."}, *(message for pair in pairs for message in pair)]
 
 
-def test_values_that_are_equal_but_not_the_same_are_told_apart():
+def test_equal_values_of_different_types_are_distinguished():
     """For Python 1 == 1.0 == True; in the provider's prompt, and in JSON, they differ."""
     for first, second in ((1, True), (1, 1.0), (True, 1), (0, False), (0.0, -0.0)):
         warm = pruner(60)
@@ -616,7 +616,7 @@ def test_more_conversations_than_a_pruner_remembers_stay_apart():
 
 
 @each_row(("remember", "is_read_anew"), [(1, True), (2, False)])
-def test_a_pruner_takes_up_as_many_conversations_as_it_is_told(remember: int, *, is_read_anew: bool):
+def test_a_pruner_remembers_the_set_number_of_conversations(remember: int, *, is_read_anew: bool):
     asked: list[int] = []
 
     class Asked(ToolOutputCleanup):
@@ -891,7 +891,7 @@ def test_without_edits_nothing_happens(messages: list[Any]):
 
 
 @for_each_strategy
-def test_what_was_planned_is_read_again(strategy: str, case: Case):
+def test_a_planned_conversation_is_read_again(strategy: str, case: Case):
     result = case.pruned(strategy)
     before, after = (pruner(1).plan(messages).transcript for messages in (case.messages, result.conversation))
     tokens = [entry.tokens for entry in before.entries]

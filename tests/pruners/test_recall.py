@@ -196,7 +196,7 @@ def test_what_was_changed_in_the_archive_is_not_recalled_and_is_mended_by_the_ne
     assert ours.recall(content_id(LONG)) == LONG
 
 
-def test_what_failed_once_is_kept_with_the_next_prune():
+def test_a_failed_payload_is_archived_by_the_next_prune():
     archive = Full()
     ours = AgenticConversationPruner(300, archive=archive)
     messages = chat(LONG, LONG + "2")
@@ -255,7 +255,7 @@ def test_the_report_knows_a_placeholder_with_an_id():
         assert [*kept.values()] == ["already_cleared", "unseen"]
 
 
-def test_a_veto_keeps_nothing():
+def test_a_vetoed_edit_archives_nothing():
     archive: dict[str, str] = {}
     ours = AgenticConversationPruner(300, archive=archive, before_prune=lambda event: False)
     messages = chat(LONG, LONG + "2")
@@ -284,7 +284,7 @@ def test_payloads_that_an_archive_could_not_keep_for_the_same_reason_are_named_i
 
 
 @each_row("given", ["cleared", 5, []])
-def test_what_cannot_keep_a_text_is_no_archive(given: Any):
+def test_an_object_that_cannot_store_a_text_is_not_an_archive(given: Any):
     for kind in (AgenticConversationPruner, ConversationPruner):
         with pytest.raises(SettingsError, match=r"give a mutable mapping, such as a dict or Directory\('archive'\)"):
             kind(300, archive=given).prune(chat(LONG, LONG + "2"))

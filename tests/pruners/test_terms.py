@@ -87,7 +87,7 @@ def test_the_example_of_a_first_prune_that_named_nothing():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_changed_on_a_pruner_counts_at_once(kind: type):
+def test_changes_to_a_pruner_apply_at_once(kind: type):
     pruner, generator = kind(ARGS), random.Random(3)
     strategies = list(pruner.strategies.values())
     for _ in range(60):

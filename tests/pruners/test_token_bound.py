@@ -34,13 +34,13 @@ def test_no_message_has_more_tokens_than_its_bound(messages: list[Any]):
 
 @examples(300)
 @given(role=st.sampled_from(["system", "user", "assistant", "tool"]), content=JSON, name=st.none() | st.text())
-def test_nor_has_one_with_odd_contents(role: str, content: Any, name: str | None):
+def test_no_message_with_odd_contents_has_more_tokens_than_its_bound(role: str, content: Any, name: str | None):
     message = {"role": role, "content": content, "name": name}
     assert counted(message) <= token_bound(message)
 
 
 @each_row("text", ["x", "漢字" * 50, "👩‍👩‍👧" * 20, "\ud800" * 9, "é" * 99, "<|endoftext|>", "\0" * 30])
-def test_nor_has_any_text(text: str):
+def test_no_text_has_more_tokens_than_its_bound(text: str):
     message = {"role": "user", "content": text}
     assert counted(message) <= token_bound(message)
     as_json = json.dumps(message, ensure_ascii=False).encode("utf-8", "surrogatepass")

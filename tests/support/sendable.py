@@ -16,14 +16,14 @@ from strict_provider.scripts import Play, Turn
 from strict_provider.seals import digest, seal
 from strict_provider.server import Provider
 
-from autoprune.providers import resolved
+from autoprune.providers import find_provider
 
 UNKNOWN = ("x_trace", "x_score", "x_note", "cache_control")  # fields of gateways that OpenAI does not take
 
 
 def rules(messages: list[Any]) -> str:
     """The provider whose conversation it is; texts alone may be anybody's, and are OpenAI's."""
-    return resolved(None, messages).name
+    return find_provider(None, messages).name
 
 
 def accepts(messages: list[Any], provider: str) -> str | None:

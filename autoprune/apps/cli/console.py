@@ -67,7 +67,7 @@ def _exit_codes() -> Iterator[None]:
 
 
 def _in_options(message: str) -> str:
-    """Return an error message with command line options in place of keyword arguments and dataclass fields."""
+    """Replace keyword arguments and dataclass fields in an error message by command line options."""
     message = message.replace("(window=200_000)", "(--window 200000)")
     return STRATEGY_FIELD.sub(lambda match: f"{match[1]}: {parameter(match[1], match[2])}", message)
 
@@ -84,7 +84,7 @@ def _print_error(message: str) -> None:
 
 
 def _discard_output() -> None:
-    """Send what is left in the buffer of standard output to the null device, so that no second error follows."""
+    """Send the rest of standard output's buffer to the null device, so that flushing raises no second error."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)
@@ -117,7 +117,7 @@ def show_json(value: object) -> None:
 
 
 def session_notes(session: Session) -> RenderableType:
-    """Notes on a session: the agent that wrote it, how many conversations it has, what was left out or assumed."""
+    """Notes on a session: its agent, the number of its conversations, and dropped or assumed content."""
     lines = [f"{session.agent} session" if session.agent else "", *session.notes]
     if session.conversations > 1:
         lines.insert(1, f"one of {session.conversations} conversations in the file (choose with --conversation)")

@@ -141,7 +141,7 @@ def probe_upstream(upstream: str, wait: float) -> tuple[bool, tuple[str, ...]]:
 
 
 def _describe_error(status: int, body: str) -> tuple[str, str, str]:
-    """Return a state, the error message of the proxy or the provider, and advice."""
+    """A state, the error message of the proxy or the provider, and advice."""
     with suppress(ValueError):
         match json.loads(body):
             case {"error": {"message": str(message)}} | {"message": str(message)}:
@@ -153,7 +153,7 @@ def _describe_error(status: int, body: str) -> tuple[str, str, str]:
 
 
 def loss_lines(client: Client) -> Iterator[str]:
-    """Yield what a client loses if its address is not its vendor's."""
+    """Yield the features that a client loses at another address than its vendor's."""
     for loss in client.losses or ("nothing that is known",):
         yield _indent(f"it loses      {loss}")
 

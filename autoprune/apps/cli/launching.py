@@ -1,4 +1,4 @@
-"""What `run` and `doctor` share: their options, starting a client behind a proxy, showing that without secrets."""
+"""Shared code of `run` and `doctor`: options, starting a client behind a proxy, and displaying it without secrets."""
 
 import os
 import re
@@ -59,13 +59,13 @@ CLIENT_CONTEXT = {"allow_interspersed_args": False, "ignore_unknown_options": Tr
 
 
 class ClientCommand(options.Command):
-    """A command whose own options come before the client's name. All that follows the name belongs to the client."""
+    """A command whose own options come before the client's name. All arguments after the name belong to the client."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the command line. Raises SettingsError if one of this command's options comes after the client's name.
 
-        It would be passed to the client, which hardly anybody wants. A `--` before the name, or before the option,
-        says that it is meant so.
+        It would be passed to the client, which is rarely intended. A `--` before the name, or before the option,
+        confirms it.
         """
         given = tuple(args)
         rest = super().parse_args(ctx, args)
@@ -85,7 +85,7 @@ class ClientCommand(options.Command):
 
 
 def redact(text: str) -> str:
-    """Replace the values of keys, tokens and passwords in JSON, TOML, headers and URLs by "…", as far as names tell."""
+    """Replace the values of keys, tokens and passwords in JSON, TOML, headers and URLs by "…", by their names."""
     for secret, end in SECRETS:
         text = secret.sub(rf"\g<1>{REDACTED}{end}", text)
     return text
@@ -102,7 +102,7 @@ def redact_arguments(arguments: Sequence[str]) -> Iterator[str]:
 
 
 def describe_route(client: Client, route: Route) -> Iterator[str]:
-    """Yield what a run sets, redacted: the command with its variables, in shell syntax, and the temporary files."""
+    """Yield a run's settings, redacted: the command with its variables, in shell syntax, and the temporary files."""
     real = route.through(*UNKNOWN)
     environ = {**no_proxy_variables(os.environ), **real.environ}
     # Redacted before it is quoted: quotes would hide where a value ends.
@@ -144,7 +144,7 @@ def find_program(client: Client) -> str:
 
 @contextmanager
 def start_client(path: str, route: Route, proxy: str, **streams: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """Start the client's program at `path`, routed through the proxy. Its temporary files last until the exit."""
+    """Start the client's program at `path`, routed through the proxy. Its temporary files are deleted at the exit."""
     with tempfile.TemporaryDirectory(prefix="autoprune-") as folder:
         real = route.through(proxy, folder)
         for name, text in real.files.items():
@@ -176,7 +176,7 @@ def wait_for(process: subprocess.Popen[bytes]) -> int:
     def forward(number: int, frame: FrameType | None) -> None:
         process.send_signal(number)
 
-    # A handler that does nothing, not SIG_IGN: the client would inherit SIG_IGN.
+    # A handler that does nothing instead of SIG_IGN, because the client would inherit that.
     handlers: Mapping[int, Callable[[int, FrameType | None], None]] = {
         signal.SIGINT: lambda number, frame: None,
         signal.SIGTERM: forward,

@@ -4,8 +4,8 @@
         ...  # changed ledgers are written every 30 seconds and at the end
 
 A file has the client, the model, the times of the first and the last request, the number of requests, and the ledger.
-The digests of messages, with which a ledger continues, are left out. Each file is replaced in one step, so readers
-never see half of one.
+The digests of messages, which a ledger needs to continue, are left out. Each file is replaced in one step, so readers
+never see an incomplete one.
 """
 
 import json
@@ -33,15 +33,15 @@ INTERVAL_SECONDS = 30.0
 VERSION = 1  # of the file format
 DIGEST_BYTES = 8
 STAMP = "%Y%m%d-%H%M%S"
-# In place of a ledger's digests, which would say something about the text.
+# Replaces a ledger's digests, which would reveal something about the text.
 NO_DIGESTS: Mapping[str, object] = {"cleared": {}, "before": None}
 
 
 @dataclass(frozen=True)
 class Account:
-    """What a ledger file records of a conversation. `started` and `ended` are Unix times in seconds.
+    """The content of a ledger file. `started` and `ended` are Unix times in seconds.
 
-    `life_from` says how the lifetime of its cache is known, if it is not the usual one of the model.
+    `life_from` is the source of its cache lifetime, if that is not the usual one of the model.
     """
 
     client: str
@@ -55,7 +55,7 @@ class Account:
 
 @dataclass(frozen=True)
 class Unread:
-    """A file that is not a readable ledger, and why."""
+    """A file that is not a readable ledger, and the reason."""
 
     path: Path
     why: str
@@ -65,7 +65,7 @@ class Ledgers:
     """Writes the ledgers of conversations in progress to `folder`."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Use this folder, or else the default one."""
+        """Write to the given folder, or to the default one."""
         self.folder = folder or ledger_folder()
         # Another proxy may have a conversation with the same name that started in the same second.
         self._suffix = token_hex(4)
@@ -91,7 +91,7 @@ class Ledgers:
 
 @contextmanager
 def keep_ledgers(sessions: Callable[[], Iterable["Session"]], every: float = INTERVAL_SECONDS) -> Iterator[None]:
-    """Write ledgers every `every` seconds while the context lasts, and at its end.
+    """Write ledgers every `every` seconds within the context, and at its end.
 
     Errors are printed at the end only: until then an assistant may be using the terminal.
     """
@@ -171,5 +171,5 @@ def _parse_account(record: Any) -> Account:
     ledger = Ledger.of_json(record["ledger"])
     names = str(record["client"]), str(record["model"])
     account = Account(*names, *times, int(record["requests"]), ledger, str(record.get("life_from", "")))
-    float(account.ledger.unpruned)  # raises if an entry holds something else than numbers
+    float(account.ledger.unpruned)  # raises if an entry holds anything but numbers
     return account

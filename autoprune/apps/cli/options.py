@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share."""
+"""Shared arguments and options of the commands."""
 
 from typing import Annotated, Any
 

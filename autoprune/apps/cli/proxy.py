@@ -27,7 +27,7 @@ EXAMPLES = options.examples(
 PORT = 8484
 DEPENDENCIES = ("httpx", "starlette", "uvicorn", "zstandard")
 SLEEP_SECONDS = 0.5
-# Variables in which users have already named another address for a vendor's API.
+# Variables in which users may already have set another address for a vendor's API.
 BASE_VARIABLES = {
     "anthropic": ("ANTHROPIC_BASE_URL",),
     "openai": ("OPENAI_BASE_URL", "OPENAI_API_BASE"),
@@ -130,7 +130,7 @@ def check_dependencies() -> None:
 
 
 def startup_lines(settings: "Settings", known: "Running") -> tuple[str, ...]:
-    """The lines that are printed at the start."""
+    """The lines to print at the start."""
     zone = settings.safe_zone or "0.6 of the window of each request's model, else 100,000"
     return (
         f"autoprune proxy on {known.url}",

@@ -106,7 +106,7 @@ def prune_session(
         check_output()
     if not dry_run:
         refuse_agent_log(path, custom_readers, force=force)
-    if archive:  # if no conversation is written, nothing can be recalled, so nothing needs to be kept
+    if archive:  # if no conversation is written, there are no placeholders to recall content by
         pruner.archive = Directory(archive) if path and not dry_run else {}
     plan = _with_prices(plan, loaded, args)
     count_with_progress(pruner, loaded.messages)
@@ -125,7 +125,7 @@ def prune_session(
 
 
 def _with_prices(plan: Any, loaded: Session, args: PruneArgs) -> Any:
-    """Return the strategy with the prices of the model and the cache in the session's log, unless a model is set."""
+    """Give the strategy the prices of the model and the cache in the session's log, unless a model is set."""
     adapt = getattr(plan, "for_prices", None)
     if adapt is None or loaded.last is None or text_setting(args, "model", variables(None)):
         return plan
@@ -138,14 +138,14 @@ def _settings(**given: Any) -> PruneArgs:
 
 
 def _destination(output: str | None, *, prints_something_else: bool) -> str | None:
-    """Where the conversation goes: without -o to standard output, but never to a terminal; None for nowhere."""
+    """The destination of the conversation: without -o to standard output, but never to a terminal; None for nowhere."""
     if output or prints_something_else:
         return output
     return None if sys.stdout.isatty() else "-"
 
 
 def _has_lost_content(pruner: AnyPruner, report: Report) -> bool:
-    """Return whether any cleared content cannot be recalled from the pruner's archive."""
+    """Whether any cleared content cannot be recalled from the pruner's archive."""
     ids = {split_mark(edit.mark)[1] for edit in report.plan.edits}
     try:
         for id in ids:

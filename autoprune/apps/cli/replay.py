@@ -37,7 +37,7 @@ EXAMPLES = options.examples(
 )
 STYLES = {"full": (FULL,), "fed-back": (FED_BACK,), "both": (FULL, FED_BACK)}
 LOWEST_BAND = BANDS[-2]  # strategies that keep less evidence than this share one heading
-MAIN_GROUPS = (atoms.Group.CODE, atoms.Group.EDITS, atoms.Group.FACTS)  # columns beside the bill
+MAIN_GROUPS = (atoms.Group.CODE, atoms.Group.EDITS, atoms.Group.FACTS)  # columns in addition to the bill
 SHARE_WIDTH = 11  # characters of a share with its confidence interval
 LEGEND = """\
 bill      cost as a share of the unpruned one, with its 95 % bootstrap confidence
@@ -150,7 +150,7 @@ def _replay_args(
 
 
 def _most_curves(as_json: bool, html: str | None) -> float:
-    """How many sessions need per-request figures: all in JSON, those that the page shows, none in tables."""
+    """The number of sessions that need per-request figures: all in JSON, those that the page shows, none in tables."""
     return math.inf if as_json else replaying.MOST_DETAILED if html else 0
 
 
@@ -219,7 +219,7 @@ def _unpruned(sessions: Sequence[SessionFigures], prices: str) -> Unpruned:
 
 
 def overview_table(whole: Overview) -> RenderableType:
-    """Draw what the sessions consist of."""
+    """Draw the contents of the sessions."""
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
     for name, value in _overview_rows(whole):
@@ -275,7 +275,7 @@ def verdict_table(prices: Prices, ranking: Sequence[Standing], unpruned: Unprune
 
 
 def details_table(ranking: Sequence[Standing]) -> RenderableType:
-    """Draw the worst bill, the cache breaks, and the shares of shell edits and protected content in view."""
+    """Draw the worst bill, the cache breaks, and the visible shares of shell edits and protected content."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("in view, %", overflow="fold", max_width=30)
     for name in ("worst", "breaks", atoms.Group.SHELL_EDITS, *PROTECTED_NAMES.values()):

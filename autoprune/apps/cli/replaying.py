@@ -1,4 +1,4 @@
-"""What `replay` and `tune` share: options, finding session files, replaying them, keeping their figures in a file."""
+"""Shared code of `replay` and `tune`: options, finding and replaying session files, and storing their figures."""
 
 import heapq
 import json
@@ -90,7 +90,7 @@ def reader_arguments(named: str | None) -> tuple[str, ...]:
 
 
 def choose_engine(name: str, jobs: int | None) -> Engine:
-    """The engine of this name. Raises SettingsError for an unknown name."""
+    """Look up an engine by its name. Raises SettingsError for an unknown name."""
     if name not in ENGINES:
         raise SettingsError(f"there is no engine {name!r}{did_you_mean(name, ENGINES)}; there are {', '.join(ENGINES)}")
     return on_ray if name == "ray" else Processes(jobs)
@@ -128,7 +128,7 @@ def count_noun(number: int, noun: str) -> str:
 
 
 class Collected:
-    """The figures of sessions by path. Curves, which are large, are kept for the `most` most expensive ones only."""
+    """The figures of sessions by path. Curves are large, so only the `most` most expensive sessions keep them."""
 
     def __init__(self, most: float) -> None:
         """Start without sessions."""
@@ -158,7 +158,7 @@ def _unpruned_bill(found: SessionFigures) -> float:
 def replay_all(
     files: Sequence[str], args: ReplayArgs, engine: Engine, output: str | None, most: float = 0
 ) -> Collected:
-    """Replay session files with a progress bar. Figures that are already in the file `output` are taken from there.
+    """Replay session files with a progress bar. Figures that are already in the file `output` are read from it.
 
     New figures are appended to `output` as they arrive, so after Ctrl-C the same command continues. Raises SessionError
     if the file holds anything else.
@@ -208,7 +208,7 @@ def _interruption_note(found: Collected, files: Sequence[str], output: str | Non
 def most_expensive_details(
     sessions: Sequence[SessionFigures], args: ReplayArgs, engine: Engine, *, texts: bool
 ) -> list[SessionDetail]:
-    """Replay in detail the episodes with the largest unpruned bills. Returns them with the largest first."""
+    """Replay in detail the episodes with the largest unpruned bills. The largest comes first."""
     rows = [row for each in sessions for row in each.figures]
     names = most_expensive(rows, str(args.prices[0]), MOST_DETAILED)
     files = dict.fromkeys(row.session for row in rows if row.episode in names)
@@ -226,7 +226,7 @@ class Results:
     """
 
     def __init__(self, file: BinaryIO, name: str, arguments: str) -> None:
-        """Read the file. Raises SessionError if it holds anything else than results."""
+        """Read the file. Raises SessionError if it holds anything but results."""
         self.digests: dict[str, str] = {}
         self._name, self._file, self._arguments = name, file, arguments
         self._offsets: dict[str, int] = {}
@@ -294,7 +294,7 @@ def skipped_files(sessions: Sequence[SessionFigures]) -> dict[str, str]:
 
 
 def nothing_replayed(sessions: Sequence[SessionFigures]) -> SessionError:
-    """The error if all files were skipped. The reasons have been printed before."""
+    """The error if all files were skipped. The reasons were printed before."""
     count = len(sessions)
     return SessionError(
         f"nothing was replayed: {'the file was' if count == 1 else f'all {count:,} files were'} skipped"
@@ -302,7 +302,7 @@ def nothing_replayed(sessions: Sequence[SessionFigures]) -> SessionError:
 
 
 def skipped_table(skipped: Mapping[str, str]) -> RenderableType:
-    """List skipped files by reason: the first ones of each, and how many more there are."""
+    """List skipped files by reason: the first ones of each, and the number of others."""
     reasons: dict[str, list[str]] = {}
     for path, why in skipped.items():
         reasons.setdefault(why.replace(f": give {READABLE}", ""), []).append(path)
@@ -318,13 +318,13 @@ def _skipped_lines(why: str, paths: Sequence[str]) -> Iterator[Text]:
 
 
 def show_assumptions(whole: Overview, args: ReplayArgs) -> None:
-    """Print what the figures assume, on standard error."""
+    """Print the assumptions of the figures on standard error."""
     lines = (Text(f"note: {printable(each)}", style="yellow") for each in assumptions(whole, args))
     show(Group(*lines), to_stderr=True)
 
 
 def assumptions(whole: Overview, args: ReplayArgs) -> Iterator[str]:
-    """Yield what the figures assume because the logs do not say it."""
+    """Yield the assumptions of the figures about data that the logs lack."""
     if whole.unnamed and OWN in args.prices:
         yield f"{count_noun(whole.unnamed, 'session')} without the name of a model: {DEFAULT.note}; give --model"
     if whole.unknown_heads:

@@ -67,10 +67,10 @@ def run_assistant(
 
 
 def summarize_traffic(proxy: "Running") -> Iterator[str]:
-    """Yield lines on what went through a proxy: the ledger of the longest conversation, and a line on each other one.
+    """Yield lines on a proxy's conversations: the ledger of the longest one, and a line on each other one.
 
     Conversations of one request are side questions of an assistant (a title, a topic). They are only counted, unless
-    there is nothing else; then the largest is shown.
+    there are no others; then the largest is shown.
     """
     known = sorted(
         (each for each in proxy.sessions if each.requests), key=lambda each: (-each.requests, -each.points[-1].before)
@@ -98,7 +98,7 @@ def describe_session(session: "Session") -> str:
 
 
 def explain_silence(client: Client, proxy: "Running", code: int) -> str:
-    """Explain why nothing could be pruned: no conversation came through, or none was answered. "" if one was."""
+    """Explain why nothing could be pruned: there was no conversation, or none was answered. "" if one was."""
     traffic, sessions = proxy.traffic, proxy.sessions
     elsewhere = "sent its requests to another address"
     what = f"{elsewhere}, or sent none" if code == 0 else f"ended with {code} before its first request, or {elsewhere}"

@@ -1,4 +1,4 @@
-"""`autoprune savings`: sum up what pruning has saved and cost in all conversations that went through a proxy."""
+"""`autoprune savings`: sum up the savings and costs of pruning in all conversations of the proxies."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,7 +27,7 @@ share  saved, as a share of the cost without pruning"""
 
 @dataclass(frozen=True)
 class Saving:
-    """What pruning saved in some conversations: `saved` in input tokens, `share` of their unpruned bill.
+    """The savings in some conversations: `saved` in input tokens, `share` of their unpruned bill.
 
     `dollars` covers the conversations whose price is known, and `unpriced` counts the others. `cold` is the part of
     `saved` from prunes at cold requests, whose cache had expired.
@@ -130,7 +130,7 @@ def _table(accounts: Sequence[Account], since: datetime | None) -> RenderableTyp
 
 
 def _cache_lives(accounts: Sequence[Account]) -> list[tuple[tuple[float, str], int]]:
-    """Count the unusual cache lifetimes, each with how it is known."""
+    """Count the unusual cache lifetimes with their sources."""
     found = Counter((each.ledger.prices.life, each.life_from) for each in accounts if each.life_from)
     return found.most_common()
 

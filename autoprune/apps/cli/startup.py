@@ -19,9 +19,9 @@ ASCII = {
 def main() -> None:
     """Run the command line.
 
-    The commands are imported here and not above: importing them takes half a second, and Ctrl-C may come in it.
+    The commands are imported here and not above: that takes half a second, in which Ctrl-C may arrive.
     """
-    sys.excepthook = sys.__excepthook__  # from here on the hook of `autoprune._starting` is not needed
+    sys.excepthook = sys.__excepthook__  # the hook of `autoprune._starting` is no longer needed
     try:
         open_streams()
         from autoprune.apps.cli.command_table import app
@@ -36,7 +36,7 @@ def open_streams() -> None:
     """Open closed standard streams on the null device, and replace characters that the encoding of a stream lacks.
 
     Cron jobs and daemons may start with closed streams. The next file to be opened would get the number of a closed
-    stream, and messages would be written into it. With the null device, messages are lost; code that writes results
+    stream, and messages would be written to it. With the null device, messages are lost; code that writes results
     calls `check_output` first.
     """
     codecs.register_error(REPLACE_WITH_ASCII, replace_with_ascii)
@@ -56,7 +56,7 @@ def check_output() -> None:
 
 
 def replace_with_ascii(error: UnicodeError) -> tuple[str, int]:
-    """Codec error handler: return ASCII for the characters that cannot be encoded, and where encoding continues."""
+    """Codec error handler: return ASCII for characters that cannot be encoded, and the position to continue at."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "".join(ASCII.get(each, "?") for each in error.object[error.start : error.end]), error.end

@@ -90,7 +90,7 @@ def tune_settings(
 
 
 def _frontier_table(tuned: Tuning, args: ReplayArgs) -> RenderableType:
-    """Draw the Pareto frontier, the recommendation, and how far it can be trusted."""
+    """Draw the Pareto frontier, the recommendation, and its reliability."""
     table = table_of(
         ("setting", "left"),
         ("bill", "right"),
@@ -126,12 +126,12 @@ def _frontier_cells(row: Row) -> tuple[str, ...]:
 
 
 def _cross_validation(tuned: Tuning) -> str:
-    """Describe how settings did on sessions that were not used to choose them."""
+    """Describe the settings' figures on sessions that were not used to choose them."""
     if not (tuned.bill and tuned.code and tuned.edits and tuned.facts):
         return "It was chosen and judged on the same session, so nothing is known about other sessions."
     folds = sum(count for _, count in tuned.picks)
     same = dict(tuned.picks).get(tuned.recommended, 0)
-    # With fewer than two sessions a fold the figures change with every session that is added.
+    # With fewer than two sessions per fold, each added session changes the figures.
     few = "" if tuned.sessions >= 2 * FOLDS else f" {tuned.sessions} sessions are few: expect other figures on others."
     return (
         f"Cross-validation: chosen on some sessions and judged on the others, {folds} times, settings cost "

@@ -1,4 +1,4 @@
-"""Assistants that can be routed through a proxy: each `Client` says what to set for one run. Sets nothing itself.
+"""Assistants that can be routed through a proxy: each `Client` gives the settings for one run. Applies none itself.
 
 client = named("claude")
 route = client.route(user)  # raises ClientError if its requests would bypass the proxy
@@ -11,7 +11,7 @@ from autoprune.errors import ClientError, did_you_mean
 
 __all__ = ["CLIENTS", "Client", "Route", "User", "named"]
 
-# To add a client, add a line.
+# To add a client, add its constant here.
 CLIENTS = (
     _claude_cli.CLIENT,
     _codex_cli.CLIENT,
@@ -26,7 +26,7 @@ CLIENTS = (
 
 
 def named(name: str) -> Client:
-    """Return the client with a name. Raises ClientError if there is none."""
+    """Look up a client by its name. Raises ClientError if there is none."""
     known = {client.name: client for client in CLIENTS}
     if name not in known:
         raise ClientError(f"there is no client {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")

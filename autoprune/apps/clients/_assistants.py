@@ -1,4 +1,4 @@
-"""Clients whose configuration is simple: a variable, or one file or option that takes precedence over the rest.
+"""Clients whose configuration is simple: a variable, or one file or option that takes precedence over other settings.
 
 Claude Code and Codex have their own modules.
 """
@@ -81,8 +81,8 @@ OPENCODE_URLS = {"anthropic": f"{ANTHROPIC}/v1", "openai": OPENAI, "google": f"{
 def route_opencode(user: User) -> Route:
     """Route opencode by a configuration in a variable, which takes precedence over its files.
 
-    It sets the base URL of the model's provider; if no model is named, those of the three providers that need no
-    configuration.
+    It sets the base URL of the model's provider; if no model is named, those of the
+    three providers that need no configuration.
     """
     refuse_other_process(user, "opencode", "--attach", "attach")
     config = _opencode_config(user)
@@ -146,7 +146,7 @@ QWEN_URL, QWEN_OPTION = "OPENAI_BASE_URL", "--openai-base-url"
 
 
 def route_qwen(user: User) -> Route:
-    """Route Qwen Code by OPENAI_BASE_URL, and by its option if that or a setting, which take precedence, is in use."""
+    """Route Qwen Code by OPENAI_BASE_URL, and also by its option if that option or a setting would take precedence."""
     user = with_nearest_env_file(user, ".qwen", QWEN_URL)
     of_home = user.json(user.home / ".qwen" / "settings.json")
     settings = get_in(of_home, "security", "auth")
@@ -187,7 +187,7 @@ QWEN = Client(
 # Copilot CLI
 
 COPILOT_URL, COPILOT_MOST = "COPILOT_PROVIDER_BASE_URL", "COPILOT_PROVIDER_MAX_PROMPT_TOKENS"
-# Tokens. Copilot compacts by its own count of the unpruned history, and this is more than that will ever be.
+# Tokens. Copilot compacts by its own count of the unpruned history, which never reaches this number.
 OUT_OF_REACH = "900000"
 
 
@@ -225,10 +225,10 @@ COPILOT = Client(
 
 CLINE_FILE, CLINE_MODELS, CLINE_FILE_VARIABLE = "providers.json", "models.json", "CLINE_PROVIDER_SETTINGS_PATH"
 CLINE_FOLDER_OPTION, CLINE_SANDBOX = "--data-dir", "CLINE_SANDBOX"
-# Without its daemon, which keeps the variables that it was started with, and would outlive the temporary copy.
+# Without its daemon, which keeps the variables from its start, and would outlive the temporary copy.
 CLINE_NO_DAEMON = {"CLINE_SESSION_BACKEND_MODE": "local"}
 CLINE_URLS = {"anthropic": f"{ANTHROPIC}/v1", "openai-native": OPENAI}
-# The variables that --data-dir sets in Cline, besides that of the providers, with their places in the folder.
+# The variables that --data-dir sets in Cline, except the one of the providers, with their places in the folder.
 CLINE_SANDBOX_VARIABLES = {
     "CLINE_DATA_DIR": "",
     "CLINE_DB_DATA_DIR": "db",
@@ -263,7 +263,7 @@ def route_cline(user: User) -> Route:
     entry = {**settings["providers"][name], "settings": {**own, "baseUrl": at_proxy}}
     files = {CLINE_FILE: json.dumps({**settings, "providers": {**settings["providers"], name: entry}})}
     if models := user.read(file.with_name(CLINE_MODELS)):
-        files[CLINE_MODELS] = models  # Cline looks for it beside its providers
+        files[CLINE_MODELS] = models  # Cline looks for it next to the providers' file
     environ = {CLINE_FILE_VARIABLE: f"{FOLDER}/{CLINE_FILE}", **CLINE_NO_DAEMON}
     if sandbox is None:
         return Route(upstream, environ, user.arguments, files)
@@ -273,7 +273,7 @@ def route_cline(user: User) -> Route:
 
 
 def _cline_sandbox(user: User) -> PurePath | None:
-    """The folder of an isolated state, from --data-dir or CLINE_SANDBOX=1; None without them."""
+    """The folder of an isolated state, from --data-dir or CLINE_SANDBOX=1; None if neither is set."""
     given = user.option(CLINE_FOLDER_OPTION)
     if given is None and user.environ.get(CLINE_SANDBOX, "").strip() != "1":
         return None
@@ -283,7 +283,7 @@ def _cline_sandbox(user: User) -> PurePath | None:
 
 
 def _cline_file(user: User) -> PurePath:
-    """The file with the user's providers, without a sandbox."""
+    """The file with the user's providers, if there is no sandbox."""
     if given := user.variable(CLINE_FILE_VARIABLE):
         return PurePath(given)
     own = PurePath(user.option("--config") or user.variable("CLINE_DIR") or user.home / ".cline")
@@ -349,7 +349,7 @@ PI = Client(
 
 # mini-swe-agent
 
-# By provider: the variables with which LiteLLM's clients name its base URL, and the usual one.
+# By provider: the variables of LiteLLM's clients for its base URL, and the usual one.
 MINI_URLS = {
     "openai": (("OPENAI_BASE_URL", "OPENAI_API_BASE"), OPENAI),
     "anthropic": (("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL"), ANTHROPIC),
@@ -358,7 +358,7 @@ MINI_URLS = {
 
 
 def route_mini(user: User) -> Route:
-    """Route mini-swe-agent by LiteLLM's variables: the model's provider's, or all of them if no model is named."""
+    """Route mini-swe-agent by LiteLLM's variables: those of the model's provider, or all if no model is named."""
     usual = user.folder_of("XDG_CONFIG_HOME", ".config") / "mini-swe-agent"
     user = user.with_env_file(user.folder_of("MSWEA_GLOBAL_CONFIG_DIR", str(usual)) / ".env")
     model = user.option("-m", "--model") or user.variable("MSWEA_MODEL_NAME") or ""

@@ -21,13 +21,13 @@ from autoprune.apps.clients._routing import (
 from autoprune.errors import ClientError
 
 BASE_URL = "ANTHROPIC_BASE_URL"
-OPTION, FILE = "--settings", "settings.json"
+OPTION, FILE = "--settings", "settings.json"  # the option that passes settings, and our temporary file for it
 PROJECT_FILES = "settings.json", "settings.local.json"
 OTHER_CLOUDS = (  # their requests are signed for their own host
     *("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY", "CLAUDE_CODE_USE_MANTLE"),
     *("CLAUDE_CODE_USE_ANTHROPIC_AWS", "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD", "ANTHROPIC_UNIX_SOCKET"),
 )
-# Options and subcommands with which another process, or another machine, calls the model.
+# Options and subcommands that make another process, or another machine, call the model.
 OTHER_PROCESSES = ("--bg", "--background", "--cloud", "--environment", "attach", "respawn", "ultrareview")
 
 
@@ -38,11 +38,11 @@ def route(user: User) -> Route:
     proxy's is passed with `--settings`.
     """
     refuse_other_process(user, "Claude Code", *OTHER_PROCESSES)
-    given = _given_settings(user)
+    given = _settings_option(user)
     of_home = _env(user.json(user.folder_of("CLAUDE_CONFIG_DIR", ".claude") / "settings.json"))
     files = (user.folder / ".claude" / name for name in PROJECT_FILES)
     of_project = {name: value for file in files for name, value in _env(user.json(file)).items()}
-    of_settings = {**of_home, **of_project, **_env(given)}  # the last one counts
+    of_settings = {**of_home, **of_project, **_env(given)}  # the last one takes precedence
     if BASE_URL not in _env(given):
         _check_trust(user, of_project.get(BASE_URL))
     effective = {**user.environ, **of_settings}
@@ -57,11 +57,11 @@ def route(user: User) -> Route:
     if not given:
         return Route(upstream, {BASE_URL: at_proxy}, (OPTION, settings, *user.arguments))
     others = drop_options(user.arguments, lambda each: each.startswith(f"{OPTION}="))
-    # A file, because the user's settings may hold keys, and arguments show in the list of processes.
+    # A file, because the user's settings may hold keys, and arguments are visible in the list of processes.
     return Route(upstream, {BASE_URL: at_proxy}, (OPTION, f"{FOLDER}/{FILE}", *others), {FILE: settings})
 
 
-def _given_settings(user: User) -> dict[str, Any]:
+def _settings_option(user: User) -> dict[str, Any]:
     """The settings that `--settings` gives, as JSON or in a file."""
     given = user.option(OPTION)
     if not given:
@@ -70,9 +70,9 @@ def _given_settings(user: User) -> dict[str, Any]:
 
 
 def _check_trust(user: User, url: str | None) -> None:
-    """Raise ClientError if only a project's settings say where keys are sent.
+    """Raise ClientError if only a project's settings decide where keys are sent.
 
-    Claude Code asks whether the user trusts the project, but later.
+    Claude Code asks the user whether to trust the project, but only later.
     """
     if url and not user.upstream and url != user.variable(BASE_URL):
         raise ClientError(
@@ -82,7 +82,7 @@ def _check_trust(user: User, url: str | None) -> None:
 
 
 def _env(settings: Mapping[str, Any]) -> dict[str, str]:
-    """The variables that settings set."""
+    """The environment variables in settings."""
     own = get_in(settings, "env")
     return {name: str(value) for name, value in own.items() if value is not None} if isinstance(own, Mapping) else {}
 

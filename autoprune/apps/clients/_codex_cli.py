@@ -46,7 +46,7 @@ def _codex_file(user: User, name: str) -> PurePath:
 
 
 def _config(user: User) -> dict[str, Any]:
-    """The configuration, with the file of the profile that `--profile` names merged into it."""
+    """The configuration, merged with the file of the profile that `--profile` names."""
     config = user.toml(_codex_file(user, "config.toml"))
     profile = user.option(*PROFILE)
     return merge_objects(config, user.toml(_codex_file(user, f"{profile}.config.toml"))) if profile else config
@@ -77,7 +77,7 @@ def _provider(user: User, config: dict[str, Any], overrides: dict[str, Any]) -> 
 
 
 def _usual_url(user: User, provider: str) -> str:
-    """The base URL if none is configured, which depends on the login. Raises ClientError for an unknown provider."""
+    """The default base URL, which depends on the login. Raises ClientError for an unknown provider."""
     if provider != "openai":
         raise ClientError(f"config.toml has no model_providers.{provider}.base_url: add it, or give --upstream")
     if user.variable("CODEX_API_KEY"):

@@ -1,11 +1,11 @@
-"""How a client is routed through a proxy: who runs it, and what is set for one run. Reads nothing by itself.
+"""Route clients through a proxy: the user who runs a client, and the settings for one run. Reads no files itself.
 
-A client's base URL is split. The host that it names today becomes the upstream to which the proxy forwards requests;
+A client's base URL is split. Its current host becomes the upstream of the proxy;
 the path stays, so that the proxy sees the same paths as the provider:
 
     https://openrouter.ai/api/v1  →  upstream https://openrouter.ai, base URL {proxy}/api/v1
 
-A route is made before the proxy has a port and the temporary folder a name: `{proxy}` and `{folder}` stand for them.
+A route is computed before the proxy has a port and the temporary folder a name, so it has `{proxy}` and `{folder}`.
 """
 
 import json
@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from autoprune.errors import ClientError
 
 PROXY, FOLDER = "{proxy}", "{folder}"
-QUESTION = "Say that you are there."
+QUESTION = "Say that you are there."  # the prompt with which `autoprune doctor` tests a client
 ANTHROPIC, OPENAI = "https://api.anthropic.com", "https://api.openai.com/v1"
 GEMINI = "https://generativelanguage.googleapis.com"
 # An assignment in a .env file.
@@ -29,14 +29,14 @@ ASSIGNMENT = re.compile(r"""^[ \t]*(?:export[ \t]+)?([\w.]+)[ \t]*=[ \t]*("[^"]*
 QUOTES = ("'", '"')
 
 
-# Who runs a client, and how it is routed
+# Users, routes and clients
 
 
 @dataclass(frozen=True)
 class User:
     """The person who runs a client: environment variables, the client's arguments, home and working folder.
 
-    `read` returns the text of a file, None if there is no such file. `upstream` is the base URL from `--upstream`,
+    `read` returns the text of a file, or None if there is no such file. `upstream` is the base URL from `--upstream`,
     which replaces the client's own.
     """
 
@@ -48,11 +48,11 @@ class User:
     upstream: str | None = None
 
     def variable(self, *names: str) -> str | None:
-        """Return the first of these variables that is set and not empty."""
+        """The value of the first of these variables that is set and not empty."""
         return next((self.environ[name] for name in names if self.environ.get(name)), None)
 
     def folder_of(self, variable: str, *usual: str) -> PurePath:
-        """Return the folder that a variable names, or else the usual one in the home folder."""
+        """The folder that a variable names, or else the usual one in the home folder."""
         given = self.environ.get(variable)
         return PurePath(given) if given else self.home.joinpath(*usual)
 
@@ -77,11 +77,11 @@ class User:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The arguments before `--`, after which there are no options."""
+        """The arguments before `--`, which ends the options."""
         return tuple(takewhile(lambda each: each != "--", self.arguments))
 
     def option(self, *names: str) -> str | None:
-        """Return the last value of an option, given as `-m VALUE`, `-mVALUE`, `--model VALUE` or `--model=VALUE`."""
+        """The last value of an option, given as `-m VALUE`, `-mVALUE`, `--model VALUE` or `--model=VALUE`."""
         found = None
         for each, following in pairwise((*self.options, None)):
             name, equals, value = str(each).partition("=")
@@ -94,11 +94,11 @@ class User:
 
 @dataclass(frozen=True)
 class Route:
-    """What to set for one run of a client.
+    """The settings for one run of a client.
 
-    `upstream` is where the proxy forwards requests, None to choose the vendor by their paths. `environ` is set in
-    addition to the user's variables. `arguments` are all of the client's arguments. `files` are temporary files by
-    their names in `{folder}`; nothing else is written.
+    `upstream` is the URL that the proxy forwards requests to, None to choose the vendor by their paths. `environ` is
+    set in addition to the user's variables. `arguments` are all of the client's arguments. `files` are temporary files
+    by their names in `{folder}`; nothing else is written.
     """
 
     upstream: str | None
@@ -108,7 +108,7 @@ class Route:
     notes: tuple[str, ...] = ()
 
     def through(self, proxy: str, folder: str) -> "Route":
-        """Fill in the proxy's URL and the temporary folder."""
+        """Replace the placeholders by the proxy's URL and the temporary folder."""
 
         def fill_in(text: str) -> str:
             return text.replace(PROXY, proxy).replace(FOLDER, folder)
@@ -126,8 +126,8 @@ class Client:
     """An assistant that can be routed through a proxy.
 
     `name` is its name on the command line, `program` its executable, and `install` the command that installs it.
-    `route` returns its route, or raises ClientError if its requests would bypass the proxy. `tried` is the version with
-    which this was tested. `losses` are sentences on what does not work at another base URL.
+    `route` returns its route, or raises ClientError if its requests would bypass the proxy. `tried` is the version that
+    was tested. `losses` are sentences on features that do not work at another base URL.
     """
 
     name: str
@@ -146,8 +146,8 @@ class Client:
 def reroute(user: User, url: str, called: str) -> tuple[str, str]:
     """Split a client's base URL into the upstream and the base URL at the proxy.
 
-    An upstream that the user names replaces it; if that has no path, the path of the client's URL is kept. Raises
-    ClientError if either is not a URL; `called` is the name of the client's in the message.
+    The user's `--upstream` replaces the URL; if that has no path, the path of the client's URL is kept. Raises
+    ClientError if either is not a URL; `called` is the name of the client's URL in the message.
     """
     if user.upstream:
         upstream, at_proxy = _split(user.upstream, "--upstream")
@@ -167,10 +167,10 @@ def _split(url: str, called: str) -> tuple[str, str]:
 
 
 def reroute_all(user: User, urls: Mapping[str, str], usual: Mapping[str, str]) -> tuple[str | None, dict[str, str]]:
-    """Split the base URLs of several providers into the one upstream and their base URLs at the proxy.
+    """Split the base URLs of several providers into one upstream and their base URLs at the proxy.
 
-    If all are `usual` the upstream is None, because the proxy then knows it by the path. Otherwise those that are not
-    usual are routed, and the usual ones are not. Raises ClientError if they differ, since a proxy has one upstream.
+    If all are `usual`, the upstream is None, because the proxy finds it by the path. Otherwise only those that are not
+    usual are routed. Raises ClientError if they differ, since a proxy has one upstream.
     """
     own = {name: url for name, url in urls.items() if url != usual.get(name)}
     split = {name: reroute(user, url, name) for name, url in (own or urls).items()}
@@ -180,14 +180,14 @@ def reroute_all(user: User, urls: Mapping[str, str], usual: Mapping[str, str]) -
     return (upstreams.pop() if len(upstreams) == 1 else None), {name: at_proxy for name, (_, at_proxy) in split.items()}
 
 
-# What the user has configured
+# The user's configuration
 
 
 def with_nearest_env_file(user: User, own: str, *urls: str) -> User:
-    """Add the variables of the .env file that Gemini CLI and Qwen Code would find; `own` is the client's folder.
+    """Add the variables of the .env file that Gemini CLI and Qwen Code would read; `own` is the client's folder.
 
     `urls` are the variables that name a base URL. Raises ClientError if a project's file sets one of them: a project
-    may say where keys are sent only if the user trusts it, and only the client knows that.
+    may decide where keys are sent only if the user trusts it, and only the client knows that.
     """
     folders = dict.fromkeys((user.folder, *user.folder.parents, user.home))
     files = [folder / name for folder in folders for name in (f"{own}/.env", ".env")]
@@ -204,9 +204,9 @@ def with_nearest_env_file(user: User, own: str, *urls: str) -> User:
 
 
 def refuse_other_process(user: User, title: str, *names: str) -> None:
-    """Raise ClientError for an option, or a subcommand, with which another process calls the model.
+    """Raise ClientError for an option, or a subcommand, that makes another process call the model.
 
-    That process has the base URL that it was started with, so its requests would bypass the proxy.
+    That process keeps the base URL from its start, so its requests would bypass the proxy.
     """
     given = {each.partition("=")[0] for each in user.options if each.startswith("-")}
     if found := next((name for name in names if name in {*given, *user.arguments[:1]}), None):
@@ -214,7 +214,7 @@ def refuse_other_process(user: User, title: str, *names: str) -> None:
 
 
 def is_on(value: str | None) -> bool:
-    """Return whether a variable is set, and not to 0, false, no or off."""
+    """Whether a variable is set to anything but 0, false, no or off."""
     return (value or "").strip().lower() not in ("", "0", "false", "no", "off")
 
 
@@ -231,14 +231,14 @@ def parse_object(text: str, called: str) -> dict[str, Any]:
 
 
 def get_in(value: object, *names: str) -> Any:
-    """Return the value at a path of names in nested objects; None if there is none."""
+    """The value at a path of names in nested objects; None if there is none."""
     for name in names:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
 
 
 def merge_objects(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge two objects, nested ones too. If both have a value, that of `above` counts."""
+    """Merge two objects, nested ones too. If both have a value, that of `above` takes precedence."""
     merged = dict(below)
     for name, value in above.items():
         old = below.get(name)
@@ -249,7 +249,7 @@ def merge_objects(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[st
 
 
 def drop_options(arguments: Sequence[str], is_dropped: Callable[[str], bool]) -> tuple[str, ...]:
-    """Remove options with their values; `is_dropped` gets each as `option=value`, also those given in two arguments."""
+    """Remove options with their values; `is_dropped` gets each as `option=value`, even if given as two arguments."""
     rest: list[str] = []
     index = 0
     while index < len(arguments):

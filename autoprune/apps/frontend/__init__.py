@@ -1,4 +1,4 @@
-"""What the proxy's page and the report of a replay share: style, elements and charts, and how HTML is written."""
+"""The shared front end of the proxy's page and the replay report: style, elements, charts, and HTML escaping."""
 
 from autoprune.apps.frontend._assets import asset, bundle
 from autoprune.apps.frontend._markup import Markup, clean, collapsible, concatenate, element, escape_text, table

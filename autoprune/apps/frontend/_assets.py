@@ -9,7 +9,7 @@ EXPORT = re.compile(r"^export (?=(?:const|class|function\*?|async function) (\w+
 
 
 def asset(name: str, package: str = "autoprune.apps.frontend") -> str:
-    """Return the text of a file in a package. Raises FileNotFoundError if the package has no such file."""
+    """The text of a file in a package. Raises FileNotFoundError if the package has no such file."""
     found = get_data(package, name)
     if found is None:
         raise FileNotFoundError(name)
@@ -19,15 +19,15 @@ def asset(name: str, package: str = "autoprune.apps.frontend") -> str:
 def bundle(modules: Mapping[str, str]) -> str:
     """Join JavaScript modules, by file name, into one script. A module must come after those that it imports.
 
-    A page that is a single file cannot import from files beside it. Each module becomes a function that returns its
-    exports, so that names in different modules do not collide. Only imports and exports as the modules of this package
-    write them are supported: `import { a, b as c } from "./module.js"` on one line, and `export` before a declaration.
+    A self-contained page cannot import from other files. Each module becomes a function that returns its exports, so
+    that names in different modules do not collide. Only imports and exports as the modules of this package write them
+    are supported: `import { a, b as c } from "./module.js"` on one line, and `export` before a declaration.
     """
     return "".join(_scope(name.removesuffix(".js"), text) for name, text in modules.items())
 
 
 def _scope(name: str, text: str) -> str:
-    # The $ keeps a module apart from its exports: `frontier` is imported from the module `frontier`.
+    # The $ distinguishes a module from its exports: `frontier` is imported from the module `frontier`.
     exports = ", ".join(EXPORT.findall(text))
     body = IMPORT.sub(
         lambda found: f"const {{ {found[1].replace(' as ', ': ')} }} = ${found[2]};", EXPORT.sub("", text)

@@ -5,14 +5,14 @@ from collections.abc import Iterable
 from html import escape
 
 ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
-# Control characters, marks that change the direction of text, and what UTF-8 or HTML cannot hold.
+# Control characters, marks that change the direction of text, and characters that UTF-8 or HTML cannot hold.
 UNFIT = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"
 )
 
 
 class Markup(str):
-    """HTML, as opposed to text that has to be escaped."""
+    """HTML, as opposed to text that needs escaping."""
 
     __slots__ = ()
 
@@ -23,17 +23,17 @@ def clean(text: str) -> str:
 
 
 def escape_text(text: str) -> Markup:
-    """Return a text as HTML. Markup is returned unchanged."""
+    """Escape a text for HTML. Markup is returned unchanged."""
     return text if isinstance(text, Markup) else Markup(escape(clean(text)))
 
 
 def concatenate(parts: Iterable[str]) -> Markup:
-    """Concatenate markup and texts, which are escaped."""
+    """Concatenate markup and texts. Texts are escaped."""
     return Markup("".join(map(escape_text, parts)))
 
 
 def element(tag: str, *children: str, **attributes: str) -> Markup:
-    """Return an element. `class_` is the attribute `class`, `aria_label` is `aria-label`."""
+    """Create an element. `class_` is the attribute `class`, `aria_label` is `aria-label`."""
     marks = "".join(
         f' {name.strip("_").replace("_", "-")}="{escape_text(value)}"' for name, value in attributes.items()
     )
@@ -41,12 +41,12 @@ def element(tag: str, *children: str, **attributes: str) -> Markup:
 
 
 def table(head: Iterable[str], rows: Iterable[Markup], label: str, **attributes: str) -> Markup:
-    """Return a table that scrolls sideways on narrow screens, by keyboard too. `label` is for screen readers."""
+    """Create a table that scrolls sideways on narrow screens, by keyboard too. `label` is for screen readers."""
     names = element("thead", element("tr", *(element("th", name, scope="col") for name in head)))
     whole = element("table", names, element("tbody", *rows), **attributes)
     return element("div", whole, class_="scroll", tabindex="0", role="region", aria_label=label)
 
 
 def collapsible(summary: str, *children: str, **attributes: str) -> Markup:
-    """Return a `details` element that shows `summary` until it is opened."""
+    """Create a `details` element that shows `summary` until it is opened."""
     return element("details", element("summary", summary), *children, **attributes)

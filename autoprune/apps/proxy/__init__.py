@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from autoprune.apps.proxy._traffic import Point, Session
 
 __all__ = ["Point", "Running", "Session", "Settings", "give_back", "running", "server", "usual_jobs"]
-# Lazy imports: worker processes need no server, which would be a third of what they hold.
+# Lazy imports: worker processes need no server, which would be a third of their memory.
 LAZY = {
     **dict.fromkeys(("Running", "give_back", "running", "server"), "_server"),
     **dict.fromkeys(("Point", "Session"), "_traffic"),

@@ -1,11 +1,11 @@
-"""The proxy as an ASGI application: it guards, prunes, forwards, and keeps the ledgers.
+"""The proxy as an ASGI application: it checks requests, prunes them, forwards them, and keeps the ledgers.
 
     client → guard → body → lane (prune) → upstream → client
                               │                  │
                               └── session ◄──────┘ usage, status
 
-A request is forwarded unchanged if it is not a conversation, if it cannot be read, or if it is an assistant's own
-compaction. The same holds for a request at which pruning fails, whatever the fault: the client must get its answer.
+A request is forwarded unchanged if it is not a conversation, if it cannot be read, or if it is an assistant's
+compaction. A request is also forwarded unchanged if pruning fails for any reason: the client must get its answer.
 """
 
 import asyncio
@@ -43,12 +43,12 @@ from autoprune.apps.proxy._pruning import Job, Outcome
 from autoprune.apps.proxy._traffic import Session, Sessions, session_name
 from autoprune.pruners.requests import place
 
-COMPACTION = ("x-interaction-type", "conversation-compaction")  # how Copilot marks its own compaction
+COMPACTION = ("x-interaction-type", "conversation-compaction")  # Copilot's mark of its compaction
 SIGNED = "AWS4-"  # AWS signs the whole request, so that a changed body would be rejected
 ERROR_STATUS = 400  # and above
 LAST_ACCOUNTS = 10.0  # seconds to wait for the accounts of the last requests when the proxy shuts down
 HEAD_BYTES = 65_536  # of a request's head; the same limit as in h11 and most servers
-MOST_FIELDS = 256  # in a request's head: assistants send about thirty, and processing takes time by their square
+MOST_FIELDS = 256  # in a request's head: assistants send about thirty, and processing time grows with their square
 NO_UPGRADE = 426  # Codex then switches from WebSockets to HTTP at once; after any other status it tries five times
 
 
@@ -84,10 +84,10 @@ class Handled:
 
 
 class Proxy:
-    """The application for all requests that go upstream. `sessions` is what went through it."""
+    """The application for all requests that go upstream. `sessions` holds the conversations."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
-        """Take the settings, and a clock in seconds. Raises SettingsError for an unusable environment."""
+        """Set the settings, and a clock in seconds. Raises SettingsError for an unusable environment."""
         self.settings = settings
         self.sessions = Sessions()
         self.guard = Guard(settings)
@@ -113,7 +113,7 @@ class Proxy:
             await self._handle(incoming, receive, send)
 
     async def close(self) -> None:
-        """Finish the accounts of the last requests, then close connections and lanes."""
+        """Complete the accounts of the last requests, then close connections and lanes."""
         if self._accounting:
             await asyncio.wait(self._accounting, timeout=LAST_ACCOUNTS)
         await self._client.aclose()
@@ -147,13 +147,13 @@ class Proxy:
     # Pruning
 
     async def _try_to_prune(self, incoming: Incoming) -> Handled:
-        """Prune the conversation in a request; if that is impossible, a note says why."""
+        """Prune the conversation in a request; if that is impossible, a note gives the reason."""
         try:
             job = await self._job(incoming)
             return await self._prune(incoming, job) if job else Handled(Outcome())
         except UnreadError as error:
             return Handled(Outcome(note=str(error)))
-        except Exception as error:  # a fault of this program
+        except Exception as error:  # a fault of this program must not keep the answer from the client
             return Handled(Outcome(note=describe_fault(error)))
 
     async def _prune(self, incoming: Incoming, job: Job) -> Handled:
@@ -176,7 +176,7 @@ class Proxy:
         return Job(incoming.path, betas, body, session_name(headers), self._clock())
 
     async def _record(self, handled: Handled) -> int:
-        """Record a request in its session while it is on its way; return its number there, 0 for none."""
+        """Record a request in its session after it was sent; return its number there, 0 for none."""
         session, job, outcome = handled.session, handled.job, handled.outcome
         with self._noting_faults():
             if session and job and (account := await self.lanes.account(handled.lane, outcome.number)):
@@ -186,7 +186,7 @@ class Proxy:
 
     @contextmanager
     def _noting_faults(self) -> Iterator[None]:
-        """Note a fault of this program within the context, so that it keeps no answer from its client."""
+        """Turn an exception within the context into a note, so that the client still gets its answer."""
         try:
             yield
         except Exception as error:
@@ -195,7 +195,7 @@ class Proxy:
     # Forwarding
 
     def _outgoing(self, incoming: Incoming, handled: Handled) -> Outgoing:
-        """The request for the upstream: the client's own bytes, or the pruned ones."""
+        """The request for the upstream, with the client's bytes or the pruned ones."""
         outcome, method = handled.outcome, incoming.scope["method"]
         url = upstream_url(self.settings, incoming.path, incoming.query, incoming.headers)
         own = remove_cookie(incoming.scope["headers"], cookie_name(incoming.headers.get("host", "")))
@@ -248,7 +248,7 @@ def header_dict(scope: Scope) -> dict[str, str]:
 
 
 async def send_error(send: Send, incoming: Incoming, status: int, message: str) -> None:
-    """Answer with an error in the shape of the API that the request is for."""
+    """Send an error in the shape of the API that the request is for."""
     body = error_body(incoming.path, incoming.headers, status, f"autoprune: {message}")
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
@@ -256,9 +256,9 @@ async def send_error(send: Send, incoming: Incoming, status: int, message: str) 
 
 
 def has_dot_segment(path: str) -> bool:
-    """Return whether a path has a `.` or `..` segment, however escaped.
+    """Whether a path has a `.` or `..` segment, however escaped.
 
-    The upstream would resolve it, and so leave the path of the configured base URL.
+    The upstream would resolve it, and so escape the path of the configured base URL.
     """
     segments = unquote(path).replace("\\", "/").split("/")
     return any(each.partition(";")[0] in (".", "..") for each in segments)
@@ -268,7 +268,7 @@ def has_dot_segment(path: str) -> bool:
 
 
 def with_pages(proxy: Proxy, pages: Any) -> Any:
-    """The whole ASGI application: the proxy's own pages, the proxy for everything else, startup and shutdown."""
+    """Combine the proxy, its pages, startup and shutdown into one ASGI application."""
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -280,7 +280,7 @@ def with_pages(proxy: Proxy, pages: Any) -> Any:
 
 
 async def respond(application: Any, scope: Scope, receive: Receive, send: Send) -> None:
-    """Have an application answer a request; answer with an error if it raises before its answer has begun."""
+    """Run an application for a request. If it raises before its answer has begun, send an error."""
     has_begun = False
 
     async def noting_send(event: Mapping[str, Any]) -> None:
@@ -297,12 +297,12 @@ async def respond(application: Any, scope: Scope, receive: Receive, send: Send) 
         await application(scope, receive, noting_send)
     except Exception as error:
         if has_begun:
-            raise  # the server then breaks the answer off
+            raise  # the server then aborts the answer
         await send_error(send, Incoming(scope, {}), 500, f"internal error of the proxy: {describe_fault(error)}")
 
 
 def is_page(scope: Scope) -> bool:
-    """Return whether a request is for the proxy's own pages."""
+    """Whether a request is for the proxy's own pages."""
     return scope["path"] in ("/", "/metrics", "/favicon.ico") or scope["path"].startswith("/autoprune/")
 
 

@@ -3,7 +3,7 @@
 A provider reports usage in a JSON body or in the events of a stream: Anthropic sends the prompt's tokens in the first
 event and the answer's in a later one, OpenAI in the last chunk or in `response.completed`, Gemini in each chunk. The
 last value of each figure counts. An answer that cannot be read (an encoding that the proxy never offers to the
-provider, more than `MOST_ANSWER` bytes, broken JSON) is passed back all the same.
+provider, more than `MOST_ANSWER` bytes, broken JSON) is passed on all the same.
 """
 
 import io
@@ -30,7 +30,7 @@ GZIP = zlib.MAX_WBITS | 16
 
 
 class UnreadError(Exception):
-    """The body of a request cannot be read; the message says why."""
+    """The body of a request cannot be read, for the reason in the message."""
 
 
 def _gunzip(body: bytes) -> bytes:
@@ -78,10 +78,10 @@ ANSWER_DECODERS: Mapping[str, Callable[[], Any]] = {
 
 
 class UsageReader:
-    """Finds the usage in an answer that it gets piece by piece."""
+    """Finds the usage in an answer that arrives in pieces."""
 
     def __init__(self, content_type: str, encoding: str) -> None:
-        """Prepare for an answer with this content type and content encoding."""
+        """Prepare for an answer with the given content type and content encoding."""
         self.usage: dict[str, Any] = {}
         self._is_stream = "event-stream" in content_type
         name = encoding.strip().lower()
@@ -91,7 +91,7 @@ class UsageReader:
         self._left = MOST_ANSWER
 
     def feed(self, piece: bytes) -> None:
-        """Read the next bytes. Raises nothing: the client must get its answer whatever is in it."""
+        """Read the next bytes. Raises nothing, because the client must get its answer in any case."""
         if not self._is_readable:
             return
         try:
@@ -101,7 +101,7 @@ class UsageReader:
             self._is_readable, self._rest = False, []
 
     def end(self) -> dict[str, Any]:
-        """Read what is left, and return the usage; {} if none was reported."""
+        """Read the remaining bytes, and return the usage; {} if none was reported."""
         if self._is_readable and any(self._rest):
             rest = b"".join(self._rest)
             self._read_event(rest) if self._is_stream else self._read_json(rest)
@@ -115,7 +115,7 @@ class UsageReader:
             yield self._decoder.decompress(piece[start : start + SLICE])
 
     def _collect(self, data: bytes) -> None:
-        """Read complete events, and keep the rest. Raises ValueError for an answer that is too large."""
+        """Read complete events, and buffer the rest. Raises ValueError for an answer that is too large."""
         self._left -= len(data)
         if self._left < 0:
             raise ValueError(f"an answer of more than {MOST_ANSWER:,} bytes")

@@ -1,6 +1,6 @@
-"""The proxy's settings, and the guard that enforces them: who may send requests, and who may open the page.
+"""The proxy's settings, and the guard that decides who may send requests and open the page.
 
-A web page in a browser can send requests to the loopback, and a site can make a name that it owns resolve to
+A web page in a browser can send requests to the loopback, and a site can make its own host name resolve to
 127.0.0.1 ("DNS rebinding"). So the `Host` header must name the proxy itself, and so must the `Origin` header that
 browsers add.
 """
@@ -37,7 +37,7 @@ class Settings:
     vendor whose API its path names. `bases` are base URLs by vendor ("anthropic", "openai", "gemini") that replace the
     vendors' own if there is no upstream. OpenAI's replaces /v1, because its clients expect base URLs with a version.
 
-    `safe_zone` is a budget as `PruneArgs` takes it; the default is 0.6 of the context window of the request's model, or
+    `safe_zone` is a budget as in `PruneArgs`; the default is 0.6 of the context window of the request's model, or
     100,000 tokens if the window is not known. `strategy` is a strategy's name, with parameters if needed.
 
     `host` is the address to listen on, and `port` 0 is any free port. The page always needs the `token`; if other
@@ -87,7 +87,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def is_http_url(text: str) -> bool:
-    """Return whether a text is the URL of an HTTP server."""
+    """Whether a text is the URL of an HTTP server."""
     try:
         parts = urlsplit(text)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -101,15 +101,15 @@ def usual_jobs() -> int:
 
 
 class Guard:
-    """Decides which requests to refuse, by their headers."""
+    """Decides by their headers which requests to reject."""
 
     def __init__(self, settings: Settings) -> None:
-        """Take the token and the address from the settings."""
+        """Set the token and the address from the settings."""
         self._settings = settings
         self._hosts = {*LOCAL_NAMES, settings.host}
 
     def objection(self, headers: Mapping[str, str]) -> str:
-        """Why a request may not go to the upstream; "" if it may."""
+        """The reason why a request may not go to the upstream; "" if it may."""
         if reason := self.foreign_objection(headers):
             return reason
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
@@ -119,7 +119,7 @@ class Guard:
         return ""
 
     def foreign_objection(self, headers: Mapping[str, str]) -> str:
-        """Why a request cannot come from a program that means this proxy; "" if it can."""
+        """The reason why a request cannot come from a program that intends to reach this proxy; "" if it can."""
         host = headers.get("host", "")
         if not self._settings.is_open and _without_port(host).lower() not in self._hosts:
             return f"the host {host!r} is not this proxy: use 127.0.0.1 or localhost"
@@ -129,12 +129,12 @@ class Guard:
         return ""
 
     def may_view(self, headers: Mapping[str, str], query: str) -> bool:
-        """Return whether a request for the page or a payload carries the token: in a header, a cookie or the query."""
+        """Whether a request for the page or a payload carries the token: in a header, a cookie or the query."""
         given = (headers.get(TOKEN_HEADER, ""), cookie_token(headers), *parse_qs(query).get(TOKEN_QUERY, ()))
         return any(map(self._is_token, given))
 
     def _is_token(self, given: str) -> bool:
-        return compare_digest(given.encode(), self._settings.token.encode())  # takes the same time for any guess
+        return compare_digest(given.encode(), self._settings.token.encode())  # takes the same time for every guess
 
 
 def cookie_token(headers: Mapping[str, str]) -> str:

@@ -1,8 +1,8 @@
-"""Which conversation a request continues, and what the proxy remembers of it: pauses, the cache's life, a calibration.
+"""Find the conversation that a request continues, and track its pauses, its cache life and its calibration.
 
-**Identity.** A conversation is identified by how it begins: by its messages up to the model's first one. Before the
-model has spoken only the user's messages identify it; then the model's first message becomes part of its identity, so
-that two sessions that begin with the same prompt differ from their second request on. Cache marks do not count, because
+**Identity.** A conversation is identified by its first messages, up to the model's first one. Before the
+model has spoken only the user's messages identify it; then the model's first message becomes part of the identity, so
+that two sessions that begin with the same prompt differ from the second request on. Cache marks do not count, because
 clients move them, and neither does the difference between a string and a text block, which a mark makes necessary.
 
     request 1   [user]                          known as  user
@@ -15,8 +15,8 @@ written for which time:
     answer 1    cache_creation: {"ephemeral_5m_input_tokens": 9000}     a gateway has changed it to five minutes
     request 2   cache_control: {"type": "ephemeral", "ttl": "1h"}       five minutes
 
-So the answer to a request that asked for the same takes precedence, then the request, then what is usual for the model.
-A client may alternate: Claude Code asks for an hour in its conversation and for nothing in a side question. If a
+So the answer to a request that asked for the same life takes precedence, then the request, then the model's usual life.
+A client may alternate: Claude Code asks for an hour in its conversation and for no life in a side question. If a
 request asks for another life than the one before, the longer of both holds, because the cached prefix was written under
 the earlier one.
 
@@ -62,9 +62,10 @@ FROM_ANSWERS, FROM_REQUESTS, FROM_SETTINGS, USUAL = "as reported in answers", "a
 
 @dataclass
 class Cache:
-    """The provider's cache of one conversation: how many seconds it lives, and how that is known.
+    """The provider's cache of one conversation: its life in seconds, and the source of that value.
 
-    `usual` is its life if nothing else is known. `given` is the life in the settings, which takes precedence over all.
+    `usual` is its life if nothing else is known. `given` is the life in the settings, which takes precedence over all
+    others.
     """
 
     usual: float = CACHE_LIFE
@@ -83,12 +84,12 @@ class Cache:
 
     @property
     def life_changes(self) -> dict[int, float]:
-        """The later lives, by the number of messages from which on they hold."""
+        """The later lives, by the number of messages of the first request that they apply to."""
         return {at: life for (_, before), (at, life) in pairwise(self._lives.items()) if life != before}
 
     @property
     def unusual_source(self) -> str:
-        """How the life is known; "" if it is the usual one."""
+        """The source of the life; "" if it is the usual one."""
         return self.source if self.life != self.usual else USUAL
 
     def note_request(self, requested: Life, messages: int) -> None:
@@ -100,7 +101,7 @@ class Cache:
         self.life = self._lives.setdefault(messages, longest)
 
     def learn_life(self, usage: object) -> None:
-        """Record what the answer to the last request reports as written, and for how long."""
+        """Record the cache writes that the answer to the last request reports, with their lives."""
         tokens = cache_writes(usage)
         if not tokens:
             return
@@ -117,7 +118,7 @@ class Cache:
 
 
 def requested_life(found: Place, body: Mapping[str, Any], *, charges_writes: bool) -> Life:
-    """The cache life that a request asks for its messages; None if it asks for none.
+    """The cache life that a request asks for; None if it asks for none.
 
     If marks ask for several, the one that covers most messages counts, since tool results are in messages. Marks on the
     system prompt and the tools count only if no message is marked. OpenAI's models that charge for cache writes
@@ -139,7 +140,7 @@ def _marked_life(found: Place, body: Mapping[str, Any]) -> Life:
     done = 0
     for at, message in enumerate(messages, 1):
         for life in _message_lives(message):
-            covered[life] += at - done  # a mark covers all messages since the mark before
+            covered[life] += at - done  # a mark covers all messages since the previous mark
             done = at
     if isinstance(whole := inside.get("cache_control"), Mapping):  # Anthropic's mark on the last block, wherever it is
         covered[ttl_seconds(whole.get("ttl"))] += len(messages) - done
@@ -149,7 +150,7 @@ def _marked_life(found: Place, body: Mapping[str, Any]) -> Life:
 
 
 def _message_lives(message: object) -> list[Life]:
-    """The lives that the marks in a message ask for, those of blocks within tool results included."""
+    """The lives that the marks in a message ask for, including blocks within tool results."""
     if not isinstance(message, dict):
         return []
     lives: list[Life] = []
@@ -186,7 +187,7 @@ def cache_writes(usage: object) -> Mapping[float, int]:
 
 
 def _usage_figures(usage: object, deep: int) -> Iterator[tuple[str, object]]:
-    """Yield the figures of a usage with their names, nested ones too; Bedrock's under names like OpenAI's."""
+    """Yield the figures of a usage with their names, nested ones too; Bedrock's get names like OpenAI's."""
     match usage:
         case {"ttl": str(ttl), "inputTokens": value}:  # Bedrock's CacheDetail
             yield f"ttl_{ttl}_tokens", value
@@ -200,7 +201,7 @@ def _usage_figures(usage: object, deep: int) -> Iterator[tuple[str, object]]:
 
 
 def ttl_seconds(ttl: object) -> Life:
-    """A time to live such as "1h" in seconds; None for anything else."""
+    """Convert a time to live such as "1h" to seconds; None for anything else."""
     try:
         return duration(ttl) if isinstance(ttl, str) else None
     except SettingsError:
@@ -212,10 +213,10 @@ def ttl_seconds(ttl: object) -> Life:
 
 @dataclass
 class Conversation:
-    """What is remembered of a conversation.
+    """The state of a conversation.
 
     `pauses` are the seconds before its requests, by their number of messages, and `asked_at` is when the last one came.
-    `counted` is the last prompt in tokens as pruning counts them, and `cleared` are the ids of payloads cleared so far.
+    `counted` is the last prompt in pruning's token count, and `cleared` are the ids of payloads cleared so far.
     """
 
     name: str
@@ -227,10 +228,10 @@ class Conversation:
     cleared: set[str] = field(default_factory=set)
 
     def note_request(self, messages: int, at: float, *, counts_only: bool = False) -> float:
-        """Record a request with this many messages, and return the seconds since the one before it.
+        """Record a request with this many messages, and return the seconds since the previous one.
 
-        A repeated request keeps its pause unless the cache went cold since, so that the same is cleared again. A
-        request that only counts tokens sets the pause of the request that follows, and does not touch the cache.
+        A repeated request keeps its pause unless the cache went cold since, so that the same results are cleared again.
+        A request that only counts tokens sets the pause of the request that follows, and does not touch the cache.
         """
         pause = 0.0 if self.asked_at is None else max(0.0, at - self.asked_at)
         if counts_only:
@@ -245,11 +246,11 @@ class Conversation:
         return self.pauses[messages]
 
     def is_cold(self, at: float) -> bool:
-        """Return whether the provider's cache of the conversation has expired."""
+        """Whether the provider's cache of the conversation has expired."""
         return self.asked_at is None or at - self.asked_at > self.cache.life
 
     def learn(self, usage: object) -> None:
-        """Record what an answer reports about the cache and the size of the prompt."""
+        """Learn the cache life and the token calibration from the usage in an answer."""
         self.cache.learn_life(usage)
         if self.counted < LEAST_MEASURED:
             return
@@ -271,7 +272,7 @@ class Conversations:
         self._numbers = count(1)
 
     def match(self, session: str, messages: Sequence[object]) -> Conversation:
-        """Find the conversation that messages continue, or begin one."""
+        """Find the conversation that the messages continue, or start one."""
         start, head = (f"{session}/{digest}" for digest in prefix_digests(messages))
         found = self._known.pop(head, None) or self._known.pop(start, None)
         self._known[head] = found = found or Conversation(f"{head}/{next(self._numbers)}")
@@ -280,7 +281,7 @@ class Conversations:
         return found
 
     def get(self, name: str) -> Conversation | None:
-        """Return a conversation by its name; None if it is no longer remembered."""
+        """Look up a conversation by its name; None if it was forgotten."""
         return next((each for each in self._known.values() if each.name == name), None)
 
 
@@ -292,13 +293,13 @@ def prefix_digests(messages: Sequence[object]) -> tuple[str, str]:
 
 
 def is_from_model(message: object) -> bool:
-    """Return whether the model wrote a message, or an item of the Responses API."""
+    """Whether the model wrote a message, or an item of the Responses API."""
     if not isinstance(message, Mapping):
         return False
     return message.get("role") in MODEL_ROLES or message.get("type") in MODEL_ITEMS
 
 
 def _digest(messages: Sequence[object]) -> str:
-    """A digest that ignores cache marks. Raises RecursionError for messages that nest too deeply."""
+    """A digest that ignores cache marks. Raises RecursionError for messages that are nested too deeply."""
     text = json.dumps([*map(without_marks, messages)], sort_keys=True, default=str)
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).hexdigest()

@@ -1,8 +1,8 @@
 """Send a request to the upstream and stream its answer back, byte for byte. Knows nothing of pruning.
 
-Each request is sent at most once: it is retried only if no connection was made, so that nobody can have accepted it.
+Each request is sent at most once: it is retried only if no connection was made, so that no server can have accepted it.
 (httpx notices that the upstream has closed a pooled connection before it uses it.) Any other failure before the answer
-begins is an error of status 502 or 504, written as the API writes its own; an answer that breaks off is broken off here
+begins is an error of status 502 or 504 in the API's format. If an answer breaks off, the answer to the client does
 too. If the client goes away, the connection to the upstream is closed.
 """
 
@@ -26,12 +26,12 @@ Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
-CONNECT_SECONDS, READ_SECONDS = 15.0, 900.0  # a model may think for minutes before it sends the first byte
-KEEP_SECONDS = 4.0  # for idle connections to the upstream: less than servers keep theirs (Node.js and uvicorn: 5 s)
+CONNECT_SECONDS, READ_SECONDS = 15.0, 900.0  # a model may think for minutes before the first byte
+KEEP_SECONDS = 4.0  # for idle connections to the upstream: less than the servers' timeouts (Node.js and uvicorn: 5 s)
 MOST_IDLE = 100  # connections to the upstream
 CONNECT_TRIES = 2
 NOT_IN_TARGET = re.compile(rb"[^\x21-\x7e]")  # bytes that must be escaped in a request line
-CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")  # uvicorn refuses to send these in a header
+CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")  # uvicorn raises if a header contains these
 NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout)
 ENVIRONMENT = "HTTP_PROXY, HTTPS_PROXY, ALL_PROXY or SSL_CERT_FILE"
 
@@ -40,8 +40,8 @@ VENDORS = {
     "openai": "https://api.openai.com",
     "gemini": "https://generativelanguage.googleapis.com",
 }
-VERSION = "/v1"  # part of the base URL of OpenAI's clients, where gateways may have another path
-# Headers of the connection and not of the message. Source: RFC 9110, section 7.6.1.
+VERSION = "/v1"  # part of the base URL of OpenAI's clients, while gateways may have another path
+# Headers of the connection rather than the message. Source: RFC 9110, section 7.6.1.
 HOP_BY_HOP = frozenset(
     (
         *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection"),
@@ -62,7 +62,7 @@ GEMINI_ERRORS = {
 ANTHROPIC_ERRORS = {400: "invalid_request_error", 403: "permission_error", 431: "invalid_request_error"}
 
 
-# Where a request goes
+# The upstream
 
 
 def vendor(path: str, headers: Mapping[str, str]) -> str:
@@ -75,13 +75,13 @@ def vendor(path: str, headers: Mapping[str, str]) -> str:
 
 
 def upstream_url(settings: Settings, path: str, query: str, headers: Mapping[str, str]) -> str:
-    """The URL that a request goes to."""
+    """The upstream URL of a request."""
     name = vendor(path, headers)
     base = settings.upstream
     if base is None and name in settings.bases:
         base = settings.bases[name]
         path = path.removeprefix(VERSION) if name == "openai" and f"{path}/".startswith(f"{VERSION}/") else path
-    # A path without a slash in front, as in GET @elsewhere, would become part of the host.
+    # A path without a leading slash, as in GET @elsewhere, would become part of the host.
     url = f"{(base or VENDORS[name]).rstrip('/')}/{path.removeprefix('/')}"
     return f"{url}?{query}" if query else url
 
@@ -98,7 +98,7 @@ class RawURL(httpx.URL):
     """
 
     def __init__(self, url: str) -> None:
-        """Take a URL with a path. Raises httpx.InvalidURL."""
+        """Parse a URL with a path. Raises httpx.InvalidURL."""
         super().__init__(url)
         target = url.partition("://")[2].partition("/")[2]
         self._target = b"/" + NOT_IN_TARGET.sub(lambda each: b"%%%02X" % ord(each[0]), target.encode("latin-1"))
@@ -109,7 +109,7 @@ class RawURL(httpx.URL):
         return self._target
 
     def __str__(self) -> str:
-        """Return the URL without its query."""
+        """The URL without its query."""
         return str(self.copy_with(query=None))
 
 
@@ -117,7 +117,7 @@ class RawURL(httpx.URL):
 
 
 def end_to_end(headers: Iterable[tuple[bytes, bytes]], *dropped: str) -> Headers:
-    """Remove the headers of the connection, those that `Connection` lists, and some others."""
+    """Remove the headers of the connection, those that `Connection` lists, and those in `dropped`."""
     known = list(headers)
     listed = (value.decode("latin-1") for name, value in known if name.lower() == b"connection")
     own = {word.strip().lower() for value in listed for word in value.split(",")}
@@ -126,7 +126,7 @@ def end_to_end(headers: Iterable[tuple[bytes, bytes]], *dropped: str) -> Headers
 
 
 def remove_cookie(headers: Headers, name: str) -> Headers:
-    """Remove one cookie."""
+    """Remove the cookie `name`."""
     rest: Headers = []
     for header, value in headers:
         if header.lower() == b"cookie":
@@ -138,14 +138,14 @@ def remove_cookie(headers: Headers, name: str) -> Headers:
 
 
 def replace_headers(headers: Headers, changed: Mapping[str, str]) -> Headers:
-    """Set headers, in place of all others with the same names."""
+    """Set headers, and replace all others with the same names."""
     names = {name.lower().encode("latin-1") for name in changed}
     rest = [(name, value) for name, value in headers if name.lower() not in names]
     return [*rest, *((name.encode("latin-1"), value.encode("latin-1")) for name, value in changed.items())]
 
 
 def limit_encodings(headers: Headers) -> Headers:
-    """Offer the provider only content encodings in which the proxy can read an answer's usage."""
+    """Offer the provider only content encodings that the proxy can decode to read an answer's usage."""
     return [(name, _readable(value) if name.lower() == b"accept-encoding" else value) for name, value in headers]
 
 
@@ -163,10 +163,10 @@ class ClientGoneError(Exception):
 
 
 class UpstreamError(Exception):
-    """The upstream did not answer; `status` is for the client."""
+    """The upstream did not answer; `status` is the one for the client."""
 
     def __init__(self, status: int, message: str) -> None:
-        """Take the status and the message."""
+        """Set the status and the message."""
         super().__init__(message)
         self.status = status
 
@@ -213,7 +213,7 @@ def new_client() -> httpx.AsyncClient:
 
 @asynccontextmanager
 async def open_answer(client: httpx.AsyncClient, outgoing: Outgoing, gone: asyncio.Future[None]) -> AsyncIterator[Any]:
-    """Send a request, and yield the answer as soon as its head is here. Raises UpstreamError and ClientGoneError."""
+    """Send a request, and yield the answer as soon as its head arrives. Raises UpstreamError and ClientGoneError."""
     response = await _unless_gone(_send_once(client, outgoing), gone)
     try:
         if not 200 <= response.status_code < 600:
@@ -226,7 +226,7 @@ async def open_answer(client: httpx.AsyncClient, outgoing: Outgoing, gone: async
 async def stream_back(
     response: httpx.Response, send: Send, gone: asyncio.Future[None], look: Callable[[bytes], None] | None
 ) -> None:
-    """Stream an answer to the client, and show each piece to `look`, if given. Raises ClientGoneError."""
+    """Stream an answer to the client, and pass each piece to `look`, if given. Raises ClientGoneError."""
     headers = [(name, CONTROL.sub(b" ", value)) for name, value in end_to_end(response.headers.raw)]
     await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
     pieces = response.aiter_raw()
@@ -283,7 +283,7 @@ async def _cancel(task: asyncio.Future[Any]) -> None:
 
 
 async def read_body(receive: Receive) -> bytes:
-    """Read the body of a client's request. Raises ClientGoneError if the client goes away before its end."""
+    """Read the body of a client's request. Raises ClientGoneError if the client goes away before the end."""
     pieces: list[bytes] = []
     while True:
         event = await receive()

@@ -1,6 +1,7 @@
-"""Lanes: where requests are pruned, a thread of the proxy or worker processes. Each lane does one thing at a time.
+"""Lanes prune requests, in a thread of the proxy or in worker processes. Each lane runs one task at a time.
 
-All requests of a session go to one lane, so that the pruner's memo applies. Within a lane, requests go before accounts:
+All requests of a session go to one lane, so that the pruner's memo applies. Within a lane, requests have priority over
+accounts:
 
     request 1 ─► prune ─► sent upstream                    account 1, while no request waits
     request 2      └────► prune ─► sent upstream ─────────────┘
@@ -23,7 +24,7 @@ from autoprune.apps.proxy._pruning import Account, Job, Outcome, Work
 from autoprune.apps.proxy._workers import Worker
 from autoprune.pruners.requests import place
 
-MOST_WAITING = 8  # accounts that wait in a lane before they stop yielding to requests: each holds a conversation
+MOST_WAITING = 8  # if more accounts wait in a lane, they no longer yield to requests: each holds a conversation
 MOST_DIGESTS, DIGEST_BYTES = 1_000, 16
 LARGE = 256_000  # bytes: hashing more would block the event loop for a millisecond, so a thread does it
 P = ParamSpec("P")
@@ -31,43 +32,43 @@ Answer = TypeVar("Answer")
 
 
 class Lane(Protocol):
-    """What `Work` and `Worker` have in common."""
+    """The interface of `Work` and `Worker`."""
 
     def warm(self) -> None:
-        """Load what a first prune loads."""
+        """Load everything that the first prune needs."""
 
     def prune(self, job: Job) -> Outcome:
         """Prune the conversation in a request."""
         ...
 
     def reuse(self, digest: bytes, at: float) -> Outcome | None:
-        """Return the outcome of a request that is sent again; None if it has to be pruned."""
+        """Reuse the outcome of a request that is sent again; None if it needs pruning."""
         ...
 
     def account(self, number: int) -> Account | None:
-        """Return the account of a prune; None if there is none."""
+        """The account of a prune; None if there is none."""
         ...
 
     def learn(self, conversation: str, usage: object) -> None:
-        """Record the usage that the provider reported with an answer in a conversation."""
+        """Record the usage that a provider reported for a conversation."""
 
     def recall(self, id: str) -> str | None:
-        """Return a cleared payload; None if it is no longer kept."""
+        """Look up a cleared payload; None if it is no longer stored."""
         ...
 
 
 class Queue:
-    """Orders what waits for a lane: requests go first, deferred work one by one while no request waits."""
+    """Orders the work of a lane: requests first, and deferred tasks one by one while no request waits."""
 
     def __init__(self) -> None:
-        """Begin with an empty queue."""
+        """Start with an empty queue."""
         self._requests = self._deferred = 0
         self._may_go = asyncio.Event()
         self._one = asyncio.Lock()
 
     @contextmanager
     def urgent(self) -> Iterator[None]:
-        """Hold back deferred work while the context lasts, unless too much of it waits."""
+        """Hold back deferred tasks within the context, unless too many of them wait."""
         self._add(requests=1)
         try:
             yield
@@ -76,7 +77,7 @@ class Queue:
 
     @asynccontextmanager
     async def deferred(self) -> AsyncIterator[None]:
-        """Wait for the turn of a piece of deferred work, and hold it while the context lasts."""
+        """Wait for the turn of a deferred task, and hold it within the context."""
         self._add(deferred=1)
         try:
             async with self._one:
@@ -103,7 +104,7 @@ def job_digest(job: Job) -> bytes:
 
 
 def conversation_key(job: Job) -> str:
-    """What identifies a request whose client names no session: how its conversation begins; "" if it has none."""
+    """The identity of a request whose client names no session: a digest of its first messages, "" if it has none."""
     try:
         body = json.loads(job.body)
         found = place(job.path, body) if isinstance(body, dict) else None
@@ -117,7 +118,7 @@ class Lanes:
     """All lanes of a proxy, and the choice between them."""
 
     def __init__(self, settings: Settings) -> None:
-        """Create a lane for each worker process, or one in a thread if there are none."""
+        """Create a lane for each worker process, or one in a thread without workers."""
         self._workers = [Worker(settings) for _ in range(settings.jobs)]
         self._lanes: Sequence[Lane] = self._workers or [Work(settings)]
         self._queues = [Queue() for _ in self._lanes]
@@ -125,7 +126,7 @@ class Lanes:
         self._threads = [ThreadPoolExecutor(1, f"prune-{at}") for at, _ in enumerate(self._lanes)]
 
     def warm(self) -> None:
-        """Warm all lanes in the background; requests queue behind that."""
+        """Warm all lanes in the background; requests wait until their lane is warm."""
         for thread, lane in zip(self._threads, self._lanes, strict=True):
             thread.submit(lane.warm)
 
@@ -145,30 +146,30 @@ class Lanes:
         return lane, outcome
 
     async def account(self, lane: int, number: int) -> Account | None:
-        """Return the account of a prune, once no request waits for the lane; None if there is none."""
+        """Wait until no request waits for the lane, and return the account of a prune; None if there is none."""
         async with self._queues[lane].deferred():
             return await self._run(lane, self._lanes[lane].account, number)
 
     async def learn(self, lane: int, conversation: str, usage: object) -> None:
-        """Record the usage that the provider reported with an answer in a conversation."""
+        """Record the usage that a provider reported for a conversation."""
         await self._run(lane, self._lanes[lane].learn, conversation, usage)
 
     async def recall(self, id: str) -> str | None:
-        """Return a cleared payload; None if no lane keeps it any more."""
+        """Look up a cleared payload; None if no lane stores it any more."""
         for at, lane in enumerate(self._lanes):
             if (text := await self._run(at, lane.recall, id)) is not None:
                 return text
         return None
 
     def close(self) -> None:
-        """Finish what the lanes have begun, and end the workers."""
+        """Finish the tasks that lanes have started, and stop the workers."""
         for thread in self._threads:
             thread.shutdown()
         for worker in self._workers:
             worker.close()
 
     async def _choose(self, job: Job) -> int:
-        """Choose the lane of a request by its session, or by how its conversation begins."""
+        """Choose the lane of a request by its session, or by its first messages."""
         if len(self._lanes) == 1:
             return 0
         key = job.session or await asyncio.to_thread(conversation_key, job)

@@ -1,13 +1,13 @@
-"""What the proxy serves itself: its page with the state and payloads behind it, and metrics.
+"""The pages that the proxy serves itself: its page, the state and payloads for that, and metrics.
 
     /?token=…               sets a cookie and redirects to /, so that the token does not stay in the address
     /                       the page, with its files under /autoprune/
-    /autoprune/state        what went through, as JSON; ?session=NAME gives the details of that conversation only
+    /autoprune/state        the conversations as JSON; ?session=NAME gives the details of that one only
     /autoprune/recall/ID    a cleared payload, as text
     /metrics                for Prometheus
 
 The page shows tool output, so it needs the token. Metrics are only figures, so programs of this machine may read them
-without it. Answers cannot be framed or cached, and only the page's own scripts can run.
+without it. Answers cannot be framed or cached, and only the page's scripts can run.
 """
 
 import json
@@ -92,7 +92,7 @@ class Pages:
     """The ASGI application for the proxy's own pages."""
 
     def __init__(self, proxy: Proxy) -> None:
-        """Show the traffic of a proxy."""
+        """Load the files of the page for a proxy."""
         self._proxy = proxy
         self._files = {name: asset(f"page/{name}", "autoprune.apps.proxy") for name in (PAGE, REFUSAL, STYLE, *SCRIPTS)}
         self._files |= {name: asset(name) for name in SHARED_SCRIPTS}
@@ -105,7 +105,7 @@ class Pages:
         await response(scope, receive, send)
 
     async def _authorize(self, request: Request) -> Response:
-        """Refuse a request, or answer it."""
+        """Reject a request, or answer it."""
         headers, path = header_dict(request.scope), request.url.path
         if reason := self._proxy.guard.foreign_objection(headers):
             return PlainTextResponse(f"autoprune: {reason}\n", 403)
@@ -159,17 +159,17 @@ class Pages:
 
 
 def state_tag(sessions: Sessions, wanted: str | None = None) -> str:
-    """A digest that changes with the state, for an ETag."""
+    """A digest of the state, for an ETag."""
     known = [(each.name, each.requests, each.refused, each.failed) for each in sessions]
     totals = wanted, sessions.requests, sessions.passed, sessions.refused, sessions.failed
     return blake2b(repr((totals, known)).encode(), digest_size=TAG_BYTES).hexdigest()
 
 
 def state_json(settings: Settings, sessions: Sessions, wanted: str | None = None) -> Json:
-    """What went through a proxy, the conversation that began last first.
+    """The state of a proxy as JSON, the newest conversation first.
 
-    Each conversation comes with its requests, cleared results and decisions. If one is `wanted` by its name, only that
-    one does, and the others come with their sums.
+    Each conversation has its requests, cleared results and decisions. With `wanted`, the name of one, only that
+    one has them, and the others have only their sums.
     """
     known: Sequence[Session] = sorted(
         (each for each in sessions if each.requests), key=attrgetter("started"), reverse=True
@@ -184,7 +184,7 @@ def state_json(settings: Settings, sessions: Sessions, wanted: str | None = None
 
 
 def session_json(session: Session, *, in_full: bool) -> Json:
-    """A conversation with its sums; in full also its requests, what was cleared, and why."""
+    """A conversation with its sums; in full, also its requests, its cleared results and the reasons."""
     client, model = session.label
     known = {
         name: getattr(session, name) for name in ("name", "path", "started", "at", "requests", "refused", "failed")
@@ -206,9 +206,9 @@ def session_json(session: Session, *, in_full: bool) -> Json:
 
 
 def savings_json(session: Session) -> Json:
-    """What pruning has saved, negative for a loss: in input tokens, in dollars, and as a share of the bill.
+    """The savings from pruning, negative for a loss: in input tokens, in dollars, and as a share of the bill.
 
-    `pays_from` is the number of the request from which on pruning pays, None if it never will. `cold` are the tokens
+    `pays_from` is the number of the first request at which pruning pays, None if it never does. `cold` are the tokens
     that prunes at cold requests have saved.
     """
     total, unpruned = session.total, session.ledger.unpruned
@@ -232,7 +232,7 @@ def _details_json(session: Session) -> Json:
 
 
 def explain(cleared: Cleared) -> str:
-    """Why a result was cleared; at a cold request, also that the rewrite was paid for anyway."""
+    """The reason why a result was cleared; at a cold request, also that the rewrite was paid for anyway."""
     reason = sentence(cleared.reason)
     if not cleared.is_cold or PAID in reason:
         return reason
@@ -249,7 +249,7 @@ def count_from_one(decision: str) -> str:
 
 
 def metrics(sessions: Sessions) -> str:
-    """The metrics of a proxy, labeled by client and model. Sessions are no labels: there are too many."""
+    """The metrics of a proxy, labeled by client and model. Sessions are not labels, because there are too many."""
     figures = sessions.sums_by_label()
     return "".join(f"{line}\n" for line in (*_total_lines(sessions), *_label_lines(figures), *_time_lines(figures)))
 

@@ -1,6 +1,6 @@
-"""Prune once at import, so that workers forked from the fork server share what a first prune loads.
+"""Prune once at import, so that workers forked from the fork server share the data that a first prune loads.
 
-The fork server takes names of modules to import and no function to call, so this module does its work at import.
+The fork server accepts only names of modules to import, so this module does its work at import.
 """
 
 import gc

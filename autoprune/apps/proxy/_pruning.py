@@ -1,9 +1,9 @@
-"""Prune the body of a request, bytes in and bytes out, and remember of each conversation what the next request needs.
+"""Prune request bodies, bytes in and bytes out, and remember the state of each conversation for its next request.
 
-A `Work` belongs to one thread or one worker process. All that it remembers (the pruner's memo, pauses, cache lives) can
+A `Work` belongs to one thread or one worker process. All of its state (the pruner's memo, pauses, cache lives) can
 be lost at any time: then the next request of a conversation is pruned from its first message.
 
-Pruning a request and giving account of it are two calls, so that the request goes out before its report is computed.
+Pruning and the account of it are two calls, so that the request is sent before its report is computed.
 """
 
 import json
@@ -30,7 +30,7 @@ from autoprune.strategies.catalog import clearing_named
 
 REMEMBERED = 64  # conversations
 MOST_MESSAGES = 50_000  # in a conversation: a longer one would occupy a worker for a minute
-MOST_OPEN = 2  # prunes in known conversations whose account is due: each holds what is remembered once more
+MOST_OPEN = 2  # prunes in known conversations whose account is due: each copies a conversation's state
 LONGEST_NAME = 100  # characters of a name in a message
 PAYLOAD_BYTES = 8_000_000  # of cleared payloads, compressed
 QUICK = 1  # zlib level: source code shrinks to a fifth in 0.1 ms
@@ -51,7 +51,7 @@ class Job:
     digest: bytes = b""
 
 
-# Loads all that a first prune would load: the price list by naming a priced model, the vocabulary by a text, and the
+# Loads everything that a first prune needs: the price list by naming a priced model, the vocabulary by a text, and the
 # merge tables by a word in it that is not a single token.
 WARM_BODY = b'{"model": "claude-sonnet-4-5", "messages": [{"role": "user", "content": "Is autoprune warm?"}]}'
 WARMING = Job("/v1/messages", {}, WARM_BODY, "autoprune", 0.0)
@@ -59,9 +59,9 @@ WARMING = Job("/v1/messages", {}, WARM_BODY, "autoprune", 0.0)
 
 @dataclass(frozen=True)
 class Cleared:
-    """A cleared result as people see it. `id` recalls its payload from the proxy while that keeps it.
+    """A cleared result for display. `id` recalls its payload from the proxy while that stores it.
 
-    `is_cold` says that the provider's cache had expired before, so that the rewrite was paid for anyway.
+    `is_cold` means that the provider's cache had expired before, so that the rewrite was paid for anyway.
     """
 
     request: int
@@ -77,8 +77,8 @@ class Cleared:
 class Outcome:
     """A pruned request, ready to send. If `body` is None, the original bytes are sent.
 
-    `conversation` names the conversation within its session; it is "" if none was read, and then `note` says why.
-    `number` identifies the prune when its account is requested; 0 means that there is none.
+    `conversation` names the conversation within its session; it is "" if none was read, and then `note` gives the
+    reason. `number` identifies the prune when its account is requested; 0 means that there is none.
     """
 
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -92,9 +92,9 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Account:
-    """What a prune did, for people and for the ledger: tokens before and after, what was cleared and why.
+    """The account of a prune, for people and the ledger: tokens before and after, cleared results and their reasons.
 
-    `prices` are those for the life of the conversation's cache. `life_from` says how that life is known, such as "as
+    `prices` are those for the life of the conversation's cache. `life_from` is the source of that life, such as "as
     reported in answers"; it is "" if the life is the usual one for the model.
     """
 
@@ -131,7 +131,7 @@ class Open:
 
 @dataclass
 class Last:
-    """The last request of a conversation, with its outcome and account for the case that it is sent again.
+    """The last request of a conversation, with its outcome and account in case it is sent again.
 
     These are stored as compressed bytes: small objects that outlive the prune would be scattered over its memory, and
     keep the allocator from returning it.
@@ -147,7 +147,7 @@ class Last:
         self.outcome = None
 
     def unpack(self) -> tuple[Outcome, Account] | None:
-        """Return the outcome and its account; None until there is an account."""
+        """The outcome and its account; None until there is an account."""
         packed: tuple[Outcome, Account] | None = pickle.loads(zlib.decompress(self.packed)) if self.packed else None
         return packed
 
@@ -156,12 +156,12 @@ class Payloads:
     """The newest cleared payloads by id, compressed and in memory only, so that a person can look at them."""
 
     def __init__(self, most: int) -> None:
-        """Keep up to `most` bytes."""
+        """Store up to `most` bytes."""
         self._most, self._bytes = most, 0
         self._packed: OrderedDict[str, bytes] = OrderedDict()
 
     def put(self, id: str, text: str) -> None:
-        """Keep a payload, and drop the oldest ones if there is no room."""
+        """Store a payload, and drop the oldest ones if there is no room."""
         if id in self._packed:
             return
         self._packed[id] = packed = zlib.compress(text.encode("utf-8", "surrogatepass"), QUICK)
@@ -171,7 +171,7 @@ class Payloads:
             self._bytes -= len(dropped)
 
     def get(self, id: str) -> str | None:
-        """Return a payload; None if it is no longer kept."""
+        """Look up a payload; None if it was dropped."""
         packed = self._packed.get(id)
         return None if packed is None else zlib.decompress(packed).decode("utf-8", "surrogatepass")
 
@@ -180,7 +180,7 @@ class Work:
     """Prunes requests, one at a time."""
 
     def __init__(self, settings: Settings) -> None:
-        """Begin with nothing remembered."""
+        """Start without any state."""
         self._settings = settings
         self._args = PruneArgs() if settings.safe_zone is None else PruneArgs(settings.safe_zone)
         self._environ = variables(None)
@@ -194,11 +194,11 @@ class Work:
         self._last: OrderedDict[str, Last] = OrderedDict()  # by the name of the conversation
 
     def warm(self) -> None:
-        """Load what a first prune loads, so that no request waits for it."""
+        """Load everything that a first prune needs, so that no request waits for it."""
         self.prune(WARMING)
 
     def prune(self, job: Job) -> Outcome:
-        """Prune the conversation in a request; if that is impossible, the outcome has no body and a note says why."""
+        """Prune the conversation in a request. If that is impossible, the outcome has no body and a note says why."""
         started = time.perf_counter()
         try:
             outcome = self._prune_bytes(job)
@@ -212,7 +212,7 @@ class Work:
         return replace(outcome, seconds=time.perf_counter() - started)
 
     def reuse(self, digest: bytes, at: float) -> Outcome | None:
-        """Return the outcome of a request that is sent again; None if it has to be pruned."""
+        """Reuse the outcome of a request that is sent again; None if it needs pruning."""
         started = time.perf_counter()
         found = next((item for item in self._last.items() if item[1].digest == digest), None)
         known = self._conversations.get(found[0]) if found else None
@@ -225,19 +225,19 @@ class Work:
         return replace(outcome, number=number, seconds=time.perf_counter() - started)
 
     def account(self, number: int) -> Account | None:
-        """Return the account of a prune, once; None if there is none."""
+        """The account of a prune, once; None if there is none."""
         try:
             return self._make_account(number) if number in self._open else self._accounts.pop(number, None)
-        except Exception:  # it would end a worker process, with all that it remembers
+        except Exception:  # it would end a worker process and lose its state
             return None
 
     def learn(self, conversation: str, usage: object) -> None:
-        """Record the usage that the provider reported with an answer in a conversation."""
+        """Record the usage that a provider reported for a conversation."""
         if known := self._conversations.get(conversation):
             known.learn(usage)
 
     def recall(self, id: str) -> str | None:
-        """Return a cleared payload; None if it is no longer kept."""
+        """Look up a cleared payload; None if it is no longer stored."""
         return self._payloads.get(id)
 
     # Pruning
@@ -282,7 +282,7 @@ class Work:
         return Outcome(pruned.headers, changed, known.name, number, notes[0] if notes else "", pruned.counts_only)
 
     def _update_cache(self, known: Conversation, found: Place, body: Mapping[str, Any], messages: int) -> Cache:
-        """Update the cache of a conversation with what a request asks for."""
+        """Update the cache of a conversation with the life that a request asks for."""
         if not found.counts_only:
             usual = usual_prices(found.model)
             known.cache.usual = usual.life
@@ -293,7 +293,7 @@ class Work:
     # Accounts
 
     def _open_account(self, prune: Open) -> int:
-        """Return the number of a new prune, and make the oldest account now if too many are due."""
+        """Number a new prune. If too many accounts are due, compute the oldest one now."""
         number = next(self._numbers)
         self._open[number] = prune
         holding = [each for each, prune in self._open.items() if prune.conversation.counted]
@@ -325,7 +325,7 @@ class Work:
         return account
 
     def _newly_cleared(self, result: Result, known: Conversation) -> Iterator[Cleared]:
-        """Yield the results that were not cleared before, and keep their payloads."""
+        """Yield the results that were not cleared before, and store their payloads."""
         for part, edit in result.plan.results.items():
             id = content_id(part.text)
             if id not in known.cleared:
@@ -344,15 +344,15 @@ def reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def reject_constant(text: str) -> Any:
-    """Raise ValueError for NaN and Infinity, which Python reads but JSON does not have."""
+    """Raise ValueError for NaN and Infinity, which Python parses but JSON does not allow."""
     raise ValueError(f"{text} is not valid JSON")
 
 
 def to_json(body: object) -> bytes:
-    """Serialize a body. Raises ValueError for an infinite number, which 1e999 is read as."""
+    """Serialize a body. Raises ValueError for an infinite number, such as Python makes of 1e999."""
     try:
         return json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
-    except UnicodeEncodeError:  # half a surrogate pair, as in an emoji that a tool cut: only escapes can carry it
+    except UnicodeEncodeError:  # half a surrogate pair, as in an emoji that a tool cut: only escapes can encode it
         return json.dumps(body, allow_nan=False).encode()
 
 

@@ -1,4 +1,4 @@
-"""Run a proxy in a thread, with limits on its clients' connections that uvicorn and httptools do not have.
+"""Run a proxy in a thread, with limits on its clients' connections that uvicorn and httptools lack.
 
 A connection waits for a request, receives its head, then its body, and is busy until the answer is sent:
 
@@ -6,14 +6,14 @@ A connection waits for a request, receives its head, then its body, and is busy 
 
     limit                                                on violation
     HEAD_SECONDS for a whole head, from the connection   408, closed
-    HEAD_BYTES for a head                                431, closed; the application counts the fields of whole heads
+    HEAD_BYTES for a head                                431, closed; the application checks complete heads
     BODY_SECONDS of silence within a body                408, closed
-    `most` connections                                   close the connection that has waited longest without ever
-                                                         having had a request, or else the one that has waited longest;
+    `most` connections                                   close the connection that has waited longest and never
+                                                         had a request, or else the one that has waited longest;
                                                          503 if all are busy
 
-So half-open connections lock nobody out, however many there are. uvicorn closes idle connections that have had an
-answer after KEEP_SECONDS.
+So half-open connections never lock other clients out. uvicorn closes idle connections that have had an answer after
+KEEP_SECONDS.
 """
 
 import ctypes
@@ -43,15 +43,15 @@ from autoprune.errors import SettingsError
 
 STEP_SECONDS = 0.01
 SHUTDOWN_SECONDS = 2
-KEEP_SECONDS = 75  # for idle connections of clients: longer than clients keep theirs
+KEEP_SECONDS = 75  # for idle connections of clients: longer than the clients' timeouts
 BACKLOG = 256  # connections that wait to be accepted; the event loop accepts all of them at once
 # Each client needs a file, and another one for its connection to the upstream; OWN_FILES are for everything else.
 MOST_CONNECTIONS, LEAST_CONNECTIONS, OWN_FILES = 1_000, 16, 128
 HEAD_SECONDS, BODY_SECONDS = 20.0, 60.0
-FRAMING = (b"content-length", b"transfer-encoding")  # headers that say where a body ends
+FRAMING = (b"content-length", b"transfer-encoding")  # headers that define the end of a body
 TOO_SLOW, TOO_LARGE, TOO_MANY = "408 Request Timeout", "431 Request Header Fields Too Large", "503 Service Unavailable"
-# Parameters of glibc's mallopt by their numbers in malloc.h, with bytes, and the number of arenas. With these the
-# process in front holds 67 MB instead of 137 after `python benchmarks/proxy.py`; workers hold the same either way.
+# glibc's mallopt parameters, by their numbers in malloc.h: two in bytes, and the number of arenas. With these the
+# proxy process holds 67 MB instead of 137 after `python benchmarks/proxy.py`; workers hold the same either way.
 TRIM_THRESHOLD, MMAP_THRESHOLD, ARENA_MAX = (-1, 131_072), (-3, 65_536), (-8, 1)
 
 
@@ -60,7 +60,7 @@ TRIM_THRESHOLD, MMAP_THRESHOLD, ARENA_MAX = (-1, 131_072), (-3, 65_536), (-8, 1)
 
 @dataclass(frozen=True)
 class Running:
-    """A running proxy. `url` is its base URL, and `page` is the URL of its page, with the token in it."""
+    """A running proxy. `url` is its base URL, and `page` is the URL of its page, including the token."""
 
     url: str
     page: str
@@ -68,13 +68,13 @@ class Running:
 
     @property
     def sessions(self) -> tuple[Session, ...]:
-        """The conversations that went through, the newest last."""
+        """The conversations so far, the newest last."""
         return tuple(self.traffic)
 
 
 @contextmanager
 def running(settings: Settings, clock: Clock = time.time) -> Iterator[Running]:
-    """Run a proxy in a thread while the context lasts. `clock` returns seconds, from which pauses are measured.
+    """Run a proxy in a thread within the context. `clock` returns seconds and is used to measure pauses.
 
     Raises SettingsError if it cannot listen on its address, or if the environment's HTTP proxy or certificates cannot
     be used.
@@ -95,7 +95,7 @@ def running(settings: Settings, clock: Clock = time.time) -> Iterator[Running]:
 
 
 def server(settings: Settings, clock: Clock = time.time) -> tuple[uvicorn.Server, Proxy]:
-    """Create a server that is not started yet, and its application. `clock` returns seconds."""
+    """Create a server that is not yet started, and its application. `clock` returns seconds."""
     proxy = Proxy(settings, clock)
     config = uvicorn.Config(
         with_pages(proxy, Pages(proxy)),
@@ -113,7 +113,7 @@ def server(settings: Settings, clock: Clock = time.time) -> tuple[uvicorn.Server
 
 
 def most_connections() -> int:
-    """The number of clients' connections that the process's limit of open files allows."""
+    """The number of client connections that the process's limit of open files allows."""
     try:
         import resource
     except ImportError:  # not on Windows
@@ -135,14 +135,14 @@ def open_socket(settings: Settings) -> socket.socket:
             raise SettingsError(f"cannot listen on {address}: the host must be an address of this machine") from error
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise SettingsError(f"cannot listen on {address}: {reason}; use another port, or 0 for any free one") from error
-    # Connections inherit it. asyncio sets it only for sockets that name their protocol, which these do not, and without
+    # Connections inherit it. asyncio sets it only for sockets with an explicit protocol, which these lack. Without
     # it the second piece of an answer waits up to 40 ms until the client acknowledges the first.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listening
 
 
 def give_back() -> None:
-    """Tune glibc's malloc to return memory to the system. Only for processes that do nothing but serve."""
+    """Tune glibc's malloc to return memory to the system. For processes that only serve."""
     with suppress(AttributeError, OSError, TypeError):  # another C library, another system
         mallopt = ctypes.CDLL(None).mallopt
         for parameter in (TRIM_THRESHOLD, MMAP_THRESHOLD, ARENA_MAX):
@@ -153,7 +153,7 @@ def give_back() -> None:
 
 
 class Stage(Enum):
-    """What the parser of a connection takes next."""
+    """The part of a request that a connection's parser expects next."""
 
     NOTHING = auto()
     HEAD = auto()
@@ -161,25 +161,25 @@ class Stage(Enum):
 
 
 class Waiting:
-    """The connections that wait for a request, those that never had one first."""
+    """The connections that wait for a request, first those that never had one."""
 
     def __init__(self, most: int) -> None:
-        """Allow up to `most` connections, waiting and busy."""
+        """Limit the connections, waiting and busy, to `most`."""
         self.most = most
         self._fresh: dict[Connection, None] = {}
         self._idle: dict[Connection, None] = {}
 
     def join(self, connection: "Connection") -> None:
-        """Take a connection that begins to wait."""
+        """Add a connection that starts to wait."""
         (self._idle if connection.cycle else self._fresh)[connection] = None
 
     def leave(self, connection: "Connection") -> None:
-        """Forget a connection that has a request now, or is closed."""
+        """Remove a connection that has a request now, or is closed."""
         self._fresh.pop(connection, None)
         self._idle.pop(connection, None)
 
     def make_room(self, newest: "Connection") -> bool:
-        """Close a waiting connection if there are too many; return whether there is room for the newest."""
+        """Close a waiting connection if there are too many. False means that there is no room for the newest."""
         connections = newest.server_state.connections
         if len(connections) <= self.most:
             return True
@@ -193,10 +193,10 @@ class Waiting:
 
 
 class BodyOnly:
-    """The callbacks of a parser that takes the body of a request whose head another parser has taken."""
+    """The callbacks of a parser for the body of a request whose head another parser has read."""
 
     def __init__(self, connection: "Connection") -> None:
-        """Call a connection."""
+        """Forward the callbacks to a connection."""
         self.on_body, self.on_message_complete = connection.on_body, connection.on_message_complete
 
 
@@ -204,7 +204,7 @@ class Connection(HttpToolsProtocol):
     """One connection of a client."""
 
     def __init__(self, *args: Any, waiting: Waiting, **named: Any) -> None:
-        """Take what uvicorn passes, and the connections that wait."""
+        """Initialize the protocol of uvicorn, and set the waiting connections."""
         super().__init__(*args, **named)
         self._waiting = waiting
         self._stage = Stage.NOTHING
@@ -214,7 +214,7 @@ class Connection(HttpToolsProtocol):
     # asyncio calls these
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
-        """Accept the connection, or refuse it if there are too many."""
+        """Accept the connection, or reject it if there are too many."""
         super().connection_made(transport)
         if self._waiting.make_room(self):
             self._waiting.join(self)
@@ -223,7 +223,7 @@ class Connection(HttpToolsProtocol):
             self._refuse(TOO_MANY)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Clean up."""
+        """Stop waiting and cancel the timer."""
         self._waiting.leave(self)
         self._stop_timer()
         super().connection_lost(exc)
@@ -241,9 +241,9 @@ class Connection(HttpToolsProtocol):
             self._enforce_limits(was_in_body)
 
     def _enforce_limits(self, was_in_body: bool) -> None:
-        """Restart the timer and check the size, now that more of a request is here."""
+        """Restart the timer and check the size after more of a request has arrived."""
         if self._stage is Stage.BODY:
-            if not (was_in_body and self.cycle.response_complete):  # a request that was refused gets no more time
+            if not (was_in_body and self.cycle.response_complete):  # a rejected request gets no more time
                 self._start_timer(BODY_SECONDS)
         elif self._head_bytes > HEAD_BYTES:
             self._refuse(TOO_LARGE)
@@ -253,8 +253,8 @@ class Connection(HttpToolsProtocol):
     def _parse(self, data: bytes) -> None:
         """Parse bytes. Raises HttpParserError.
 
-        If a request offers to upgrade the protocol, as the first requests of Java's HTTP client do, httptools stops
-        after its head and leaves the rest to the new protocol. The proxy never upgrades, so another parser takes the
+        If a request offers to upgrade the protocol, like the first requests of Java's HTTP client, httptools stops
+        after its head and leaves the rest to the new protocol. The proxy never upgrades, so another parser reads the
         rest as the request's body, and the connection is closed after the answer.
         """
         try:
@@ -272,17 +272,17 @@ class Connection(HttpToolsProtocol):
     # The parser calls these
 
     def on_message_begin(self) -> None:
-        """Begin with the head of a request."""
+        """Start with the head of a request."""
         super().on_message_begin()
         self._stage = Stage.HEAD
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header. Trailers are dropped: the request was forwarded before they came."""
+        """Record a header. Trailers are dropped, because the request was forwarded before they arrived."""
         if self._stage is Stage.HEAD:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Start the application while the body is still coming."""
+        """Start the application while the body is still arriving."""
         self._stage, self._head_bytes = Stage.BODY, 0
         self._waiting.leave(self)
         super().on_headers_complete()
@@ -300,7 +300,7 @@ class Connection(HttpToolsProtocol):
         super().on_response_complete()
         if self._is_answered and not self.transport.is_closing():
             self._waiting.join(self)
-            if self._stage is not Stage.NOTHING:  # the next request has begun, or a refused one is still coming
+            if self._stage is not Stage.NOTHING:  # the next request has begun, or a rejected one is still arriving
                 self._start_timer(HEAD_SECONDS)
 
     # Time
@@ -328,7 +328,7 @@ class Connection(HttpToolsProtocol):
             self._refuse(TOO_SLOW)
 
     def _refuse(self, status: str) -> None:
-        """Close the connection, with an answer if the client expects one."""
+        """Close the connection, after an answer if the client expects one."""
         self._stop_timer()
         if self._stage is Stage.BODY:
             is_due = not self.cycle.response_started
@@ -342,7 +342,7 @@ class Connection(HttpToolsProtocol):
 
 
 def end_with_connection(cycle: RequestResponseCycle) -> None:
-    """Let the end of the connection end an answer, for HTTP/1.0, where uvicorn would send chunks all the same."""
+    """End an answer by closing the connection, for HTTP/1.0, although uvicorn would send chunks."""
     send, cycle.chunked_encoding = cycle.send, False
 
     async def send_plain(event: Any) -> None:

@@ -1,7 +1,7 @@
-"""What went through a proxy: conversations with their ledgers, and sums over all of them for metrics.
+"""The conversations of a proxy with their ledgers, and sums over all of them for metrics.
 
-A client's headers name its session. A session's conversations are told apart by how they begin, so that the side
-questions of an assistant do not count as its work.
+A client's headers name its session. A session's conversations are distinguished by their first messages, so that the
+side questions of an assistant do not count as its work.
 """
 
 import re
@@ -16,7 +16,7 @@ from autoprune.apps.proxy._pruning import Account, Cleared, Job, Outcome
 from autoprune.economics import Entry, Ledger, Sent
 from autoprune.errors import SettingsError
 
-# Headers in which clients name their session; the first one that a request has counts.
+# Headers in which clients name their session; the first one in a request counts.
 SESSION_HEADERS = ("x-claude-code-session-id", "session-id", "session_id", "x-session-id", "x-session-affinity")
 MOST_SESSIONS = 200
 LONGEST_NOTE = 300  # characters
@@ -25,7 +25,8 @@ BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)  # seconds of pru
 NO_TIMES = (0,) * (len(BUCKETS) + 1)
 PRODUCT = re.compile(r"[^/\s(]+")  # the first word of a User-Agent, without its version
 UNKNOWN, OTHERS = "unknown", "others"
-# Labels and their characters: clients send any User-Agent and any model, and each pair is a time series in Prometheus.
+# Labels and their characters: clients can send any User-Agent and any model, and each pair is a time series in
+# Prometheus.
 MOST_LABELS, LONGEST_LABEL = 100, 100
 
 Label: TypeAlias = tuple[str, str]  # the names of a client and a model
@@ -38,9 +39,9 @@ Label: TypeAlias = tuple[str, str]  # the names of a client and a model
 class Figures:
     """Sums over requests: conversations, requests, prompt tokens without pruning and with it, results cleared.
 
-    `saved` is the net of the ledgers in input tokens, and `saved_cold` that of the prunes at the `cold` requests,
-    before which the provider's cache had expired. `seconds` is the time spent on pruning. `times` is the histogram of
-    that time: requests up to each of `BUCKETS`, and those above the last.
+    `saved` is the net saving in the ledgers in input tokens, and `saved_cold` that of the prunes at the `cold`
+    requests, before which the provider's cache had expired. `seconds` is the time spent on pruning. `times` is the
+    histogram of that time: requests up to each of `BUCKETS`, and those above the last.
     """
 
     sessions: int = 0
@@ -64,7 +65,7 @@ SUMMED = tuple(each.name for each in fields(Figures) if each.name != "times")
 
 
 def time_buckets(seconds: float) -> tuple[int, ...]:
-    """The `times` of one request."""
+    """The histogram of one request's time."""
     bucket = bisect_left(BUCKETS, seconds)
     return tuple(int(at == bucket) for at in range(len(NO_TIMES)))
 
@@ -86,9 +87,9 @@ def limit_label(label: Label, known: dict[Label, Figures]) -> Label:
 
 @dataclass(frozen=True)
 class Point:
-    """One request: its prompt in tokens without pruning and with it, and what was done.
+    """One request: its prompt in tokens without pruning and with it, and the results cleared.
 
-    `is_cold` says that the provider's cache had expired before.
+    `is_cold` means that the provider's cache had expired before.
     """
 
     request: int
@@ -103,7 +104,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Measured:
-    """The part of a prune's result that a ledger reads."""
+    """The part of a prune's result that a ledger needs."""
 
     sent: Sent
 
@@ -112,10 +113,10 @@ class Measured:
 class Session:
     """One conversation of a client with a provider.
 
-    `ledger` says what pruning has saved, and `points` has the figures of each request. `cleared` are the cleared
-    results, each with the number of the request that cleared it. `refused` counts answers with a status of 400 or more,
-    and `failed` requests that the upstream did not answer; neither are in the ledger. `life_from` says how the life of
-    the cache (the one in the ledger's prices) is known, such as "as reported in answers"; it is "" for the usual life.
+    `ledger` holds the savings, and `points` the figures of each request. `cleared` are the cleared results, each with
+    the number of the request that cleared it. `refused` counts answers with a status of 400 or more, and `failed`
+    requests that the upstream did not answer; neither are in the ledger. `life_from` is the source of the life of the
+    cache (the one in the ledger's prices), such as "as reported in answers"; it is "" for the usual life.
     """
 
     name: str
@@ -147,7 +148,7 @@ class Session:
 
     @property
     def at(self) -> float:
-        """When the last request came, in seconds since 1970."""
+        """The time of the last request, in seconds since 1970."""
         return self.points[-1].at if self.points else self.started
 
     @property
@@ -162,18 +163,18 @@ class Session:
 
     @property
     def _ledger_sums(self) -> tuple[Entry, Entry]:
-        """Both sums, computed once per request, since a page may ask for them every second."""
+        """Both sums, computed once per request, since the page may poll them every second."""
         if self._totals is None:
             self._totals = self.ledger.total, self.ledger.cold
         return self._totals
 
     @property
     def sums(self) -> Figures:
-        """The sums over all requests, including those that `points` no longer has."""
+        """The sums over all requests, including those that `points` has dropped."""
         return replace(self._sums, saved=self.total.net, saved_cold=self.cold.net)
 
     def enter_request(self, account: Account, outcome: Outcome, job: Job) -> None:
-        """Record a request that is on its way."""
+        """Record a request that was sent."""
         if not self.requests:
             self.model, self.ledger = account.model, Ledger(account.prices)
         self.requests += 1
@@ -191,7 +192,7 @@ class Session:
         del self.points[:-MOST_POINTS], self.cleared[:-MOST_CLEARED]
 
     def take_back(self, request: int) -> None:
-        """Remove a request from the ledger that was not answered, and so cost nothing, unless another one followed."""
+        """Remove an unanswered request, which cost nothing, from the ledger, unless another request followed."""
         if request == self.requests and self._before:
             self.ledger, self.usage = self._before
             self._before, self._is_unanswered, self._totals = None, True, None
@@ -200,7 +201,7 @@ class Session:
         return self._sent is not None and self._sent.sent == account.sent.sent
 
     def _is_retry(self, account: Account, job: Job) -> bool:
-        """Return whether a request repeats the last one, before which the same cache had expired.
+        """Whether a request repeats the last one, before which the same cache had expired.
 
         A retry has the pause of the request that it repeats. If a cached answer came in between, and expired, the
         retry is a cold request by itself.
@@ -208,8 +209,9 @@ class Session:
         return self._is_same_prompt(account) and (self._is_unanswered or job.at - self.at <= account.prices.life)
 
     def _add_to_ledger(self, account: Account) -> None:
-        """Enter a prune in the ledger, with the usage of the answer before if it can be read."""
-        # If a request is sent again after a failure, the ledger takes the first prune: it knows what was cleared then.
+        """Enter a prune in the ledger, with the usage of the previous answer if it can be read."""
+        # If a request is sent again after a failure, the ledger uses the first prune, which lists the results cleared
+        # then.
         is_again = self._is_unanswered and self._is_same_prompt(account)
         self._sent = self._sent if is_again else account.sent
         self._before = copy(self.ledger), self.usage
@@ -224,14 +226,14 @@ class Session:
 
 
 class Sessions:
-    """The conversations that went through, the newest last. The oldest ones are dropped, but stay in the sums.
+    """The conversations of a proxy, the newest last. The oldest ones are dropped, but stay in the sums.
 
-    `passed` counts requests that were not pruned, and `why` says why the last of these could not be read. `refused` and
-    `failed` are those of `Session`, over all requests.
+    `passed` counts requests that were not pruned, and `why` is the reason why the last of these could not be read.
+    `refused` and `failed` are those of `Session`, over all requests.
     """
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Start without conversations."""
         self._known: OrderedDict[str, Session] = OrderedDict()
         self.passed = 0
         self.why = ""
@@ -241,7 +243,7 @@ class Sessions:
         self._dropped: dict[Label, Figures] = {}
 
     def __iter__(self) -> Iterator[Session]:
-        """Iterate over conversations, the newest last, without those whose first request is not accounted for yet."""
+        """Iterate over conversations, the newest last, except those without the account of their first request."""
         return iter([each for each in list(self._known.values()) if each.requests])
 
     def count_passed(self, why: str) -> None:
@@ -250,7 +252,7 @@ class Sessions:
         self.why = why[:LONGEST_NOTE] or self.why
 
     def match(self, outcome: Outcome, job: Job, client: str) -> Session:
-        """Find the conversation that a request continues, or begin one."""
+        """Find the conversation that a request continues, or start one."""
         known = self._known.pop(outcome.conversation, None)
         found = known or Session(outcome.conversation, client, job.path, job.at)
         self._known[outcome.conversation] = found
@@ -261,7 +263,7 @@ class Sessions:
         return found
 
     def sums_by_label(self) -> dict[Label, Figures]:
-        """The sums by client and model, dropped conversations included."""
+        """The sums by client and model, including dropped conversations."""
         sums = dict(self._dropped)
         for session in self:
             _add_up(session, sums)
@@ -274,5 +276,5 @@ def _add_up(session: Session, sums: dict[Label, Figures]) -> None:
 
 
 def session_name(headers: Mapping[str, str]) -> str:
-    """The name of a session that its client gives in a header; "" if it gives none."""
+    """The session's name that the client sends in a header; "" if it gives none."""
     return next((headers[name] for name in SESSION_HEADERS if headers.get(name)), "")

@@ -4,8 +4,8 @@ Workers are forked from the standard library's fork server, which imports `_prel
 vocabulary and the price list are in memory once. Systems without a fork server (Windows) spawn each worker, which then
 loads its own copy.
 
-A worker remembers only what the next request of a conversation would have to compute again, so it may die at any time:
-the request that it had goes out unpruned, and the next call starts another worker.
+A worker's state only saves the next request of a conversation some computation, so it may die at any time:
+its current request is sent unpruned, and the next call starts another worker.
 """
 
 import multiprocessing
@@ -23,10 +23,10 @@ LOST = Outcome(note="the worker process died or did not answer in time: the requ
 
 
 class Worker:
-    """A lane in its own process. A process that dies is replaced by one that remembers nothing yet."""
+    """A lane in its own process. A process that dies is replaced by one without state."""
 
     def __init__(self, settings: Settings) -> None:
-        """Start nothing yet: starting waits for the fork server, so it belongs in the lane's thread."""
+        """Choose the start method. The lane's thread starts the process later, since that waits for the fork server."""
         self._settings = settings
         start_method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
         self._context = multiprocessing.get_context(start_method)
@@ -35,35 +35,35 @@ class Worker:
 
     def warm(self) -> None:
         """Start the process."""
-        with suppress(EOFError, OSError):  # the first request tries again
+        with suppress(EOFError, OSError):  # the first request retries
             self._start()
 
     def prune(self, job: Job) -> Outcome:
-        """Prune the conversation in a request; `LOST` if the process dies over it."""
+        """Prune the conversation in a request; `LOST` if the process dies."""
         outcome = self._call_worker("prune", job)
         return outcome if isinstance(outcome, Outcome) else LOST
 
     def reuse(self, digest: bytes, at: float) -> Outcome | None:
-        """Return the outcome of a request that is sent again; None if it has to be pruned."""
+        """Reuse the outcome of a request that is sent again; None if it needs pruning."""
         outcome = self._call_worker("reuse", digest, at)
         return outcome if isinstance(outcome, Outcome) else None
 
     def account(self, number: int) -> Account | None:
-        """Return the account of a prune; None if there is none."""
+        """The account of a prune; None if there is none."""
         account = self._call_worker("account", number)
         return account if isinstance(account, Account) else None
 
     def learn(self, conversation: str, usage: object) -> None:
-        """Record the usage that the provider reported with an answer in a conversation."""
+        """Record the usage that a provider reported for a conversation."""
         self._call_worker("learn", conversation, usage)
 
     def recall(self, id: str) -> str | None:
-        """Return a cleared payload; None if it is no longer kept."""
+        """Look up a cleared payload; None if it is no longer stored."""
         text = self._call_worker("recall", id)
         return text if isinstance(text, str) else None
 
     def close(self) -> None:
-        """Kill the process: it holds nothing that should outlive the proxy."""
+        """Kill the process: its state need not outlive the proxy."""
         if self._connection:
             self._connection.close()
         if self._process:
@@ -74,7 +74,7 @@ class Worker:
     def _start(self) -> Connection:
         self._connection, theirs = self._context.Pipe()
         with theirs:
-            # The fork server belongs to the whole program. If that has started it already, this does nothing, and the
+            # The whole program shares the fork server. If it runs already, this call has no effect, and the
             # worker imports the module by itself.
             self._context.set_forkserver_preload([PRELOAD])
             # A daemon, so that a program that exits without closing the proxy does not wait for its workers.
@@ -95,7 +95,7 @@ class Worker:
         return None
 
     def _send(self, call: tuple[str, tuple[object, ...]]) -> Connection:
-        """Send a call, to a new process if the last one has died since."""
+        """Send a call, to a new process if the last one has died."""
         connection = self._connection or self._start()
         try:
             connection.send(call)
@@ -108,8 +108,8 @@ class Worker:
 
 def serve(connection: Connection, settings: Settings) -> None:
     """Answer calls of the methods of `Work` until the proxy closes the connection or dies."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group; the proxy ends its workers
-    import_module(PRELOAD)  # at no cost in a forked process, which has it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group; the proxy stops its workers
+    import_module(PRELOAD)  # at no cost in a forked process, which has imported it
     work = Work(settings)
     with suppress(EOFError, OSError):
         while True:

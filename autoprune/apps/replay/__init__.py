@@ -1,16 +1,16 @@
-"""What a setting would have cost on recorded sessions, and what it would have lost.
+"""Replay recorded sessions: what a setting would have cost, and which evidence it would have lost.
 
-`replay_session(name, data, args)` returns the figures of a session file. The way of the data:
+`replay_session(name, data, args)` returns the figures of a session file. The modules, in the order of the data:
 
-    episode             what is replayed: a conversation without a compaction, its head, its pauses, its prices
+    episode             the unit of a replay: a conversation without a compaction, its head, pauses and prices
     evidence            what each recorded action needed: the `atoms` of its calls (also `shell_edits`) and the
-                        `statements` in its words, which earlier results showed them, and whether they stay `visible`
+                        `statements` in its text, which earlier results showed them, and whether they stay `visible`
     policies            what can be replayed by name: strategies, references, and the `clairvoyant`
-    play                asks a strategy at each recorded request as in a live loop, and checks the promises (`laws`)
+    play                runs a strategy at each recorded request as a live loop would, and checks the promises (`laws`)
     episode_figures     the bill and the evidence of one episode under one strategy
-    rows                the figures of many episodes, with intervals; from them a `verdict` and a `tuning`
-    session             a session file; `corpus` many of them, by parallel `engines`; `detail` each result
-    page                all of it as an HTML file
+    rows                the figures of many episodes, with intervals; `verdict` and `tuning` build on them
+    session             one session file; `corpus` replays many with parallel `engines`, `detail` follows each result
+    page                the report as an HTML file
 """
 
 from autoprune.apps.replay.episode_figures import Figures, Kept

@@ -1,12 +1,12 @@
-"""What an action rests on: the texts and names in a model's calls that it must have seen somewhere.
+"""Find the atoms of an action: texts and names in a model's calls that it must have read somewhere.
 
 An *atom* is one of
 
     edit         the old text of an edit, or the context and removed lines of a patch's hunk, of 8 characters or more
     path         a file's path, in an argument named for it, in a patch's header, or as a word of a shell command
-    identifier   a name in a shell command, or in what is searched for
-    code         a name in text that is being written
-    error        an error message that the model quotes in its own words
+    identifier   a name in a shell command, or in a search pattern
+    code         a name in text that the call writes
+    error        an error message that the model quotes in its answer
     shell edit   the old text of an edit by a shell command, or else the name of the file (see `shell_edits`)
     fact, quote, row   what the model states, and the keys that it uses (see `statements`)
 
@@ -23,11 +23,12 @@ from autoprune.conversation.transcript import ToolCall
 from autoprune.facts.calls import arguments, command, paths
 from autoprune.facts.plain_text import identifiers
 
-LEAST_EDIT = 8  # characters that are no space
+LEAST_EDIT = 8  # characters, without whitespace; shorter texts match by chance
 LEAST_PATH = 6  # characters
 LEAST_QUOTE = 24  # characters
-DEEPEST = 6  # levels of lists and objects in arguments that are looked into
+DEEPEST = 6  # levels of nested lists and objects in arguments that are searched
 
+# Argument names of agents' edit tools: the text that an edit replaces, and the text that it writes.
 OLD_TEXTS = frozenset(("old_string", "old_str", "oldText", "old_text", "oldString"))
 NEW_TEXTS = frozenset(
     (
@@ -35,13 +36,13 @@ NEW_TEXTS = frozenset(
         *("insert_text", "replace", "code", "contents", "insert_line_text"),
     )
 )
-SEARCHED = frozenset(("pattern", "query", "regex"))
+SEARCHED = frozenset(("pattern", "query", "regex"))  # arguments of search tools
 NOTHING: Mapping[object, object] = {}
-PATCHES = frozenset(("input", "patch", "patchText", "patch_text", "diff"))
+PATCHES = frozenset(("input", "patch", "patchText", "patch_text", "diff"))  # arguments that may hold a patch
 
 PATH_WORD = re.compile(r"(?<![\w.:/@~+${}-])[\w.~@+-]*(?:/[\w.@+-]+)+(?![\w/])")
 HUNK = re.compile(r"^@@.*$|^\*\*\* .*$|^(?:---|\+\+\+) .*$|^diff --git .*$|^index [0-9a-f]+\.\..*$", re.MULTILINE)
-BLOCK = re.compile(  # lines up to the mark that ends them, possessively: without the mark none is looked at twice
+BLOCK = re.compile(  # lines up to the mark that ends them; possessive, so that a missing mark costs no backtracking
     r"^[-<]{5,} ?SEARCH>?\n((?:(?!={5,}$|[-<]{5,} ?SEARCH).*\n)*+)={5,}\n"
     r"((?:(?![+>]{5,} ?REPLACE|[-<]{5,} ?SEARCH).*\n)*+)[+>]{5,} ?REPLACE",
     re.MULTILINE,
@@ -93,14 +94,14 @@ FETCHED = frozenset(Kind) - {Kind.QUOTE}
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """A text that a model cannot have invented: it has read it somewhere."""
+    """A text that a model cannot have invented, so it must have read it."""
 
     kind: Kind
     text: str
 
 
 def atoms(calls: Sequence[ToolCall], words: str = "") -> tuple[Atom, ...]:
-    """Return the atoms of an action, each once: those of its calls, and errors that its `words` quote."""
+    """The atoms of an action, without duplicates: those of its calls, and errors that its `words` quote."""
     found = [atom for call in calls for atom in _call_atoms(call)]
     found += (Atom(Kind.ERROR, quote) for quote in quoted_errors(words))
     return tuple(dict.fromkeys(found))
@@ -122,7 +123,7 @@ def _call_atoms(call: ToolCall) -> Iterator[Atom]:
 def _argument_atoms(
     value: object, depth: int, name: str = "", beside: Mapping[object, object] = NOTHING
 ) -> Iterator[Atom]:
-    """Yield the atoms in an object of arguments, in a list of them, or in a text of that name."""
+    """Yield the atoms in an object of arguments, in a list, or in a text; `name` is the argument's name."""
     if isinstance(value, str):
         yield from _text_atoms(name, value, beside)
     elif isinstance(value, Mapping) and depth <= DEEPEST:
@@ -152,17 +153,17 @@ def _edit_atom(text: str) -> Iterator[Atom]:
 
 
 def path_words(script: str) -> list[str]:
-    """Return the words of a shell command that look like paths, each once."""
+    """The words of a shell command that look like paths, without duplicates."""
     return [word for word in dict.fromkeys(PATH_WORD.findall(script)) if len(word) >= LEAST_PATH]
 
 
 def is_patch(text: str) -> bool:
-    """Return whether a text is a patch, in one of the formats that `hunks` reads."""
+    """Whether a text is a patch, in one of the formats that `hunks` reads."""
     return "*** Begin Patch" in text or "\n@@ " in text or BLOCK.search(text) is not None
 
 
 def hunks(patch: str) -> Iterator[tuple[str, str]]:
-    """Yield each hunk of a patch as the text before it and the text after it: context with removed, then added lines.
+    """Yield the text before and after each hunk of a patch: context with removed lines, and context with added lines.
 
     The formats are those of apply_patch, unified diffs, and blocks of SEARCH and REPLACE.
     """

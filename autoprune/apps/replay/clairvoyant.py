@@ -1,10 +1,10 @@
-"""Strategies that know what the agent does later. They cannot be chosen: they show how much there is to gain.
+"""Strategies that know the agent's later actions. They cannot be used live: they are an upper bound for savings.
 
-`Clairvoyant` clears whole results that are never needed again, at the moment when clearing pays. With passages, it also
+`Clairvoyant` clears whole results that are never needed again, as soon as clearing pays. With passages, it also
 shortens results that are needed later to the passages that are needed.
 
-A passage is the lines in which an atom stands with lines around them, at least 12. Passages with fewer than three lines
-between them are merged. Where lines are left out, a line says how many:
+A passage is the lines that contain an atom, with surrounding lines, at least 12 in all. Passages with fewer than three
+lines between them are merged. A line in place of each gap gives the number of missing lines:
 
     [… 200 lines left out …]
        201→def first_of(rows):
@@ -25,14 +25,14 @@ from autoprune.economics import Prices
 from autoprune.planning.view import Candidate, View
 
 LEFT_OUT = re.compile(r"^\[… \d+ lines? left out …\]$", re.MULTILINE)
-LEAST_LINES = 12  # of a passage
-MOST_BROKEN = 4  # lines on which a quote may stand
-LEAST_GAP = 3  # lines; fewer are not left out
+LEAST_LINES = 12  # lines of a passage
+MOST_BROKEN = 4  # lines that a quote may span
+LEAST_GAP = 3  # lines; smaller gaps are kept
 Span = tuple[int, int]  # lines
 
 
 def cut_to_passages(text: str, atoms: Iterable[Atom]) -> str | None:
-    """Shorten a text to the passages that show some atoms; None if leaving lines out cannot give these."""
+    """Shorten a text to the passages that show the given atoms; None if no set of lines shows all of them."""
     if LEFT_OUT.search(text):
         return None  # the text consists of passages already
     lines = text.replace("\r", "").split("\n")
@@ -50,11 +50,11 @@ def cut_to_passages(text: str, atoms: Iterable[Atom]) -> str | None:
         if found is None:
             return None
         spans = merge_spans([*spans, _widen(found, len(lines))])
-    return _with_gaps(lines, spans)
+    return _join_spans(lines, spans)
 
 
 def _find_lines(atom: Atom, lines: Sequence[str]) -> Span | None:
-    """Return the first lines that contain an atom; None if there are none."""
+    """The span of the first lines that contain an atom; None if there are none."""
     whole = "\n".join(lines)
     at = next(_offsets(atom, whole), None)
     if at is None:
@@ -64,7 +64,7 @@ def _find_lines(atom: Atom, lines: Sequence[str]) -> Span | None:
 
 
 def _find_statement(atom: Atom, lines: Sequence[Text]) -> Span | None:
-    """Return the first line that shows a statement, or otherwise the first few lines that do together."""
+    """The first line that shows a statement, or otherwise the first few consecutive lines that show it together."""
     found = next((at for at, line in enumerate(lines) if line.shows(atom)), None)
     if found is not None:
         return found, found + 1
@@ -101,8 +101,8 @@ def merge_spans(spans: Iterable[Span]) -> list[Span]:
     return found
 
 
-def _with_gaps(lines: Sequence[str], spans: Sequence[Span]) -> str:
-    """Return the lines of spans, with a line for each gap that says how many were left out."""
+def _join_spans(lines: Sequence[str], spans: Sequence[Span]) -> str:
+    """Join the lines of some spans, with a line for each gap that says how many lines were left out."""
     written: list[str] = []
     at = 0
     for start, stop in (*spans, (len(lines), len(lines))):
@@ -113,17 +113,17 @@ def _with_gaps(lines: Sequence[str], spans: Sequence[Span]) -> str:
     return "\n".join(written)
 
 
-LEAST_SAVED = 300  # tokens: for less, a result is not shortened to passages
+LEAST_SAVED = 300  # tokens: a result is shortened to passages only if it saves this much
 Place = tuple[Path, int | None]
 Needs = Sequence[tuple[int, Atom]]  # of a result, with the requests as a walk numbers them
 
 
 @dataclass(frozen=True)
 class Clairvoyant:
-    """Clear what no later action needs, as soon as the cost of carrying it reaches the cost of the cut.
+    """Clear results that no later action needs, as soon as carrying them costs as much as the cut.
 
-    `needed` is what later actions need of each result, by its place; other results are never needed. With `passages`, a
-    result that is needed later is cut to its needed passages if that saves at least 300 tokens.
+    `needed` holds the atoms that later actions need of each result, by its place; other results are never needed.
+    With `passages`, a result that is needed later is cut to its needed passages if that saves at least 300 tokens.
     """
 
     needed: Mapping[Place, Needs] = field(repr=False)
@@ -134,21 +134,21 @@ class Clairvoyant:
 
     @property
     def name(self) -> str:
-        """The name, which says whether passages are kept."""
+        """The name; it says whether passages are kept."""
         return "clairvoyant_passages" if self.passages else "clairvoyant"
 
     def begin(self) -> "_Account":
-        """Return the account of one walk."""
+        """Start a walk with a new account."""
         return _Account(self)
 
     def step(self, view: View) -> Iterator[Replace]:
-        """Clear what a new account clears."""
+        """Clear what a walk without history would clear."""
         return self.begin().step(view)
 
 
 @dataclass(frozen=True)
 class _Cut:
-    """A candidate, the text to put in its place (None for the placeholder), and what that saves."""
+    """A candidate, its replacement text (None for the placeholder), and the tokens that this saves."""
 
     candidate: Candidate
     text: str | None
@@ -180,7 +180,7 @@ class _Account:
             yield from (cut.edit for cut in cuts)
 
     def _find_cut(self, candidate: Candidate, request: int) -> _Cut | None:
-        """Return what can be cut from a candidate; None if (nearly) all of it is needed from this request on."""
+        """The possible cut of a candidate; None if (nearly) all of it is needed from this request on."""
         needs = self._strategy.needed.get(place(candidate.result), ())
         atoms = tuple(dict.fromkeys(atom for at, atom in needs if at >= request))
         if not atoms:
@@ -191,7 +191,7 @@ class _Account:
         return _Cut(candidate, text, candidate.saves - more) if text and candidate.saves - more >= LEAST_SAVED else None
 
     def _passages(self, candidate: Candidate, atoms: tuple[Atom, ...]) -> tuple[str | None, int]:
-        """Return the passages that show some atoms, and how many tokens more than the placeholder they take."""
+        """The passages that show the atoms, and how many more tokens they take than the placeholder."""
         part = candidate.part
         known = self._known.get((part, atoms))
         if known is None:
@@ -202,7 +202,7 @@ class _Account:
 
 
 def tokens_behind(view: View, cuts: Sequence[_Cut]) -> int:
-    """Return the cached tokens after the first cut, which have to be written again."""
+    """The cached tokens after the first cut, which have to be written again."""
     places = [(cut.candidate.part.location.message, cut.saves) for cut in cuts]
     first = min(at for at, _ in places)
     cached = sum(view.weight(at) for at in range(first + 1, view.sent))
@@ -210,7 +210,7 @@ def tokens_behind(view: View, cuts: Sequence[_Cut]) -> int:
 
 
 def clairvoyant(episode: Episode, prices: Prices, threshold: float = 1.0, *, passages: bool = False) -> Clairvoyant:
-    """Return the strategy that knows an episode's later needs. It keeps the newest source of each atom."""
+    """Create the strategy that knows an episode's later needs. It keeps the newest source of each atom."""
     needed: dict[Place, list[tuple[int, Atom]]] = {}
     results = episode.transcript.results
     for need in episode.evidence.needs:
@@ -219,5 +219,5 @@ def clairvoyant(episode: Episode, prices: Prices, threshold: float = 1.0, *, pas
 
 
 def place(result: ToolResult) -> Place:
-    """The place of a result, the same each time it is read."""
+    """The place of a result, the same each time the message is read."""
     return result.location.path, result.location.start

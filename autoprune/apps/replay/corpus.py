@@ -1,8 +1,8 @@
-"""Replay many session files, a file a task, in processes or on a cluster. Keeps nothing of a session but its figures.
+"""Replay many session files, one task each, in processes or on a cluster. Keeps only the figures of a session.
 
-An *engine* does tasks: `one_by_one` here, `processes.Processes`, or `ray.on_ray`. The files are read where the work is
-done. Whatever becomes of one, the others are replayed: what cannot be read, breaks a strategy or takes its process's
-life gives `SessionFigures` with an `error` in words.
+An *engine* runs tasks: `one_by_one` here, `engines.Processes`, or `engines.on_ray`. Workers read the files themselves.
+If one task fails, the others continue: a file that cannot be read, breaks a strategy or kills its process gives
+`SessionFigures` with an `error` message.
 """
 
 import os
@@ -25,7 +25,7 @@ TOO_SHORT = "no stretch of 20 requests or more without a compaction"
 
 @dataclass(frozen=True)
 class Task:
-    """A file to replay. `digest` is the digest of the version whose figures are known already, if any."""
+    """A file to replay. `digest` identifies the version of the file whose figures are already known, if any."""
 
     path: str
     args: ReplayArgs
@@ -44,17 +44,17 @@ class Engine(Protocol):
     """Calls a function with each task, and yields tasks with their outcomes as they are done."""
 
     def __call__(self, do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | Failed]]:
-        """Do the tasks. `do` is a function of a module, so that it can be pickled."""
+        """Run the tasks. `do` is a module-level function, so that it can be pickled."""
         ...
 
 
 def one_by_one(do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | Failed]]:
-    """Do the tasks in this process."""
+    """Run the tasks in this process."""
     return ((task, attempt(do, task)) for task in tasks)
 
 
 def attempt(do: Callable[[Task], T], task: Task) -> T | Failed:
-    """Do a task. Exceptions become a `Failed`."""
+    """Run a task. Exceptions become a `Failed`."""
     try:
         return do(task)
     except AutopruneError as error:
@@ -70,7 +70,7 @@ def attempt(do: Callable[[Task], T], task: Task) -> T | Failed:
 def replay_files(
     files: Iterable[str], args: ReplayArgs, *, known: Mapping[str, str] | None = None, engine: Engine = one_by_one
 ) -> Iterator[tuple[str, SessionFigures | None]]:
-    """Yield each file with its figures as they are done; None if the file still has its digest in `known`."""
+    """Yield each file with its figures as tasks finish; None if the file's digest in `known` has not changed."""
     digests = known or {}
     tasks = (Task(file, args, digests.get(file, "")) for file in files)
     for task, found in engine(figures_of, tasks):
@@ -80,13 +80,13 @@ def replay_files(
 def details_of_files(
     files: Iterable[str], args: ReplayArgs, *, texts: bool = False, engine: Engine = one_by_one
 ) -> Iterator[list[SessionDetail]]:
-    """Yield the details of each session file as they are done; an empty list if a file cannot be replayed."""
+    """Yield the details of each session file as tasks finish; an empty list if a file cannot be replayed."""
     for _, found in engine(details_of, (Task(file, args, texts=texts) for file in files)):
         yield [] if isinstance(found, Failed) else found
 
 
 def figures_of(task: Task) -> SessionFigures | None:
-    """Return the figures of a file; None if they are known."""
+    """The figures of a file; None if its digest is the task's."""
     data = Path(task.path).read_bytes()
     digest = sha256(data).hexdigest()
     if digest == task.digest:
@@ -95,12 +95,12 @@ def figures_of(task: Task) -> SessionFigures | None:
 
 
 def details_of(task: Task) -> list[SessionDetail]:
-    """Return the details of a file's episodes."""
+    """The details of a file's episodes."""
     return list(session_details(task.path, Path(task.path).read_bytes(), task.args, texts=task.texts))
 
 
 def why_skipped(found: SessionFigures) -> str:
-    """Return why a file was skipped, without its name; "" if it was replayed."""
+    """The reason why a file was skipped, without its name; "" if it was replayed."""
     if found.figures:
         return ""
     return found.error.removeprefix(found.path).lstrip(" ,:") if found.error else TOO_SHORT
@@ -112,11 +112,12 @@ def without_curves(found: SessionFigures) -> SessionFigures:
 
 
 def _without_curves(figures: Figures) -> Figures:
+    # Sums suffice for tables; only charts need each request.
     return replace(figures, prompts=(sum(figures.prompts),), held=(sum(figures.held),))
 
 
 def key(args: ReplayArgs, version: str, environ: Mapping[str, str] | None = None) -> str:
-    """Return a digest of a replay's arguments, the version, and the user's files that the arguments name.
+    """A digest of a replay's arguments, the version, and the user's files that the arguments name.
 
     Raises OSError if such a file cannot be read.
     """

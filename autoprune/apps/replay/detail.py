@@ -1,4 +1,4 @@
-"""What happened to each result of one session: when it was sent, cleared and needed again. Opens no file.
+"""Follow each result of one session: when it was sent, cleared and needed again. Opens no file.
 
 Sessions hold secrets. Without `texts`, a detail holds the names of tools, the paths in the arguments of calls and the
 names of the programs that a command runs, but no text of a result and no other argument. With `texts`, it holds the
@@ -31,8 +31,8 @@ MOST_PROGRAMS = 3  # of a command, enough to recognize it
 class Held:
     """A tool result: the `request` of its call, and `sent`, the first request whose prompt held it.
 
-    `needed` are the requests whose actions needed it, as the newest result that showed what they needed, each with the
-    kinds of atoms. `left_out` counts the characters left out in the middle of `text`.
+    `needed` are the requests for which it was the newest source of a needed atom, each with the kinds of atoms.
+    `left_out` counts the characters left out in the middle of `text`.
     """
 
     tool: str
@@ -48,7 +48,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    """The edit of a strategy: the number of the result, the request, the reason, and the tokens saved."""
+    """An edit by a strategy: the number of the result, the request, the reason, and the tokens saved."""
 
     result: int
     request: int
@@ -72,7 +72,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class SessionDetail:
-    """An episode, result by result. `unpruned` are the tokens of each recorded prompt.
+    """An episode, result by result. `unpruned` holds the tokens of each recorded prompt.
 
     `parts` are its tokens by their source, `cold` the requests that found a cold cache.
     """
@@ -91,12 +91,12 @@ class SessionDetail:
         return len(self.unpruned)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the detail as JSON-compatible values."""
+        """The detail as JSON-compatible values."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, known: Mapping[str, Any]) -> "SessionDetail":
-        """Read what `as_json` wrote."""
+        """Create a detail from the output of `as_json`."""
         results = tuple(Held(**{**each, "needed": _as_pairs(each["needed"])}) for each in known["results"])
         lists = {name: tuple(known[name]) for name in ("unpruned", "cold")}
         return cls(
@@ -116,7 +116,7 @@ def _as_pairs(known: Sequence[Sequence[Any]]) -> tuple[tuple[Any, Any], ...]:
 
 
 def most_expensive(found: Sequence[Figures], prices: str, count: int) -> list[str]:
-    """Return the names of the episodes with the largest unpruned bills, the largest first."""
+    """The names of the episodes with the largest unpruned bills, the largest first."""
     unpruned = {each.episode: each.bills[prices].total for each in found if each.strategy == "none"}
     return list(islice(sorted(unpruned, key=lambda name: (-unpruned[name], name)), count))
 
@@ -131,7 +131,7 @@ def session_details(path: str, data: bytes, args: ReplayArgs, *, texts: bool = F
 
 
 def detail(known: Episode, args: ReplayArgs, *, texts: bool = False) -> SessionDetail:
-    """Return what happens to an episode's results under each strategy."""
+    """Describe what happens to an episode's results under each strategy."""
     return SessionDetail(
         known.name,
         known.unpruned,
@@ -144,7 +144,7 @@ def detail(known: Episode, args: ReplayArgs, *, texts: bool = False) -> SessionD
 
 
 def parts(known: Episode) -> dict[str, int]:
-    """Return the tokens of an episode by their source; the head is what is sent before the messages."""
+    """The tokens of an episode by their source; the head is the part of the prompt before the messages."""
     found = {"head": known.head, "system": 0, "user": 0, "model": 0, "tool results": 0}
     for entry in known.transcript.entries:
         results = sum(result.tokens for result in entry.results)
@@ -168,14 +168,14 @@ def _held_results(known: Episode, texts: bool) -> Iterator[Held]:
 
 
 def public_target(call: ToolCall | None) -> str:
-    """Return the paths in a call's arguments, or the programs that it runs, which are unlikely to hold secrets."""
+    """The paths in a call's arguments, or the programs that it runs, which are unlikely to hold secrets."""
     if call is None:
         return ""
     return ", ".join(paths(call) or program_names(command(call))[:MOST_PROGRAMS])
 
 
 def head_and_tail(text: str) -> tuple[str, int]:
-    """Return the beginning and the end of a text, and the number of characters left out between them."""
+    """The beginning and the end of a text, and the number of characters left out between them."""
     if len(text) <= HEAD + TAIL:
         return text, 0
     return f"{text[:HEAD]}\n[…]\n{text[-TAIL:]}", len(text) - HEAD - TAIL
@@ -190,7 +190,7 @@ def _outcome(known: Episode, policy: Policy, args: ReplayArgs) -> Outcome:
 
 
 def _plan(known: Episode, new_pruner: Callable[[], Any], strategy: Any) -> Plan:
-    """Return the plan at the last request. Its edits name the requests at which they were made."""
+    """The plan at the last request. Its edits name the requests at which they were made."""
     plan: Plan = (
         new_pruner().prune(known.messages[: known.requests[-1]], strategy, **pruner_arguments(known, strategy)).plan
     )

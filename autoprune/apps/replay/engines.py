@@ -1,4 +1,4 @@
-"""Engines of a replay: processes on this machine, or a Ray cluster. A task that kills its process loses only itself."""
+"""Engines of a replay: processes on this machine, or a Ray cluster. If a task kills its process, only it fails."""
 
 import os
 import signal
@@ -20,11 +20,11 @@ class Processes:
     """An engine of `replay_files`: `jobs` processes, by default one for each core."""
 
     def __init__(self, jobs: int | None = None) -> None:
-        """Start nothing yet."""
+        """Set the number of processes. They start with the first task."""
         self.jobs = jobs or cores()
 
     def __call__(self, do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | Failed]]:
-        """Yield tasks as they are done. Tasks that still run when the caller stops iterating are killed."""
+        """Yield tasks as they finish. Tasks that still run when the caller stops iterating are killed."""
         tasks = list(tasks)
         large = [task for task in tasks if _size(task) > LARGE]
         yield from _run(do, [task for task in tasks if _size(task) <= LARGE], self.jobs)
@@ -32,7 +32,7 @@ class Processes:
 
 
 def cores() -> int:
-    """The cores that this process may use, or all cores on systems that do not say (macOS, Windows)."""
+    """The number of cores that this process may use, or of all cores if the system does not say (macOS, Windows)."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -113,11 +113,11 @@ def serve(do: Callable[[Task], object], pipe: Connection) -> None:
         pipe.send(attempt(do, task))
 
 
-WAITING = 2  # tasks for each core that the cluster has at a time
+WAITING = 2  # tasks for each core of the cluster that are submitted at a time
 
 
 def on_ray(do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | Failed]]:
-    """Yield tasks as they are done, from the cluster at RAY_ADDRESS or from one that is started on this machine.
+    """Yield tasks as they finish, on the cluster at RAY_ADDRESS or from a new one on this machine.
 
     Each node reads the files itself, so it needs autoprune and the same paths. If a task's node or process dies, the
     task fails and the others continue. Raises SettingsError if the extra `autoprune[ray]` is not installed.

@@ -1,15 +1,15 @@
-"""What is replayed: a recorded conversation with its head, its pauses, its prices and what its actions needed.
+"""The unit of a replay: a recorded conversation with its head, pauses and prices, and what its actions needed.
 
 Providers count tokens differently from our tokenizer, and logs do not contain what is sent before the messages. So the
 size of a prompt is estimated as `ratio * counted + head`, both fitted to the sizes that the log records.
 
 A log may say for each request how much of the prompt was read from the cache. If that was at least half of the previous
-prompt, the cache was warm, and a replay reads the same share of the prefix that it has in common with the previous one.
+prompt, the cache was warm, and a replay reads the same share of the prefix that it shares with the previous one.
 If it was less, the cache was cold, and a replay reads no more than the log says. If the log says nothing, the cache is
 cold after a pause longer than its life.
 
-Older logs of Claude Code record for an answer the output tokens of its first event, which are only a few. So an output
-count below half of our own count of the answer is ignored.
+Older logs of Claude Code record only the few output tokens of an answer's first event. So an output count below half of
+our own count of the answer is ignored.
 """
 
 from bisect import bisect_left, bisect_right
@@ -31,15 +31,15 @@ from autoprune.tokens import Count
 
 UNKNOWN_HEAD = 15_000  # tokens
 LEAST_RATIO, MOST_RATIO = 0.8, 3.0  # of a provider's tokens to counted ones
-OUTLIER = 0.1  # of a prompt's size: what is farther from the fit is none of this conversation's
-WARM = 0.5  # share of the prompt before, from which on the cache was warm
+OUTLIER = 0.1  # of a prompt's size: sizes farther from the fit belong to another conversation
+WARM = 0.5  # least share of the previous prompt that a warm cache holds
 
 
 @dataclass(frozen=True, slots=True)
 class Billing:
     """The basis of one request's bill: the prices of its model and cache, and the tokens of its answer.
 
-    `hit` is the share of the previous prompt that was read from the cache, None if not recorded; `read` the tokens.
+    `hit` is the share of the previous prompt that was read from the cache, None if not recorded; `read` is in tokens.
     """
 
     prices: Prices
@@ -56,12 +56,12 @@ class Size:
     head: float
 
     def estimate(self, counted: float) -> float:
-        """Return the provider's tokens of a prompt with `counted` tokens by our count."""
+        """Estimate the provider's tokens of a prompt with `counted` tokens by our count."""
         return self.ratio * counted + self.head
 
 
 def size(recording: Recording, before: Sequence[int]) -> Size:
-    """Return the size of prompts, from those that the log records.
+    """Fit the provider's prompt sizes to our token counts.
 
     `before` are the counted tokens before each message. If no size is recorded, the head is assumed to be 15,000
     tokens, or 0 if the log holds the whole prompt.
@@ -97,6 +97,7 @@ def billings(
     recorded life of the cache, in seconds.
     """
     lives = tuple(_lives(recording.requests)) if life is None else (life,) * len(recording.requests)
+    # A model is priced once for each cache life.
     known: dict[tuple[str, float | None], Prices] = {}
     found: list[Billing] = []
     last: Usage | None = None
@@ -105,6 +106,7 @@ def billings(
         named = request.model or named
         billed = known.setdefault((named, alive), prices(None, named, alive))
         usage = request.usage
+        # Older logs record only the first event of an answer: see the top of this module.
         answer = usage.output if usage and 2 * usage.output >= counted else counted
         found.append(Billing(billed, answer, *_hit(usage, last)))
         last = usage or last
@@ -128,7 +130,7 @@ def _lives(requests: Sequence[Request]) -> Iterator[float | None]:
 
 
 def sources(recording: Recording, *, model: str | None, life: float | None) -> tuple[str, str]:
-    """Return where a session's model and the life of its cache are known: recorded, requested, given, assumed."""
+    """Say how a session's model and its cache life are known: "recorded", "requested", "given" or "assumed"."""
     requests = recording.requests
     is_named = any(each.model for each in requests)
     is_written = any(each.usage and (each.usage.written_5m or each.usage.written_1h) for each in requests)
@@ -138,7 +140,7 @@ def sources(recording: Recording, *, model: str | None, life: float | None) -> t
 
 
 def recorded_cost(requests: Sequence[Request], known: Sequence[Billing]) -> float | None:
-    """Return the cost of the recorded requests in dollars by their usage; None if usage or a price is not known.
+    """The cost of the recorded requests in dollars by their usage; None if usage or a price is unknown.
 
     A cost that the log states takes precedence over the cost of its tokens.
     """
@@ -157,7 +159,7 @@ def recorded_cost(requests: Sequence[Request], known: Sequence[Billing]) -> floa
 
 
 def _tokens_cost(usage: Usage, known: Billing) -> float:
-    """Return the cost of a prompt's recorded tokens and of its answer, in input tokens."""
+    """The cost of a prompt's recorded tokens and of its answer, in input tokens."""
     at = known.prices
     fresh = max(0, usage.prompt - usage.cached - usage.written)
     return at.read * usage.cached + at.write * usage.written + fresh + at.output * known.answer
@@ -168,11 +170,11 @@ LEAST_REQUESTS = 20  # shorter recordings say little about a strategy
 
 @dataclass(frozen=True)
 class Episode:
-    """A conversation without a compaction, as it was sent: request by request.
+    """A conversation without a compaction, request by request, as it was sent.
 
     `session` is the name of its file, `number` the number of the conversation in the file, 0 if it is the only one.
     `requests` are the indexes of the messages before which the recorded requests were sent: the first messages of their
-    answers. Messages of the model that a compaction kept, or that the agent wrote in its name, were no requests here.
+    answers. A model message that a compaction kept, or that the agent wrote itself, is not an answer to a request.
     `head` are the counted tokens before the messages: the system prompt and the schemas of the tools. `ratio` is the
     number of tokens that the provider counts for each counted one. `pauses` are seconds, by the index of the message
     after the pause. `safe_zone` is for a whole prompt, in the provider's tokens.
@@ -196,11 +198,11 @@ class Episode:
 
     @cached_property
     def walk_numbers(self) -> tuple[int, ...]:
-        """The number of each request in a walk, which takes every message of the model for an answer."""
+        """The number of each request in a walk, which treats every message of the model as an answer."""
         return tuple(bisect_right(self.transcript.requests, start) - 1 for start in self.requests)
 
     def first_request_from(self, walk_numbers: int) -> int:
-        """Return the first recorded request at or after request number `walk_numbers` of a walk."""
+        """The first recorded request at or after request number `walk_numbers` of a walk."""
         return bisect_left(self.walk_numbers, walk_numbers)
 
     @cached_property
@@ -227,14 +229,14 @@ class Episode:
 
     @cached_property
     def protected(self) -> tuple[tuple[Protected, ...], ...]:
-        """What is protected at each request."""
+        """The protected content at each request."""
         return protected_content(self.transcript, self.requests, self.walk_numbers)
 
     def is_cold(self, request: int, life: float | None = None) -> bool:
-        """Return whether a request finds nothing of its prompt cached.
+        """Whether a request finds no part of its prompt in the cache.
 
-        With a `life` in seconds: after a pause longer than that. Without one: if the log says so, or otherwise after a
-        pause longer than the life of the request's own cache.
+        With a `life` in seconds, it does after a longer pause. Without one, the log decides, or otherwise whether the
+        pause was longer than the life of the request's own cache.
         """
         billing = self.billings[request] if life is None else None
         if billing and billing.hit is not None:
@@ -243,9 +245,9 @@ class Episode:
         return request == 0 or self.pauses.get(self.requests[request], 0.0) > (life or 0.0)
 
     def cached_tokens(self, request: int, prompt: int, shared: int, life: float | None = None) -> float:
-        """Return how many of the counted tokens of a prompt are read from the cache.
+        """The counted tokens of a prompt that are read from the cache.
 
-        `shared` are the tokens of the prefix that it has in common with the previous prompt; `life` is as in `is_cold`.
+        `shared` are the tokens of the prefix that the prompt shares with the previous one; `life` is as in `is_cold`.
         """
         billing = self.billings[request] if life is None else None
         if billing is None or billing.hit is None:
@@ -257,7 +259,7 @@ class Episode:
 
 
 def longest(recordings: Sequence[Recording]) -> Recording | None:
-    """Return the recording with the most requests; None if none has at least 20."""
+    """The recording with the most requests; None if none has at least 20."""
     found = max(recordings, key=lambda each: len(each.requests), default=None)
     return found if found and len(found.requests) >= LEAST_REQUESTS else None
 
@@ -272,7 +274,7 @@ def episode(
     model: str | None = None,
     life: float | None = None,
 ) -> Episode:
-    """Return a recording as an episode; `number` is its number in a session file with several conversations.
+    """Read a recording as an episode; `number` is its number in a session file with several conversations.
 
     `model` is used if the log names none, and `life` overrides the life of the cache, in seconds. The default safe zone
     is the one that `run` uses for the session's model.
@@ -299,7 +301,7 @@ def episode(
 
 
 def size_of(recording: Recording, transcript: Transcript) -> Size:
-    """Return the fit between our token counts and the provider's for a recording."""
+    """Fit our token counts to the provider's for a recording."""
     return size(recording, [*accumulate((entry.tokens for entry in transcript.entries), initial=0)])
 
 
@@ -314,7 +316,7 @@ def answers_of(transcript: Transcript, requests: Sequence[int], ratio: float) ->
 
 
 def _pause(before: Request, now: Request) -> float:
-    """Return the seconds from one answer to the next or, if their times are not known, the time without the model."""
+    """The seconds from one answer to the next or, if their times are unknown, the recorded pause without the model."""
     if before.time is None or now.time is None:
         return now.pause or 0.0
     return max(0.0, now.time - before.time)

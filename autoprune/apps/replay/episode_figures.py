@@ -1,4 +1,4 @@
-"""The figures of one episode under one strategy: its bill at some prices, and the evidence that stayed in view."""
+"""The figures of one episode under one strategy: its bill at some prices, and the evidence that stayed visible."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -12,16 +12,16 @@ from autoprune.apps.replay.evidence import Need
 from autoprune.apps.replay.play import Run
 from autoprune.economics import CALL_TOKENS, Prices
 
-CARRIED = 10  # requests for which a result that is fetched again stays in the prompt
-# A placeholder for the prices of each request's own model and cache, as far as the log says them.
+CARRIED = 10  # requests during which a re-fetched result stays in the prompt
+# A placeholder: each request is billed at the prices of its own model and cache, as far as the log names them.
 OWN = Prices(name="own")
 
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """A run's cost in input tokens, with and without fetching results again, and how often its cache broke.
+    """A run's cost in input tokens, with and without re-reads, and how often its cache broke.
 
-    `saved` is the saving against no pruning, and `saved_cold` the part of it that was cleared at requests that found a
+    `saved` is the saving against no pruning, and `saved_cold` the part of it from clearing at requests that found a
     cold cache. `input_price` is the price of an input token in dollars; None if it is not known.
     """
 
@@ -34,7 +34,7 @@ class Bill:
 
 
 def bill(run: Run, prices: Prices) -> Bill:
-    """Return the bill of a run at some prices, or at its own.
+    """Compute the bill of a run at the given prices, or at its own.
 
     If requests went to models with different prices, the unit is an input token of the most frequent one.
     """
@@ -56,7 +56,7 @@ def bill(run: Run, prices: Prices) -> Bill:
 
 
 def _request_prices(episode: Episode, prices: Prices) -> Iterator[tuple[Prices, float]]:
-    """Yield the prices of each request, and the value of its input tokens at the most frequent ones."""
+    """Yield the prices of each request, and the value of its input tokens in those of the most frequent prices."""
     if prices != OWN:
         yield from ((prices, 1.0) for _ in episode.requests)
         return
@@ -67,7 +67,7 @@ def _request_prices(episode: Episode, prices: Prices) -> Iterator[tuple[Prices, 
 
 
 def _cold_savings(run: Run, at: tuple[tuple[Prices, float], ...], life: float | None) -> float:
-    """Return the saving of cuts at cold requests: the tokens that they removed are not sent at any later request."""
+    """The saving from cuts at cold requests: the tokens that they removed are not sent with any later request."""
     episode = run.episode
     left = [whole - prompt.tokens for whole, prompt in zip(episode.unpruned, run.prompts, strict=True)]
     cold = [episode.is_cold(request, life) for request in range(len(left))]
@@ -83,7 +83,7 @@ def _cold_savings(run: Run, at: tuple[tuple[Prices, float], ...], life: float | 
 
 
 def _fetch_cost(run: Run, request: int, result: int, prices: Prices, weight: float) -> float:
-    """Return the cost of one more request that fetches a result, and of carrying the result in later prompts."""
+    """The cost of one more request that fetches a result, and of carrying the result in later prompts."""
     ratio = run.episode.ratio
     tokens = ratio * run.episode.transcript.results[result].tokens
     prompt = ratio * run.prompts[request].tokens
@@ -92,24 +92,24 @@ def _fetch_cost(run: Run, request: int, result: int, prices: Prices, weight: flo
     )
 
 
-NEAREST, NEAR = 5, 20  # requests since the newest source was sent, the bounds of the lag groups
+NEAREST, NEAR = 5, 20  # requests since the newest source was sent: the bounds of the lag groups
 
 
 @dataclass(frozen=True)
 class Kept:
-    """How many atoms were needed, how many stayed in view, and how many of these without the text of placeholders."""
+    """The number of atoms that were needed, that stayed visible, and that stayed visible outside placeholders."""
 
     needed: int = 0
     kept: int = 0
     in_results: int = 0
 
     def __add__(self, other: "Kept") -> "Kept":
-        """Return the sum of both."""
+        """Add the counts."""
         return Kept(self.needed + other.needed, self.kept + other.kept, self.in_results + other.in_results)
 
     @property
     def share(self) -> float:
-        """The share that stayed in view; 1.0 if nothing was needed."""
+        """The share that stayed visible; 1.0 if nothing was needed."""
         return self.kept / self.needed if self.needed else 1.0
 
 
@@ -140,16 +140,16 @@ class Figures:
     protected: Mapping[str, Kept] = field(default_factory=dict)
 
     def rename(self, strategy: str) -> "Figures":
-        """Return the same figures under another name."""
+        """Copy the figures under another name."""
         return replace(self, strategy=strategy)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the figures as JSON-compatible values."""
+        """The figures as JSON-compatible values."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, known: Mapping[str, Any]) -> "Figures":
-        """Read what `as_json` wrote. Older versions called code `all`, and protected content `facts`."""
+        """Create figures from the output of `as_json`. Older versions called code `all`, protected content `facts`."""
         bills = {name: Bill(**each) for name, each in known["bills"].items()}
         evidence = {
             str(Group.CODE) if name == "all" else name: Kept(**each) for name, each in known["evidence"].items()
@@ -161,7 +161,7 @@ class Figures:
 
 
 def figures(run: Run, strategy: str, prices: Sequence[Prices], *, style: str) -> Figures:
-    """Return the figures of a run at each of some prices, under the name `strategy`."""
+    """Measure a run at each of the given prices, under the name `strategy`."""
     episode = run.episode
     seconds = [prompt.seconds for prompt in run.prompts]
     life = prices[0].life if prices and prices[0] != OWN else None

@@ -1,14 +1,14 @@
-"""What each recorded action needed, where it was shown, and what should stay in view whatever comes next.
+"""What each recorded action needed, which results showed it, and which content should always stay visible.
 
-Found once for each episode, whatever is pruned later. An atom that somebody said before is *free*; one that no earlier
-result shows is *unsupported*. What an agent states counts only if it is *scarce*: a statement that more than three
-earlier results show is *common*, and points to none of them.
+Computed once for each episode, before any pruning. An atom that earlier text outside results contains is *free*; one
+that no earlier result shows is *unsupported*. A statement of the agent counts only if it is *scarce*: if more than
+three earlier results show it, it is *common*, and points to none of them.
 
 Protected at each request are
 
-    words      what the user said: the texts of each message without results and without what the agent's program added,
+    words      the user's texts in each message, without results and without text that the agent's program added,
                and each result that holds the user's words
-    failure    the newest result that reports that its call failed; a call that the user refused did not fail
+    failure    the newest result that reports that its call failed; a call that the user rejected did not fail
     files      for each file that calls edited or wrote in the last 20 requests, the newest result that read it
 """
 
@@ -53,12 +53,12 @@ class Evidence:
     common: Mapping[Kind, int] = field(default_factory=dict)
 
     def needed(self, group: Group) -> int:
-        """Return how many atoms of a group were needed."""
+        """The number of atoms of a group that were needed."""
         return sum(need.atom.kind in GROUPS[group] for need in self.needs)
 
 
 def evidence(transcript: Transcript, requests: Sequence[int], walk_numbers: Sequence[int]) -> Evidence:
-    """Return what the actions in a conversation rested on.
+    """Find the atoms that the actions in a conversation needed.
 
     `requests` are the indexes of the messages before which the requests are sent, `walk_numbers` the numbers of these
     requests in a walk, which are those of results.
@@ -105,7 +105,7 @@ def _atoms(transcript: Transcript, start: int, end: int, results: Texts) -> tupl
 
 
 def _words_outside_results(transcript: Transcript, message: int) -> Iterator[str]:
-    """Yield the texts of a message outside its results: words, and the arguments of calls."""
+    """Yield the texts of a message outside its results: its text blocks, and the arguments of calls."""
     entry = transcript.entries[message]
     yield from texts(transcript.messages[message], entry)
     for call in entry.calls:
@@ -135,7 +135,7 @@ PROTECTED_NAMES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Protected:
-    """Content of a message. Outside its message, it is whole if all texts of one of its `forms` are there."""
+    """Content of a message. In other messages, it is whole if all texts of one of its `forms` occur."""
 
     kind: ProtectedKind
     message: int
@@ -145,7 +145,7 @@ class Protected:
 def protected_content(
     transcript: Transcript, requests: Sequence[int], walk_numbers: Sequence[int]
 ) -> tuple[tuple[Protected, ...], ...]:
-    """Return what is protected at each request of a conversation, the user's words first.
+    """The protected content at each request of a conversation, the user's words first.
 
     `requests` are the indexes of the messages before which the requests are sent, `walk_numbers` the numbers of these
     requests in a walk, which are those of calls.
@@ -162,13 +162,13 @@ def protected_content(
 
 
 class _Reader:
-    """Reads messages one after the other, and says what is protected so far."""
+    """Reads messages in order, and tracks the protected content so far."""
 
     def __init__(self, transcript: Transcript) -> None:
         self._transcript = transcript
         self._words: list[Protected] = []
         self._at_work = AtWork()
-        self._made: dict[tuple[ProtectedKind, ToolResult], Protected] = {}
+        self._protected: dict[tuple[ProtectedKind, ToolResult], Protected] = {}
 
     def read(self, at: int) -> None:
         """Read the next message."""
@@ -181,7 +181,7 @@ class _Reader:
                 self._words.append(Protected(ProtectedKind.WORDS, at, ((result.text,), (answer_text(result),))))
 
     def current(self, request: int) -> Iterator[Protected]:
-        """Yield what is protected at a request."""
+        """Yield the protected content at a request."""
         yield from self._words
         if failure := self._at_work.failure:
             yield self._protect(ProtectedKind.FAILURE, failure)
@@ -189,10 +189,10 @@ class _Reader:
             yield self._protect(ProtectedKind.FILES, result)
 
     def _protect(self, kind: ProtectedKind, result: ToolResult) -> Protected:
-        """Return a result as protected content, the same object each time."""
-        known = self._made.get((kind, result))
+        """Mark a result as protected, with the same object each time."""
+        known = self._protected.get((kind, result))
         if known is None:
-            known = self._made[kind, result] = Protected(kind, result.location.message, ((result.text,),))
+            known = self._protected[kind, result] = Protected(kind, result.location.message, ((result.text,),))
         return known
 
     def _words_outside_results(self, at: int) -> Iterator[Protected]:

@@ -1,4 +1,4 @@
-"""Whether a replay kept the promises on real data: what was sent is checked at each request that changed it.
+"""Check the promises on real data: each request whose prompt changed is checked.
 
     1  the recorded messages are unchanged, and messages that were not edited are the same objects
     2  in an edited message, only the payloads of results and the arguments of calls differ
@@ -8,7 +8,7 @@
     6  what was cleared stays cleared
 
 The promises are those of docs/loop.md. If whole messages are folded or dropped, promises 2, 4 and 6 are checked for the
-rest. Promises 3 and 5 read the whole prompt again, so they are checked only at the first eight changes, at every
+rest. Promises 3 and 5 re-read the whole prompt, so they are checked only at the first eight changes, at every
 sixteenth change after that, and at the last request.
 """
 
@@ -43,7 +43,7 @@ class Laws:
     def check(
         self, request: int, given: Messages, sent: Messages, again: Callable[[], Any], *, is_new: bool = False
     ) -> None:
-        """Check the output `sent` for the input `given`; `is_new` says that it does not extend the previous prompt.
+        """Check the output `sent` for the input `given`; `is_new` means that it does not extend the previous prompt.
 
         `again` prunes `sent` with a new pruner.
         """
@@ -90,7 +90,7 @@ class Laws:
             yield 2, f"message {at} differs outside its results and calls"
 
     def _outside(self, message: Any) -> object:
-        """Return everything but the payloads of results and the arguments of calls."""
+        """Everything but the payloads of results and the arguments of calls."""
         entry = self._parser.read(message, 0)
         results = [(each.kind, each.is_error, each.tool) for each in entry.results]
         return texts(message, entry), results, [(call.id, call.name) for call in entry.calls]
@@ -107,5 +107,5 @@ class Laws:
 
 
 def fingerprint(messages: Messages) -> bytes:
-    """Return a digest of messages."""
+    """A digest of messages."""
     return sha256(repr(messages).encode("utf-8", "surrogatepass")).digest()

@@ -1,7 +1,7 @@
-"""A replay as one self-contained HTML file. Tables are markup; the script draws the charts from JSON. Opens no file.
+"""Render a replay as one self-contained HTML file: tables as markup, charts by a script from JSON. Opens no file.
 
-Sessions hold hostile text. In markup it is escaped by `element`, and the script sets it as text only. The page's policy
-allows its own style and its own script, by their hashes, and nothing else.
+Sessions hold hostile text. `element` escapes it in markup, and the script only ever sets it as text. The page's policy
+allows only its own style and script, by their hashes.
 """
 
 import json
@@ -23,7 +23,7 @@ from autoprune.apps.replay.session import Overview, SessionFigures, overview
 from autoprune.apps.replay.verdict import Standing, standings, strategy_label
 from autoprune.economics import LISTS
 
-MOST_ROWS = 200  # of a table or a list; others are counted
+MOST_ROWS = 200  # of a table or a list; the rest is only counted
 SHARED_SCRIPTS = ("dom.js", "numbers.js", "chart.js", "columns.js")
 SCRIPTS = ("frontier.js", "lives.js", "report.js")
 
@@ -45,9 +45,9 @@ def page(
     advice: str,
     notes: Sequence[str] = (),
 ) -> str:
-    """Return replayed sessions as an HTML page.
+    """Render replayed sessions as an HTML page.
 
-    `details` are the sessions that the page can open, `prices` the name of the prices of the first bill, `command` the
+    `details` are the sessions that the page can open, `prices` the name of the prices to show first, `command` the
     command that made the page, and `notes` remarks on the figures.
     """
     figures = [each for session in found for each in session.figures]
@@ -87,12 +87,12 @@ class Ranked:
 
     @property
     def name(self) -> str:
-        """Its name, with its style if it has another one than full history."""
+        """Its name, with the style unless that is full history."""
         return strategy_label(self.row)
 
     @property
     def kind(self) -> str:
-        """Whether it can be chosen, is a reference to compare with, or knows what comes later."""
+        """Whether it can be chosen, is a baseline, or knows later actions."""
         if self.standing.is_clairvoyant:
             return "clairvoyant"
         return "reference" if self.standing.is_reference else "choice"
@@ -103,7 +103,7 @@ def _rank(figures: Iterable[Figures], prices: str) -> list[Ranked]:
 
 
 def _bullets(lines: Sequence[Markup]) -> Iterator[Markup]:
-    """Yield a list of the first lines, and how many there are beyond these."""
+    """Yield a list of the first lines, and the number of the others."""
     yield element("ul", *(element("li", line) for line in lines[:MOST_ROWS]))
     if len(lines) > MOST_ROWS:
         yield element("p", f"And {len(lines) - MOST_ROWS:,} more.")
@@ -118,7 +118,7 @@ def _small(text: str) -> Markup:
 
 
 def _files() -> tuple[str, str]:
-    """Return the style and the script of the page."""
+    """The style and the script of the page."""
     own = {name: asset(f"report/{name}", "autoprune.apps.replay") for name in ("report.css", *SCRIPTS)}
     style = asset("base.css") + own.pop("report.css")
     return style, bundle({**{name: asset(name) for name in SHARED_SCRIPTS}, **own})
@@ -129,7 +129,7 @@ def _hash(text: str) -> str:
 
 
 def _data(bills: Iterable[tuple[str, Sequence[Ranked]]], details: Iterable[SessionDetail]) -> str:
-    """Return what the charts show as JSON for a script element, where `<` could end the element."""
+    """The data of the charts as JSON for a script element, where `<` could end the element."""
     known = list(bills)
     data = {
         "bills": [_points(ranked) for _, ranked in known],
@@ -150,7 +150,7 @@ def _clean_all(value: Any) -> Any:
 
 
 def _points(ranked: Sequence[Ranked]) -> list[dict[str, Any]]:
-    """Return the points of the frontiers; there are no facts if no action used any."""
+    """The points of the frontiers, without facts if no action used any."""
     fields = ["bill", "code", "edits", *(["facts"] if any(each.row.needed[Group.FACTS] for each in ranked) else [])]
     return [
         {
@@ -164,7 +164,7 @@ def _points(ranked: Sequence[Ranked]) -> list[dict[str, Any]]:
 
 
 def _detail(detail: SessionDetail, ranked: Sequence[Ranked]) -> dict[str, Any]:
-    """Return a session for its charts, with the outcomes labeled and ordered by the numbers of their strategies."""
+    """The data of a session's charts, with outcomes labeled and ordered by the numbers of their strategies."""
     # A strategy that was replayed in two styles has the number of the better one: details are of full history only.
     numbers = {each.row.strategy: each for each in reversed(ranked)}
     known = [(numbers[each.strategy], each) for each in detail.outcomes if each.strategy in numbers]
@@ -175,7 +175,7 @@ def _detail(detail: SessionDetail, ranked: Sequence[Ranked]) -> dict[str, Any]:
     return {**detail.as_json(), "name": detail.episode, "outcomes": outcomes}
 
 
-# What the page says of strategies.
+# The section on strategies.
 
 
 def _summary(whole: Overview) -> Markup:
@@ -187,7 +187,7 @@ def _summary(whole: Overview) -> Markup:
 
 
 def _bill(number: int, prices: str, ranked: Sequence[Ranked]) -> Markup:
-    """Return the frontier and the table at some prices; those at other prices than the first are folded away."""
+    """The frontier and the table at one set of prices; all but the first set are collapsed."""
     known = LISTS.get(prices)
     words = (
         f" ({known.write:g} written, {known.read:g} read, {known.output:g} answered, in input tokens)" if known else ""
@@ -291,7 +291,7 @@ def _interval_cell(value: Interval, factor: int, digits: int) -> Markup:
     return concatenate((element("b", figure), " ", _small(f"{low} to {high}")))
 
 
-# What the page says of sessions.
+# The section on sessions.
 
 
 def _sessions(
@@ -322,7 +322,7 @@ def _sessions(
 
 
 def _sums(whole: Overview) -> Iterator[tuple[str, str, str]]:
-    """Yield figures on all sessions together: a name, a value, and an explanation."""
+    """Yield totals over all sessions: a name, a value, and an explanation."""
     yield "sessions", f"{whole.sessions:,}", f"of {_count_of(whole.files, 'file')}"
     yield "requests", f"{whole.requests:,}", ""
     yield "tokens of messages", f"{whole.tokens:,}", f"median {whole.median_tokens:,}, largest {whole.largest_tokens:,}"
@@ -374,13 +374,13 @@ def _conversation_row(session: SessionFigures, name: str) -> Markup:
 
 
 def _simulated_share(session: SessionFigures, episode: str) -> float:
-    """Return the share of an episode's prompts that an unpruned replay reads from the cache."""
+    """The share of an episode's prompts that an unpruned replay reads from the cache."""
     known = next((each for each in session.figures if (each.episode, each.strategy) == (episode, "none")), None)
     return sum(known.held) / sum(known.prompts) if known and sum(known.prompts) else 0.0
 
 
 def _session_list(details: Sequence[SessionDetail]) -> Markup:
-    """Return what the script fills with the charts and the results of sessions, the first one open."""
+    """The elements that the script fills with the charts and results of sessions; the first one is open."""
     if not details:
         return Markup()
     which = f"The {len(details)} conversations with the largest unpruned bills. " if len(details) > 1 else ""

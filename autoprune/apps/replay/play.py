@@ -1,4 +1,4 @@
-"""Replay an episode: at each recorded request, ask the strategy as in a live loop and measure the prompt it sends."""
+"""Replay an episode: at each recorded request, run the strategy as a live loop would, and measure its prompt."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from autoprune.formats import new_parser
 from autoprune.planning.view import folds
 from autoprune.tokens import Count
 
-HOLDERS = ("content", "parts")  # of blocks
+HOLDERS = ("content", "parts")  # fields that hold a message's blocks: Anthropic's and OpenAI's, Gemini's
 
 
 class Scale:
@@ -28,11 +28,11 @@ class Scale:
         """Start with the counts of an episode's messages."""
         entries = zip(episode.messages, episode.transcript.entries, strict=True)
         self._tokens = {id(message): entry.tokens for message, entry in entries}
-        self._kept: list[object] = []  # keeps messages alive, so that no id() is used twice
+        self._kept: list[object] = []  # keeps messages alive, so that no id() is reused
         self._parser = new_parser(count)
 
     def tokens(self, message: object) -> int:
-        """Return the tokens of a message."""
+        """The tokens of a message, counted once."""
         known = self._tokens.get(id(message))
         if known is None:
             known = self._tokens[id(message)] = self._parser.read(message, 0).tokens
@@ -40,7 +40,7 @@ class Scale:
         return known
 
     def leading(self, before: object, now: object) -> int:
-        """Return the tokens of the blocks at the start that a message shares with the one before in its place.
+        """The tokens of the leading blocks that a message shares with the previous message at its place.
 
         Providers cache blocks: if one of several results in a message is cleared, the results before it stay cached.
         """
@@ -53,7 +53,7 @@ class Scale:
 
 
 def common_length(before: Sequence[object], now: Sequence[object]) -> int:
-    """Return how many messages, or blocks, two lists have in common at the start."""
+    """The number of leading messages, or blocks, that two lists share."""
     at = 0
     for old, new in zip(before, now, strict=False):
         if old is not new and old != new:
@@ -63,10 +63,10 @@ def common_length(before: Sequence[object], now: Sequence[object]) -> int:
 
 
 class Sight:
-    """Says what can be seen in a prompt of an episode. Each text is searched once in each changed message."""
+    """Tells what a prompt of an episode shows. Each text is searched once in each changed message."""
 
     def __init__(self, episode: Episode) -> None:
-        """Take the messages and results of an episode."""
+        """Index the messages of an episode. `look` sets the prompt."""
         self._own = {id(message): at for at, message in enumerate(episode.messages)}
         self._results = episode.transcript.results
         self._whole: set[int] = set()  # recorded messages that are unchanged in the prompt
@@ -79,25 +79,25 @@ class Sight:
         self._parser = new_parser(len)
 
     def look(self, messages: Sequence[object]) -> None:
-        """Look at a prompt."""
+        """Set the prompt that later questions are about."""
         self._whole = {at for message in messages if (at := self._own.get(id(message))) is not None}
         self._others = {self._number(message): None for message in messages if id(message) not in self._own}
 
     def has_source(self, need: Need) -> bool:
-        """Return whether a result that shows what is needed is whole in the prompt."""
+        """Whether a result that shows the need is whole in the prompt."""
         places = ((source, self._results[source].location.message) for source in need.sources)
         return any(at in self._whole or self._holds(self._results[source].text) for source, at in places)
 
     def has(self, item: Protected) -> bool:
-        """Return whether protected content is whole in the prompt: in its unchanged message, or elsewhere."""
+        """Whether protected content is whole in the prompt: in its unchanged message, or elsewhere."""
         return item.message in self._whole or any(all(map(self._holds, form)) for form in item.forms)
 
     def shows(self, need: Need) -> bool:
-        """Return whether what is needed can be seen in a changed or new message."""
+        """Whether a changed or new message shows the need."""
         return any(self._texts[number][1].shows(need.atom) for number in self._others)
 
     def _holds(self, text: str) -> bool:
-        """Return whether a text is whole in a changed or new message."""
+        """Whether a changed or new message contains the whole text."""
         if not text or not self._others:
             return False
         seen, found = self._found.get(text, (0, []))
@@ -106,7 +106,7 @@ class Sight:
         return any(number in self._others for number in found)
 
     def _number(self, message: object) -> int:
-        """Return the number of a message that is not the episode's, and read it if it is new."""
+        """The number of a message that is not the episode's. Reads the message if it is new."""
         known = self._numbers.get(id(message))
         if known is None:
             entry = self._parser.read(message, 0)
@@ -116,12 +116,12 @@ class Sight:
         return known
 
 
-NEAR = 10  # requests in which a result that was fetched again need not be fetched once more
+NEAR = 10  # requests after a re-read during which the result is not fetched again
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What was sent at a request: its tokens, and how many of them are a prefix shared with the previous prompt."""
+    """A request's prompt: its tokens, and how many of them are a prefix shared with the previous prompt."""
 
     tokens: int
     held: int
@@ -132,9 +132,9 @@ class Prompt:
 class Run:
     """An episode under a strategy, request by request, without prices.
 
-    `retained` says for each need whether it was in view, `in_results` whether it was in view without the text of
+    `retained` tells for each need whether it was visible, `in_results` whether it was visible without the text of
     placeholders and summaries. `rereads` are pairs of a request and a result that would have been fetched again.
-    `protected` counts protected content that was whole in view, and that was not, over all requests.
+    `protected` counts protected content that was visible whole, and that was not, over all requests.
     """
 
     episode: Episode = field(repr=False)
@@ -149,9 +149,9 @@ class Run:
 def play(
     episode: Episode, new_pruner: Callable[[], Any], strategy: Any, *, count: Count, fed_back: bool = False
 ) -> Run:
-    """Return what a strategy would have sent at each request of an episode, and what it would have lost.
+    """Replay an episode: the prompts that a strategy would have sent, and the evidence that it would have lost.
 
-    `new_pruner` makes a pruner with the episode's safe zone. It prunes the full history at each request, or with
+    `new_pruner` makes a pruner with the episode's safe zone. At each request, it prunes the full history, or with
     `fed_back` its own previous output and the new messages.
     """
     scale = Scale(episode, count)
@@ -171,7 +171,7 @@ def play(
         sizes = list(map(scale.tokens, messages))
         same = common_length(before, messages)
         held = sum(sizes[:same]) + (episode.head if request else 0)
-        # Where the prefix ends within a message, the blocks before its first change are still cached.
+        # If the prefix ends within a message, the blocks before its first change are still cached.
         if is_new := same < len(before):
             held += sum(map(scale.leading, before[same : same + 1], messages[same : same + 1]))
         prompts.append(Prompt(episode.head + sum(sizes), held, seconds))
@@ -183,13 +183,13 @@ def play(
 
 
 def pruner_arguments(episode: Episode, strategy: Any) -> dict[str, Any]:
-    """Return the arguments that a live loop would pass to `prune`: the calibration, and known pauses."""
+    """The arguments that a live loop would pass to `prune`: the calibration, and known pauses."""
     pauses = {"pauses": episode.pauses} if episode.pauses and not folds(strategy) else {}
     return {"calibration": episode.ratio, **pauses}
 
 
 class _Seen:
-    """Records which of an episode's needs could be seen in its prompts."""
+    """Records which of an episode's needs its prompts showed."""
 
     def __init__(self, episode: Episode) -> None:
         self._episode = episode
@@ -214,7 +214,7 @@ class _Seen:
         self._protected.update((each.kind, self._sight.has(each)) for each in self._episode.protected[request])
 
     def run(self, prompts: Sequence[Prompt], violations: Sequence[str]) -> Run:
-        """Return the run with these prompts."""
+        """Create the run with these prompts."""
         counts = {kind: (self._protected[kind, True], self._protected[kind, False]) for kind in ProtectedKind}
         return Run(
             *(self._episode, tuple(prompts), tuple(self._retained), tuple(self._in_results), tuple(self._rereads)),
@@ -230,7 +230,7 @@ def _group_by_request(needs: Sequence[Need]) -> dict[int, list[Need]]:
 
 
 def _fetches(request: int, missing: Sequence[Need], before: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield the newest sources of missing needs, unless they were fetched in the last 10 requests."""
+    """Yield the newest sources of missing needs, except those fetched in the last 10 requests."""
     lately = {result for when, result in before if when >= request - NEAR}
     for result in dict.fromkeys(need.sources[-1] for need in missing):
         if result not in lately:

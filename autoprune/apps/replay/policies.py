@@ -1,4 +1,4 @@
-"""What can be replayed, by name: every strategy that ships, a strategy in a file, and references to compare with."""
+"""The policies that can be replayed by name: shipped strategies, a strategy in a file, and baselines."""
 
 import os
 import re
@@ -20,15 +20,16 @@ from autoprune.strategies.clearing import ObservationMasking
 
 @dataclass(frozen=True)
 class NoPruning:
-    """Send everything."""
+    """The baseline: no pruning."""
 
     name = "none"
 
     def step(self, view: View) -> list[Replace]:
-        """Return nothing."""
+        """Plan no edits."""
         return []
 
 
+# Baselines that can be replayed, but not used live.
 REFERENCES: Mapping[str, Callable[..., Any]] = {
     "none": NoPruning,
     "window": lambda keep=20: ObservationMasking(keep),
@@ -38,7 +39,7 @@ REFERENCES: Mapping[str, Callable[..., Any]] = {
 AT = "@"  # before a policy's own safe zone
 # A strategy and perhaps its safe zone. An @ in a path or in a parameter is not followed by a safe zone.
 WITH_ZONE = re.compile(rf"(?P<name>.*?)(?:{AT}(?P<zone>[^{AT}()'\"/:]*))?", re.DOTALL)
-CLAIRVOYANTS = ("clairvoyant", "clairvoyant_passages")
+CLAIRVOYANTS = ("clairvoyant", "clairvoyant_passages")  # see `clairvoyant`: they know the later actions
 NAMES = (*REFERENCES, *CLAIRVOYANTS, *STRATEGIES)
 BUILT_IN = (
     "none",
@@ -55,7 +56,7 @@ BUILT_IN = (
 
 @dataclass(frozen=True)
 class Policy:
-    """A strategy as the user types it, made again for each episode; "low_water @ 60k" has its own safe zone."""
+    """A strategy as the user types it, created for each episode; "low_water @ 60k" has its own safe zone."""
 
     text: str
 
@@ -84,16 +85,16 @@ class Policy:
 
     @property
     def is_clairvoyant(self) -> bool:
-        """Whether the strategy knows what comes later."""
+        """Whether the strategy knows later actions."""
         return self.name in CLAIRVOYANTS
 
     @property
     def is_reference(self) -> bool:
-        """Whether it is only for comparison and cannot be chosen in a live loop."""
+        """Whether it is only a baseline and cannot be used live."""
         return self.is_clairvoyant or is_named(self.name, REFERENCES)
 
     def for_episode(self, episode: Episode, prices: Prices) -> tuple[Any, Callable[[], Any]]:
-        """Return the strategy, and a factory of pruners for it with the episode's safe zone and head."""
+        """Create the strategy, and a factory of pruners for it with the episode's safe zone and head."""
         strategy = (
             clairvoyant(episode, prices, passages=self.name != "clairvoyant")
             if self.is_clairvoyant
@@ -103,7 +104,7 @@ class Policy:
         return strategy, lambda: pruner_for(strategy, args)
 
     def strategy(self) -> Any:
-        """Make the strategy. Raises SettingsError if there is none of that name, and for a clairvoyant."""
+        """Create the strategy. Raises SettingsError if no strategy has that name, and for a clairvoyant."""
         if is_named(self.name, REFERENCES):
             return make_strategy(self.name, REFERENCES)
         try:
@@ -118,6 +119,6 @@ class Policy:
 
 
 def _with_prices(strategy: Any, prices: Prices) -> Any:
-    """Give the prices of the replay to a strategy that weighs prices and has none."""
+    """Give the replay's prices to a strategy that uses prices and has none."""
     adapt = getattr(strategy, "for_prices", None)
     return adapt(prices) if callable(adapt) else strategy

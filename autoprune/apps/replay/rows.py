@@ -3,7 +3,7 @@
 Each session gives two numbers, and a figure is the sum of the first over the sum of the second: a bill and the unpruned
 bill, or the atoms kept and those needed. The seed is fixed, so every run draws the same samples, and all figures over
 the same number of sessions share their draws: differences between two strategies are compared on the same sessions.
-More than 1,000 sessions are dealt at random into 1,000 groups, each drawn as one. The interval stays as wide, and the
+More than 1,000 sessions are split at random into 1,000 groups, each drawn as one. The interval stays as wide, and the
 work is bounded.
 """
 
@@ -16,7 +16,7 @@ from autoprune.apps.replay.atoms import Group
 from autoprune.apps.replay.episode_figures import Figures, Kept
 from autoprune.apps.replay.evidence import ProtectedKind
 
-SAMPLES = 1_000  # bootstrap samples; the interval goes from the 25th lowest figure to the 25th highest
+SAMPLES = 1_000  # bootstrap samples; the interval is from the 25th lowest to the 25th highest figure
 GROUPS = 1_000  # the most sessions that are drawn one by one
 SEED = 11  # any fixed number: the same sessions give the same intervals
 Pair = tuple[float, float]
@@ -32,7 +32,7 @@ class Interval:
 
 
 def interval(sessions: Iterable[Pair], nothing: float = 1.0) -> Interval:
-    """Return the ratio over some sessions with its interval; `nothing` is the ratio if the denominator is 0."""
+    """Compute the ratio over sessions with its interval; `nothing` is the ratio if the denominator is 0."""
     pairs = list(sessions)
     parts, wholes = [part for part, _ in pairs], [whole for _, whole in pairs]
     drawn_parts, drawn_wholes = _grouped_values(parts), _grouped_values(wholes)
@@ -57,18 +57,18 @@ def _grouped_values(values: Sequence[float]) -> Sequence[float]:
 
 @lru_cache(maxsize=2)
 def _shuffle(count: int) -> list[int]:
-    """Return the numbers of the sessions in random order."""
+    """The numbers of the sessions in random order."""
     return random.Random(SEED).sample(range(count), count)
 
 
 @lru_cache(maxsize=2)
 def _samples(count: int) -> list[list[int]]:
-    """Return the numbers of the sessions in each bootstrap sample."""
+    """The numbers of the sessions in each bootstrap sample."""
     draw = random.Random(SEED)
     return [draw.choices(range(count), k=count) for _ in range(SAMPLES)]
 
 
-FEW_ATOMS = 20  # a group with fewer atoms than this says little
+FEW_ATOMS = 20  # a smaller group is too small to judge a strategy by
 DEARER = 1.0 + 1e-9  # a bill above the unpruned one; the margin is for rounding errors
 
 
@@ -78,7 +78,7 @@ class Row:
 
     Bills are weighted in dollars if the input price of every episode is known. Evidence is by group: `code`
     (with `edits`), `shell_edits` and `facts`; `needed` counts the atoms of each. `in_results` and `far` are of code.
-    `cold` is the part of the saving that was cut at requests that found no cache. `protected` are shares of the
+    `cold` is the part of the saving from cuts at requests that found no cache. `protected` are shares of the
     protected content by its kind, of those kinds that were needed at all.
     """
 
@@ -105,7 +105,7 @@ class Row:
 
     @property
     def evidence(self) -> dict[Group, Interval]:
-        """The shares by their groups."""
+        """The shares of evidence by group."""
         return dict(zip(Group, (self.code, self.edits, self.shell_edits, self.facts), strict=True))
 
     @property
@@ -116,7 +116,7 @@ class Row:
 
 
 def summarize(figures: Iterable[Figures], prices: str) -> list[Row]:
-    """Return a row for each strategy and style at the prices of that name, the cheapest bill first.
+    """Create a row for each strategy and style at the prices named `prices`, the cheapest bill first.
 
     Episodes that were not also replayed without pruning are skipped.
     """
@@ -137,7 +137,7 @@ def summarize(figures: Iterable[Figures], prices: str) -> list[Row]:
 
 
 def worth_of(found: Iterable[Figures], prices: str) -> Mapping[str, float]:
-    """Return the weight of each episode's input tokens: their price in dollars if all are known, otherwise 1."""
+    """The weight of each episode's input tokens: their price in dollars if all are known, otherwise 1."""
     known = {each.episode: each.bills[prices].input_price for each in found}
     return (
         {episode: price or 1.0 for episode, price in known.items()}
@@ -208,7 +208,7 @@ def _interval_of(found: Sequence[Figures], kept: Iterable[Kept]) -> Interval:
 
 
 def sums_by_session(found: Iterable[Figures], values: Iterable[Pair]) -> list[Pair]:
-    """Return the values of episodes, summed over each session: what one agent does is no second opinion."""
+    """Sum the values of episodes over each session, since episodes of one session are not independent."""
     sums: dict[str, Pair] = {}
     for each, (part, whole) in zip(found, values, strict=True):
         parts, wholes = sums.get(each.session, (0.0, 0.0))

@@ -1,6 +1,6 @@
 """Replay a session file: its shape, and the figures of its longest stretch under each strategy. Opens no file.
 
-`overview` sums up what the sessions of a run consist of: the share of tool results, and how much was cached.
+`overview` sums up the sessions of a run, such as the share of tool results and of cached tokens.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ class ReplayArgs:
     `styles` are the ways in which a loop calls the pruner: with its full history each time, or with the previous
     output. `safe_zone` is for whole prompts; None means the one that `run` uses for each session's model. `model` is
     used for sessions that name none, and `cache_life` overrides the life of every cache, in seconds. `readers` are
-    values, or names such as path/to/file.py:NAME, by which each process loads them.
+    values, or names such as path/to/file.py:NAME, that each process loads.
     """
 
     strategies: Sequence[str] = BUILT_IN
@@ -47,7 +47,7 @@ class ReplayArgs:
 
 @dataclass(frozen=True)
 class Shape:
-    """What an episode consists of. Tokens are by our count; `recorded_*` by the provider's, 0 if not recorded.
+    """An episode in numbers. Tokens are by our count; `recorded_*` by the provider's, 0 if not recorded.
 
     `longest_prompt` is the longest prompt by the provider's count, estimated if it is not recorded. `cache_life` is the
     most frequent one, in seconds; `life_from` is "recorded", "requested", "given" or "assumed", and so is `model_from`.
@@ -78,7 +78,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class SessionFigures:
-    """The figures of a session file's episodes, or the `error` that says why there are none."""
+    """The figures of a session file's episodes, or the `error` that prevented them."""
 
     path: str
     agent: str = ""
@@ -89,19 +89,19 @@ class SessionFigures:
     error: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """Return the figures as JSON-compatible values."""
+        """The figures as JSON-compatible values."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, known: Mapping[str, Any]) -> "SessionFigures":
-        """Read what `as_json` wrote, also in older versions, whose figures did not name their session."""
+        """Create figures from the output of `as_json`. Older versions did not name the session in each figure."""
         shapes = {name: Shape(**{**each, "models": tuple(each["models"])}) for name, each in known["shapes"].items()}
         found = tuple(Figures.from_json({"session": known["path"], **each}) for each in known["figures"])
         return cls(**{**known, "shapes": shapes, "figures": found, "notes": tuple(known["notes"])})
 
 
 def replay_session(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
-    """Return the figures of a session file. If it cannot be read or replayed, they hold an error message."""
+    """Replay a session file. If it cannot be read or replayed, the figures hold an error message."""
     try:
         return _replay(name, data, args)
     except AutopruneError as error:
@@ -120,9 +120,9 @@ def _replay(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
 
 
 def episodes(path: str, data: bytes, args: ReplayArgs) -> Iterator[tuple[Recording, Episode]]:
-    """Yield the longest stretch of each conversation in a file's bytes, if it has at least 20 requests.
+    """Yield the longest stretch without a compaction of each conversation in a file, if it has at least 20 requests.
 
-    Raises SessionError if the bytes are no session file, SettingsError if a named reader does not exist.
+    Raises SessionError if the bytes are not a session file, SettingsError if a named reader does not exist.
     """
     readers = tuple(map(_reader, args.readers))
     held = recordings(decode(data, path, keeps_bad=True), path, skip_broken=args.skip_broken, readers=readers)
@@ -140,7 +140,7 @@ def _reader(given: Reader | str) -> Reader:
 
 
 def replay_episode(known: Episode, args: ReplayArgs) -> Iterator[Figures]:
-    """Yield the figures of an episode under each strategy, in each style."""
+    """Replay an episode under each strategy, in each style."""
     for policy in map(Policy, args.strategies):
         for style in args.styles if not policy.is_clairvoyant else (FULL,):
             strategy, new_pruner = policy.for_episode(known, deciding_prices(known, args.prices))
@@ -149,12 +149,12 @@ def replay_episode(known: Episode, args: ReplayArgs) -> Iterator[Figures]:
 
 
 def deciding_prices(known: Episode, prices: Sequence[Prices]) -> Prices:
-    """Return the prices that strategies decide by: the first ones, or the most frequent ones of the episode."""
+    """The prices that strategies decide by: the first ones, or the most frequent ones of the episode."""
     return known.prices if prices[0] == OWN else prices[0]
 
 
 def shape(known: Episode, recording: Recording, args: ReplayArgs) -> Shape:
-    """Return the shape of an episode."""
+    """Measure an episode."""
     transcript = known.transcript
     sizes = [result.tokens for result in transcript.results]
     count = exact()
@@ -188,7 +188,7 @@ def shape(known: Episode, recording: Recording, args: ReplayArgs) -> Shape:
 
 @dataclass(frozen=True)
 class Overview:
-    """Sums over the episodes of some sessions; tokens are by our count.
+    """Totals over the episodes of some sessions; tokens are by our count.
 
     `lives` counts the episodes by the life of their caches, such as "1 h recorded"; `unnamed` counts those whose log
     names no model. `recorded` is the share of the prompts that providers read from their caches, in the `recording`
@@ -222,7 +222,7 @@ class Overview:
 
     @property
     def result_share(self) -> float:
-        """The share of tool results in all tokens of messages."""
+        """The share of tool results in all message tokens."""
         return self.result_tokens / self.tokens if self.tokens else 0.0
 
 
@@ -261,7 +261,7 @@ def overview(found: Iterable[SessionFigures]) -> Overview:
 
 
 def _cache_shares(sessions: Iterable[SessionFigures]) -> tuple[int, float | None, float | None]:
-    """Return how many episodes record what was cached, its share in their prompts, and the simulated share."""
+    """The number of episodes that record cached tokens, their share in the prompts, and the simulated share."""
     said: list[Shape] = []
     prompts = held = 0
     for each in sessions:

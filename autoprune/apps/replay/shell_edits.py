@@ -1,4 +1,4 @@
-r"""What an edit by a shell command replaced: the literal text that it searches for. Runs nothing.
+r"""Find the old text of an edit by a shell command: the literal text that it searches for. Runs nothing.
 
     sed -i 's/total(1)/total(2)/' app.py             total(1)
     perl -0pi -e 's/def firstOf\(.*?\n\n//s' app.py  def firstOf(
@@ -19,12 +19,12 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-LEAST_TEXT = 8  # characters that are no space
+LEAST_TEXT = 8  # characters, without whitespace
 LEAST_PATH = 6  # characters
-LEAST_NAME = 7  # characters of a base name by which a file is known
-LONGEST = 100_000  # characters of a command that are read
+LEAST_NAME = 7  # characters; shorter base names match by chance, so the path is used
+LONGEST = 100_000  # characters of a command that are parsed
 
-EDITS = re.compile(r"\bg?sed\b|\bperl\b|\bruby\b|\bed\b|\bpython[\d.]*\b|<<|\btee\b")
+EDITS = re.compile(r"\bg?sed\b|\bperl\b|\bruby\b|\bed\b|\bpython[\d.]*\b|<<|\btee\b")  # programs that may edit a file
 HEREDOC = re.compile(r"(?<!<)<<-?[ \t]*(?P<quote>[\"']?)(?P<end>[A-Za-z_]\w*)(?P=quote)")
 ENDS = frozenset(";&|\n()")
 IN_PLACE = re.compile(r"-[A-Za-z0-9]*i.*|--in-place.*")
@@ -32,6 +32,7 @@ PYTHON = re.compile(r"(?:.*/)?python[\d.]*")
 SCRIPT_NAMES = re.compile(r".*\.py")
 UNKNOWN = re.compile(r"[$*?{}`]")  # a path with these is expanded by the shell
 CLOSING = {"{": "}", "(": ")", "[": "]", "<": ">"}
+# Methods of str, functions of re, and methods of Path in a Python script.
 SEARCHING = frozenset(("replace", "find", "rfind", "index", "rindex", "split", "partition", "startswith"))
 MATCHING = frozenset(("sub", "subn", "search", "match", "findall", "finditer", "compile"))
 WRITING = frozenset(("write_text", "write_bytes"))
@@ -46,7 +47,7 @@ class Heredoc:
 
 
 def shell_edits(script: str) -> list[str]:
-    """Return the old texts of the edits in a shell script, each once, or the names of files if there is no old text."""
+    """The distinct old texts of the edits in a shell script, or the names of the files if there is no old text."""
     if not EDITS.search(script):
         return []
     commands, heredocs = parse_script(script)
@@ -63,9 +64,9 @@ def shell_edits(script: str) -> list[str]:
 
 
 def parse_script(script: str) -> tuple[list[tuple[str, ...]], list[Heredoc]]:
-    """Return the commands of a script as words, without quotes, and its here-documents.
+    """Parse a script into its commands, as words without quotes, and its here-documents.
 
-    A script with an open quote gives nothing. Expansions stay as they are.
+    Parsing stops at an unclosed quote. Expansions are kept unexpanded.
     """
     heads: list[str] = []
     bodies: list[str] = []
@@ -84,7 +85,7 @@ def parse_script(script: str) -> tuple[list[tuple[str, ...]], list[Heredoc]]:
 
 
 def _heredocs(words: Sequence[str], count: int) -> Iterator[str]:
-    """Yield the numbers of the here-documents in some words, also those in "$(cat <<EOF …)"."""
+    """Yield the numbers of the here-documents in the words of a command, also those in "$(cat <<EOF …)"."""
     return (at for word in words for at in re.findall(r"<<(\d{1,4})(?!\d)", word) if int(at) < count)
 
 
@@ -99,7 +100,7 @@ def _commands(script: str) -> Iterator[tuple[str, ...]]:
             elif words and token:
                 yield tuple(words)
                 words = []
-    except ValueError:  # a quote does not end
+    except ValueError:  # unclosed quote
         return
     if words:
         yield tuple(words)
@@ -135,7 +136,7 @@ def _heredoc_edits(heredoc: Heredoc, *, runs_python: bool) -> Iterator[str]:
 
 
 def _output_files(words: Sequence[str]) -> list[str]:
-    """Return the files that a command writes its output to."""
+    """The files that a command writes its output to."""
     found = [word for word in words[1:] if words[0] == "tee" and word[:1] not in "-<>"]
     for at, word in enumerate(words):
         if target := re.fullmatch(r"1?>{1,2}([^&>].*)?", word):
@@ -144,7 +145,7 @@ def _output_files(words: Sequence[str]) -> list[str]:
 
 
 def _options(words: Sequence[str], *extended: str) -> tuple[list[str], list[str], bool]:
-    """Split the arguments of sed or perl into scripts and files, and say whether one is an option in `extended`."""
+    """Split the arguments of sed or perl into scripts and files, and tell if one is an option in `extended`."""
     scripts = [words[at + 1] for at, word in enumerate(words[:-1]) if re.fullmatch(r"-\w*e|--expression", word)]
     rest = [
         word
@@ -176,7 +177,7 @@ def _names(paths: Iterable[str]) -> Iterator[str]:
 
 
 def _patterns(scripts: Sequence[str], *, extended: bool) -> list[str]:
-    """Return the longest literal piece of each pattern in some scripts of sed, ed or perl."""
+    """The longest literal piece of each pattern in the scripts of sed, ed or perl."""
     return [literal(pattern, extended=extended) for script in scripts for pattern in _search_patterns(script)]
 
 
@@ -203,7 +204,7 @@ def _search_patterns(script: str) -> Iterator[str]:
 
 
 def _read_delimited(script: str, at: int) -> tuple[str, int]:
-    """Return the text between the delimiter at an offset and the next one, and the offset after that."""
+    """The text between the delimiter at an offset and the next one, and the offset after that."""
     opening = script[at]
     closing = CLOSING.get(opening, opening)
     start = at = at + 1
@@ -222,7 +223,7 @@ def _read_delimited(script: str, at: int) -> tuple[str, int]:
 
 
 def literal(pattern: str, *, extended: bool) -> str:
-    r"""Return the longest literal piece of a regular expression.
+    r"""The longest literal piece of a regular expression.
 
     In basic expressions `(`, `+`, `|` and `{` are literal, in extended ones `\(` and so on. A dot without a quantifier
     counts as a literal dot, since `os.path` seldom means anything else.
@@ -242,7 +243,7 @@ def literal(pattern: str, *, extended: bool) -> str:
 
 
 def _next_character(pattern: str, at: int, *, extended: bool) -> tuple[str, int, bool]:
-    """Return the next character of a pattern, its length in the pattern, and whether it is special."""
+    """The next character of a pattern, its length in the pattern, and whether it is special."""
     sign = pattern[at]
     after = pattern[at + 1 : at + 2]
     if sign == "\\" and after:
@@ -295,7 +296,7 @@ def _tree(source: str) -> ast.AST | None:
 
 
 def _constants(tree: ast.AST) -> Mapping[str, list[str]]:
-    """Return the strings that are assigned to names, also by loops over lists of strings."""
+    """The strings that are assigned to names, also by loops over lists of strings."""
     found: dict[str, list[str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
@@ -315,7 +316,7 @@ def _name_strings(target: ast.AST, value: ast.AST, found: dict[str, list[str]]) 
 
 
 def _strings(node: ast.AST, known: Mapping[str, list[str]]) -> list[str]:
-    """Return the strings that an expression can be: a constant, a name of one, or a path of one."""
+    """The possible strings of an expression: a constant, a name of one, or a path of one."""
     match node:
         case ast.Constant(value=str(text)):
             return [text]
@@ -327,7 +328,7 @@ def _strings(node: ast.AST, known: Mapping[str, list[str]]) -> list[str]:
 
 
 def _search_texts(node: ast.AST, known: Mapping[str, list[str]]) -> list[str]:
-    """Return the texts that an expression searches for."""
+    """The texts that an expression searches for."""
     match node:
         case ast.Call(func=ast.Attribute(attr=name), args=[first, *_]) if name in SEARCHING:
             return _strings(first, known)
@@ -348,7 +349,7 @@ def _is_writing(call: ast.Call) -> bool:
 
 
 def _changed_files(call: ast.Call, known: Mapping[str, list[str]]) -> list[str]:
-    """Return the files that a call writes to, by their names in the script."""
+    """The files that a call writes to, by their names in the script."""
     if not _is_writing(call):
         return []
     match call:

@@ -1,4 +1,4 @@
-"""Find values in texts, and normalize them: the same value has one form, however it is written.
+"""Find values in texts and normalize them, so that every spelling of a value has one form.
 
 A *value* is one of
 
@@ -9,8 +9,8 @@ A *value* is one of
     address   an http URL, or numbers with two dots or more: "10.0.12.7"
     code      a word with three digits or more, in lower case: "w2378156", "inv-2026-00017", a UUID
 
-Some are ambiguous: 12,345 may be 12.345, and 03/04/2026 is in March or in April. `all_readings` returns every reading,
-so that a value is found whichever its writer meant; `values_in` the readings of each value, the likeliest first.
+Some are ambiguous: 12,345 may be 12.345, and 03/04/2026 may be in March or in April. `all_readings` returns every
+reading, so that a value is found with either meaning; `values_in` the readings of each value, the likeliest first.
 """
 
 import re
@@ -39,7 +39,7 @@ MONTHS = {
     )
     for name in names.split()
 }
-# Each pattern begins with what may stand there, so that the search is fast; what may not stand before it comes second.
+# Each pattern starts with its first character, so that the search is fast; the lookbehind follows that character.
 YEARS = ("19", "20", "25")  # 25: Thailand counts from the Buddha
 URL = re.compile(r"https?://[^\s<>\"'`\\|)\]}\u3000-\u303f]+")
 UUID = re.compile(r"[0-9A-Fa-f](?<![\w-].)[0-9A-Fa-f]{7}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?![\w-])", re.ASCII)
@@ -50,7 +50,7 @@ YEAR_LAST = re.compile(r"(\d(?<!\d.)\d?)([-/.])(\d{1,2})\2([12]\d{3})(?!\d)", re
 DAY_MONTH = re.compile(
     r"(\d(?<!\d.)\d?)(?:st|nd|rd|th|\.|º)?[ /-](?:de )?([^\W\d_]{3,10})\.?[ /,-]{1,2}(?:de )?([12]\d{3})(?!\d)"
 )
-MONTH_DAY = re.compile(r" (\d{1,2})(?:st|nd|rd|th)?,? ([12]\d{3})(?!\d)")  # behind a month
+MONTH_DAY = re.compile(r" (\d{1,2})(?:st|nd|rd|th)?,? ([12]\d{3})(?!\d)")  # after a month
 LAST_WORD = re.compile(r"([^\W\d_]{3,10})\.?\Z")
 TIME = re.compile(r"\d(?<![\d:].)\d?:\d\d:\d\d(?![\d:])", re.ASCII)
 DOTTED = re.compile(r"\d(?<![\w.].)\d*+(?:\.\d++){2,}+(?!\.*+\w)", re.ASCII)
@@ -85,7 +85,7 @@ THAI = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 UNSPACED = re.compile(f"[{HAN}{KANA}{THAI}]+")
 LEAST_RUN = 6  # characters
 LETTERS = re.compile(r"[^\W_]+")
-HIDDEN = "\0"  # in place of a value that was read: it ends words and numbers
+HIDDEN = "\0"  # replaces a value that was read; it ends words and numbers
 
 
 def normalize(text: str) -> str:
@@ -103,7 +103,7 @@ def squeeze(text: str) -> str:
 
 
 def all_readings(text: str, words: Iterable[str] | None = None) -> set[str]:
-    """Return all readings of all values in a text. `words` are all of its words, if they are known."""
+    """Find all readings of all values in a text. `words` are all of its words, if they are known."""
     text = normalize(text)
     found = _word_values(_words_with_digits(words or set(TOKEN.findall(text))))
     for chunk in set(CHUNK.findall(text)):
@@ -115,7 +115,7 @@ def all_readings(text: str, words: Iterable[str] | None = None) -> set[str]:
 
 
 def values_in(text: str) -> list[tuple[str, ...]]:
-    """Return the readings of each value in a text, the likeliest first. Values do not overlap."""
+    """The readings of each value in a text, the likeliest first. Values do not overlap."""
     found: list[tuple[str, ...]] = []
 
     def collect(read: "_Read") -> Callable[[re.Match[str]], str]:
@@ -140,7 +140,7 @@ def values_in(text: str) -> list[tuple[str, ...]]:
 
 
 def _words_with_digits(words: Iterable[str]) -> list[str]:
-    """Return the words with three digits or more. Other scripts end a word."""
+    """The words with three digits or more. Other scripts end a word."""
     known = list(filter(DIGITS.match, words))
     if all(map(str.isascii, known)):
         return known
@@ -148,7 +148,7 @@ def _words_with_digits(words: Iterable[str]) -> list[str]:
     return list(filter(DIGITS.match, pieces))
 
 
-# The readings of a match: () if it is no value, None if another pattern may match it.
+# The readings of a match: () if it is not a value, None if another pattern may match it.
 _Read = Callable[[re.Match[str]], tuple[str, ...] | None]
 
 
@@ -165,7 +165,7 @@ def _verbatim(match: re.Match[str]) -> tuple[str, ...]:
 
 
 def _dotted_readings(match: re.Match[str]) -> tuple[str, ...] | None:
-    """Return numbers with dots, unless they are groups of one number: 1.234.567."""
+    """The digits with their dots, unless they are the groups of one number: 1.234.567."""
     return None if ONE_NUMBER.fullmatch(match[0]) else (match[0],) if DIGITS.match(match[0]) else ()
 
 
@@ -201,7 +201,7 @@ def _month_day(match: re.Match[str]) -> tuple[str, ...] | None:
 
 
 def _month(name: str) -> int:
-    """Return the number of a month by the first letters of its name; 0 for other words."""
+    """The number of a month by the first letters of its name; 0 for other words."""
     low = name.lower()
     return MONTHS.get(low[:4]) or MONTHS.get(low[:3]) or 0
 
@@ -226,7 +226,7 @@ _READERS: tuple[tuple[re.Pattern[str], _Read], ...] = (
 
 
 def _number_readings(match: re.Match[str]) -> tuple[str, ...] | None:
-    """Return the readings of digits with separators, if they are one number."""
+    """The readings of digits with separators, if they are one number."""
     one = ONE_NUMBER.fullmatch(match[0])
     return tuple(_one_number(one)) if one else None
 
@@ -253,7 +253,7 @@ def _decimal(whole: str, part: str) -> Iterator[str]:
 
 
 def _readings(chunk: str) -> Iterator[str]:
-    """Yield the readings of digits with separators, from each group on: grouped by thousands, or decimal."""
+    """Yield the readings of digits with separators, starting at each group: grouped by thousands, or decimal."""
     pieces = PARTS.split(chunk)
     parts, between = pieces[::2], pieces[1::2]
     for at in range(len(between)):
@@ -281,7 +281,7 @@ def _word_readings(match: re.Match[str]) -> tuple[str, ...]:
 
 
 def _word_values(words: Iterable[str]) -> set[str]:
-    """Return the values of words with three digits or more: the words, and the number in each."""
+    """The values of words with three digits or more: the words, and the number in each."""
     found = {word for word in words if word.isdecimal()}
     for word in words:
         if not word.isdecimal():

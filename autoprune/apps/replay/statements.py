@@ -1,13 +1,14 @@
-"""What an agent states, in words and in texts that it writes, and the keys that its calls use.
+"""Find what an agent states: in its answer, in texts that it writes, and as keys in its calls.
 
-A *statement* is what the agent says in an answer, and each text that a call of the answer carries: the content of a
-file that is written whole, a here-document that no program runs, a patch's new file, and any other argument of five
-words or more that is no command, search or edit. From the statements and calls come atoms of three kinds:
+A *statement* is the text of an answer, and each text that a call of the answer carries: the content of a file that is
+written whole, a here-document that no interpreter runs, a patch's new file, and any other argument of five words or
+more that is not a command, search or edit. From the statements and calls come atoms of three kinds:
 
-    fact     a value (see `values`), a name (two capitalized words or more in a row: "Ilse Weber"), or in a script
+    fact     a value (see `stated_values`), a name (two capitalized words or more in a row: "Ilse Weber"), or in a
+    script
              without spaces a run of 6 characters (8 with Japanese syllables, 16 in Thai, Lao, Khmer and Burmese)
     quote    a quoted span or a quoted line of Markdown of three words and 16 letters or more, or of 6 characters of a
-             script without spaces; no error message, which is an atom of its own
+             script without spaces; an error message is an atom of another kind
     row      a value in any other argument of a call: the key of a row that an earlier result listed
 
 They count only if they are scarce: see `evidence`.
@@ -38,11 +39,11 @@ LEAST_WORDS = 5  # of an argument that is a text
 LEAST_QUOTED_WORDS = 3  # shorter quotes match by chance
 LEAST_QUOTED = 16  # letters and digits
 LEAST_KEY = 5  # digits of a bare number in a command: shorter ones are lines, times and sizes
-LONGEST = 200_000  # characters of a statement that are looked at
+LONGEST = 200_000  # characters of a statement that are searched
 DEEPEST = 6  # levels of lists and objects in arguments
 WHOLE_TEXTS = frozenset(("content", "contents", "file_text", "new_source"))  # among the new texts of edits
 RUN_BY = re.compile(r"(?:.*/)?(?:python[\d.]*|node|deno|bun|ruby|perl|php|bash|sh|zsh|ed|psql|sqlite3|mysql|duckdb)")
-# Arguments that say where and how much, and name no row.
+# Arguments for positions and amounts, which identify no row.
 MEASURES = re.compile(
     r"(?:^|_)(?:offset|limit|lines?|timeout|max|min|start|end|count|size|page|range|ms|secs?|seconds|tokens|width|height"
     r"|depth|x|y|port|head|tail|before|after|context|length|chars|num|number_of|interval|delay|wait|budget)(?:_|$)"
@@ -54,7 +55,7 @@ RUNS = ((re.compile(f"[{THAI}]"), 16), (re.compile(f"[{KANA}]"), 8))  # characte
 WORDS = re.compile(r"[^\W_]+")
 TOKEN = re.compile(r"[^\W\d_](?:[^\W\d_]|-(?=[^\W\d_])|[’'](?!s(?!\w))(?=[^\W\d_]))*")
 PARTICLES = frozenset(("van", "von", "der", "den", "de", "da", "di", "du", "del", "la", "le", "bin", "al", "af", "of"))
-# Words with a capital before a name, where a sentence or a heading begins.
+# Capitalized words at the start of a sentence or heading, which are not part of a name.
 BEGINNINGS = frozenset(
     (
         *("The", "A", "An", "This", "That", "These", "Those", "In", "On", "At", "For", "By", "To", "From", "With"),
@@ -63,7 +64,7 @@ BEGINNINGS = frozenset(
     )
 )
 LONGEST_QUOTE = 600  # characters
-# Of each kind of quotation marks: how a span begins, what it does not hold, how it ends.
+# For each kind of quotation marks: the start of a span, the characters that it excludes, and its end.
 MARKS = (
     *(("`", r"`\n", "`"), ('"', r'"\n', '"'), ("“", "“”", "”"), ("„", "„“”", "[“”]"), ("«", "«»", "»")),
     *(("‹", "‹›", "›"), ("「", "「」", "」"), ("『", "『』", "』"), ("《", "《》", "》")),
@@ -76,9 +77,9 @@ IsShown = Callable[[Atom], bool]
 
 
 def stated_atoms(calls: Sequence[ToolCall], words: str, is_shown: IsShown) -> tuple[Atom, ...]:
-    """Return the facts, quotes and rows of an answer, each once.
+    """The distinct facts, quotes and rows of an answer.
 
-    `is_shown` says whether an earlier result shows an atom. It decides between the readings of a statement: where a
+    `is_shown` tells whether an earlier result shows an atom. It selects one of the readings of a statement: where a
     name begins, which number 12.345 is, and which characters of a run were copied.
     """
     rows = {atom.text: atom for call in calls for atom in _rows(call, is_shown)}
@@ -92,7 +93,7 @@ def stated_atoms(calls: Sequence[ToolCall], words: str, is_shown: IsShown) -> tu
 
 
 def statements(calls: Sequence[ToolCall], words: str) -> Iterator[str]:
-    """Yield what an agent states in an answer."""
+    """Yield the texts in which an agent states something in an answer."""
     if words:
         yield words
     for call in calls:
@@ -118,7 +119,7 @@ def _texts_in(value: object, name: str, depth: int) -> Iterator[str]:
 
 
 def is_text(name: str, value: str) -> bool:
-    """Return whether an argument is a text that the agent writes rather than a command, search or edit."""
+    """Whether an argument is a text that the agent writes rather than a command, search or edit."""
     if name in WHOLE_TEXTS:
         return True
     if name in NEW_TEXTS or name in OLD_TEXTS or name in SEARCHED or name in COMMAND_NAMES:
@@ -127,7 +128,7 @@ def is_text(name: str, value: str) -> bool:
 
 
 def _texts_in_script(script: str) -> Iterator[str]:
-    """Yield the here-documents of a script that are not run by a program, and its long quoted words."""
+    """Yield the here-documents of a script that no interpreter runs, and its long quoted words."""
     commands, heredocs = parse_script(script)
     for heredoc in heredocs:
         if not RUN_BY.fullmatch(heredoc.words[0]):
@@ -145,7 +146,7 @@ def _text_atoms(text: str, is_shown: IsShown) -> Iterator[Atom]:
     quotes: list[Atom] = []
 
     def take_quotes(match: re.Match[str]) -> str:
-        """Collect the quotes of a span. Remove the span if results show them, or if it is an atom of another kind."""
+        """Collect the quotes of a span. Remove the span if results show them, or if it is another kind of atom."""
         span = next(filter(None, match.groups()))
         found = [] if span in errors else list(_quotes(span, is_shown))
         quotes.extend(found)
@@ -162,12 +163,12 @@ def _text_atoms(text: str, is_shown: IsShown) -> Iterator[Atom]:
 
 
 def _likeliest(readings: Sequence[Atom], is_shown: IsShown) -> Atom:
-    """Return the first reading that a result shows, or the first one if none does."""
+    """The first reading that a result shows, or the first one if none does."""
     return next(filter(is_shown, readings), readings[0])
 
 
 def _quotes(span: str, is_shown: IsShown) -> Iterator[Atom]:
-    """Yield the parts of a quoted span between ellipses that are too long for a coincidence."""
+    """Yield the parts of a quoted span between ellipses that are too long to match by chance."""
     for part in ELLIPSIS.split(span):
         letters = squeeze(part)
         enough = len(letters) >= LEAST_QUOTED and len(part.split()) >= LEAST_QUOTED_WORDS
@@ -178,7 +179,7 @@ def _quotes(span: str, is_shown: IsShown) -> Iterator[Atom]:
 
 
 def names_in(text: str) -> Iterator[list[str]]:
-    """Yield two capitalized words or more in a row, with particles between them: Ludwig van Beethoven."""
+    """Yield runs of two or more capitalized words, with particles between them: Ludwig van Beethoven."""
     name: list[str] = []
     end = -1
     for match in TOKEN.finditer(text):
@@ -204,18 +205,18 @@ def _complete_name(name: list[str]) -> Iterator[list[str]]:
 
 
 def _is_capitalized(word: str) -> bool:
-    """Return whether a word is capitalized or an initial."""
+    """Whether a word is capitalized or an initial."""
     return word[0].isupper() and (len(word) == 1 or word[1].islower() or word[1] in "’'")
 
 
 def _readings(name: Sequence[str]) -> list[str]:
-    """Return a name, and the name without its first or last word, which may belong to the sentence."""
+    """A name, and the name without its first or last word, which may belong to the sentence."""
     shorter = [name[1:], name[:-1], name[2:]] if len(name) > 2 else []
     return [" ".join(each) for each in (name, *shorter) if len(each) >= 2]
 
 
 def _run_atoms(run: str, is_shown: IsShown) -> Iterator[Atom]:
-    """Yield the pieces of a run that results show, from left to right, or its first piece if there are none."""
+    """Yield the pieces of a run that results show, from left to right, or the first piece if they show none."""
     size = next((size for script, size in RUNS if script.search(run)), LEAST_RUN)
     pieces = [Atom(Kind.FACT, run[at : at + size]) for at in range(len(run) - size + 1)]
     at, found = 0, False

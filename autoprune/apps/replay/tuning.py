@@ -1,7 +1,7 @@
 """The best setting for a user's sessions, with cross-validation.
 
 Each setting of a grid is replayed on each session. The best one is the cheapest whose evidence of each group stays at
-or above a floor. Its figures on the sessions that it was chosen by are optimistic, so sessions are split into folds:
+or above a floor. Its figures on the sessions used to choose it are optimistic, so sessions are split into folds:
 for each fold, a setting is chosen on the other folds and judged on this one. The held-out figures together are the
 honest estimate; their interval, and how often the same setting was chosen, say how reliable it is. All figures of a
 session are in the same fold.
@@ -23,7 +23,7 @@ from autoprune.settings import UNKNOWN_ZONE, PruneArgs
 from autoprune.strategies.catalog import config
 from autoprune.strategies.scaffold import is_in_file
 
-FOLDS = 5  # or as many as there are sessions, if these are fewer
+FOLDS = 5  # or the number of sessions if that is smaller
 FLOOR = 0.95  # the lowest acceptable share of each group of evidence
 ZONES = ("40k", "60k", "80k", "120k")
 GRID = (
@@ -43,8 +43,7 @@ class Tuning:
 
     `recommended` is "none" if no setting within the floor is cheaper than no pruning. `bill`, `code`, `edits` and
     `facts` are held-out figures, of settings chosen without the sessions that they are judged on; None if there are too
-    few sessions. `picks` counts how often each setting was chosen. `snippet` is the recommended
-    setting as Python code.
+    few sessions. `picks` counts how often each setting was chosen. `snippet` is the recommended setting as Python code.
     """
 
     rows: tuple[Row, ...]
@@ -63,7 +62,7 @@ class Tuning:
 def tune(
     figures: Iterable[Figures], prices: str, floor: float = FLOOR, folds: int = FOLDS, model: str | None = None
 ) -> Tuning:
-    """Return the best setting for some sessions at the prices of that name, cross-validated over sessions.
+    """Find the best setting for some sessions at the prices named `prices`, cross-validated over sessions.
 
     `model` is the model to name in the snippet, if it is known.
     """
@@ -89,7 +88,7 @@ HELD_OUT = "chosen on other sessions"
 def _held_out(
     found: Sequence[Figures], sessions: Sequence[str], prices: str, floor: float, folds: int
 ) -> tuple[list[Figures], Counter[str]]:
-    """Return the figures of each session under the setting chosen on the other folds, and the count of each choice."""
+    """The figures of each session under the setting chosen on the other folds, and the count of each choice."""
     dealt = list(sessions)
     random.Random(SEED).shuffle(dealt)
     chosen: list[Figures] = []
@@ -99,19 +98,19 @@ def _held_out(
         pick = choice([each for each in found if each.session not in own], prices, floor)
         picks[pick] += 1
         chosen += (each.rename(HELD_OUT) for each in found if each.session in own and each.strategy == pick)
-        # Bills are shares of the unpruned ones, so these come along.
+        # Bills are shares of the unpruned ones, so the unpruned figures are needed too.
         chosen += (each for each in found if each.session in own and each.strategy == "none")
     return chosen, picks
 
 
 def choice(found: Sequence[Figures], prices: str, floor: float) -> str:
-    """Return the cheapest setting within the floor, by the bill including re-reads; "none" if there is none."""
+    """The cheapest setting within the floor, by the bill including re-reads; "none" if there is none."""
     fine = [row for row in summarize(found, prices) if row.least >= floor]
     return min(fine, key=lambda row: row.with_rereads).strategy if fine else "none"
 
 
 def frontier(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows that no other row beats in both bill and evidence, the cheapest first."""
+    """The rows that no other row beats in both bill and evidence, the cheapest first."""
     kept: list[Row] = []
     for row in sorted(rows, key=lambda each: (each.with_rereads, -each.code.value)):
         if not kept or row.code.value > kept[-1].code.value:
@@ -126,7 +125,7 @@ ANY_ZONE = "# Every session was replayed with a safe zone for its size: set the 
 
 
 def snippet(setting: str, prices: str, model: str | None = None, safe_zone: int = UNKNOWN_ZONE) -> str:
-    """Return Python code that prunes `messages` with a setting, such as "low_water(target=0.6) @ 60k".
+    """Write Python code that prunes `messages` with a setting, such as "low_water(target=0.6) @ 60k".
 
     It names the prices that the setting was judged by, unless they are those of the `model`. A setting without a safe
     zone gets `safe_zone`.
@@ -155,7 +154,10 @@ def snippet(setting: str, prices: str, model: str | None = None, safe_zone: int 
 
 
 def _strategy_code(policy: Policy, strategy: object, prices: str) -> str:
-    """Return the code of a strategy: its name as a string, with the prices if it was judged by any."""
+    """The code of a strategy: its name as a string, with `prices` if they are not "".
+
+    A reference gets the name that it has in a live loop.
+    """
     name = policy.name
     if policy.is_reference:  # a window, which has another name in a live loop
         known = ", ".join(f"{field}={value!r}" for field, value in config(strategy).items())
@@ -168,5 +170,5 @@ def _strategy_code(policy: Policy, strategy: object, prices: str) -> str:
 
 
 def _literal(text: str) -> str:
-    """Return a text as a literal, in double quotes if that needs no escapes."""
+    """A text as a Python literal, in double quotes if that needs no escapes."""
     return f'"{text}"' if text.isprintable() and not {'"', "\\"} & {*text} else repr(text)

@@ -1,6 +1,6 @@
-"""Which strategy to choose: bills at equal evidence, what is noise, and advice, which may be not to prune.
+"""Recommend a strategy: compare bills at equal evidence, tell differences from noise, and advise, perhaps not to prune.
 
-A cheap bill with poor evidence is no bargain: what was lost is paid for in ways that a replay cannot see. So strategies
+A cheap bill with poor evidence is no bargain: lost evidence has costs that a replay cannot measure. So strategies
 are sorted into bands by the lowest group of their evidence, and within a band by their bill.
 """
 
@@ -14,8 +14,8 @@ from autoprune.apps.replay.session import FULL
 from autoprune.apps.replay.tuning import FLOOR
 
 BANDS = (0.97, 0.95, 0.90, 0.0)  # the lowest share of evidence in each
-FEW = 5  # sessions: fewer say little about others
-NONE, RUN = "none", "cache_aware"  # what `autoprune run` does, with the safe zone that it uses
+FEW = 5  # sessions: with fewer, the advice warns that they say little about others
+NONE, RUN = "none", "cache_aware"  # the baseline, and the strategy of `autoprune run`
 LITTLE = 0.01  # of the bill: a strategy that is cheaper by less is not mentioned
 
 
@@ -23,7 +23,7 @@ LITTLE = 0.01  # of the bill: a strategy that is cheaper by less is not mentione
 class Standing:
     """A row in its band. `rereads` is its bill including fetching results again, as a share of the unpruned bill.
 
-    `is_tied` says that its bill does not differ significantly from that of the row above in the band.
+    `is_tied` means that its bill does not differ significantly from that of the row above in the band.
     """
 
     row: Row
@@ -41,22 +41,22 @@ class Standing:
 
     @property
     def keeps_enough(self) -> bool:
-        """Whether enough evidence of each group stays in view."""
+        """Whether enough evidence of each group stays visible."""
         return self.row.least >= FLOOR
 
 
 def standings(figures: Iterable[Figures], prices: str) -> list[Standing]:
-    """Return the strategies in their bands, the best band first, and the cheapest first in each; clairvoyants last."""
+    """Rank the strategies: the best band first, the cheapest first in each band, clairvoyants last."""
     known = _Bills(figures, prices)
     placed = [known.standing(row) for row in summarize(known.figures, prices)]
-    # Clairvoyants are last: they cannot be chosen.
+    # Clairvoyants are last: they cannot be used live.
     placed.sort(key=lambda each: (each.is_clairvoyant, -each.band, each.row.bill.value))
     pairs = zip((None, *placed), placed, strict=False)
     return [replace(each, is_tied=above is not None and known.is_tied(above, each)) for above, each in pairs]
 
 
 class _Bills:
-    """The bills of strategies, episode by episode, with the unpruned ones."""
+    """The bills of strategies and of no pruning, for each episode."""
 
     def __init__(self, figures: Iterable[Figures], prices: str) -> None:
         self.figures = sorted(figures, key=lambda each: each.episode)
@@ -81,11 +81,12 @@ class _Bills:
         )
 
     def is_tied(self, above: Standing, below: Standing) -> bool:
-        """Return whether the difference of two bills on the same sessions is not significant."""
+        """Whether the difference between two bills on the same sessions is not significant."""
         if (above.band, above.is_clairvoyant) != (below.band, below.is_clairvoyant):
             return False
         first, second = (self._groups[each.row.strategy, each.row.style] for each in (above, below))
         known = {each.episode: self._total(each) for each in first}
+        # Compare only episodes that both strategies have.
         both = [each for each in second if each.episode in known]
         more = self._shares(both, [self._total(each) - known[each.episode] for each in both])
         return more.low <= 0.0 <= more.high
@@ -99,7 +100,7 @@ class _Bills:
 
 
 def advice(placed: Sequence[Standing]) -> str:
-    """Return advice in a few sentences: a strategy that is cheaper and keeps what is needed, or no pruning.
+    """Advise in a few sentences: a strategy that is cheaper and keeps the needed evidence, or no pruning.
 
     The strategy of `autoprune run` is preferred if it is both.
     """
@@ -123,14 +124,14 @@ def advice(placed: Sequence[Standing]) -> str:
 
 
 def _cold_text(each: Standing) -> str:
-    """Say which part of the saving was made at requests with a cold cache; "" if none."""
+    """The share of the saving from requests with a cold cache, as a sentence; "" if there is none."""
     if not each.row.cold:
         return ""
     return f" {each.row.cold:.0%} of the saving comes from cuts at requests that found the cache cold anyway."
 
 
 def strategy_label(row: Row) -> str:
-    """The name of a row's strategy, with its style if it is not the usual one."""
+    """The name of a row's strategy, with its style unless that is full history."""
     return row.strategy if row.style == FULL else f"{row.strategy} ({row.style})"
 
 
@@ -140,7 +141,7 @@ def _bill_text(each: Standing) -> str:
 
 
 def _shortcoming_text(each: Standing) -> str:
-    """Say why a strategy is not advised."""
+    """The reason why the closest strategy is not recommended, as a sentence."""
     name, costs = strategy_label(each.row), f"{_bill_text(each)} of the unpruned bill, re-reads included"
     kept = _evidence_text(each)
     if not each.is_cheaper:
@@ -149,7 +150,7 @@ def _shortcoming_text(each: Standing) -> str:
 
 
 def _evidence_text(each: Standing) -> str:
-    """Say how much of each needed group of evidence stays in view."""
+    """The share of each needed group of evidence that stays visible, as text."""
     row = each.row
     shares = [f"{share.value:.1%} for {group}" for group, share in row.evidence.items() if row.needed[group]]
     *before, last = shares or ["all"]

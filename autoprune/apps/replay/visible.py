@@ -1,4 +1,4 @@
-"""Whether a text shows an atom: as it is, without line numbers, or decoded from JSON.
+"""Tell whether a text shows an atom: unchanged, without line numbers, or decoded from JSON.
 
 Names, values and the words of quotes are looked up in an index of each text; other atoms are searched.
 """
@@ -16,28 +16,28 @@ from autoprune.facts.plain_text import LEAST_IDENTIFIER as LEAST_NAME
 
 LINE_NUMBER = re.compile(r"^[ \t]*\d+(?:→|\t|:|\s*\|)", re.MULTILINE)
 COUNTED = re.compile(r"^[ \t]*(\d{1,9})(→|\t|:|\s*\|)", re.MULTILINE)
-LEAST_LETTERS = 4  # of a word by which a text is found that may hold a name or a quote
+LEAST_LETTERS = 4  # of the words in the index that finds names and quotes
 LETTERS = re.compile(rf"[^\W\d_]{{{LEAST_LETTERS},}}")
 HYPHENATED = re.compile(r"[-‐][ \t]*\n\s*([^\W\d_]+)")
 LAST_LETTERS = re.compile(r"[^\W\d_]+\Z")
 LONGEST_WORD = 40  # letters before a hyphen
 BETWEEN_WORDS = r"[\W_]{1,4}"  # of a name: a space, a line break, a comma
-LEAST_BASE_NAME = 7  # characters of a file's name by which a path is known
+LEAST_BASE_NAME = 7  # characters: shorter base names match by chance, so the whole path is searched
 LONGEST_JSON = 4_000_000  # characters
 NAMED = frozenset((Kind.IDENTIFIER, Kind.CODE))
 
 
 class Text:
-    """A text of a prompt, in all forms in which it may show an atom."""
+    """A text of a prompt, in every form that may show an atom."""
 
     def __init__(self, raw: str) -> None:
-        """Take the raw text."""
+        """Store the raw text; its forms and indexes are computed when needed."""
         self.raw = raw
         self._known: dict[str, set[str]] = {}  # the words of each form
 
     @cached_property
     def forms(self) -> tuple[str, ...]:
-        """The text without carriage returns; and without line numbers, and decoded, if these differ."""
+        """The text without carriage returns, the text without line numbers, and the decoded text, if they differ."""
         whole = self.raw.replace("\r", "")
         without = LINE_NUMBER.sub("", whole)
         return tuple(form for form in dict.fromkeys((whole, without, self._json_value)) if form)
@@ -71,7 +71,7 @@ class Text:
 
     @cached_property
     def letters(self) -> str:
-        """Only letters and digits, in which quotes are searched."""
+        """The letters and digits only, which quotes are compared with."""
         return "\0".join(map(squeeze, self.plain_forms))
 
     @cached_property
@@ -89,7 +89,7 @@ class Text:
         return frozenset(found)
 
     def shows(self, atom: Atom) -> bool:
-        """Return whether the atom can be seen."""
+        """Whether the text shows the atom."""
         if atom.kind in NAMED:
             return atom.text in self.words
         if atom.kind not in STATED:
@@ -110,13 +110,13 @@ class Text:
 
 
 def is_value(atom: Atom) -> bool:
-    """Return whether an atom is a value rather than a name, a run of characters or a quote."""
+    """Whether an atom is a value rather than a name, a run of characters or a quote."""
     return atom.kind is Kind.ROW or (atom.kind is Kind.FACT and (":" in atom.text or any(map(str.isdigit, atom.text))))
 
 
 @lru_cache(maxsize=4_096)
 def _name_pattern(atom: Atom) -> re.Pattern[str] | None:
-    """The pattern of a name, whose words may be on two lines or in two columns; None if the atom is no name."""
+    """The pattern of a name, whose words may be on two lines or in two columns; None if the atom is not a name."""
     if atom.kind is not Kind.FACT or " " not in atom.text:
         return None
     words = BETWEEN_WORDS.join(map(re.escape, atom.text.split()))
@@ -124,15 +124,15 @@ def _name_pattern(atom: Atom) -> re.Pattern[str] | None:
 
 
 def _index_keys(atom: Atom) -> list[str]:
-    """The words and runs that every text contains that shows the atom (a name, a run or a quote)."""
+    """The words and runs that occur in every text that shows the atom (a name, a run or a quote)."""
     runs = [run[:LEAST_RUN] for run in UNSPACED.findall(squeeze(atom.text)) if len(run) >= LEAST_RUN]
     return runs or [word.casefold() for word in LETTERS.findall(atom.text)]
 
 
 class Texts:
-    """A growing list of texts in which atoms are searched. Each text is searched once for each atom.
+    """A growing list of texts to search for atoms. Each text is searched once for each atom.
 
-    Names and values are found by an index. Places of other atoms are cached, since most are searched again.
+    Names and values are found by an index. Matches of other atoms are cached, since most are looked up again.
     """
 
     def __init__(self) -> None:
@@ -141,8 +141,8 @@ class Texts:
         self._by_word: dict[str, list[int]] = {}
         self._by_value: dict[str, list[int]] = {}
         self._by_key: dict[str, list[int]] = {}
-        self._keyed = 0  # how many texts are in the index of keys, which is made when one is looked for
-        self._found: dict[object, tuple[int, list[int]]] = {}  # the number of texts looked at, and those that show it
+        self._keyed = 0  # how many texts are in the index of keys, which `find` extends
+        self._found: dict[object, tuple[int, list[int]]] = {}  # the number of texts searched, and those that show it
 
     def append(self, raw: str) -> None:
         """Add a text."""
@@ -154,7 +154,7 @@ class Texts:
         self._texts.append(text)
 
     def find(self, atom: Atom) -> tuple[int, ...]:
-        """Return the numbers of the texts that show an atom, in ascending order."""
+        """Find the texts that show an atom: their numbers in ascending order."""
         if atom.kind in NAMED:
             return tuple(self._by_word.get(atom.text, ()))
         if is_value(atom):
@@ -166,7 +166,7 @@ class Texts:
         return tuple(found)
 
     def _candidates(self, atom: Atom, seen: int) -> Sequence[int]:
-        """Return the numbers, from `seen` on, of texts that may show an atom."""
+        """The numbers, from `seen` on, of texts that may show an atom."""
         keys = _index_keys(atom) if atom.kind in STATED else []
         if not keys:
             return range(seen, len(self._texts))
@@ -186,7 +186,7 @@ def _join_hyphenated(text: str) -> Iterator[str]:
 
 
 def _is_numbered(text: str) -> bool:
-    """Return whether the numbers at the start of lines are line numbers: they have an arrow, or increase by one."""
+    """Whether the numbers at the start of lines are line numbers: they have an arrow, or increase by one."""
     counted = COUNTED.findall(text)
     if counted and all(mark == "→" for _, mark in counted):
         return True

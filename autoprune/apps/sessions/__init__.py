@@ -1,8 +1,8 @@
-"""Session files of coding agents, read as the conversations that the agents would send next.
+"""Read session files of coding agents as the conversations that the agents would send next.
 
-`load` reads a file's text, whichever agent wrote it. To read the files of another agent, write a `Reader`: `fields`,
-`listed`, `objects` and `text` look into parsed JSON of any shape, and `conversation` makes messages in the order of a
-log into a conversation that can be sent: it pairs calls with results and leaves out what the API would refuse.
+`load` reads a file's text, of any supported agent. To read the files of another agent, write a `Reader`: `fields`,
+`listed`, `objects` and `text` look into parsed JSON of any shape, and `conversation` turns messages in the order of a
+log into a conversation that can be sent: it pairs calls with results and drops blocks that the API would reject.
 """
 
 from autoprune.apps.sessions import places

@@ -1,4 +1,4 @@
-"""Reader of Claude Code's session logs: JSONL, a tree of lines without the system prompt. Makes Anthropic messages."""
+"""Reader of Claude Code's session logs: JSONL, a tree of lines without a system prompt. Returns Anthropic messages."""
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -22,12 +22,12 @@ from autoprune.apps.sessions._recording import (
 from autoprune.apps.sessions._sending import ANTHROPIC, conversation, stretch, text_block, without_thoughts
 
 Line = Object
-SPOKEN = ("user", "assistant")
+SPOKEN = ("user", "assistant")  # types of lines with an API message
 SYNTHETIC = "<synthetic>"  # the model of messages that Claude Code wrote itself
 
 
 def detect(values: Sequence[object]) -> bool:
-    """Look for a user's or an assistant's line with an API message and a parent."""
+    """Look for a line of a user or an assistant with an API message and a parent."""
     return any(
         line.get("type") in SPOKEN and "parentUuid" in line and isinstance(line.get("message"), dict)
         for line in map(fields, values)
@@ -35,7 +35,7 @@ def detect(values: Sequence[object]) -> bool:
 
 
 def read(values: Sequence[object]) -> list[Conversation]:
-    """Read the one conversation in a log, or in a sub-agent's own log.
+    """Read the one conversation in a log, or in a sub-agent's log.
 
     Raises SessionError for a message without content.
     """
@@ -63,7 +63,7 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
 
 
 def _own_lines(values: Sequence[object]) -> tuple[dict[str, Line], int]:
-    """Return the main agent's lines by uuid, and the number of other lines. Raises SessionError for missing content."""
+    """The main agent's lines by uuid, and the number of other lines. Raises SessionError for missing content."""
     for at, line in enumerate(map(fields, values), 1):
         if line.get("type") in SPOKEN and not isinstance(fields(line.get("message")).get("content"), str | list):
             raise bad_record(f"is a line of type {line['type']} without a message that has content", at)
@@ -75,7 +75,7 @@ def _own_lines(values: Sequence[object]) -> tuple[dict[str, Line], int]:
 
 
 def _relink(lines: dict[str, Line]) -> dict[str, Line]:
-    """Attach each line whose parent was never written to the line before it, which it followed when it was sent.
+    """Attach each line whose parent was never written to the previous line, which preceded it in the request.
 
     Claude Code does not: when it resumes such a log, it drops everything before the line.
     """
@@ -89,7 +89,7 @@ def _relink(lines: dict[str, Line]) -> dict[str, Line]:
 
 
 def _lines_before(lines: dict[str, Line], uuid: str) -> dict[str, Line]:
-    """Return the lines before one in the log."""
+    """The lines of the log before the line `uuid`."""
     return dict(takewhile(lambda named: named[0] != uuid, lines.items()))
 
 
@@ -108,25 +108,25 @@ def _is_own_report(line: Line) -> bool:
 
 
 def _responses(lines: Mapping[str, Line]) -> dict[str, list[Object]]:
-    """Collect the blocks of each response, which are on several lines, perhaps on different branches."""
+    """Collect the blocks of each response, which span several lines, perhaps on different branches."""
     found: dict[str, dict[str, Object]] = {}
     for line in lines.values():
         if line.get("type") == "assistant" and not _is_own_report(line):
             blocks = found.setdefault(_response_id(line), {})
             for block in _content_blocks(line):
-                # Anthropic refuses thoughts without a signature.
+                # Anthropic rejects thoughts without a signature.
                 if block.get("type") != "thinking" or block.get("signature"):
                     blocks.setdefault(_block_key(block), block)
     return {response: list(blocks.values()) for response, blocks in found.items()}
 
 
 def _block_key(block: Object) -> str:
-    """Return a key that is equal for copies of a block on other lines."""
+    """A key that is equal for copies of a block on other lines."""
     return f"{block.get('type')}:{block.get('id') or block.get('signature') or block.get('text') or block.get('data')}"
 
 
 def _answers(lines: Mapping[str, Line], before: Container[str]) -> dict[str, Answer]:
-    """Return what the log says about each response of a model, except those `before` a compaction.
+    """The data that the log has about each response of a model, except those `before` a compaction.
 
     The usage is that of its last line: earlier lines, written while the response streams, count less output.
     """
@@ -154,9 +154,9 @@ def _usage(message: Object, cost: object) -> Usage | None:
 def _messages_of_thread(
     chain: Sequence[Line], lines: Mapping[str, Line], before: Container[str] = ()
 ) -> Iterator[tuple[Message, Moment]]:
-    """Yield the messages of a thread, each with what the log says about it.
+    """Yield the messages of a thread, each with its recorded data.
 
-    `before` are the lines before a compaction: responses that it kept are no new requests.
+    `before` are the lines before a compaction: responses that it kept are not new requests.
     """
     responses = _responses(lines)
     answers = _answers(lines, before)
@@ -174,7 +174,7 @@ def _messages_of_thread(
 
 
 def _queued_blocks(line: Line) -> list[Object]:
-    """Return the blocks that the user typed while the model worked; none for other attachments."""
+    """The blocks that the user typed while the model worked; none for other attachments."""
     attachment = fields(line.get("attachment"))
     prompt = attachment.get("prompt") if attachment.get("type") == "queued_command" else None
     return [text_block(prompt)] if isinstance(prompt, str) else objects(prompt)
@@ -183,7 +183,7 @@ def _queued_blocks(line: Line) -> list[Object]:
 def _late_results(
     chain: Sequence[Line], lines: Mapping[str, Line], responses: Mapping[str, list[Object]]
 ) -> Iterator[tuple[Message, Moment]]:
-    """Yield results outside the thread: all but one result of parallel calls are on branches of their own."""
+    """Yield results outside the thread: all but one result of parallel calls are on separate branches."""
     on_thread = {text(line.get("uuid")) for line in chain}
     made = {_response_id(line) for line in chain if line.get("type") == "assistant"} & set(responses)
     calls = {text(block.get("id")) for response in made for block in responses[response]}
@@ -233,18 +233,18 @@ def _is_part(line: Line, responses: set[str]) -> bool:
     return any(block.get("type") == "tool_result" for block in _content_blocks(line))
 
 
-# The thread: the lines that the next request consists of, from the newest message back to the last compaction. The log
+# The thread: the lines of the next request, from the newest message back to the last compaction. The log
 # is a tree by `uuid` and `parentUuid`. The rules are those of the Claude Agent SDK: its `sessions` module, and its
 # `SDKCompactBoundaryMessage` type, which says how messages that a compaction kept are linked to its summary.
 
 
 def _is_boundary(line: Line) -> bool:
-    """Whether a compaction ends here: of all lines before it, only those that it names are sent again."""
+    """Whether a line ends a compaction: of all earlier lines, only those that it names are sent again."""
     return line.get("type") == "system" and line.get("subtype") == "compact_boundary"
 
 
 def _thread(lines: dict[str, Line]) -> list[Line]:
-    """Return the lines of the conversation in order; `lines` are one agent's by uuid, in the order of the log."""
+    """The lines of the conversation in order; `lines` are one agent's by uuid, in the order of the log."""
     parents = _parents(lines)
     last = at = next((uuid for uuid in reversed(lines) if lines[uuid].get("type") in SPOKEN), "")
     chain: list[Line] = []
@@ -257,7 +257,7 @@ def _thread(lines: dict[str, Line]) -> list[Line]:
 
 
 def _waiting(lines: dict[str, Line], parents: Mapping[str, str], last: str) -> Iterator[Line]:
-    """Yield the lines after the last message: reminders, and what the user typed meanwhile."""
+    """Yield the lines after the last message: reminders, and messages that the user typed meanwhile."""
     uuids = iter(lines)
     for uuid in uuids:
         if uuid == last:
@@ -269,7 +269,7 @@ def _waiting(lines: dict[str, Line], parents: Mapping[str, str], last: str) -> I
 
 
 def _parents(lines: dict[str, Line]) -> dict[str, str]:
-    """Return the parent of each line; messages that the last compaction kept come after its summary."""
+    """The parent of each line; messages that the last compaction kept follow its summary."""
     parents = {uuid: text(line.get("parentUuid")) for uuid, line in lines.items()}
     boundary = next((lines[uuid] for uuid in reversed(lines) if _is_boundary(lines[uuid])), {})
     anchor, kept = _preserved(fields(boundary.get("compactMetadata")), parents)
@@ -280,7 +280,7 @@ def _parents(lines: dict[str, Line]) -> dict[str, str]:
 
 
 def _preserved(metadata: Line, parents: Mapping[str, str]) -> tuple[str, Sequence[str]]:
-    """Return the uuids of the summary and of the messages that a compaction kept, listed or given as a chain's ends."""
+    """The uuids of a compaction's summary and of the messages it kept, given as a list or as the ends of a chain."""
     named, segment = fields(metadata.get("preservedMessages")), fields(metadata.get("preservedSegment"))
     if named:
         return text(named.get("anchorUuid")), [text(uuid) for uuid in listed(named.get("uuids"))]

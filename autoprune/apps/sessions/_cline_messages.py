@@ -1,8 +1,8 @@
-"""Reader of Cline's sessions (`messages.json`, contract version 1). Makes Anthropic messages.
+"""Reader of Cline's sessions (`messages.json`, contract version 1). Returns Anthropic messages.
 
 Its older `api_conversation_history.json` is a plain list of Anthropic messages and needs no reader. The rules are
-those of Cline's `messages-contract-v1`, `message-builder` and `ai-sdk-format`; it also cuts results of over 8,000
-characters when it sends them, which is not done here.
+those of Cline's `messages-contract-v1`, `message-builder` and `ai-sdk-format`; Cline also cuts results of over 8,000
+characters when it sends them; this reader does not.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ from autoprune.apps.sessions._recording import (
 )
 from autoprune.apps.sessions._sending import ANTHROPIC, conversation, stretch, text_block, without_thoughts
 
-# Parts that are sent as blocks of their own, also within results.
+# Parts that are sent as separate blocks, also within results.
 SHOWN = ("text", "image", "file")
 
 
@@ -86,7 +86,7 @@ def _api_blocks(content: object) -> Iterator[Object]:
 
 
 def _shown_block(part: Object) -> Object:
-    """Return a block of text or a picture; files are sent as text."""
+    """Convert a part to a block of text or a picture; files are sent as text."""
     if part.get("type") == "image":
         source = {"type": "base64", "media_type": text(part.get("mediaType")), "data": text(part.get("data"))}
         return {"type": "image", "source": source}
@@ -97,7 +97,7 @@ def _shown_block(part: Object) -> Object:
 
 
 def _result_block(part: Object) -> Object:
-    """Return a result; structured output of a tool is sent as JSON."""
+    """Convert a result; a tool's structured output is sent as JSON."""
     content = part.get("content")
     parts = objects(content)
     is_shown = parts and len(parts) == len(listed(content)) and all(each.get("type") in SHOWN for each in parts)

@@ -1,4 +1,4 @@
-"""Reader of Codex's rollouts: JSONL of `{type, payload}`, before September 2025 of bare items. Makes Responses items.
+"""Reader of Codex's rollouts: JSONL of `{type, payload}`, or bare items before September 2025. Returns Responses items.
 
 The rules are those of Codex's `rollout_reconstruction` and `compact` modules.
 """
@@ -23,8 +23,10 @@ from autoprune.apps.sessions._recording import (
 )
 from autoprune.apps.sessions._sending import OUTPUTS, RESPONSES, conversation, stretch
 
-ABORTED = "aborted"  # the output that Codex gives to a call that was cut off
+ABORTED = "aborted"  # Codex's output for an interrupted call
+# Types of lines in the current format.
 KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
+# Types of items that Codex sends to the API.
 SENT = frozenset(
     (
         *("agent_message", "message", "reasoning", "compaction", "context_compaction"),
@@ -32,10 +34,10 @@ SENT = frozenset(
         *("tool_search_call", "tool_search_output", "web_search_call", "image_generation_call"),
     )
 )
-# Items for Codex itself: leaving them out needs no note.
+# Items for Codex itself: dropping them needs no note.
 UNSENT = frozenset(("compaction_trigger", "ghost_snapshot"))
-INTERNAL = "internal_chat_message_metadata_passthrough"
-# Beginnings of texts that Codex itself sends in the user's name.
+INTERNAL = "internal_chat_message_metadata_passthrough"  # Codex's field for its own metadata, which is not sent
+# Prefixes of texts that Codex itself sends as the user.
 CONTEXT = (
     "# agents.md instructions",
     "<environment_context>",
@@ -46,7 +48,7 @@ CONTEXT = (
     "<user_instructions>",
     "<user_shell_command>",
 )
-KEPT_TOKENS = 20_000  # of the user's messages that a compaction without a listed history keeps
+KEPT_TOKENS = 20_000  # of the user's messages; a compaction without a listed history keeps the newest
 BYTES_PER_TOKEN = 4  # Codex's estimate
 NO_SUMMARY = "(no summary available)"
 Item = Object
@@ -56,9 +58,9 @@ Entry = tuple[Item, Moment]
 
 @dataclass
 class CodexTurn:
-    """The items of a user's turn; `base` is the history that a compaction put in place of everything before.
+    """The items of a user's turn; `base` is the history with which a compaction replaced everything before.
 
-    `stretches` are what was sent when a compaction came, one for each.
+    `stretches` holds the entries that were sent before each compaction.
     """
 
     base: Sequence[Entry] | None = None
@@ -69,7 +71,7 @@ class CodexTurn:
 
 @dataclass(frozen=True)
 class Record:
-    """A line of the log, with the current model, and the `usage` of a request if it is reported for the first time."""
+    """A line of the log, with the current model, and the `usage` of a request unless it repeats a report."""
 
     kind: str
     payload: Object
@@ -79,7 +81,7 @@ class Record:
 
     @property
     def event(self) -> str:
-        """The type of the event, "" if the line is not an event."""
+        """The type of the event; "" if the line is not an event."""
         return text(self.payload.get("type")) if self.kind == "event_msg" else ""
 
 
@@ -87,7 +89,7 @@ def detect(values: Sequence[object]) -> bool:
     """Look for a line of `{type, payload}` with one of Codex's types, or the header of its first format."""
     return any(
         (value.get("type") in KINDS and isinstance(value.get("payload"), dict)) or _is_bare_header(value)
-        for value in map(fields, values[:100])  # every rollout shows one early, and other files may be long
+        for value in map(fields, values[:100])  # every rollout has one early, and other files may be long
     )
 
 
@@ -105,7 +107,7 @@ def read(values: Sequence[object]) -> list[Conversation]:
 
 
 def _without_lone_reasoning(items: Sequence[Item]) -> list[Item]:
-    """Leave out reasoning that no item of the model follows, because the log or the turn ended: the API refuses it."""
+    """Drop reasoning that no item of the model follows, because the log or the turn ended: the API rejects it."""
     kept: list[Item] = []
     is_followed = False
     for item in reversed(items):
@@ -161,7 +163,7 @@ def _usage(last: Object) -> Usage | None:
 
 def _read_turns(records: Sequence[Record]) -> list[CodexTurn]:
     turns = [CodexTurn()]
-    # Older logs have no events for turns: there a turn begins at the user's message.
+    # Older logs have no events for turns: in these, a turn starts at the user's message.
     starts = any(each.event in ("task_started", "turn_started") for each in records)
     for each in records:
         _apply_record(turns, each, starts)
@@ -169,7 +171,7 @@ def _read_turns(records: Sequence[Record]) -> list[CodexTurn]:
 
 
 def _apply_record(turns: list[CodexTurn], record: Record, starts: bool) -> None:
-    """Apply a line to the turns; `starts` says whether the log marks where turns begin."""
+    """Apply a line to the turns; `starts` tells whether the log has events for turns."""
     payload = record.payload
     if record.event in ("task_started", "turn_started"):
         turns.append(CodexTurn())
@@ -189,7 +191,7 @@ def _apply_record(turns: list[CodexTurn], record: Record, starts: bool) -> None:
 
 
 def _is_answer(item: Item) -> bool:
-    """Whether an item is an answer of the model, or a part of one, that recordings keep."""
+    """Whether recordings keep an item as the model's answer or a part of it."""
     is_given = text(item.get("type")) in OUTPUTS or item.get("role") in OTHERS
     return not is_given and item.get("type") != "reasoning" and _as_sent(item) is not None
 
@@ -204,7 +206,7 @@ def _attach_usage(entries: list[Entry], usage: Usage) -> None:
 
 
 def _as_sent(item: Item) -> Item | None:
-    """Return an item as Codex sends it; None if it does not send it."""
+    """Convert an item to the form that Codex sends; None if it does not send it."""
     kind = text(item.get("type"))
     bare = {name: value for name, value in item.items() if value is not None and name != INTERNAL}
     if kind == "message":
@@ -219,7 +221,7 @@ def _as_sent(item: Item) -> Item | None:
 
 
 def _plain_output(value: object) -> object:
-    """Return an output as text or blocks; early rollouts hold `{content, success}`."""
+    """The output as text or blocks; early rollouts hold `{content, success}`."""
     if isinstance(value, str | list):
         return value
     content = fields(value).get("content")
@@ -247,7 +249,7 @@ def _unsent_notes(said: Sequence[Item]) -> Iterator[str]:
 
 
 def _is_context(item: Item) -> bool:
-    """Whether Codex sent a message in the user's name."""
+    """Whether Codex itself sent a message as the user."""
     return any(text(part.get("text")).lstrip().lower().startswith(CONTEXT) for part in objects(item.get("content")))
 
 
@@ -257,14 +259,14 @@ def is_users(item: Item) -> bool:
 
 
 def history(turns: Sequence[CodexTurn]) -> list[Entry]:
-    """Return the entries that are sent: the newest base, and all items since."""
+    """The entries that are sent: the newest base, and all later items."""
     start = next((at for at in range(len(turns) - 1, -1, -1) if turns[at].base is not None), 0)
     since = chain.from_iterable(turn.items for turn in turns[start:])
     return [*(turns[start].base or () if turns else ()), *since]
 
 
 def open_turn(turns: list[CodexTurn]) -> None:
-    """Begin a turn of the user; context that Codex sent just before belongs to it."""
+    """Start a turn of the user, including the context that Codex sent just before."""
     last = turns[-1].items if len(turns) > 1 else []
     start = len(last)
     while start and last[start - 1][0].get("type") == "message" and _is_context(last[start - 1][0]):
@@ -288,7 +290,7 @@ def roll_back(turns: list[CodexTurn], count: object) -> None:
 
 
 def compact_turns(turns: list[CodexTurn], payload: Object) -> None:
-    """Replace all turns by the history that a compaction lists, or that Codex makes from its summary."""
+    """Replace all turns by the history that a compaction lists, or that Codex builds from its summary."""
     before = history(turns)
     replacement = payload.get("replacement_history")
     if isinstance(replacement, list):
@@ -296,13 +298,13 @@ def compact_turns(turns: list[CodexTurn], payload: Object) -> None:
     else:
         base = _rebuild_history([item for item, _ in before], text(payload.get("message")))
     turns[-1].stretches.append(before)
-    # A rollback of this turn takes the compaction back, too: the earlier turns are kept below it.
+    # The earlier turns stay in the list, so that a rollback of this turn also undoes the compaction.
     turns[-1].base = [(item, None) for item in base]
     turns[-1].items = []
 
 
 def _rebuild_history(said: Sequence[Item], summary: str) -> list[Item]:
-    """Make the history after a compaction that lists none: the user's newest messages and the summary."""
+    """Build the history after a compaction that lists none: the user's newest messages and the summary."""
     kept = list(
         _newest_texts(_item_text(item) for item in reversed(said) if is_users(item) and not _is_summary(item, summary))
     )
@@ -329,7 +331,7 @@ def _cut_middle(said: str, size: int) -> str:
 
 
 def _is_summary(item: Item, summary: str) -> bool:
-    """Whether a message is the summary of an earlier compaction: it begins with the same line."""
+    """Whether a message is the summary of an earlier compaction: it starts with the same line."""
     first = summary.partition("\n")[0]
     return bool(first) and "\n" in summary and _item_text(item).startswith(first + "\n")
 

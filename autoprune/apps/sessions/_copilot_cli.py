@@ -1,7 +1,7 @@
-"""Reader of Copilot CLI's event logs: JSONL of `{type, data, id}`. Makes messages of Chat Completions.
+"""Reader of Copilot CLI's event logs: JSONL of `{type, data, id}`. Returns Chat Completions messages.
 
-Event types as the Copilot SDK declares them (`session-events`); what is sent after a compaction, an abort or a
-notification as the requests that its tests recorded show.
+Event types are those of the Copilot SDK (`session-events`). The messages after a compaction, an abort or a
+notification follow the requests recorded in its tests.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ Event = Object
 
 
 def detect(values: Sequence[object]) -> bool:
-    """Look for the event of a session's start or resume, or of a message, with data."""
+    """Look for an event with data that starts or resumes a session, or holds a message."""
     types = ("session.start", "session.resume", "assistant.message", "user.message")
     return any(
         value.get("type") in types and isinstance(value.get("data"), dict) for value in map(fields, values[:100])
@@ -48,7 +48,7 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
 
 
 def _stretches(events: Sequence[Event]) -> Iterator[list[tuple[Message, Moment]]]:
-    """Yield the messages sent up to each compaction, and up to the end, each with what the log says about it."""
+    """Yield the messages sent up to each compaction, and up to the end, each with its recorded data."""
     # The newest system message of each role counts, and is sent first.
     systems: dict[str, tuple[Message, Moment]] = {}
     spoken: list[tuple[Message, Moment]] = []
@@ -61,7 +61,7 @@ def _stretches(events: Sequence[Event]) -> Iterator[list[tuple[Message, Moment]]
             case "system.message":
                 systems[text(data.get("role")) or "system"] = _system_message(data), None
             case "session.compaction_start":
-                compacting = len(spoken)  # messages that come while the summary is written are kept after it
+                compacting = len(spoken)  # messages that arrive while the summary is written are kept after it
             case "session.compaction_complete" if text(data.get("summaryContent")):
                 yield [*systems.values(), *spoken]
                 messages = [message for message, _ in spoken]
@@ -77,7 +77,7 @@ def _stretches(events: Sequence[Event]) -> Iterator[list[tuple[Message, Moment]]
 
 
 def _event_moment(event: Event, model: str) -> Moment:
-    """Return what the log says about a message. Of the usage of an answer, it holds only the output tokens."""
+    """The recorded data of a message. Of an answer's usage, the log holds only the output tokens."""
     data, time = fields(event.get("data")), parse_time(event.get("timestamp"))
     if event.get("type") != "assistant.message":
         return time
@@ -85,7 +85,7 @@ def _event_moment(event: Event, model: str) -> Moment:
 
 
 def _unique_events(values: Sequence[object]) -> list[Event]:
-    """Return the events once each: resuming a session writes earlier ones again."""
+    """The events without duplicates: resuming a session writes earlier ones again."""
     seen: dict[str, Event] = {}
     for at, event in enumerate(map(fields, values), 1):
         if not text(event.get("type")) or not isinstance(event.get("data"), dict):
@@ -129,7 +129,7 @@ def _requested_call(request: Event) -> Message:
 
 
 def _result_text(data: Event) -> str:
-    """Return the result as the model sees it: its short form, or the error."""
+    """The result as the model sees it: its short form, or the error."""
     done = data.get("result")
     if isinstance(done, str):
         return done

@@ -1,4 +1,4 @@
-"""Readers of evaluation logs: Inspect's (JSON with samples) and tau-bench's (a JSON list of tasks). Make chat messages.
+"""Readers of evaluation logs: Inspect's (JSON with samples) and tau-bench's (a list of tasks). Return chat messages.
 
 The rules are those of Inspect's `ChatMessage` types, its OpenAI provider and its log's attachments.
 """
@@ -24,7 +24,7 @@ from autoprune.apps.sessions._recording import (
 from autoprune.apps.sessions._sending import CHAT, conversation, image, stretch, tool_call, tool_result
 from autoprune.errors import SessionError
 
-ATTACHMENT = "attachment://"
+ATTACHMENT = "attachment://"  # prefix of a reference into the attachments of a sample
 
 
 def _detect_inspect(values: Sequence[object]) -> bool:
@@ -34,7 +34,10 @@ def _detect_inspect(values: Sequence[object]) -> bool:
 
 
 def _read_inspect(values: Sequence[object]) -> list[Conversation]:
-    """Read a conversation per sample and epoch. Raises SessionError for no samples and for messages without a role."""
+    """Read a conversation per sample and epoch.
+
+    Raises SessionError if there are no samples, or if a message has no role.
+    """
     return [_sample_conversation(sample) for sample in _samples(values)]
 
 
@@ -68,7 +71,7 @@ def _sample_messages(sample: Object) -> list[Message]:
 
 
 def _moments(sample: Object, model: str) -> Iterator[Moment]:
-    """Yield what the events say about each message: events name answers by their ids, results by their calls' ids.
+    """Yield the data of each message in the events, which refer to answers by id, and to results by their calls' ids.
 
     `model` is the evaluation's, for answers whose message and event name none.
     """
@@ -85,12 +88,12 @@ def _moments(sample: Object, model: str) -> Iterator[Moment]:
         is_models = record["role"] == "assistant"
         found = known.get(text(record.get("id" if is_models else "tool_call_id")))
         unknown = Answer(model=text(record.get("model")) or model) if is_models else None
-        # Ids of answers and of calls could be equal: an answer takes only an answer, anything else only a time.
+        # An answer and a call may have equal ids, so an answer takes only an answer, any other message only a time.
         yield found if isinstance(found, Answer) == is_models else unknown
 
 
 def _event_answer(event: Object, time: float | None, model: str) -> Answer:
-    """Read the event of a model call, which holds the request as it was sent and the provider's response."""
+    """Read the event of a model call, which holds the request and the provider's response."""
     output, call = fields(event.get("output")), fields(event.get("call"))
     usage = _usage(fields(output.get("usage")), fields(fields(call.get("response")).get("usage")))
     named = text(output.get("model")) or text(event.get("model")) or model
@@ -98,7 +101,7 @@ def _event_answer(event: Object, time: float | None, model: str) -> Answer:
 
 
 def _usage(usage: Object, own: Object) -> Usage | None:
-    """Return the usage of an output.
+    """The usage of an output.
 
     Providers differ in what they count as input, but the total always includes the whole prompt. Only the provider's
     `own` usage says which cache was written.
@@ -125,7 +128,7 @@ def _chat_call(made: Object) -> Message:
 
 
 def _resolve_content(content: object, attachments: Object) -> object:
-    """Return a text, or blocks of text and pictures, with the log's attachments put back in place."""
+    """Replace references to the log's attachments in a text, or in blocks of text and pictures, by their content."""
     if isinstance(content, str):
         return _resolve_attachment(content, attachments)
     return list(_content_blocks(objects(content), attachments))

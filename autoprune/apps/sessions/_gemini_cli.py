@@ -1,7 +1,7 @@
-"""Reader of Gemini CLI's chats: one JSON object, since 2026 JSONL of messages and updates. Makes Gemini contents.
+"""Reader of Gemini CLI's chats: one JSON object, or since 2026 JSONL of messages and updates. Returns Gemini contents.
 
-The rules are those of Gemini CLI: its `chatRecordingService` loads a chat, and its `sessionUtils` decides what is
-sent again.
+The rules are those of Gemini CLI: `chatRecordingService` loads a chat, and `sessionUtils` selects the records
+to send again.
 """
 
 from collections.abc import Container, Iterator, Sequence
@@ -23,7 +23,7 @@ from autoprune.apps.sessions._recording import (
 from autoprune.apps.sessions._sending import GEMINI, conversation, function_call, function_response, stretch
 
 Record = Object
-# Beginnings of commands to the CLI itself, and of context that it writes again whenever it starts.
+# Prefixes of commands to the CLI itself, and of context that it writes at each start.
 IGNORED = ("/", "?", "<session_context>", "<hook_context>")
 
 
@@ -51,7 +51,7 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
 
 
 def _stretch(records: Sequence[Record], kept: Container[str]) -> Conversation:
-    """Make a stretch of records; answers that a rewrite of the history `kept` are no new requests."""
+    """Make a stretch of records; answers that a rewrite of the history `kept` are not new requests."""
     said = (
         (content, None if text(record.get("id")) in kept else _content_moment(record, content["role"]))
         for content, record in _history_contents(records)
@@ -60,7 +60,7 @@ def _stretch(records: Sequence[Record], kept: Container[str]) -> Conversation:
 
 
 def _content_moment(record: Record, role: object) -> Moment:
-    """Return what the log says about a content; responses have the time of the last call in their record."""
+    """The recorded data of a content; responses have the time of the last call in their record."""
     time = parse_time(record.get("timestamp"))
     if role == "user":
         # The responses to all calls of a record are sent together, when the last call is done.
@@ -74,7 +74,7 @@ def _content_moment(record: Record, role: object) -> Moment:
 
 
 def _history_contents(records: Sequence[Record]) -> Iterator[tuple[Message, Record]]:
-    """Yield the contents that are sent, each with its record."""
+    """Yield the contents to send, each with its record."""
     done = {
         text(made.get("id")) for record in records for made in objects(record.get("toolCalls")) if made.get("result")
     }
@@ -86,8 +86,8 @@ def _history_contents(records: Sequence[Record]) -> Iterator[tuple[Message, Reco
 def _histories(values: Sequence[object]) -> Iterator[tuple[list[Record], frozenset[str]]]:
     """Yield the history before each rewrite that does more than append, and the history at the end.
 
-    A message stays where it was written first, with the content that was written last. Each history comes with the ids
-    of the messages that the previous rewrite put there.
+    A message keeps its first place and its last content. Each history comes with the ids of the messages that the
+    previous rewrite kept.
     """
     known: dict[str, Record] = {}
     kept: frozenset[str] = frozenset()
@@ -110,19 +110,19 @@ def _histories(values: Sequence[object]) -> Iterator[tuple[list[Record], frozens
 
 
 def _is_addition(old: Sequence[Record], new: Sequence[Record]) -> bool:
-    """Whether a new history begins with the old one, so that nothing that was sent has changed."""
+    """Whether a new history begins with the old one, so that no sent part has changed."""
     before, after = _history_parts(old), _history_parts(new)
     return before == after[: len(before)]
 
 
 def _history_parts(records: Sequence[Record]) -> list[tuple[object, Object]]:
-    """Return the parts of a history that are sent, each with its role."""
+    """The parts of a history that are sent, each with its role."""
     messages = _stretch(records, ()).messages
     return [(message["role"], part) for message in messages for part in objects(message["parts"])]
 
 
 def _rewind(known: dict[str, Record], to: str) -> None:
-    """Remove a message and all after it; all messages if it is unknown, as Gemini CLI does."""
+    """Remove a message and all later ones; all messages if it is unknown, as Gemini CLI does."""
     if to not in known:
         known.clear()
     while known and known.popitem()[0] != to:
@@ -130,7 +130,7 @@ def _rewind(known: dict[str, Record], to: str) -> None:
 
 
 def _contents(record: Record) -> Iterator[Message]:
-    """Yield the contents that a record becomes: its own parts, then the responses to its calls."""
+    """Yield the contents of a record: its parts, then the responses to its calls."""
     parts = _as_parts(record.get("content"))
     if record.get("type") == "user" and not _is_ignored(record):
         yield {"role": "user", "parts": parts}
@@ -144,7 +144,7 @@ def _contents(record: Record) -> Iterator[Message]:
 
 
 def _is_copy(record: Record, done: set[str]) -> bool:
-    """Whether a user's message holds responses that are also recorded beside their calls, as all are since 2026."""
+    """Whether a user's message holds responses that are also recorded with their calls, as all are since 2026."""
     held = [fields(part.get("functionResponse")) for part in _as_parts(record.get("content"))]
     return record.get("type") == "user" and any(text(each.get("id")) in done for each in held if each)
 
@@ -156,14 +156,14 @@ def _as_parts(content: object) -> list[Object]:
 
 
 def _is_ignored(record: Record) -> bool:
-    """Whether a user's message is not sent, because it is a command to the CLI or blank."""
+    """Whether Gemini CLI does not send a user's message, because it is blank or a command to the CLI."""
     parts = _as_parts(record.get("content"))
     said = "".join(text(part.get("text")) for part in parts).strip()
     return said.startswith(IGNORED) or (not said and all("text" in part for part in parts))
 
 
 def _responses(made: Record, *, is_first: bool) -> Iterator[Object]:
-    """Yield the response to a call, and other parts that came with it, such as a picture.
+    """Yield the response to a call, and other parts of its result, such as a picture.
 
     After a rewrite of the history, each call holds the responses to all calls of its message: only its own is used, and
     the other parts are used once, for the first call.

@@ -1,4 +1,4 @@
-"""Parse and write JSON, and read fields of values whose shape is not known yet. Changes no value."""
+"""Parse and write JSON, and read fields of values of unknown shape. Changes no value."""
 
 import json
 import math
@@ -34,13 +34,13 @@ def text(value: object) -> str:
 def parse_json(text: str, name: str, line: int = 1, *, is_line: bool = False) -> object:
     """Parse JSON text that begins at `line` of the file `name`.
 
-    Raises SessionError that says where the JSON is broken, also for NaN, Infinity and numbers that Python cannot hold.
+    Raises SessionError with the position of the error, also for NaN, Infinity and numbers that Python cannot hold.
     `is_line` means that the text is a line of JSONL, which can be skipped: then the error has its number.
     """
     skippable = line if is_line else None
     where = f" in line {line}" if is_line else ""
     try:
-        return _DECODER.decode(text)  # stricter than json.loads: what is read here is written again as JSON
+        return _DECODER.decode(text)  # stricter than json.loads, because the value is written again as JSON
     except json.JSONDecodeError as error:
         place = f"line {line + error.lineno - 1}, column {error.colno}"
         raise SessionError(f"{name} is broken JSON at {place}: {error.msg}", skippable) from error
@@ -69,7 +69,7 @@ def _refuse(text: str) -> NoReturn:
 
 
 def _finite(text: str) -> float:
-    """Parse a number; refuse one so large that it would be written as Infinity."""
+    """Parse a number; reject one so large that Python would write it as Infinity."""
     number = float(text)
     return number if math.isfinite(number) else _refuse(text)
 
@@ -78,7 +78,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
 
 
 def dump(value: object, indent: int | None = None) -> str:
-    """Write JSON text without escapes, or with them if it holds a lone surrogate, which UTF-8 cannot encode."""
+    """Write JSON text, with escapes only if it holds a lone surrogate, which UTF-8 cannot encode."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     try:
         text.encode()

@@ -1,4 +1,4 @@
-"""Read session files: messages as JSON or JSONL, or an agent's own log. Text in, text out; opens no file."""
+"""Read session files: messages as JSON or JSONL, or an agent's log. Text in, text out; opens no file."""
 
 import codecs
 import gzip
@@ -27,9 +27,8 @@ from autoprune.apps.sessions._trae import READER as TRAE
 from autoprune.errors import SessionError, SettingsError, did_you_mean
 from autoprune.settings import load_plugin, plugin_names
 
-# To ship a reader, write its module in this package, with a `record`, and add a line; docs/session_files.md says what
-# else it needs. The first one that detects a file reads it, so
-# readers with precise signs come first, and those that look only for the names of a few fields last.
+# To ship a reader, see docs/session_files.md, and add a line here. The first reader that detects a file reads it, so
+# readers with specific markers come first, and those that look only for a few field names last.
 READERS = (
     CLAUDE_CODE,
     CODEX,
@@ -53,25 +52,25 @@ READABLE = (
 ITEM_TYPES = frozenset(("compaction", "item_reference", "mcp_approval_request", "mcp_approval_response", "reasoning"))
 INDENT = 2
 T = TypeVar("T")
-GZIP = b"\x1f\x8b"
+GZIP = b"\x1f\x8b"  # the first bytes of a gzip file
 BAD = re.compile("[\udc80-\udcff]+")  # bytes that are not UTF-8, decoded with "surrogateescape"
 # With more bad bytes than this (a number, or a share of the characters), a file is in another encoding.
 FEW, MOST_BAD = 8, 0.01
-BROKEN = "{"  # stands for a line with bad bytes, so that it is skipped like broken JSON
+BROKEN = "{"  # replaces a line with bad bytes, so that it is skipped like broken JSON
 SHOWN_NAMES, LONGEST_NAME = 8, 80  # field names in an error: how many, and characters of each
 SHOWN = 5  # lines with bad bytes that a note names
 
 
 def reader_for(values: Sequence[object], readers: Sequence[Reader] = ()) -> Reader | None:
-    """Return the first of `readers`, or else of those that ship, that detects the values; None if none does."""
+    """The first reader that detects the values, of `readers` and then of those that ship; None if none does."""
     return next((reader for reader in (*readers, *READERS) if reader.detect(values)), None)
 
 
 def find_reader(name: str) -> Reader:
-    """Find a reader by its name: one that ships, or one that an installed package registers.
+    """Find a reader by its name: a shipped one, or one that an installed package registers.
 
     Packages register readers under the entry point group `autoprune.readers`. Raises SettingsError for an unknown name,
-    and for an entry point that is no reader or cannot be imported.
+    and for an entry point that is not a reader or cannot be imported.
     """
     plugin = next((reader for reader in READERS if reader.name == name), None) or load_plugin(PLUGINS, name)
     if isinstance(plugin, Reader):
@@ -84,11 +83,11 @@ def find_reader(name: str) -> Reader:
 
 @dataclass(frozen=True)
 class Session:
-    """The messages of a file, and a function that writes others in the shape of that file.
+    """The messages of a file, and a function that writes other messages in the same file format.
 
-    `agent` names the agent that wrote the file, None for plain messages. `notes` say what was left out or added, and
-    `conversations` is how many the file holds. Conversations from an agent's file are written as a JSON list.
-    `recorded` reads their requests; it is called when they are needed.
+    `agent` names the agent that wrote the file, None for plain messages. `notes` describe dropped and added content,
+    and `conversations` counts those in the file. Conversations from an agent's file are written as a JSON list.
+    `recorded` reads the requests on demand.
     """
 
     messages: list[object]
@@ -100,13 +99,13 @@ class Session:
 
     @cached_property
     def last(self) -> Request | None:
-        """The last recorded request that names its model, if there is one."""
+        """The last recorded request that names its model, or None."""
         return next((request for request in reversed(self.recorded()) if request.model), None)
 
 
 @dataclass(frozen=True)
 class AgentLog:
-    """A summary of an agent's log: how many records it holds, and what its conversation leaves out."""
+    """A summary of an agent's log: the number of its records, and notes on content that its conversation leaves out."""
 
     agent: str
     records: int
@@ -116,7 +115,7 @@ class AgentLog:
 def decode(data: bytes, name: str, *, keeps_bad: bool = False) -> str:
     """Decode a file: UTF-8, UTF-16 or UTF-32, with or without a byte order mark, perhaps compressed with gzip.
 
-    A last character that was cut off is left out. Raises SessionError that names the first bad byte. With `keeps_bad` a
+    A truncated last character is dropped. Raises SessionError that names the first bad byte. With `keeps_bad` a
     few bad bytes in UTF-8 are kept as surrogates, which `load` replaces and notes.
     """
     if data.startswith(GZIP):
@@ -141,9 +140,9 @@ def load(
 ) -> Session:
     """Read one of the conversations in a file's text, by its number from 1.
 
-    `name` is what errors call the file. `readers` are tried before those that ship. The last line of JSONL may be cut
+    `name` is the file's name in errors. `readers` are tried before those that ship. The last line of JSONL may be cut
     off, because the program that wrote it was stopped; with `skip_broken`, other broken lines are left out too, and
-    noted. Raises SessionError that says what is wrong and where: the line and column of broken JSON, the fields of an
+    noted. Raises SessionError with the problem and its place: the line and column of broken JSON, the fields of an
     unknown shape, or how many conversations there are if none has this number.
     """
     return _read_around_bad_bytes(
@@ -165,7 +164,7 @@ def _load(text: str, name: str, number: int, readers: Sequence[Reader], skip_bro
 
 
 def _requests(log: "_Log", number: int) -> Sequence[Request]:
-    """Return the recorded requests of a conversation; empty if the log cannot be read for them."""
+    """The recorded requests of a conversation; empty if reading them fails."""
     try:
         stretches = log.reader.record(log.values)[number - 1] if log.reader.record else []
     except (SessionError, RecursionError, IndexError):
@@ -229,7 +228,7 @@ class _Log:
     notes: tuple[str, ...] = ()
 
     def call(self, read: Callable[[Sequence[object]], T], name: str) -> T:
-        """Call a function of the reader; its errors then name the file and the agent."""
+        """Call a function of the reader, so that its errors name the file and the agent."""
         try:
             return read(self.values)
         except SessionError as error:
@@ -241,8 +240,8 @@ class _Log:
 def _parse(text: str, name: str, readers: Sequence[Reader], *, skip_broken: bool) -> _Log | Session:
     """Parse a file's text as an agent's log or as plain messages.
 
-    Bad bytes are replaced in logs and in JSONL, whose lines were written one by one. A single JSON value with bad bytes
-    is in another encoding: raises SessionError, so that no wrong characters are sent.
+    Bad bytes are replaced in logs and in JSONL, whose lines are independent. A single JSON value with bad bytes
+    is in another encoding: this raises SessionError, so that no wrong characters are sent.
     """
     opened = _parse_text(BAD.sub("\ufffd", text), name, readers, skip_broken=skip_broken)
     bad = list(_bad_bytes(text).values())
@@ -257,7 +256,7 @@ def _parse(text: str, name: str, readers: Sequence[Reader], *, skip_broken: bool
 def _read_around_bad_bytes(text: str, read: Callable[[str], T], *, skip_broken: bool) -> T:
     """Read a text. If that fails, lines with bad bytes may be the cause, for instance in the name of a field.
 
-    With `skip_broken` the text is read again without these lines; else the error names them.
+    With `skip_broken` the text is read again without these lines; otherwise the error names them.
     """
     try:
         return read(text)
@@ -337,7 +336,7 @@ def _parse_lines(
 
 
 def _with_requests(read: Conversation) -> Conversation:
-    """Return a conversation without recorded requests with one request for each series of the model's messages."""
+    """Add one request for each series of the model's messages."""
     return replace(read, requests=unrecorded_requests(read.messages))
 
 
@@ -368,7 +367,7 @@ def _is_record(line: str) -> bool:
 
 
 def _is_mostly_records(lines: Sequence[tuple[int, str]]) -> bool:
-    """Whether broken JSON is JSONL with a broken first line: at least half of its lines are records."""
+    """Whether invalid JSON is JSONL with a broken first line: at least half of its lines are records."""
     return len(lines) > 1 and 2 * sum(_is_record(line) for _, line in lines) >= len(lines)
 
 
@@ -389,7 +388,7 @@ def _message(value: object, name: str, line: int | None = None) -> object:
 
 
 def _describe(value: object) -> str:
-    """Describe a value, for instance as `an object with the fields type, payload`."""
+    """Describe a value, such as `an object with the fields type, payload`."""
     if isinstance(value, dict):
         if not value:
             return "an empty object"

@@ -1,7 +1,7 @@
-"""Reader of mini-swe-agent's trajectories: a list of messages, since 1.0 an object with them. Makes chat messages.
+"""Reader of mini-swe-agent's trajectories: a list of messages, or since 1.0 an object with one. Returns chat messages.
 
-An action in a fenced block becomes a call and the user's answer to it the result. A run over the Responses API is read
-as Responses items. The rules are those of mini-swe-agent's model classes, which send all but `extra`.
+An action in a fenced block becomes a call, and the user's answer becomes its result. A run over the Responses API is
+read as Responses items. The rules are those of mini-swe-agent's model classes, which send all but `extra`.
 """
 
 import re
@@ -23,11 +23,11 @@ from autoprune.apps.sessions._recording import (
 )
 from autoprune.apps.sessions._sending import CHAT, RESPONSES, assistant, conversation, stretch, tool_call, tool_result
 
-FENCE = "```mswea_bash_command"
-RETURNED = "<returncode>"
+FENCE = "```mswea_bash_command"  # opens a command in an answer
+RETURNED = "<returncode>"  # begins the output of a command
 ACTION = re.compile(r"```(?:mswea_bash_command|bash)[ \t]*\n(.*?)\n?```", re.DOTALL)
-SENT = ("role", "content", "tool_calls", "tool_call_id", "name")
-TOOL = "bash"
+SENT = ("role", "content", "tool_calls", "tool_call_id", "name")  # fields of a message that are sent to the API
+TOOL = "bash"  # the name of the tool in calls made from text
 
 
 def detect(values: Sequence[object]) -> bool:
@@ -43,7 +43,7 @@ def detect(values: Sequence[object]) -> bool:
 
 
 def _is_marked(record: Object) -> bool:
-    """Whether a text can only be mini-swe-agent's: a command in its fence, or a command's output."""
+    """Whether a text is clearly mini-swe-agent's: a command in its fence, or a command's output."""
     content = text(record.get("content"))
     return FENCE in content if record.get("role") == "assistant" else content.startswith(RETURNED)
 
@@ -70,9 +70,9 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
 
 
 def _record_moment(record: Object, config: Object) -> Moment:
-    """Return what the log says about a message; `config` is the run's configuration of the model.
+    """The recorded data of a message; `config` is the run's configuration of the model.
 
-    mini-swe-agent 1 writes no times of its own: only the response has one, `created`.
+    mini-swe-agent 1 writes no times; only the response has one, `created`.
     """
     extra = fields(record.get("extra"))
     response = record if record.get("object") == "response" else fields(extra.get("response"))
@@ -85,7 +85,7 @@ def _record_moment(record: Object, config: Object) -> Moment:
 
 
 def _cache_life(config: Object) -> float | None:
-    """Return the cache life in seconds that a run's requests ask for, by `cache_control` marks or by arguments."""
+    """The cache life in seconds that a run's requests ask for, by `cache_control` marks or by arguments."""
     marked = {"cache_control": {"type": "ephemeral"}} if config.get("set_cache_control") else {}
     return requested_cache_life({**fields(config.get("model_kwargs")), **marked})
 
@@ -104,18 +104,18 @@ def _records(values: Sequence[object]) -> list[Object]:
 
 
 def _response_items(record: Object) -> Iterator[Message]:
-    """Yield the items of a response; a message or an output is an item itself."""
+    """Yield the items of a response; other records are single items."""
     for item in objects(record.get("output")) if record.get("object") == "response" else [record]:
         yield {name: value for name, value in item.items() if name != "extra" and value is not None}
 
 
 def _actions(record: Object) -> list[str]:
-    """Return the command in an assistant's text, if there is exactly one."""
+    """The command in an assistant's text, if there is exactly one."""
     if record.get("role") != "assistant" or objects(record.get("tool_calls")):
         return []
     parsed = [text(each.get("command")) for each in objects(fields(record.get("extra")).get("actions"))]
     found = parsed or [action.strip() for action in ACTION.findall(text(record.get("content")))]
-    return found if len(found) == 1 else []  # mini-swe-agent answers any other number with an error message
+    return found if len(found) == 1 else []  # mini-swe-agent answers any other number of commands with an error message
 
 
 def _chat_messages(records: Sequence[Object]) -> Iterator[Message]:

@@ -1,4 +1,4 @@
-"""Reader of OpenHands' output: a run per line with a `history` of events, or a list of events. Makes chat messages.
+"""Reader of OpenHands' output: a run per line with a `history` of events, or a list of events. Returns chat messages.
 
 The rules are those of OpenHands' `conversation_memory` and `view` modules.
 """
@@ -26,7 +26,7 @@ from autoprune.apps.sessions._recording import (
 from autoprune.apps.sessions._sending import CHAT, assistant, conversation, image, stretch, tool_call, tool_result
 
 Event = Object
-SPOKEN = "message"
+SPOKEN = "message"  # the action of a message by the user or the agent
 DIGITS = 9  # decimals of a dollar that are kept: differences of accumulated costs have floating-point noise
 # Events that the model never sees.
 UNSENT_ACTIONS = frozenset(
@@ -60,7 +60,7 @@ def _histories_of_runs(values: Sequence[object]) -> list[list[Event]]:
 
 
 def _stretches(events: Sequence[Event], run: Object) -> list[Conversation]:
-    """Return what was sent up to each condensation and up to the end. Answers that one kept are no new requests."""
+    """Split a run at its condensations. Answers that a condensation kept are not new requests."""
     answered = _answers_by_response(events, run)
     ends = [at for at, event in enumerate(events) if event.get("action") == "condensation"]
     found: list[Conversation] = []
@@ -73,7 +73,7 @@ def _stretches(events: Sequence[Event], run: Object) -> list[Conversation]:
 
 
 def _event_moment(event: Event, message: Message, answered: Mapping[str, Answer]) -> Moment:
-    """Return what the log says about an event; `answered` is by response id, "" for actions without a response."""
+    """The recorded data of an event; `answered` is by response id, "" for actions without a response."""
     time, response = parse_time(event.get("timestamp")), text(_response(event).get("id"))
     if message["role"] != "assistant":
         return time
@@ -81,7 +81,7 @@ def _event_moment(event: Event, message: Message, answered: Mapping[str, Answer]
 
 
 def _answers_by_response(events: Sequence[Event], run: Object) -> dict[str, Answer]:
-    """Return the answers by response id. The usage is in the response, or else in the run's metrics.
+    """The answers by response id. The usage is in the response, or else in the run's metrics.
 
     The cost of a response is the increase of the run's accumulated cost.
     """
@@ -96,13 +96,13 @@ def _answers_by_response(events: Sequence[Event], run: Object) -> dict[str, Answ
             counted = fields(response.get("usage")) or fields(metered.get(name))
             cost = round(total - spent, DIGITS) if total else None
             answered[name] = Answer(model=text(response.get("model")) or model, usage=parse_usage(counted, cost))
-        # Condensers spend, too: their share must not be taken for that of the next response.
+        # Condensers cost money too, which must not count towards the next response.
         spent = total or spent
     return answered
 
 
 def _history(value: object) -> list[Event]:
-    """Return the events of a conversation; early histories hold pairs of an action and its observation."""
+    """The events of a conversation; early histories hold pairs of an action and its observation."""
     found: list[Event] = []
     history = listed(fields(value).get("history"))
     for item in listed(value) or history:
@@ -124,14 +124,14 @@ def _run_conversation(events: Sequence[Event]) -> Conversation:
 
 
 def _view_messages(events: Sequence[Event]) -> Iterator[tuple[Event, Message]]:
-    """Yield the messages that are sent, each with its event."""
+    """Yield the messages to send, each with its event."""
     calls = {_call_id(event) for event in events if _is_bare_call(event)}
     for event in _one_action_per_response(_view(events)):
         yield from ((event, message) for message in _event_message(event, calls))
 
 
 def _view(events: Sequence[Event]) -> list[Event]:
-    """Return the events without those that condensations forgot, and with the newest summary at its place."""
+    """The events without those that condensations dropped, with the newest summary in its place."""
     condensed = [fields(event.get("args")) for event in events if event.get("action") == "condensation"]
     named = {each for args in condensed for each in listed(args.get("forgotten_event_ids")) if isinstance(each, int)}
     spans = [(args.get("forgotten_events_start_id"), args.get("forgotten_events_end_id")) for args in condensed]
@@ -147,7 +147,7 @@ def _view(events: Sequence[Event]) -> list[Event]:
 
 
 def _merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Merge overlapping spans of ids (ends included) into sorted ones."""
+    """Merge overlapping spans of ids (ends included) and sort them."""
     apart: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if apart and start <= apart[-1][1]:
@@ -165,12 +165,12 @@ def _is_in(event_id: object, named: set[int], spans: Sequence[tuple[int, int]]) 
 
 
 def _response(event: Event) -> Event:
-    """The model's response that an action came from."""
+    """The model's response that contains an action."""
     return fields(fields(event.get("tool_call_metadata")).get("model_response"))
 
 
 def _one_action_per_response(events: Sequence[Event]) -> Iterator[Event]:
-    """Yield the events with one action per response: a response with several calls has an action for each."""
+    """Yield the events but only the first action per response: a response with several calls has an action for each."""
     seen: set[str] = set()
     for event in events:
         response = text(_response(event).get("id"))
@@ -182,7 +182,7 @@ def _one_action_per_response(events: Sequence[Event]) -> Iterator[Event]:
 
 
 def _response_calls(event: Event) -> list[Event]:
-    """The calls of the response that an action came from."""
+    """The calls of the response that contains an action."""
     return objects(_response_message(event).get("tool_calls"))
 
 
@@ -192,13 +192,13 @@ def _response_message(event: Event) -> Event:
 
 
 def _is_bare_call(event: Event) -> bool:
-    """Whether an action of the agent is a call that its model wrote as text."""
+    """Whether an agent's action is a call that the model wrote as text."""
     is_call = "action" in event and text(event["action"]) not in (*UNSENT_ACTIONS, "system", "message", "finish")
     return is_call and event.get("source") != "user" and not _response_calls(event)
 
 
 def _event_message(event: Event, calls: set[str]) -> Iterator[Message]:
-    """Yield the message of an event, if it is sent; `calls` are the ids of calls that were made as text."""
+    """Yield the message of an event, if it is sent; `calls` are the ids of calls written as text."""
     if "action" in event:
         if text(event["action"]) not in UNSENT_ACTIONS:
             yield _action(event)
@@ -225,7 +225,7 @@ def _action(event: Event) -> Message:
 
 
 def _user_or_agent_message(args: Event, by_user: bool) -> Message:
-    """Return a message of the user or the agent; only the user's have pictures."""
+    """Create a message of the user or the agent; only the user's have pictures."""
     images = args.get("image_urls") or args.get("images_urls")  # its name until October 2024
     content, urls = text(args.get("content")), [url for url in listed(images) if isinstance(url, str)]
     if not by_user:
@@ -235,7 +235,7 @@ def _user_or_agent_message(args: Event, by_user: bool) -> Message:
 
 
 def _last_words(event: Event, args: Event) -> str:
-    """Return the agent's last words: its final thought and its answer, unless they are equal."""
+    """The agent's final thought and its answer, joined unless they are equal."""
     content, thought = text(_response_message(event).get("content")), text(args.get("thought"))
     return "\n".join(part for part in dict.fromkeys((thought, content)) if part)
 
@@ -246,12 +246,12 @@ def _response_call(raw: Event) -> Message:
 
 
 def _call_id(event: Event, name: str = "id") -> str:
-    """Make an id for a call without one, from the id of its event."""
+    """Create an id for a call without one, from the id of its event."""
     return f"event_{event.get(name)}"
 
 
 def _observation(event: Event, calls: set[str]) -> Message:
-    """Return a result, or a user's message if no call asked for it."""
+    """Convert an observation to a result, or to a user message if no call caused it."""
     content = _observation_text(event)
     metadata = fields(event.get("tool_call_metadata"))
     if metadata:
@@ -262,7 +262,7 @@ def _observation(event: Event, calls: set[str]) -> Message:
 
 
 def _observation_text(event: Event) -> str:
-    """Return the text of an observation that the model sees."""
+    """The text of an observation as the model sees it."""
     content = text(event.get("content"))
     if event.get("observation") == "error":
         return f"{content}\n[Error occurred in processing last action]"
@@ -281,20 +281,20 @@ def _observation_text(event: Event) -> str:
 
 
 # Events of 2024 have no source and, in some files, no cause. Events in the resolver's output, also of 2025, are flat:
-# the fields of an action or observation are beside its name.
+# the fields of an action or observation are at the same level as its name.
 
 
-NOT_FLAT = frozenset(("args", "source", "observation", "role"))  # fields of other records, which no flat action has
+NOT_FLAT = frozenset(("args", "source", "observation", "role"))  # fields of other records, not of flat actions
 
 
 def _is_flat(event: Event) -> bool:
-    """Whether an object is an action of OpenHands with its fields beside its name."""
+    """Whether an object is an action of OpenHands with its fields at the same level as its name."""
     is_openhands = "thought" in event or "wait_for_response" in event
     return is_openhands and isinstance(event.get("action"), str) and not NOT_FLAT & event.keys()
 
 
 def _nest(event: Event) -> Event:
-    """Return a flat event in the usual nested form; other events unchanged."""
+    """Convert a flat event to the usual nested form; other events are returned unchanged."""
     if {"args", "extras", "source"} & event.keys():
         return event
     if isinstance(event.get("action"), str):
@@ -315,10 +315,10 @@ def _is_event(event: Event) -> bool:
 
 
 def _complete(events: Iterable[Event]) -> Iterator[Event]:
-    """Add what only later versions write to the events: ids, sources and causes.
+    """Add the fields that only later versions write: ids, sources and causes.
 
-    An observation answers the action right before it. The first message is the user's, and so is one right after a
-    message of the agent, which had waited for it; all other actions are the agent's.
+    An observation belongs to the previous action. The first message is the user's, and so is one right after a
+    message of the agent, which waited for it; all other actions are the agent's.
     """
     action: Event = {}
     is_users_turn = True

@@ -1,7 +1,7 @@
-"""Reader of pi's sessions: JSONL with a header, since version 2 a tree of entries. Makes Anthropic messages.
+"""Reader of pi's sessions: JSONL with a header and, since version 2, a tree of entries. Returns Anthropic messages.
 
-The rules are those of pi's `session-manager`, `messages` and `transform-messages` modules. pi speaks to many providers;
-thoughts that are not signed by the newest message's own Claude model become text, as pi does when the model changes.
+The rules are those of pi's `session-manager`, `messages` and `transform-messages` modules. pi supports many providers;
+unless the newest message's Claude model signed them, thoughts become text, as in pi when the model changes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ from autoprune.apps.sessions._recording import (
 )
 from autoprune.apps.sessions._sending import ANTHROPIC, conversation, stretch, text_block
 
-BROKEN_OFF = ("error", "aborted")
+BROKEN_OFF = ("error", "aborted")  # stop reasons of interrupted answers
 
 
 def detect(values: Sequence[object]) -> bool:
@@ -64,7 +64,7 @@ def _stretch(said: Sequence[tuple[Object, Moment]], resends: bool) -> Conversati
 
 
 def _without_thinking(message: Object, resends: bool) -> Object:
-    """Return a message without thinking. If pi `resends` interrupted answers, they count as complete."""
+    """Remove the thinking from a message. If pi `resends` interrupted answers, they count as complete."""
     if message.get("role") != "assistant":
         return message
     parts = [part for part in objects(message.get("content")) if part.get("type") != "thinking"]
@@ -83,12 +83,12 @@ def _count_messages(entries: Sequence[Object]) -> int:
 
 
 def _is_version_1(entries: Sequence[Object]) -> bool:
-    """Whether entries are of version 1: without ids, and written by a pi that resent interrupted answers."""
+    """Whether entries are of version 1: without ids, by a version of pi that resent interrupted answers."""
     return not entries or "id" not in entries[0]
 
 
 def _branch(entries: Sequence[Object]) -> list[Object]:
-    """Return the entries from the root to the last one; all entries of version 1, which have no ids."""
+    """The entries from the root to the last one; all entries of version 1, which have no ids."""
     if _is_version_1(entries):
         return list(entries)
     tree = {text(entry.get("id")): entry for entry in entries}
@@ -103,9 +103,9 @@ def _branch(entries: Sequence[Object]) -> list[Object]:
 
 
 def _branch_messages(path: Sequence[Object], values: Sequence[object]) -> Iterator[tuple[Object, Moment]]:
-    """Yield the messages of a branch: the last compaction's summary, what it kept, and what came after.
+    """Yield the messages of a branch: the last compaction's summary, the messages it kept, and later ones.
 
-    Each comes with what the log says about it, except for the summary and messages that were kept.
+    Each has its recorded data, except for the summary and kept messages.
     """
     last = next((at for at in range(len(path) - 1, -1, -1) if path[at].get("type") == "compaction"), None)
     if last is None:
@@ -133,7 +133,7 @@ def _entry_messages(entries: Sequence[Object]) -> Iterator[tuple[Object, Moment]
 
 
 def _entry_moment(entry: Object) -> Moment:
-    """Return what the log says about an entry; pi writes entries when they are complete."""
+    """The recorded data of an entry; pi writes entries when they are complete."""
     message, time = fields(entry.get("message")), parse_time(entry.get("timestamp"))
     if message.get("role") != "assistant":
         return time
@@ -146,7 +146,7 @@ def _entry_moment(entry: Object) -> Moment:
 
 
 def _split(usage: Object) -> Object:
-    """Return pi's counts as Anthropic's `cache_creation`; empty for versions that do not split them."""
+    """Convert pi's counts to Anthropic's `cache_creation`; empty for versions that do not split them."""
     if "cacheWrite1h" not in usage:
         return NOTHING
     long = token_count(usage.get("cacheWrite1h"))
@@ -158,10 +158,10 @@ def _model_key(message: Object) -> tuple[object, ...]:
 
 
 def _api_message(message: Object, model: tuple[object, ...]) -> Message | None:
-    """Return a message as pi sends it; None if it is not sent."""
+    """Convert a message to the form that pi sends; None if it is not sent."""
     match message.get("role"):
         case "assistant" if message.get("stopReason") not in BROKEN_OFF:
-            # A signature is valid only for the model that made it, and only Claude's API knows it.
+            # A signature is valid only for the model that created it, and only Claude's API uses signatures.
             is_own = _model_key(message) == model and message.get("api") == "anthropic-messages"
             blocks = [block for part in objects(message.get("content")) for block in _answer_block(part, is_own)]
             return {"role": "assistant", "content": blocks}
@@ -181,7 +181,7 @@ def _user_words(words: str) -> Message:
 
 
 def _answer_block(part: Object, is_own: bool) -> Iterator[Object]:
-    """Yield the block of an answer's part. If `is_own`, the model that will read it has signed its thoughts."""
+    """Yield the block of an answer's part. If `is_own`, the model that receives it has signed its thoughts."""
     match part.get("type"):
         case "text":
             yield {"type": "text", "text": text(part.get("text"))}
@@ -199,7 +199,7 @@ def _answer_block(part: Object, is_own: bool) -> Iterator[Object]:
 
 
 def _user_blocks(content: object) -> list[Object]:
-    """Return the text and pictures of a user as blocks."""
+    """Convert a user's text and pictures to blocks."""
     return [text_block(content)] if isinstance(content, str) else [_shown_part(part) for part in objects(content)]
 
 
@@ -211,7 +211,7 @@ def _shown_part(part: Object) -> Object:
 
 
 def _tool_result(message: Object) -> Object:
-    """Return a result, with its texts joined to one unless it holds a picture."""
+    """Convert a result. Its texts are joined unless it holds a picture."""
     parts = [fields(part) for part in listed(message.get("content"))]
     joined = "\n".join(text(part.get("text")) for part in parts)
     pictures = any(part.get("type") == "image" for part in parts)
@@ -226,7 +226,7 @@ def _tool_result(message: Object) -> Object:
 
 
 def _command_text(message: Object) -> str:
-    """Write a command that the user ran, with its output."""
+    """Format a command that the user ran, with its output."""
     output, code = text(message.get("output")), message.get("exitCode")
     shown = f"```\n{output}\n```" if output else "(no output)"
     ending = "\n\n(cancelled)" if message.get("cancelled") else f"\n\nexit code {code}" if code else ""

@@ -1,4 +1,4 @@
-"""What session readers work with: parsed JSON of unknown shape, conversations, and the recorded calls of the model."""
+"""The types of session readers: conversations, recorded calls of the model and their usage, and times."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,9 +11,9 @@ from autoprune.apps.sessions._json import NOTHING, Object, fields, objects, text
 from autoprune.errors import SessionError
 
 Message = dict[str, object]
-LATEST = 1e15  # milliseconds since the epoch (the year 33658): a larger number is no time
-DEAREST = 1e6  # dollars: a larger number is no price of a request
-# Seconds by the values of Anthropic's `ttl` and OpenAI's `prompt_cache_retention`; its "in_memory" promises no time.
+LATEST = 1e15  # milliseconds since the epoch (the year 33658): a larger number is not a time
+DEAREST = 1e6  # dollars: a larger number is not the price of a request
+# Seconds by the values of Anthropic's `ttl` and OpenAI's `prompt_cache_retention`; its "in_memory" guarantees no time.
 LIVES: Mapping[str, float] = {"5m": 300.0, "1h": 3_600.0, "24h": 86_400.0}
 DEFAULT_TTL = "5m"  # Anthropic's default for `cache_control` without a `ttl`
 NO_SYSTEM_PROMPT = "the system prompt is not in the log"
@@ -23,7 +23,7 @@ NO_SYSTEM_PROMPT = "the system prompt is not in the log"
 class Usage:
     """The tokens that the provider reported for one request (0 if unknown), and their cost.
 
-    If `written` is not 0 but `written_5m` and `written_1h` are, the log does not say which cache was written.
+    If `written` is not 0 but `written_5m` and `written_1h` are, the log does not tell which cache was written.
     """
 
     prompt: int  # the whole prompt, including cached tokens
@@ -40,8 +40,8 @@ class Request:
     """A recorded call of the model, whose answer begins with `messages[message]`.
 
     `time` is when the answer was written, in seconds since the epoch. `pause` is how many seconds the model was idle:
-    from the end of the previous answer to the newest message that it was given since, or to this answer if these
-    messages have no times. `cache_life` is what the request asked for, in seconds. None and "" mean unknown.
+    from the end of the previous answer to the newest message sent to it since, or to this answer if these
+    messages have no times. `cache_life` is the one that the request asked for, in seconds. None and "" mean unknown.
     """
 
     message: int
@@ -53,7 +53,7 @@ class Request:
 
     @property
     def life(self) -> float | None:
-        """The life in seconds of the cache that this request mostly wrote to, or else asked for; None if unknown."""
+        """The life in seconds of the cache that this request mostly wrote to, or asked for; None if unknown."""
         used = self.usage
         if used is None or not (used.written_5m or used.written_1h):
             return self.cache_life
@@ -62,10 +62,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a log says about an answer or a part of one: its time, its model and the usage of its request.
+    """The recorded data of an answer or a part of one: its time, its model and the usage of its request.
 
-    `time` is when its first line was written, and `end` when its last one was, if it has several. `cache_life` is what
-    its request asked for, in seconds.
+    `time` is when its first line was written, and `end` when its last one was, if it has several. `cache_life` is the
+    one that its request asked for, in seconds.
     """
 
     time: float | None = None
@@ -75,14 +75,14 @@ class Answer:
     cache_life: float | None = None
 
 
-# What a log says about a message: an answer, or the time at which the model was given something. None if nothing is
-# known, and for messages that a compaction inserted or kept: even if they are the model's, they are no new request.
+# The recorded data of a message: an answer, or the time of a message to the model. None if nothing is
+# known, and for messages that a compaction inserted or kept: even those of the model are not new requests.
 Moment: TypeAlias = Answer | float | None
 
 
 @dataclass(frozen=True)
 class Conversation:
-    """A recorded conversation as its agent would send it next; `notes` say what was left out or added.
+    """A recorded conversation as its agent would send it next; `notes` describe dropped and added content.
 
     `requests` are the recorded calls of the model, if the log was read for them.
     """
@@ -94,10 +94,10 @@ class Conversation:
 
 @dataclass(frozen=True)
 class Recording:
-    """The part of a session between two compactions: all messages as they were sent, without thinking.
+    """The part of a session between two compactions: all messages as sent, without thinking.
 
-    `agent` names the agent that wrote the file, None for plain messages. `holds_prompt` says whether the messages begin
-    with the system prompt; then only the tools' schemas are unknown.
+    `agent` names the agent that wrote the file, None for plain messages. `holds_prompt` tells whether the messages
+    begin with the system prompt; then only the tools' schemas are unknown.
     """
 
     messages: list[Message]
@@ -111,11 +111,11 @@ class Recording:
 class Reader:
     """Reads the session files of one agent.
 
-    All functions get the values in a file: one per line of JSONL, or the one value of a JSON file. `detect` says
+    All functions get the values in a file: one per line of JSONL, or the one value of a JSON file. `detect` tells
     whether this agent wrote them, and never raises. `read` returns the conversations in them; it raises SessionError
-    that says what is wrong and where. `record` returns the same conversations as they were sent, each as its stretches
+    with the problem and its place. `record` returns the same conversations as they were sent, each as its stretches
     between compactions, with the requests, but without thinking and open calls; without `record`, each conversation
-    that `read` returns is one stretch. `places` are globs under the home folder where the agent keeps its files.
+    that `read` returns is one stretch. `places` are globs under the home folder for the agent's files.
     """
 
     name: str
@@ -126,12 +126,12 @@ class Reader:
 
 
 def note(what: str, count: int) -> tuple[str, ...]:
-    """Return a note with a count, or no note if the count is 0."""
+    """A note with a count, or no note if the count is 0."""
     return (f"{what}: {count}",) if count else ()
 
 
 def bad_record(what: str, at: int) -> SessionError:
-    """Make the error for a record that cannot be read; records are numbered from 1."""
+    """Create the error for a record that cannot be read; records are numbered from 1."""
     return SessionError(f"record {at} {what}")
 
 
@@ -139,10 +139,10 @@ def bad_record(what: str, at: int) -> SessionError:
 
 
 def find_requests(places: Mapping[int, int], moments: Sequence[Moment]) -> tuple[Request, ...]:
-    """Return the recorded requests of a conversation, from what the log says about each of its records.
+    """Find the requests of a conversation from the recorded data of its messages.
 
-    `places` maps the index of a record to the index of the message that it became. Consecutive answers are one request.
-    An answer that became no message is no request, but the pause after it still counts from its end.
+    `places` maps the index of a record to the index of its message. Consecutive answers are one request. An answer
+    without a message is not a request, but the pause after it still starts at its end.
     """
     given = sorted(moment for moment in moments if isinstance(moment, float))
     found: list[Request] = []
@@ -154,7 +154,7 @@ def find_requests(places: Mapping[int, int], moments: Sequence[Moment]) -> tuple
         parts = {at: part for at, part in run if isinstance(part, Answer)}
         kept = [at for at in parts if at in places]
         if kept and places[kept[0]] > last + 1:
-            # Codex logs usage after the last part of an answer, even if that is an open call, which became no message.
+            # Codex logs usage after the last part of an answer, even if that is an open call, which has no message.
             answer = _join([part for at, part in parts.items() if at >= kept[0]])
             pause = _pause(given, started, ended, answer.time) if found else None
             found.append(Request(places[kept[0]], answer.time, pause, answer.model, answer.usage, answer.cache_life))
@@ -165,12 +165,12 @@ def find_requests(places: Mapping[int, int], moments: Sequence[Moment]) -> tuple
 
 
 def unrecorded_requests(messages: Sequence[Mapping[str, object]]) -> tuple[Request, ...]:
-    """Return a request for each series of the model's messages, if the log says nothing about requests."""
+    """Assume a request for each series of the model's messages, for logs without request data."""
     return find_requests({at: at for at in range(len(messages))}, unrecorded_answers(messages))
 
 
 def unrecorded_answers(messages: Sequence[Mapping[str, object]], model: str = "") -> list[Moment]:
-    """Return what is known about messages without times: which are answers, and perhaps the model's name."""
+    """Mark the answers among messages without times, with the model's name if it is known."""
     return [Answer(model=model) if is_from_model(message) else None for message in messages]
 
 
@@ -182,7 +182,7 @@ def is_from_model(message: Mapping[str, object]) -> bool:
 
 
 def _join(parts: Sequence[Answer]) -> Answer:
-    """Join the parts of an answer. The first known usage counts: it is that of the request."""
+    """Join the parts of an answer. The first known usage is that of the request."""
     times = [time for part in parts for time in (part.time, part.end) if time is not None]
     model = next((part.model for part in parts if part.model), "")
     usage = next((part.usage for part in parts if part.usage), None)
@@ -191,10 +191,10 @@ def _join(parts: Sequence[Answer]) -> Answer:
 
 
 def _pause(given: Sequence[float], started: float | None, ended: float | None, answer: float | None) -> float | None:
-    """Return the seconds from the end of the previous answer to the newest message that the model was given since.
+    """The seconds from the end of the previous answer to the newest message to the model since then.
 
-    Without such a message, up to the time of its `answer`. A message that came while the previous answer was still
-    being written makes no pause: agents run a tool as soon as its call is complete.
+    Without such a message, the pause ends with its `answer`. A message that arrived while the previous answer was still
+    streaming is no pause: agents run a tool as soon as its call is complete.
     """
     if started is None or ended is None or answer is None:
         return None
@@ -203,7 +203,7 @@ def _pause(given: Sequence[float], started: float | None, ended: float | None, a
 
 
 def parse_time(value: object) -> float | None:
-    """Parse a time in ISO 8601 as seconds since the epoch, in UTC unless it has a zone; None if it is no time."""
+    """Parse a time in ISO 8601 as seconds since the epoch, in UTC unless it has a zone; None if it is not a time."""
     try:
         time = datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:
@@ -212,22 +212,22 @@ def parse_time(value: object) -> float | None:
 
 
 def parse_milliseconds(value: object) -> float | None:
-    """Return milliseconds since the epoch as seconds; None if it is no plausible time."""
+    """Convert milliseconds since the epoch to seconds; None if it is not a plausible time."""
     return value / 1000 if isinstance(value, int | float) and 0 < value < LATEST else None
 
 
 def parse_epoch(value: object) -> float | None:
-    """Return seconds since the epoch as a float; None if it is no plausible time."""
+    """Convert seconds since the epoch to a float; None if it is not a plausible time."""
     return parse_milliseconds(1000 * value) if isinstance(value, int | float) else None
 
 
 def token_count(value: object) -> int:
-    """Return a count of tokens; 0 if the value is not one."""
+    """A count of tokens; 0 if the value is not one."""
     return value if isinstance(value, int) and value > 0 and not isinstance(value, bool) else 0
 
 
 def dollars(value: object) -> float | None:
-    """Return a cost; None if it is not one, or 0, which agents write if they do not know the model's price."""
+    """A cost; None if it is not one, or 0, which agents write if they do not know the model's price."""
     return float(value) if isinstance(value, int | float) and 0 < value < DEAREST else None
 
 
@@ -240,10 +240,10 @@ def build_usage(
     split: Object = NOTHING,
     cost: object = None,
 ) -> Usage | None:
-    """Make a usage from the counts in a log; None if all are 0.
+    """Create a usage from the counts in a log; None if all are 0.
 
     `split` is Anthropic's `cache_creation`, which divides the written tokens between the five-minute and the one-hour
-    cache. A prompt that is smaller than its cached parts was counted without them.
+    cache. If a prompt is smaller than its cached parts, its count excludes them.
     """
     short, long = (
         token_count(split.get("ephemeral_5m_input_tokens")),
@@ -256,9 +256,10 @@ def build_usage(
 
 
 def parse_usage(usage: Object, cost: object = None) -> Usage | None:
-    """Parse the `usage` of a response of Chat Completions or Responses, including what gateways add to it.
+    """Parse the `usage` of a response of Chat Completions or Responses, including fields that gateways add.
 
-    Knows the field names of OpenAI, LiteLLM, OpenRouter, Portkey and OpenHands. `cost` is from elsewhere in the log.
+    Knows the field names of OpenAI, LiteLLM, OpenRouter, Portkey and OpenHands. `cost` comes from another place in the
+    log.
     """
     details = fields(usage.get("prompt_tokens_details") or usage.get("input_tokens_details"))
     prompt = _first(usage, "prompt_tokens", "input_tokens")
@@ -268,7 +269,7 @@ def parse_usage(usage: Object, cost: object = None) -> Usage | None:
         usage, "cache_creation_input_tokens", "cache_write_tokens"
     )
     apart = cached + written
-    # Some gateways report the cached tokens as not part of the prompt; only the total shows it.
+    # Some gateways exclude the cached tokens from the prompt; only the total shows it.
     if prompt + apart + output == token_count(usage.get("total_tokens")):
         prompt += apart
     split = fields(details.get("cache_creation_token_details") or usage.get("cache_creation"))
@@ -276,14 +277,14 @@ def parse_usage(usage: Object, cost: object = None) -> Usage | None:
 
 
 def _first(counts: Object, *names: str) -> int:
-    """Return the first of the named counts that is not 0."""
+    """The first of the named counts that is not 0."""
     return next((count for name in names if (count := token_count(counts.get(name)))), 0)
 
 
 def requested_cache_life(request: Object) -> float | None:
-    """Return how many seconds a request's body asks the provider to cache its prompt; None if it does not ask.
+    """The seconds for which a request asks the provider to cache its prompt; None if it does not ask.
 
-    The last `cache_control` mark counts, because it covers the most.
+    The last `cache_control` mark counts, because it covers the longest prefix.
     """
     if retention := text(request.get("prompt_cache_retention")):
         return LIVES.get(retention)

@@ -1,12 +1,12 @@
-"""Make conversations that can be sent from messages in the order of a log.
+"""Turn messages in the order of a log into conversations that can be sent.
 
-A log holds everything that happened: calls that were cut off, results that came late or twice, messages without text.
-`repair` pairs calls with results and applies the rules of the API. This module adds what agents do before they send:
-they leave out empty messages, join neighboring messages of the user, and put results in the order of their calls.
+A log holds everything that happened: interrupted calls, late and duplicate results, messages without text.
+`repair` pairs calls with results and applies the rules of the API. This module adds the steps of agents before they
+send: they drop empty messages, join neighboring messages of the user, and put results in the order of their calls.
 
 Requests are recorded by the index of a message in the log, but `repair` moves, joins and drops messages. So each block
 carries its index through the repair under the key `ORIGIN`. Afterwards a result without it is one that `repair` added,
-and the first block of the model's with it says where an answer of the log is now:
+and the model's first block with it shows the new place of an answer of the log:
 
     log       0 user "go"   1 assistant calls a, b   2 user result b
     repaired  0 user "go"   1 assistant calls a, b   2 user [added result a, result b with origin 2]
@@ -22,12 +22,12 @@ from autoprune.errors import SessionError, SettingsError, did_you_mean
 from autoprune.providers import repair
 
 CHAT, RESPONSES, ANTHROPIC, GEMINI = "openai_chat", "openai_responses", "anthropic", "gemini"
-# The result of a call without one, unless the agent is known to send a text of its own.
+# The result of a call without one, unless the agent is known to send another text.
 NO_RESULT = "No result was recorded for this call."
 ORIGIN = "autoprune_origin"
-NO_ID_CHARACTER, LONGEST_ID = re.compile(r"[^a-zA-Z0-9_-]"), 64  # of the ids of calls that Anthropic's API takes
-THOUGHTS = ("thinking", "redacted_thinking")
-# The fields of a part that the Gemini API takes; chats of Gemini CLI hold more.
+NO_ID_CHARACTER, LONGEST_ID = re.compile(r"[^a-zA-Z0-9_-]"), 64  # of the ids of calls that Anthropic's API accepts
+THOUGHTS = ("thinking", "redacted_thinking")  # types of blocks with the model's thinking
+# The fields of a part that the Gemini API accepts; chats of Gemini CLI hold more.
 PART_FIELDS = (
     *("text", "inlineData", "fileData", "executableCode", "codeExecutionResult"),
     *("functionCall", "functionResponse", "thoughtSignature"),
@@ -43,16 +43,16 @@ def conversation(
     notes: Iterable[str] = (),
     moments: Sequence[Moment] = (),
 ) -> Conversation:
-    """Make a conversation that can be sent from messages in the order of a log.
+    """Turn messages in the order of a log into a conversation that can be sent.
 
     `api` is "openai_chat", "openai_responses" (`messages` are items then), "anthropic" or "gemini". Each result moves
-    behind its call. A call without a result is answered with `missing`, or left out if that is None. Empty messages are
+    after its call. A call without a result is answered with `missing`, or left out if that is None. Empty messages are
     left out, and so is everything before the user's first words for "anthropic" and "gemini", which must begin with
-    them. Notes are added that count calls without results and results without calls. `moments` are what the log says
-    about each message.
+    them. Notes are added that count calls without results and results without calls. `moments` are the data of
+    each message in the log.
 
-    Raises SessionError for a message that the API cannot take, such as a call without an id, and SettingsError for an
-    unknown `api`.
+    Raises SessionError for a message that the API does not accept, such as a call without an id, and SettingsError for
+    an unknown `api`.
     """
     if api not in WIRES:
         raise SettingsError(f"there is no API {api!r}{did_you_mean(api, WIRES)}; there are {', '.join(WIRES)}")
@@ -71,7 +71,7 @@ def conversation(
 
 
 def stretch(api: str, recorded: Iterable[tuple[Object, Moment]]) -> Conversation:
-    """Make a stretch of a session from messages, each with what the log says about it. Open calls are left out."""
+    """Create a stretch of a session from messages with their recorded data. Open calls are left out."""
     pairs = list(recorded)
     return conversation(api, [message for message, _ in pairs], None, (), [moment for _, moment in pairs])
 
@@ -80,9 +80,10 @@ def stretch(api: str, recorded: Iterable[tuple[Object, Moment]]) -> Conversation
 class Wire:
     """How messages are written for an API.
 
-    `clean` returns a message without empty and unsent parts, None if nothing is left. `check` says what is wrong with a
-    message, "" if nothing is. `field` is where a message holds its blocks, None if the message itself is one block.
-    Neighboring messages of one role are joined if the role is in `joins`. `unit` is what the API calls a message.
+    `clean` returns a message without empty and unsent parts, None if nothing is left. `check` describes the problem of
+    a message, "" if there is none. `field` is where a message holds its blocks, None if the message itself is one
+    block. Neighboring messages of one role are joined if the role is in `joins`. `unit` is the API's name for a
+    message.
     """
 
     clean: Callable[[Object], Object | None]
@@ -106,7 +107,7 @@ def _clean(message: Object, number: int, wire: Wire) -> Object | None:
 
 
 def _is_opening(message: Object | None, wire: Wire) -> bool:
-    """Whether a conversation may begin with a message: for APIs with turns, only with words of the user."""
+    """Whether a conversation may begin with a message: for APIs with turns, only with text of the user."""
     if not wire.joins:
         return True
     is_users = message is not None and message["role"] == "user"
@@ -114,21 +115,21 @@ def _is_opening(message: Object | None, wire: Wire) -> bool:
 
 
 def _mark(message: Object, at: int, wire: Wire) -> Message:
-    """Return a copy of a message in which each block holds its origin."""
+    """Copy a message and add its origin to each block."""
     if wire.field is None:
         return {**message, ORIGIN: at}
     return {**message, wire.field: [{**block, ORIGIN: at} for block in wire.blocks(message)]}
 
 
 def _as_agents_send(messages: Iterable[Object], wire: Wire) -> list[Message]:
-    """Return copies of repaired messages in the order and the groups in which agents send them."""
+    """Copy repaired messages in the order and grouping in which agents send them."""
     if wire is WIRES[RESPONSES]:
         return _with_remarks_moved(messages)
     made: list[Message] = []
     for message in messages:
         blocks = wire.blocks(message)
         while blocks and blocks[-1].get("type") in THOUGHTS:
-            # Anthropic refuses messages that end in a thought, for instance because the call after it was left out.
+            # Anthropic rejects messages that end in a thought, which happens if the call after it is dropped.
             blocks.pop()
         is_next = made and message["role"] == made[-1]["role"] and message["role"] in wire.joins
         if wire.field is None:
@@ -142,7 +143,7 @@ def _as_agents_send(messages: Iterable[Object], wire: Wire) -> list[Message]:
 
 
 def _with_remarks_moved(items: Iterable[Object]) -> list[Message]:
-    """Return copies of items, with each added output directly behind its call, where Codex puts it."""
+    """Copy items, and move each added output directly after its call, like Codex."""
     kept: list[Message] = []
     for item in items:
         at = len(kept)
@@ -156,7 +157,7 @@ def _with_remarks_moved(items: Iterable[Object]) -> list[Message]:
 def _sort_results(messages: list[Message], wire: Wire) -> None:
     """Put results first in their message, in the order of their calls.
 
-    Logs hold the results of parallel calls in the order in which they came, but agents send them in the order of calls.
+    Logs hold the results of parallel calls in order of arrival, but agents send them in the order of the calls.
     """
     for at, message in enumerate(messages[:-1]):
         calls = _calls(message, wire)
@@ -183,14 +184,14 @@ def _id_or_name(call: Object) -> str:
 
 
 def _place(result: Object, order: Mapping[str, int]) -> int:
-    """Return the place of the call that a result answers."""
+    """The place of the call that a result answers."""
     response = fields(result.get("functionResponse"))
     names = (result.get("tool_use_id"), result.get("tool_call_id"), response.get("id"), response.get("name"))
     return next((order[name] for name in map(text, names) if name and name in order), 0)
 
 
 def _with_id_of(call: Object, result: Object) -> Object:
-    """Return a Gemini response with the id of its call, by whose name it was found; any other result unchanged."""
+    """Give a Gemini response the id of its call, which was found by name. Other results are returned unchanged."""
     response = fields(result.get("functionResponse"))
     if not response or response.get("name") != call.get("name") or response.get("id") == call.get("id"):
         return result
@@ -198,7 +199,7 @@ def _with_id_of(call: Object, result: Object) -> Object:
 
 
 def _unmark(message: Message, wire: Wire) -> int | None:
-    """Remove the origins from a message; return that of its first block that is not a result."""
+    """Remove the origins from a message, and return that of its first block that is not a result."""
     blocks = wire.blocks(message)
     origins = [block.get(ORIGIN) for block in blocks if not _is_result(block)]
     plain = [{name: value for name, value in block.items() if name != ORIGIN} for block in blocks]
@@ -225,7 +226,7 @@ def _is_result(block: Object) -> bool:
 
 
 def _pairing_notes(given: Sequence[Message], made: Sequence[Message], wire: Wire) -> tuple[str, ...]:
-    """Return notes that count the calls without a result, and the results without a call, in the log."""
+    """Notes that count the calls without a result, and the results without a call, in the log."""
     before = [block for message in given for block in wire.blocks(message)]
     after = [block for message in made for block in wire.blocks(message)]
     results = [block for block in after if _is_result(block)]
@@ -243,24 +244,24 @@ def _pairing_notes(given: Sequence[Message], made: Sequence[Message], wire: Wire
 
 
 def assistant(content: str, calls: Sequence[Message] = ()) -> Message:
-    """Make an assistant message of Chat Completions."""
+    """Create an assistant message of Chat Completions."""
     message: Message = {"role": "assistant", "content": content or None}
     return {**message, "tool_calls": list(calls)} if calls else message
 
 
 def tool_call(call_id: str, name: str, arguments: object) -> Message:
-    """Make a call for an assistant message; arguments are written as JSON unless they are text."""
+    """Create a call for an assistant message; arguments are written as JSON unless they are text."""
     payload = arguments if isinstance(arguments, str) else compact(arguments)
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": payload}}
 
 
 def tool_result(call_id: str, content: object) -> Message:
-    """Make the message with the result of a call."""
+    """Create the message with the result of a call."""
     return {"role": "tool", "tool_call_id": call_id, "content": content}
 
 
 def image(url: str) -> Message:
-    """Make a picture for a user's message of Chat Completions."""
+    """Create a picture for a user's message of Chat Completions."""
     return {"type": "image_url", "image_url": {"url": url}}
 
 
@@ -315,12 +316,12 @@ def _clean_item(item: Object) -> Object | None:
 
 
 def text_block(value: str) -> Message:
-    """Make a block of text for an Anthropic message."""
+    """Create a text block for an Anthropic message."""
     return {"type": "text", "text": value}
 
 
 def without_thoughts(message: Object) -> Message:
-    """Return an Anthropic message without the model's thinking."""
+    """Remove the model's thinking from an Anthropic message."""
     return {**message, "content": [b for b in objects(message["content"]) if b.get("type") not in THOUGHTS]}
 
 
@@ -336,7 +337,7 @@ def _check_blocks(message: Object) -> str:
 
 
 def _clean_blocks(message: Object) -> Object | None:
-    """Return a message without empty texts, calls in the user's name and results in the model's name."""
+    """Remove empty texts, calls in the user's messages and results in the model's."""
     elsewhere = "tool_result" if message["role"] == "assistant" else "tool_use"
     said = (each for each in objects(message["content"]) if each["type"] != elsewhere and not _is_blank(each))
     blocks = [_with_valid_id(each) for each in said]
@@ -344,7 +345,7 @@ def _clean_blocks(message: Object) -> Object | None:
 
 
 def _with_valid_id(block: Object) -> Object:
-    """Return a call or a result with an id that is neither empty nor too long; `repair` mends other faults of ids."""
+    """Make the id of a call or a result neither empty nor too long; `repair` fixes other invalid ids."""
     name = {"tool_use": "id", "tool_result": "tool_use_id"}.get(text(block["type"]))
     if name is None or 0 < len(text(block[name])) <= LONGEST_ID:
         return block
@@ -359,12 +360,12 @@ def _is_blank(block: Object) -> bool:
 
 
 def function_call(named: Object, arguments: object) -> Message:
-    """Make a call for a Gemini part, with the name of `named`, and its id if it has one."""
+    """Create a call for a Gemini part, with the name of `named`, and its id if it has one."""
     return {**_id(named), "name": text(named.get("name")), "args": fields(arguments)}
 
 
 def function_response(named: Object, payload: object) -> Message:
-    """Make the part with the response to a call, which the API takes only as an object."""
+    """Create the part with the response to a call, which the API accepts only as an object."""
     response = payload if isinstance(payload, dict) else {"output": payload}
     return {"functionResponse": {**_id(named), "name": text(named.get("name")), "response": response}}
 
@@ -374,7 +375,7 @@ def _id(named: Object) -> Message:
 
 
 def _clean_parts(content: Object) -> Object | None:
-    """Return a content without thoughts, empty parts, calls in the user's name and responses in the model's name."""
+    """Remove thoughts, empty parts, calls in the user's contents and responses in the model's."""
     elsewhere = "functionResponse" if content["role"] == "model" else "functionCall"
     sent = [_api_part(each) for each in objects(content["parts"]) if not each.get("thought")]
     parts = [each for each in sent if elsewhere not in each and _holds_something(each)]
@@ -382,7 +383,7 @@ def _clean_parts(content: Object) -> Object | None:
 
 
 def _api_part(part: Object) -> Message:
-    """Return a part with only the fields that the API takes."""
+    """Keep only the fields of a part that the API accepts."""
     bare = {name: value for name, value in part.items() if name in PART_FIELDS}
     if "functionCall" in bare:
         called = fields(bare["functionCall"])

@@ -1,6 +1,6 @@
-"""Reader of SWE-agent's trajectories: JSON with a `history`. Makes chat messages; an action in text becomes a call.
+"""Reader of SWE-agent's trajectories: JSON with a `history`. Returns chat messages; an action in text becomes a call.
 
-The rules are those of SWE-agent's `_history_to_messages`. Its history processors, which shorten old observations at
+The rules are those of SWE-agent's `_history_to_messages`. Its history processors, which shorten old observations in
 each request, are not applied.
 """
 
@@ -19,8 +19,8 @@ from autoprune.apps.sessions._recording import (
 )
 from autoprune.apps.sessions._sending import CHAT, conversation, stretch, tool_call, tool_result
 
-TOOL = "bash"  # the name of calls that were made in text
-# Values of the configured model that are not the name of one.
+TOOL = "bash"  # the tool's name for calls in text
+# Values of the model setting that do not name a model.
 NO_MODELS = frozenset(("human", "human_thought", "instant_empty_submit", "replay"))
 
 
@@ -44,12 +44,12 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
 
 
 def _moments(records: Sequence[Object], model: str) -> list[Moment]:
-    """Return what is known about records: only the run's model, which did not write demonstrations."""
+    """The data of records: only the run's model is known, which did not write demonstrations."""
     return unrecorded_answers([{} if record.get("is_demo") else record for record in records], model)
 
 
 def _configured_model(config: object) -> str:
-    """Return the model named by a run's configuration (an object or its JSON), or ""."""
+    """The model in a run's configuration (an object or its JSON); "" if it names none."""
     whole = fields(try_parse(config) if isinstance(config, str) else config)
     name = text(fields(fields(whole.get("agent")).get("model")).get("name"))
     return "" if name in NO_MODELS else name
@@ -70,7 +70,7 @@ def _attempts(value: object) -> list[Object]:
 
 
 def _own_records(history: Sequence[Object]) -> list[Object]:
-    """Return the records of the agent that speaks first: the history is its own, and reviewers may follow."""
+    """The records of the agent that speaks first, which owns the history; reviewers may follow."""
     agent = history[0].get("agent") if history else None
     return [record for record in history if record.get("agent") == agent]
 
@@ -87,7 +87,7 @@ def _attempt_conversation(history: Sequence[Object]) -> Conversation:
 
 
 def _is_made_in_text(history: Sequence[Object], at: int) -> bool:
-    """Whether the user's next message answers a record's action, which is SWE-agent's way without native calls."""
+    """Whether the user's next message answers a record's action, as in SWE-agent without native calls."""
     if not text(history[at].get("action")).strip() or objects(history[at].get("tool_calls")):
         return False
     return at + 1 < len(history) and history[at + 1]["role"] == "user"

@@ -1,7 +1,7 @@
-"""Reader of Trae Agent's trajectories: JSON with its exchanges with the model. Makes chat messages.
+"""Reader of Trae Agent's trajectories: JSON with its exchanges with the model. Returns chat messages.
 
-Each exchange holds only what was new to the model (`chat` of its clients adds that to what it has sent before), so the
-conversation is all of them in a row. The results of the last calls are taken from the agent's steps.
+Each exchange holds only new messages (`chat` of its clients appends them to the earlier ones), so the conversation
+consists of all exchanges in order. The results of the last calls are taken from the agent's steps.
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,7 +40,7 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
 
 
 def _exchange_messages(values: Sequence[object]) -> list[tuple[Message, Moment]]:
-    """Return the messages of all exchanges, each with what the log says about it: only answers have times."""
+    """The messages of all exchanges with their recorded data; only answers have times."""
     whole = fields(values[0])
     said: list[tuple[Message, Moment]] = []
     for at, exchange in enumerate(map(fields, listed(whole.get("llm_interactions"))), 1):
@@ -83,14 +83,14 @@ def _exchange_call(made: Object) -> Message:
 
 
 def _call_result(done: Object) -> Message:
-    """Return the result of a call: the tool's output and its error."""
+    """The result of a call: the tool's output and its error."""
     error = f"Error: {done['error']}" if done.get("error") else ""
     output = "" if done.get("result") is None else str(done["result"])
     return tool_result(text(done.get("call_id")), "\n".join(part for part in (output, error) if part))
 
 
 def _last_results(answer: Message, whole: Object) -> Iterator[Message]:
-    """Yield the results of the last answer's calls, which no exchange has sent."""
+    """Yield the results of the last answer's calls, which are in no exchange."""
     calls = {text(made.get("id")) for made in objects(answer.get("tool_calls"))}
     for step in objects(whole.get("agent_steps")):
         results = objects(step.get("tool_results"))

@@ -1,4 +1,4 @@
-"""Find session files: in the agents' own folders, or by names, folders and globs. Lists folders; opens no file."""
+"""Find session files: in the agents' folders, or by names, folders and globs. Lists folders; opens no file."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ from pathlib import Path
 from autoprune.apps.sessions._loading import READERS
 from autoprune.apps.sessions._recording import Reader
 
-ENDINGS = (".json", ".jsonl", ".gz", ".traj")
+ENDINGS = (".json", ".jsonl", ".gz", ".traj")  # of session files in a folder
 
 
 def at_home(home: Path, readers: Sequence[Reader] = ()) -> dict[str, list[Path]]:
@@ -24,7 +24,7 @@ def _newest_first(home: Path, places: Iterable[str]) -> list[Path]:
 
 
 def _modified(file: Path) -> float | None:
-    """Return the time of a file's last change; None if it is gone or not a file."""
+    """The time of a file's last change; None if it is gone or not a file."""
     try:
         return os.path.getmtime(file) if os.path.isfile(file) else None
     except OSError:
@@ -32,17 +32,17 @@ def _modified(file: Path) -> float | None:
 
 
 def named(names: Iterable[str]) -> list[Path]:
-    """Expand names to files, each once: files, all session files in folders, and matches of globs.
+    """Expand names to distinct files: files, all session files in folders, and matches of globs.
 
-    A name of nothing comes back unchanged, so that reading it says that it is not there; a folder without session files
-    gives none.
+    A name that matches nothing is returned unchanged, so that reading it fails with an error; a folder without session
+    files gives none.
     """
     found = (file for name in names for file in _named(name))
     return list(dict.fromkeys(found))
 
 
 def _named(name: str) -> list[Path]:
-    # If access is denied, the functions of os.path say that nothing is there, while those of Path raise.
+    # If access is denied, the functions of os.path report a missing file, while those of Path raise.
     name = os.path.expanduser(name)
     if os.path.isdir(name):
         return sorted(file for file in Path(name).rglob("*") if file.suffix in ENDINGS and os.path.isfile(file))
