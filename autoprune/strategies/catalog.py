@@ -53,7 +53,7 @@ OPTIONS = {"protect": Protections, "clamp": Clamp, "clear_tool_inputs": ToolInpu
 Value = TypeVar("Value")
 
 
-class WrongValueError(ValueError):
+class _WrongValueError(ValueError):
     """A value in a text that cannot be read, or that its parameter does not take."""
 
 
@@ -157,7 +157,7 @@ def make_strategy(text: str, makers: Mapping[str, Callable[..., Value]]) -> Valu
         raise SettingsError(f"there is no strategy {text!r}{hint(text, makers)}; there are {listed}")
     try:
         if bracket and not rest.endswith(")"):
-            raise WrongValueError("the bracket is not closed at its end")
+            raise _WrongValueError("the bracket is not closed at its end")
         values = _values(rest.removesuffix(")"))
         own = {name: values.pop(name) for name in inspect.signature(make).parameters if name in values}
         made: Value = make(**own)
@@ -187,7 +187,7 @@ def _near(arguments: str, known: Collection[str]) -> str:
 
 def _why(error: Exception) -> str:
     """What is wrong with a value, in brackets; "" if the list of parameters shows it."""
-    return f" ({error})" if isinstance(error, WrongValueError) else ""
+    return f" ({error})" if isinstance(error, _WrongValueError) else ""
 
 
 def _values(arguments: str) -> dict[str, object]:
@@ -198,7 +198,7 @@ def _values(arguments: str) -> dict[str, object]:
     called = [each.func for each in ast.walk(call) if isinstance(each, ast.Call)]
     for each in ast.walk(call):
         if isinstance(each, ast.Name) and each not in called:
-            raise WrongValueError(f"{each.id} is not a value: write a number, or a text in quotes")
+            raise _WrongValueError(f"{each.id} is not a value: write a number, or a text in quotes")
     values = {str(word.arg): _value(str(word.arg), ast.literal_eval(word.value)) for word in call.keywords}
     if len(values) != len(call.keywords):
         raise ValueError("a parameter is given twice")
@@ -213,7 +213,7 @@ def _value(name: str, value: object) -> object:
     known = [field.name for field in dataclasses.fields(kind)]
     for each in value:
         if each not in known:
-            raise WrongValueError(f"{name} has no {each!r}, but {', '.join(known)}")
+            raise _WrongValueError(f"{name} has no {each!r}, but {', '.join(known)}")
     return kind(**value)
 
 

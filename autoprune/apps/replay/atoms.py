@@ -25,7 +25,6 @@ from autoprune.facts.plain_text import identifiers
 
 LEAST_EDIT = 8  # characters, without whitespace; shorter texts match by chance
 LEAST_PATH = 6  # characters
-LEAST_QUOTE = 24  # characters
 DEEPEST = 6  # levels of nested lists and objects in arguments that are searched
 
 # Argument names of agents' edit tools: the text that an edit replaces, and the text that it writes.
