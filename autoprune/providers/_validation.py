@@ -54,7 +54,7 @@ def _detect_provider(conversation: Sequence[object]) -> Provider:
 
 
 def is_marked(message: object, written_in: Format) -> bool:
-    """Whether a message has a field that only this format has."""
+    """Whether a message is certainly written in a format, because it has the format's mark."""
     held = fields(message)
     return held is not None and written_in.seen(held) is not None
 

@@ -129,10 +129,10 @@ def requested_life(found: Place, body: Mapping[str, Any], *, charges_writes: boo
     life = ttl_seconds(options.get("ttl")) if isinstance(options, Mapping) else None
     if life is None and not charges_writes:
         life = ttl_seconds(inside.get("prompt_cache_retention"))
-    return _marked_life(found, body) if life is None else life
+    return _life_in_marks(found, body) if life is None else life
 
 
-def _marked_life(found: Place, body: Mapping[str, Any]) -> Life:
+def _life_in_marks(found: Place, body: Mapping[str, Any]) -> Life:
     """The life that the cache marks in a request ask for."""
     messages, inside = found.messages(body), found.inside(body)
     messages = messages if isinstance(messages, list) else []

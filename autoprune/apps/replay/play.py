@@ -39,7 +39,7 @@ class Scale:
             self._kept.append(message)
         return known
 
-    def leading(self, before: object, now: object) -> int:
+    def leading_tokens(self, before: object, now: object) -> int:
         """The tokens of the leading blocks that a message shares with the previous message at its place.
 
         Providers cache blocks: if one of several results in a message is cleared, the results before it stay cached.
@@ -173,7 +173,7 @@ def play(
         held = sum(sizes[:same]) + (episode.head if request else 0)
         # If the prefix ends within a message, the blocks before its first change are still cached.
         if is_new := same < len(before):
-            held += sum(map(scale.leading, before[same : same + 1], messages[same : same + 1]))
+            held += sum(map(scale.leading_tokens, before[same : same + 1], messages[same : same + 1]))
         prompts.append(Prompt(episode.head + sum(sizes), held, seconds))
         laws.check(request, given, messages, partial(once_more, messages), is_new=is_new)
         seen.look(request, messages)

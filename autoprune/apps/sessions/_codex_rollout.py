@@ -184,10 +184,10 @@ def _apply_record(turns: list[CodexTurn], record: Record, starts: bool) -> None:
     elif record.kind == "compacted":
         compact_turns(turns, payload)
     elif record.kind == "response_item":
-        if is_users(payload) and not starts:
+        if is_user_message(payload) and not starts:
             open_turn(turns)
         turns[-1].items.append((payload, Answer(record.time, record.model) if _is_answer(payload) else record.time))
-        turns[-1].is_users |= is_users(payload)
+        turns[-1].is_users |= is_user_message(payload)
 
 
 def _is_answer(item: Item) -> bool:
@@ -253,7 +253,7 @@ def _is_context(item: Item) -> bool:
     return any(text(part.get("text")).lstrip().lower().startswith(CONTEXT) for part in objects(item.get("content")))
 
 
-def is_users(item: Item) -> bool:
+def is_user_message(item: Item) -> bool:
     """Whether an item is a message that the user wrote."""
     return item.get("type") == "message" and item.get("role") == "user" and not _is_context(item)
 
@@ -306,7 +306,9 @@ def compact_turns(turns: list[CodexTurn], payload: Object) -> None:
 def _rebuild_history(said: Sequence[Item], summary: str) -> list[Item]:
     """Build the history after a compaction that lists none: the user's newest messages and the summary."""
     kept = list(
-        _newest_texts(_item_text(item) for item in reversed(said) if is_users(item) and not _is_summary(item, summary))
+        _newest_texts(
+            _item_text(item) for item in reversed(said) if is_user_message(item) and not _is_summary(item, summary)
+        )
     )
     return [_user_message(each) for each in (*reversed(kept), summary or NO_SUMMARY)]
 

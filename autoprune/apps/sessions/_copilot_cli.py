@@ -36,14 +36,14 @@ def detect(values: Sequence[object]) -> bool:
 def read(values: Sequence[object]) -> list[Conversation]:
     """Read the one conversation in a log. Raises SessionError for a line that is not an event."""
     events = _unique_events(values)
-    own = [event for event in events if not _is_sub_agents(event)]
+    own = [event for event in events if not _is_from_sub_agent(event)]
     *_, said = _stretches(own)
     return [conversation(CHAT, [message for message, _ in said], notes=list(_event_notes(values, events, own)))]
 
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
     """Read the one conversation in a log as its stretches between compactions. Raises SessionError like `read`."""
-    own = [event for event in _unique_events(values) if not _is_sub_agents(event)]
+    own = [event for event in _unique_events(values) if not _is_from_sub_agent(event)]
     return [[stretch(CHAT, said) for said in _stretches(own)]]
 
 
@@ -94,7 +94,7 @@ def _unique_events(values: Sequence[object]) -> list[Event]:
     return list(seen.values())
 
 
-def _is_sub_agents(event: Event) -> bool:
+def _is_from_sub_agent(event: Event) -> bool:
     return bool(event.get("agentId") or fields(event.get("data")).get("parentToolCallId"))
 
 
