@@ -184,10 +184,10 @@ def _weights(plan: Plan) -> Sequence[int]:
 
 def _weighed(messages: Iterable[object], tokens: Iterable[int]) -> Weighed:
     # Not strict: an unchanged conversation is the caller's own list, which may have grown since.
-    return tuple((_digest(_written(message)), weight) for message, weight in zip(messages, tokens, strict=False))
+    return tuple((_digest(_serialize(message)), weight) for message, weight in zip(messages, tokens, strict=False))
 
 
-def _written(message: object) -> bytes:
+def _serialize(message: object) -> bytes:
     """Serialize a message, ignoring its marks for the prompt cache. Equal messages give equal bytes."""
     known: Any = without_marks(message)
     try:
