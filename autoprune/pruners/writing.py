@@ -179,7 +179,7 @@ class SummaryWriter:
         return self._known_texts.keep(key, answer.text, is_model=is_model and not self._fell_back)
 
     def _keys(self, text: str, start: int, stop: int) -> Iterator[str]:
-        """Yield the cache key of the summary after each fold: a hash of the summary before it and the folded messages."""
+        """Yield the cache key of the summary after each fold: a hash of the previous summary and the new messages."""
         given = "\0".join((identity_of(self.summarizer), text, self.title))
         hashed = hashlib.sha256(given.encode("utf-8", "surrogatepass"))
         for number in range(start, stop):
