@@ -90,10 +90,10 @@ class Clamp:
             return None
         total = count(shown)
         if limit is not None and total > limit:
-            return self._cut(shown, limit, total, count, mark)
+            return self._cut_to(shown, limit, total, count, mark)
         return shown if shown != text and total <= count(text) else None
 
-    def _cut(self, text: str, limit: int, total: int, count: Count, mark: str) -> str | None:
+    def _cut_to(self, text: str, limit: int, total: int, count: Count, mark: str) -> str | None:
         """Cut a text of `total` tokens to `limit`; None if not even one character fits."""
         known = cache(count)  # the same chunks are counted for each size of the room
         room = limit - count(f"\n{_marker(len(text), 'character', total, is_first=True)}\n{mark}")

@@ -73,14 +73,14 @@ class Room:
         self.messages += messages
         self.tokens = max(room, self.tokens)
 
-    def allowed(self, tokens: int, messages: int, room: int) -> int:
+    def room_for(self, tokens: int, messages: int, room: int) -> int:
         """The room for the summary once `messages` of `tokens` are folded: at most `room`, and less than they take."""
         around = self._with_mark(self.messages + messages, room) - room
         return min(room, self.largest, tokens + self.total - around - 1)
 
     def gain(self, tokens: int, room: int) -> int:
         """The tokens saved by folding messages of so many tokens into a summary of at most `room`."""
-        return tokens + self.total - self._with_mark(self.messages + 1, self.allowed(tokens, 1, room))
+        return tokens + self.total - self._with_mark(self.messages + 1, self.room_for(tokens, 1, room))
 
     def added(self, messages: int, room: int) -> int:
         """The tokens that the summary adds to the prompt if it replaces more messages and gets at most `room`."""
@@ -200,7 +200,7 @@ class FoldWalk(Walk):
         if entry.speaker is Speaker.MODEL and not follows_model:
             self._spoke_at = at
         self._groups.append(at, message)
-        self._asked.update(self._groups.asked[-1:])
+        self._asked.update(self._groups.user_requests[-1:])
         if said := self._words_beside_results(message, entry):
             self._answers[at] = sum(SAID_TOKENS + self._room.count(words) for words in said)
         if self._groups.requests[-1:] == [at]:
@@ -283,7 +283,7 @@ class FoldWalk(Walk):
             return
         edit = self._keep_separators(edit)
         weight = sum(map(self._weight, edit.messages))
-        room = 0 if edit.is_drop else self._room.allowed(weight, len(edit.messages), edit.room)
+        room = 0 if edit.is_drop else self._room.room_for(weight, len(edit.messages), edit.room)
         if not edit.messages or (room <= 0 and not edit.is_drop):
             return
         if waiting := self._find_waiting(edit, room):
@@ -312,7 +312,7 @@ class FoldWalk(Walk):
         """
         going = set(edit.messages)
         said = {at: self._room_for_words(at) for at in sorted(going) if self._room_for_words(at)}
-        oldest, *later = [at for at in self._groups.asked if at not in self.gone] or [-1]
+        oldest, *later = [at for at in self._groups.user_requests if at not in self.gone] or [-1]
         if not room and getattr(self.folder, "drops", True):
             return set()
         if not room:

@@ -270,7 +270,7 @@ class ConversationPruner(Pruner):
         started = self._clock()
         self._check_bounds()
         terms = self._terms(strategy, calibration)
-        chosen = self._sized(terms.strategy)
+        chosen = self._with_group_size(terms.strategy)
         messages = checked(conversation)
         found = running(messages)
         bare = without(messages, found)
@@ -311,7 +311,7 @@ class ConversationPruner(Pruner):
         if seconds is not None and (not is_number(seconds, 0, int | float) or not seconds):
             raise SettingsError(f"max_seconds is {seconds!r}: give seconds, more than 0, or None")
 
-    def _sized(self, strategy: FoldingStrategy) -> FoldingStrategy:
+    def _with_group_size(self, strategy: FoldingStrategy) -> FoldingStrategy:
         """The strategy, with the group size of the settings if it does not set one."""
         if isinstance(strategy, Folding) and strategy.group_size is None:
             return replace(strategy, group_size=group_size(self.args, self._environ))
@@ -335,7 +335,7 @@ class ConversationPruner(Pruner):
     def _config(self, strategy: FoldingStrategy) -> dict[str, object]:
         """The parameters of a strategy, with the group size that it takes from the settings."""
         try:
-            return super()._config(self._sized(strategy))
+            return super()._config(self._with_group_size(strategy))
         except SettingsError:
             return super()._config(strategy)
 

@@ -63,9 +63,9 @@ class Shortener:
     def steps(self, draft: "Draft") -> Steps:
         """The summarizer's steps for the text of a large result."""
         if self.summarizer is None:
-            return _given(Failed("nobody was given who could write a summary"))
+            return _answer_at_once(Failed("nobody was given who could write a summary"))
         if draft.room < LEAST_TEXT:
-            return _given(Failed("a summary in so few tokens says nothing"))
+            return _answer_at_once(Failed("a summary in so few tokens says nothing"))
         return steps_of(self.summarizer, self._brief(draft))
 
     def _brief(self, draft: "Draft") -> Brief:
@@ -130,7 +130,7 @@ class Draft:
             whole = f"\n<message>{head}</message>\n<content>{text}</content>\n"
         return marked(whole, known, gap="\n")
 
-    def finished(self, text: str) -> Replace | None:
+    def edit_with(self, text: str) -> Replace | None:
         """Make the edit with a summarizer's text; None if the text would take more tokens than the cut."""
         whole = self.framed(text)
         saved = self.placeholder.saves(self.result, whole)
@@ -142,14 +142,14 @@ class Draft:
         """The edit for a result without a text: its cut, with the reason for cuts."""
         return replace(self.edit, reason=Reason.CLAMPED)
 
-    def fitted(self, text: str) -> str | None:
+    def fit(self, text: str) -> str | None:
         """Tidy a text, and cut it to the room if necessary; None if nothing of it fits."""
         text = tidy(text)
-        if not text or self.finished(text):
+        if not text or self.edit_with(text):
             return text or None
         rooms = (self.room - slack for slack in SLACKS if self.room > slack)
         found = (cut(text, room, self.placeholder.count) for room in rooms)
-        return next((each for each in found if each and each.strip() and self.finished(each)), None)
+        return next((each for each in found if each and each.strip() and self.edit_with(each)), None)
 
 
 def drafts(plan: Plan, request: Callable[[int], str]) -> list[Draft]:
@@ -184,7 +184,7 @@ def run_together(questions: Sequence[Steps]) -> Together:
     return [answers[number] for number in range(len(questions))]
 
 
-def _given(answer: Answer) -> Steps:
+def _answer_at_once(answer: Answer) -> Steps:
     """Give an answer without a call."""
     yield from ()
     return answer

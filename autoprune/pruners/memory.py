@@ -225,16 +225,16 @@ def is_same(left: object, right: object) -> bool:
 
 def is_same_but_marks(left: object, right: object) -> bool:
     """Whether two messages are equal apart from their marks for the prompt cache."""
-    return is_same(_unmarked(left), _unmarked(right))
+    return is_same(_without_marks(left), _without_marks(right))
 
 
-def _unmarked(message: object) -> object:
+def _without_marks(message: object) -> object:
     """The message without cache marks, in itself and in its blocks."""
     if type(message) is not dict:
         return message
     plain = {name: value for name, value in message.items() if name != MARK}
     if type(plain.get("content")) is list:
-        plain["content"] = [_unmarked(block) if _may_be_marked(block) else block for block in plain["content"]]
+        plain["content"] = [_without_marks(block) if _may_be_marked(block) else block for block in plain["content"]]
     return plain
 
 

@@ -159,15 +159,15 @@ def sent(conversation: Sequence[Any], report: Report) -> Sent:
     """The figures of a prompt before and after a prune, in counted tokens."""
     plan, spent = report.plan, report.spent
     known = plan.transcript
-    after = _weighed(conversation, _weights(plan))
+    after = _weigh_messages(conversation, _weights(plan))
     is_changed = bool(plan.edits or plan.folds or plan.stripped)
     return Sent(
-        _weighed(known.messages, [entry.tokens for entry in known.entries]) if is_changed else after,
+        _weigh_messages(known.messages, [entry.tokens for entry in known.entries]) if is_changed else after,
         after,
         known.fixed_tokens,
-        _placed(report),
-        tuple(filter(None, map(_digest_of_result, _cleared(plan)))),
-        tuple(_fetched(plan)),
+        _tokens_placed(report),
+        tuple(filter(None, map(_digest_of_result, _results_edited_now(plan)))),
+        tuple(_unseen_results(plan)),
         spent.input_tokens,
         spent.output_tokens,
         spent.cost,
@@ -182,7 +182,7 @@ def _weights(plan: Plan) -> Sequence[int]:
     return [entry.tokens - saved.get(at, 0) for at, entry in enumerate(plan.transcript.entries)]
 
 
-def _weighed(messages: Iterable[object], tokens: Iterable[int]) -> Weighed:
+def _weigh_messages(messages: Iterable[object], tokens: Iterable[int]) -> Weighed:
     # Not strict: an unchanged conversation is the caller's own list, which may have grown since.
     return tuple((_digest(_serialize(message)), weight) for message, weight in zip(messages, tokens, strict=False))
 
@@ -193,10 +193,10 @@ def _serialize(message: object) -> bytes:
     try:
         return marshal.dumps(known, NO_REFERENCES)  # four times as fast as repr
     except ValueError:  # an SDK's object is in it
-        return _encoded(repr(known))
+        return _encode(repr(known))
 
 
-def _placed(report: Report) -> int:
+def _tokens_placed(report: Report) -> int:
     """The tokens that this request's edits put into the previous prompt, and those of a new summary."""
     plan = report.plan
     requests = plan.transcript.requests
@@ -207,7 +207,7 @@ def _placed(report: Report) -> int:
     return sum(edit.part.tokens - edit.saved for edit in fresh) + (report.floor["summary"] if is_summed_up else 0)
 
 
-def _cleared(plan: Plan) -> Iterator[ToolResult]:
+def _results_edited_now(plan: Plan) -> Iterator[ToolResult]:
     """Yield the results that were cleared, cut or removed at this request."""
     last = len(plan.transcript.requests) - 1
     yield from (result for result, edit in plan.results.items() if edit.request == last)
@@ -215,7 +215,7 @@ def _cleared(plan: Plan) -> Iterator[ToolResult]:
     yield from (result for at in gone for result in plan.transcript.entries[at].results)
 
 
-def _fetched(plan: Plan) -> Iterator[tuple[str, int]]:
+def _unseen_results(plan: Plan) -> Iterator[tuple[str, int]]:
     """Yield the digest and the tokens of each result that the model has not seen yet."""
     edits = plan.results
     for result in plan.transcript.results:
@@ -230,10 +230,10 @@ def _digest_of_result(result: ToolResult) -> str:
     fetched without pruning too.
     """
     touched = target(result.call)
-    return _digest(_encoded(f"{result.tool}\0{touched}\0{result.text}")) if touched else ""
+    return _digest(_encode(f"{result.tool}\0{touched}\0{result.text}")) if touched else ""
 
 
-def _encoded(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -272,7 +272,7 @@ def _archive_edit(archive: Archive, edit: Replace, content: str) -> Iterator[tup
     from autoprune.summarizers.driver import call_safely  # lazy: most pruners have no archive
 
     for id, text in _records(edit, content):
-        if (answer := call_safely(_put, archive, id, text)) is not None:
+        if (answer := call_safely(_store_record, archive, id, text)) is not None:
             yield id, str(getattr(answer, "why", answer))
 
 
@@ -290,7 +290,7 @@ def _records(edit: Replace, content: str) -> Iterator[tuple[str, str]]:
         yield later, pointer(later, told or whole)
 
 
-def _put(archive: Archive, id: str, text: str) -> str | None:
+def _store_record(archive: Archive, id: str, text: str) -> str | None:
     """Store a payload or a pointer under an id. Return None, or the conflict that prevents it.
 
     A pointer replaces the text whose id it has, and stays as long as its payload is stored.

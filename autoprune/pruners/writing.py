@@ -102,19 +102,19 @@ class SummaryWriter:
         for note in self.results.notes:
             self._note(note)
         keyed = [(self.results.key(draft), draft) for draft in drafts(self.plan, self._request)]
-        texts = {key: found for key, draft in keyed if (found := self._known_text_for(key, draft)) is not None}
+        texts = {key: found for key, draft in keyed if (found := self._find_result_text(key, draft)) is not None}
         new = {key: draft for key, draft in keyed if key not in texts}
-        answers = yield from self._metered(run_together([self.results.steps(draft) for draft in new.values()]))
+        answers = yield from self._meter(run_together([self.results.steps(draft) for draft in new.values()]))
         for (key, draft), answer in zip(new.items(), answers, strict=True):
             self._fresh = [*answer.notes] if isinstance(answer, Written) else []
             texts[key] = self._text_from(key, draft, answer)
         edits: dict[Part, Replace] = {draft.result: self._edit(draft, texts[key]) for key, draft in keyed}
         self.edits = tuple(edits.get(edit.part, edit) for edit in self.plan.edits)
 
-    def _known_text_for(self, key: str, draft: Draft) -> str | Failed | None:
+    def _find_result_text(self, key: str, draft: Draft) -> str | Failed | None:
         """Look up the text of a large result, or the failure to write it; None if it was never asked for."""
-        text = self._known_text(key, is_model=self.results.calls_model)
-        if text is not None and draft.finished(text):
+        text = self._find_text(key, is_model=self.results.calls_model)
+        if text is not None and draft.edit_with(text):
             self._known_texts.repeat_notes(text)
             return text
         return self._known_texts.failure(key)
@@ -122,7 +122,7 @@ class SummaryWriter:
     def _text_from(self, key: str, draft: Draft, answer: Answer) -> str | Failed:
         """Fit an answer into the draft's room and remember it. Failures are remembered too, so a cut stays a cut."""
         failed = answer if isinstance(answer, Failed) else Failed("the text has no room")
-        text = draft.fitted(answer.text) if isinstance(answer, Written) else None
+        text = draft.fit(answer.text) if isinstance(answer, Written) else None
         if text is None:
             self._known_texts.keep_failure(key, failed.why)
             return failed
@@ -134,7 +134,7 @@ class SummaryWriter:
 
     def _edit(self, draft: Draft, text: str | Failed) -> Replace:
         """Make the edit of a large result with its text, or with its cut."""
-        edit = draft.finished(text) if isinstance(text, str) else None
+        edit = draft.edit_with(text) if isinstance(text, str) else None
         if edit is None and not self.results.is_quiet:
             self._note(f"a large result was only cut ({text.why if isinstance(text, Failed) else 'no room'})")
         return edit or draft.left_cut
@@ -169,7 +169,7 @@ class SummaryWriter:
     def _farthest(self, keys: Sequence[str], folds: Sequence[Fold], *, is_model: bool) -> tuple[int, str] | None:
         """Find the cached summary that covers most of the next folds: their number and the text; None without one."""
         for number in range(len(keys), 0, -1):
-            text = self._known_text(keys[number - 1], is_model=is_model)
+            text = self._find_text(keys[number - 1], is_model=is_model)
             if text is not None and plain(text) == text and self.count(text) <= folds[number - 1].room:
                 return number, text
         return None
@@ -183,14 +183,14 @@ class SummaryWriter:
         given = "\0".join((identity_of(self.summarizer), text, self.title))
         hashed = hashlib.sha256(given.encode("utf-8", "surrogatepass"))
         for number in range(start, stop):
-            for at, is_after_request in self._record.folded(number, number + 1):
+            for at, is_after_request in self._record.folded_messages(number, number + 1):
                 hashed.update(self._fingerprint(at) + bytes([is_after_request]))
             whole = hashed.copy()
             request = self._record.first_request(number + 1)
             whole.update(f"{self._record.folds[number].room} {request}".encode("utf-8", "surrogatepass"))
             yield whole.hexdigest()
 
-    def _known_text(self, key: str, *, is_model: bool) -> str | None:
+    def _find_text(self, key: str, *, is_model: bool) -> str | None:
         """Look up a text by a model or its fallback; None if there is none."""
         text = self._known_texts.model_text(key) if is_model else None
         if text is None:
@@ -240,7 +240,7 @@ class SummaryWriter:
         room, heading = brief.max_tokens, sections.put_title("", self.title)
         brief = replace(brief, max_tokens=max(1, brief.max_tokens - self.count(heading))) if heading else brief
         frame = sections.Frame(brief, is_kept=keeps_request(summarizer))
-        answer = yield from self._metered(steps_of(summarizer, replace(brief, max_tokens=frame.room)))
+        answer = yield from self._meter(steps_of(summarizer, replace(brief, max_tokens=frame.room)))
         if isinstance(answer, Failed):
             return answer
         for note in answer.notes:
@@ -266,7 +266,7 @@ class SummaryWriter:
             self._note(f"the summary had {size} tokens and was cut to {room}")
         return cut
 
-    def _metered(self, steps: Asking[Kind]) -> Asking[Kind]:
+    def _meter(self, steps: Asking[Kind]) -> Asking[Kind]:
         """Run steps, and add up the cost of their answers."""
         try:
             asked = next(steps)
@@ -343,7 +343,7 @@ class Record:
         first = next(iter(self.requests), -1)
         return self.requests[first] if first in self._gone[stop - 1] else ""
 
-    def folded(self, start: int, stop: int) -> Iterator[tuple[int, bool]]:
+    def folded_messages(self, start: int, stop: int) -> Iterator[tuple[int, bool]]:
         """Yield the messages of some folds in order, each with whether it follows a request that stays."""
         gone = self._gone[stop - 1]
         staying = [at for at in self.requests if at not in gone]
@@ -355,7 +355,7 @@ class Record:
     def utterances(self, start: int, stop: int) -> tuple[Utterance, ...]:
         """The messages of some folds as utterances."""
         found: list[Utterance] = []
-        for at, is_after_request in self.folded(start, stop):
+        for at, is_after_request in self.folded_messages(start, stop):
             first, *others = self._plain([at])
             found += (replace(first, after_request=is_after_request), *others)
         return tuple(found)

@@ -336,7 +336,7 @@ class Alignment:
 def _kinds(transcript: Transcript) -> list[Hashable]:
     """The kind of each message: its content without everything that can be cleared, and the tools of its results."""
     return [
-        (_fingerprint(_without_parts(message, entry)), *(_named(result) for result in entry.results))
+        (_fingerprint(_without_parts(message, entry)), *(_tool_in_text(result) for result in entry.results))
         for message, entry in zip(transcript.messages, transcript.entries, strict=True)
     ]
 
@@ -349,7 +349,7 @@ def _without_parts(message: object, entry: Entry) -> object:
     return thoughtless(without(rewrite(message, in_text), [*entry.results, *native]), entry.thinking)
 
 
-def _named(result: ToolResult) -> str:
+def _tool_in_text(result: ToolResult) -> str:
     """The tool of a result inside a text, which names it; "" for a native result, which only its call identifies."""
     return result.tool if result.location.start is not None else ""
 

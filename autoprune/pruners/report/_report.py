@@ -322,7 +322,7 @@ def bills(plan: Plan, prices: Prices) -> tuple[float, float]:
     """The cost of all prompts with the plan's edits and without any, in input tokens at full price."""
     weights = [entry.tokens for entry in plan.transcript.entries]
     saved: list[int] = [0] * len(weights)
-    edits = _by_request(plan)
+    edits = _savings_by_request(plan)
     pruned = unpruned = 0.0
     before = whole_before = 0
     for request, stop in enumerate(plan.transcript.requests):
@@ -339,7 +339,7 @@ def bills(plan: Plan, prices: Prices) -> tuple[float, float]:
     return pruned, unpruned
 
 
-def _by_request(plan: Plan) -> Mapping[int, Mapping[int, int]]:
+def _savings_by_request(plan: Plan) -> Mapping[int, Mapping[int, int]]:
     """The tokens that edits save, by the request at which they were made and by message."""
     found: dict[int, dict[int, int]] = {}
     for edit in plan.edits:

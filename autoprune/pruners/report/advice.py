@@ -12,7 +12,8 @@ from autoprune.pruners.memory import Memory
 from autoprune.pruners.report import LASTING, Report, reason
 from autoprune.tokens import scaled
 
-ALTERNATIVES = ("hybrid", "per_result")  # strategies of ConversationPruner that can also shorten single results
+# Strategies of ConversationPruner that can save more than clearing: hybrid also drops messages, per_result cuts results.
+ALTERNATIVES = ("hybrid", "per_result")
 ROUNDS = 4  # attempts to find a safe zone that can be reached
 CLAMP_SHARE = 4  # the suggested clamp cuts results to a quarter of the safe zone
 LONGEST_TARGET = 60  # characters

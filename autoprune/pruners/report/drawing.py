@@ -177,7 +177,7 @@ def _folds(report: Report, width: int) -> Table:
     for (request, state, why), stretch in _stretches(report.fold_rows, _fold_key):
         numbers = _ranges(at for row in stretch for at in _numbers(row))
         lines.append((numbers, request, f"{sum(map(_number, stretch)):,}", _times(state, stretch), why))
-    return _fitted(FOLD_COLUMNS, lines, width)
+    return _fit_table(FOLD_COLUMNS, lines, width)
 
 
 def _fold_key(row: Mapping[str, object]) -> tuple[str, ...]:
@@ -213,7 +213,7 @@ def _results(report: Report, width: int) -> Table:
         first, last = (_number(row, "message") for row in (stretch[0], stretch[-1]))
         messages = str(first) if first == last else f"{first}–{last}"
         lines.append((messages, turn, _times(tool, stretch), target, _tokens(stretch), state, why))
-    return _fitted(RESULT_COLUMNS, lines, width)
+    return _fit_table(RESULT_COLUMNS, lines, width)
 
 
 def _result_key(row: Mapping[str, object]) -> tuple[str, ...]:
@@ -267,7 +267,7 @@ def _legend(reasons: Mapping[str, str]) -> Table:
     return table
 
 
-def _fitted(columns: Sequence[tuple[str, str]], lines: Sequence[Sequence[str]], width: int) -> Table:
+def _fit_table(columns: Sequence[tuple[str, str]], lines: Sequence[Sequence[str]], width: int) -> Table:
     """Render a table in at most `width` columns, narrowing its columns in the order of `FLEXIBLE`."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
     widths = _widths(columns, lines, width)
@@ -282,7 +282,7 @@ def _fitted(columns: Sequence[tuple[str, str]], lines: Sequence[Sequence[str]], 
             overflow="fold" if name in WRAPPED else "ellipsis",
         )
     for line in lines:
-        cells = (line[at] if columns[at][0] in WRAPPED else _shortened(line[at], widths[at]) for at in shown)
+        cells = (line[at] if columns[at][0] in WRAPPED else _shorten(line[at], widths[at]) for at in shown)
         table.add_row(*(Text(cell, style=_style(cell)) for cell in cells))
     return table
 
@@ -300,7 +300,7 @@ def _widths(columns: Sequence[tuple[str, str]], lines: Sequence[Sequence[str]], 
     return widths
 
 
-def _shortened(text: str, width: int) -> str:
+def _shorten(text: str, width: int) -> str:
     """Shorten a text to at most `width` columns: a path to its end, which says most, other texts in the middle."""
     if cell_len(text) <= width:
         return text
