@@ -194,6 +194,7 @@ class Groups:
                 continue
             going, had = mend(before, after, going), going
             kept = [at for at in kept if at not in going]
+            # If more messages go, there are new neighbors, so the pair is checked again.
             number = number + 1 if going <= had else max(1, number - (before in going))
         return going
 
@@ -248,6 +249,7 @@ class Groups:
         first = at
         while first and self.entries[first - 1].speaker is Speaker.MODEL:
             first -= 1
+        # While calls wait for their results, no prompt has held these messages yet.
         is_open = at == len(self.entries) and any(entry.calls for entry in self.entries[first:])
         return first if is_open else at
 

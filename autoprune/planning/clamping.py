@@ -115,6 +115,7 @@ class Clamp:
         head, tail = self._gap(text, room - cost, count)
         spans = [(0, head)]
         for begin, end in (*sorted(evidence), (tail, len(text))):
+            # An error line that touches the span before it extends that span.
             if begin <= spans[-1][1]:
                 spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
             else:
@@ -163,6 +164,7 @@ def _reach(text: str, room: int, count: Count, *, is_tail: bool) -> int:
     while at < size and (used := tokens(at, min(at + CHUNK, size))) <= room:
         room -= used
         at += CHUNK
+    # Counts grow with the length, apart from small differences, so bisection comes close enough.
     longer = range(1, min(CHUNK, size - at) + 1)  # empty if all of the text fits
     return min(at, size) + bisect_right(longer, room, key=lambda length: tokens(at, at + length))
 
@@ -206,6 +208,7 @@ def _evidence(text: str, gap: Span, budget: int, count: Count) -> tuple[list[Spa
 
 def _join_spans(text: str, spans: Sequence[Span], total: int, count: Count) -> str:
     """Join the spans of a text, with a marker on a separate line in each gap."""
+    # At least 1, since the joined spans may count as many tokens as the whole text.
     missing = max(total - count("".join(text[begin:end] for begin, end in spans)), 1)
     kept = [text[: spans[0][1]]]
     for number, ((_, stop), (begin, end)) in enumerate(pairwise(spans)):

@@ -193,6 +193,7 @@ class FoldWalk(Walk):
         follows_model = self.ends_with_model
         super().append(message, entry)
         self._wants_user = self._wants_user or self.given.begins_with_user(message)
+        # A message that is only the summary counts as `Room.total` and not as a message.
         if self.given.running and at == self.given.running.at and self.given.running.rest is None:
             self.gone.add(at)
             self.tokens -= entry.tokens
@@ -209,6 +210,7 @@ class FoldWalk(Walk):
     def _believe_usage(self) -> None:
         """Switch to the provider's count of the last prompt and its answer if it was reported for these messages."""
         if self.reported and self.reported[0] == len(self.entries):
+            # The report includes the model's answer, so only the messages after it are counted.
             after = self.entries[self._spoke_at + 1 :] if self.request else self.entries
             fresh = (entry.tokens for entry in after if entry.speaker is not Speaker.MODEL)
             tokens = self.reported[1] + sum(fresh)
@@ -312,6 +314,7 @@ class FoldWalk(Walk):
         """
         going = set(edit.messages)
         said = {at: self._room_for_words(at) for at in sorted(going) if self._room_for_words(at)}
+        # -1 is no message: no request is left.
         oldest, *later = [at for at in self._groups.user_requests if at not in self.gone] or [-1]
         if not room and getattr(self.folder, "drops", True):
             return set()
@@ -389,6 +392,7 @@ class FoldWalk(Walk):
         free = [] if self.bound_before else [self._group(unit) for unit in units]
         free = [group for group in free if group.messages[-1] < newest and self._held.isdisjoint(group.messages)]
         if self.retain.roles:
+            # A stable sort: the oldest groups of a rank go first.
             free.sort(key=lambda group: group.rank)
         return free
 

@@ -44,6 +44,7 @@ class ToolInputs:
         """The arguments of a call that may be shortened, given its result."""
         if result.call is None or not any(fnmatchcase(result.tool, glob) for glob in self.tools):
             return ()
+        # `has_failed` returns None if the outcome is unknown; such calls stay unchanged.
         is_known_good = bool(result.call.inputs) and has_failed(result.text, result.is_error, result.call) is False
         return result.call.inputs if is_known_good else ()
 

@@ -315,6 +315,7 @@ def edits_of(strategy: object, step: object, kind: type[Edit] | UnionType) -> It
     name = getattr(strategy, "name", type(strategy).__name__)
     if not isinstance(step, Iterable):
         raise SettingsError(f"step of the strategy {name} returned {step!r}: give its edits in a list, [] for none")
+    # One by one, since a folding strategy sees the effect of each edit before it makes the next.
     for edit in step:
         if not isinstance(edit, kind):
             raise SettingsError(f"step of the strategy {name} gave {edit!r}, which is no edit: make it from the view")

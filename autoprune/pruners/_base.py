@@ -208,6 +208,7 @@ class Pruner:
         args = filled_in(self.args, self._environ, **known)
         if args is self.args:
             return self
+        # Not `copy.copy`, which would leave out the caches.
         twin = object.__new__(type(self))
         vars(twin).update(vars(self), args=args)
         return twin
@@ -270,6 +271,7 @@ class Pruner:
         model, ttl = text_setting(args, "model", environ), cache_ttl(args, environ)
         now = for_prices(chosen, model, ttl)
         zone = safe_zone(args, environ)
+        # 1e-6, so that a rounding error of the division does not cost a whole token.
         limit = zone if calibration == 1.0 else math.floor(zone / check_ratio(calibration) + 1e-6)
         notes = (fallback, estimate, missing_safe_zone(args, environ), *getattr(now, "notes", ()))
         thinking = ThinkingPolicy.REPORT
@@ -412,5 +414,6 @@ def one_strategy(strategy_name: object, strategy: object) -> Any:
 
 def log_prune(report: Report, level: str) -> None:
     """Log a prune in one line with bound fields; silent unless the program calls `logger.enable("autoprune")`."""
+    # Lazy, since the text of a report needs figures that are only computed if somebody reads them.
     with_fields = logger.opt(lazy=True, capture=False).patch(lambda record: record["extra"].update(report.fields))
     with_fields.log(level, "{}", lambda: report)

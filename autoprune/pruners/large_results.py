@@ -223,6 +223,7 @@ class TextStore:
         if not is_model:
             self._remember(key, text)
             return text
+        # If two threads write the same text, both use the first, so that the prompt stays the same.
         first = self._call_store(self.store.setdefault, key, text)
         return first if isinstance(first, str) and first.strip() and self.count(first) <= self.count(text) else text
 

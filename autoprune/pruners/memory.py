@@ -180,9 +180,11 @@ class Memory:
 
     def keep(self, history: History) -> None:
         """Remember a conversation, and forget the least recently pruned one if there are too many."""
+        # No key: the walk used a usage report, which belongs to one request.
         if history.key is None:
             return
         with self._lock:
+            # The most recently pruned conversation comes first and the last one is forgotten.
             self._kept.insert(0, history)
             del self._kept[self._most :]
 
@@ -194,6 +196,7 @@ def snapshot(message: object, at: int) -> Any:
     """
     outer = [message]
     open_copies: list[Any] = [outer]
+    # A bounded loop instead of recursion: it ends for messages that contain themselves, and at any depth.
     for _ in range(MOST_CONTAINERS):
         if not open_copies:
             return outer[0]

@@ -200,6 +200,7 @@ def _apply_result(unchanged: PrunedRequest, found: Place, messages: list[Any]) -
     body = found.replaced(unchanged.body, result.conversation)
     if not result.request_parameters:
         return replace(unchanged, body=body)
+    # Only the beta header is merged; all other headers stay unchanged.
     betas = {name: value for name, value in unchanged.headers.items() if name.lower() == BETA_HEADER}
     both = merged(result.request_parameters, {**body, HEADERS: betas})
     others = {name: value for name, value in unchanged.headers.items() if name not in betas}

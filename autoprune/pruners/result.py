@@ -286,6 +286,7 @@ def _records(edit: Replace, content: str) -> Iterator[tuple[str, str]]:
     yield whole, content
     if told not in ("", whole, parted(content)[1]):
         yield told, pointer(told, whole)
+    # The id that a later placeholder will carry, if it replaces the text of this edit.
     if edit.may_change and (later := recall_id(edit.text)) != told:
         yield later, pointer(later, told or whole)
 

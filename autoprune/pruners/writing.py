@@ -185,6 +185,7 @@ class SummaryWriter:
         for number in range(start, stop):
             for at, is_after_request in self._record.folded_messages(number, number + 1):
                 hashed.update(self._fingerprint(at) + bytes([is_after_request]))
+            # The key of each fold extends the hash of the folds before it.
             whole = hashed.copy()
             request = self._record.first_request(number + 1)
             whole.update(f"{self._record.folds[number].room} {request}".encode("utf-8", "surrogatepass"))

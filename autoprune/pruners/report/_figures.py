@@ -154,6 +154,7 @@ def tokens_lost(plan: Plan) -> int:
     before = {at for fold in plan.folds if fold.request < last for at in fold.messages}
     still = (at for at in range(first, transcript.requests[last - 1]) if at not in before)
     cached = sum(transcript.entries[at].tokens for at in still)
+    # Earlier edits already saved their tokens in the previous prompt.
     after = [edit for edit in plan.edits if edit.part.location.message >= first]
     return cached - sum(edit.saved if edit.request < last else edit.saved_before for edit in after)
 

@@ -332,6 +332,7 @@ def bills(plan: Plan, prices: Prices) -> tuple[float, float]:
         whole = sum(weights[:stop])
         prompt = whole - sum(saved[:stop])
         first = min(new, default=stop)
+        # The cache holds the previous prompt up to the first message that is edited at this request.
         held = min(before, sum(weights[:first]) - sum(saved[:first]))
         pruned += prices.request(prompt, held)
         unpruned += prices.request(whole, whole_before)

@@ -12,7 +12,7 @@ from autoprune.pruners.memory import Memory
 from autoprune.pruners.report import LASTING, Report, reason
 from autoprune.tokens import scaled
 
-# Strategies of ConversationPruner that can save more than clearing: hybrid also drops messages, per_result cuts results.
+# Strategies of ConversationPruner: hybrid also drops messages, and per_result cuts or summarizes large results.
 ALTERNATIVES = ("hybrid", "per_result")
 ROUNDS = 4  # attempts to find a safe zone that can be reached
 CLAMP_SHARE = 4  # the suggested clamp cuts results to a quarter of the safe zone

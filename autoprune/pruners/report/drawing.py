@@ -294,6 +294,7 @@ def _widths(columns: Sequence[tuple[str, str]], lines: Sequence[Sequence[str]], 
     for name, least in FLEXIBLE:
         if name in names:
             at = names.index(name)
+            # The columns that are left, with one character between each two.
             over = sum(widths) + sum(map(bool, widths)) - 1 - width
             if over > 0 and widths[at] > least:
                 widths[at] = max(least, widths[at] - over) if least else 0
@@ -306,6 +307,7 @@ def _shorten(text: str, width: int) -> str:
         return text
     is_path = "/" in text and " " not in text
     tail = width - 1 if is_path else width // 2
+    # Reversed, since `set_cell_size` cuts at the end; it respects wide characters.
     end = set_cell_size(text[::-1], tail)[::-1].strip()
     return f"{set_cell_size(text, width - 1 - cell_len(end)) if not is_path else ''}…{end}"
 
