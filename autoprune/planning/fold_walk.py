@@ -15,7 +15,7 @@ summary, and its mark records the room and the number of folded messages (`Given
 output decides as the walk over the full history does.
 
 The walk ignores edits of messages that it did not offer. It may also hold back some of the offered ones: messages that
-separate two of the user's, and the user's words until the summary has room for them (`_find_waiting`). A summary must
+separate two user messages, and the user's words until the summary has room for them (`_find_waiting`). A summary must
 be smaller than the messages it replaces, so an answer of 40 tokens that the user gave through a tool cannot be folded
 alone without being cut. It waits until more messages are folded with it.
 """

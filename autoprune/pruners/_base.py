@@ -123,11 +123,11 @@ class Pruner:
     ) -> None:
         """Store the arguments. Each is checked when it is first used.
 
-        `before_prune` and `on_pruned` get a `PruneEvent` that holds `conversation_id`. If `before_prune` returns False,
-        nothing is pruned. `environ` (default: the environment of this process) is read here, once: its AUTOPRUNE_*
-        variables give the settings that `args` leaves open. `archive`, any mutable mapping such as
-        `archive.Directory(path)`, keeps what is cleared, and placeholders carry the ids for `recall`. `remember` is the
-        number of conversations to continue from memory; any other is read from the start.
+        `before_prune` and `on_pruned` get a `PruneEvent` with `conversation_id`. If `before_prune` returns False,
+        nothing is pruned. `environ` (default: the environment of this process) is read once, here: its AUTOPRUNE_*
+        variables supply settings that `args` does not have. `archive`, any mutable mapping such as
+        `archive.Directory(path)`, stores cleared content, and the placeholders hold the ids for `recall`. `remember` is
+        the number of conversations that the pruner remembers; others are read from the start.
         """
         self.conversation_id = conversation_id
         self.archive = archive

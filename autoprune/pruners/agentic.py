@@ -34,7 +34,7 @@ from autoprune.tokens import ExactCounter
 class AgenticConversationPruner(Pruner):
     """Keep an agent's conversation within its safe zone by clearing the tool results that it needs least.
 
-    `args` is a `PruneArgs`, a mapping like it, just a budget such as `"50k"`, or any object with
+    `args` is a `PruneArgs`, a mapping with the same keys, a budget such as `"50k"`, or any object with
     `conversation_prune_safe_zone_tokens`. It is read at each prune. `llm` is stored and never called. `count` replaces
     the exact token counter by any `Callable[[str], int]`. `formats` are additional wire formats, tried before the
     built-in ones.

@@ -142,7 +142,7 @@ class Unfinished:
 class ConversationPruner(Pruner):
     """Keep a conversation within its safe zone by folding its oldest messages into a summary, or dropping them.
 
-    `args` is a `PruneArgs`, a mapping like it, just a budget such as `"50k"`, or any object with
+    `args` is a `PruneArgs`, a mapping with the same keys, a budget such as `"50k"`, or any object with
     `conversation_prune_safe_zone_tokens` and `conversation_prune_group_size`. `llm` is a summarizer: anything callable
     with a `Brief`, such as an `OpenAISummarizer`. Without one, summaries are made without a model. `store`, any mapping
     of texts, caches what a model wrote by a hash of its input, so the same conversation gets the same summary again at

@@ -179,8 +179,8 @@ def run_together(questions: Sequence[Steps]) -> Together:
             except StopIteration as end:
                 answers[number] = end.value
         if asked:
-            told = iter((yield [ask for asks in asked.values() for ask in asks]))
-        given = {number: [next(told) for _ in asks] for number, asks in asked.items()}
+            replies = iter((yield [ask for asks in asked.values() for ask in asks]))
+        given = {number: [next(replies) for _ in asks] for number, asks in asked.items()}
     return [answers[number] for number in range(len(questions))]
 
 

@@ -282,13 +282,13 @@ def _records(edit: Replace, content: str) -> Iterator[tuple[str, str]]:
     Say that the payload P was cut to C, and C is cleared, in one prune or in two. The placeholder then carries C's id,
     so that id must point to P. The pointer is stored with the cut, since a later prune of pruned output only knows C.
     """
-    whole, told = content_id(content), parted(edit.mark)[1]
+    whole, carried = content_id(content), parted(edit.mark)[1]
     yield whole, content
-    if told not in ("", whole, parted(content)[1]):
-        yield told, pointer(told, whole)
+    if carried not in ("", whole, parted(content)[1]):
+        yield carried, pointer(carried, whole)
     # The id that a later placeholder will carry, if it replaces the text of this edit.
-    if edit.may_change and (later := recall_id(edit.text)) != told:
-        yield later, pointer(later, told or whole)
+    if edit.may_change and (later := recall_id(edit.text)) != carried:
+        yield later, pointer(later, carried or whole)
 
 
 def _store_record(archive: Archive, id: str, text: str) -> str | None:
