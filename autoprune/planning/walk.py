@@ -1,4 +1,4 @@
-"""Replay a conversation request by request and ask the strategy at each one. Calls no model, edits no message.
+"""Walk a conversation request by request and ask the strategy at each one. Calls no model, edits no message.
 
 A prune gets the whole conversation, but has to repeat what earlier prunes decided: a result that was cleared must stay
 cleared. Nothing is stored for that. The walk starts at the first message and makes every decision again.
@@ -17,8 +17,8 @@ candidates, but not R[c3], which the model has not seen yet. The strategy clears
 Two calls later, the agent prunes the longer conversation. The walk clears R[c1] at request 3 again, since it sees there
 exactly what it saw before, and then decides about the later requests. Three properties follow:
 
-- Strategies need no memory of earlier prunes.
-- The prompt changes only if the strategy clears something new, so the provider's cache holds between edits.
+- Strategies need no memory of earlier prunes. One that remembers earlier requests starts fresh in each walk (`begin`).
+- Earlier messages only change if the strategy clears something new, so the provider's cache stays valid until then.
 - Pruning the same conversation twice gives the same result.
 
 Pruners remember the walk (`pruners.memory`) and continue it with the new messages. This saves time and changes no
