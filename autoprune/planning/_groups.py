@@ -97,7 +97,7 @@ class Groups:
         return self._requests or self._notes
 
     @property
-    def asked(self) -> Sequence[int]:
+    def user_requests(self) -> Sequence[int]:
         """The user's requests, without messages that the agent's program wrote."""
         return self._requests
 
@@ -141,10 +141,10 @@ class Groups:
         """
         alone = {messages[0] for messages in offered if len(messages) == 1}
 
-        def mended(before: int, after: int, going: set[int]) -> set[int]:
+        def mend(before: int, after: int, going: set[int]) -> set[int]:
             return {*going, after} if after in alone else going - {*self._separator(before, after, gone, going, weigh)}
 
-        return self._mend_neighbors(gone, going, self._users, mended)
+        return self._mend_neighbors(gone, going, self._users, mend)
 
     def keep_answers_apart(
         self, gone: Collection[int], going: set[int], offered: Collection[tuple[int, ...]]
@@ -157,7 +157,7 @@ class Groups:
         """
         answers = {at: messages for messages in offered if self._words.issuperset(messages) for at in messages}
 
-        def mended(before: int, after: int, going: set[int]) -> set[int]:
+        def mend(before: int, after: int, going: set[int]) -> set[int]:
             said = [at for at in range(before, after) if at in going and self._is_said_by_user(at)]
             return (
                 {*going, *answers.get(after, answers.get(before, ()))}
@@ -165,7 +165,7 @@ class Groups:
                 else going - {*said[-1:]}
             )
 
-        return self._mend_neighbors(gone, going, self._models, mended)
+        return self._mend_neighbors(gone, going, self._models, mend)
 
     def opening(self, gone: Collection[int], free: Collection[int]) -> Iterator[int]:
         """Yield the first message of each of the model's groups at the head that may go, which `free` holds."""
@@ -178,8 +178,8 @@ class Groups:
                 return
             yield first
 
-    def _mend_neighbors(self, gone: Collection[int], going: set[int], among: Collection[int], mended: Mend) -> set[int]:
-        """Apply `mended` to each two messages of `among` that become neighbors. Return the messages that go."""
+    def _mend_neighbors(self, gone: Collection[int], going: set[int], among: Collection[int], mend: Mend) -> set[int]:
+        """Apply `mend` to each two messages of `among` that become neighbors. Return the messages that go."""
         kept = [at for at in range(len(self.entries)) if at not in gone and at not in going]
         number = 1
         while number < len(kept):
@@ -192,8 +192,9 @@ class Groups:
             ):
                 number += 1
                 continue
-            going, had = mended(before, after, going), going
+            going, had = mend(before, after, going), going
             kept = [at for at in kept if at not in going]
+            # If more messages go, there are new neighbors, so the pair is checked again.
             number = number + 1 if going <= had else max(1, number - (before in going))
         return going
 
@@ -248,6 +249,7 @@ class Groups:
         first = at
         while first and self.entries[first - 1].speaker is Speaker.MODEL:
             first -= 1
+        # While calls wait for their results, no prompt has held these messages yet.
         is_open = at == len(self.entries) and any(entry.calls for entry in self.entries[first:])
         return first if is_open else at
 

@@ -90,10 +90,10 @@ class Clamp:
             return None
         total = count(shown)
         if limit is not None and total > limit:
-            return self._cut(shown, limit, total, count, mark)
+            return self._cut_to(shown, limit, total, count, mark)
         return shown if shown != text and total <= count(text) else None
 
-    def _cut(self, text: str, limit: int, total: int, count: Count, mark: str) -> str | None:
+    def _cut_to(self, text: str, limit: int, total: int, count: Count, mark: str) -> str | None:
         """Cut a text of `total` tokens to `limit`; None if not even one character fits."""
         known = cache(count)  # the same chunks are counted for each size of the room
         room = limit - count(f"\n{_marker(len(text), 'character', total, is_first=True)}\n{mark}")
@@ -115,6 +115,7 @@ class Clamp:
         head, tail = self._gap(text, room - cost, count)
         spans = [(0, head)]
         for begin, end in (*sorted(evidence), (tail, len(text))):
+            # An error line that touches the span before it extends that span.
             if begin <= spans[-1][1]:
                 spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
             else:
@@ -163,6 +164,7 @@ def _reach(text: str, room: int, count: Count, *, is_tail: bool) -> int:
     while at < size and (used := tokens(at, min(at + CHUNK, size))) <= room:
         room -= used
         at += CHUNK
+    # Counts grow with the length, apart from small differences, so bisection comes close enough.
     longer = range(1, min(CHUNK, size - at) + 1)  # empty if all of the text fits
     return min(at, size) + bisect_right(longer, room, key=lambda length: tokens(at, at + length))
 
@@ -206,6 +208,7 @@ def _evidence(text: str, gap: Span, budget: int, count: Count) -> tuple[list[Spa
 
 def _join_spans(text: str, spans: Sequence[Span], total: int, count: Count) -> str:
     """Join the spans of a text, with a marker on a separate line in each gap."""
+    # At least 1, since the joined spans may count as many tokens as the whole text.
     missing = max(total - count("".join(text[begin:end] for begin, end in spans)), 1)
     kept = [text[: spans[0][1]]]
     for number, ((_, stop), (begin, end)) in enumerate(pairwise(spans)):

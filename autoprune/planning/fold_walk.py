@@ -15,7 +15,7 @@ summary, and its mark records the room and the number of folded messages (`Given
 output decides as the walk over the full history does.
 
 The walk ignores edits of messages that it did not offer. It may also hold back some of the offered ones: messages that
-separate two of the user's, and the user's words until the summary has room for them (`_find_waiting`). A summary must
+separate two user messages, and the user's words until the summary has room for them (`_find_waiting`). A summary must
 be smaller than the messages it replaces, so an answer of 40 tokens that the user gave through a tool cannot be folded
 alone without being cut. It waits until more messages are folded with it.
 """
@@ -73,14 +73,14 @@ class Room:
         self.messages += messages
         self.tokens = max(room, self.tokens)
 
-    def allowed(self, tokens: int, messages: int, room: int) -> int:
+    def room_for(self, tokens: int, messages: int, room: int) -> int:
         """The room for the summary once `messages` of `tokens` are folded: at most `room`, and less than they take."""
         around = self._with_mark(self.messages + messages, room) - room
         return min(room, self.largest, tokens + self.total - around - 1)
 
     def gain(self, tokens: int, room: int) -> int:
         """The tokens saved by folding messages of so many tokens into a summary of at most `room`."""
-        return tokens + self.total - self._with_mark(self.messages + 1, self.allowed(tokens, 1, room))
+        return tokens + self.total - self._with_mark(self.messages + 1, self.room_for(tokens, 1, room))
 
     def added(self, messages: int, room: int) -> int:
         """The tokens that the summary adds to the prompt if it replaces more messages and gets at most `room`."""
@@ -193,6 +193,7 @@ class FoldWalk(Walk):
         follows_model = self.ends_with_model
         super().append(message, entry)
         self._wants_user = self._wants_user or self.given.begins_with_user(message)
+        # A message that is only the summary counts as `Room.total` and not as a message.
         if self.given.running and at == self.given.running.at and self.given.running.rest is None:
             self.gone.add(at)
             self.tokens -= entry.tokens
@@ -200,7 +201,7 @@ class FoldWalk(Walk):
         if entry.speaker is Speaker.MODEL and not follows_model:
             self._spoke_at = at
         self._groups.append(at, message)
-        self._asked.update(self._groups.asked[-1:])
+        self._asked.update(self._groups.user_requests[-1:])
         if said := self._words_beside_results(message, entry):
             self._answers[at] = sum(SAID_TOKENS + self._room.count(words) for words in said)
         if self._groups.requests[-1:] == [at]:
@@ -209,6 +210,7 @@ class FoldWalk(Walk):
     def _believe_usage(self) -> None:
         """Switch to the provider's count of the last prompt and its answer if it was reported for these messages."""
         if self.reported and self.reported[0] == len(self.entries):
+            # The report includes the model's answer, so only the messages after it are counted.
             after = self.entries[self._spoke_at + 1 :] if self.request else self.entries
             fresh = (entry.tokens for entry in after if entry.speaker is not Speaker.MODEL)
             tokens = self.reported[1] + sum(fresh)
@@ -283,7 +285,7 @@ class FoldWalk(Walk):
             return
         edit = self._keep_separators(edit)
         weight = sum(map(self._weight, edit.messages))
-        room = 0 if edit.is_drop else self._room.allowed(weight, len(edit.messages), edit.room)
+        room = 0 if edit.is_drop else self._room.room_for(weight, len(edit.messages), edit.room)
         if not edit.messages or (room <= 0 and not edit.is_drop):
             return
         if waiting := self._find_waiting(edit, room):
@@ -312,7 +314,8 @@ class FoldWalk(Walk):
         """
         going = set(edit.messages)
         said = {at: self._room_for_words(at) for at in sorted(going) if self._room_for_words(at)}
-        oldest, *later = [at for at in self._groups.asked if at not in self.gone] or [-1]
+        # -1 is no message: no request is left.
+        oldest, *later = [at for at in self._groups.user_requests if at not in self.gone] or [-1]
         if not room and getattr(self.folder, "drops", True):
             return set()
         if not room:
@@ -389,6 +392,7 @@ class FoldWalk(Walk):
         free = [] if self.bound_before else [self._group(unit) for unit in units]
         free = [group for group in free if group.messages[-1] < newest and self._held.isdisjoint(group.messages)]
         if self.retain.roles:
+            # A stable sort: the oldest groups of a rank go first.
             free.sort(key=lambda group: group.rank)
         return free
 

@@ -155,6 +155,7 @@ class Plan:
         result = self.answers.get(part)
         if result is not None and (self._hides_outcome(result) or part not in self.shortening.of(result)):
             return False
+        # With its mark, the text may be as long as the argument.
         mark = self.placeholder.mark(part, self.transcript.messages)
         return self.placeholder.saves(part, self.shortening.text(part, self.placeholder.count, mark)) > 0
 

@@ -145,6 +145,7 @@ def guard(
     apply to the text that the model sees.
     """
     newest = set(results[-protections.last_results :]) if protections.last_results else set()
+    # The window is as of the current prompt, so cleared results take fewer of its tokens.
     window = _window(protections.last_tokens, entries, saved)
 
     def why(result: ToolResult) -> Reason | None:

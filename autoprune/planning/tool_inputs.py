@@ -44,6 +44,7 @@ class ToolInputs:
         """The arguments of a call that may be shortened, given its result."""
         if result.call is None or not any(fnmatchcase(result.tool, glob) for glob in self.tools):
             return ()
+        # `has_failed` returns None if the outcome is unknown; such calls stay unchanged.
         is_known_good = bool(result.call.inputs) and has_failed(result.text, result.is_error, result.call) is False
         return result.call.inputs if is_known_good else ()
 
@@ -55,7 +56,7 @@ class ToolInputs:
         if _holds_json(part):
             return STRING.sub(lambda found: self._member(found, count, mark), part.text)
         # Text that begins like JSON but cannot be parsed was truncated. It stays unchanged.
-        return part.text if part.is_json else self._shortened(part.text, count, mark)
+        return part.text if part.is_json else self._shorten(part.text, count, mark)
 
     def was_made(self, part: ToolInput) -> bool:
         """Whether an argument was shortened before."""
@@ -66,10 +67,10 @@ class ToolInputs:
         if found[1]:
             return found[0]
         value = json.loads(found[0])
-        shortened = self._shortened(value, count, mark)
+        shortened = self._shorten(value, count, mark)
         return found[0] if shortened is value else json.dumps(shortened)
 
-    def _shortened(self, text: str, count: Count, mark: str) -> str:
+    def _shorten(self, text: str, count: Count, mark: str) -> str:
         """The marker for a long text; any other text unchanged."""
         # A character has at most four bytes and a token at least one, so short texts need no count.
         if len(text) * 4 <= self.above or MARKED.fullmatch(text):

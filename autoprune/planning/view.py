@@ -57,7 +57,7 @@ class Candidate:
 
     @property
     def target(self) -> str:
-        """What the call touched, such as a path or a command, on one line; "" if that is not known."""
+        """The target of the call, such as a path or a command, on one line; "" if unknown."""
         return target(self.result.call)
 
     def cleared(self, reason: str) -> Replace:
@@ -144,23 +144,23 @@ class BaseStrategy:
     protect: "Protections | None" = None
     """Results that are never offered as candidates."""
     clamp: "Clamp | None" = None
-    """How giant results are cut before the strategy is asked."""
+    """How oversized results are cut before the strategy is asked."""
     clear_tool_inputs: "ToolInputs | None" = None
-    """How long arguments of finished calls are shortened."""
+    """How the long arguments of successful calls are shortened."""
     every_request: bool = False
-    """Whether the strategy is asked at each request, below the safe zone too."""
+    """Whether the strategy is asked at each request, and not only above the safe zone."""
     notes: tuple[str, ...] = ()
     """Texts for every report about the strategy, such as a warning."""
 
     # Optional methods. None means that the strategy does not have the method, so the walk does not call it.
     begin: "Callable[[], Strategy] | None" = None
-    """Return a fresh object with `step` for each walk, if the strategy remembers something between requests."""
+    """Create the object with `step` for one walk, for strategies that remember something between requests."""
     for_prices: "Callable[[Prices], Strategy] | None" = None
-    """Return the strategy for the prices of the model and cache that the settings name."""
+    """Return the strategy for the prices of the model and the cache in the settings."""
     reprice: Callable[[Any], None] | None = None
-    """Take over a strategy with new prices: called on what `begin` returned if the cache's life changes."""
+    """Switch to a strategy with new prices. Called on the object from `begin` if the cache's lifetime changes."""
     explain: "Callable[[], Rationale] | None" = None
-    """Return the reasons that `--explain` shows: called on what `begin` returned, after the walk."""
+    """Return the reasons that `--explain` shows. Called on the object from `begin` after the walk."""
 
     def step(self, view: View) -> Iterable[Replace]:
         """Return the edits to make at a request; what is cleared stays cleared."""
@@ -259,13 +259,13 @@ class BaseFoldingStrategy:
     protect: "Protections | None" = None
     """Results that are never shortened."""
     folds: bool = True
-    """Whether the strategy takes messages out; False for one that only shortens results."""
+    """Whether the strategy removes messages; False for one that only shortens results."""
     drops: bool = True
     """Whether the user's words may be dropped with messages that go without a summary."""
     summarizer: Callable[..., object] | str | None = None
     """The summarizer, or its name; None for the pruner's."""
     style: str | None = None
-    """The style for a summarizer that knows several."""
+    """The style, for summarizers that support several."""
     title: str | None = None
     """The title above the summary."""
     levels: int = 0
@@ -315,6 +315,7 @@ def edits_of(strategy: object, step: object, kind: type[Edit] | UnionType) -> It
     name = getattr(strategy, "name", type(strategy).__name__)
     if not isinstance(step, Iterable):
         raise SettingsError(f"step of the strategy {name} returned {step!r}: give its edits in a list, [] for none")
+    # One by one, since a folding strategy sees the effect of each edit before it makes the next.
     for edit in step:
         if not isinstance(edit, kind):
             raise SettingsError(f"step of the strategy {name} gave {edit!r}, which is no edit: make it from the view")

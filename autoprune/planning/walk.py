@@ -1,4 +1,4 @@
-"""Replay a conversation request by request and ask the strategy at each one. Calls no model, edits no message.
+"""Walk a conversation request by request and ask the strategy at each one. Calls no model, edits no message.
 
 A prune gets the whole conversation, but has to repeat what earlier prunes decided: a result that was cleared must stay
 cleared. Nothing is stored for that. The walk starts at the first message and makes every decision again.
@@ -17,8 +17,8 @@ candidates, but not R[c3], which the model has not seen yet. The strategy clears
 Two calls later, the agent prunes the longer conversation. The walk clears R[c1] at request 3 again, since it sees there
 exactly what it saw before, and then decides about the later requests. Three properties follow:
 
-- Strategies need no memory of earlier prunes.
-- The prompt changes only if the strategy clears something new, so the provider's cache holds between edits.
+- Strategies need no memory of earlier prunes. One that remembers earlier requests starts fresh in each walk (`begin`).
+- Earlier messages only change if the strategy clears something new, so the provider's cache stays valid until then.
 - Pruning the same conversation twice gives the same result.
 
 Pruners remember the walk (`pruners.memory`) and continue it with the new messages. This saves time and changes no
@@ -100,6 +100,7 @@ def _inputs(part: Part) -> tuple[Part, ...]:
     return part.call.inputs if isinstance(part, ToolResult) and part.call else ()
 
 
+# Edits that keep part of the result, so that only a marker in their text shows them.
 CUT = (Reason.CLAMPED, Reason.SHORTENED)
 
 
@@ -193,19 +194,20 @@ class Walk:
         self.asks_always = asks_always(strategy)
         self._stepper = stepper(strategy)
         self._later = list(later)
+        # `begin` returned an object with state, so its decisions depend on every request before.
         self._remembers = self._stepper is not strategy
-        self.sent = 0
+        self.sent = 0  # the number of messages in the previous prompt
         self.pauses: Mapping[int, float] = {}
         self._paused: dict[int, float] = {}  # the pauses that decisions may depend on, by message
         self.limit = limit
         self.placeholder = placeholder
         self.tokens = fixed_tokens
-        self.request = 0
+        self.request = 0  # the number of the current request
         self.messages: list[object] = []
         self.entries: list[Entry] = []
         self.edits: dict[Part, Replace] = {}
         self.edits_made = 0
-        self.newest_thinking: Path = ()
+        self.newest_thinking: Path = ()  # the path of the newest thinking block
         self._keeps_thinking = thinking is ThinkingPolicy.REFUSE
         self.changes: Stripping | None = None
         if thinking in (ThinkingPolicy.STRIP, ThinkingPolicy.DROP_BLOCK):
@@ -277,6 +279,7 @@ class Walk:
             self._offer_unseen()
             self.request += 1
             self.sent = len(self.entries)
+        # A strategy with state may have been asked here by an earlier prune (see `ask`).
         elif self._remembers and self._can_be_request and not entry.results:
             self._paused[len(self.entries)] = self.pause
             if self._is_surely_request:
@@ -363,6 +366,7 @@ class Walk:
             # A list, since an edit changes the candidates, over which the strategy may still iterate.
             for edit in list(edits_of(self.strategy, self._stepper.step(self), Replace)):
                 self._apply_edit(edit)
+            # Parts that save nothing, and arguments whose result was cleared, are not offered again.
             if self._parts.useless:
                 self._parts.drop_useless()
             if self.changes:
@@ -468,6 +472,7 @@ class Walk:
     def continues_with(self, entries: Sequence[Entry]) -> bool:
         """Whether the walk is still valid with more entries: its last request is still one, or made no edits."""
         at = len(self.entries)
+        # A decision stays if a request did precede the next message, or if none was made here.
         if at == len(entries) or self._begins_request(entries[at]) or self._asked_at != at:
             return True
         if self._remembers:

@@ -123,11 +123,11 @@ class Pruner:
     ) -> None:
         """Store the arguments. Each is checked when it is first used.
 
-        `before_prune` and `on_pruned` get a `PruneEvent` that holds `conversation_id`. If `before_prune` returns False,
-        nothing is pruned. `environ` (default: the environment of this process) is read here, once: its AUTOPRUNE_*
-        variables give the settings that `args` leaves open. `archive`, any mutable mapping such as
-        `archive.Directory(path)`, keeps what is cleared, and placeholders carry the ids for `recall`. `remember` is the
-        number of conversations to continue from memory; any other is read from the start.
+        `before_prune` and `on_pruned` get a `PruneEvent` with `conversation_id`. If `before_prune` returns False,
+        nothing is pruned. `environ` (default: the environment of this process) is read once, here: its AUTOPRUNE_*
+        variables supply settings that `args` does not have. `archive`, any mutable mapping such as
+        `archive.Directory(path)`, stores cleared content, and the placeholders hold the ids for `recall`. `remember` is
+        the number of conversations that the pruner remembers; others are read from the start.
         """
         self.conversation_id = conversation_id
         self.archive = archive
@@ -208,6 +208,7 @@ class Pruner:
         args = fill_in(self.args, self._environ, **known)
         if args is self.args:
             return self
+        # Not `copy.copy`, which would leave out the caches.
         twin = object.__new__(type(self))
         vars(twin).update(vars(self), args=args)
         return twin
@@ -272,6 +273,7 @@ class Pruner:
         model, ttl = text_setting(args, "model", environ), cache_ttl(args, environ)
         now = for_prices(chosen, model, ttl)
         zone = safe_zone(args, environ)
+        # 1e-6, so that a rounding error of the division does not cost a whole token.
         limit = zone if calibration == 1.0 else math.floor(zone / check_ratio(calibration) + 1e-6)
         notes = (fallback, estimate, missing_safe_zone(args, environ), *getattr(now, "notes", ()))
         thinking = ThinkingPolicy.REPORT
@@ -414,5 +416,6 @@ def one_strategy(strategy_name: object, strategy: object) -> Any:
 
 def log_prune(report: Report, level: str) -> None:
     """Log a prune in one line with bound fields; silent unless the program calls `logger.enable("autoprune")`."""
+    # Lazy, since the text of a report needs figures that are only computed if somebody reads them.
     with_fields = logger.opt(lazy=True, capture=False).patch(lambda record: record["extra"].update(report.fields))
     with_fields.log(level, "{}", lambda: report)

@@ -34,7 +34,7 @@ from autoprune.tokens import ExactCounter
 class AgenticConversationPruner(Pruner):
     """Keep an agent's conversation within its safe zone by clearing the tool results that it needs least.
 
-    `args` is a `PruneArgs`, a mapping like it, just a budget such as `"50k"`, or any object with
+    `args` is a `PruneArgs`, a mapping with the same keys, a budget such as `"50k"`, or any object with
     `conversation_prune_safe_zone_tokens`. It is read at each prune. `llm` is stored and never called. `count` replaces
     the exact token counter by any `Callable[[str], int]`. `formats` are additional wire formats, tried before the
     built-in ones.
@@ -102,6 +102,7 @@ class AgenticConversationPruner(Pruner):
         refused = callbacks.refused(result, conversation) if callbacks else None
         if refused is None and self.archive is not None and pruned is not conversation:
             result = archive_payloads(result, self.archive, conversation, history.archived)
+        # A refused prune is remembered too: what was read and decided does not depend on the callback.
         self._memory.keep(history)
         if refused is not None:
             return refused
@@ -187,6 +188,7 @@ def _idle_limit(terms: Terms) -> float:
         value = getattr(strategy, name, None)
         if value is not None and value is not NO_PROTECTIONS:
             option(strategy, name, kind)
+    # These policies act on changes by earlier prunes, even if the prompt is within the safe zone.
     looks_back = terms.thinking in (ThinkingPolicy.DROP_BLOCK, ThinkingPolicy.STRIP)
     is_exact = terms.calibration == 1.0 and isinstance(terms.reading.count.count, ExactCounter)
     is_idle = getattr(strategy, "clamp", None) is None and not asks_always(strategy) and not looks_back

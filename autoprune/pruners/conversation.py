@@ -150,7 +150,7 @@ class Unfinished:
 class ConversationPruner(Pruner):
     """Keep a conversation within its safe zone by folding its oldest messages into a summary, or dropping them.
 
-    `args` is a `PruneArgs`, a mapping like it, just a budget such as `"50k"`, or any object with
+    `args` is a `PruneArgs`, a mapping with the same keys, a budget such as `"50k"`, or any object with
     `conversation_prune_safe_zone_tokens` and `conversation_prune_group_size`. `llm` is a summarizer: anything callable
     with a `Brief`, such as an `OpenAISummarizer`. Without one, summaries are made without a model. `store`, any mapping
     of texts, caches what a model wrote by a hash of its input, so the same conversation gets the same summary again at
@@ -278,7 +278,7 @@ class ConversationPruner(Pruner):
         started = self._clock()
         self._check_bounds()
         terms = self._terms(strategy, calibration)
-        chosen = self._sized(terms.strategy)
+        chosen = self._with_group_size(terms.strategy)
         messages = check_conversation(conversation)
         found = find_summary(messages)
         bare = without_summary(messages, found)
@@ -319,7 +319,7 @@ class ConversationPruner(Pruner):
         if seconds is not None and (not is_number(seconds, 0, int | float) or not seconds):
             raise SettingsError(f"max_seconds is {seconds!r}: give seconds, more than 0, or None")
 
-    def _sized(self, strategy: FoldingStrategy) -> FoldingStrategy:
+    def _with_group_size(self, strategy: FoldingStrategy) -> FoldingStrategy:
         """The strategy, with the group size of the settings if it does not set one."""
         if isinstance(strategy, Folding) and strategy.group_size is None:
             return replace(strategy, group_size=group_size(self.args, self._environ))
@@ -343,7 +343,7 @@ class ConversationPruner(Pruner):
     def _config(self, strategy: FoldingStrategy) -> dict[str, object]:
         """The parameters of a strategy, with the group size that it takes from the settings."""
         try:
-            return super()._config(self._sized(strategy))
+            return super()._config(self._with_group_size(strategy))
         except SettingsError:
             return super()._config(strategy)
 

@@ -110,6 +110,7 @@ class _Place:
         if self.field in self.parameters:
             at = self.parameters.index(self.field)
             return at if at < len(arguments) else None
+        # The first parameter of a method is the instance or the class.
         first = int(self.parameters[:1] in (("self",), ("cls",)))
         if first < len(arguments):
             return first
@@ -154,6 +155,7 @@ class _Call:
 
 
 def _begins(messages: list[Any], first: tuple[Any, ...]) -> bool:
+    # By identity, since equal messages may be different ones.
     is_long_enough = len(messages) >= len(first)
     return is_long_enough and all(one is other for one, other in zip(messages, first, strict=False))
 
@@ -198,7 +200,7 @@ def _with_pruned(call: _Call, result: Result, callbacks: Callbacks) -> _Call:
 
 # States
 
-MISSING = object()
+MISSING = object()  # for a state without the field; None is a value of the field
 
 
 def _get_field(state: object, field: str) -> object:

@@ -1,7 +1,7 @@
-"""Texts for large results: who writes them, what is asked, how they stand in the prompt. Asks nobody, keeps nothing.
+"""Texts that replace large results: which summarizer writes them, from which brief, in which form. Calls no model.
 
-What is planned for a large result is its cut. A text that somebody writes takes the place of the cut only if it is no
-larger, so no decision depends on it.
+The plan replaces a large result by a cut of it. A text from a summarizer replaces the cut only if it is no larger, so
+no decision of the plan depends on that text.
 """
 
 import json
@@ -23,8 +23,8 @@ from autoprune.summarizers.rendering import describe_call
 from autoprune.summarizers.selection import own_summarizer, with_instructions
 from autoprune.tokens import Count
 
-LEAST_TEXT = 16  # tokens; a text of fewer says less than a cut
-SLACKS = (0, 4, 16)  # tokens by which a text may have to be shorter: counts of joined texts need not add up
+LEAST_TEXT = 16  # tokens; a shorter text says less than a cut
+SLACKS = (0, 4, 16)  # tokens to leave free, tried in this order, since counts of joined texts may not add up
 INSTRUCTIONS = """\
 The record is the output of one tool. What you write stands in its place: keep what the agent needs of it to go on \
 with what the user wants. Give key facts, figures and conclusions first, exact paths, names, line numbers, ids and \
@@ -36,10 +36,10 @@ Together: TypeAlias = Generator[Sequence[Ask], Sequence[Answer], list[Answer]]
 
 @dataclass(frozen=True)
 class Shortener:
-    """Who writes the texts of large results: `summarizer`, None for nobody.
+    """The summarizer of large results; without one, they are only cut.
 
-    `notes` are what the report says besides; a summarizer gets at most `hard_limit` tokens of a result, None for all.
-    `is_quiet`: a result that is only cut is nothing to speak of.
+    `hard_limit` is the most tokens of a result that the summarizer gets (None: no limit). `notes` are added to the
+    report. With `is_quiet`, the report does not mention results that are only cut.
     """
 
     summarizer: Summarizer | None = None
@@ -49,11 +49,11 @@ class Shortener:
 
     @property
     def calls_model(self) -> bool:
-        """Whether a model writes."""
+        """Whether a model writes the texts."""
         return self.summarizer is not None and calls_model(self.summarizer)
 
     def key(self, draft: "Draft") -> str:
-        """Return what the text of a large result is known by: a hash of all that it is written from."""
+        """The cache key of a large result's text: a hash of everything that it is written from."""
         call = draft.result.call
         made = describe_call(call) if call else ""
         name = identity_of(self.summarizer) if self.summarizer else ""
@@ -61,17 +61,17 @@ class Shortener:
         return sha256(f"{asked}\n{draft.result.text}".encode("utf-8", "surrogatepass")).hexdigest()
 
     def steps(self, draft: "Draft") -> Steps:
-        """Return the steps that ask for the text of a large result."""
+        """The summarizer's steps for the text of a large result."""
         if self.summarizer is None:
-            return _given(Failed("nobody was given who could write a summary"))
+            return _answer_at_once(Failed("nobody was given who could write a summary"))
         if draft.room < LEAST_TEXT:
-            return _given(Failed("a summary in so few tokens says nothing"))
+            return _answer_at_once(Failed("a summary in so few tokens says nothing"))
         return steps_of(self.summarizer, self._brief(draft))
 
     def _brief(self, draft: "Draft") -> Brief:
-        """Return what is asked: the call that made the result, and all of that as text.
+        """The brief for a large result: its call and its text.
 
-        In words, since the results in a history are cut short for a summarizer.
+        The result is passed as an utterance, since summarizers shorten results in a history.
         """
         text, count = draft.result.text, draft.placeholder.count
         if self.hard_limit is not None and count(text) > self.hard_limit:
@@ -84,7 +84,7 @@ NOBODY = Shortener()
 
 
 def shortener(strategy: object, llm: object) -> Shortener:
-    """Return who writes the texts of large results, for a `PerResult` or a strategy with one in its field `results`."""
+    """The summarizer of large results, for a `PerResult` or a strategy with one in its field `results`."""
     results = strategy if isinstance(strategy, PerResult) else getattr(strategy, "results", None)
     if not isinstance(results, PerResult):
         return NOBODY
@@ -97,15 +97,15 @@ def shortener(strategy: object, llm: object) -> Shortener:
     limit = results.hard_limit
     if callable(chosen):
         return Shortener(with_instructions(chosen, INSTRUCTIONS), limit, notes)
-    # Who folds without a model does not expect one for results either.
+    # Users who fold without a model do not expect one for results either, so the report does not mention it.
     return Shortener(notes=notes, is_quiet=not isinstance(strategy, PerResult))
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A large result for which somebody is to write a text; until then `edit` puts its cut in its place.
+    """A large result that a summarizer may write a text for. `edit` replaces it by its cut until then.
 
-    `request` is what the user wanted when it came.
+    `request` is the user's last request before the result.
     """
 
     edit: Replace
@@ -115,12 +115,12 @@ class Draft:
 
     @property
     def room(self) -> int:
-        """Tokens that a text may have."""
+        """The maximum tokens of the text."""
         count = self.placeholder.count
         return count(self.edit.text) - count(self.framed("")) - SLACKS[1]
 
     def framed(self, text: str) -> str:
-        """Return a text as it stands in place of the result, with a mark; in a text it holds nothing that ends it."""
+        """Format a text as it replaces the result, with a mark. Inside a message's text, it is escaped."""
         head = mark(self.result.tokens)
         known = self.edit.mark if self.edit.mark in self.edit.text else ""  # a short cut has no room for it
         text = frame_text(self.result, text)
@@ -130,8 +130,8 @@ class Draft:
             whole = f"\n<message>{head}</message>\n<content>{text}</content>\n"
         return append_mark(whole, known, gap="\n")
 
-    def finished(self, text: str) -> Replace | None:
-        """Return the edit with a text that somebody wrote; None if it would take more tokens than the cut."""
+    def edit_with(self, text: str) -> Replace | None:
+        """Make the edit with a summarizer's text; None if the text would take more tokens than the cut."""
         whole = self.framed(text)
         saved = self.placeholder.saves(self.result, whole)
         fits = saved >= self.edit.saved and self.placeholder.count(whole) <= self.placeholder.count(self.edit.text)
@@ -139,21 +139,21 @@ class Draft:
 
     @property
     def left_cut(self) -> Replace:
-        """The edit where nobody wrote a text."""
+        """The edit for a result without a text: its cut, with the reason for cuts."""
         return replace(self.edit, reason=Reason.CLAMPED)
 
-    def fitted(self, text: str) -> str | None:
-        """Return a text as it is kept: tidy, and cut to the room if it must be; None if nothing of it fits."""
+    def fit(self, text: str) -> str | None:
+        """Tidy a text, and cut it to the room if necessary; None if nothing of it fits."""
         text = tidy(text)
-        if not text or self.finished(text):
+        if not text or self.edit_with(text):
             return text or None
         rooms = (self.room - slack for slack in SLACKS if self.room > slack)
         found = (cut(text, room, self.placeholder.count) for room in rooms)
-        return next((each for each in found if each and each.strip() and self.finished(each)), None)
+        return next((each for each in found if each and each.strip() and self.edit_with(each)), None)
 
 
 def drafts(plan: Plan, request: Callable[[int], str]) -> list[Draft]:
-    """Return the large results of a plan; `request` says what the user wanted last before a message."""
+    """The large results of a plan. `request` gives the user's last request before a message."""
     known = ((edit, edit.part) for edit in plan.edits if edit.reason is Reason.SHORTENED)
     return [
         Draft(edit, part, plan.placeholder, request(part.location.message))
@@ -163,12 +163,12 @@ def drafts(plan: Plan, request: Callable[[int], str]) -> list[Draft]:
 
 
 def tidy(text: str) -> str:
-    """Return a text that can be sent, without the white space around it."""
+    """Make a text safe to send, and strip the white space around it."""
     return sendable(text).strip()
 
 
-def together(questions: Sequence[Steps]) -> Together:
-    """Return the answers that the steps of several summarizers come to, asked at the same time."""
+def run_together(questions: Sequence[Steps]) -> Together:
+    """Run the steps of several summarizers at the same time, and return their answers in order."""
     answers: dict[int, Answer] = {}
     given: dict[int, Sequence[Answer] | None] = dict.fromkeys(range(len(questions)))
     while given:
@@ -179,29 +179,29 @@ def together(questions: Sequence[Steps]) -> Together:
             except StopIteration as end:
                 answers[number] = end.value
         if asked:
-            told = iter((yield [ask for asks in asked.values() for ask in asks]))
-        given = {number: [next(told) for _ in asks] for number, asks in asked.items()}
+            replies = iter((yield [ask for asks in asked.values() for ask in asks]))
+        given = {number: [next(replies) for _ in asks] for number, asks in asked.items()}
     return [answers[number] for number in range(len(questions))]
 
 
-def _given(answer: Answer) -> Steps:
-    """Return an answer without asking anybody."""
+def _answer_at_once(answer: Answer) -> Steps:
+    """Give an answer without a call."""
     yield from ()
     return answer
 
 
-REMEMBERED = 4_096  # texts and notes in a pruner's memo
-FAILURE = " failed"  # behind what a text would be known by: why there is none
-NOTES = " notes"  # behind a text's hash: what the report says of it
-BETWEEN = "\0"  # two notes
+REMEMBERED = 4_096  # texts and notes in a pruner's memo; a full memo is cleared
+FAILURE = " failed"  # suffix of a text's key: the reason why there is no text
+NOTES = " notes"  # suffix of a text's hash: the notes about the text
+BETWEEN = "\0"  # separates notes
 
 
 @dataclass
 class TextStore:
-    """Keeps texts by the hash of what they were written from: a model's in `store`, all others in `memo`.
+    """A cache of texts by the hash of their input: texts of models in `store`, all others in `memo`.
 
-    `note` is told what the report is to say. What went wrong while a text was written stands in the memo beside it, so
-    that a later prune that finds the text reports the same as the one that wrote it.
+    `note` adds a note to the report. The memo also keeps the notes from when a text was written, so that a later prune
+    that finds the text reports the same.
     """
 
     store: MutableMapping[str, str]
@@ -210,38 +210,39 @@ class TextStore:
     note: Callable[[str], None]
 
     def model_text(self, key: str) -> str | None:
-        """Return a text that a model wrote; None if there is none."""
-        text = self._tried(self.store.get, key)
+        """Look up a text that a model wrote; None if there is none."""
+        text = self._call_store(self.store.get, key)
         return text if isinstance(text, str) and text.strip() else None
 
     def plain_text(self, key: str) -> str | None:
-        """Return a text that was made without a model, or in place of a model's; None if there is none."""
+        """Look up a text that was made without a model, or as a fallback for one; None if there is none."""
         return self.memo.get(key)
 
     def keep(self, key: str, text: str, *, is_model: bool) -> str:
-        """Keep a text and return the one that is known from now on: the first, where another thread was faster."""
+        """Store a text and return the one to use: another thread's, if it was stored first."""
         if not is_model:
             self._remember(key, text)
             return text
-        first = self._tried(self.store.setdefault, key, text)
+        # If two threads write the same text, both use the first, so that the prompt stays the same.
+        first = self._call_store(self.store.setdefault, key, text)
         return first if isinstance(first, str) and first.strip() and self.count(first) <= self.count(text) else text
 
-    def failed(self, key: str, why: str) -> None:
-        """Remember that there is no text, and why."""
+    def keep_failure(self, key: str, why: str) -> None:
+        """Remember the reason why there is no text."""
         self._remember(key + FAILURE, why)
 
     def failure(self, key: str) -> Failed | None:
-        """Return why there is no text; None if that was never tried."""
+        """The reason why there is no text; None if none was asked for."""
         why = self.memo.get(key + FAILURE)
         return None if why is None else Failed(why)
 
     def annotate(self, text: str, notes: Sequence[str]) -> None:
-        """Remember what is to be said of a text."""
+        """Remember the notes about a text."""
         if notes:
             self._remember(_notes_of(text), BETWEEN.join(notes))
 
-    def tell(self, text: str) -> None:
-        """Say again what is to be said of a text."""
+    def repeat_notes(self, text: str) -> None:
+        """Add the remembered notes about a text to the report."""
         for note in self.memo.get(_notes_of(text), "").split(BETWEEN):
             self.note(note)
 
@@ -250,8 +251,8 @@ class TextStore:
             self.memo.clear()
         self.memo[key] = text
 
-    def _tried(self, function: Callable[..., object], *arguments: str) -> object:
-        """Return what the caller's mapping gives; None if it fails, which the report says."""
+    def _call_store(self, function: Callable[..., object], *arguments: str) -> object:
+        """Call a method of the caller's mapping; None with a note in the report if it fails."""
         given = call_safely(function, *arguments)
         if isinstance(given, Failed):
             self.note(f"the store failed ({given.why})")

@@ -1,20 +1,20 @@
-"""What a pruner remembers of its conversations, so that only new messages are read and walked. A cache, never a state.
+"""A pruner's cache of conversations, so that it only reads and walks new messages. Losing it costs only time.
 
-How it works. A `History` has a snapshot and an entry of each message, and the walk over these entries. The messages of
-the next call are compared with the snapshots, and not with the messages themselves, so a change made in place is
-noticed. Say that the first call pruned [U, A, R] to [U, A, r], since R was cleared:
+A `History` holds a snapshot and an entry of each message, and the walk over these entries. The messages of the next
+call are compared with the snapshots and not with the earlier messages, so changes in place are noticed. Say that the
+first call pruned [U, A, R] to [U, A, r], since R was cleared:
 
-    the next call passes     the first messages equal     so the pruner
+    the next call passes     its first messages equal     so the pruner
     [U, A, R, B, S]          the snapshots                reads B and S, and continues the walk
-    [U, A, r, B, S]          the snapshots once edited    reads r, B and S, and walks again over all entries
-    [U, A', R, B, S]         neither                      reads and walks all of it
+    [U, A, r, B, S]          the edited snapshots         reads r, B and S, and walks over all entries again
+    [U, A', R, B, S]         neither                      reads and walks all messages
 
-All three give the prompt that a new pruner would give: the property tests compare both after every kind of call.
-Clients move their marks for the prompt cache (`cache_control`) at every request. A mark changes no entry, so messages
-that differ only in their marks count as equal.
+All three give the same prompt as a new pruner; property tests compare the two after every kind of call. Clients move
+their cache marks (`cache_control`) at every request. A mark changes no entry, so messages that differ only in their
+marks count as equal.
 
-A conversation is not even read while its bytes are fewer than the tokens of the safe zone: no text has more tokens than
-UTF-8 bytes.
+While a conversation has fewer bytes than the safe zone has tokens, it is not even read, since a text never has more
+tokens than UTF-8 bytes.
 """
 
 import json
@@ -32,18 +32,18 @@ from autoprune.formats import SHIPPED, Format, Parser, is_media, recognize
 from autoprune.formats.parsing import add_place
 from autoprune.tokens import MESSAGE_TOKENS
 
-REMEMBERED = 8  # conversations of a pruner, unless it is given another number: an agent with its subagents
-LEAVES = (str, int, float, bytes, Enum, type)
+REMEMBERED = 8  # conversations that a pruner remembers by default: enough for an agent with its subagents
+LEAVES = (str, int, float, bytes, Enum, type)  # values that a snapshot need not copy
 NO_PAUSES: Mapping[int, float] = {}
-LARGEST_FLOAT = 1e15  # larger whole floats are counted with all their digits, which JSON does not write
-MARKED = frozenset(("text", "tool_use", "tool_result", "image", "document"))  # blocks whose mark counts no tokens
+LARGEST_FLOAT = 1e15  # larger whole floats count with all their digits, but JSON writes them with an exponent
+MARKED = frozenset(("text", "tool_use", "tool_result", "image", "document"))  # blocks whose cache mark has no tokens
 
 
 class History:
-    """One conversation, as far as a pruner has read it.
+    """One conversation, up to the last message that a pruner has read.
 
-    `key` is what it was read with. `texts` are the summaries written for it, by the number of folds. `archived` are the
-    parts whose payloads were archived, with the texts that were put in their place.
+    `key` identifies the settings that it was read with. `texts` holds its summaries by the number of folds. `archived`
+    maps the parts whose payloads were archived to the texts that replaced them.
     """
 
     def __init__(self, key: object) -> None:
@@ -55,7 +55,7 @@ class History:
         self.walk: Any = None
         self.texts: dict[int, str] = {}
         self.archived: dict[Part, str] = {}
-        self._bound = 0.0  # no fewer than the tokens of the messages, until they are read
+        self._bound = 0.0  # an upper bound of the tokens of the messages, kept until they are read
 
     # Compare
 
@@ -86,16 +86,16 @@ class History:
         return groups
 
     def adopt(self, changed: Mapping[int, object], messages: list[Any]) -> bool:
-        """Take the messages as they came back. Return False if they have to be read from the start."""
+        """Update the history with messages that came back changed. False if all must be read from the start."""
         edited = [at for at, now in changed.items() if not is_same_but_marks(now, self.snapshots[at])]
         for at, now in changed.items():
             self.snapshots[at] = now
-        return not edited or self._read_again(edited, messages)
+        return not edited or self._read_edited(edited, messages)
 
-    def _read_again(self, edited: Iterable[int], messages: list[Any]) -> bool:
-        """Read messages that hold the edits of the last prune, where the other entries stay as they are.
+    def _read_edited(self, edited: Iterable[int], messages: list[Any]) -> bool:
+        """Read the messages with edits of the last prune again, and keep the other entries.
 
-        Return False if one of them is read otherwise than before, or has a call that still waits for its result.
+        False if one of them no longer matches its entry, or has a call that still waits for its result.
         """
         assert self.parser is not None
         calls: dict[int, ToolCall] = {}
@@ -107,10 +107,10 @@ class History:
             self.entries[at] = entry
             calls.update((id(old), new) for old, new in zip(before.calls, entry.calls, strict=True))
         self.walk = None
-        return not calls or self._answer(calls)
+        return not calls or self._update_calls(calls)
 
-    def _answer(self, calls: Mapping[int, ToolCall]) -> bool:
-        """Let results know their calls as they are now. Return False if one of the calls has no result yet."""
+    def _update_calls(self, calls: Mapping[int, ToolCall]) -> bool:
+        """Replace the calls in results by their new versions. False if one of the calls has no result yet."""
         answered: set[int] = set()
         for at, entry in enumerate(self.entries):
             if any(id(result.call) in calls for result in entry.results):
@@ -122,9 +122,9 @@ class History:
     # Read
 
     def is_small(self, messages: list[Any], formats: Sequence[Format], fixed: int, limit: float) -> bool:
-        """Return whether the bytes of the messages and `fixed` tokens are within `limit`. New messages are remembered.
+        """Whether the bytes of the messages plus `fixed` tokens are within `limit`. Takes snapshots of new messages.
 
-        Raises ConversationError for what is no message, if it has to look at that.
+        Raises ConversationError for values that are not messages, unless the limit is exceeded before them.
         """
         for at in range(len(self.snapshots), len(messages)):
             if self._bound + fixed > limit:
@@ -132,13 +132,13 @@ class History:
             message = snapshot(messages[at], at)
             self.snapshots.append(message)
             _, written_in = recognize(messages[at], at, formats)
-            # No bytes bound what a caller's own format counts for media.
+            # A caller's format may count any number of tokens for media.
             is_bounded = written_in in SHIPPED or not hasattr(written_in, "media")
             self._bound += token_bound(message) if is_bounded else math.inf
         return self._bound + fixed <= limit
 
     def read(self, messages: list[Any], start: Callable[[], Parser]) -> Parser:
-        """Make entries of the messages that are new. Return the parser, which `start` gives if there is none yet."""
+        """Read the new messages. Return the parser, which `start` creates for the first of them."""
         parser = self.parser = self.parser or start()
         for at in range(len(self.snapshots), len(messages)):
             self.snapshots.append(snapshot(messages[at], at))
@@ -148,7 +148,7 @@ class History:
     # Walk
 
     def walk_on(self, messages: list[Any], start: Callable[[], Any], pauses: Mapping[int, float] = NO_PAUSES) -> Any:
-        """Continue the walk over the entries, or begin one with `start` if the known one does not hold."""
+        """Continue the walk over the entries, or begin a new one with `start` if the known one is no longer valid."""
         walk = self.walk
         if walk is None or not walk.has_same_pauses(pauses) or not walk.continues_with(self.entries):
             self.walk, self.texts = start(), {}
@@ -158,19 +158,19 @@ class History:
 
 
 class Memory:
-    """The conversations that a pruner remembers. Safe to share between threads: each is in one call's hands at a time.
+    """The conversations that a pruner remembers. Thread-safe: a call takes a history out and puts it back at the end.
 
-    Its loss costs only time: a pruner that is copied or pickled begins with an empty one.
+    Pruners that are copied or pickled start with an empty memory.
     """
 
     def __init__(self, most: int = REMEMBERED) -> None:
-        """Remember at most so many conversations."""
+        """Start with an empty memory for at most `most` conversations."""
         self._most = most
         self._kept: list[History] = []
         self._lock = Lock()
 
     def compare(self, key: object, messages: list[Any]) -> History:
-        """Return the history that the messages continue, read with the same key; a new one if there is none."""
+        """Take out the history that the messages continue, read with the same key; a new one if there is none."""
         with self._lock:
             for index, known in enumerate(self._kept):
                 if known.key == key and (changed := known.changes(messages)) is not None:
@@ -179,21 +179,24 @@ class Memory:
         return History(key)
 
     def keep(self, history: History) -> None:
-        """Remember a conversation; the one that was not pruned for the longest time goes."""
+        """Remember a conversation, and forget the least recently pruned one if there are too many."""
+        # No key: the walk used a usage report, which belongs to one request.
         if history.key is None:
             return
         with self._lock:
+            # The most recently pruned conversation comes first and the last one is forgotten.
             self._kept.insert(0, history)
             del self._kept[self._most :]
 
 
 def snapshot(message: object, at: int) -> Any:
-    """Copy message number `at` with all dicts and lists in it; an SDK's object becomes the mapping of its fields.
+    """Copy message number `at` deeply. An object of an SDK becomes a mapping of its fields.
 
-    Raises ConversationError for a message that holds itself.
+    Raises ConversationError for a message that contains itself.
     """
     outer = [message]
     open_copies: list[Any] = [outer]
+    # A bounded loop instead of recursion: it ends for messages that contain themselves, and at any depth.
     for _ in range(MOST_CONTAINERS):
         if not open_copies:
             return outer[0]
@@ -216,7 +219,7 @@ def snapshot(message: object, at: int) -> Any:
 
 
 def is_same(left: object, right: object) -> bool:
-    """Return whether two values are equal; those that cannot be compared are not."""
+    """Whether two values are equal. Values that cannot be compared are not."""
     try:
         return bool(left == right)
     except (ValueError, TypeError, RecursionError):  # an array, or a very deep nest
@@ -224,17 +227,17 @@ def is_same(left: object, right: object) -> bool:
 
 
 def is_same_but_marks(left: object, right: object) -> bool:
-    """Return whether two messages are equal but for their marks for the prompt cache."""
-    return is_same(_unmarked(left), _unmarked(right))
+    """Whether two messages are equal apart from their marks for the prompt cache."""
+    return is_same(_without_marks(left), _without_marks(right))
 
 
-def _unmarked(message: object) -> object:
-    """Return a message without the marks that it and its blocks carry."""
+def _without_marks(message: object) -> object:
+    """The message without cache marks, in itself and in its blocks."""
     if type(message) is not dict:
         return message
     plain = {name: value for name, value in message.items() if name != MARK}
     if type(plain.get("content")) is list:
-        plain["content"] = [_unmarked(block) if _may_be_marked(block) else block for block in plain["content"]]
+        plain["content"] = [_without_marks(block) if _may_be_marked(block) else block for block in plain["content"]]
     return plain
 
 
@@ -243,7 +246,7 @@ def _may_be_marked(block: object) -> bool:
 
 
 def token_bound(message: object) -> float:
-    """Return a number that the tokens of a message never exceed: its bytes as JSON, infinite if it holds media."""
+    """An upper bound of the tokens of a message: its bytes as JSON; infinite if it holds media."""
     open_values: list[object] = [message]
     while open_values:
         value = open_values.pop()
@@ -257,6 +260,6 @@ def token_bound(message: object) -> float:
             return math.inf
     try:
         text = json.dumps(message, ensure_ascii=False, default=repr)
-    except (TypeError, ValueError, RecursionError):  # keys that are no texts, say
+    except (TypeError, ValueError, RecursionError):  # for example, keys that are not texts
         return math.inf
     return MESSAGE_TOKENS + (len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")))

@@ -46,6 +46,7 @@ def parameter(name: str, field: str) -> str:
     if name not in FOLDING:
         return field
     make = makers([name])[name]
+    # The parameter is found by its effect: the field changes if it is set to an unusual value.
     known = getattr(make(), field, None)
     others = (
         each for each in inspect.signature(make).parameters if getattr(make(**{each: PROBE}), field, None) != known

@@ -1,14 +1,14 @@
-"""A provider's request in, the same request with its conversation pruned out: what proxies and clients' hooks need.
+"""Prune the conversation in a request to a provider's API, for proxies and hooks of clients.
 
     pruned = prune_request(pruner, body, "/v1/messages", headers)
     send(pruned.body, pruned.headers)
 
-How it works. The path tells the API, and that where in the body the messages stand and what is sent beside them (the
-system prompt, the schemas of tools), which is counted and added to what the safe zone is compared with. The model is
-the request's own, unless the pruner's settings name one. Everything else in the body is passed on as it is.
+The path identifies the API, and the API says which field of the body holds the messages and which fields are sent
+beside them (the system prompt, the schemas of tools). Their tokens count towards the safe zone. The model is that of
+the request, unless the pruner's settings name one. All other fields are passed on unchanged.
 
-What cannot be read goes on unchanged, with a note that says why: a path of another kind, a body that is no
-conversation, a history that the provider keeps itself (`previous_response_id`, `conversation`, `cachedContent`).
+A request that cannot be pruned is returned unchanged, with a note that gives the reason: an unknown path, a body
+without a conversation, or a history that the provider stores (`previous_response_id`, `conversation`, `cachedContent`).
 """
 
 import json
@@ -28,16 +28,17 @@ from autoprune.pruners.result import Result
 
 __all__ = ["APIS", "Api", "Place", "PrunedRequest", "place", "prune_request"]
 
-HEADERS = "extra_headers"  # what a prune says of headers, and how SDKs take them
+HEADERS = "extra_headers"  # the request parameter in which a prune, like SDKs, passes headers
 NO_HEADERS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
 class Api:
-    """One API. `path` matches how its paths end, with the model where that stands there.
+    """One API. `path` matches the end of its paths, with a group for the model if the path names it.
 
-    `messages` is the field of the messages, `wrappers` are fields that may hold the whole. What stands in `beside` is
-    sent beside the messages and weighs. A value in one of `on_server` says that the provider keeps the history itself.
+    `messages` is the field with the messages, and `wrappers` are fields that may hold the whole request. `beside` are
+    the fields that are sent beside the messages and have tokens. If one of `on_server` is set, the provider stores the
+    history.
     """
 
     format: str
@@ -75,9 +76,9 @@ APIS = (
 
 @dataclass(frozen=True)
 class Place:
-    """Where the conversation of a request stands: its API, the field that wraps it ("" for none), and the model.
+    """The location of a request's conversation: its API, the field that wraps it ("" for none), and the model.
 
-    `counts_only` says that the request asks for a count of tokens and not for an answer.
+    `counts_only` is True for a request that only counts tokens.
     """
 
     api: Api
@@ -86,32 +87,32 @@ class Place:
     counts_only: bool
 
     def inside(self, body: Mapping[str, object]) -> Mapping[str, object]:
-        """Return the part of the body in which the messages stand."""
+        """The part of the body that holds the messages."""
         inner = body[self.wrapper] if self.wrapper else body
         return inner if isinstance(inner, Mapping) else {}
 
     def messages(self, body: Mapping[str, object]) -> object:
-        """Return what stands where the messages should."""
+        """The value of the messages' field, of any type; None if it is missing."""
         return self.inside(body).get(self.api.messages)
 
     def beside(self, body: Mapping[str, object]) -> list[object]:
-        """Return what is sent beside the messages."""
+        """The values that are sent beside the messages and have tokens."""
         inner = self.inside(body)
         return [inner[name] for name in self.api.beside if inner.get(name)]
 
     def kept_on_server(self, body: Mapping[str, object]) -> str:
-        """Return the field by which the provider keeps the history itself; "" if none does."""
+        """The field that makes the provider store the history; "" if there is none."""
         inner = self.inside(body)
         return next((name for name in self.api.on_server if inner.get(name)), "")
 
     def replaced(self, body: Mapping[str, object], messages: list[object]) -> dict[str, object]:
-        """Return a body with other messages in the place of its own."""
+        """Return a copy of the body with other messages."""
         inner = {**self.inside(body), self.api.messages: messages}
         return {**body, self.wrapper: inner} if self.wrapper else inner
 
 
 def place(path: str, body: Mapping[str, object]) -> Place | None:
-    """Return where a request to a path has its conversation; None if it has none. A query does not count."""
+    """Locate the conversation of a request to a path; None if it has none. The query string is ignored."""
     ending = unquote(urlsplit(path).path).rstrip("/")
     for api in APIS:
         if match := api.path.search(ending):
@@ -128,10 +129,10 @@ def _model(in_path: str | None, body: Mapping[str, object]) -> str | None:
 
 @dataclass(frozen=True)
 class PrunedRequest:
-    """A request to send. `body` and `headers` are the caller's own objects where nothing was done.
+    """A request to send. `body` and `headers` are the caller's objects if nothing was changed.
 
-    `result` is that of the prune; None if the conversation was not read, and then `note` says why. `counts_only`
-    marks a request for a count of tokens, which is no request of the conversation.
+    `result` is the result of the prune; None if the conversation was not read, and then `note` gives the reason.
+    `counts_only` is True for a request that only counts tokens, which is not part of the conversation.
     """
 
     body: Any = field(repr=False)
@@ -148,15 +149,15 @@ def prune_request(
     headers: Mapping[str, str] | None = None,
     **options: Any,
 ) -> PrunedRequest:
-    """Prune the conversation in a request to a provider's API. Nothing of the caller's is changed.
+    """Prune the conversation in a request to a provider's API. The caller's objects are not changed.
 
-    `body` is the request's body as JSON-like data, `path` that of its URL: Chat Completions, Responses, Messages and
-    its count_tokens, generateContent, streamGenerateContent and countTokens, Converse and ConverseStream. `headers` are
-    those of the request: where models bind thinking to what stands before it, a beta is merged into them. `options` are
-    those of the pruner's `prune`: strategy, calibration, pauses, ….
+    `body` is the request's body as JSON-like data, and `path` the path of its URL: Chat Completions, Responses,
+    Messages and its count_tokens, generateContent, streamGenerateContent and countTokens, Converse and ConverseStream.
+    `headers` are the request's headers, to which a beta is added if the model's thinking blocks require it. `options`
+    are keywords of the pruner's `prune`, such as strategy, calibration or pauses.
 
-    Raises SettingsError for settings that cannot be used. What is wrong with the conversation raises nothing: the
-    request goes on unchanged, and `note` says what is wrong.
+    Raises SettingsError for invalid settings. A faulty conversation raises nothing: the request is returned unchanged,
+    and `note` says what is wrong.
     """
     given = NO_HEADERS if headers is None else headers
     if not isinstance(body, Mapping):
@@ -172,33 +173,34 @@ def prune_request(
         what = "missing" if messages is None else f"of type {type(messages).__name__}"
         return unchanged(note=f"{found.api.messages} is {what}: there is no conversation to prune")
     try:
-        result = _of(pruner, found, body).prune(messages, **options)
+        result = _pruner_for_request(pruner, found, body).prune(messages, **options)
     except ConversationError as error:
         return unchanged(note=str(error))
-    return _written(unchanged(result=result), found, messages)
+    return _apply_result(unchanged(result=result), found, messages)
 
 
-def _of(pruner: Any, found: Place, body: Mapping[str, object]) -> Any:
-    """Return the pruner for a request: with its model, its format, and the tokens beside its messages."""
+def _pruner_for_request(pruner: Any, found: Place, body: Mapping[str, object]) -> Any:
+    """The pruner with the request's model and format, and the tokens beside its messages."""
     of_model = pruner.fill_in(model=found.model, format=found.api.format)
     return of_model.fill_in(overhead_tokens=sum(tokens_of(each, of_model.count_text) for each in found.beside(body)))
 
 
 def tokens_of(value: object, count: Callable[[str], int]) -> int:
-    """Return the tokens of JSON-like data: lists item by item, so that one that is known is not counted again."""
+    """Count the tokens of JSON-like data. Lists are counted item by item, so that known items come from the cache."""
     if isinstance(value, list | tuple):
         return sum(tokens_of(each, count) for each in value)
     return count(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
 
 
-def _written(unchanged: PrunedRequest, found: Place, messages: list[Any]) -> PrunedRequest:
-    """Return the request with what a prune returned in it, and with what the request must say besides."""
+def _apply_result(unchanged: PrunedRequest, found: Place, messages: list[Any]) -> PrunedRequest:
+    """Return the request with the pruned messages and the parameters and headers that the prune requires."""
     result = unchanged.result
     if result is None or (result.conversation is messages and not result.request_parameters):
         return unchanged
     body = found.replaced(unchanged.body, result.conversation)
     if not result.request_parameters:
         return replace(unchanged, body=body)
+    # Only the beta header is merged; all other headers stay unchanged.
     betas = {name: value for name, value in unchanged.headers.items() if name.lower() == BETA_HEADER}
     both = merged(result.request_parameters, {**body, HEADERS: betas})
     others = {name: value for name, value in unchanged.headers.items() if name not in betas}

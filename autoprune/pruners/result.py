@@ -166,15 +166,15 @@ def sent(conversation: Sequence[Any], report: Report) -> Sent:
     """The figures of a prompt before and after a prune, in counted tokens."""
     plan, spent = report.plan, report.spent
     known = plan.transcript
-    after = _weighed(conversation, _weights(plan))
+    after = _weigh_messages(conversation, _weights(plan))
     is_changed = bool(plan.edits or plan.folds or plan.stripped)
     return Sent(
-        _weighed(known.messages, [entry.tokens for entry in known.entries]) if is_changed else after,
+        _weigh_messages(known.messages, [entry.tokens for entry in known.entries]) if is_changed else after,
         after,
         known.fixed_tokens,
-        _placed(report),
-        tuple(filter(None, map(_digest_of_result, _cleared(plan)))),
-        tuple(_fetched(plan)),
+        _tokens_placed(report),
+        tuple(filter(None, map(_digest_of_result, _results_edited_now(plan)))),
+        tuple(_unseen_results(plan)),
         spent.input_tokens,
         spent.output_tokens,
         spent.cost,
@@ -189,21 +189,21 @@ def _weights(plan: Plan) -> Sequence[int]:
     return [entry.tokens - saved.get(at, 0) for at, entry in enumerate(plan.transcript.entries)]
 
 
-def _weighed(messages: Iterable[object], tokens: Iterable[int]) -> Weighed:
+def _weigh_messages(messages: Iterable[object], tokens: Iterable[int]) -> Weighed:
     # Not strict: an unchanged conversation is the caller's own list, which may have grown since.
-    return tuple((_digest(_written(message)), weight) for message, weight in zip(messages, tokens, strict=False))
+    return tuple((_digest(_serialize(message)), weight) for message, weight in zip(messages, tokens, strict=False))
 
 
-def _written(message: object) -> bytes:
+def _serialize(message: object) -> bytes:
     """Serialize a message, ignoring its marks for the prompt cache. Equal messages give equal bytes."""
     known: Any = without_marks(message)
     try:
         return marshal.dumps(known, NO_REFERENCES)  # four times as fast as repr
     except ValueError:  # an SDK's object is in it
-        return _encoded(repr(known))
+        return _encode(repr(known))
 
 
-def _placed(report: Report) -> int:
+def _tokens_placed(report: Report) -> int:
     """The tokens that this request's edits put into the previous prompt, and those of a new summary."""
     plan = report.plan
     requests = plan.transcript.requests
@@ -214,7 +214,7 @@ def _placed(report: Report) -> int:
     return sum(edit.part.tokens - edit.saved for edit in fresh) + (report.floor["summary"] if is_summed_up else 0)
 
 
-def _cleared(plan: Plan) -> Iterator[ToolResult]:
+def _results_edited_now(plan: Plan) -> Iterator[ToolResult]:
     """Yield the results that were cleared, cut or removed at this request."""
     last = len(plan.transcript.requests) - 1
     yield from (result for result, edit in plan.results.items() if edit.request == last)
@@ -222,7 +222,7 @@ def _cleared(plan: Plan) -> Iterator[ToolResult]:
     yield from (result for at in gone for result in plan.transcript.entries[at].results)
 
 
-def _fetched(plan: Plan) -> Iterator[tuple[str, int]]:
+def _unseen_results(plan: Plan) -> Iterator[tuple[str, int]]:
     """Yield the digest and the tokens of each result that the model has not seen yet."""
     edits = plan.results
     for result in plan.transcript.results:
@@ -237,10 +237,10 @@ def _digest_of_result(result: ToolResult) -> str:
     fetched without pruning too.
     """
     touched = target(result.call)
-    return _digest(_encoded(f"{result.tool}\0{touched}\0{result.text}")) if touched else ""
+    return _digest(_encode(f"{result.tool}\0{touched}\0{result.text}")) if touched else ""
 
 
-def _encoded(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -279,7 +279,7 @@ def _archive_edit(archive: Archive, edit: Replace, content: str) -> Iterator[tup
     from autoprune.summarizers.driver import call_safely  # lazy: most pruners have no archive
 
     for id, text in _records(edit, content):
-        if (answer := call_safely(_put, archive, id, text)) is not None:
+        if (answer := call_safely(_store_record, archive, id, text)) is not None:
             yield id, str(getattr(answer, "why", answer))
 
 
@@ -289,15 +289,16 @@ def _records(edit: Replace, content: str) -> Iterator[tuple[str, str]]:
     Say that the payload P was cut to C, and C is cleared, in one prune or in two. The placeholder then carries C's id,
     so that id must point to P. The pointer is stored with the cut, since a later prune of pruned output only knows C.
     """
-    whole, told = content_id(content), split_mark(edit.mark)[1]
+    whole, carried = content_id(content), split_mark(edit.mark)[1]
     yield whole, content
-    if told not in ("", whole, split_mark(content)[1]):
-        yield told, pointer(told, whole)
-    if edit.may_change and (later := recall_id(edit.text)) != told:
-        yield later, pointer(later, told or whole)
+    if carried not in ("", whole, split_mark(content)[1]):
+        yield carried, pointer(carried, whole)
+    # The id that a later placeholder will carry, if it replaces the text of this edit.
+    if edit.may_change and (later := recall_id(edit.text)) != carried:
+        yield later, pointer(later, carried or whole)
 
 
-def _put(archive: Archive, id: str, text: str) -> str | None:
+def _store_record(archive: Archive, id: str, text: str) -> str | None:
     """Store a payload or a pointer under an id. Return None, or the conflict that prevents it.
 
     A pointer replaces the text whose id it has, and stays as long as its payload is stored.

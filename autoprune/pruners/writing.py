@@ -1,16 +1,17 @@
-"""Write the texts of a plan: the running summary, and those of large results. Asks through steps, decides no edit.
+"""Write the texts of a plan: the running summary, and the texts of large results. Decides no edit.
 
-A text is looked up first by what it is written from, so a conversation that comes again gets the same bytes at no cost.
+The writer yields its questions as steps, which a driver answers with or without `await`. Each text is cached by a hash
+of its input, so the same conversation gets the same bytes again at no cost.
 
-A fold within a turn takes what the model said about a request that stays in the conversation. Here U1 stays (F marks a
-folded message):
+A fold within a turn removes the model's messages about a request that stays in the conversation. Here U1 stays (F marks
+a folded message):
 
     F U0 | F A0   U1 | F A1 | F A2 ...
 
-Without U1 the words of A1 would read as the answer to U0. So the first message after a request that stays is marked
-(`Utterance.after_request`). In the same way the first request of a summary need not be the user's: U0 may stay while
-answers through a tool, or later requests, are folded (`first_request`). `Record` finds both. It looks only at what
-stands in the conversation at the time of a fold, so pruned output that is fed back gives the same.
+Without U1, A1 would read as an answer to U0. So the first message after a request that stays is marked
+(`Utterance.after_request`). Nor is the first request in a summary always the user's first one: U0 may stay while
+answers through a tool, or later requests, are folded (`first_request`). `Record` finds both. It only considers messages
+that are in the conversation at the time of a fold, so pruned output that is passed back gives the same texts.
 """
 
 import hashlib
@@ -27,7 +28,7 @@ from autoprune.facts.plain_text import sendable
 from autoprune.facts.utterances import Utterance, utterances
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import Plan
-from autoprune.pruners.large_results import NOBODY, Draft, Shortener, TextStore, drafts, tidy, together
+from autoprune.pruners.large_results import NOBODY, Draft, Shortener, TextStore, drafts, run_together, tidy
 from autoprune.summarizers import sections
 from autoprune.summarizers.brief import (
     Answer,
@@ -49,8 +50,8 @@ from autoprune.summarizers.selection import fallbacks
 from autoprune.summarizers.user_words import LEAVES_OUT
 from autoprune.tokens import Count
 
-JOINT_TOKENS = 4  # that counts of joined texts may differ by
-LEAST_CUT = 32  # tokens; a summary that is cut to fewer says nothing
+JOINT_TOKENS = 4  # by which the counts of joined texts may differ from their sum
+LEAST_CUT = 32  # tokens; a summary that is cut to fewer is of no use
 
 
 Kind = TypeVar("Kind")
@@ -59,10 +60,10 @@ Asking = Generator[Sequence[Ask], Sequence[Answer], Kind]
 
 @dataclass
 class SummaryWriter:
-    """Writes the texts of one plan; `messages` are those that it is a plan for, without the summary in them.
+    """Write the texts of one plan. `messages` are the plan's messages, without the summary in them.
 
-    `results` says who writes the texts of large results, `title` stands above the summary. `edits` are the plan's, with
-    those texts once they are there.
+    `results` writes the texts of large results, and `title` is put above the summary. `edits` are the plan's edits,
+    with the texts of large results once they are written.
     """
 
     plan: Plan
@@ -80,7 +81,7 @@ class SummaryWriter:
     _fresh: list[str] = field(default_factory=list)  # notes about the text that is being written
 
     def __post_init__(self) -> None:
-        """Begin with the edits as they were planned."""
+        """Start with the planned edits."""
         self.edits = self.plan.edits
         self.title = escape_end_mark(self.title)
         self._fingerprint = cache(lambda at: fingerprint(self.messages[at]))
@@ -88,42 +89,42 @@ class SummaryWriter:
         self._known_texts = TextStore(self.store, self.memo, self.count, self._note)
 
     def steps(self) -> Steps:
-        """Ask all questions of the prune, those about large results last, and return the running summary."""
+        """Ask for all texts of the prune, those of large results last, and return the running summary."""
         folds = [fold for fold in self.plan.folds if not fold.is_drop]
         answer: Answer = Failed("there is nothing to sum up")
         if folds:
             answer = yield from self._running_summary(folds)
-        yield from self._shortened()
+        yield from self._write_large_results()
         return answer
 
-    def _shortened(self) -> Asking[None]:
-        """Ask for the texts of large results at the same time. Where nobody gives one, the result stays cut."""
+    def _write_large_results(self) -> Asking[None]:
+        """Ask for the texts of large results at the same time. A result without a text stays cut."""
         for note in self.results.notes:
             self._note(note)
         keyed = [(self.results.key(draft), draft) for draft in drafts(self.plan, self._request)]
-        texts = {key: found for key, draft in keyed if (found := self._known_text_for(key, draft)) is not None}
+        texts = {key: found for key, draft in keyed if (found := self._find_result_text(key, draft)) is not None}
         new = {key: draft for key, draft in keyed if key not in texts}
-        answers = yield from self._metered(together([self.results.steps(draft) for draft in new.values()]))
+        answers = yield from self._meter(run_together([self.results.steps(draft) for draft in new.values()]))
         for (key, draft), answer in zip(new.items(), answers, strict=True):
             self._fresh = [*answer.notes] if isinstance(answer, Written) else []
             texts[key] = self._text_from(key, draft, answer)
         edits: dict[Part, Replace] = {draft.result: self._edit(draft, texts[key]) for key, draft in keyed}
         self.edits = tuple(edits.get(edit.part, edit) for edit in self.plan.edits)
 
-    def _known_text_for(self, key: str, draft: Draft) -> str | Failed | None:
-        """Return the known text for a large result, or why there is none; None if it was never asked for."""
-        text = self._known_text(key, is_model=self.results.calls_model)
-        if text is not None and draft.finished(text):
-            self._known_texts.tell(text)
+    def _find_result_text(self, key: str, draft: Draft) -> str | Failed | None:
+        """Look up the text of a large result, or the failure to write it; None if it was never asked for."""
+        text = self._find_text(key, is_model=self.results.calls_model)
+        if text is not None and draft.edit_with(text):
+            self._known_texts.repeat_notes(text)
             return text
         return self._known_texts.failure(key)
 
     def _text_from(self, key: str, draft: Draft, answer: Answer) -> str | Failed:
-        """Return the text that an answer comes to, remembered. So is a failure: what is only cut once stays so."""
+        """Fit an answer into the draft's room and remember it. Failures are remembered too, so a cut stays a cut."""
         failed = answer if isinstance(answer, Failed) else Failed("the text has no room")
-        text = draft.fitted(answer.text) if isinstance(answer, Written) else None
+        text = draft.fit(answer.text) if isinstance(answer, Written) else None
         if text is None:
-            self._known_texts.failed(key, failed.why)
+            self._known_texts.keep_failure(key, failed.why)
             return failed
         if isinstance(answer, Written) and text != tidy(answer.text):
             self._note("what was written for a large result was too long and was cut")
@@ -132,14 +133,14 @@ class SummaryWriter:
         return text
 
     def _edit(self, draft: Draft, text: str | Failed) -> Replace:
-        """Return the edit of a large result with its text, or with its cut."""
-        edit = draft.finished(text) if isinstance(text, str) else None
+        """Make the edit of a large result with its text, or with its cut."""
+        edit = draft.edit_with(text) if isinstance(text, str) else None
         if edit is None and not self.results.is_quiet:
             self._note(f"a large result was only cut ({text.why if isinstance(text, Failed) else 'no room'})")
         return edit or draft.left_cut
 
     def _running_summary(self, folds: Sequence[Fold]) -> Steps:
-        """Return the summary that each fold extends: known texts as far as they go, then what is not known yet."""
+        """Extend the summary by one fold after the other: cached texts as far as they go, then new ones."""
         at = max((number for number in self.texts if number <= len(folds)), default=0)
         text = self.texts[at] if at else self.plan.running.text if self.plan.running else ""
         is_model = calls_model(self.summarizer)
@@ -150,46 +151,48 @@ class SummaryWriter:
             if known:
                 at, text = at + known[0], known[1]
                 if not is_model:
-                    self._known_texts.tell(text)
+                    self._known_texts.repeat_notes(text)
                 continue
-            # A model sums up all that is new at once; what needs none goes fold by fold, as it would have come.
+            # A model summarizes all new folds in one call. Without a model, each fold is summarized separately, which
+            # gives the same text as if every prune had been made in its turn.
             until = len(folds) if is_model else at + 1
             answer = yield from self._summary_of(text, at, until)
             if isinstance(answer, Failed):
                 return Written(text) if text else answer
             at, text = until, self._keep(keys[until - at - 1], answer, is_model=is_model)
             self._known_texts.annotate(text, self._fresh)
-        self._known_texts.tell(text)
+        self._known_texts.repeat_notes(text)
         if not self._fell_back:
             self.texts[len(folds)] = text
         return Written(text)
 
     def _farthest(self, keys: Sequence[str], folds: Sequence[Fold], *, is_model: bool) -> tuple[int, str] | None:
-        """Return how many of the folds ahead a known summary covers, as many as can be, and its text."""
+        """Find the cached summary that covers most of the next folds: their number and the text; None without one."""
         for number in range(len(keys), 0, -1):
-            text = self._known_text(keys[number - 1], is_model=is_model)
+            text = self._find_text(keys[number - 1], is_model=is_model)
             if text is not None and escape_end_mark(text) == text and self.count(text) <= folds[number - 1].room:
                 return number, text
         return None
 
     def _keep(self, key: str, answer: Written, *, is_model: bool) -> str:
-        """Remember a new text. What was made in place of a model's is not the model's: no store gets it."""
+        """Remember a new text. A fallback is not a model's text, so it does not go to the store."""
         return self._known_texts.keep(key, answer.text, is_model=is_model and not self._fell_back)
 
     def _keys(self, text: str, start: int, stop: int) -> Iterator[str]:
-        """Yield what the summary up to the end of each fold is known by: the one before it, and what is folded."""
+        """Yield the cache key of the summary after each fold: a hash of the previous summary and the new messages."""
         given = "\0".join((identity_of(self.summarizer), text, self.title))
         hashed = hashlib.sha256(given.encode("utf-8", "surrogatepass"))
         for number in range(start, stop):
-            for at, is_after_request in self._record.folded(number, number + 1):
+            for at, is_after_request in self._record.folded_messages(number, number + 1):
                 hashed.update(self._fingerprint(at) + bytes([is_after_request]))
+            # The key of each fold extends the hash of the folds before it.
             whole = hashed.copy()
             request = self._record.first_request(number + 1)
             whole.update(f"{self._record.folds[number].room} {request}".encode("utf-8", "surrogatepass"))
             yield whole.hexdigest()
 
-    def _known_text(self, key: str, *, is_model: bool) -> str | None:
-        """Return a known text, by a model or in place of it; None if there is none."""
+    def _find_text(self, key: str, *, is_model: bool) -> str | None:
+        """Look up a text by a model or its fallback; None if there is none."""
         text = self._known_texts.model_text(key) if is_model else None
         if text is None:
             text = self._known_texts.plain_text(key)
@@ -199,7 +202,7 @@ class SummaryWriter:
         return text
 
     def _summary_of(self, previous: str, start: int, stop: int) -> Steps:
-        """Return the summary with some folds in it: by the summarizer, or where that fails, without a model."""
+        """Ask for the summary of some folds: the summarizer first, and its fallbacks if it fails."""
         self._fresh = []
         brief = Brief(
             self._record.utterances(start, stop),
@@ -209,41 +212,41 @@ class SummaryWriter:
             self._request(len(self.messages)),
             self._record.first_request(stop),
         )
-        answer = yield from self._asked(self.summarizer, brief)
+        answer = yield from self._ask_for_summary(self.summarizer, brief)
         asked = self.summarizer
         for other in fallbacks(self.summarizer):
             if not isinstance(answer, Failed):
                 break
-            self._note(_told_of_failure(asked, answer.why, other))
+            self._note(_fallback_note(asked, answer.why, other))
             self._fell_back = self._fell_back or not calls_model(other)
-            asked, answer = other, (yield from self._asked(other, brief))
+            asked, answer = other, (yield from self._ask_for_summary(other, brief))
         if isinstance(answer, Failed):
             self._note(f"no summary could be made ({answer.why}): the messages were dropped")
         return answer
 
     def _room(self, previous: str, folds: Sequence[Fold]) -> int:
-        """Return the tokens that a text may have: never as many as what it takes the place of."""
+        """The maximum tokens of a summary: always fewer than the messages and the summary that it replaces."""
         room = folds[-1].room
         if not previous:
             return room
         return max(1, min(room, self.count(previous) + sum(fold.saved for fold in folds) - JOINT_TOKENS))
 
     def _request(self, before: int) -> str:
-        """Return what the user wanted last before a message."""
+        """The user's last request before a message; "" if there is none."""
         said = [*self._record.requests.items()]
         return next((asked for at, asked in reversed(said) if at < before and asked), "")
 
-    def _asked(self, summarizer: Summarizer, brief: Brief) -> Steps:
-        """Return an answer that fits, with the user's first request above it."""
+    def _ask_for_summary(self, summarizer: Summarizer, brief: Brief) -> Steps:
+        """Ask a summarizer, fit its answer into the room, and put the user's first request above it."""
         room, heading = brief.max_tokens, sections.put_title("", self.title)
         brief = replace(brief, max_tokens=max(1, brief.max_tokens - self.count(heading))) if heading else brief
         frame = sections.Frame(brief, is_kept=keeps_request(summarizer))
-        answer = yield from self._metered(steps_of(summarizer, replace(brief, max_tokens=frame.room)))
+        answer = yield from self._meter(steps_of(summarizer, replace(brief, max_tokens=frame.room)))
         if isinstance(answer, Failed):
             return answer
         for note in answer.notes:
             self._note(note)
-        text = self._fitted(escape_end_mark(sendable(frame.remove_nested(answer.text))), frame.room)
+        text = self._fit(escape_end_mark(sendable(frame.remove_nested(answer.text))), frame.room)
         if text is None:
             return Failed("its summary is blank, or too long for what it stands for")
         framed = frame.put_around(text)
@@ -254,8 +257,8 @@ class SummaryWriter:
         whole = sections.put_title(framed, self.title)
         return Written(whole if self.count(whole) <= room else framed)
 
-    def _fitted(self, text: str, room: int) -> str | None:
-        """Return a text cut to at most `room` tokens; None if so few would say nothing."""
+    def _fit(self, text: str, room: int) -> str | None:
+        """Cut a text to at most `room` tokens; None if it is blank or the room is too small for a useful cut."""
         size = self.count(text) if text else 0
         if 0 < size <= room:
             return text
@@ -264,8 +267,8 @@ class SummaryWriter:
             self._note(f"the summary had {size} tokens and was cut to {room}")
         return cut
 
-    def _metered(self, steps: Asking[Kind]) -> Asking[Kind]:
-        """Go through steps, and add up what their answers cost."""
+    def _meter(self, steps: Asking[Kind]) -> Asking[Kind]:
+        """Run steps, and add up the cost of their answers."""
         try:
             asked = next(steps)
             while True:
@@ -295,8 +298,8 @@ class SummaryWriter:
             self.spent = replace(self.spent, notes=(*self.spent.notes, note))
 
 
-def _told_of_failure(asked: Summarizer, why: str, other: Summarizer) -> str:
-    """Return what the report says of a summarizer that failed, by who is asked in its place."""
+def _fallback_note(asked: Summarizer, why: str, other: Summarizer) -> str:
+    """The note for the report that `asked` failed and `other` is asked instead."""
     if not calls_model(other):
         return f"the summarizer failed ({why}): the summary was made without a model"
     if reads_in_parts(asked):
@@ -305,19 +308,19 @@ def _told_of_failure(asked: Summarizer, why: str, other: Summarizer) -> str:
 
 
 def fingerprint(message: object) -> bytes:
-    """Return a hash of a message, the same for a mapping and for an SDK's object that say the same."""
+    """Hash a message. A mapping and an SDK's object with the same fields have the same hash."""
     return hashlib.sha256(canonical(message).encode()).digest()
 
 
 class Record:
-    """The folded messages of one plan; `messages` are those that it is a plan for, without the summary in them."""
+    """The folded messages of one plan. `messages` are the plan's messages, without the summary in them."""
 
     def __init__(self, plan: Plan, messages: Sequence[object]) -> None:
-        """Find out which messages had gone at each fold."""
+        """Collect the messages that are gone after each fold."""
         self.plan = plan
         self.messages = messages
         self.folds = [fold for fold in plan.folds if not fold.is_drop]
-        self._gone: list[frozenset[int]] = []  # by the end of each fold
+        self._gone: list[frozenset[int]] = []  # after each fold
         gone: set[int] = set()
         for fold in plan.folds:
             gone.update(fold.messages)
@@ -326,7 +329,7 @@ class Record:
 
     @cached_property
     def requests(self) -> Mapping[int, str]:
-        """The messages with words of the user's own, each with its request; "" for a summary of an earlier session."""
+        """The messages with the user's words, each with its request; "" for a summary of an earlier session."""
         entries, known = self.plan.transcript.entries, self.plan.running
         summary = known.at if known and known.rest is None else -1
         users = [at for at, one in enumerate(entries) if one.speaker is Speaker.USER and not one.results]
@@ -334,15 +337,15 @@ class Record:
         return {at: one.asked for at, one in spoken if one.said}
 
     def first_request(self, stop: int) -> str:
-        """Return the user's first request if it has gone by the end of fold `stop - 1`; "" if not, or if not known."""
+        """The user's first request if it is gone after fold `stop - 1`; "" if it is not, or unknown."""
         known = self.plan.running
         if known and sections.may_hold_request(known.text):
             return ""
         first = next(iter(self.requests), -1)
         return self.requests[first] if first in self._gone[stop - 1] else ""
 
-    def folded(self, start: int, stop: int) -> Iterator[tuple[int, bool]]:
-        """Yield the messages of some folds in their order; whether a request that stays stands before each is told."""
+    def folded_messages(self, start: int, stop: int) -> Iterator[tuple[int, bool]]:
+        """Yield the messages of some folds in order, each with whether it follows a request that stays."""
         gone = self._gone[stop - 1]
         staying = [at for at in self.requests if at not in gone]
         before = -1
@@ -351,12 +354,12 @@ class Record:
             before = at
 
     def utterances(self, start: int, stop: int) -> tuple[Utterance, ...]:
-        """Return the messages of some folds in plain words."""
-        told: list[Utterance] = []
-        for at, is_after_request in self.folded(start, stop):
+        """The messages of some folds as utterances."""
+        found: list[Utterance] = []
+        for at, is_after_request in self.folded_messages(start, stop):
             first, *others = self._plain([at])
-            told += (replace(first, after_request=is_after_request), *others)
-        return tuple(told)
+            found += (replace(first, after_request=is_after_request), *others)
+        return tuple(found)
 
     def _plain(self, numbers: Collection[int]) -> tuple[Utterance, ...]:
         entries, is_answer = self.plan.transcript.entries, self.plan.protections.is_answer

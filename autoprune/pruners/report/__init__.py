@@ -1,8 +1,7 @@
-"""What a prune did, and why.
+"""Reports on prunes: what was done, and why.
 
-`Report` is the account of one prune, `statistics` compares any two conversations. `drawing` needs rich, draws
-both for a terminal or a notebook, and is imported only there. `advice` finds the next step if the safe zone is out of
-reach.
+`Report` describes one prune, and `statistics` compares any two conversations. `drawing` renders both for a terminal or
+a notebook. It needs rich, so it is imported lazily. `advice` suggests a next step if the safe zone is not reached.
 """
 
 from autoprune.pruners.report._figures import LASTING, cleanup_statistics, reason, statistics, token_figures

@@ -1,4 +1,4 @@
-"""The figures of a report: rows of results, tools and folds, and what became of one conversation in another."""
+"""Compute the figures of a report: rows of results, tools and folds, and statistics of two conversations."""
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from autoprune.conversation.transcript import Entry, Part, Speaker, Thought, Too
 from autoprune.facts.calls import target
 from autoprune.planning.plan import Plan
 
-# Why a result stays as it is for good.
+# Reasons that keep a result unchanged at all later requests too.
 LASTING = frozenset(
     (
         *(Reason.ALREADY_CLEARED, Reason.NO_GAIN, Reason.PINNED, Reason.PROTECTED_TOOL, Reason.PROTECTED_PATH),
@@ -45,9 +45,9 @@ PARTS = {
 
 
 def floor(plan: Plan) -> dict[str, int]:
-    """Return the counted tokens of each part of the prompt; they add up to the whole.
+    """The counted tokens of each part of the prompt; they add up to the whole.
 
-    What a provider reported beyond the count is taken for sent beside the messages: a system prompt, schemas of tools.
+    Tokens that a provider reported beyond the count belong to "sent beside", such as a system prompt or tool schemas.
     """
     parts = dict.fromkeys(FLOOR, 0)
     parts["sent beside"] = plan.transcript.fixed_tokens + plan.beyond
@@ -61,7 +61,7 @@ def floor(plan: Plan) -> dict[str, int]:
     parts["assistant"] -= sum(thought.tokens for thought in plan.stripped)
     if plan.running and plan.running.at not in plan.gone:
         parts["user"] -= plan.running.tokens
-    # What is left is the summary; if there is none, words of the user's that were joined.
+    # The rest belongs to the summary, or if there is none, to user messages that were joined.
     rest = plan.tokens - sum(parts.values())
     parts["summary" if plan.summarized or plan.running else "user"] += rest
     return parts
@@ -75,7 +75,7 @@ def _part(plan: Plan, result: ToolResult) -> str:
 
 
 def reason(plan: Plan, result: ToolResult) -> str:
-    """Return why a result is as it is after the prune."""
+    """The reason for a result's state after the prune."""
     if result in plan.kept:
         return plan.kept[result]
     edit = plan.results.get(result)
@@ -85,7 +85,7 @@ def reason(plan: Plan, result: ToolResult) -> str:
 
 
 def tools(plan: Plan) -> Mapping[str, Mapping[str, int]]:
-    """Count for each tool its results, their tokens, how many were edited and what that saved, the most saved first."""
+    """Count the results of each tool, their tokens, the edited ones and the tokens saved; the largest saving first."""
     table: dict[str, dict[str, int]] = {}
     for result in plan.transcript.results:
         edit = plan.results.get(result)
@@ -100,7 +100,7 @@ def tools(plan: Plan) -> Mapping[str, Mapping[str, int]]:
 
 
 def result_row(plan: Plan, result: ToolResult) -> dict[str, object]:
-    """Return what became of a result."""
+    """The row of a result: its location, tokens before and after, state and reason."""
     edit = plan.results.get(result)
     fold = plan.gone.get(result.location.message)
     why = fold.reason if fold else edit.reason if edit else plan.kept[result]
@@ -111,7 +111,7 @@ def result_row(plan: Plan, result: ToolResult) -> dict[str, object]:
 
 
 def part_row(plan: Plan, part: Part, edit: Replace | None, why: str) -> dict[str, object]:
-    """Return what became of a result or of a call's arguments."""
+    """The row of a result or of a call's argument, with the columns that both have."""
     return {
         "message": part.location.message,
         "turn": plan.transcript.turns[part.location.message],
@@ -126,7 +126,7 @@ def part_row(plan: Plan, part: Part, edit: Replace | None, why: str) -> dict[str
 
 
 def fold_row(fold: Fold) -> dict[str, object]:
-    """Return what was folded or dropped together."""
+    """The row of a fold or drop: its messages, tokens and reason."""
     return {
         "messages": list(fold.messages),
         "request": fold.request,
@@ -138,11 +138,11 @@ def fold_row(fold: Fold) -> dict[str, object]:
     }
 
 
-# The provider's prompt cache holds a prompt up to its first changed message.
+# A provider's prompt cache holds a prompt up to its first changed message.
 
 
 def tokens_lost(plan: Plan) -> int:
-    """Return the counted tokens of the previous prompt that stand after the first edit of this request."""
+    """The counted tokens of the previous prompt from the first edit of this request on."""
     transcript = plan.transcript
     last = len(transcript.requests) - 1
     fresh = [edit.part.location.message for edit in plan.edits if edit.request == last]
@@ -154,14 +154,15 @@ def tokens_lost(plan: Plan) -> int:
     before = {at for fold in plan.folds if fold.request < last for at in fold.messages}
     still = (at for at in range(first, transcript.requests[last - 1]) if at not in before)
     cached = sum(transcript.entries[at].tokens for at in still)
+    # Earlier edits already saved their tokens in the previous prompt.
     after = [edit for edit in plan.edits if edit.part.location.message >= first]
     return cached - sum(edit.saved if edit.request < last else edit.saved_before for edit in after)
 
 
 def stable_boundary(plan: Plan) -> int | None:
-    """Return the index of the last message up to which no later prune changes a thing; None if there is none.
+    """The index of the last message up to which no later prune changes anything; None if there is none.
 
-    Where messages are folded or dropped, only the system's messages at the head are stable, before the first fold too.
+    If messages may be folded or dropped, only the system messages at the head are stable, even before the first fold.
     """
     if plan.head is not None:
         return plan.head - 1 if plan.head else None
@@ -171,7 +172,7 @@ def stable_boundary(plan: Plan) -> int | None:
     return first - 1 if first else None
 
 
-Pair = tuple[int | None, int | None]  # the index before, the index after; None: it is not there
+Pair = tuple[int | None, int | None]  # a message's index before and after; None if it is missing there
 
 
 def cleanup_statistics(
@@ -181,19 +182,19 @@ def cleanup_statistics(
     compared: Callable[[list[Any]], Transcript],
     placeholder: Placeholder,
 ) -> dict[str, int | float]:
-    """Return the figures of a conversation that became another, also if somebody else dropped or changed messages.
+    """Compute the statistics of two versions of a conversation, even if other code dropped or changed messages.
 
-    `read` reads a conversation as it is pruned, `compared` one that is compared with another. `placeholder` stands
-    where a result was cleared.
+    `read` reads a conversation as for a prune, and `compared` as for a comparison. `placeholder` recognizes cleared
+    results.
     """
     before, after = (compared(list(with_separate_summary(messages))) for messages in (original, pruned))
     found = statistics(before, after, placeholder)
     gone = found["messages_removed"] + found["messages_summarized"]
     if now := find_summary(pruned):
-        # The mark says for how many messages the summary stands.
+        # The summary's mark records the number of messages that it replaces.
         was = find_summary(original)
         is_new = was and (was.text, was.messages, was.room) != (now.text, now.messages, now.room)
-        gone -= bool(is_new)  # the old summary itself
+        gone -= bool(is_new)  # the old summary is gone too, but is not counted
         summarized = min(gone, max(0, now.messages - (was.messages if was else 0)))
         found |= {"messages_removed": gone - summarized, "messages_summarized": summarized}
     return {**found, **token_figures(read(original).tokens, read(pruned).tokens), "total_messages": len(original)}
@@ -202,7 +203,7 @@ def cleanup_statistics(
 def figures(
     original: int, pruned: int, messages: int, cleaned: int, calls: int, removed: int = 0, summarized: int = 0
 ) -> dict[str, int | float]:
-    """Return the statistics by their names: tokens before and after, messages before, and what was done to them."""
+    """The statistics by name: tokens before and after, messages before, and the numbers of changes."""
     return {
         **token_figures(original, pruned),
         "tool_results_cleaned": cleaned,
@@ -214,7 +215,7 @@ def figures(
 
 
 def token_figures(original: int, pruned: int) -> dict[str, int | float]:
-    """Return the statistics that speak of tokens."""
+    """The statistics about tokens."""
     return {
         "original_tokens": original,
         "pruned_tokens": pruned,
@@ -224,10 +225,10 @@ def token_figures(original: int, pruned: int) -> dict[str, int | float]:
 
 
 def statistics(before: Transcript, after: Transcript, placeholder: Placeholder) -> dict[str, int | float]:
-    """Count tokens, cleared results, dropped and summarized messages, from two transcripts.
+    """Count tokens, cleared results, and dropped and summarized messages from two transcripts.
 
-    A result counts as cleared where its payload differs and is smaller, or is a placeholder. A message that is gone
-    counts as summarized where another stands in its place, else as removed.
+    A result counts as cleared if its payload differs and is smaller, or is a placeholder. A missing message counts as
+    summarized if a new message is in its place, else as removed.
     """
     cleaned = calls = removed = summarized = 0
     for group in Alignment(before, after, placeholder).groups():
@@ -246,7 +247,7 @@ def statistics(before: Transcript, after: Transcript, placeholder: Placeholder) 
 
 
 def _is_shorter(was: ToolCall, now: ToolCall) -> bool:
-    """Tell whether any of a call's arguments has become shorter."""
+    """Whether any of a call's arguments has become shorter."""
     pairs = zip(was.inputs, now.inputs, strict=False)
     return any(old.text != new.text and new.tokens < old.tokens for old, new in pairs)
 
@@ -269,7 +270,7 @@ def _is_placeholder(result: ToolResult, placeholder: Placeholder) -> bool:
 
 @dataclass(frozen=True)
 class Alignment:
-    """Which message of one conversation is which of another."""
+    """Match the messages of one conversation with those of another."""
 
     before: Transcript
     after: Transcript
@@ -277,32 +278,33 @@ class Alignment:
 
     @cached_property
     def kinds(self) -> tuple[Sequence[Hashable], Sequence[Hashable]]:
-        """Per message what stays of it when its results are cleared, before and after."""
+        """For each message, before and after: what clearing never changes in it."""
         return _kinds(self.before), _kinds(self.after)
 
     def groups(self) -> Iterator[list[Pair]]:
-        """Pair the messages, grouped so that what was dropped stands with what came in its place."""
+        """Pair the messages, with missing ones and those that replace them in one group."""
         kinds, new_kinds = self.kinds
         length, new_length = len(kinds), len(new_kinds)
         if kinds == new_kinds:
             yield [(index, index) for index in range(length)]
             return
         shorter = min(length, new_length)
-        head = next((at for at in range(shorter) if not self._stays(at, at)), shorter)
+        # Only the middle goes to the matcher, which may take quadratic time.
+        head = next((at for at in range(shorter) if not self._is_same_message(at, at)), shorter)
         ends = range(1, shorter - head + 1)
-        tail = next((at - 1 for at in ends if not self._stays(length - at, new_length - at)), shorter - head)
+        tail = next((at - 1 for at in ends if not self._is_same_message(length - at, new_length - at)), shorter - head)
         yield [(index, index) for index in range(head)]
         yield from self._middle(range(head, length - tail), range(head, new_length - tail))
         yield [(length - at, new_length - at) for at in range(tail, 0, -1)]
 
-    def _stays(self, old: int, new: int) -> bool:
-        """Tell whether a message is there again, at most with results replaced by placeholders."""
+    def _is_same_message(self, old: int, new: int) -> bool:
+        """Whether two messages are the same, apart from results that were replaced by placeholders."""
         results = zip(self.before.entries[old].results, self.after.entries[new].results, strict=False)
         is_kind = self.kinds[0][old] == self.kinds[1][new]
         return is_kind and all(_is_same(was, now) or _is_placeholder(now, self.placeholder) for was, now in results)
 
     def _middle(self, old: range, new: range) -> Iterator[list[Pair]]:
-        """Group a stretch: messages that stayed to the letter, and what stands between them."""
+        """Group a stretch: identical messages, and the differing ones between them."""
         prints = [_fingerprint(self.before.messages[at]) for at in old]
         new_prints = [_fingerprint(self.after.messages[at]) for at in new]
         matcher = SequenceMatcher(None, prints, new_prints, autojunk=False)
@@ -314,7 +316,7 @@ class Alignment:
                 yield self._gap(stretch, new_stretch)
 
     def _gap(self, old: range, new: range) -> list[Pair]:
-        """Pair what differs: a message whose kind comes again, in order, has only had results cleared."""
+        """Pair differing messages: those of the same kind, in order, only differ in cleared results."""
         places: dict[Hashable, list[int]] = defaultdict(list)
         for index in reversed(old):
             places[self.kinds[0][index]].append(index)
@@ -334,28 +336,28 @@ class Alignment:
 
 
 def _kinds(transcript: Transcript) -> list[Hashable]:
-    """Return what stays of each message when all is cleared that can be, and the tools of its results."""
+    """The kind of each message: its content without everything that can be cleared, and the tools of its results."""
     return [
-        (_fingerprint(_without_parts(message, entry)), *(_named(result) for result in entry.results))
+        (_fingerprint(_without_parts(message, entry)), *(_tool_in_text(result) for result in entry.results))
         for message, entry in zip(transcript.messages, transcript.entries, strict=True)
     ]
 
 
 def _without_parts(message: object, entry: Entry) -> object:
-    """Return a message without its results' payloads, its calls' arguments and its thinking; the model's words stay."""
+    """Remove the payloads of results, the arguments of calls and the thinking from a message."""
     inputs = _inputs(entry)
     in_text = [Replace(part, "", Reason.NOT_CHOSEN, 0) for part in inputs if part.location.start is not None]
     native = [part for part in inputs if part.location.start is None]
     return remove_thinking(without_payloads(rewrite(message, in_text), [*entry.results, *native]), entry.thinking)
 
 
-def _named(result: ToolResult) -> str:
-    """Return the tool of a result whose text names it, else "": a native one is known by its call alone."""
+def _tool_in_text(result: ToolResult) -> str:
+    """The tool of a result inside a text, which names it; "" for a native result, which only its call identifies."""
     return result.tool if result.location.start is not None else ""
 
 
 def _fingerprint(message: object) -> str:
     try:
         return canonical(message)
-    except RecursionError:  # nested too deeply to be written: known by identity alone
+    except RecursionError:  # nested too deeply to serialize, so only the same object matches
         return str(id(message))

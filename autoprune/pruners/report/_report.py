@@ -1,4 +1,4 @@
-"""What a prune did, and why. Decides nothing; counts only what is asked for."""
+"""The report of a prune. Figures are computed when they are first read."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -26,11 +26,12 @@ from autoprune.tokens import scale_tokens
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Report:
-    """The outcome of one prune. Tokens are the provider's if a calibration or a usage was given, else counted ones.
+    """The outcome of one prune. Tokens are the provider's if a calibration or a usage was given, else counted tokens.
 
-    `tokens_before` and `tokens_after` are what the safe zone is compared with. `fallbacks` says in words whatever was
-    not done as asked, and `notes` holds that and what else the caller should know. `seconds` is the time it took.
-    Where the bytes of the messages alone showed that there is nothing to do, the report counts when it is first asked.
+    `tokens_before` and `tokens_after` are the figures that are compared with the safe zone. `fallbacks` are notes on
+    everything that was not done as requested, and `notes` holds them and other warnings. `seconds` is the duration of
+    the prune. If the size of the messages in bytes showed that there was nothing to do, tokens are counted when a
+    figure is first read.
     """
 
     strategy: str
@@ -45,42 +46,42 @@ class Report:
 
     @cached_property
     def advice(self) -> str:
-        """What to do where the safe zone is not reached, with figures; "" if it is. Found when it is first asked."""
+        """What to do if the safe zone is not reached, with figures; "" if it is. Computed when first read."""
         return self.advise(self) if self.advise and not self.within_safe_zone else ""
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What the caller should know, in words: the fallbacks, and that prunes cost more than they save."""
+        """Notes for the caller: the fallbacks, and a warning if pruning costs more than it saves."""
         warning = self.warn(self.plan) if self.warn else ""
         return (*self.fallbacks, warning) if warning else self.fallbacks
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields, with the plan itself in place of how to make it, which holds the pruner's memory."""
+        """Return the fields with computed values instead of functions, which refer to the pruner and its memory."""
         return {
             **{each.name: getattr(self, each.name) for each in fields(self)},
-            "plan_of": partial(_itself, self.plan),
-            "advise": partial(_said, self.advice) if self.advise else None,
-            "warn": partial(_said, self.notes[-1] if len(self.notes) > len(self.fallbacks) else ""),
+            "plan_of": partial(_return_plan, self.plan),
+            "advise": partial(_return_text, self.advice) if self.advise else None,
+            "warn": partial(_return_text, self.notes[-1] if len(self.notes) > len(self.fallbacks) else ""),
         }
 
     @cached_property
     def plan(self) -> Plan:
-        """What was decided for each result."""
+        """The decision for each result."""
         return self.plan_of()
 
     @cached_property
     def tokens_before(self) -> int:
-        """Tokens of the next prompt as it was given."""
+        """The tokens of the next prompt before the prune."""
         return scale_tokens(self.plan.tokens_before, self.calibration)
 
     @cached_property
     def tokens_after(self) -> int:
-        """Tokens of the next prompt as it was returned."""
+        """The tokens of the next prompt after the prune."""
         return scale_tokens(self.plan.tokens, self.calibration)
 
     @property
     def tokens_saved(self) -> int:
-        """Tokens that were saved; never below zero."""
+        """The tokens that the prune saved; never below zero."""
         return self.tokens_before - self.tokens_after
 
     @property
@@ -90,7 +91,7 @@ class Report:
 
     @property
     def within_safe_zone(self) -> bool:
-        """Whether the budget is met. If not, `floor` says what stands in the way."""
+        """Whether the prompt is within the safe zone. If not, `floor` shows what takes the tokens."""
         return self.tokens_after <= self.safe_zone
 
     @property
@@ -115,65 +116,66 @@ class Report:
 
     @property
     def first_changed_message(self) -> int | None:
-        """The index of the first message that differs from the caller's; None if none does."""
+        """The index of the first message that the prune changes; None if it changes none."""
         edited = self.plan.first_changed
         stripped = (thought.location.message for thought in self.plan.stripped)
         return min((*((int(edited[0]),) if edited else ()), *stripped), default=None)
 
     @cached_property
     def cache_tokens_lost(self) -> int:
-        """Tokens of the previous prompt, perhaps cached by the provider, that stand after this request's first edit."""
+        """The tokens of the previous prompt after this request's first edit, which the provider may have cached."""
         return scale_tokens(tokens_lost(self.plan), self.calibration)
 
     @cached_property
     def stable_boundary(self) -> int | None:
-        """The index of the last message that no later prune changes: a cache breakpoint fits there; else None.
+        """The index of the last message up to which no later prune changes anything; None if there is none.
 
-        Where messages are folded or dropped, only the system's messages at the head are stable.
+        A cache breakpoint fits there. If messages may be folded or dropped, only the system messages at the head are
+        stable.
         """
         return stable_boundary(self.plan)
 
     @cached_property
     def floor(self) -> Mapping[str, int]:
-        """What the prompt consists of after the prune, in counted tokens; the parts add up to the whole.
+        """The counted tokens of each part of the prompt after the prune; they add up to the whole.
 
-        `frames` is what stands around the results in a tool's messages.
-        `unseen` results may not be cleared yet, `cleared` ones are placeholders, `kept` ones are all others.
-        `summary` is the running summary, `sent beside` is the overhead and what primes the reply.
+        `frames` is the content around the results in a tool's messages. `unseen` results cannot be cleared yet,
+        `cleared` results are placeholders, `answers` are the user's, and `kept` are all others. `summary` is the
+        running summary, and `sent beside` is the overhead plus the start of the reply.
         """
         return floor(self.plan)
 
     @cached_property
     def tools(self) -> Mapping[str, Mapping[str, int]]:
-        """Per tool, largest saving first: its results, their tokens, how many were edited, the tokens saved in all.
+        """For each tool, largest saving first: its results, their tokens, the number edited, and the tokens saved.
 
-        What went with a folded or dropped message is not among them.
+        Tokens that were saved by folding or dropping whole messages are not included.
         """
         return tools(self.plan)
 
     @cached_property
     def rows(self) -> tuple[Mapping[str, object], ...]:
-        """Per tool result, oldest first: where it stands, what it is, whether it was cleared, and why."""
+        """One row for each tool result, oldest first: location, tool, tokens, whether it was cleared, and why."""
         return tuple(result_row(self.plan, result) for result in self.plan.transcript.results)
 
     @cached_property
     def input_rows(self) -> tuple[Mapping[str, object], ...]:
-        """Per call whose arguments were shortened, the same: where it stands, its tokens, and why."""
+        """One row for each argument that was shortened: the location of its call, its tokens, and why."""
         return tuple(part_row(self.plan, part, edit, edit.reason) for part, edit in self.plan.inputs.items())
 
     @cached_property
     def fold_rows(self) -> tuple[Mapping[str, object], ...]:
-        """Per fold, in their order: its messages, the request at which they went, their tokens, and why."""
+        """One row for each fold or drop, in order: its messages, the request, their tokens, and why."""
         return tuple(map(fold_row, self.plan.folds))
 
     @property
     def decisions(self) -> tuple[str, ...]:
-        """What the strategy says of its decisions, with their numbers, the oldest first; nothing where it is silent."""
+        """The strategy's explanations of its decisions, with figures, oldest first; () if it gives none."""
         return self.plan.told.decisions
 
     @property
     def messages_summarized(self) -> int:
-        """The number of messages that this prune took into the summary."""
+        """The number of messages that this prune folded into the summary."""
         return sum(len(fold.messages) for fold in self.plan.folds if not fold.is_drop)
 
     @property
@@ -183,12 +185,12 @@ class Report:
 
     @property
     def requests_removed(self) -> int:
-        """The number of the user's messages among those that were dropped, without results of tools."""
+        """The number of dropped messages of the user, not counting messages with tool results."""
         return sum(entry.speaker is Speaker.USER and not entry.results for entry in self._dropped)
 
     @property
     def answers_removed(self) -> int:
-        """The number of the user's answers through a tool in the messages that were dropped."""
+        """The number of the user's answers through tools in dropped messages."""
         is_answer = self.plan.protections.is_answer
         return sum(is_answer(result) for entry in self._dropped for result in entry.results)
 
@@ -207,7 +209,7 @@ class Report:
 
     @property
     def fields(self) -> dict[str, object]:
-        """What a log line carries besides its text."""
+        """The bound fields of a log line."""
         return {
             "strategy": self.strategy,
             "safe_zone": self.safe_zone,
@@ -219,7 +221,7 @@ class Report:
         }
 
     def to_dict(self) -> dict[str, object]:
-        """Return all of it as plain JSON values."""
+        """Return the whole report as JSON values."""
         return {
             **self.fields,
             "tool_results": self.results,
@@ -249,7 +251,7 @@ class Report:
 
     @property
     def also(self) -> str:
-        """What else was done, in words; "" for nothing."""
+        """The changes besides cleared results, as text; "" if there are none."""
         lost = ((self.requests_removed, "request"), (self.answers_removed, "answer"))
         users = " and ".join(f"{number} {what}{'s' if number > 1 else ''}" for number, what in lost if number)
         done = (
@@ -263,7 +265,7 @@ class Report:
         return "".join(f", {number} {what}{'s' if number > 1 else ''} {done}" for number, what, done in done if number)
 
     def __str__(self) -> str:
-        """Say it in one line for a person."""
+        """The report in one line for a person."""
         state = "within" if self.within_safe_zone else "over"
         line = (
             f"{self.strategy}: {self.tokens_before:,} → {self.tokens_after:,} tokens, {self.results_cleared} of "
@@ -277,35 +279,35 @@ class Report:
     __repr__ = __str__
 
     def __rich__(self) -> object:
-        """Return the tables that `rich.print` shows."""
+        """Render the report for `rich.print`."""
         from autoprune.pruners.report.drawing import summary
 
         return summary(self)
 
     def _repr_html_(self) -> str:
-        """Return the HTML that a notebook shows."""
+        """Render the report as HTML for a notebook."""
         from autoprune.pruners.report.drawing import page
 
         return page(self)
 
 
-def _itself(plan: Plan) -> Plan:
-    """Return a plan that was made before."""
+def _return_plan(plan: Plan) -> Plan:
+    """Return the plan; a module-level function, so that `partial` of it can be pickled."""
     return plan
 
 
-def _said(words: str, asked_of: object) -> str:
-    """Return an advice or a warning that was found before."""
+def _return_text(words: str, asked_of: object) -> str:
+    """Return a text that was computed before; the second argument is ignored."""
     return words
 
 
-LEAST = 1.02  # of the bill without pruning: what costs less more than that is not worth a note
+LEAST = 1.02  # times the cost without pruning; a smaller loss is not worth a note
 
 
 def cache_note(plan: Plan, prices: Prices) -> str:
-    """Return a sentence for prunes that broke the cache so often that they cost more than no pruning; "" if not.
+    """A note if the prunes broke the cache so often that they cost more than no pruning; "" if not.
 
-    It counts the requests of the conversation as it was given: what was cleared before that is not known here.
+    Only the requests of the conversation as passed are counted, since results cleared before that are unknown.
     """
     pruned, unpruned = bills(plan, prices)
     if pruned <= LEAST * unpruned:
@@ -317,10 +319,10 @@ def cache_note(plan: Plan, prices: Prices) -> str:
 
 
 def bills(plan: Plan, prices: Prices) -> tuple[float, float]:
-    """Return what the prompts have cost as they were pruned, and what they would have cost whole, in input tokens."""
+    """The cost of all prompts with the plan's edits and without any, in input tokens at full price."""
     weights = [entry.tokens for entry in plan.transcript.entries]
     saved: list[int] = [0] * len(weights)
-    edits = _by_request(plan)
+    edits = _savings_by_request(plan)
     pruned = unpruned = 0.0
     before = whole_before = 0
     for request, stop in enumerate(plan.transcript.requests):
@@ -330,6 +332,7 @@ def bills(plan: Plan, prices: Prices) -> tuple[float, float]:
         whole = sum(weights[:stop])
         prompt = whole - sum(saved[:stop])
         first = min(new, default=stop)
+        # The cache holds the previous prompt up to the first message that is edited at this request.
         held = min(before, sum(weights[:first]) - sum(saved[:first]))
         pruned += prices.request(prompt, held)
         unpruned += prices.request(whole, whole_before)
@@ -337,8 +340,8 @@ def bills(plan: Plan, prices: Prices) -> tuple[float, float]:
     return pruned, unpruned
 
 
-def _by_request(plan: Plan) -> Mapping[int, Mapping[int, int]]:
-    """Return the tokens that were saved in messages, by the request of the prune and the message."""
+def _savings_by_request(plan: Plan) -> Mapping[int, Mapping[int, int]]:
+    """The tokens that edits save, by the request at which they were made and by message."""
     found: dict[int, dict[int, int]] = {}
     for edit in plan.edits:
         messages = found.setdefault(edit.request, {})

@@ -1,4 +1,4 @@
-"""Draw a report for a terminal or a notebook: what was saved, every decision, tables. Needs rich."""
+"""Render a report for a terminal or a notebook: a summary, every decision, tables. Needs rich."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from autoprune.pruners.report._report import Report
 
 
 def summary(report: Report) -> RenderableType:
-    """Draw what a prune saved: a line, the tools, and where the safe zone is out of reach what stands in the way."""
+    """Render what a prune saved: a headline, the tools, and the parts of the prompt if it is over the safe zone."""
     parts: list[RenderableType] = [_headline(report)]
     if report.plan.edits:
         parts.append(_tools(report))
@@ -44,7 +44,7 @@ def _headline(report: Report) -> Text:
 
 
 def _done(report: Report) -> str:
-    """Say what was done to results and to messages."""
+    """Describe the changes to results and messages."""
     cleared = f"{report.results_cleared} of {report.results} tool results cleared"
     return report.also[2:] if report.plan.folds and not report.plan.edits else f"{cleared}{report.also}"
 
@@ -67,12 +67,12 @@ def _floor(report: Report) -> Table:
 
 
 def printable(text: object) -> str:
-    """Return a text from a conversation without what would steer the terminal or cannot be written."""
+    """Replace characters that would control the terminal or cannot be printed by dots."""
     return "".join(character if character.isprintable() else "·" for character in str(text))
 
 
 def statistics(figures: Mapping[str, int | float]) -> Table:
-    """Draw the statistics of two conversations."""
+    """Render the statistics of two conversations."""
     table = table_of(("figure", "left"), ("value", "right"))
     for name, value in figures.items():
         table.add_row(name.replace("_", " "), f"{value:.3f}" if isinstance(value, float) else f"{value:,}")
@@ -80,7 +80,7 @@ def statistics(figures: Mapping[str, int | float]) -> Table:
 
 
 def table_of(*columns: tuple[str, str]) -> Table:
-    """Return an empty table with columns, each a name and "left" or "right"."""
+    """Create a table with columns, each a name and "left" or "right"."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for name, justify in columns:
         table.add_column(name, justify="right" if justify == "right" else "left", overflow="fold")
@@ -88,7 +88,7 @@ def table_of(*columns: tuple[str, str]) -> Table:
 
 
 def page(report: Report) -> str:
-    """Return a report as HTML: its line, the folds, the tools, and what is left where that is still too much."""
+    """Render a report as HTML: a headline, the folds, the tools, and the parts of a prompt over the safe zone."""
     text = f"<p><b>autoprune</b> {escape(str(report))}</p>"
     if report.plan.folds:
         text += _html(("messages", "tokens", "", "why"), _fold_rows(report))
@@ -102,7 +102,7 @@ def page(report: Report) -> str:
 
 
 def _fold_rows(report: Report) -> list[list[str]]:
-    """Count the messages that went, and their tokens, by what became of them and why: a long session has many folds."""
+    """Count the folded and dropped messages and their tokens by reason, since a long session has many folds."""
     sums: dict[tuple[str, str], tuple[int, int]] = {}
     for fold in report.plan.folds:
         key = "dropped" if fold.is_drop else "summed up", sentence(fold.reason)
@@ -122,18 +122,18 @@ RESULT_COLUMNS = (
     *(("", "left"), ("why", "left")),
 )
 FOLD_COLUMNS = ("messages", "left"), ("request", "right"), ("tokens", "right"), ("", "left"), ("why", "left")
-# The columns that give way, in this order, and the least that is left of them each time; a column of 0 goes.
+# The columns to narrow on a narrow terminal, in this order, each with its minimum width; 0 removes the column.
 FLEXIBLE = (
     *(("tool", 16), ("target", 24), ("turn", 0), ("tool", 10), ("target", 16), ("tool", 8), ("target", 12)),
     *(("why", 12), ("messages", 12), ("target", 8), ("tool", 6)),
 )
-WRAPPED = ("why", "messages")  # columns whose texts go on in a line below, where others are shortened
+WRAPPED = ("why", "messages")  # columns whose texts are wrapped; others are shortened
 STYLES = {
     **dict.fromkeys(("cleared", "cut", "shortened", "summed up"), "yellow"),
     "dropped": "red",
     "kept": "green",
 }
-# Reasons in a word or two, where their names would be too long or say too little.
+# Short texts for reasons whose names are too long or unclear.
 SHORT = {
     Reason.OVER_SAFE_ZONE.value: "oldest first",
     Reason.CLAMPED.value: "giant",
@@ -149,17 +149,17 @@ SHORT = {
 
 @dataclass(frozen=True)
 class Explanation:
-    """What was folded or dropped, and what became of each tool result, oldest first, a line each.
+    """Tables of all folds and tool results with their reasons, oldest first.
 
-    Where there is no room, tools and targets are shortened; reasons never are, but go on in a line below. Lines that
-    differ in nothing but their messages and tokens are one, with their number. Reasons are short; what they mean stands
-    below, and what the strategy says of its decisions.
+    On a narrow terminal, tools and targets are shortened and reasons are wrapped. Lines that differ only in their
+    messages and tokens are merged, with their number. A legend explains the short reasons, and the strategy's own
+    explanations follow it.
     """
 
     report: Report
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        """Return what is printed."""
+        """Render the tables, the legend and the strategy's explanations."""
         if self.report.plan.folds:
             yield _folds(self.report, options.max_width)
             yield ""
@@ -177,7 +177,7 @@ def _folds(report: Report, width: int) -> Table:
     for (request, state, why), stretch in _stretches(report.fold_rows, _fold_key):
         numbers = _ranges(at for row in stretch for at in _numbers(row))
         lines.append((numbers, request, f"{sum(map(_number, stretch)):,}", _times(state, stretch), why))
-    return _fitted(FOLD_COLUMNS, lines, width)
+    return _fit_table(FOLD_COLUMNS, lines, width)
 
 
 def _fold_key(row: Mapping[str, object]) -> tuple[str, ...]:
@@ -195,7 +195,7 @@ def _number(row: Mapping[str, object], name: str = "tokens") -> int:
 
 
 def _ranges(numbers: Iterable[int]) -> str:
-    """Write numbers as 1–4, 7, 9–12."""
+    """Format numbers as ranges, such as 1–4, 7, 9–12."""
     spans: list[list[int]] = []
     for number in sorted(numbers):
         if spans and number == spans[-1][1] + 1:
@@ -213,7 +213,7 @@ def _results(report: Report, width: int) -> Table:
         first, last = (_number(row, "message") for row in (stretch[0], stretch[-1]))
         messages = str(first) if first == last else f"{first}–{last}"
         lines.append((messages, turn, _times(tool, stretch), target, _tokens(stretch), state, why))
-    return _fitted(RESULT_COLUMNS, lines, width)
+    return _fit_table(RESULT_COLUMNS, lines, width)
 
 
 def _result_key(row: Mapping[str, object]) -> tuple[str, ...]:
@@ -227,7 +227,7 @@ Key = TypeVar("Key")
 def _stretches(
     rows: Iterable[Mapping[str, object]], key: Callable[[Mapping[str, object]], Key]
 ) -> Iterator[tuple[Key, list[Mapping[str, object]]]]:
-    """Group neighbors that are equal in what is shown of them."""
+    """Group neighboring rows with the same key."""
     return ((shown, list(stretch)) for shown, stretch in groupby(rows, key))
 
 
@@ -249,13 +249,13 @@ def _tokens(stretch: Sequence[Mapping[str, object]]) -> str:
 
 
 def _short(row: Mapping[str, object]) -> str:
-    """Say a reason in a word or two; one that a strategy words itself as it is."""
+    """The short text of a row's reason; a strategy's own text is unchanged."""
     reason = str(row["reason"])
     return SHORT.get(reason, reason.replace("_", " "))
 
 
 def _reasons(report: Report) -> dict[str, str]:
-    """Return what the short reasons mean that were met, without those that say it all themselves."""
+    """The meaning of each short reason in a report, without those that need no explanation."""
     rows = (*report.fold_rows, *report.rows, *report.input_rows)
     return {_short(row): str(row["why"]) for row in rows if row["why"] not in (_short(row), row["reason"])}
 
@@ -267,8 +267,8 @@ def _legend(reasons: Mapping[str, str]) -> Table:
     return table
 
 
-def _fitted(columns: Sequence[tuple[str, str]], lines: Sequence[Sequence[str]], width: int) -> Table:
-    """Draw a table whose columns give way as `FLEXIBLE` says until all fit."""
+def _fit_table(columns: Sequence[tuple[str, str]], lines: Sequence[Sequence[str]], width: int) -> Table:
+    """Render a table in at most `width` columns, narrowing its columns in the order of `FLEXIBLE`."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
     widths = _widths(columns, lines, width)
     shown = [at for at, wide in enumerate(widths) if wide]
@@ -282,30 +282,32 @@ def _fitted(columns: Sequence[tuple[str, str]], lines: Sequence[Sequence[str]], 
             overflow="fold" if name in WRAPPED else "ellipsis",
         )
     for line in lines:
-        cells = (line[at] if columns[at][0] in WRAPPED else _shortened(line[at], widths[at]) for at in shown)
+        cells = (line[at] if columns[at][0] in WRAPPED else _shorten(line[at], widths[at]) for at in shown)
         table.add_row(*(Text(cell, style=_style(cell)) for cell in cells))
     return table
 
 
 def _widths(columns: Sequence[tuple[str, str]], lines: Sequence[Sequence[str]], width: int) -> list[int]:
-    """Return how wide each column is."""
+    """The width of each column; 0 if it is removed."""
     names = [name for name, _ in columns]
     widths = [max(cell_len(text) for text in texts) for texts in zip(names, *lines, strict=True)]
     for name, least in FLEXIBLE:
         if name in names:
             at = names.index(name)
+            # The columns that are left, with one character between each two.
             over = sum(widths) + sum(map(bool, widths)) - 1 - width
             if over > 0 and widths[at] > least:
                 widths[at] = max(least, widths[at] - over) if least else 0
     return widths
 
 
-def _shortened(text: str, width: int) -> str:
-    """Shorten a text to at most so many columns: a path to its end, which says most of it, others in the middle."""
+def _shorten(text: str, width: int) -> str:
+    """Shorten a text to at most `width` columns: a path to its end, which says most, other texts in the middle."""
     if cell_len(text) <= width:
         return text
     is_path = "/" in text and " " not in text
     tail = width - 1 if is_path else width // 2
+    # Reversed, since `set_cell_size` cuts at the end; it respects wide characters.
     end = set_cell_size(text[::-1], tail)[::-1].strip()
     return f"{set_cell_size(text, width - 1 - cell_len(end)) if not is_path else ''}…{end}"
 
