@@ -246,7 +246,10 @@ def _may_be_marked(block: object) -> bool:
 
 
 def token_bound(message: object) -> float:
-    """An upper bound of the tokens of a message: its bytes as JSON; infinite if it holds media."""
+    """An upper bound of the tokens of a message: its bytes as JSON; infinite for media and for SDK objects.
+
+    Objects are not looked into: they may hold media, and their text is not known before a format reads them.
+    """
     open_values: list[object] = [message]
     while open_values:
         value = open_values.pop()
@@ -259,7 +262,7 @@ def token_bound(message: object) -> float:
         elif type(value) is float and abs(value) > LARGEST_FLOAT:
             return math.inf
     try:
-        text = json.dumps(message, ensure_ascii=False, default=repr)
-    except (TypeError, ValueError, RecursionError):  # for example, keys that are not texts
+        text = json.dumps(message, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):  # an object, or keys that are not texts
         return math.inf
     return MESSAGE_TOKENS + (len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")))
