@@ -8,6 +8,8 @@ from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import profiles
+
 PACKAGE = Path(__file__).parent.parent / "autoprune"
 MODULES = {".".join(path.relative_to(PACKAGE).with_suffix("").parts): path for path in sorted(PACKAGE.rglob("*.py"))}
 FREE = {"__init__", "__main__", "_starting", "apps", "apps.cli"}  # may import all
@@ -185,3 +187,8 @@ def test_no_exception_is_caught_broadly_but_where_strangers_are_called():
             assert handler.type is not None, module
             names = {part.id for part in ast.walk(handler.type) if isinstance(part, ast.Name)}
             assert not {"Exception", "BaseException"} & names, module
+
+
+def test_the_modules_of_the_full_profile_exist():
+    root = PACKAGE.parent
+    assert [name for name in profiles.FULL_ONLY if not (root / name).exists()] == []
