@@ -402,7 +402,7 @@ class Parser:
             return None
         results = zip(before.results, entry.results, strict=True)
         same = (replace(new, request=old.request, sent=old.sent, tool=old.tool, call=old.call) for old, new in results)
-        calls = (replace(new, request=old.request) for old, new in zip(before.calls, entry.calls, strict=True))
+        calls = (_at_request(new, old.request) for old, new in zip(before.calls, entry.calls, strict=True))
         return replace(entry, results=tuple(same), calls=tuple(calls), begins_request=before.begins_request)
 
     def tokens(self, content: object) -> int:
@@ -490,6 +490,11 @@ def native_result(
     name = call.name if call else tool if isinstance(tool, str) else UNKNOWN
     found = Found(0, 0, len(text), name, call, is_error, put, is_plain)
     return parser.result_at(Location(path), found, text, 0, tokens, kind, is_fixed=is_fixed)
+
+
+def _at_request(call: ToolCall, request: int) -> ToolCall:
+    """A call, and the places of its arguments, with the number of their request."""
+    return replace(call, request=request, inputs=tuple(replace(part, request=request) for part in call.inputs))
 
 
 def add_place(error: ConversationError, at: int) -> ConversationError:

@@ -7,12 +7,15 @@ from every_format import as_bytes, count, requests
 from rounds import WIRE, Round, Step
 from tables import each_row
 
-from autoprune import PruneArgs, problems
+from autoprune import AgenticConversationPruner, PruneArgs, problems
 from autoprune.conversation.edits import CALLS_LATER
 from autoprune.conversation.summary import find_summary
+from autoprune.planning.protections import Protections
 from autoprune.planning.retention import Retention
+from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.strategies import presets
+from autoprune.strategies.clearing import ToolOutputCleanup
 from autoprune.strategies.folding import Folding
 
 LONG = "a line of text\n" * 60
@@ -125,3 +128,18 @@ def test_the_report_says_how_much_of_the_users_was_dropped():
     report = ConversationPruner(PruneArgs(20)).prune(messages, presets.truncate(1)).report
     assert (report.requests_removed, report.answers_removed) == (2, 1)
     assert "dropped (with 2 requests and 1 answer of the user's)" in str(report)
+
+
+def test_arguments_keep_the_request_of_their_call_if_their_message_is_read_again():
+    none, long = ({"path": "a.py", "content": text, "mode": [7, None]} for text in ("", "x = 1  # set\n" * 8))
+    calls = [[none], [long, long], [none], [none]]
+    done = "Success. Updated the following files:\n"
+    rounds = [[Step("read_file", given, done) for given in each] for each in calls]
+    messages = [user("Fix it."), *WIRE["openai_chat"]([*rounds, "It is done."])[1:]]
+    strategy = ToolOutputCleanup(Protections(last_results=2), clear_tool_inputs=ToolInputs(above=0))
+    feeding, fed = AgenticConversationPruner(31), list[Any]()
+    for at in requests(messages):
+        given = [*fed, *messages[len(fed) : at]]
+        warm, cold = feeding.prune(given, strategy), AgenticConversationPruner(31).prune(given, strategy)
+        assert warm.report.to_dict()["inputs"] == cold.report.to_dict()["inputs"]
+        fed = warm.conversation

@@ -10,6 +10,7 @@ from folding_cases import words
 from hypothesis import given, note
 from hypothesis import strategies as st
 from profiles import examples
+from rounds import Step, Words
 from spoken import FORMATS, RULE, Turn, asked, messages, talks
 from tables import each_row
 
@@ -131,6 +132,9 @@ def test_an_answer_is_that_of_its_request(written_in: str, talk: list[Turn], sha
                 assert exchange.answer.startswith((wanted, "[none kept]", "I look."))
 
 
+running = find_summary  # hypothesis derives its examples from the source below, which keeps this name
+
+
 @everywhere
 def test_no_answer_is_lost_while_there_is_room(written_in: str, talk: list[Turn], share: int, is_fed_back: bool):
     given = messages(talk, written_in)
@@ -138,11 +142,26 @@ def test_no_answer_is_lost_while_there_is_room(written_in: str, talk: list[Turn]
     for name in IN_BATCHES:
         result = pruned(given, name, zone, is_fed_back=is_fed_back)
         note(f"{name} {result.report}: {result.conversation}")
-        summary = find_summary(result.conversation)
+        summary = running(result.conversation)
         if not summary or count([{"role": "user", "content": summary.text}]) > summary.room * 0.6:
             continue
         lost = [turn.answer[:30] for turn in talk[:-1] if turn.answer[:30] not in said(result)]
         assert lost == []
+
+
+@pytest.mark.xfail(reason="known gap: the second small batch of chat_summary loses the answer that the first one kept")
+def test_no_answer_is_lost_in_the_second_of_two_small_batches():
+    def read(number: int) -> list[Step]:
+        return [Step("read_file", {"path": f"{number}.py"}, f"line {number} of a file\n" * 2)]
+
+    looks, words = "Now I look at the next file.", "port 8080 was taken by the old worker. "
+    talk = [
+        Turn("REQUEST0: fix part 0.", (), looks, f"ANSWER0: {words}", ()),
+        Turn("REQUEST1: fix part 1.", (read(0), read(1)), looks, f"ANSWER1: {words}", ()),
+        Turn("REQUEST2: fix part 2.", (Words("assistant", looks), read(0), read(1)), looks, "", ()),
+    ]
+    result = pruned(messages(talk, "anthropic"), "chat_summary(trigger=12, keep=4)", ROOMY)
+    assert "ANSWER1" in said(result)
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
