@@ -46,8 +46,9 @@ class ReplayArgs:
 class Shape:
     """What an episode is made of. Tokens are counted ones; `recorded_*` are the provider's, 0 where not recorded.
 
-    `longest_prompt` is the longest prompt as the provider counts it, estimated if that is not recorded. `cache_life` is that of most requests, in seconds; `life_from` says that it is "recorded", "requested", "given" or
-    "assumed", and `model_from` the same of the model.
+    `longest_prompt` is the longest prompt as the provider counts it, estimated if that is not recorded. `cache_life` is
+    that of most requests, in seconds; `life_from` says that it is "recorded", "requested", "given" or "assumed", and
+    `model_from` the same of the model.
     """
 
     requests: int = 0
