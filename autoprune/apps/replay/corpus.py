@@ -19,7 +19,7 @@ from autoprune.errors import AutopruneError
 from autoprune.strategies.scaffold import is_in_file
 
 T = TypeVar("T")
-FORMAT = 3  # of figures: increased when the figures of the same session change
+FORMAT = 4  # of figures: increased when the figures of the same session change
 TOO_SHORT = "no stretch of 20 requests or more without a compaction"
 
 

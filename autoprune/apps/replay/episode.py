@@ -22,6 +22,7 @@ from statistics import median
 from typing import Any
 
 from autoprune.apps.replay.evidence import Evidence, Protected, evidence, protected_content
+from autoprune.apps.replay.titles import UNTITLED, Title
 from autoprune.apps.sessions import Recording, Request, Usage
 from autoprune.conversation.transcript import Speaker, Transcript
 from autoprune.economics import DEFAULT, Prices, prices
@@ -154,15 +155,14 @@ def recorded_cost(requests: Sequence[Request], known: Sequence[Billing]) -> floa
         elif billing.prices.input_price is None:
             return None
         else:
-            total += _tokens_cost(usage, billing) * billing.prices.input_price
+            total += usage_cost(usage, billing.prices, billing.answer) * billing.prices.input_price
     return total if requests else None
 
 
-def _tokens_cost(usage: Usage, known: Billing) -> float:
-    """The cost of a prompt's recorded tokens and of its answer, in input tokens."""
-    at = known.prices
+def usage_cost(usage: Usage, at: Prices, answer: int) -> float:
+    """The cost of a prompt's recorded tokens and of an answer of `answer` tokens, in input tokens."""
     fresh = max(0, usage.prompt - usage.cached - usage.written)
-    return at.read * usage.cached + at.write * usage.written + fresh + at.output * known.answer
+    return at.read * usage.cached + at.write * usage.written + fresh + at.output * answer
 
 
 LEAST_REQUESTS = 20  # shorter recordings say little about a strategy
@@ -190,6 +190,7 @@ class Episode:
     number: int = 0
     ratio: float = 1.0
     billings: tuple[Billing, ...] = field(default=(), repr=False)
+    title: Title = UNTITLED
 
     @property
     def name(self) -> str:
@@ -273,6 +274,7 @@ def episode(
     number: int = 0,
     model: str | None = None,
     life: float | None = None,
+    title: Title = UNTITLED,
 ) -> Episode:
     """Read a recording as an episode; `number` is its number in a session file with several conversations.
 
@@ -297,6 +299,7 @@ def episode(
         number,
         known.ratio,
         billed,
+        title,
     )
 
 

@@ -11,10 +11,11 @@ from statistics import median
 from typing import Any
 
 from autoprune.apps.replay.atoms import GROUPS, Group
-from autoprune.apps.replay.episode import UNKNOWN_HEAD, Episode, episode, longest, sources
+from autoprune.apps.replay.episode import UNKNOWN_HEAD, Episode, episode, longest, recorded_cost, sources
 from autoprune.apps.replay.episode_figures import OWN, Figures, figures
 from autoprune.apps.replay.play import play
 from autoprune.apps.replay.policies import BUILT_IN, Policy
+from autoprune.apps.replay.titles import UNTITLED, Title, title_of
 from autoprune.apps.sessions import Reader, Recording, decode, find_reader, recordings
 from autoprune.economics import Prices, lifetime
 from autoprune.errors import AutopruneError
@@ -51,6 +52,7 @@ class Shape:
 
     `longest_prompt` is the longest prompt by the provider's count, estimated if it is not recorded. `cache_life` is the
     most frequent one, in seconds; `life_from` is "recorded", "requested", "given" or "assumed", and so is `model_from`.
+    `dollars` are the recorded cost of its requests, None if it is not known.
     """
 
     requests: int = 0
@@ -74,6 +76,8 @@ class Shape:
     atoms: int = 0
     free_atoms: int = 0
     unsupported_atoms: int = 0
+    title: Title = UNTITLED
+    dollars: float | None = None
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,10 @@ class SessionFigures:
     @classmethod
     def from_json(cls, known: Mapping[str, Any]) -> "SessionFigures":
         """Create figures from the output of `as_json`. Older versions did not name the session in each figure."""
-        shapes = {name: Shape(**{**each, "models": tuple(each["models"])}) for name, each in known["shapes"].items()}
+        shapes = {
+            name: Shape(**{**each, "models": tuple(each["models"]), "title": Title(**each["title"])})
+            for name, each in known["shapes"].items()
+        }
         found = tuple(Figures.from_json({"session": known["path"], **each}) for each in known["figures"])
         return cls(**{**known, "shapes": shapes, "figures": found, "notes": tuple(known["notes"])})
 
@@ -124,13 +131,19 @@ def episodes(path: str, data: bytes, args: ReplayArgs) -> Iterator[tuple[Recordi
 
     Raises SessionError if the bytes are not a session file, SettingsError if a named reader does not exist.
     """
-    readers = tuple(map(_reader, args.readers))
-    held = recordings(decode(data, path, keeps_bad=True), path, skip_broken=args.skip_broken, readers=readers)
+    held = open_recordings(path, data, args)
     for number, stretches in enumerate(held, 1):
         if recording := longest(stretches):
             which = number if len(held) > 1 else 0
-            told = {"safe_zone": args.safe_zone, "model": args.model, "life": args.cache_life}
+            title = title_of(path, stretches)
+            told = {"safe_zone": args.safe_zone, "model": args.model, "life": args.cache_life, "title": title}
             yield recording, episode(recording, path, exact(), number=which, **told)  # type: ignore[arg-type]
+
+
+def open_recordings(path: str, data: bytes, args: ReplayArgs) -> list[list[Recording]]:
+    """Read the conversations in a file, each as its stretches between compactions. Raises as `episodes` does."""
+    readers = tuple(map(_reader, args.readers))
+    return recordings(decode(data, path, keeps_bad=True), path, skip_broken=args.skip_broken, readers=readers)
 
 
 def _reader(given: Reader | str) -> Reader:
@@ -183,6 +196,8 @@ def shape(known: Episode, recording: Recording, args: ReplayArgs) -> Shape:
         atoms=known.evidence.needed(Group.CODE),
         free_atoms=sum(known.evidence.free.get(kind, 0) for kind in GROUPS[Group.CODE]),
         unsupported_atoms=sum(known.evidence.unsupported.get(kind, 0) for kind in GROUPS[Group.CODE]),
+        title=known.title,
+        dollars=recorded_cost(recording.requests, known.billings),
     )
 
 

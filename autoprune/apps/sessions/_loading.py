@@ -17,7 +17,8 @@ from autoprune.apps.sessions._codex_rollout import READER as CODEX
 from autoprune.apps.sessions._copilot_cli import READER as COPILOT_CLI
 from autoprune.apps.sessions._evaluations import INSPECT, TAU_BENCH
 from autoprune.apps.sessions._gemini_cli import READER as GEMINI_CLI
-from autoprune.apps.sessions._json import dump, parse_json, try_parse
+from autoprune.apps.sessions._json import dump, fields, parse_json, try_parse
+from autoprune.apps.sessions._json import text as text_of
 from autoprune.apps.sessions._mini_swe_agent import READER as MINI_SWE_AGENT
 from autoprune.apps.sessions._openhands import READER as OPENHANDS
 from autoprune.apps.sessions._pi_session import READER as PI
@@ -58,6 +59,7 @@ BAD = re.compile("[\udc80-\udcff]+")  # bytes that are not UTF-8, decoded with "
 FEW, MOST_BAD = 8, 0.01
 BROKEN = "{"  # replaces a line with bad bytes, so that it is skipped like broken JSON
 SHOWN_NAMES, LONGEST_NAME = 8, 80  # field names in an error: how many, and characters of each
+HEADERS = 30  # records at the start of a log in which its folder is looked for
 SHOWN = 5  # lines with bad bytes that a note names
 
 
@@ -194,7 +196,18 @@ def _read_recordings(text: str, name: str, readers: Sequence[Reader], skip_broke
     stretches = (
         opened.call(record, name) if record else [[_with_requests(each)] for each in opened.call(reader.read, name)]
     )
-    return [[_recording(each, reader.name, opened.notes) for each in conversation] for conversation in stretches]
+    folder = next(filter(None, (_find_folder(value, 0) for value in opened.values[:HEADERS])), "")
+    return [[_recording(each, reader.name, opened.notes, folder) for each in parts] for parts in stretches]
+
+
+def _find_folder(value: object, depth: int) -> str:
+    """The folder that an agent worked in, by the field `cwd` of a record of its log; "" if there is none.
+
+    Claude Code and Pi write it into their records, Codex into a `payload`, Copilot CLI into the `context` of `data`.
+    """
+    record = fields(value)
+    nested = (_find_folder(each, depth + 1) for each in record.values() if depth < 2 and isinstance(each, dict))
+    return text_of(record.get("cwd")) or next(filter(None, nested), "")
 
 
 def agent_log(text: str, readers: Sequence[Reader] = ()) -> AgentLog | None:
@@ -340,9 +353,9 @@ def _with_requests(read: Conversation) -> Conversation:
     return replace(read, requests=unrecorded_requests(read.messages))
 
 
-def _recording(stretch: Conversation, agent: str | None, notes: tuple[str, ...]) -> Recording:
+def _recording(stretch: Conversation, agent: str | None, notes: tuple[str, ...], folder: str = "") -> Recording:
     holds_prompt = bool(stretch.messages) and stretch.messages[0].get("role") == "system"
-    return Recording(stretch.messages, stretch.requests, agent, holds_prompt, (*notes, *stretch.notes))
+    return Recording(stretch.messages, stretch.requests, agent, holds_prompt, (*notes, *stretch.notes), folder)
 
 
 def _raise_no_such(name: str, number: int, count: int) -> NoReturn:

@@ -97,7 +97,8 @@ class Recording:
     """The part of a session between two compactions: all messages as sent, without thinking.
 
     `agent` names the agent that wrote the file, None for plain messages. `holds_prompt` tells whether the messages
-    begin with the system prompt; then only the tools' schemas are unknown.
+    begin with the system prompt; then only the tools' schemas are unknown. `folder` is the one that the agent worked
+    in, "" if the log does not name it.
     """
 
     messages: list[Message]
@@ -105,6 +106,7 @@ class Recording:
     agent: str | None
     holds_prompt: bool
     notes: tuple[str, ...] = ()
+    folder: str = ""
 
 
 @dataclass(frozen=True)

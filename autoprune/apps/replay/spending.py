@@ -1,0 +1,185 @@
+"""The cost of recorded sessions, by the usage that providers reported for each request, and what pruning would save.
+
+Each request is priced by the model that it names and the cache that it wrote. A request that several files record, such
+as a session and its continuation under another name, counts once.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from autoprune.apps.replay.corpus import Engine, Failed, Task, one_by_one
+from autoprune.apps.replay.episode import usage_cost
+from autoprune.apps.replay.rows import Interval, interval, sums_by_session
+from autoprune.apps.replay.session import ReplayArgs, SessionFigures, open_recordings
+from autoprune.apps.replay.titles import UNTITLED, Title, title_of
+from autoprune.apps.sessions import Request, Usage
+from autoprune.economics import Prices, prices
+
+Identity = tuple[float, str, Usage]
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """The cost of one recorded request in dollars; None if its usage or the price of its model is not known.
+
+    `identity` is equal in all records of the same request; None if the log does not tell when it was sent.
+    """
+
+    dollars: float | None
+    prompt: int
+    cached: int
+    time: float | None
+    identity: Identity | None
+
+
+@dataclass(frozen=True)
+class Spending:
+    """The charges of one session file. `error` says why it could not be read."""
+
+    path: str
+    title: Title = UNTITLED
+    charges: tuple[Charge, ...] = field(default=(), repr=False)
+    error: str = ""
+
+
+def read_spending(files: Iterable[str], args: ReplayArgs, *, engine: Engine = one_by_one) -> list[Spending]:
+    """Read the recorded usage of session files, the newest session first.
+
+    Of the arguments only `model`, `cache_life` and `readers` are used.
+    """
+    found = (
+        Spending(task.path, error=spent.why) if isinstance(spent, Failed) else spent
+        for task, spent in engine(spending_of, (Task(file, args) for file in files))
+    )
+    return sorted(found, key=lambda each: (-each.title.time, each.path))
+
+
+def spending_of(task: Task) -> Spending:
+    """The charges of one file. Raises SessionError if it cannot be read."""
+    conversations = open_recordings(task.path, Path(task.path).read_bytes(), task.args)
+    charges = [
+        each
+        for stretches in conversations
+        for recording in stretches
+        for each in _charges(recording.requests, task.args)
+    ]
+    first = conversations[0] if conversations else []
+    return Spending(task.path, title_of(task.path, first), tuple(charges))
+
+
+def _charges(requests: Sequence[Request], args: ReplayArgs) -> Iterable[Charge]:
+    life = next((request.life for request in requests if request.life), None)
+    for request in requests:
+        usage, life = request.usage, request.life or life
+        if usage is None:
+            yield Charge(None, 0, 0, request.time, None)
+            continue
+        identity = (request.time, request.model, usage) if request.time else None
+        dollars = _dollars(
+            usage, request.model or args.model or "", life if args.cache_life is None else args.cache_life
+        )
+        yield Charge(dollars, usage.prompt, usage.cached, request.time, identity)
+
+
+def _dollars(usage: Usage, model: str, life: float | None) -> float | None:
+    """The cost that the log states, or the cost of its tokens; None if the price of the model is not known."""
+    if usage.cost is not None:
+        return usage.cost
+    at = _prices(model, life)
+    return None if at.input_price is None else at.input_price * usage_cost(usage, at, usage.output)
+
+
+@lru_cache(maxsize=256)
+def _prices(model: str, life: float | None) -> Prices:
+    return prices(None, model, life)
+
+
+@dataclass(frozen=True)
+class ProjectSpending:
+    """The sum of some sessions: of an agent in a project, or of all. `unpriced` counts requests without a cost."""
+
+    agent: str
+    project: str
+    sessions: int
+    requests: int
+    unpriced: int
+    prompt: int
+    cached: int
+    dollars: float
+    newest: float
+
+
+def sum_spending(found: Iterable[Spending]) -> list[ProjectSpending]:
+    """Sum up sessions by agent and project, the most recently used first. Sessions without requests are left out."""
+    groups: dict[tuple[str, str], list[tuple[Spending, list[Charge]]]] = {}
+    for each, charges in _distinct(found):
+        groups.setdefault((each.title.agent, each.title.project), []).append((each, charges))
+    sums = [_sum(agent, project, known) for (agent, project), known in groups.items()]
+    return sorted(sums, key=lambda each: -each.newest)
+
+
+def _distinct(found: Iterable[Spending]) -> Iterable[tuple[Spending, list[Charge]]]:
+    """Yield each session that has requests, with the charges that no session before it has."""
+    seen: set[Identity] = set()
+    for each in found:
+        charges = [charge for charge in each.charges if charge.identity is None or charge.identity not in seen]
+        seen.update(charge.identity for charge in charges if charge.identity)
+        if charges:
+            yield each, charges
+
+
+def _sum(agent: str, project: str, known: Sequence[tuple[Spending, list[Charge]]]) -> ProjectSpending:
+    charges = [charge for _, some in known for charge in some]
+    return ProjectSpending(
+        agent=agent,
+        project=project,
+        sessions=len(known),
+        requests=len(charges),
+        unpriced=sum(charge.dollars is None for charge in charges),
+        prompt=sum(charge.prompt for charge in charges),
+        cached=sum(charge.cached for charge in charges),
+        dollars=sum(charge.dollars or 0.0 for charge in charges),
+        newest=max(each.title.time for each, _ in known),
+    )
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What a strategy would have changed, in dollars, fetching results again included.
+
+    `paid` is the recorded cost of all sessions. `replayed` is the part of it that was replayed: the longest stretch
+    without a compaction of each conversation, if it has at least 20 requests. The rest is taken to cost the same.
+    """
+
+    paid: float
+    replayed: float
+    share: Interval  # of the replayed cost
+
+    @property
+    def would_pay(self) -> Interval:
+        """The cost of all sessions with the strategy, with its 95 % confidence interval."""
+        rest, share = self.paid - self.replayed, self.share
+        return Interval(*(rest + self.replayed * each for each in (share.value, share.low, share.high)))
+
+    @property
+    def is_noise(self) -> bool:
+        """Whether the confidence interval of the share covers 1: no saving is shown."""
+        return self.share.low <= 1.0 <= self.share.high
+
+
+def outlook(sessions: Iterable[SessionFigures], strategy: str, prices_name: str, paid: float) -> Outlook:
+    """Estimate what sessions that cost `paid` dollars would have cost with a replayed strategy.
+
+    The share of each conversation's unpruned bill is applied to its recorded cost.
+    """
+    figures, pairs = [], []
+    for session in sessions:
+        unpruned = {each.episode: each.bills[prices_name].total for each in session.figures if each.strategy == "none"}
+        for each in session.figures:
+            cost = session.shapes[each.episode].dollars
+            if each.strategy == strategy and cost and unpruned.get(each.episode):
+                figures.append(each)
+                pairs.append((cost * each.bills[prices_name].with_rereads / unpruned[each.episode], cost))
+    return Outlook(paid, sum(cost for _, cost in pairs), interval(sums_by_session(figures, pairs)))

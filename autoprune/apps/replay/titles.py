@@ -1,0 +1,61 @@
+"""Titles of recorded conversations: the project, the time, and the first words of the user."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import PurePath
+
+from autoprune.apps.sessions import Recording
+from autoprune.conversation.transcript import Speaker
+from autoprune.facts.harness import user_words
+from autoprune.facts.plain_text import one_line
+from autoprune.facts.words import texts
+from autoprune.formats import new_parser, parse
+
+SEARCHED = 30  # messages in which the user's first words are looked for
+LONGEST = 80  # characters of a prompt
+
+
+@dataclass(frozen=True)
+class Title:
+    """What a conversation is known by. `time` is its last request in seconds since the epoch, 0 if unknown."""
+
+    agent: str = ""
+    project: str = ""
+    time: float = 0.0
+    prompt: str = ""
+
+    @property
+    def date(self) -> str:
+        """The local date of its last request; "" if unknown."""
+        return datetime.fromtimestamp(self.time).date().isoformat() if self.time else ""
+
+    def __str__(self) -> str:
+        """Project, date and prompt, as far as they are known."""
+        return " · ".join(filter(None, (self.project, self.date, self.prompt)))
+
+
+UNTITLED = Title()
+
+
+def title_of(path: str, stretches: Sequence[Recording]) -> Title:
+    """Find the title of a conversation from its stretches between compactions.
+
+    The project is the name of the folder that the agent worked in or, if the log does not name it, of the one that
+    holds the file.
+    """
+    times = [request.time for each in stretches for request in each.requests if request.time]
+    folder = next((each.folder for each in stretches if each.folder), "")
+    project = PurePath(folder.replace("\\", "/")).name or PurePath(path).parent.name
+    agent = next((each.agent for each in stretches if each.agent), "")
+    return Title(agent, project, max(times, default=0.0), _first_words(stretches[0]) if stretches else "")
+
+
+def _first_words(recording: Recording) -> str:
+    """The user's first words in a conversation, on one line; "" if there are none in its first messages."""
+    messages = list(recording.messages[:SEARCHED])
+    entries = parse(messages, new_parser(len), 0).entries
+    for message, entry in zip(messages, entries, strict=True):
+        if entry.speaker is Speaker.USER and (words := user_words(texts(message, entry))):
+            return one_line(words, LONGEST)
+    return ""
