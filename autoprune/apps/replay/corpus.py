@@ -32,6 +32,10 @@ class Task:
     digest: str = ""
     texts: bool = False
 
+    def read_file(self) -> bytes:
+        """Read the file. Raises OSError."""
+        return Path(self.path).read_bytes()
+
 
 @dataclass(frozen=True)
 class Failed:
@@ -87,7 +91,7 @@ def details_of_files(
 
 def figures_of(task: Task) -> SessionFigures | None:
     """The figures of a file; None if its digest is the task's."""
-    data = Path(task.path).read_bytes()
+    data = task.read_file()
     digest = sha256(data).hexdigest()
     if digest == task.digest:
         return None
@@ -96,7 +100,7 @@ def figures_of(task: Task) -> SessionFigures | None:
 
 def details_of(task: Task) -> list[SessionDetail]:
     """The details of a file's episodes."""
-    return list(session_details(task.path, Path(task.path).read_bytes(), task.args, texts=task.texts))
+    return list(session_details(task.path, task.read_file(), task.args, texts=task.texts))
 
 
 def why_skipped(found: SessionFigures) -> str:

@@ -7,7 +7,6 @@ as a session and its continuation under another name, counts once.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path
 
 from autoprune.apps.replay.corpus import Engine, Failed, Task, one_by_one
 from autoprune.apps.replay.episode import usage_cost
@@ -58,7 +57,7 @@ def read_spending(files: Iterable[str], args: ReplayArgs, *, engine: Engine = on
 
 def spending_of(task: Task) -> Spending:
     """The charges of one file. Raises SessionError if it cannot be read."""
-    conversations = open_recordings(task.path, Path(task.path).read_bytes(), task.args)
+    conversations = open_recordings(task.path, task.read_file(), task.args)
     charges = [
         each
         for stretches in conversations
