@@ -42,7 +42,7 @@ def test_session_files_in_the_home_folder_are_listed_newest_first(tmp_path: Path
     )
     (tmp_path / ".pi/agent/sessions/folder.jsonl").mkdir()
     mine = Reader("mine", bool, lambda values: [], places=(".mine/*.log",))
-    assert places.at_home(tmp_path, [mine]) == {
+    assert places.at_home(tmp_path, [mine], environ={}) == {
         "mine": [own],
         "claude-code": [agents, new, old],
         "codex": [rollout, archived],
@@ -52,8 +52,36 @@ def test_session_files_in_the_home_folder_are_listed_newest_first(tmp_path: Path
     }
 
 
+def test_folders_that_the_variables_of_agents_name_are_searched_too(tmp_path: Path):
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    usual, xdg = files(home, ".claude/projects/-shop/1.jsonl", ".config/claude/projects/-shop/2.jsonl")
+    claude, codex, copilot, gemini, pi = files(
+        elsewhere,
+        "work/projects/-shop/3.jsonl",
+        "codex/sessions/2026/01/02/rollout-1.jsonl",
+        "copilot/session-state/1/events.jsonl",
+        ".gemini/tmp/shop/chats/session-1.json",
+        "pi/sessions/--shop--/1.jsonl",
+    )
+    environ = {
+        "CLAUDE_CONFIG_DIR": str(elsewhere / "work"),
+        "CODEX_HOME": str(elsewhere / "codex"),
+        "COPILOT_HOME": str(elsewhere / "copilot"),
+        "GEMINI_CLI_HOME": str(elsewhere),
+        "PI_CODING_AGENT_DIR": str(elsewhere / "pi"),
+    }
+    found = places.at_home(home, environ=environ)
+    assert {agent: set(each) for agent, each in found.items()} == {
+        "claude-code": {usual, xdg, claude},
+        "codex": {codex},
+        "copilot-cli": {copilot},
+        "gemini-cli": {gemini},
+        "pi": {pi},
+    }
+
+
 def test_a_home_folder_without_session_files_gives_nothing(tmp_path: Path):
-    assert places.at_home(tmp_path) == places.at_home(tmp_path / "nowhere") == {}
+    assert places.at_home(tmp_path, environ={}) == places.at_home(tmp_path / "nowhere", environ={}) == {}
 
 
 @each_row(

@@ -292,5 +292,9 @@ def _preserved(metadata: Line, parents: Mapping[str, str]) -> tuple[str, Sequenc
     return text(segment.get("anchorUuid")), list(chain)[::-1] if head in chain else []
 
 
-PLACES = (".claude/projects/*/*.jsonl", ".claude/projects/**/agent-*.jsonl")
+PLACES = tuple(
+    f"{folder}/projects/{files}"
+    for folder in (".claude", ".config/claude")
+    for files in ("*/*.jsonl", "**/agent-*.jsonl")
+)
 READER = Reader("claude-code", detect, read, record, PLACES)

@@ -1,7 +1,7 @@
 """Find session files: in the agents' folders, or by names, folders and globs. Lists folders; opens no file."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from glob import glob, has_magic
 from pathlib import Path
 
@@ -9,18 +9,40 @@ from autoprune.apps.sessions._loading import READERS
 from autoprune.apps.sessions._recording import Reader
 
 ENDINGS = (".json", ".jsonl", ".gz", ".traj")  # of session files in a folder
+# The variables that name an agent's folder, by its usual place in the home folder.
+FOLDERS: Mapping[str, str] = {
+    ".claude/": "CLAUDE_CONFIG_DIR",
+    ".codex/": "CODEX_HOME",
+    ".copilot/": "COPILOT_HOME",
+    ".pi/agent/": "PI_CODING_AGENT_DIR",
+}
+HOMES: Mapping[str, str] = {".gemini/": "GEMINI_CLI_HOME"}  # variables that replace the home folder of one agent
 
 
-def at_home(home: Path, readers: Sequence[Reader] = ()) -> dict[str, list[Path]]:
-    """Find the session files in a home folder, by agent, the newest first; agents without files are left out."""
-    found = {reader.name: _newest_first(home, reader.places) for reader in (*readers, *READERS)}
+def at_home(
+    home: Path, readers: Sequence[Reader] = (), environ: Mapping[str, str] = os.environ
+) -> dict[str, list[Path]]:
+    """Find the session files of agents, by agent, the newest first; agents without files are left out.
+
+    Looks in the home folder, and in the folders that the agents' variables name, such as `CLAUDE_CONFIG_DIR`.
+    """
+    found = {reader.name: _newest_first(home, reader.places, environ) for reader in (*readers, *READERS)}
     return {name: files for name, files in found.items() if files}
 
 
-def _newest_first(home: Path, places: Iterable[str]) -> list[Path]:
-    files = {file for place in places for file in home.glob(place)}
+def _newest_first(home: Path, places: Iterable[str], environ: Mapping[str, str]) -> list[Path]:
+    files = {file for place in places for folder, glob in _globs(home, place, environ) for file in folder.glob(glob)}
     times = [(_modified(file), file) for file in files]
     return [file for time, file in sorted(times, key=lambda timed: (-(timed[0] or 0), timed[1])) if time is not None]
+
+
+def _globs(home: Path, place: str, environ: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
+    """Yield the folders in which to look for files of a place, each with a glob."""
+    yield home, place
+    for usual, variable in (*FOLDERS.items(), *HOMES.items()):
+        folder = environ.get(variable, "").strip()
+        if folder and place.startswith(usual):
+            yield Path(folder).expanduser(), place if usual in HOMES else place.removeprefix(usual)
 
 
 def _modified(file: Path) -> float | None:

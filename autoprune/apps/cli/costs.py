@@ -1,0 +1,102 @@
+"""Print what recorded sessions cost by agent and project, and what they would have cost with a strategy."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from autoprune.apps.cli.replaying import count_noun
+from autoprune.apps.replay.rows import Interval
+from autoprune.apps.replay.spending import Outlook, ProjectSpending, Spending
+from autoprune.apps.replay.titles import Title
+from autoprune.facts.plain_text import one_line
+from autoprune.pruners.report.drawing import printable
+
+MOST_PROJECTS, MOST_SESSIONS = 12, 5  # rows of the two tables; other projects are summed up in one row
+PROJECT, PROMPT = 22, 37  # characters of a project and a prompt, so that both tables fit into 80 columns
+
+
+def spending_table(sums: Sequence[ProjectSpending], sessions: Sequence[Spending]) -> RenderableType:
+    """Draw the cost of sessions by agent and project, and the newest sessions. Both lists start with the newest."""
+    return Group(_headline(sums), "", _projects(sums), "", _newest(sessions), *_unpriced(sums))
+
+
+def _headline(sums: Sequence[ProjectSpending]) -> Text:
+    sessions = count_noun(sum(each.sessions for each in sums), "session")
+    cost = f"${sum(each.dollars for each in sums):,.2f}"
+    return Text.assemble(f"{sessions} cost ", (cost, "bold"), " by their recorded usage and their models' prices")
+
+
+def _projects(sums: Sequence[ProjectSpending]) -> Table:
+    table = _table("agent", "project", "newest", "sessions", "requests", "cached", "cost")
+    shown, others = sums[:MOST_PROJECTS], sums[MOST_PROJECTS:]
+    for each in shown:
+        project = one_line(printable(each.project), PROJECT)
+        table.add_row(printable(each.agent) or "–", project, Title(time=each.newest).date, *_figures([each]))
+    if others:
+        table.add_row("", f"{len(others):,} more", "", *_figures(others))
+    return table
+
+
+def _figures(sums: Sequence[ProjectSpending]) -> Iterator[str]:
+    prompt, cached = sum(each.prompt for each in sums), sum(each.cached for each in sums)
+    yield f"{sum(each.sessions for each in sums):,}"
+    yield f"{sum(each.requests for each in sums):,}"
+    yield f"{cached / prompt:.0%}" if prompt else "–"
+    yield _dollars(sum(each.dollars for each in sums))
+
+
+def _newest(sessions: Sequence[Spending]) -> Table:
+    table = _table("date", "project", "first prompt", "cost")
+    for each in sessions[:MOST_SESSIONS]:
+        cost = sum(charge.dollars or 0.0 for charge in each.charges)
+        project, prompt = (
+            one_line(printable(each.title.project), PROJECT),
+            one_line(printable(each.title.prompt), PROMPT),
+        )
+        table.add_row(each.title.date, project, prompt, _dollars(cost))
+    return table
+
+
+def _table(*names: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
+    for name in names:
+        is_number = name in ("sessions", "requests", "cached", "cost")
+        table.add_column(name, justify="right" if is_number else "left", no_wrap=True)
+    return table
+
+
+def _unpriced(sums: Sequence[ProjectSpending]) -> Iterator[Text]:
+    if count := sum(each.unpriced for each in sums):
+        reason = "their usage is not recorded, or the price of their model is not known"
+        yield Text(f"\nnote: {count_noun(count, 'request')} without a cost: {reason}", style="yellow")
+
+
+def outlook_text(found: Outlook) -> RenderableType:
+    """Say in dollars what `autoprune run` would have changed, and which part of the sessions that rests on."""
+    paid, likely = _dollars(found.paid), found.would_pay
+    if found.is_noise:
+        words = f"With `autoprune run` you would have paid about the same: {_range(likely)} instead of {paid}."
+    else:
+        words = f"Of {paid} you would have paid {_range(likely)} with `autoprune run`: {_change(found)}."
+    part = (
+        f"{_dollars(found.replayed)} of it were replayed: of each conversation the longest stretch without a "
+        "compaction, if it has at least 20 requests. The rest is counted as unchanged."
+    )
+    return Group(Text(words, style="bold"), Text(part, style="dim"), "")
+
+
+def _range(known: Interval) -> str:
+    """A cost with its confidence interval, such as "$79.10 (75.20–82.30)"."""
+    digits = 0 if known.value >= 100 else 2
+    return f"${known.value:,.{digits}f} ({known.low:,.{digits}f}–{known.high:,.{digits}f})"
+
+
+def _change(found: Outlook) -> str:
+    change = found.would_pay.value / found.paid - 1
+    return f"{abs(change):.0%} {'less' if change < 0 else 'more'}"
+
+
+def _dollars(cost: float) -> str:
+    return f"${cost:,.2f}" if cost else "–"
