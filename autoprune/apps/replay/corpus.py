@@ -14,13 +14,12 @@ from typing import Protocol, TypeVar
 
 from autoprune.apps.replay.detail import SessionDetail, session_details
 from autoprune.apps.replay.episode_figures import Figures
-from autoprune.apps.replay.session import ReplayArgs, SessionFigures, replay_session
+from autoprune.apps.replay.session import TOO_SHORT, ReplayArgs, SessionFigures, replay_session
 from autoprune.errors import AutopruneError
 from autoprune.strategies.scaffold import is_in_file
 
 T = TypeVar("T")
 FORMAT = 3  # of figures: increased when the figures of the same session change
-TOO_SHORT = "no stretch of 20 requests or more without a compaction"
 
 
 @dataclass(frozen=True)
@@ -88,10 +87,9 @@ def details_of_files(
 def figures_of(task: Task) -> SessionFigures | None:
     """The figures of a file; None if its digest is the task's."""
     data = Path(task.path).read_bytes()
-    digest = sha256(data).hexdigest()
-    if digest == task.digest:
+    if task.digest and task.digest == sha256(data).hexdigest():
         return None
-    return replace(replay_session(task.path, data, task.args), digest=digest)
+    return replay_session(task.path, data, task.args)
 
 
 def details_of(task: Task) -> list[SessionDetail]:

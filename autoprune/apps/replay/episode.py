@@ -287,16 +287,16 @@ def episode(
     billed = billings(recording, tuple(answers_of(transcript, requests, known.ratio)), model=model, life=life)
     named = next((each.model for each in recording.requests if each.model), model)
     return Episode(
-        session,
-        messages,
-        transcript,
-        requests,
-        round(known.head / known.ratio),
-        pauses,
-        safe_zone or usual_zone(named),
-        number,
-        known.ratio,
-        billed,
+        session=session,
+        messages=messages,
+        transcript=transcript,
+        requests=requests,
+        head=round(known.head / known.ratio),
+        pauses=pauses,
+        safe_zone=safe_zone or usual_zone(named),
+        number=number,
+        ratio=known.ratio,
+        billings=billed,
     )
 
 

@@ -217,8 +217,13 @@ class _Seen:
         """Create the run with these prompts."""
         counts = {kind: (self._protected[kind, True], self._protected[kind, False]) for kind in ProtectedKind}
         return Run(
-            *(self._episode, tuple(prompts), tuple(self._retained), tuple(self._in_results), tuple(self._rereads)),
-            *(tuple(violations), counts),
+            episode=self._episode,
+            prompts=tuple(prompts),
+            retained=tuple(self._retained),
+            in_results=tuple(self._in_results),
+            rereads=tuple(self._rereads),
+            violations=tuple(violations),
+            protected=counts,
         )
 
 

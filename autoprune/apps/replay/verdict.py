@@ -71,13 +71,14 @@ class _Bills:
     def standing(self, row: Row) -> Standing:
         known = self._groups[row.strategy, row.style]
         policy = Policy(row.strategy)
+        rereads = [self._worth[each.episode] * each.bills[self._prices].with_rereads for each in known]
         return Standing(
-            row,
-            len({each.session for each in known}),
-            next(band for band in BANDS if row.least >= band),
-            self._shares(known, [self._worth[each.episode] * each.bills[self._prices].with_rereads for each in known]),
-            policy.is_clairvoyant,
-            policy.is_reference,
+            row=row,
+            sessions=len({each.session for each in known}),
+            band=next(band for band in BANDS if row.least >= band),
+            rereads=self._shares(known, rereads),
+            is_clairvoyant=policy.is_clairvoyant,
+            is_reference=policy.is_reference,
         )
 
     def is_tied(self, above: Standing, below: Standing) -> bool:
