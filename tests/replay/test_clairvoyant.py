@@ -126,3 +126,12 @@ def test_passages_are_cleared_after_their_last_use():
     breaks = [at for at in range(1, 41) if found.prompts[at].held < found.prompts[at - 1].tokens]
     assert len(breaks) == 2
     assert breaks[0] < 5 < breaks[1]
+
+
+def test_a_result_is_shortened_only_once_so_that_pruning_the_output_again_changes_nothing():
+    messages = [USER, call("r", {}), result("r", source("first"))]
+    for at in range(12):
+        old = {4: "first_20_value = 20 #", 11: "first_150_value = 150 #"}.get(at)
+        messages += [call(f"c{at}", {"old_string": old} if old else {}), result(f"c{at}", "short " * 30)]
+    found = run(episode(messages), passages=True)
+    assert (found.retained, found.violations) == ((True, True), ())
