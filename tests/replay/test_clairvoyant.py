@@ -129,9 +129,14 @@ def test_passages_are_cleared_after_their_last_use():
 
 
 def test_a_result_is_shortened_only_once_so_that_pruning_the_output_again_changes_nothing():
-    messages = [USER, call("r", {}), result("r", source("first"))]
+    used = {
+        4: "\n".join(source("first").split("\n")[20:80]),
+        10: source("second"),  # so long as it is needed whole, shortening an earlier result again would be dear
+        11: "first_150_value = 150 # and some more words on this line",
+    }
+    messages = [USER, call("r", {}), result("r", source("first")), call("s", {}), result("s", source("second"))]
     for at in range(12):
-        old = {4: "first_20_value = 20 #", 11: "first_150_value = 150 #"}.get(at)
-        messages += [call(f"c{at}", {"old_string": old} if old else {}), result(f"c{at}", "short " * 30)]
+        arguments = {"old_string": used[at]} if at in used else {}
+        messages += [call(f"c{at}", arguments), result(f"c{at}", "short " * 30)]
     found = run(episode(messages), passages=True)
-    assert (found.retained, found.violations) == ((True, True), ())
+    assert (found.retained, found.violations) == ((True, True, True), ())
