@@ -22,8 +22,7 @@ from autoprune.apps.cli.command_table import app
 from autoprune.apps.cli.replay import Unpruned, details_table, overview_table, verdict_table
 from autoprune.apps.cli.replaying import Collected, open_results, replay_all, skipped_table
 from autoprune.apps.replay import ReplayArgs, SessionFigures
-from autoprune.apps.replay.corpus import Task, one_by_one, replay_files
-from autoprune.apps.replay.engines import Processes, cores
+from autoprune.apps.replay.corpus import Processes, Task, cores, one_by_one, replay_files
 from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.session import overview
 from autoprune.apps.replay.verdict import standings

@@ -16,13 +16,12 @@ import autoprune.apps.cli.options as options
 import autoprune.apps.cli.replaying as replaying
 from autoprune.apps.cli.console import show, show_json
 from autoprune.apps.cli.input_output import write_output
-from autoprune.apps.cli.replaying import count_noun
 from autoprune.apps.replay import BUILT_IN, FED_BACK, FULL, Interval, Policy, ReplayArgs, SessionFigures, atoms
 from autoprune.apps.replay.episode_figures import OWN, Bill
 from autoprune.apps.replay.evidence import PROTECTED_NAMES
 from autoprune.apps.replay.page import page
 from autoprune.apps.replay.session import Overview, overview
-from autoprune.apps.replay.verdict import BANDS, NONE, Standing, advice, standings, strategy_label
+from autoprune.apps.replay.verdict import BANDS, NONE, Standing, advice, count_noun, standings, strategy_label
 from autoprune.economics import Prices
 from autoprune.errors import SettingsError
 from autoprune.pruners.report.drawing import printable

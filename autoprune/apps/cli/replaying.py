@@ -18,14 +18,22 @@ from autoprune import __version__
 from autoprune.apps.cli.console import Terminal, show
 from autoprune.apps.cli.input_output import load_readers
 from autoprune.apps.replay import ReplayArgs, SessionFigures
-from autoprune.apps.replay.corpus import Engine, details_of_files, key, replay_files, why_skipped, without_curves
+from autoprune.apps.replay.corpus import (
+    Engine,
+    Processes,
+    details_of_files,
+    key,
+    on_ray,
+    replay_files,
+    why_skipped,
+    without_curves,
+)
 from autoprune.apps.replay.detail import SessionDetail, most_expensive
-from autoprune.apps.replay.engines import Processes, on_ray
 from autoprune.apps.replay.episode import UNKNOWN_HEAD
 from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.policies import AT
 from autoprune.apps.replay.session import Overview
-from autoprune.apps.replay.verdict import NONE
+from autoprune.apps.replay.verdict import NONE, count_noun
 from autoprune.apps.sessions import READABLE, Reader, dump, find_reader, places, plugin_readers
 from autoprune.economics import DEFAULT, Prices, prices
 from autoprune.errors import SessionError, SettingsError, did_you_mean
@@ -137,11 +145,6 @@ def find_files(paths: Sequence[str], *, here: bool, readers: Iterable[Reader] = 
     for line in missing:
         _note(line)
     return list(dict.fromkeys(map(str, files)))
-
-
-def count_noun(number: int, noun: str) -> str:
-    """A number with its noun, such as "1 file" or "1,200 files"."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 class Collected:

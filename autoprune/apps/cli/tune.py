@@ -10,11 +10,10 @@ from rich.text import Text
 import autoprune.apps.cli.options as options
 import autoprune.apps.cli.replaying as replaying
 from autoprune.apps.cli.console import show, show_json
-from autoprune.apps.cli.replaying import count_noun
 from autoprune.apps.replay import Interval, Policy, ReplayArgs, Row
 from autoprune.apps.replay.session import overview
 from autoprune.apps.replay.tuning import FLOOR, FOLDS, GRID, Tuning, tune
-from autoprune.apps.replay.verdict import NONE
+from autoprune.apps.replay.verdict import NONE, count_noun
 from autoprune.errors import SettingsError
 from autoprune.pruners.report.drawing import table_of
 from autoprune.settings import duration

@@ -94,26 +94,6 @@ class SessionDetail:
         """The detail as JSON-compatible values."""
         return asdict(self)
 
-    @classmethod
-    def from_json(cls, known: Mapping[str, Any]) -> "SessionDetail":
-        """Create a detail from the output of `as_json`."""
-        results = tuple(Held(**{**each, "needed": _as_pairs(each["needed"])}) for each in known["results"])
-        lists = {name: tuple(known[name]) for name in ("unpruned", "cold")}
-        return cls(
-            **{**known, **lists, "results": results, "outcomes": tuple(map(_outcome_from_json, known["outcomes"]))}
-        )
-
-
-def _outcome_from_json(known: Mapping[str, Any]) -> Outcome:
-    cleared = tuple(Cleared(**each) for each in known["cleared"])
-    return Outcome(
-        known["strategy"], tuple(known["prompts"]), tuple(known["held"]), cleared, _as_pairs(known["missed"])
-    )
-
-
-def _as_pairs(known: Sequence[Sequence[Any]]) -> tuple[tuple[Any, Any], ...]:
-    return tuple((first, second) for first, second in known)
-
 
 def most_expensive(found: Sequence[Figures], prices: str, count: int) -> list[str]:
     """The names of the episodes with the largest unpruned bills, the largest first."""

@@ -1,7 +1,7 @@
 """The figures of one episode under one strategy: its bill at some prices, and the evidence that stayed visible."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from statistics import median
 from typing import Any
@@ -145,10 +145,6 @@ class Figures:
     seconds: float = 0.0
     slowest: float = 0.0
     protected: Mapping[str, Kept] = field(default_factory=dict)
-
-    def rename(self, strategy: str) -> "Figures":
-        """Copy the figures under another name."""
-        return replace(self, strategy=strategy)
 
     def as_json(self) -> dict[str, Any]:
         """The figures as JSON-compatible values."""

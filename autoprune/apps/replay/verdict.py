@@ -110,7 +110,7 @@ def advice(placed: Sequence[Standing]) -> str:
     if not mine:
         return "No strategy that can be chosen was replayed: there is nothing to advise."
     sessions = max(each.sessions for each in mine)
-    few = f" That is {_sessions_text(sessions)}: too few to say much about others." if sessions < FEW else ""
+    few = f" That is {count_noun(sessions, 'session')}: too few to say much about others." if sessions < FEW else ""
     if not fine:
         closest = min(mine, key=lambda each: (not each.keeps_enough, each.rereads.value))
         return f"Do not prune: nothing is cheaper and keeps what is needed. {_shortcoming_text(closest)}{few}"
@@ -159,5 +159,6 @@ def _evidence_text(each: Standing) -> str:
     return listed.replace(" for", " of the evidence for", 1)
 
 
-def _sessions_text(sessions: int) -> str:
-    return f"{sessions} session{'' if sessions == 1 else 's'}"
+def count_noun(number: int, noun: str) -> str:
+    """A number with its noun, such as "1 file" or "1,200 files"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
