@@ -169,15 +169,15 @@ def sent(conversation: Sequence[Any], report: Report) -> Sent:
     after = _weigh_messages(conversation, _weights(plan))
     is_changed = bool(plan.edits or plan.folds or plan.stripped)
     return Sent(
-        _weigh_messages(known.messages, [entry.tokens for entry in known.entries]) if is_changed else after,
-        after,
-        known.fixed_tokens,
-        _tokens_placed(report),
-        tuple(filter(None, map(_digest_of_result, _results_edited_now(plan)))),
-        tuple(_unseen_results(plan)),
-        spent.input_tokens,
-        spent.output_tokens,
-        spent.cost,
+        given=_weigh_messages(known.messages, [entry.tokens for entry in known.entries]) if is_changed else after,
+        sent=after,
+        beside=known.fixed_tokens,
+        placeholders=_tokens_placed(report),
+        cleared=tuple(filter(None, map(_digest_of_result, _results_edited_now(plan)))),
+        fetched=tuple(_unseen_results(plan)),
+        model_input=spent.input_tokens,
+        model_output=spent.output_tokens,
+        model_cost=spent.cost,
     )
 
 

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from autoprune.apps.cli.replaying import count_noun
+from autoprune.apps.replay.verdict import count_noun
 from autoprune.apps.replay.rows import Interval
 from autoprune.apps.replay.spending import Outlook, ProjectSpending, Spending
 from autoprune.apps.replay.titles import Title

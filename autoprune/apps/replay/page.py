@@ -20,7 +20,7 @@ from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.evidence import PROTECTED_NAMES
 from autoprune.apps.replay.rows import Interval, Row
 from autoprune.apps.replay.session import Overview, SessionFigures, overview
-from autoprune.apps.replay.verdict import Standing, standings, strategy_label
+from autoprune.apps.replay.verdict import Standing, count_noun, standings, strategy_label
 from autoprune.economics import LISTS
 
 MOST_ROWS = 200  # of a table or a list; the rest is only counted
@@ -59,7 +59,7 @@ def page(
     return Template(asset("report/report.html", "autoprune.apps.replay")).substitute(
         policy=f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
         "base-uri 'none'; form-action 'none'",
-        title=escape_text(f"Replay of {_count_of(whole.sessions, 'session')}: autoprune"),
+        title=escape_text(f"Replay of {count_noun(whole.sessions, 'session')}: autoprune"),
         style=style,
         summary=_summary(whole),
         advice=escape_text(advice),
@@ -107,10 +107,6 @@ def _bullets(lines: Sequence[Markup]) -> Iterator[Markup]:
     yield element("ul", *(element("li", line) for line in lines[:MOST_ROWS]))
     if len(lines) > MOST_ROWS:
         yield element("p", f"And {len(lines) - MOST_ROWS:,} more.")
-
-
-def _count_of(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _small(text: str) -> Markup:
@@ -180,7 +176,7 @@ def _detail(detail: SessionDetail, ranked: Sequence[Ranked]) -> dict[str, Any]:
 
 def _summary(whole: Overview) -> Markup:
     return escape_text(
-        f"{_count_of(whole.episodes, 'recorded conversation')} with {_count_of(whole.requests, 'request')}, replayed "
+        f"{count_noun(whole.episodes, 'recorded conversation')} with {count_noun(whole.requests, 'request')}, replayed "
         "offline: at each request, each strategy was asked as in a live loop, and the prompt that it would have sent "
         "was measured."
     )
@@ -307,7 +303,7 @@ def _sessions(
     if skipped := [(each.path, why) for each in found if (why := why_skipped(each))]:
         lines = [concatenate((element("code", path), f": {why}")) for path, why in skipped]
         yield collapsible(
-            f"{_count_of(len(skipped), 'file')} {'was' if len(skipped) == 1 else 'were'} skipped", *_bullets(lines)
+            f"{count_noun(len(skipped), 'file')} {'was' if len(skipped) == 1 else 'were'} skipped", *_bullets(lines)
         )
     broken = [
         concatenate((f"{each.strategy}, ", element("code", each.episode), f": {what}"))
@@ -323,10 +319,10 @@ def _sessions(
 
 def _sums(whole: Overview) -> Iterator[tuple[str, str, str]]:
     """Yield totals over all sessions: a name, a value, and an explanation."""
-    yield "sessions", f"{whole.sessions:,}", f"of {_count_of(whole.files, 'file')}"
+    yield "sessions", f"{whole.sessions:,}", f"of {count_noun(whole.files, 'file')}"
     yield "requests", f"{whole.requests:,}", ""
     yield "tokens of messages", f"{whole.tokens:,}", f"median {whole.median_tokens:,}, largest {whole.largest_tokens:,}"
-    results = f"of the tokens, in {_count_of(whole.results, 'result')}; the largest has {whole.largest_result:,}"
+    results = f"of the tokens, in {count_noun(whole.results, 'result')}; the largest has {whole.largest_result:,}"
     yield "tool results", _percent(whole.result_share), results
     yield (
         "paths touched again",
@@ -398,7 +394,7 @@ def _session_list(details: Sequence[SessionDetail]) -> Markup:
 
 
 def _session(number: int, detail: SessionDetail) -> Markup:
-    sizes = f" {_count_of(detail.requests, 'request')}, {_count_of(len(detail.results), 'result')}, "
+    sizes = f" {count_noun(detail.requests, 'request')}, {count_noun(len(detail.results), 'result')}, "
     words = _small(f"{sizes}last prompt {detail.unpruned[-1]:,} tokens")
     summary = concatenate((element("b", detail.episode), " ", words))
     is_open = {} if number else {"open": ""}

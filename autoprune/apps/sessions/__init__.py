@@ -16,6 +16,7 @@ from autoprune.apps.sessions._loading import (
     decode,
     find_reader,
     load,
+    plugin_readers,
     recordings,
 )
 from autoprune.apps.sessions._recording import (
@@ -77,6 +78,7 @@ __all__ = [
     "note",
     "objects",
     "places",
+    "plugin_readers",
     "recordings",
     "stretch",
     "text",

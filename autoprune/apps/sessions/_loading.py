@@ -79,8 +79,14 @@ def find_reader(name: str) -> Reader:
         return plugin
     if plugin is not None:
         raise SettingsError(f"the plugin {name!r} under {PLUGINS} is a {type(plugin).__name__}: it must be a Reader")
-    names = [*(reader.name for reader in READERS), *plugin_names(PLUGINS)]
+    names = [*(reader.name for reader in READERS), *plugin_readers()]
     raise SettingsError(f"there is no reader {name!r}{did_you_mean(name, names)}; there are {', '.join(names)}")
+
+
+def plugin_readers() -> list[str]:
+    """The names of the readers in installed packages, without those that a shipped reader has too."""
+    shipped = {reader.name for reader in READERS}
+    return [name for name in plugin_names(PLUGINS) if name not in shipped]
 
 
 @dataclass(frozen=True)
@@ -161,8 +167,14 @@ def _load(text: str, name: str, number: int, readers: Sequence[Reader], skip_bro
         _raise_no_such(name, number, len(conversations))
     found = conversations[number - 1]
     notes = (*opened.notes, *found.notes)
-    recorded = partial(_requests, opened, number)
-    return Session([*found.messages], _as_list, notes, opened.reader.name, len(conversations), recorded)
+    return Session(
+        [*found.messages],
+        _as_list,
+        notes,
+        agent=opened.reader.name,
+        conversations=len(conversations),
+        recorded=partial(_requests, opened, number),
+    )
 
 
 def _requests(log: "_Log", number: int) -> Sequence[Request]:
