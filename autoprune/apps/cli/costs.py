@@ -6,10 +6,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from autoprune.apps.replay.verdict import count_noun
 from autoprune.apps.replay.rows import Interval
 from autoprune.apps.replay.spending import Outlook, ProjectSpending, Spending
 from autoprune.apps.replay.titles import Title
+from autoprune.apps.replay.verdict import count_noun
 from autoprune.facts.plain_text import one_line
 from autoprune.pruners.report.drawing import printable
 
@@ -19,7 +19,7 @@ PROJECT, PROMPT = 22, 37  # characters of a project and a prompt, so that both t
 
 def spending_table(sums: Sequence[ProjectSpending], sessions: Sequence[Spending]) -> RenderableType:
     """Draw the cost of sessions by agent and project, and the newest sessions. Both lists start with the newest."""
-    return Group(_headline(sums), "", _projects(sums), "", _newest(sessions), *_unpriced(sums))
+    return Group(_headline(sums), "", _projects(sums), "", _newest(sessions), *_unpriced(sums), "")
 
 
 def _headline(sums: Sequence[ProjectSpending]) -> Text:

@@ -3,9 +3,10 @@
 import math
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import Group, RenderableType
@@ -15,20 +16,23 @@ from rich.text import Text
 import autoprune.apps.cli.options as options
 import autoprune.apps.cli.replaying as replaying
 from autoprune.apps.cli.console import show, show_json
+from autoprune.apps.cli.costs import outlook_text, spending_table
 from autoprune.apps.cli.input_output import write_output
 from autoprune.apps.replay import BUILT_IN, FED_BACK, FULL, Interval, Policy, ReplayArgs, SessionFigures, atoms
+from autoprune.apps.replay.corpus import Engine, Task
 from autoprune.apps.replay.episode_figures import OWN, Bill
 from autoprune.apps.replay.evidence import PROTECTED_NAMES
 from autoprune.apps.replay.page import page
 from autoprune.apps.replay.session import Overview, overview
-from autoprune.apps.replay.verdict import BANDS, NONE, Standing, advice, count_noun, standings, strategy_label
+from autoprune.apps.replay.spending import Outlook, outlook, read_spending, sum_spending
+from autoprune.apps.replay.verdict import BANDS, NONE, RUN, Standing, advice, count_noun, standings, strategy_label
 from autoprune.economics import Prices
 from autoprune.errors import SettingsError
 from autoprune.pruners.report.drawing import printable
 from autoprune.settings import budget_tokens, duration
 
 EXAMPLES = options.examples(
-    "replay --here",
+    "replay",
     "replay ~/.claude/projects --model claude-sonnet-4-5",
     "replay logs/ --strategy low_water --strategy 'low_water @ 60k'",
     "replay logs/ --prices anthropic --prices 1,0.02,4 --style both",
@@ -49,6 +53,8 @@ facts     the same for numbers, names, quotes and keys that the agent wrote;
           rows are grouped by the lowest of code, edits and facts
 worst     the highest bill of a session
 breaks    requests whose prompt broke the cache"""
+COMPARE = "Give session files or folders to compare strategies, and --html FILE for a page with charts."
+T = TypeVar("T")
 Ranking = dict[Prices, list[Standing]]
 
 
@@ -100,7 +106,6 @@ def replay_sessions(
         ),
     ] = False,
     as_json: options.AsJson = False,
-    here: replaying.Here = False,
     output: replaying.Output = None,
     jobs: replaying.Jobs = None,
     engine: replaying.EngineName = replaying.ENGINES[0],
@@ -112,13 +117,15 @@ def replay_sessions(
     """
     if style not in STYLES:
         raise SettingsError(f"there is no style {style!r}; there are {', '.join(STYLES)}")
-    strategies = tuple(dict.fromkeys((NONE, *strategy))) if strategy else BUILT_IN
+    # Without paths the question is what `autoprune run` would have saved, and a comparison would take minutes.
+    compares = bool(paths or strategy)
+    strategies = tuple(dict.fromkeys((NONE, *strategy))) if strategy else BUILT_IN if paths else (NONE, RUN)
     for name in strategies:
         Policy(name)  # raises for an unknown strategy
     zone = budget_tokens(safe_zone, model=model) if safe_zone is not None else None
     life = duration(cache_life, "--cache-life")
     prices = replaying.parse_prices(price or (), life)
-    readers = replaying.choose_readers(reader, here=here)
+    readers = replaying.choose_readers(reader, at_home=not paths)
     args = ReplayArgs(
         strategies=strategies,
         prices=prices,
@@ -128,21 +135,30 @@ def replay_sessions(
         styles=STYLES[style],
         readers=tuple(readers),
     )
-    files = replaying.find_files(paths or (), here=here, readers=readers.values())
+    files = replaying.find_files(paths or (), readers.values())
     chosen_engine = replaying.choose_engine(engine, jobs)
+    spent = read_spending(files, args, engine=partial(_with_progress, chosen_engine, len(files)))
+    sums = sum_spending(spent)
+    if not as_json and any(each.dollars for each in sums):
+        show(spending_table(sums, spent))
     sessions = replaying.replay_all(files, args, chosen_engine, output, _most_curves(as_json, html)).sessions
     rows = [row for each in sessions for row in each.figures]
     ranking = {each: standings(rows, str(each)) for each in args.prices} if rows else {}
     whole = overview(sessions)
-    if html and rows:  # before anything is printed: `| head` may end the program
+    likely = outlook(sessions, RUN, str(args.prices[0]), sum(each.dollars for each in sums))
+    if html and rows:
         details = replaying.most_expensive_details(sessions, args, chosen_engine, texts=texts)
         write_output(html, page(sessions, details, **_page_texts(args, whole, ranking)))
     if as_json:
-        show_json(_as_json(sessions, args, whole, ranking))
+        show_json({**_as_json(sessions, args, whole, ranking), "spending": [asdict(each) for each in sums]})
     else:
-        _print_tables(sessions, args, whole, ranking)
+        _print_tables(sessions, args, whole, ranking, likely if likely.replayed else None, compares=compares)
     if not rows:
         raise replaying.nothing_replayed(sessions)
+
+
+def _with_progress(engine: Engine, total: int, do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[Any]:
+    return replaying.with_progress(engine(do, tasks), "reading usage", total)
 
 
 def _most_curves(as_json: bool, html: str | None) -> float:
@@ -150,14 +166,28 @@ def _most_curves(as_json: bool, html: str | None) -> float:
     return math.inf if as_json else replaying.MOST_DETAILED if html else 0
 
 
-def _print_tables(sessions: Sequence[SessionFigures], args: ReplayArgs, whole: Overview, ranking: Ranking) -> None:
-    if ranking:
+def _print_tables(
+    sessions: Sequence[SessionFigures],
+    args: ReplayArgs,
+    whole: Overview,
+    ranking: Ranking,
+    likely: Outlook | None,
+    *,
+    compares: bool,
+) -> None:
+    """Print what `autoprune run` would have changed and, if the user compares strategies, all tables."""
+    if ranking and likely:
+        show(outlook_text(likely))
+    if ranking and compares:
         show(overview_table(whole))
         for each, rows in ranking.items():
             show(verdict_table(each, rows, _unpruned(sessions, str(each))))
         show(details_table(ranking[args.prices[0]]))
         show(Text(LEGEND, style="dim"))
-    show(replaying.skipped_table(replaying.skipped_files(sessions)), to_stderr=True, wraps=False)
+    elif ranking:
+        show(Group(advice(ranking[args.prices[0]]), "", COMPARE))
+    skipped = replaying.skipped_files(sessions)
+    show(replaying.skipped_table(skipped, brief=not compares), to_stderr=True, wraps=False)
     if ranking:
         replaying.show_assumptions(whole, args)
 
@@ -298,6 +328,8 @@ def _prices_line(prices: Prices, unpruned: Unpruned) -> Text:
 def _heading(each: Standing) -> str:
     if each.is_clairvoyant:
         return "knows what comes:"
+    if each.is_run:
+        return "autoprune run:"
     return f"evidence ≥ {each.band:.0%}:" if each.band else f"below {LOWEST_BAND:.0%}:"
 
 

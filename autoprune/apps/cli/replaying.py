@@ -13,7 +13,6 @@ from rich.console import Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-import autoprune.apps.cli.options as options
 from autoprune import __version__
 from autoprune.apps.cli.console import Terminal, show
 from autoprune.apps.cli.input_output import load_readers
@@ -49,7 +48,11 @@ ARGUMENTS = "arguments"
 LINE_START = f'{{"{ARGUMENTS}": "'
 
 Paths: TypeAlias = Annotated[
-    list[str] | None, typer.Argument(metavar="PATH", help="Session files, folders of them, or globs.")
+    list[str] | None,
+    typer.Argument(
+        metavar="PATH",
+        help="Session files, folders of them, or globs. Default: all sessions that agents have stored on this machine.",
+    ),
 ]
 Model: TypeAlias = Annotated[
     str | None, typer.Option(metavar="MODEL", help="The model of sessions that do not name one.")
@@ -62,10 +65,6 @@ CacheLife: TypeAlias = Annotated[
         help="How long the prompt cache lives: 5m, 1h, or seconds. Default: as the session's log says, else the "
         "vendor's default.",
     ),
-]
-Here: TypeAlias = Annotated[
-    bool,
-    typer.Option("--here", metavar=options.FLAG, help="All sessions that agents have stored in the home folder."),
 ]
 Output: TypeAlias = Annotated[
     str | None,
@@ -90,8 +89,8 @@ def parse_prices(given: Sequence[str], life: float | None = None) -> tuple[Price
     return tuple({str(each): each for each in lists}.values())
 
 
-def choose_readers(named: str | None, *, here: bool) -> dict[str, Reader]:
-    """The readers to try before the shipped ones: that of `--reader` and, with `here`, those of installed packages.
+def choose_readers(named: str | None, *, at_home: bool) -> dict[str, Reader]:
+    """The readers to try before the shipped ones: that of `--reader` and, with `at_home`, those of installed packages.
 
     The keys are their names for ReplayArgs: each worker process loads them by name, because a reader in a user's file
     cannot be pickled. Prints a note for each package whose reader cannot be loaded. Raises SettingsError if `--reader`
@@ -100,7 +99,7 @@ def choose_readers(named: str | None, *, here: bool) -> dict[str, Reader]:
     found: dict[str, Reader] = {}
     if named is not None:
         (found[named],) = load_readers(named)
-    for name in plugin_readers() if here else ():
+    for name in plugin_readers() if at_home else ():
         try:
             found.setdefault(name, find_reader(name))
         except SettingsError as error:
@@ -119,32 +118,35 @@ def choose_engine(name: str, jobs: int | None) -> Engine:
     return on_ray if name == "ray" else Processes(jobs)
 
 
-def find_files(paths: Sequence[str], *, here: bool, readers: Iterable[Reader] = ()) -> list[str]:
-    """Find the session files that paths name and, with `here`, those of agents in the home folder.
+def find_files(paths: Sequence[str], readers: Iterable[Reader] = ()) -> list[str]:
+    """Find the session files that paths name or, without any, those that agents have stored on this machine.
 
-    `readers` are other readers than those that ship, whose places are searched too.
-
-    Prints how many files of which agent were found at home, and a note for each path without session files. Raises
-    SettingsError if no path is given, and SessionError if there are no session files at all.
+    `readers` are other readers than those that ship, whose places are searched too. Prints how many files of which
+    agent were found, and a note for each path without session files. Raises SettingsError if a path is empty, and
+    SessionError if there are no session files at all.
     """
-    if not paths and not here:
-        raise SettingsError("give session files, folders or globs, or --here for the sessions in the home folder")
+    if not paths:
+        return _files_at_home(readers)
     if not all(paths):
         raise SettingsError("one of the paths is empty: give a session file, a folder or a glob")
     found = {path: places.named([path]) for path in paths}
-    at_home = places.at_home(Path.home(), tuple(readers)) if here else {}
     missing = [f"there are no session files ({ENDINGS}) in {path}" for path, files in found.items() if not files]
-    if here and not at_home:
-        missing.append(f"no agent has stored session files in the home folder, {Path.home()}")
-    files = [file for files in (*found.values(), *at_home.values()) for file in files]
-    if not files:
+    if len(missing) == len(found):
         raise SessionError("; ".join(missing))
-    if at_home:
-        counts = (f"{agent} {count_noun(len(files), 'file')}" for agent, files in at_home.items())
-        show(Text(f"found: {', '.join(counts)}"), to_stderr=True)
     for line in missing:
         _note(line)
-    return list(dict.fromkeys(map(str, files)))
+    return list(dict.fromkeys(str(file) for files in found.values() for file in files))
+
+
+def _files_at_home(readers: Iterable[Reader]) -> list[str]:
+    found = places.at_home(Path.home(), tuple(readers))
+    if not found:
+        raise SessionError(
+            f"no agent has stored session files in the home folder, {Path.home()}: give files, folders or globs"
+        )
+    counts = (f"{agent} {count_noun(len(files), 'file')}" for agent, files in found.items())
+    show(Text(f"found: {', '.join(counts)}"), to_stderr=True)
+    return list(dict.fromkeys(str(file) for files in found.values() for file in files))
 
 
 class Collected:
@@ -188,7 +190,7 @@ def replay_all(
         try:
             digests = known.digests if known else None
             replayed = replay_files(files, args, known=digests, engine=engine)
-            for path, figures in _with_progress(replayed, "replaying", len(files)):
+            for path, figures in with_progress(replayed, "replaying", len(files)):
                 if known and figures:
                     known.write(figures)
                 found.add_session(figures or _known_figures(known, path))
@@ -205,7 +207,7 @@ def _arguments_key(args: ReplayArgs) -> str:
         raise SessionError(f"{error.filename} cannot be read: {error.strerror}") from error
 
 
-def _with_progress(items: Iterable[T], description: str, total: int) -> Iterator[T]:
+def with_progress(items: Iterable[T], description: str, total: int) -> Iterator[T]:
     """Yield the items, with a progress bar on standard error if that is a terminal."""
     console = Terminal(stderr=True)
     columns = TextColumn(description), BarColumn(), MofNCompleteColumn(), TextColumn("left:"), TimeRemainingColumn()
@@ -233,7 +235,7 @@ def most_expensive_details(
     names = most_expensive(rows, str(args.prices[0]), MOST_DETAILED)
     files = dict.fromkeys(row.session for row in rows if row.episode in names)
     details = details_of_files(files, args, texts=texts, engine=engine)
-    found = {each.episode: each for some in _with_progress(details, "reading details", len(files)) for each in some}
+    found = {each.episode: each for some in with_progress(details, "reading details", len(files)) for each in some}
     return [found[name] for name in names if name in found]
 
 
@@ -321,20 +323,21 @@ def nothing_replayed(sessions: Sequence[SessionFigures]) -> SessionError:
     )
 
 
-def skipped_table(skipped: Mapping[str, str]) -> RenderableType:
-    """List skipped files by reason: the first ones of each, and the number of others."""
+def skipped_table(skipped: Mapping[str, str], *, brief: bool = False) -> RenderableType:
+    """List skipped files by reason: the first ones of each unless `brief`, and the number of others."""
     reasons: dict[str, list[str]] = {}
     for path, why in skipped.items():
         reasons.setdefault(why.replace(f": give {READABLE}", ""), []).append(path)
-    return Group(*(line for why, paths in reasons.items() for line in _skipped_lines(why, paths)))
+    most = 0 if brief else MOST_SKIPPED
+    return Group(*(line for why, paths in reasons.items() for line in _skipped_lines(why, paths, most)))
 
 
-def _skipped_lines(why: str, paths: Sequence[str]) -> Iterator[Text]:
+def _skipped_lines(why: str, paths: Sequence[str], most: int) -> Iterator[Text]:
     yield Text(f"skipped {count_noun(len(paths), 'file')}: {printable(why)}", style="yellow")
-    for path in paths[:MOST_SKIPPED]:
+    for path in paths[:most]:
         yield Text(f"  {printable(path)}")
-    if len(paths) > MOST_SKIPPED:
-        yield Text(f"  and {len(paths) - MOST_SKIPPED:,} more; --json names all")
+    if len(paths) > most > 0:
+        yield Text(f"  and {len(paths) - most:,} more; --json names all")
 
 
 def show_assumptions(whole: Overview, args: ReplayArgs) -> None:

@@ -19,7 +19,7 @@ from autoprune.pruners.report.drawing import table_of
 from autoprune.settings import duration
 
 EXAMPLES = options.examples(
-    "tune --here --model claude-sonnet-4-5",
+    "tune --model claude-sonnet-4-5",
     "tune logs/ --prices deepseek --floor 0.97",
     "tune logs/ --strategy 'low_water @ 60k' --strategy cache_aware",
     "tune logs/ -o figures.jsonl",
@@ -57,7 +57,6 @@ def tune_settings(
         ),
     ] = FLOOR,
     as_json: options.AsJson = False,
-    here: replaying.Here = False,
     output: replaying.Output = None,
     jobs: replaying.Jobs = None,
     engine: replaying.EngineName = replaying.ENGINES[0],
@@ -73,9 +72,9 @@ def tune_settings(
             raise SettingsError(f"{name} knows the rest of the session, so it cannot be used in practice")
     life = duration(cache_life, "--cache-life")
     prices = replaying.parse_prices((price,) if price else (), life)
-    readers = replaying.choose_readers(reader, here=here)
+    readers = replaying.choose_readers(reader, at_home=not paths)
     args = ReplayArgs(grid, prices, model=model, cache_life=life, readers=tuple(readers))
-    files = replaying.find_files(paths or (), here=here, readers=readers.values())
+    files = replaying.find_files(paths or (), readers.values())
     sessions = replaying.replay_all(files, args, replaying.choose_engine(engine, jobs), output).sessions
     figures = [row for each in sessions for row in each.figures]
     if figures:

@@ -109,10 +109,15 @@ class Row:
         return dict(zip(Group, (self.code, self.edits, self.shell_edits, self.facts), strict=True))
 
     @property
-    def least(self) -> float:
-        """The lowest share of all groups. Shell edits and facts count only if at least 20 were needed."""
+    def judged(self) -> dict[Group, Interval]:
+        """The shares that a strategy is judged by: shell edits and facts count only if at least 20 were needed."""
         few = {group for group in (Group.SHELL_EDITS, Group.FACTS) if self.needed.get(group, 0) < FEW_ATOMS}
-        return min(share.value for group, share in self.evidence.items() if group not in few)
+        return {group: share for group, share in self.evidence.items() if group not in few}
+
+    @property
+    def least(self) -> float:
+        """The lowest share that it is judged by."""
+        return min(share.value for share in self.judged.values())
 
 
 def summarize(figures: Iterable[Figures], prices: str) -> list[Row]:

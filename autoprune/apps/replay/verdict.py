@@ -44,13 +44,30 @@ class Standing:
         """Whether enough evidence of each group stays visible."""
         return self.row.least >= FLOOR
 
+    @property
+    def is_near_floor(self) -> bool:
+        """Whether the interval of each group of evidence reaches the floor."""
+        return all(share.high >= FLOOR for share in self.row.judged.values())
+
+    @property
+    def shortfall(self) -> float:
+        """How far it is from both floors: the larger of its excess cost and of its missing evidence; 0 for neither."""
+        return max(self.rereads.value - 1.0, FLOOR - self.row.least, 0.0)
+
+    @property
+    def is_run(self) -> bool:
+        """Whether this is what `autoprune run` does."""
+        return strategy_label(self.row) == RUN
+
 
 def standings(figures: Iterable[Figures], prices: str) -> list[Standing]:
-    """Rank the strategies: the best band first, the cheapest first in each band, clairvoyants last."""
+    """Rank the strategies: that of `autoprune run`, then the best band first and the cheapest first in each.
+
+    Clairvoyants are last: they cannot be used live.
+    """
     known = _Bills(figures, prices)
     placed = [known.standing(row) for row in summarize(known.figures, prices)]
-    # Clairvoyants are last: they cannot be used live.
-    placed.sort(key=lambda each: (each.is_clairvoyant, -each.band, each.row.bill.value))
+    placed.sort(key=lambda each: (not each.is_run, each.is_clairvoyant, -each.band, each.row.bill.value))
     pairs = zip((None, *placed), placed, strict=False)
     return [replace(each, is_tied=above is not None and known.is_tied(above, each)) for above, each in pairs]
 
@@ -103,25 +120,36 @@ class _Bills:
 def advice(placed: Sequence[Standing]) -> str:
     """Advise in a few sentences: a strategy that is cheaper and keeps the needed evidence, or no pruning.
 
-    The strategy of `autoprune run` is preferred if it is both.
+    The strategy of `autoprune run` is preferred if it is both. Evidence below the floor is good enough if the interval
+    covers the floor and no other strategy is better.
     """
     mine = [each for each in placed if not each.is_reference]
-    fine = [each for each in mine if each.is_cheaper and each.keeps_enough]
     if not mine:
         return "No strategy that can be chosen was replayed: there is nothing to advise."
     sessions = max(each.sessions for each in mine)
     few = f" That is {count_noun(sessions, 'session')}: too few to say much about others." if sessions < FEW else ""
+    cheaper = [each for each in mine if each.is_cheaper]
+    fine = [each for each in cheaper if each.keeps_enough] or [each for each in cheaper if each.is_near_floor]
     if not fine:
-        closest = min(mine, key=lambda each: (not each.keeps_enough, each.rereads.value))
+        closest = min(mine, key=lambda each: (each.shortfall, each.rereads.value))
         return f"Do not prune: nothing is cheaper and keeps what is needed. {_shortcoming_text(closest)}{few}"
     best = min(fine, key=lambda each: each.rereads.value)
-    usual = next((each for each in fine if strategy_label(each.row) == RUN), best)
-    what = strategy_label(usual.row) + (", as `autoprune run` does" if strategy_label(usual.row) == RUN else "")
+    usual = next((each for each in fine if each.is_run), best)
+    what = strategy_label(usual.row) + (", as `autoprune run` does" if usual.is_run else "")
     costs = f"re-reads included, it costs {_bill_text(usual)} of the unpruned bill"
-    cheaper = ""
-    if best.rereads.value < usual.rereads.value - LITTLE:
-        cheaper = f" {strategy_label(best.row)} costs {_bill_text(best)} and keeps {_evidence_text(best)}."
-    return f"Use {what}: {costs}, and keeps in view {_evidence_text(usual)}.{_cold_text(usual)}{cheaper}{few}"
+    noise = "" if usual.keeps_enough else f", within noise of the floor of {FLOOR:.0%}"
+    kept = f"keeps in view {_evidence_text(usual)}{noise}"
+    return f"Use {what}: {costs}, and {kept}.{_cold_text(usual)}{_better_text(usual, placed)}{few}"
+
+
+def _better_text(usual: Standing, placed: Sequence[Standing]) -> str:
+    """The cheapest other row that keeps enough, baselines included, as a sentence; "" if none is cheaper."""
+    others = [each for each in placed if each.keeps_enough and not each.is_clairvoyant]
+    best = min(others, key=lambda each: each.rereads.value, default=usual)
+    if best.rereads.value >= usual.rereads.value - LITTLE:
+        return ""
+    baseline = " (a baseline)" if best.is_reference else ""
+    return f" {strategy_label(best.row)}{baseline} costs {_bill_text(best)} and keeps {_evidence_text(best)}."
 
 
 def _cold_text(each: Standing) -> str:
@@ -146,8 +174,8 @@ def _shortcoming_text(each: Standing) -> str:
     name, costs = strategy_label(each.row), f"{_bill_text(each)} of the unpruned bill, re-reads included"
     kept = _evidence_text(each)
     if not each.is_cheaper:
-        return f"The closest, {name}, costs {costs}, and keeps {kept}."
-    return f"The closest, {name}, costs {costs}, but keeps only {kept}; {FLOOR:.0%} of each is asked for."
+        return f"The closest to both, {name}, costs {costs}, and keeps {kept}."
+    return f"The closest to both, {name}, costs {costs}, but keeps only {kept}; {FLOOR:.0%} of each is asked for."
 
 
 def _evidence_text(each: Standing) -> str:
