@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from command_line import run
-from recorded_sessions import timeless, write_sessions
+from recorded_sessions import timeless, write_claude_log, write_sessions
 from rich.console import Console, RenderableType
 from tables import each_row
 from typer.testing import CliRunner
@@ -197,21 +197,37 @@ def test_two_runs_differ_only_in_times(tmp_path: Path):
     assert json.dumps(first) == json.dumps(second)
 
 
-def test_the_agents_found_in_the_home_folder_are_printed_first(tmp_path: Path):
+def test_without_paths_the_sessions_on_this_machine_are_replayed_as_run_would_prune_them(tmp_path: Path):
     folder = tmp_path / ".claude" / "projects" / "here"
     folder.mkdir(parents=True)
     write_sessions(folder, "one")
     (folder / "one.json").rename(folder / "one.jsonl")
-    done = run("replay", "--here", *OPTIONS, environ={"HOME": str(tmp_path), "COLUMNS": "80"})
+    done = run("replay", "--jobs", "1", environ={"HOME": str(tmp_path), "COLUMNS": "80"})
+    words = " ".join(done.stdout.decode().split())
     assert done.stderr.decode().startswith("found: claude-code 1 file\n")
-    assert "replayed      1 of 1 file: plain messages 1" in done.stdout.decode()
-    assert "That is 1 session: too few to say" in " ".join(done.stdout.decode().split())
+    assert "That is 1 session: too few to say" in words
+    assert ("cache_aware" in words, "low_water" in words) == (True, False)
+
+
+def test_recorded_usage_is_priced_before_the_replay_and_the_saving_is_in_dollars(tmp_path: Path):
+    folder = tmp_path / ".claude" / "projects" / "here"
+    folder.mkdir(parents=True)
+    usage = {"input_tokens": 0, "cache_read_input_tokens": 400_000, "output_tokens": 5_600}  # $0.12 and $0.084
+    answers = [(f"2026-01-02T10:{minute}:00.000Z", "claude-sonnet-4-5", usage) for minute in range(10, 30)]
+    write_claude_log(folder / "one.jsonl", *answers)
+    environ = {"HOME": str(tmp_path), "COLUMNS": "80"}
+    words = " ".join(run("replay", "--jobs", "1", environ=environ).stdout.decode().split())
+    assert "1 session cost $4.08 by their recorded usage" in words
+    assert "claude-code shop" in words
+    assert "Fix the cart, please" in words
+    assert "Of $4.08 you would have paid $" in words or "about the same" in words
+    known = json.loads(run("replay", "--jobs", "1", "--json", environ=environ).stdout)
+    assert [round(each["dollars"], 2) for each in known["spending"]] == [4.08]
 
 
 @each_row(
     "arguments, code, said",
     [
-        ((), 2, "give session files, folders or globs, or --here"),
         (("x.json", "--strategy", "best"), 2, "there is no strategy 'best'"),
         (("x.json", "--prices", "cheap"), 2, "there is no price list 'cheap'"),
         (("x.json", "--prices", "0.1,1"), 2, "prices of 0.1, 1"),
@@ -259,7 +275,7 @@ def test_the_sessions_of_an_installed_reader_are_found_in_the_home_folder(tmp_pa
     held = json.loads(Path(path).read_text(encoding="utf-8"))
     (tmp_path / ".mine").mkdir()
     (tmp_path / ".mine" / "one.log").write_text(json.dumps({"mine": held}), encoding="utf-8")
-    done = run("replay", "--here", *OPTIONS, "--json", environ={**environ, "HOME": str(tmp_path), "COLUMNS": "80"})
+    done = run("replay", *OPTIONS, "--json", environ={**environ, "HOME": str(tmp_path), "COLUMNS": "80"})
     words = done.stderr.decode()
     assert (done.returncode, [each["agent"] for each in json.loads(done.stdout)["sessions"]]) == (0, ["mine-agent"]), (
         words
@@ -317,10 +333,8 @@ def test_ray_gives_what_processes_give(tmp_path: Path):
         (("m*",), 3, ["No such file or directory", "m*", "nothing was replayed: the file was skipped"]),
         (("others",), 3, ["is empty", "broken JSON", "b.json", "nothing was replayed: all 2 files were skipped"]),
         (("empty", "others/b.json"), 3, ["note: there are no session", "in empty", "b.json", "nothing was replayed"]),
-        (("--here",), 3, ["no agent has stored session files in the home folder, ", "/home\n"]),
-        (("empty", "--here"), 3, ["in empty; no agent has stored session files in the home folder"]),
+        ((), 3, ["no agent has stored session files in the home folder, ", "/home: give files, folders or globs\n"]),
         (("",), 2, ["one of the paths is empty: give a session file, a folder or a glob"]),
-        ((), 2, ["give session files, folders or globs, or --here"]),
     ],
 )
 def test_if_nothing_can_be_replayed_an_error_says_what_was_looked_for_and_where(

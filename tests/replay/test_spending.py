@@ -1,10 +1,10 @@
 """What recorded sessions cost, by project, and what a strategy would have saved of it."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from recorded_sessions import write_claude_log
 
 from autoprune.apps.replay import ReplayArgs
 from autoprune.apps.replay.episode_figures import OWN, Bill, Figures
@@ -12,23 +12,7 @@ from autoprune.apps.replay.session import SessionFigures, Shape
 from autoprune.apps.replay.spending import outlook, read_spending, sum_spending
 
 MODEL = "claude-sonnet-4-5"  # 3 dollars for a million input tokens, 15 for a million of the answer
-ASKED = "2026-01-02T10:00:00.000Z"
 MILLION = 1_000_000
-
-
-def log(path: Path, *answers: tuple[str, str, dict[str, int]], folder: str = "/home/me/shop") -> str:
-    """Write a session of Claude Code: a question, and answers with a time, a model and a usage."""
-    lines = [{"type": "user", "timestamp": ASKED, "message": {"role": "user", "content": "Fix the cart,\nplease"}}]
-    for number, (time, model, usage) in enumerate(answers):
-        content = [{"type": "text", "text": f"answer {number}"}]
-        message = {"id": f"m{time}", "role": "assistant", "model": model, "content": content, "usage": usage}
-        lines.append({"type": "assistant", "timestamp": time, "message": message})
-        question = {"role": "user", "content": f"question {number}"}
-        lines.append({"type": "user", "timestamp": time, "message": question})
-    for number, line in enumerate(lines):
-        line.update(uuid=f"u{number}", parentUuid=f"u{number - 1}" if number else None, sessionId="s", cwd=folder)
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return str(path)
 
 
 def answer(hour: int, model: str = MODEL, **usage: int) -> tuple[str, str, dict[str, int]]:
@@ -37,7 +21,7 @@ def answer(hour: int, model: str = MODEL, **usage: int) -> tuple[str, str, dict[
 
 
 def test_each_request_is_priced_by_its_model_and_its_cache(tmp_path: Path):
-    path = log(
+    path = write_claude_log(
         tmp_path / "a.jsonl",
         answer(11, input_tokens=MILLION, output_tokens=100_000),
         answer(12, cache_read_input_tokens=MILLION),
@@ -51,19 +35,24 @@ def test_each_request_is_priced_by_its_model_and_its_cache(tmp_path: Path):
 
 def test_a_request_in_two_files_counts_once(tmp_path: Path):
     first, second = answer(11, input_tokens=MILLION), answer(12, input_tokens=MILLION)
-    files = [log(tmp_path / "old.jsonl", first), log(tmp_path / "resumed.jsonl", first, second)]
+    files = [
+        write_claude_log(tmp_path / "old.jsonl", first),
+        write_claude_log(tmp_path / "resumed.jsonl", first, second),
+    ]
     (found,) = sum_spending(read_spending(files, ReplayArgs()))
     assert (found.requests, found.dollars) == (2, pytest.approx(6))
 
 
 def test_projects_are_listed_by_their_newest_session(tmp_path: Path):
-    old = log(tmp_path / "old.jsonl", answer(11, input_tokens=1), folder="C:\\work\\old")
-    new = log(tmp_path / "new.jsonl", answer(12, input_tokens=1))
+    old = write_claude_log(tmp_path / "old.jsonl", answer(11, input_tokens=1), folder="C:\\work\\old")
+    new = write_claude_log(tmp_path / "new.jsonl", answer(12, input_tokens=1))
     assert [each.project for each in sum_spending(read_spending([old, new], ReplayArgs()))] == ["shop", "old"]
 
 
 def test_an_unknown_model_has_no_price_unless_one_is_given(tmp_path: Path):
-    path = log(tmp_path / "a.jsonl", answer(11, "", input_tokens=MILLION), answer(12, "my-model", input_tokens=9))
+    path = write_claude_log(
+        tmp_path / "a.jsonl", answer(11, "", input_tokens=MILLION), answer(12, "my-model", input_tokens=9)
+    )
     (found,) = sum_spending(read_spending([path], ReplayArgs()))
     assert (found.dollars, found.unpriced) == (0, 2)
     (found,) = sum_spending(read_spending([path], ReplayArgs(model=MODEL)))
@@ -78,7 +67,7 @@ def test_a_file_that_cannot_be_read_is_no_failure(tmp_path: Path):
 
 
 def test_a_title_has_the_project_the_date_and_the_first_words(tmp_path: Path):
-    (found,) = read_spending([log(tmp_path / "a.jsonl", answer(11, input_tokens=1))], ReplayArgs())
+    (found,) = read_spending([write_claude_log(tmp_path / "a.jsonl", answer(11, input_tokens=1))], ReplayArgs())
     assert str(found.title) == "shop · 2026-01-02 · Fix the cart, please"
 
 

@@ -85,7 +85,8 @@ def test_a_difference_within_the_interval_is_a_tie():
             {"low_water": (0.7, 0.75, 97), "polling": (0.5, 0.5, 99)},  # nobody can choose a reference
             10,
             "Use low_water: re-reads included, it costs 0.750 of the unpruned bill, and keeps in view 97.0% "
-            "of the evidence for code and 97.0% for edits.",
+            "of the evidence for code and 97.0% for edits. polling (a baseline) costs 0.500 and keeps 99.0% of the "
+            "evidence for code and 99.0% for edits.",
         ),
         (
             {"low_water": (0.7, 0.75, 97)},
@@ -96,14 +97,14 @@ def test_a_difference_within_the_interval_is_a_tie():
         (
             {"low_water": (0.7, 1.02, 97)},
             10,
-            "Do not prune: nothing is cheaper and keeps what is needed. The closest, low_water, costs 1.020 of the "
-            "unpruned bill, re-reads included, and keeps 97.0% of the evidence for code and 97.0% for edits.",
+            "Do not prune: nothing is cheaper and keeps what is needed. The closest to both, low_water, costs 1.020 of "
+            "the unpruned bill, re-reads included, and keeps 97.0% of the evidence for code and 97.0% for edits.",
         ),
         (
             {"low_water": (0.7, 0.75, 94), "tool_output_cleanup": (0.8, 0.8, 90)},
             10,
-            "Do not prune: nothing is cheaper and keeps what is needed. The closest, low_water, costs 0.750 of the "
-            "unpruned bill, re-reads included, but keeps only 94.0% of the evidence for code and 94.0% for edits; 95% "
+            "Do not prune: nothing is cheaper and keeps what is needed. The closest to both, low_water, costs 0.750 of "
+            "the unpruned bill, re-reads included, but keeps only 94.0% of the evidence for code and 94.0% for edits; 95% "
             "of each is asked for.",
         ),
         (

@@ -50,3 +50,18 @@ def timeless(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: timeless(each) for key, each in value.items() if key not in NUMBERS_OF_TIMES}
     return [timeless(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def write_claude_log(path: Path, *answers: tuple[str, str, dict[str, int]], folder: str = "/home/me/shop") -> str:
+    """Write a session of Claude Code: a question, and answers, each with its time, model and usage."""
+    asked = {"role": "user", "content": "Fix the cart,\nplease"}
+    lines: list[dict[str, object]] = [{"type": "user", "timestamp": "2026-01-02T08:00:00.000Z", "message": asked}]
+    for number, (time, model, usage) in enumerate(answers):
+        content = [{"type": "text", "text": f"answer {number}"}]
+        message = {"id": f"m{time}", "role": "assistant", "model": model, "content": content, "usage": usage}
+        lines.append({"type": "assistant", "timestamp": time, "message": message})
+        lines.append({"type": "user", "timestamp": time, "message": {"role": "user", "content": f"question {number}"}})
+    for number, line in enumerate(lines):
+        line.update(uuid=f"u{number}", parentUuid=f"u{number - 1}" if number else None, sessionId="s", cwd=folder)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return str(path)

@@ -33,7 +33,7 @@ class Interval:
 
 def interval(sessions: Iterable[Pair], nothing: float = 1.0) -> Interval:
     """Compute the ratio over sessions with its interval; `nothing` is the ratio if the denominator is 0."""
-    pairs = list(sessions)
+    pairs = list(sessions) or [(0.0, 0.0)]
     parts, wholes = [part for part, _ in pairs], [whole for _, whole in pairs]
     drawn_parts, drawn_wholes = _grouped_values(parts), _grouped_values(wholes)
     found = sorted(
