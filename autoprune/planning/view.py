@@ -312,7 +312,7 @@ Edit = TypeVar("Edit", bound=Replace | Fold)
 
 def edits_of(strategy: object, step: object, kind: type[Edit] | UnionType) -> Iterator[Edit]:
     """Iterate over the edits that a strategy's method returned. Raises SettingsError for anything else."""
-    name = getattr(strategy, "name", type(strategy).__name__)
+    name = name_of(strategy)
     if not isinstance(step, Iterable):
         raise SettingsError(f"step of the strategy {name} returned {step!r}: give its edits in a list, [] for none")
     # One by one, since a folding strategy sees the effect of each edit before it makes the next.
@@ -320,6 +320,11 @@ def edits_of(strategy: object, step: object, kind: type[Edit] | UnionType) -> It
         if not isinstance(edit, kind):
             raise SettingsError(f"step of the strategy {name} gave {edit!r}, which is no edit: make it from the view")
         yield edit
+
+
+def name_of(strategy: object) -> str:
+    """The name of a strategy: its attribute, or else its class."""
+    return str(getattr(strategy, "name", type(strategy).__name__))
 
 
 def asks_always(strategy: object) -> bool:

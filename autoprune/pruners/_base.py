@@ -21,11 +21,12 @@ from autoprune.economics import prices
 from autoprune.errors import SettingsError, is_number
 from autoprune.formats import SHIPPED, Format, Parser, named, new_parser, parse
 from autoprune.formats import xml_tool_result as xml
-from autoprune.planning.plan import ThinkingPolicy
-from autoprune.planning.view import Strategy, folds
+from autoprune.planning.plan import Plan, ThinkingPolicy
+from autoprune.planning.view import Strategy, folds, name_of
 from autoprune.providers.thinking import policy
 from autoprune.pruners.memory import REMEMBERED, Memory
 from autoprune.pruners.report import Report, cleanup_statistics
+from autoprune.pruners.report.advice import advice
 from autoprune.pruners.result import BeforePrune, Callbacks, OnPruned, Result
 from autoprune.settings import (
     cache_ttl,
@@ -50,9 +51,13 @@ class OrDefault(str):
 
 @dataclass(frozen=True)
 class Reading:
-    """How a pruner reads messages: its token counter, its formats, and its functions that recognize XML results."""
+    """How a pruner reads messages: its token counter, its formats, and its functions that recognize XML results.
+
+    `estimate` is a note for the report if the counter only estimates the tokens of the model.
+    """
 
     count: Memo
+    estimate: str | None
     formats: Sequence[Format]
     is_tool_result: Callable[[str], bool]
     tool_name: Callable[[str], str]
@@ -86,7 +91,7 @@ class Terms:
     with the other, so some fields are not compared.
     """
 
-    strategy: Strategy
+    strategy: Any  # a Strategy or a FoldingStrategy
     safe_zone: int = field(compare=False)
     limit: int
     overhead: int
@@ -171,7 +176,7 @@ class Pruner:
 
     async def aprune(self, *conversation: Any, **options: Any) -> Result:
         """Prune as `prune` does, and await the summarizers."""
-        return self.prune(*conversation, **options)
+        raise NotImplementedError
 
     def prune_conversations(
         self, conversations: list[Any], strategy_name: Any = None, *, strategy: Any = None, **options: Any
@@ -215,7 +220,7 @@ class Pruner:
 
     def count_text(self, text: str) -> int:
         """Count the tokens of a text with the same counter as for messages."""
-        return self._count()[0](text)
+        return self._reading().count(text)
 
     def count_tokens(self, conversation: list[Any], *, calibration: float = 1.0) -> int:
         """Count the tokens of the prompt, as they are compared with the safe zone."""
@@ -269,13 +274,13 @@ class Pruner:
         """Resolve all settings of one prune. Raises SettingsError for a value that cannot be used."""
         args, environ = self.args, self._environ
         chosen, fallback = self._choose_strategy(strategy)
-        count, estimate = self._count()
+        reading = self._reading()
         model, ttl = text_setting(args, "model", environ), cache_ttl(args, environ)
         now = for_prices(chosen, model, ttl)
         zone = safe_zone(args, environ)
         # 1e-6, so that a rounding error of the division does not cost a whole token.
         limit = zone if calibration == 1.0 else math.floor(zone / check_ratio(calibration) + 1e-6)
-        notes = (fallback, estimate, missing_safe_zone(args, environ), *getattr(now, "notes", ()))
+        notes = (fallback, reading.estimate, missing_safe_zone(args, environ), *getattr(now, "notes", ()))
         thinking = ThinkingPolicy.REPORT
         if model or text_setting(args, "thinking_policy", environ):  # models differ in what they bind thinking to
             thinking = resolve("thinking_policy", partial(policy, model=model), args, environ)
@@ -289,8 +294,8 @@ class Pruner:
             limit=limit,
             overhead=overhead_tokens(args, environ),
             calibration=calibration,
-            placeholder=Placeholder(count, self.replacement_message, element_of, recalls=archive is not None),
-            reading=self._reading(),
+            placeholder=Placeholder(reading.count, self.replacement_message, element_of, recalls=archive is not None),
+            reading=reading,
             format=text_setting(args, "format", environ),
             thinking=thinking,
             fallbacks=tuple(filter(None, notes)),
@@ -366,21 +371,38 @@ class Pruner:
     def _text(self, name: str) -> str | None:
         return text_setting(self.args, name, self._environ)
 
-    def _count(self) -> tuple[Memo, str | None]:
-        """The token counter for the current model, and a warning if it only estimates."""
+    def _reading(self) -> Reading:
+        """How conversations are read with the current settings: for a model's tokens, in the formats that they name."""
         model = None if self._given_count else text_setting(self.args, "model", self._environ)
         known = self._counters.get(model)
         if known is None:
             count, estimate = (self._given_count or exact(), None) if model is None else for_model(model)
             known = self._counters[model] = (Memo(count), estimate)
-        return known
-
-    def _reading(self) -> Reading:
-        """How conversations are read with the current settings."""
         formats = self.formats
         if text_setting(self.args, "format", self._environ):
             formats = resolve("format", partial(named, formats=formats), self.args, self._environ)
-        return Reading(self._count()[0], formats, self._is_tool_result_message, self._extract_tool_name)
+        return Reading(*known, formats, self._is_tool_result_message, self._extract_tool_name)
+
+    # Reports
+
+    def _report(
+        self, terms: Terms, notes: tuple[str, ...], seconds: float, plan_of: Callable[[], Plan], **others: Any
+    ) -> Report:
+        """The report of a prune; `others` are more of its fields."""
+        return Report(
+            strategy=name_of(terms.strategy),
+            safe_zone=terms.safe_zone,
+            calibration=terms.calibration,
+            fallbacks=(*terms.fallbacks, *notes),
+            seconds=seconds,
+            plan_of=plan_of,
+            advise=partial(advice, self, self._folding, terms.strategy, terms.calibration),
+            **others,
+        )
+
+    def _folding(self) -> "Pruner":
+        """A `ConversationPruner` with the same settings, for advice."""
+        raise NotImplementedError
 
     def _callbacks(self, conversation_id: object) -> Callbacks:
         """The callbacks for one prune, with the given conversation id or else the pruner's."""
