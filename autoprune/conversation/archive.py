@@ -7,11 +7,22 @@ nothing: the id is computed from the payload (`conversation.placeholders`), whet
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-from autoprune.conversation.placeholders import DIGITS, ID, content_id, pointer_target
+from autoprune.conversation.edits import Replace
+from autoprune.conversation.placeholders import (
+    DIGITS,
+    ID,
+    content_id,
+    pointer,
+    pointer_target,
+    recall_id,
+    split_mark,
+    text_to_archive,
+)
+from autoprune.conversation.transcript import Part
 from autoprune.errors import ArchiveError, SettingsError, did_you_mean, is_number
 
 Archive: TypeAlias = MutableMapping[str, str]
@@ -140,6 +151,72 @@ def recall(archive: Archive | None, id: str) -> str:
             raise ArchiveError(f"what is kept under {id} was changed since: get the content again")
         seen.add(id)
         id = whole
+
+
+# Storing
+
+
+def store_payloads(
+    archive: Archive,
+    edits: Iterable[Replace],
+    messages: Sequence[object],
+    known: dict[Part, str],
+    call_safely: Callable[..., object],
+) -> list[str]:
+    """Store the payloads in `messages` that edits replace. Return a note on each failure.
+
+    `known` maps the parts that were stored before to the texts that replaced them, and is updated. Failed payloads are
+    tried again next time. `call_safely` calls a function with arguments, and returns an error instead of raising it.
+    """
+    failures: dict[str, dict[str, None]] = {}  # reason → ids, in order
+    for edit in edits:
+        if known.get(edit.part) == edit.text:
+            continue
+        is_stored = True
+        for id, text in _records(edit, text_to_archive(edit.part, messages)):
+            if (conflict := call_safely(_store_record, archive, id, text)) is not None:
+                is_stored = False
+                failures.setdefault(str(getattr(conflict, "why", conflict)), {})[id] = None
+        if is_stored:
+            known[edit.part] = edit.text
+    return [
+        f"the archive failed ({why}): what was cleared cannot be recalled by {', '.join(ids)}"
+        for why, ids in failures.items()
+    ]
+
+
+def _records(edit: Replace, content: str) -> Iterator[tuple[str, str]]:
+    """Yield the records to store for an edit, each with its id: the payload, and pointers to it.
+
+    Say that the payload P was cut to C, and C is cleared, in one prune or in two. The placeholder then carries C's id,
+    so that id must point to P. The pointer is stored with the cut, since a later prune of pruned output only knows C.
+    """
+    whole, carried = content_id(content), split_mark(edit.mark)[1]
+    yield whole, content
+    if carried not in ("", whole, split_mark(content)[1]):
+        yield carried, pointer(carried, whole)
+    # The id that a later placeholder will carry, if it replaces the text of this edit.
+    if edit.may_change and (later := recall_id(edit.text)) != carried:
+        yield later, pointer(later, carried or whole)
+
+
+def _store_record(archive: Archive, id: str, text: str) -> str | None:
+    """Store a payload or a pointer under an id. Return None, or the conflict that prevents it.
+
+    A pointer replaces the text whose id it has, and stays as long as its payload is stored.
+    """
+    known = archive.setdefault(id, text)
+    if known == text:
+        return None
+    is_pointer, whole = content_id(text) != id, pointer_target(known, id) if isinstance(known, str) else None
+    if whole and is_pointer:
+        return "another payload was cut to the same text"
+    if whole and archive.get(whole) is not None:
+        return None
+    if not is_pointer and isinstance(known, str) and content_id(known) == id:
+        return "another payload has the same id"
+    archive[id] = text  # the stored text was damaged, or a text and its pointer replace each other
+    return None
 
 
 # The model's own tool

@@ -11,12 +11,12 @@ from typing import Any, Self
 
 from loguru import logger
 
-from autoprune.conversation.archive import Archive, check_archive, recall
+from autoprune.conversation.archive import Archive, check_archive, recall, store_payloads
 from autoprune.conversation.edits import RunningSummary
 from autoprune.conversation.messages import check_conversation
 from autoprune.conversation.placeholders import SENTENCE, Placeholder, element
 from autoprune.conversation.summary import find_summary
-from autoprune.conversation.transcript import Transcript
+from autoprune.conversation.transcript import Part, Transcript
 from autoprune.economics import prices
 from autoprune.errors import SettingsError, is_number
 from autoprune.formats import SHIPPED, Format, Parser, named, new_parser, parse
@@ -383,7 +383,14 @@ class Pruner:
             formats = resolve("format", partial(named, formats=formats), self.args, self._environ)
         return Reading(*known, formats, self._is_tool_result_message, self._extract_tool_name)
 
-    # Reports
+    # Results
+
+    def _archive(self, result: Result, messages: list[Any], known: dict[Part, str]) -> Result:
+        """Archive the payloads that a prune replaced, unless `known` has them. Failures are noted in the report."""
+        from autoprune.summarizers.driver import call_safely  # lazy: most pruners have no archive
+
+        archive: Any = self.archive
+        return result.with_notes(store_payloads(archive, result.plan.edits, messages, known, call_safely))
 
     def _report(
         self, terms: Terms, notes: tuple[str, ...], seconds: float, plan_of: Callable[[], Plan], **others: Any

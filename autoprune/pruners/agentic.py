@@ -22,8 +22,8 @@ from autoprune.providers import Provider, check_accepted
 from autoprune.providers.thinking import NO_OUTCOME, outcome
 from autoprune.pruners._base import Pruner, Terms, fixed_tokens, log_prune
 from autoprune.pruners.memory import NO_PAUSES
-from autoprune.pruners.report import cache_note
-from autoprune.pruners.result import Result, archive_payloads
+from autoprune.pruners.report.advice import cache_note
+from autoprune.pruners.result import Result
 from autoprune.settings import cache_ttl
 from autoprune.strategies.catalog import OPTIONS, available, clearing_named
 from autoprune.strategies.clearing import ToolOutputCleanup
@@ -110,7 +110,7 @@ class AgenticConversationPruner(Pruner):
         if validate:
             result = result.with_notes(check_accepted(pruned, conversation, validate, terms.format, self.formats))
         if self.archive is not None and pruned is not conversation:
-            result = archive_payloads(result, self.archive, conversation, history.archived)
+            result = self._archive(result, conversation, history.archived)
         log_prune(result.report, "INFO" if is_at_work or pruned is not conversation else "DEBUG")
         return callbacks.notify(result, conversation) if callbacks else result
 

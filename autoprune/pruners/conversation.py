@@ -34,7 +34,7 @@ from autoprune.providers.thinking import Outcome, drop_block, outcome
 from autoprune.pruners._base import Pruner, Reading, Terms, fixed_tokens, log_prune
 from autoprune.pruners.large_results import shortener
 from autoprune.pruners.memory import REMEMBERED
-from autoprune.pruners.result import BeforePrune, OnPruned, Result, archive_payloads
+from autoprune.pruners.result import BeforePrune, OnPruned, Result
 from autoprune.pruners.writing import SummaryWriter
 from autoprune.settings import group_size
 from autoprune.strategies.catalog import FOLDING, available, folding_named
@@ -247,7 +247,7 @@ class ConversationPruner(Pruner):
         if validate:
             result = result.with_notes(check_accepted(pruned, conversation, validate, terms.format, self.formats))
         if self.archive is not None and pruned is not conversation:
-            result = archive_payloads(result, self.archive, bare, history.archived)
+            result = self._archive(result, bare, history.archived)
         log_prune(result.report, "INFO" if pruned is not conversation else "DEBUG")
         return callbacks.notify(result, conversation)
 
