@@ -20,11 +20,12 @@ new summary in place of the messages that it covers.
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from autoprune.conversation.edits import CALLS_IN_TEXT, CALLS_LATER, NO_ANSWER, RunningSummary
+from autoprune.conversation.edits import CALLS_IN_TEXT, CALLS_LATER, NO_ANSWER, Fold, RunningSummary
 from autoprune.conversation.messages import fields_of, with_item
+from autoprune.conversation.transcript import Entry, Speaker
 from autoprune.tokens import Count
 
 CALLS = "|".join((CALLS_IN_TEXT, NO_ANSWER, CALLS_LATER))
@@ -163,3 +164,31 @@ def is_user_message(message: object) -> bool:
     """Whether a message has the user's role, whatever it holds."""
     held = fields_of(message)
     return held.get("role") == "user" or (held.get("role") is None and "parts" in held)
+
+
+def call_style(folds: Iterable[Fold], running: RunningSummary | None, entries: Sequence[Entry]) -> str:
+    """How the model made its calls in the folded messages, for the summary's mark.
+
+    Parsers read the messages after the summary by it. A folded native call always counts. Dropped messages do not,
+    since they leave no trace in pruned output that is passed back. That output only has the last mark, so each fold
+    builds on the mark before it.
+    """
+    calls = running.calls if running else NO_ANSWER
+    gone = {running.at} if running and running.rest is None else set()
+    for fold in folds:
+        gone.update(fold.messages)
+        if not fold.is_drop:
+            calls = _call_style_after(calls, fold, gone, entries)
+    return calls
+
+
+def _call_style_after(before: str, fold: Fold, gone: set[int], entries: Sequence[Entry]) -> str:
+    """How the model made its calls once `fold` is made; `gone` holds all messages that are gone by then."""
+    stays = (at for at, entry in enumerate(entries) if at not in gone and entry.speaker is not Speaker.SYSTEM)
+    first = next(stays, len(entries))
+    folded = [(at, entries[at]) for at in fold.messages]
+    has_spoken = any(entry.speaker is Speaker.MODEL and at < first for at, entry in folded)
+    if before in (CALLS_LATER, "") or any(call.location.start is None for _, each in folded for call in each.calls):
+        is_opening = before and not has_spoken and before != CALLS_IN_TEXT
+        return CALLS_LATER if is_opening and first < len(entries) and entries[first].results else ""
+    return CALLS_IN_TEXT if has_spoken else before

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from types import ModuleType
@@ -11,20 +11,17 @@ from typing import Any, Self
 
 from loguru import logger
 
-from autoprune.conversation.archive import Archive, check_archive, recall, store_payloads
-from autoprune.conversation.edits import RunningSummary
+from autoprune.conversation.archive import Archive, check_archive, recall
 from autoprune.conversation.messages import check_conversation
 from autoprune.conversation.placeholders import SENTENCE, Placeholder, element
-from autoprune.conversation.summary import find_summary
-from autoprune.conversation.transcript import Part, Transcript
 from autoprune.economics import prices
 from autoprune.errors import SettingsError, is_number
-from autoprune.formats import SHIPPED, Format, Parser, named, new_parser, parse
+from autoprune.formats import SHIPPED, Format, named
 from autoprune.formats import xml_tool_result as xml
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.view import Strategy, folds, name_of
 from autoprune.providers.thinking import policy
-from autoprune.pruners.memory import REMEMBERED, Memory
+from autoprune.pruners.memory import REMEMBERED, Memory, Reading
 from autoprune.pruners.report import Report, cleanup_statistics
 from autoprune.pruners.report.advice import advice
 from autoprune.pruners.result import BeforePrune, Callbacks, OnPruned, Result
@@ -40,45 +37,13 @@ from autoprune.settings import (
     variables,
 )
 from autoprune.strategies.catalog import STRATEGIES, config, description, hint, is_named, is_plugin, names_folding
-from autoprune.tokens import REPLY_TOKENS, Count, Memo, exact, for_model, scale_tokens
+from autoprune.tokens import Count, Memo, exact, for_model, scale_tokens
 
 MEMOS = ("_counters", "_memory")  # attributes that are caches: not copied or pickled
 
 
 class OrDefault(str):
     """A value of `strategy_name`, for which an unknown name means the default strategy."""
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How a pruner reads messages: its token counter, its formats, and its functions that recognize XML results.
-
-    `estimate` is a note for the report if the counter only estimates the tokens of the model.
-    """
-
-    count: Memo
-    estimate: str | None
-    formats: Sequence[Format]
-    is_tool_result: Callable[[str], bool]
-    tool_name: Callable[[str], str]
-
-    def parser(self, summary: RunningSummary | None = None, *, wants_inputs: bool = False) -> Parser:
-        """Create a parser for one conversation, which follows `summary` if there is one."""
-        names = self.is_tool_result, self.tool_name
-        return new_parser(self.count, *names, self.formats, wants_inputs=wants_inputs, summary=summary)
-
-    def transcript(self, conversation: list[Any], overhead: int) -> Transcript:
-        """Read and count a conversation, with `overhead` tokens sent beside it."""
-        return parse(conversation, self.parser(find_summary(conversation)), fixed_tokens(conversation, overhead))
-
-    def compared(self, conversation: list[Any], overhead: int) -> Transcript:
-        """Read a conversation to compare it with another one.
-
-        Messages that are missing in one of the two do not change how the others are read.
-        """
-        parser = self.parser(wants_inputs=True)
-        parser.standing = replace(parser.standing, is_free=True)
-        return parse(conversation, parser, fixed_tokens(conversation, overhead))
 
 
 @dataclass(frozen=True)
@@ -224,9 +189,8 @@ class Pruner:
 
     def count_tokens(self, conversation: list[Any], *, calibration: float = 1.0) -> int:
         """Count the tokens of the prompt, as they are compared with the safe zone."""
-        transcript = self._reading().transcript(
-            check_conversation(conversation), overhead_tokens(self.args, self._environ)
-        )
+        messages, overhead = check_conversation(conversation), overhead_tokens(self.args, self._environ)
+        transcript = self._reading().transcript(messages, overhead)
         return scale_tokens(transcript.tokens, check_ratio(calibration))
 
     def get_cleanup_statistics(
@@ -236,11 +200,9 @@ class Pruner:
 
         Works even if other code dropped or changed messages in between.
         """
-        beside = overhead_tokens(self.args, self._environ)
-        both = check_conversation(original_conversations), check_conversation(pruned_conversations)
-        reading, placeholder = self._reading(), self._terms(None, 1.0).placeholder
-        read, compared = partial(reading.transcript, overhead=beside), partial(reading.compared, overhead=beside)
-        return cleanup_statistics(*both, read, compared, placeholder)
+        original, pruned = check_conversation(original_conversations), check_conversation(pruned_conversations)
+        terms = self._terms(None, 1.0)
+        return cleanup_statistics(original, pruned, terms.reading, terms.overhead, terms.placeholder)
 
     def get_available_strategies(self) -> list[dict[str, object]]:
         """List the strategies with their names, descriptions, parameters and the safe zone.
@@ -368,9 +330,6 @@ class Pruner:
 
     # Settings
 
-    def _text(self, name: str) -> str | None:
-        return text_setting(self.args, name, self._environ)
-
     def _reading(self) -> Reading:
         """How conversations are read with the current settings: for a model's tokens, in the formats that they name."""
         model = None if self._given_count else text_setting(self.args, "model", self._environ)
@@ -383,14 +342,7 @@ class Pruner:
             formats = resolve("format", partial(named, formats=formats), self.args, self._environ)
         return Reading(*known, formats, self._is_tool_result_message, self._extract_tool_name)
 
-    # Results
-
-    def _archive(self, result: Result, messages: list[Any], known: dict[Part, str]) -> Result:
-        """Archive the payloads that a prune replaced, unless `known` has them. Failures are noted in the report."""
-        from autoprune.summarizers.driver import call_safely  # lazy: most pruners have no archive
-
-        archive: Any = self.archive
-        return result.with_notes(store_payloads(archive, result.plan.edits, messages, known, call_safely))
+    # Reports
 
     def _report(
         self, terms: Terms, notes: tuple[str, ...], seconds: float, plan_of: Callable[[], Plan], **others: Any
@@ -415,11 +367,6 @@ class Pruner:
         """The callbacks for one prune, with the given conversation id or else the pruner's."""
         known = self.conversation_id if conversation_id is None else conversation_id
         return Callbacks(self.before_prune, self.on_pruned, known)
-
-
-def fixed_tokens(conversation: list[Any], overhead: int) -> int:
-    """The tokens of a prompt besides its messages: the overhead, and the start of the reply."""
-    return overhead + (REPLY_TOKENS if conversation else 0)
 
 
 def check_ratio(calibration: float) -> float:

@@ -20,11 +20,11 @@ from autoprune.planning.view import Strategy, asks_always, folds, name_of, optio
 from autoprune.planning.walk import Walk
 from autoprune.providers import Provider, check_accepted
 from autoprune.providers.thinking import NO_OUTCOME, outcome
-from autoprune.pruners._base import Pruner, Terms, fixed_tokens, log_prune
-from autoprune.pruners.memory import NO_PAUSES
+from autoprune.pruners._base import Pruner, Terms, log_prune
+from autoprune.pruners.memory import NO_PAUSES, fixed_tokens
 from autoprune.pruners.report.advice import cache_note
-from autoprune.pruners.result import Result
-from autoprune.settings import cache_ttl
+from autoprune.pruners.result import Result, archive_payloads
+from autoprune.settings import cache_ttl, text_setting
 from autoprune.strategies.catalog import OPTIONS, available, clearing_named
 from autoprune.strategies.clearing import ToolOutputCleanup
 from autoprune.tokens import ExactCounter
@@ -110,7 +110,7 @@ class AgenticConversationPruner(Pruner):
         if validate:
             result = result.with_notes(check_accepted(pruned, conversation, validate, terms.format, self.formats))
         if self.archive is not None and pruned is not conversation:
-            result = self._archive(result, conversation, history.archived)
+            result = archive_payloads(result, self.archive, conversation, history.archived)
         log_prune(result.report, "INFO" if is_at_work or pruned is not conversation else "DEBUG")
         return callbacks.notify(result, conversation) if callbacks else result
 
@@ -138,7 +138,8 @@ class AgenticConversationPruner(Pruner):
 
     def _warn(self, plan: Plan) -> str:
         """A warning if the rule costs more than it saves with the provider's cache; "" if not."""
-        return cache_note(plan, prices(None, self._text("model"), cache_ttl(self.args, self._environ)))
+        model = text_setting(self.args, "model", self._environ)
+        return cache_note(plan, prices(None, model, cache_ttl(self.args, self._environ)))
 
     def plan(
         self,

@@ -12,34 +12,25 @@ from functools import partial
 from typing import Any
 
 from autoprune.conversation.archive import Archive
-from autoprune.conversation.edits import (
-    CALLS_IN_TEXT,
-    CALLS_LATER,
-    NO_ANSWER,
-    Fold,
-    RunningSummary,
-    apply,
-    strip_thinking,
-)
-from autoprune.conversation.messages import check_conversation, fields_of
-from autoprune.conversation.summary import assemble, find_summary, without_summary, wrap_summary
-from autoprune.conversation.transcript import Entry, Speaker
+from autoprune.conversation.edits import RunningSummary, apply, strip_thinking
+from autoprune.conversation.messages import check_conversation
+from autoprune.conversation.summary import assemble, find_summary, without_summary
 from autoprune.errors import SettingsError, check_number, is_number
-from autoprune.formats import Format, Parser, dominant, parse, recognize
+from autoprune.formats import Format, Parser, parse, recognize
 from autoprune.planning.fold_walk import FoldWalk, fold_plan
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.view import FoldingStrategy, Given
 from autoprune.providers import USER_FIRST, Provider, check_accepted, find_provider
 from autoprune.providers.thinking import Outcome, drop_block, outcome
-from autoprune.pruners._base import Pruner, Reading, Terms, fixed_tokens, log_prune
+from autoprune.pruners._base import Pruner, Terms, log_prune
 from autoprune.pruners.large_results import shortener
-from autoprune.pruners.memory import REMEMBERED
-from autoprune.pruners.result import BeforePrune, OnPruned, Result
-from autoprune.pruners.writing import SummaryWriter
-from autoprune.settings import group_size
+from autoprune.pruners.memory import REMEMBERED, Reading, fixed_tokens
+from autoprune.pruners.result import BeforePrune, OnPruned, Result, archive_payloads
+from autoprune.pruners.writing import SummaryWriter, old_summary, summary_message
+from autoprune.settings import group_size, text_setting
 from autoprune.strategies.catalog import FOLDING, available, folding_named
 from autoprune.strategies.folding import Folding
-from autoprune.summarizers.brief import Answer, Summarizer, Written, identity_of
+from autoprune.summarizers.brief import Answer, Summarizer, identity_of
 from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, run
 from autoprune.summarizers.selection import summarizer_of
 from autoprune.tokens import Count, spent_tokens
@@ -82,7 +73,7 @@ class Inputs:
             reported=None if self.reported is None else (len(self.bare), self.reported),
         )
 
-    def plan(self, walk: FoldWalk) -> tuple[Plan, Outcome]:
+    def make_plan(self, walk: FoldWalk) -> tuple[Plan, Outcome]:
         """The plan of a walk for the caller's messages, and the consequences for thinking blocks."""
         plan = fold_plan(walk, self.bare)
         thinking = _thinking_outcome(self.terms.thinking, plan, walk)
@@ -203,7 +194,7 @@ class ConversationPruner(Pruner):
     ) -> Generator[SummaryWriter, Answer, Result]:
         """Run the stages of a prune. Yield the writer of its texts, and continue with the answer that is sent."""
         started = self._clock()
-        inputs = self._inputs(conversation, strategy, calibration, usage)
+        inputs = self._check_inputs(conversation, strategy, calibration, usage)
         terms = inputs.terms
         bare = inputs.bare
         callbacks = self._callbacks(conversation_id)
@@ -213,7 +204,7 @@ class ConversationPruner(Pruner):
         parser = history.read(bare, inputs.start_parser)
         # Continue the walk.
         walk = history.walk_on(bare, inputs.start_walk)
-        plan, thinking = inputs.plan(walk)
+        plan, thinking = inputs.make_plan(walk)
         notes = (*(parser.notes if walk.is_at_work else ()), *thinking.notes)
         # A refused prune is remembered too: what was read and decided does not depend on the callback.
         self._memory.keep(history)
@@ -247,7 +238,7 @@ class ConversationPruner(Pruner):
         if validate:
             result = result.with_notes(check_accepted(pruned, conversation, validate, terms.format, self.formats))
         if self.archive is not None and pruned is not conversation:
-            result = self._archive(result, bare, history.archived)
+            result = archive_payloads(result, self.archive, bare, history.archived)
         log_prune(result.report, "INFO" if pruned is not conversation else "DEBUG")
         return callbacks.notify(result, conversation)
 
@@ -260,13 +251,13 @@ class ConversationPruner(Pruner):
         usage: object = None,
     ) -> Plan:
         """Plan a prune without doing it. No summary is written, so the plan's tokens are an upper bound."""
-        inputs = self._inputs(conversation, strategy, calibration, usage)
+        inputs = self._check_inputs(conversation, strategy, calibration, usage)
         walk = inputs.start_walk()
         walk.extend(inputs.bare, inputs.start_parser().read_on(inputs.bare, 0))
-        plan, _ = inputs.plan(walk)
+        plan, _ = inputs.make_plan(walk)
         return plan
 
-    def _inputs(self, conversation: list[Any], strategy: object, calibration: float, usage: object) -> Inputs:
+    def _check_inputs(self, conversation: list[Any], strategy: object, calibration: float, usage: object) -> Inputs:
         """Check the settings and the conversation. Raises SettingsError or ConversationError."""
         self._check_bounds()
         terms = self._terms(strategy, calibration)
@@ -306,7 +297,7 @@ class ConversationPruner(Pruner):
 
     def _provider_begins_with_user(self) -> bool:
         """Whether the provider in the settings requires the user's message first."""
-        provider = self._text("provider")
+        provider = text_setting(self.args, "provider", self._environ)
         try:
             return provider is not None and find_provider(provider, ()).begins_with_user
         except SettingsError:  # one whose rules are not known
@@ -381,8 +372,9 @@ def _rewrite(plan: Plan, answer: Answer, inputs: Inputs) -> tuple[Plan, list[Any
     """
     if not plan.folds:
         return plan, _edit(inputs.messages, plan)
-    summary = _summary_message(plan, answer, inputs)
-    kept = assemble(_edit(inputs.bare, plan), {*plan.gone, *_at_summary(plan)}, plan.place, summary)
+    summary = summary_message(plan, answer, inputs.messages, inputs.terms.reading.formats)
+    gone = {*plan.gone, *old_summary(plan)}
+    kept = assemble(_edit(inputs.bare, plan), gone, plan.place, summary)
     pruned = [each.message for each in kept]
     weighed = inputs.terms.reading.transcript(pruned, inputs.terms.overhead)
     plan = replace(plan, counted=weighed.tokens, weights=tuple(entry.tokens for entry in weighed.entries))
@@ -394,50 +386,3 @@ def _rewrite(plan: Plan, answer: Answer, inputs: Inputs) -> tuple[Plan, list[Any
 def _edit(messages: list[Any], plan: Plan) -> list[Any]:
     """Apply the edits of a plan and strip its thinking blocks. Folds and drops are not applied."""
     return strip_thinking(apply(messages, plan.edits), plan.stripped)
-
-
-def _at_summary(plan: Plan) -> set[int]:
-    """The index of the message that consists of the earlier summary only; empty if there is none."""
-    known = plan.running
-    return {known.at} if known and known.rest is None else set()
-
-
-def _summary_message(plan: Plan, answer: Answer, inputs: Inputs) -> Any:
-    """The message of the summary: a new one, the old one if nothing was added to it, or None."""
-    folds = [fold for fold in plan.folds if not fold.is_drop]
-    known = plan.running
-    text = answer.text if folds and isinstance(answer, Written) else known.text if known else None
-    if text is None:
-        return None
-    messages = sum(len(fold.messages) for fold in folds) + (known.messages if known else 0)
-    room = max((*(fold.room for fold in folds), *((known.room,) if known else ())))
-    written_in = dominant([fields_of(message) for message in inputs.messages], inputs.terms.reading.formats)
-    return written_in.message("user", wrap_summary(text, messages, room, _call_style(plan)))
-
-
-def _call_style(plan: Plan) -> str:
-    """How the model made its calls in the folded messages, for the summary's mark.
-
-    Parsers read the messages after the summary by it. A folded native call always counts. Dropped messages do not,
-    since they leave no trace in pruned output that is passed back. That output only has the last mark, so each fold
-    builds on the mark before it.
-    """
-    calls = plan.running.calls if plan.running else NO_ANSWER
-    gone = _at_summary(plan)
-    for fold in plan.folds:
-        gone.update(fold.messages)
-        if not fold.is_drop:
-            calls = _call_style_after(calls, fold, gone, plan.transcript.entries)
-    return calls
-
-
-def _call_style_after(before: str, fold: Fold, gone: set[int], entries: Sequence[Entry]) -> str:
-    """How the model made its calls once `fold` is made; `gone` holds all messages that are gone by then."""
-    stays = (at for at, entry in enumerate(entries) if at not in gone and entry.speaker is not Speaker.SYSTEM)
-    first = next(stays, len(entries))
-    folded = [(at, entries[at]) for at in fold.messages]
-    has_spoken = any(entry.speaker is Speaker.MODEL and at < first for at, entry in folded)
-    if before in (CALLS_LATER, "") or any(call.location.start is None for _, each in folded for call in each.calls):
-        is_opening = before and not has_spoken and before != CALLS_IN_TEXT
-        return CALLS_LATER if is_opening and first < len(entries) and entries[first].results else ""
-    return CALLS_IN_TEXT if has_spoken else before

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from autoprune.conversation.archive import Archive, store_payloads
+from autoprune.conversation.transcript import Part
 from autoprune.economics import Sent
 from autoprune.errors import SettingsError
 from autoprune.planning.plan import Plan
@@ -141,3 +143,10 @@ def _answer(function: Callable[[PruneEvent], object], event: PruneEvent, option:
 
 def _qualified_name(function: object) -> str:
     return str(getattr(function, "__qualname__", type(function).__qualname__))
+
+
+def archive_payloads(result: Result, archive: Archive, messages: Sequence[object], known: dict[Part, str]) -> Result:
+    """Archive the payloads that a prune replaced, as `store_payloads` does. Failures are noted in the report."""
+    from autoprune.summarizers.driver import call_safely  # lazy: most pruners have no archive
+
+    return result.with_notes(store_payloads(archive, result.plan.edits, messages, known, call_safely))

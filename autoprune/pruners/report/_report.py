@@ -354,7 +354,7 @@ def _serialize(message: object) -> bytes:
     try:
         return marshal.dumps(known, NO_REFERENCES)  # four times as fast as repr
     except ValueError:  # an SDK's object is in it
-        return _encode(repr(known))
+        return repr(known).encode("utf-8", "surrogatepass")
 
 
 def _tokens_placed(report: Report) -> int:
@@ -391,11 +391,8 @@ def _digest_of_result(result: ToolResult) -> str:
     fetched without pruning too.
     """
     touched = target(result.call)
-    return _digest(_encode(f"{result.tool}\0{touched}\0{result.text}")) if touched else ""
-
-
-def _encode(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
+    text = f"{result.tool}\0{touched}\0{result.text}"
+    return _digest(text.encode("utf-8", "surrogatepass")) if touched else ""
 
 
 def _digest(content: bytes) -> str:
