@@ -105,7 +105,7 @@ class AgenticConversationPruner(Pruner):
         report = self._report(terms, notes, self._clock() - started, plan_of, warn=warn)
         result = Result(pruned, report, thinking.parameters)
         callbacks = self._callbacks(conversation_id) if self.before_prune or self.on_pruned else None
-        if callbacks and (refused := callbacks.refused(result, conversation)):
+        if callbacks and (refused := callbacks.refusal(result, conversation)):
             return refused
         if validate:
             result = result.with_notes(check_accepted(pruned, conversation, validate, terms.format, self.formats))

@@ -48,6 +48,7 @@ class Inputs:
     equal; it is None if the walk must not be remembered.
     """
 
+    started: float
     terms: Terms
     messages: list[Any]
     bare: list[Any]
@@ -158,7 +159,8 @@ class ConversationPruner(Pruner):
         Raises ConversationError or SettingsError, and RuleError if `validate` finds that the provider would refuse
         the result. Errors of a summarizer are noted in the report, and the summary is made without it.
         """
-        stages = self._stages(conversation, strategy, calibration, usage, validate, conversation_id)
+        inputs = self._check_inputs(conversation, strategy, calibration, usage)
+        stages = self._stages(inputs, validate, conversation_id)
         reached = _run_stages(stages)
         while isinstance(reached, SummaryWriter):
             answer = run(reached.steps(), self.concurrency, Budget(self.max_calls, self.max_seconds))
@@ -176,7 +178,8 @@ class ConversationPruner(Pruner):
         conversation_id: object = None,
     ) -> Result:
         """Prune as `prune` does, and await the summarizers."""
-        stages = self._stages(conversation, strategy, calibration, usage, validate, conversation_id)
+        inputs = self._check_inputs(conversation, strategy, calibration, usage)
+        stages = self._stages(inputs, validate, conversation_id)
         reached = _run_stages(stages)
         while isinstance(reached, SummaryWriter):
             answer = await arun(reached.steps(), self.concurrency, Budget(self.max_calls, self.max_seconds))
@@ -184,18 +187,11 @@ class ConversationPruner(Pruner):
         return reached
 
     def _stages(
-        self,
-        conversation: list[Any],
-        strategy: object,
-        calibration: float,
-        usage: object,
-        validate: bool | Provider,
-        conversation_id: object,
+        self, inputs: Inputs, validate: bool | Provider, conversation_id: object
     ) -> Generator[SummaryWriter, Answer, Result]:
         """Run the stages of a prune. Yield the writer of its texts, and continue with the answer that is sent."""
-        started = self._clock()
-        inputs = self._check_inputs(conversation, strategy, calibration, usage)
         terms = inputs.terms
+        conversation = inputs.messages
         bare = inputs.bare
         callbacks = self._callbacks(conversation_id)
         # Compare with the conversations of earlier calls.
@@ -212,7 +208,7 @@ class ConversationPruner(Pruner):
         is_idle = not (plan.edits or plan.folds or plan.stripped)
         preview = self._report(terms, notes, 0.0, lambda: plan)
         upper_bound = Result(conversation if is_idle else [], preview, thinking.parameters)
-        if refused := callbacks.refused(upper_bound, conversation):
+        if refused := callbacks.refusal(upper_bound, conversation):
             return refused
         # Write the summary and the texts of large results.
         writer = SummaryWriter(
@@ -233,7 +229,7 @@ class ConversationPruner(Pruner):
             notes = (*notes, "nothing was folded: with its summary the conversation would not have been smaller")
         # Report
         notes = (*notes, *writer.spent.notes)
-        report = self._report(terms, notes, self._clock() - started, lambda: finished, spent=writer.spent)
+        report = self._report(terms, notes, self._clock() - inputs.started, lambda: finished, spent=writer.spent)
         result = Result(pruned, report, thinking.parameters)
         if validate:
             result = result.with_notes(check_accepted(pruned, conversation, validate, terms.format, self.formats))
@@ -259,6 +255,7 @@ class ConversationPruner(Pruner):
 
     def _check_inputs(self, conversation: list[Any], strategy: object, calibration: float, usage: object) -> Inputs:
         """Check the settings and the conversation. Raises SettingsError or ConversationError."""
+        started = self._clock()
         self._check_bounds()
         terms = self._terms(strategy, calibration)
         chosen = self._with_group_size(terms.strategy)
@@ -271,6 +268,7 @@ class ConversationPruner(Pruner):
         )
         is_required = terms.format in USER_FIRST or self._provider_begins_with_user()
         return Inputs(
+            started=started,
             terms=terms,
             messages=messages,
             bare=without_summary(messages, running),

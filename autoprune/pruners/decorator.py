@@ -192,7 +192,7 @@ def _with_pruned(call: _Call, result: Result, callbacks: Callbacks) -> _Call:
             f"the next request must say {result.request_parameters!r}: take it from on_pruned's event, or choose "
             "another thinking_policy"
         )
-    if callbacks.refused(result, call.messages):
+    if callbacks.refusal(result, call.messages):
         return call.with_messages([*call.messages])
     pruned = callbacks.notify(result, call.messages).conversation
     return call.with_messages([*pruned], tuple(pruned))

@@ -41,7 +41,7 @@ class Result:
             return self
         return replace(self, report=replace(self.report, fallbacks=(*self.report.fallbacks, *notes)))
 
-    def refused(self, conversation: list[Any], note: str) -> "Result":
+    def without_changes(self, conversation: list[Any], note: str) -> "Result":
         """Return a result without changes: the caller's conversation, and a report with the reason."""
         nothing = partial(_nothing_done, self.report.plan_of)
         return Result(conversation, replace(self.report, plan_of=nothing)).with_notes([note])
@@ -109,7 +109,7 @@ class Callbacks:
     on_pruned: OnPruned | None
     conversation_id: object = None
 
-    def refused(self, result: Result, conversation: list[Any]) -> Result | None:
+    def refusal(self, result: Result, conversation: list[Any]) -> Result | None:
         """Ask `before_prune`. Return a result without changes if it refuses the prune, else None.
 
         The callback is not called if the prune changes nothing. Raises the same errors as `veto`.
@@ -117,7 +117,7 @@ class Callbacks:
         if self.before_prune is None or result.conversation is conversation:
             return None
         note = veto(self.before_prune, self._event(result))
-        return None if note is None else result.refused(conversation, note)
+        return None if note is None else result.without_changes(conversation, note)
 
     def notify(self, result: Result, conversation: list[Any]) -> Result:
         """Call `on_pruned` if the prune changed anything, and return the result. Raises the same errors as `tell`."""

@@ -138,7 +138,7 @@ class SummaryWriter:
         edit = draft.edit_with(text) if isinstance(text, str) else None
         if edit is None and not self.results.is_quiet:
             self._note(f"a large result was only cut ({text.why if isinstance(text, Failed) else 'no room'})")
-        return edit or draft.left_cut
+        return edit or draft.as_cut
 
     def _running_summary(self, folds: Sequence[Fold]) -> Steps:
         """Extend the summary by one fold after the other: cached texts as far as they go, then new ones."""

@@ -14,7 +14,7 @@ from typer.main import get_command
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs
 from autoprune.apps.cli.command_table import app
-from autoprune.pruners.naming import chosen, parameter, typed
+from autoprune.pruners.naming import choose_strategy, parameter_name, strategy_text
 from autoprune.pruners.report.drawing import Explanation
 from autoprune.strategies.catalog import CLEARING, STRATEGIES
 
@@ -143,12 +143,12 @@ def test_strategies_are_listed_as_a_user_types_them():
     assert [head.partition("(")[0] for head in heads] == [*CLEARING, *PRESETS]
     assert "keep_last(n=10)" in heads
     for text in (*heads, *(line.strip() for line in lines if re.match(r" {4}\w+\(.*\)\s*$", line))):
-        assert chosen(text, {}).name == text.partition("(")[0]
+        assert choose_strategy(text, {}).name == text.partition("(")[0]
 
 
 @each_row("name", sorted(STRATEGIES))
 def test_a_strategy_with_its_printed_defaults_is_the_same_strategy(name: str):
-    assert chosen(typed(name), {}) == chosen(name, {})
+    assert choose_strategy(strategy_text(name), {}) == choose_strategy(name, {})
 
 
 @each_row(
@@ -165,7 +165,7 @@ def test_a_strategy_with_its_printed_defaults_is_the_same_strategy(name: str):
     ],
 )
 def test_errors_name_the_parameter_that_sets_a_field(name: str, field: str, said: str):
-    assert parameter(name, field) == said
+    assert parameter_name(name, field) == said
 
 
 # Words

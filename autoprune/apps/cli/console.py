@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 from autoprune.apps.cli.startup import INTERRUPTED, check_output
 from autoprune.apps.sessions import Session, dump
 from autoprune.errors import ArchiveError, AutopruneError, ConversationError, RuleError, SessionError
-from autoprune.pruners.naming import AnyPruner, parameter
+from autoprune.pruners.naming import AnyPruner, parameter_name
 from autoprune.pruners.report.drawing import printable
 
 OVER_SAFE_ZONE, WRONG_OPTION, UNREADABLE, RULE_BROKEN = 1, 2, 3, 4
@@ -69,7 +69,7 @@ def _exit_codes() -> Iterator[None]:
 def _in_options(message: str) -> str:
     """Replace keyword arguments and dataclass fields in an error message by command line options."""
     message = message.replace("(window=200_000)", "(--window 200000)")
-    return STRATEGY_FIELD.sub(lambda match: f"{match[1]}: {parameter(match[1], match[2])}", message)
+    return STRATEGY_FIELD.sub(lambda match: f"{match[1]}: {parameter_name(match[1], match[2])}", message)
 
 
 def _exit_code(error: AutopruneError) -> int:

@@ -12,7 +12,7 @@ from autoprune.conversation.edits import Replace
 from autoprune.economics import Prices
 from autoprune.errors import SettingsError, did_you_mean
 from autoprune.planning.view import View
-from autoprune.pruners.naming import chosen, pruner_for
+from autoprune.pruners.naming import choose_strategy, pruner_for
 from autoprune.settings import PruneArgs, budget_tokens
 from autoprune.strategies.catalog import STRATEGIES, is_named, make_strategy
 from autoprune.strategies.clearing import ObservationMasking
@@ -108,7 +108,7 @@ class Policy:
         if is_named(self.name, REFERENCES):
             return make_strategy(self.name, REFERENCES)
         try:
-            return chosen(self.name, os.environ)
+            return choose_strategy(self.name, os.environ)
         except SettingsError as error:
             name = self.name.partition("(")[0]
             if name in NAMES or "/" in name:
