@@ -206,10 +206,10 @@ class SummaryWriter:
         brief = Brief(
             self._record.utterances(start, stop),
             previous,
-            self._room(previous, self._record.folds[start:stop]),
-            self.count,
-            self._request(len(self.messages)),
-            self._record.first_request(stop),
+            max_tokens=self._room(previous, self._record.folds[start:stop]),
+            count=self.count,
+            request=self._request(len(self.messages)),
+            first_request=self._record.first_request(stop),
         )
         answer = yield from self._ask_for_summary(self.summarizer, brief)
         asked = self.summarizer

@@ -83,9 +83,6 @@ class Spent:
         )
 
 
-NOTHING = Spent()
-
-
 class Summarizer(Protocol):
     """Turn a brief into a text, at once or awaited.
 

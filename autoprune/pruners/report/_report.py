@@ -3,7 +3,7 @@
 import json
 import marshal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
 from hashlib import blake2b
 from typing import Any
@@ -24,7 +24,7 @@ from autoprune.pruners.report._figures import (
     tokens_lost,
     tools,
 )
-from autoprune.summarizers.brief import NOTHING, Spent
+from autoprune.summarizers.brief import Spent
 from autoprune.tokens import scale_tokens
 
 
@@ -44,7 +44,7 @@ class Report:
     fallbacks: tuple[str, ...]
     seconds: float
     plan_of: Callable[[], Plan]
-    spent: Spent = NOTHING
+    spent: Spent = field(default_factory=Spent)
     advise: "Callable[[Report], str] | None" = None
     warn: Callable[[Plan], str] | None = None
 
