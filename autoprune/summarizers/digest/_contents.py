@@ -32,6 +32,7 @@ ITEM = re.compile(r"- (?:\(([0-9]{1,9}) lines?(?:, asked ([0-9]{1,9}) times)?\) 
 COUNTED = re.compile(r"([^,×]+?)(?: ×([0-9]{1,9}))?(?:, |\Z)")
 FIRST = "(the first request)"  # stands for it if only its answer is listed
 AGAIN = " [asked again]"  # after an answer: the request was repeated since
+SO_FAR = " [so far]"  # after the assistant's last words, if they are only shown as an answer because room is short
 NONE_KEPT = "[none kept]"  # in place of an answer: the exchange is over, and nothing is known of how it ended
 List = Mapping[str, str]
 LEAST_PATHS = 3  # in a folder, for it to be worth a section
@@ -54,8 +55,13 @@ class Exchange:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has an answer and the request was not repeated since."""
-        return bool(self.answer) and not self.answer.endswith(AGAIN)
+        """Whether it has an answer that is not only the one so far, and the request was not repeated since."""
+        return bool(self.answer) and self.answer == self.bare_answer
+
+    @property
+    def bare_answer(self) -> str:
+        """The answer without the mark that the exchange is not over."""
+        return self.answer.removesuffix(AGAIN).removesuffix(SO_FAR)
 
     @property
     def is_through_tool(self) -> bool:

@@ -225,14 +225,26 @@ class _Room:
         answers = [ANSWER + one.answer if one.answer else "" for one in exchanges]
         return {**lists, ANSWERS: answers}
 
-    def _text_with(self, kept: Mapping[str, int]) -> str:
+    def _exchanges_with(self, kept: Mapping[str, int]) -> Iterator[Exchange]:
+        """Yield the exchanges with the newest answers.
+
+        If the assistant's last words have no room in their own list, which needs a heading, they are shown as the
+        answer of the exchange that is not over. Words before the last calls announce these, so they are no answer.
+        """
         exchanges = self.contents.exchanges
         answered = len(exchanges) - kept[ANSWERS]
         last = max((at for at, one in enumerate(exchanges) if not one.is_through_tool), default=-1)
-        shown = tuple(
-            one if at >= answered else _without_answer(one) if at == last else replace(one, answer="")
-            for at, one in enumerate(exchanges)
-        )
+        newest = next(reversed(self.contents.lists.get(_contents.LAST, {})), "")
+        for at, one in enumerate(exchanges):
+            if at < answered:
+                yield _without_answer(one) if at == last else replace(one, answer="")
+            elif at == last and not one.is_over and newest.startswith(SAID) and not kept[_contents.LAST]:
+                yield replace(one, answer=newest.removeprefix(SAID) + _contents.SO_FAR)
+            else:
+                yield one
+
+    def _text_with(self, kept: Mapping[str, int]) -> str:
+        shown = tuple(self._exchanges_with(kept))
         lists = {
             title: dict([*items.items()][len(items) - kept[title] :]) for title, items in self.contents.lists.items()
         }

@@ -177,7 +177,7 @@ class _Reader:
         # A plan that is a text does not mark what is done, so it ends with its turn, carried out or given up.
         self.lists[_contents.PLAN] = {item: "" for item in self.lists[_contents.PLAN] if item.startswith("[")}
         words = next((item for item in self.lists[_contents.LAST] if item.startswith(SAID)), "")
-        said, before = words.removeprefix(SAID), self.exchanges[at].answer.removesuffix(_contents.AGAIN)
+        said, before = words.removeprefix(SAID), self.exchanges[at].bare_answer
         self.lists[_contents.LAST].clear()
         self.exchanges[at] = replace(self.exchanges[at], answer=said or before or otherwise)
         self.lists[_contents.FINDINGS] = {
@@ -321,7 +321,7 @@ class _Reader:
 
 def _repeat(exchange: Exchange, times: int) -> Exchange:
     """Count a repetition of an exchange's request; its answer stays until there is another one."""
-    answer = exchange.answer.removesuffix(_contents.AGAIN)
+    answer = exchange.bare_answer
     return replace(exchange, times=times, answer=answer and answer + _contents.AGAIN)
 
 
