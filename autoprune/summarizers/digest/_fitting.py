@@ -234,7 +234,7 @@ class _Room:
         exchanges = self.contents.exchanges
         answered = len(exchanges) - kept[ANSWERS]
         last = max((at for at, one in enumerate(exchanges) if not one.is_through_tool), default=-1)
-        newest = next(reversed(self.contents.lists.get(_contents.LAST, {})), "")
+        *_, newest = ("", *self.contents.lists.get(_contents.LAST, {}))
         for at, one in enumerate(exchanges):
             if at < answered:
                 yield _without_answer(one) if at == last else replace(one, answer="")
