@@ -177,8 +177,7 @@ def parse_text(text: str) -> Snapshot:
 def _earlier_snapshot(previous: str) -> Snapshot:
     """The snapshot in the previous summary: the whole of it, or an earlier part that another summarizer kept."""
     found = parse_text(previous)
-    earlier = next((one.body for one in sections.parse_sections(previous) or () if one.title == sections.EARLIER), "")
-    inside = parse_text(earlier)
+    inside = parse_text(sections.body_of(sections.parse_sections(previous) or (), sections.EARLIER))
     return replace(
         found,
         request=found.request or inside.request,

@@ -35,6 +35,7 @@ from autoprune.summarizers.sections import (
     GOAL,
     Head,
     Section,
+    body_of,
     first_that_fits,
     fit_head,
     most_that_fits,
@@ -182,16 +183,15 @@ class ActionTrace:
         known = read_trace(mine[0].body) if mine else None
         trace = self._extend(known or Trace(), brief, head)
         text = first_that_fits(_shrinking_texts(head, trace, brief), head, brief)
-        return (
-            Written(text, notes=tuple(_left_out_notes(text, head, trace)))
-            if text
-            else Failed("there is no room for a word")
-        )
+        if not text:
+            return Failed("there is no room for a word")
+        shown = read_trace(body_of(parse_sections(text) or (), TITLE)) or Trace(trace.totals)
+        said = [line.words for line in shown.said]
+        return Written(text, notes=tuple(left_out_note(body_of(head, GOAL), text, said, shown.left_out)))
 
     def _extend(self, known: Trace, brief: Brief, head: Head) -> Trace:
         """Add the lines of new messages, and the results of the last calls below their lines."""
-        request = next((section.body for section in head if section.title == GOAL), "")
-        new = [*lines_of(known, brief.utterances, request)]
+        new = [*lines_of(known, brief.utterances, body_of(head, GOAL))]
         results = {line.number: result for line, result in new if result}
         trace = extend_trace(known, [line for line, _ in new])
         calls = [line.number for line in trace.lines if line.key not in (USER, MODEL)]
@@ -255,16 +255,6 @@ def _fit_user_lines(said: Sequence[Line], left: int, free: int, brief: Brief) ->
     frame = brief.count(f"- #{said[-1].number} \n") if said else 0
     words = fit_texts([line.words for line in said], frame, left, free, brief.count)
     return tuple(line.with_words(each) for line, each in zip(said[len(said) - len(words) :], words, strict=True))
-
-
-def _left_out_notes(text: str, head: Head, trace: Trace) -> Iterator[str]:
-    """Yield a note if some of the user's words are missing in the text."""
-    found = {section.title: section.body for section in parse_sections(text) or ()}
-    shown = read_trace(found.get(TITLE, "")) or Trace(trace.totals)
-    goal = next((section.body for section in head if section.title == GOAL), "")
-    return left_out_note(
-        goal, found.get(GOAL, "" if found else text), [line.words for line in shown.said], shown.left_out
-    )
 
 
 def _most_telling(lines: Sequence[Line], number: int) -> list[Line]:

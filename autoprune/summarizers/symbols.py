@@ -32,6 +32,8 @@ from autoprune.summarizers.sections import (
     GOAL,
     Head,
     Section,
+    below_head,
+    body_of,
     first_that_fits,
     fit_head,
     most_that_fits,
@@ -297,20 +299,16 @@ def _write_fitting(head: Head, mine: Head, new: Sequence[str], brief: Brief) -> 
 def _shrinking_lines(head: Head, lines: _Lines, brief: Brief) -> Iterator[str]:
     """Yield texts with fewer and fewer lines below the head."""
     most = len(lines.others)
-    yield _below_head(head, lines.shown(lines.said, most))
+    yield below_head(head, lines.shown(lines.said, most))
     shown = fit_head(head, brief)
     left = brief.max_tokens - brief.count(write_sections(shown))
-    free = brief.max_tokens - brief.count(_below_head(shown, lines.shown({}, most)))
+    free = brief.max_tokens - brief.count(below_head(shown, lines.shown({}, most)))
     fitting = _fit_user_words(lines.said, left - MARK_TOKENS, free, brief.count)
-    number = most_that_fits(lambda number: _below_head(shown, lines.shown(fitting, number)), most, brief)
+    number = most_that_fits(lambda number: below_head(shown, lines.shown(fitting, number)), most, brief)
     fewer = _fit_user_words(fitting, left // 2, 0, brief.count)
     for body in (*(() if number is None else (lines.shown(fitting, number),)), lines.shown(fewer, 0)):
-        yield _below_head(fit_head(head, brief, body), body)
+        yield below_head(fit_head(head, brief, body), body)
     yield write_sections(shown)
-
-
-def _below_head(head: Head, text: str) -> str:
-    return "\n\n".join(filter(None, (write_sections(head), text)))
 
 
 def _fit_user_words(said: Mapping[int, str], left: int, free: int, count: Count) -> dict[int, str]:
@@ -320,8 +318,6 @@ def _fit_user_words(said: Mapping[int, str], left: int, free: int, count: Count)
 
 
 def _missing_words_notes(text: str, head: Head, lines: _Lines) -> Iterator[str]:
-    """Yield a note if some of the user's words are missing in the text."""
-    found = {section.title: section.body for section in parse_sections(text) or ()}
-    kept = _parse_lines(found.get(TITLE, "")) or _Lines({}, said_left_out=lines.said_left_out + len(lines.said))
-    goal = next((section.body for section in head if section.title == GOAL), "")
-    return left_out_note(goal, found.get(GOAL, "" if found else text), kept.said.values(), kept.said_left_out)
+    found = body_of(parse_sections(text) or (), TITLE)
+    kept = _parse_lines(found) or _Lines({}, said_left_out=lines.said_left_out + len(lines.said))
+    return left_out_note(body_of(head, GOAL), text, kept.said.values(), kept.said_left_out)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from autoprune.facts.answers import is_answer_text
-from autoprune.summarizers.sections import EARLIER, GOAL, Section, parse_sections, quantity, write_sections
+from autoprune.summarizers.sections import EARLIER, GOAL, Section, body_of, parse_sections, quantity, write_sections
 
 REQUESTS = "What the user asked later, and the answers"
 FOLDER = "The folder that paths are in"
@@ -106,8 +106,7 @@ def parse_contents(text: str) -> Contents:
     if found is None:
         return Contents(earlier=text.strip())
     if not {section.title for section in found} <= {GOAL, EARLIER, REQUESTS, FOLDER, *LISTS}:
-        goal = next((section.body for section in found if section.title == GOAL), "")
-        return Contents(goal, write_sections(section for section in found if section.title != GOAL))
+        return Contents(body_of(found, GOAL), write_sections(section for section in found if section.title != GOAL))
     bodies = {section.title: section.body for section in found}
     goal, earlier, folder = (bodies.pop(title, "") for title in (GOAL, EARLIER, FOLDER))
     left_out = {title: missing for title, body in bodies.items() if (missing := _left_out_number(body))}
