@@ -67,11 +67,6 @@ class Total:
     times: int = 0
     failed: int = 0
 
-    @property
-    def is_of_calls(self) -> bool:
-        """Whether it counts calls rather than messages."""
-        return self.key not in (USER, MODEL)
-
     def __str__(self) -> str:
         """Return the heading."""
         name, unit = self.key
@@ -93,12 +88,6 @@ class Line:
     details: tuple[str, ...] = ()
 
     @property
-    def started(self) -> dict[str, str]:
-        """The command that was still running, by its id; {} for other lines."""
-        match = STARTED.fullmatch(self.text)
-        return {match[2]: match[1]} if match else {}
-
-    @property
     def words(self) -> str:
         """The whole text, in several lines if the user wrote it so."""
         return "\n".join((self.text, *self.details))
@@ -112,11 +101,6 @@ class Line:
         """Whether the line equals another one, except for the results below two calls."""
         details = (self.details == before.details) or self.key != USER
         return details and (self.text, self.is_failed) == (before.text, before.is_failed)
-
-    @property
-    def is_telling(self) -> bool:
-        """Whether the line is kept longer than others: an error, or words of the user or the model."""
-        return self.is_failed or self.key in (USER, MODEL)
 
     def __str__(self) -> str:
         """Return the line, with its details below."""
@@ -237,11 +221,10 @@ def _shrinking_texts(head: Head, trace: Trace, brief: Brief) -> Iterator[str]:
 
     number = most_that_fits(lambda number: _with_head(shown, with_others(number)), len(others), brief)
     fewer = _fit_user_lines(said, left // 2, 0, brief)
-    for less in (
-        *(() if number is None else (with_others(number),)),
-        *(Trace(_sum_totals(totals), lines) for lines in (said, fewer, ())),
-        Trace(tuple(total for total in totals if total.key == USER)),
-    ):
+    shorter = [] if number is None else [with_others(number)]
+    shorter += [Trace(_sum_totals(totals), lines) for lines in (said, fewer, ())]
+    shorter += [Trace(tuple(total for total in totals if total.key == USER))]
+    for less in shorter:
         yield _with_head(fit_head(head, brief, _with_head((), less)), less)
     yield write_sections(shown)
 
@@ -258,8 +241,8 @@ def _fit_user_lines(said: Sequence[Line], left: int, free: int, brief: Brief) ->
 
 
 def _most_telling(lines: Sequence[Line], number: int) -> list[Line]:
-    """Choose the newest lines; up to two thirds may be older lines that are more telling."""
-    telling = [line.number for line in lines if line.is_telling]
+    """Choose the newest lines; up to two thirds may be older lines with errors or words of the model."""
+    telling = [line.number for line in lines if line.is_failed or line.key == MODEL]
     kept = set(telling[len(telling) - min(-(-number * 2 // 3), len(telling)) :])
     others = [line.number for line in lines if line.number not in kept]
     kept.update(others[len(others) - min(number - len(kept), len(others)) :])
@@ -268,9 +251,9 @@ def _most_telling(lines: Sequence[Line], number: int) -> list[Line]:
 
 def _sum_totals(totals: Sequence[Total]) -> tuple[Total, ...]:
     """Merge the totals of all tools into one; those of messages stay."""
-    calls = [total for total in totals if total.is_of_calls]
+    calls = [total for total in totals if total.key not in (USER, MODEL)]
+    others = tuple(total for total in totals if total.key in (USER, MODEL))
     times, failed = sum(total.times for total in calls), sum(total.failed for total in calls)
-    others = tuple(total for total in totals if not total.is_of_calls)
     return (Total(("all tools", "call"), times, failed), *others) if calls else others
 
 
@@ -311,20 +294,17 @@ def read_trace(text: str) -> Trace | None:
 
 def lines_of(known: Trace, utterances: Sequence[Utterance], request: str) -> Iterator[tuple[Line, ToolResult | None]]:
     """Yield the lines of messages after a known trace, each with its result; the first request is left out."""
-    made = chain.from_iterable(_lines_by_message(known, utterances, request))
-    return ((replace(line, number=number), result) for number, (line, result) in enumerate(made, known.number + 1))
-
-
-def _lines_by_message(
-    known: Trace, utterances: Sequence[Utterance], request: str
-) -> Iterator[Iterator[tuple[Line, ToolResult | None]]]:
     done = [*read_actions(utterances)]
     each = [action for several in done for action in several]
-    started = {id: command for line in known.lines for id, command in line.started.items()}
+    started = {match[2]: match[1] for line in known.lines if (match := STARTED.fullmatch(line.text))}
     started.update((one.runs_as, one.subject()) for one in each if one.runs_as and not one.waits_for)
+    number = known.number
     for at, several in enumerate(done):
-        yield ((line, None) for line in _spoken_lines(utterances, at, request))
-        yield ((_action_line(one, started.get(one.waits_for, "")), one.result) for one in several)
+        spoken = ((line, None) for line in _spoken_lines(utterances, at, request))
+        acted = ((_action_line(one, started.get(one.waits_for, "")), one.result) for one in several)
+        for line, result in chain(spoken, acted):
+            number += 1
+            yield replace(line, number=number), result
 
 
 def _spoken_lines(utterances: Sequence[Utterance], at: int, request: str) -> Iterator[Line]:

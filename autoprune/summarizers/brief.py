@@ -1,6 +1,6 @@
 """The brief for a summarizer, its answer, and the protocol of summarizers."""
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Protocol, TypeAlias
@@ -158,7 +158,6 @@ class Ask:
 
 
 Steps: TypeAlias = Generator[Sequence[Ask], Sequence[Answer], Answer]
-Parameters: TypeAlias = Mapping[str, object]
 
 
 def with_usage(text: str, answers: Iterable[Answer], notes: Iterable[str] = ()) -> Written:
@@ -177,14 +176,10 @@ def with_usage(text: str, answers: Iterable[Answer], notes: Iterable[str] = ()) 
 
 def code_of(brief: Brief) -> str:
     """A code that cannot occur in the brief: it is a hash of the whole, which no part can contain."""
+    texts = [brief.previous, brief.request]
+    for utterance in brief.utterances:
+        texts += [utterance.words, *(result.text for result in utterance.results)]
     digest = sha256()
-    for text in _texts(brief):
+    for text in texts:
         digest.update(f"{len(text)}:{text}".encode("utf-8", "surrogatepass"))
     return digest.hexdigest()[:CODE_CHARACTERS]
-
-
-def _texts(brief: Brief) -> Iterator[str]:
-    yield from (brief.previous, brief.request)
-    for utterance in brief.utterances:
-        yield utterance.words
-        yield from (result.text for result in utterance.results)

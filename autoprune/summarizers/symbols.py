@@ -130,28 +130,33 @@ class Symbols:
         batches = self._batches(brief, head)
         answers: Sequence[Answer] = ()
         if self._writer and batches:
-            answers = yield [Ask(self._writer, self._brief(batch, brief)) for batch in batches]
+            asked = replace(brief, previous="")
+            sizes = [len(batch) * self.words * TOKENS_PER_WORD for batch in batches]
+            answers = yield [
+                Ask(self._writer, replace(asked, utterances=batch, max_tokens=size))
+                for batch, size in zip(batches, sizes, strict=True)
+            ]
         new: list[str] = []
         notes: list[str] = []
         for batch, answer in zip(batches, answers or [Written("")] * len(batches), strict=True):
             made = lines_in(answer.text, len(batch), self.words) if isinstance(answer, Written) else []
-            own = [line(one, self.words) for one in batch]
-            new += [_choose_line(*both) for both in zip(own, made or own, strict=True)]
+            own = [describe_message(one, self.words) for one in batch]
+            for plain, line in zip(own, made or own, strict=True):
+                # The user's words stay verbatim, and no line of the model's may pretend to be the user's.
+                new.append(plain if plain.startswith(USER) or line.startswith(USER) else line)
             if answers and not made:
                 why = answer.why if isinstance(answer, Failed) else "its answer is no list with a line for each"
                 notes.append(f"the lines of some messages were made without a model ({why})")
-        text, note = _write_fitting(head, mine, new, brief)
-        return with_usage(text, answers, (*notes, *note))
+        known = (_parse_lines(mine[0].body) if mine else None) or _Lines({})
+        lines = replace(known, lines=dict(enumerate((*known.lines.values(), *new))))
+        text = first_that_fits(_shrinking_lines(head, lines, brief), head, brief)
+        return with_usage(text, answers, (*notes, *_missing_words_notes(text, head, lines)))
 
     def _batches(self, brief: Brief, head: tuple[Section, ...]) -> list[tuple[Utterance, ...]]:
         """The messages that say something, in batches, without the first request."""
         spoken = without_request(brief, head)
         size = max(self.batch, 1)
         return [spoken[start : start + size] for start in range(0, len(spoken), size)]
-
-    def _brief(self, batch: tuple[Utterance, ...], brief: Brief) -> Brief:
-        room = len(batch) * self.words * TOKENS_PER_WORD
-        return replace(brief, utterances=batch, previous="", max_tokens=room)
 
 
 @dataclass(frozen=True)
@@ -191,7 +196,7 @@ def _json_list(text: str) -> list[object]:
     return found if isinstance(found, list) else []
 
 
-def line(one: Utterance, words: int) -> str:
+def describe_message(one: Utterance, words: int) -> str:
     """Describe a message in a few words: who, which tool, on what, the outcome, and the first words.
 
     The user's words are complete.
@@ -202,13 +207,8 @@ def line(one: Utterance, words: int) -> str:
     own = "" if one.speaker is Speaker.USER else one.words
     parts = "; ".join(" ".join(part.split()) for part in (*calls, *results, own) if part.strip())
     if not said:
-        return few_words(f"{_speaker_name(one.speaker)}: {parts}", words)
+        return few_words(f"{'assistant' if one.speaker is Speaker.MODEL else one.speaker}: {parts}", words)
     return USER + "; ".join(filter(None, (few_words(parts, words), said)))
-
-
-def _choose_line(own: str, made: str) -> str:
-    """Choose the model's line, unless the message has the user's words, or the line pretends to be the user's."""
-    return own if own.startswith(USER) or made.startswith(USER) else made
 
 
 def few_words(text: str, most: int) -> str:
@@ -223,16 +223,8 @@ def _result_line(result: ToolResult, words: int) -> str:
     action = Action(result.call, result)
     target = few_words(action.subject(LONGEST_TARGET), words // 2 - bool(action.failed))
     what = (result.tool, "failed" if action.failed else "", target)
-    how = (
-        (action.reason if action.failed else "")
-        or short_outcome(action)
-        or one_line(result.text[:SEEN], LONGEST_TARGET)
-    )
+    how = (action.failed and action.reason) or short_outcome(action) or one_line(result.text[:SEEN], LONGEST_TARGET)
     return f"{' '.join(part for part in what if part)}: {how}"
-
-
-def _speaker_name(speaker: Speaker) -> str:
-    return "assistant" if speaker is Speaker.MODEL else str(speaker)
 
 
 def _is_mine(section: Section) -> bool:
@@ -288,14 +280,6 @@ def _parse_lines(body: str) -> _Lines | None:
     return _Lines(dict(enumerate(lines)), left_out, said)
 
 
-def _write_fitting(head: Head, mine: Head, new: Sequence[str], brief: Brief) -> tuple[str, tuple[str, ...]]:
-    """Write the newest lines that fit below the head, with a note if some of the user's words are missing."""
-    known = (_parse_lines(mine[0].body) if mine else None) or _Lines({})
-    lines = replace(known, lines=dict(enumerate((*known.lines.values(), *new))))
-    text = first_that_fits(_shrinking_lines(head, lines, brief), head, brief)
-    return text, tuple(_missing_words_notes(text, head, lines))
-
-
 def _shrinking_lines(head: Head, lines: _Lines, brief: Brief) -> Iterator[str]:
     """Yield texts with fewer and fewer lines below the head."""
     most = len(lines.others)
@@ -306,7 +290,8 @@ def _shrinking_lines(head: Head, lines: _Lines, brief: Brief) -> Iterator[str]:
     fitting = _fit_user_words(lines.said, left - MARK_TOKENS, free, brief.count)
     number = most_that_fits(lambda number: below_head(shown, lines.shown(fitting, number)), most, brief)
     fewer = _fit_user_words(fitting, left // 2, 0, brief.count)
-    for body in (*(() if number is None else (lines.shown(fitting, number),)), lines.shown(fewer, 0)):
+    shorter = [] if number is None else [lines.shown(fitting, number)]
+    for body in (*shorter, lines.shown(fewer, 0)):
         yield below_head(fit_head(head, brief, body), body)
     yield write_sections(shown)
 
