@@ -30,20 +30,8 @@ from autoprune.facts.actions import LONGEST_SUBJECT, STILL_RUNNING, Action, read
 from autoprune.facts.plain_text import one_line
 from autoprune.facts.utterances import Utterance
 from autoprune.planning.clamping import Clamp
+from autoprune.summarizers import sections
 from autoprune.summarizers.brief import Answer, Brief, Failed, Written
-from autoprune.summarizers.sections import (
-    GOAL,
-    Head,
-    Section,
-    body_of,
-    first_that_fits,
-    fit_head,
-    most_that_fits,
-    parse_sections,
-    quantity,
-    resume,
-    write_sections,
-)
 from autoprune.summarizers.user_words import fit_texts, left_out_note, shorten
 from autoprune.tokens import Count
 
@@ -70,7 +58,7 @@ class Total:
     def __str__(self) -> str:
         """Return the heading."""
         name, unit = self.key
-        return f"{name}: {quantity(self.times, unit)}" + (f", {self.failed} failed" if self.failed else "")
+        return f"{name}: {sections.quantity(self.times, unit)}" + (f", {self.failed} failed" if self.failed else "")
 
 
 @dataclass(frozen=True)
@@ -163,19 +151,21 @@ class ActionTrace:
 
     def __call__(self, brief: Brief, /) -> Answer:
         """Return the trace in at most `brief.max_tokens` tokens."""
-        head, mine = resume(brief, _is_mine)
+        head, mine = sections.resume(brief, _is_mine)
         known = read_trace(mine[0].body) if mine else None
         trace = self._extend(known or Trace(), brief, head)
-        text = first_that_fits(_shrinking_texts(head, trace, brief), head, brief)
+        text = sections.first_that_fits(_shrinking_texts(head, trace, brief), head, brief)
         if not text:
             return Failed("there is no room for a word")
-        shown = read_trace(body_of(parse_sections(text) or (), TITLE)) or Trace(trace.totals)
+        shown = read_trace(sections.body_of(sections.parse_sections(text) or (), TITLE)) or Trace(trace.totals)
         said = [line.words for line in shown.said]
-        return Written(text, notes=tuple(left_out_note(body_of(head, GOAL), text, said, shown.left_out)))
+        return Written(
+            text, notes=tuple(left_out_note(sections.body_of(head, sections.GOAL), text, said, shown.left_out))
+        )
 
-    def _extend(self, known: Trace, brief: Brief, head: Head) -> Trace:
+    def _extend(self, known: Trace, brief: Brief, head: sections.Head) -> Trace:
         """Add the lines of new messages, and the results of the last calls below their lines."""
-        new = [*lines_of(known, brief.utterances, body_of(head, GOAL))]
+        new = [*lines_of(known, brief.utterances, sections.body_of(head, sections.GOAL))]
         results = {line.number: result for line, result in new if result}
         trace = extend_trace(known, [line for line, _ in new])
         calls = [line.number for line in trace.lines if line.key not in (USER, MODEL)]
@@ -202,16 +192,16 @@ def _without_details(line: Line) -> Line:
     return replace(line, details=()) if line.key != USER else line
 
 
-def _is_mine(section: Section) -> bool:
+def _is_mine(section: sections.Section) -> bool:
     return section.title == TITLE and read_trace(section.body) is not None
 
 
-def _shrinking_texts(head: Head, trace: Trace, brief: Brief) -> Iterator[str]:
+def _shrinking_texts(head: sections.Head, trace: Trace, brief: Brief) -> Iterator[str]:
     """Yield the text of the trace in less and less detail."""
     yield _with_head(head, trace)
-    shown, totals = fit_head(head, brief), trace.totals
+    shown, totals = sections.fit_head(head, brief), trace.totals
     others = [_without_details(line) for line in trace.lines if line.key != USER]
-    left = brief.max_tokens - brief.count(write_sections(shown))
+    left = brief.max_tokens - brief.count(sections.write_sections(shown))
     free = brief.max_tokens - brief.count(_with_head(shown, Trace(totals, tuple(others))))
     said = _fit_user_lines(trace.said, left, free, brief)
 
@@ -219,18 +209,18 @@ def _shrinking_texts(head: Head, trace: Trace, brief: Brief) -> Iterator[str]:
         lines = sorted((*said, *_most_telling(others, number)), key=lambda line: line.number)
         return Trace(totals, tuple(lines))
 
-    number = most_that_fits(lambda number: _with_head(shown, with_others(number)), len(others), brief)
+    number = sections.most_that_fits(lambda number: _with_head(shown, with_others(number)), len(others), brief)
     fewer = _fit_user_lines(said, left // 2, 0, brief)
     shorter = [] if number is None else [with_others(number)]
     shorter += [Trace(_sum_totals(totals), lines) for lines in (said, fewer, ())]
     shorter += [Trace(tuple(total for total in totals if total.key == USER))]
     for less in shorter:
-        yield _with_head(fit_head(head, brief, _with_head((), less)), less)
-    yield write_sections(shown)
+        yield _with_head(sections.fit_head(head, brief, _with_head((), less)), less)
+    yield sections.write_sections(shown)
 
 
-def _with_head(head: Head, trace: Trace) -> str:
-    return write_sections((*head, Section(TITLE, str(trace))))
+def _with_head(head: sections.Head, trace: Trace) -> str:
+    return sections.write_sections((*head, sections.Section(TITLE, str(trace))))
 
 
 def _fit_user_lines(said: Sequence[Line], left: int, free: int, brief: Brief) -> tuple[Line, ...]:

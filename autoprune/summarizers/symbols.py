@@ -11,6 +11,7 @@ from autoprune.conversation.transcript import Speaker, ToolResult
 from autoprune.facts.actions import Action
 from autoprune.facts.plain_text import one_line
 from autoprune.facts.utterances import Utterance
+from autoprune.summarizers import sections
 from autoprune.summarizers.action_trace import short_outcome
 from autoprune.summarizers.brief import (
     Answer,
@@ -28,21 +29,6 @@ from autoprune.summarizers.brief import (
 )
 from autoprune.summarizers.driver import run
 from autoprune.summarizers.rendering import render
-from autoprune.summarizers.sections import (
-    GOAL,
-    Head,
-    Section,
-    below_head,
-    body_of,
-    first_that_fits,
-    fit_head,
-    most_that_fits,
-    parse_sections,
-    quantity,
-    resume,
-    without_request,
-    write_sections,
-)
 from autoprune.summarizers.selection import with_instructions
 from autoprune.summarizers.user_words import fit_texts, left_out_note
 from autoprune.tokens import Count
@@ -126,15 +112,15 @@ class Symbols:
 
     def steps(self, brief: Brief) -> Steps:
         """Ask for the lines of all batches at the same time."""
-        head, mine = resume(brief, _is_mine)
-        batches = self._batches(brief, head)
+        head, mine = sections.resume(brief, _is_mine)
+        spoken, size = sections.without_request(brief, head), max(self.batch, 1)
+        batches = [spoken[start : start + size] for start in range(0, len(spoken), size)]
         answers: Sequence[Answer] = ()
         if self._writer and batches:
-            asked = replace(brief, previous="")
-            sizes = [len(batch) * self.words * TOKENS_PER_WORD for batch in batches]
+            room = self.words * TOKENS_PER_WORD
             answers = yield [
-                Ask(self._writer, replace(asked, utterances=batch, max_tokens=size))
-                for batch, size in zip(batches, sizes, strict=True)
+                Ask(self._writer, replace(brief, utterances=batch, previous="", max_tokens=len(batch) * room))
+                for batch in batches
             ]
         new: list[str] = []
         notes: list[str] = []
@@ -149,14 +135,13 @@ class Symbols:
                 notes.append(f"the lines of some messages were made without a model ({why})")
         known = (_parse_lines(mine[0].body) if mine else None) or _Lines({})
         lines = replace(known, lines=dict(enumerate((*known.lines.values(), *new))))
-        text = first_that_fits(_shrinking_lines(head, lines, brief), head, brief)
-        return with_usage(text, answers, (*notes, *_missing_words_notes(text, head, lines)))
-
-    def _batches(self, brief: Brief, head: tuple[Section, ...]) -> list[tuple[Utterance, ...]]:
-        """The messages that say something, in batches, without the first request."""
-        spoken = without_request(brief, head)
-        size = max(self.batch, 1)
-        return [spoken[start : start + size] for start in range(0, len(spoken), size)]
+        text = sections.first_that_fits(_shrinking_lines(head, lines, brief), head, brief)
+        shown = _parse_lines(sections.body_of(sections.parse_sections(text) or (), TITLE)) or _Lines(
+            {}, said_left_out=lines.said_left_out + len(lines.said)
+        )
+        goal = sections.body_of(head, sections.GOAL)
+        notes += left_out_note(goal, text, shown.said.values(), shown.said_left_out)
+        return with_usage(text, answers, notes)
 
 
 @dataclass(frozen=True)
@@ -227,7 +212,7 @@ def _result_line(result: ToolResult, words: int) -> str:
     return f"{' '.join(part for part in what if part)}: {how}"
 
 
-def _is_mine(section: Section) -> bool:
+def _is_mine(section: sections.Section) -> bool:
     return section.title == TITLE and _parse_lines(section.body) is not None
 
 
@@ -256,9 +241,9 @@ class _Lines:
         left_out = self.left_out + len(self.lines) - len(shown)
         said_left_out = self.said_left_out + len(self.said) - len(said)
         whose = f", {said_left_out} of them the user's" if said_left_out else ""
-        marked = [f"… {quantity(left_out, 'earlier message')} left out{whose}"] if left_out else []
+        marked = [f"… {sections.quantity(left_out, 'earlier message')} left out{whose}"] if left_out else []
         items = ("- " + shown[at].replace("\n", f"\n{INDENT}") for at in sorted(shown))
-        return write_sections((Section(TITLE, "\n".join((*marked, *items))),))
+        return sections.write_sections((sections.Section(TITLE, "\n".join((*marked, *items))),))
 
 
 def _parse_lines(body: str) -> _Lines | None:
@@ -280,29 +265,25 @@ def _parse_lines(body: str) -> _Lines | None:
     return _Lines(dict(enumerate(lines)), left_out, said)
 
 
-def _shrinking_lines(head: Head, lines: _Lines, brief: Brief) -> Iterator[str]:
+def _shrinking_lines(head: sections.Head, lines: _Lines, brief: Brief) -> Iterator[str]:
     """Yield texts with fewer and fewer lines below the head."""
     most = len(lines.others)
-    yield below_head(head, lines.shown(lines.said, most))
-    shown = fit_head(head, brief)
-    left = brief.max_tokens - brief.count(write_sections(shown))
-    free = brief.max_tokens - brief.count(below_head(shown, lines.shown({}, most)))
+    yield sections.below_head(head, lines.shown(lines.said, most))
+    shown = sections.fit_head(head, brief)
+    left = brief.max_tokens - brief.count(sections.write_sections(shown))
+    free = brief.max_tokens - brief.count(sections.below_head(shown, lines.shown({}, most)))
     fitting = _fit_user_words(lines.said, left - MARK_TOKENS, free, brief.count)
-    number = most_that_fits(lambda number: below_head(shown, lines.shown(fitting, number)), most, brief)
+    number = sections.most_that_fits(
+        lambda number: sections.below_head(shown, lines.shown(fitting, number)), most, brief
+    )
     fewer = _fit_user_words(fitting, left // 2, 0, brief.count)
     shorter = [] if number is None else [lines.shown(fitting, number)]
     for body in (*shorter, lines.shown(fewer, 0)):
-        yield below_head(fit_head(head, brief, body), body)
-    yield write_sections(shown)
+        yield sections.below_head(sections.fit_head(head, brief, body), body)
+    yield sections.write_sections(shown)
 
 
 def _fit_user_words(said: Mapping[int, str], left: int, free: int, count: Count) -> dict[int, str]:
     """The newest of the user's words that fit, by line number, the long ones shortened."""
     fitting = fit_texts([*said.values()], count(f"- {USER}\n"), left, free, count)
     return dict(zip([*said][len(said) - len(fitting) :], fitting, strict=True))
-
-
-def _missing_words_notes(text: str, head: Head, lines: _Lines) -> Iterator[str]:
-    found = body_of(parse_sections(text) or (), TITLE)
-    kept = _parse_lines(found) or _Lines({}, said_left_out=lines.said_left_out + len(lines.said))
-    return left_out_note(body_of(head, GOAL), text, kept.said.values(), kept.said_left_out)

@@ -86,10 +86,12 @@ class Contents:
 
     def __str__(self) -> str:
         """Write the text that `parse_contents` parses."""
-        lists = (Section(title, self._body(title, _list_lines(title, self.lists.get(title, {})))) for title in LISTS)
-        folder = Section(FOLDER, self.folder)
-        exchanges = Section(REQUESTS, self._body(REQUESTS, _exchange_lines(self.exchanges)))
-        return write_sections((Section(GOAL, self.goal), Section(EARLIER, self.earlier), exchanges, folder, *lists))
+        bodies = {GOAL: self.goal, EARLIER: self.earlier}
+        bodies[REQUESTS] = self._body(REQUESTS, _exchange_lines(self.exchanges))
+        bodies[FOLDER] = self.folder
+        for title in LISTS:
+            bodies[title] = self._body(title, (item_line(title, *item) for item in self.lists.get(title, {}).items()))
+        return write_sections(Section(title, body) for title, body in bodies.items())
 
     def _body(self, title: str, lines: Iterable[str]) -> str:
         shown, missing = [*lines], self.left_out.get(title, 0)
@@ -124,10 +126,6 @@ def _left_out_number(body: str) -> int:
 
 def _lines_below(body: str) -> list[str]:
     return body.split("\n")[bool(_left_out_number(body)) :] if body else []
-
-
-def _list_lines(title: str, items: List) -> Iterator[str]:
-    return (item_line(title, key, value) for key, value in items.items())
 
 
 def item_line(title: str, key: str, value: str) -> str:
