@@ -180,7 +180,7 @@ def parse_text(text: str) -> Snapshot:
 def _earlier_snapshot(previous: str) -> Snapshot:
     """The snapshot in the previous summary: the whole of it, or an earlier part that another summarizer kept."""
     found = parse_text(previous)
-    inside = parse_text(sections.body_of(sections.parse_sections(previous) or (), sections.EARLIER))
+    inside = parse_text(sections.body_of(sections.parse_sections(previous), sections.EARLIER))
     return replace(
         found,
         request=found.request or inside.request,

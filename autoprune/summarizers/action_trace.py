@@ -157,11 +157,10 @@ class ActionTrace:
         text = sections.first_that_fits(_shrinking_texts(head, trace, brief), head, brief)
         if not text:
             return Failed("there is no room for a word")
-        shown = read_trace(sections.body_of(sections.parse_sections(text) or (), TITLE)) or Trace(trace.totals)
+        shown = read_trace(sections.body_of(sections.parse_sections(text), TITLE)) or Trace(trace.totals)
         said = [line.words for line in shown.said]
-        return Written(
-            text, notes=tuple(left_out_note(sections.body_of(head, sections.GOAL), text, said, shown.left_out))
-        )
+        goal = sections.body_of(head, sections.GOAL)
+        return Written(text, notes=tuple(left_out_note(goal, text, said, shown.left_out)))
 
     def _extend(self, known: Trace, brief: Brief, head: sections.Head) -> Trace:
         """Add the lines of new messages, and the results of the last calls below their lines."""

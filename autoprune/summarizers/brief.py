@@ -74,12 +74,12 @@ class Spent:
         """Add two totals; an unknown cost counts as 0."""
         costs = [cost for cost in (self.cost, other.cost) if cost is not None]
         return Spent(
-            self.calls + other.calls,
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            sum(costs) if costs else None,
-            self.found + other.found,
-            (*self.notes, *other.notes),
+            calls=self.calls + other.calls,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cost=sum(costs) if costs else None,
+            found=self.found + other.found,
+            notes=(*self.notes, *other.notes),
         )
 
 
@@ -166,11 +166,11 @@ def with_usage(text: str, answers: Iterable[Answer], notes: Iterable[str] = ()) 
     costs = [answer.cost for answer in given]
     return Written(
         text,
-        sum(answer.input_tokens for answer in given),
-        sum(answer.output_tokens for answer in given),
-        None if None in costs or not costs else sum(cost for cost in costs if cost is not None),
-        next((answer.model for answer in given if answer.model), None),
-        tuple(dict.fromkeys((*(note for answer in given for note in answer.notes), *notes))),
+        input_tokens=sum(answer.input_tokens for answer in given),
+        output_tokens=sum(answer.output_tokens for answer in given),
+        cost=None if None in costs or not costs else sum(cost for cost in costs if cost is not None),
+        model=next((answer.model for answer in given if answer.model), None),
+        notes=tuple(dict.fromkeys((*(note for answer in given for note in answer.notes), *notes))),
     )
 
 

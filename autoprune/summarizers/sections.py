@@ -77,9 +77,9 @@ def parse_sections(text: str) -> tuple[Section, ...] | None:
     return tuple(found)
 
 
-def body_of(sections: Iterable[Section], title: str) -> str:
+def body_of(sections: Iterable[Section] | None, title: str) -> str:
     """The text of the first section with a title; "" if there is none."""
-    return next((section.body for section in sections if section.title == title), "")
+    return next((section.body for section in sections or () if section.title == title), "")
 
 
 def below_head(head: Head, text: str) -> str:
@@ -112,7 +112,7 @@ def request_of(brief: Brief) -> str:
     "" if it is unknown: a summary by another summarizer may contain it anywhere, and what the user says later is not
     the first request. Also "" while the request stays in the conversation.
     """
-    known = body_of(parse_sections(brief.previous) or (), GOAL)
+    known = body_of(parse_sections(brief.previous), GOAL)
     if known or brief.first_request is not None:
         return known or brief.first_request or ""
     return "" if may_hold_request(brief.previous) else first_request(brief.utterances)

@@ -136,9 +136,8 @@ class Symbols:
         known = (_parse_lines(mine[0].body) if mine else None) or _Lines({})
         lines = replace(known, lines=dict(enumerate((*known.lines.values(), *new))))
         text = sections.first_that_fits(_shrinking_lines(head, lines, brief), head, brief)
-        shown = _parse_lines(sections.body_of(sections.parse_sections(text) or (), TITLE)) or _Lines(
-            {}, said_left_out=lines.said_left_out + len(lines.said)
-        )
+        none = _Lines({}, said_left_out=lines.said_left_out + len(lines.said))
+        shown = _parse_lines(sections.body_of(sections.parse_sections(text), TITLE)) or none
         goal = sections.body_of(head, sections.GOAL)
         notes += left_out_note(goal, text, shown.said.values(), shown.said_left_out)
         return with_usage(text, answers, notes)

@@ -66,10 +66,8 @@ DEEPEST_SCRIPT = 3  # scripts in scripts
 SHELLS = frozenset(("bash", "sh", "zsh"))
 # Programs with subcommands, and how many words these have. `npm run test` and `npm test` are the same.
 SUBCOMMANDS = {
-    **dict.fromkeys(
-        ("git", "go", "npm", "pnpm", "yarn", "bun", "deno", "cargo", "docker", "kubectl", "mise", "pip"), 1
-    ),
-    **dict.fromkeys(("uv", "poetry", "dotnet", "terraform", "helm", "brew", "apt", "apt-get", "systemctl", "mix"), 1),
+    **dict.fromkeys(("git", "go", "npm", "pnpm", "yarn", "bun", "deno", "cargo", "docker", "kubectl", "mise"), 1),
+    **dict.fromkeys(("pip", "uv", "poetry", "dotnet", "terraform", "helm", "brew", "apt", "apt-get", "systemctl"), 1),
     **dict.fromkeys(("workmux", "swift", "golangci-lint", "ruff", "biome", "rails", "conda", "bundle", "mix"), 1),
     **dict.fromkeys(("gh", "aws", "gcloud", "az"), 2),
 }

@@ -116,7 +116,7 @@ def parse_contents(text: str) -> Contents:
     if goal and not left_out.get(REQUESTS) and all(one.request for one in exchanges):
         exchanges = (Exchange(""), *exchanges)
     lists = {title: dict(_list_items(title, _lines_below(body))) for title, body in bodies.items()}
-    return Contents(goal, earlier, folder, exchanges, lists, left_out)
+    return Contents(goal, earlier, folder, exchanges, lists=lists, left_out=left_out)
 
 
 def _left_out_number(body: str) -> int:

@@ -82,7 +82,7 @@ def _sendable_contents(contents: Contents) -> Contents:
         for title, items in contents.lists.items()
     }
     goal, earlier, folder = map(sendable, (contents.goal, contents.earlier, contents.folder))
-    return Contents(goal, earlier, folder, exchanges, lists, contents.left_out)
+    return replace(contents, goal=goal, earlier=earlier, folder=folder, exchanges=exchanges, lists=lists)
 
 
 def _with_cut_requests(contents: Contents, count: Count, max_tokens: int) -> Contents:

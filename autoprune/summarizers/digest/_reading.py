@@ -86,7 +86,8 @@ def extend_contents(contents: Contents, utterances: Sequence[Utterance], goal: s
     made = [*read_actions(utterances)]
     for one, done in zip(utterances, made, strict=True):
         reader.add_message(one, done)
-    extended = Contents(reader.goal, reader.earlier, contents.folder, tuple(reader.exchanges), lists, contents.left_out)
+    exchanges = tuple(reader.exchanges)
+    extended = replace(contents, goal=reader.goal, earlier=reader.earlier, exchanges=exchanges, lists=lists)
     return make_relative(extended, [action.folder for done in made for action in done if action.folder])
 
 
