@@ -1212,3 +1212,17 @@ def test_recorded_sessions_fit_every_limit():
 def test_arguments_may_be_json_text():
     text = digest(told(did("bash", json.dumps({"command": "make"}), "ok")))
     assert sections(text)["Commands, and how they went last"] == ["- make → ran"]
+
+
+def test_last_words_without_room_for_their_list_are_the_answer_so_far():
+    answer = "The port 8080 was taken by the old worker, so I stopped it."
+    asked = told(user("Fix CI."), *[did("read", {"path": f"src/{at}.py"}, "x") for at in range(9)], model(answer))
+    short = digest(asked, 56)
+    shown = "What the user asked later, and the answers"
+    assert sections(short) == {
+        "The user's first request": ["Fix CI."],
+        shown: ["- (the first request)", f"  → {answer} [so far]"],
+    }
+    assert f"  → {answer}" in sections(digest(told(user("Thanks.")), LARGE, short))[shown]
+    more = told(model("It was the proxy."), user("Thanks."))
+    assert "  → It was the proxy." in sections(digest(more, LARGE, short))[shown]
