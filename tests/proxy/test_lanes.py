@@ -139,6 +139,16 @@ def test_a_worker_that_dies_is_replaced_and_costs_one_request_its_pruning(worker
     assert worker.prune(job(9)).body == pruned
 
 
+def test_a_fault_in_a_worker_does_not_end_it(worker: Worker):
+    worker.prune(job(9))
+    known = pid_of(worker)
+    assert worker.account([]) is None  # type: ignore[arg-type]
+    worker.learn([], None)  # type: ignore[arg-type]
+    assert worker.recall([]) is None  # type: ignore[arg-type]
+    assert worker.prune(job(9)).body
+    assert pid_of(worker) == known
+
+
 def test_a_worker_that_takes_too_long_is_killed(worker: Worker, monkeypatch: pytest.MonkeyPatch):
     worker.warm()
     stuck = pid_of(worker)

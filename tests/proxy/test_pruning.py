@@ -112,11 +112,12 @@ class Raising:
         return [1 // 0]
 
 
-def test_an_account_that_fails_is_none():
+def test_an_account_that_fails_is_due_no_more():
     work = Work(Settings(safe_zone="2k"))
     known = work.prune(Job("/v1/messages", {}, body(8), "s", 0.0))
     work._payloads = None
-    assert work.account(known.number) is None
+    with pytest.raises(AttributeError):
+        work.account(known.number)
     assert work._open == {}
 
 

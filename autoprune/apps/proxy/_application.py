@@ -169,9 +169,7 @@ class Proxy:
         is_signed = headers.get("authorization", "").startswith(SIGNED)
         if is_compaction or is_signed or incoming.scope["method"] != "POST" or place(incoming.path, {}) is None:
             return None
-        encoding = headers.get("content-encoding", "")
-        packed = incoming.body, encoding
-        body = await asyncio.to_thread(decompress, *packed) if encoding else decompress(*packed)
+        body = await asyncio.to_thread(decompress, incoming.body, headers.get("content-encoding", ""))
         betas = {name: value for name, value in headers.items() if name == "anthropic-beta"}
         return Job(incoming.path, betas, body, session_name(headers), self._clock())
 

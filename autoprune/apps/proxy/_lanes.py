@@ -14,9 +14,8 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
-from functools import partial
 from hashlib import blake2b
-from typing import ParamSpec, Protocol, TypeVar
+from typing import TypeAlias, TypeVar
 
 from autoprune.apps.proxy._configuration import Settings
 from autoprune.apps.proxy._conversations import prefix_digests
@@ -27,34 +26,8 @@ from autoprune.pruners.requests import place
 MOST_WAITING = 8  # if more accounts wait in a lane, they no longer yield to requests: each holds a conversation
 MOST_DIGESTS, DIGEST_BYTES = 1_000, 16
 LARGE = 256_000  # bytes: hashing more would block the event loop for a millisecond, so a thread does it
-P = ParamSpec("P")
 Answer = TypeVar("Answer")
-
-
-class Lane(Protocol):
-    """The interface of `Work` and `Worker`."""
-
-    def warm(self) -> None:
-        """Load everything that the first prune needs."""
-
-    def prune(self, job: Job) -> Outcome:
-        """Prune the conversation in a request."""
-        ...
-
-    def reuse(self, digest: bytes, at: float) -> Outcome | None:
-        """Reuse the outcome of a request that is sent again; None if it needs pruning."""
-        ...
-
-    def account(self, number: int) -> Account | None:
-        """The account of a prune; None if there is none."""
-        ...
-
-    def learn(self, conversation: str, usage: object) -> None:
-        """Record the usage that a provider reported for a conversation."""
-
-    def recall(self, id: str) -> str | None:
-        """Look up a cleared payload; None if it is no longer stored."""
-        ...
+Lane: TypeAlias = Work | Worker
 
 
 class Queue:
@@ -175,9 +148,9 @@ class Lanes:
         key = job.session or await asyncio.to_thread(conversation_key, job)
         return int.from_bytes(blake2b(key.encode("utf-8", "replace"), digest_size=4).digest()) % len(self._lanes)
 
-    async def _run_first(self, at: int, function: Callable[P, Answer], *args: P.args, **named: P.kwargs) -> Answer:
+    async def _run_first(self, at: int, function: Callable[..., Answer], *args: object) -> Answer:
         with self._queues[at].urgent():
-            return await self._run(at, function, *args, **named)
+            return await self._run(at, function, *args)
 
-    async def _run(self, at: int, function: Callable[P, Answer], *args: P.args, **named: P.kwargs) -> Answer:
-        return await asyncio.get_running_loop().run_in_executor(self._threads[at], partial(function, *args, **named))
+    async def _run(self, at: int, function: Callable[..., Answer], *args: object) -> Answer:
+        return await asyncio.get_running_loop().run_in_executor(self._threads[at], function, *args)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeAlias
 
 from autoprune.apps.proxy._pruning import Account, Cleared, Job, Outcome
-from autoprune.economics import Entry, Ledger, Sent
+from autoprune.economics import Entry, Ledger
 from autoprune.errors import SettingsError
 
 # Headers in which clients name their session; the first one in a request counts.
@@ -102,13 +102,6 @@ class Point:
     is_cold: bool = False
 
 
-@dataclass(frozen=True)
-class Measured:
-    """The part of a prune's result that a ledger needs."""
-
-    sent: Sent
-
-
 @dataclass
 class Session:
     """One conversation of a client with a provider.
@@ -136,7 +129,7 @@ class Session:
     usage: Mapping[str, Any] | None = None
     life_from: str = ""
     _before: tuple[Ledger, Mapping[str, Any] | None] | None = field(default=None, repr=False)
-    _sent: Sent | None = field(default=None, repr=False)  # by the last request
+    _entered: Account | None = field(default=None, repr=False)  # in the ledger, for the last request
     _is_unanswered: bool = False
     _sums: Figures = field(default=Figures(), repr=False)
     _totals: tuple[Entry, Entry] | None = field(default=None, repr=False)
@@ -198,7 +191,7 @@ class Session:
             self._before, self._is_unanswered, self._totals = None, True, None
 
     def _is_same_prompt(self, account: Account) -> bool:
-        return self._sent is not None and self._sent.sent == account.sent.sent
+        return self._entered is not None and self._entered.sent.sent == account.sent.sent
 
     def _is_retry(self, account: Account, job: Job) -> bool:
         """Whether a request repeats the last one, before which the same cache had expired.
@@ -213,15 +206,15 @@ class Session:
         # If a request is sent again after a failure, the ledger uses the first prune, which lists the results cleared
         # then.
         is_again = self._is_unanswered and self._is_same_prompt(account)
-        self._sent = self._sent if is_again else account.sent
+        self._entered = entered = self._entered if is_again and self._entered else account
         self._before = copy(self.ledger), self.usage
         self._is_unanswered, self._totals = False, None
         self.ledger.prices = account.prices
-        measured, pauses = Measured(self._sent or account.sent), {account.messages: account.pause}
+        pauses = {account.messages: account.pause}
         try:
-            self.ledger.add(measured, usage=self.usage, pauses=pauses)
+            self.ledger.add(entered, usage=self.usage, pauses=pauses)
         except SettingsError:  # the usage cannot be read
-            self.ledger.add(measured, pauses=pauses)
+            self.ledger.add(entered, pauses=pauses)
         self.usage = None
 
 
