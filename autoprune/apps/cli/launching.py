@@ -120,7 +120,14 @@ def current_user(arguments: tuple[str, ...], upstream: str | None) -> User:
         folder = Path.cwd()
     except FileNotFoundError as error:
         raise ClientError("the working directory does not exist any more: change to one that does") from error
-    return User(dict(os.environ), arguments, Path.home(), folder, _read_user_file, upstream)
+    return User(
+        environ=dict(os.environ),
+        arguments=arguments,
+        home=Path.home(),
+        folder=folder,
+        read=_read_user_file,
+        upstream=upstream,
+    )
 
 
 def _read_user_file(path: PurePath) -> str | None:

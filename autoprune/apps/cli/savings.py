@@ -1,7 +1,7 @@
 """`autoprune savings`: sum up the savings and costs of pruning in all conversations of the proxies."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Annotated, Any
@@ -123,21 +123,20 @@ def _table(accounts: Sequence[Account], since: datetime | None) -> RenderableTyp
         table.add_row(*map(Text, _cells(row)))
     total = _sum_up(accounts, TOTAL, "")
     table.add_row(*(Text(cell, style="bold") for cell in _cells(total)))
-    conclusion = " ".join((_conclusion(total, _earliest(accounts)), *_cold_share(total)))
-    caches: list[RenderableType] = [Text(line) for line in _cache_lines(accounts)]
-    notes = ["", *caches] if caches else []
-    return Group(table, "", Text(LEGEND, style="dim"), *notes, "", Text(conclusion, style="bold"))
+    notes: list[RenderableType] = [
+        Text(f"The cache lives {lifetime(life)} in {_session_count(number)}, {printable(source)}.")
+        for (life, source), number in _cache_lives(accounts)
+    ]
+    if notes:
+        notes.insert(0, "")
+    return Group(
+        table, "", Text(LEGEND, style="dim"), *notes, "", Text(_conclusion(total, _earliest(accounts)), style="bold")
+    )
 
 
 def _cache_lives(accounts: Sequence[Account]) -> list[tuple[tuple[float, str], int]]:
     """Count the unusual cache lifetimes with their sources."""
-    found = Counter((each.ledger.prices.life, each.life_from) for each in accounts if each.life_from)
-    return found.most_common()
-
-
-def _cache_lines(accounts: Sequence[Account]) -> Iterator[str]:
-    for (life, known), number in _cache_lives(accounts):
-        yield f"The cache lives {lifetime(life)} in {_session_count(number)}, {printable(known)}."
+    return Counter((each.ledger.prices.life, each.life_from) for each in accounts if each.life_from).most_common()
 
 
 def _session_count(number: int) -> str:
@@ -154,14 +153,11 @@ def _conclusion(total: Saving, first: datetime) -> str:
     did = "lost" if total.saved < 0 else "saved"
     priced = "" if total.dollars is None else f" (${abs(total.dollars):,.2f})"
     unpriced = f" The prices of {total.unpriced:,} of them are not known." if total.unpriced else ""
+    cold = (
+        f" Of this {abs(total.cold):,.0f} were {'lost' if total.cold < 0 else 'saved'} at cold requests: the rewrite "
+        "was paid for anyway."
+    )
     return (
         f"Since {first:{DAY}} pruning has {did} {abs(total.saved):,.0f} input tokens{priced} in "
-        f"{_session_count(total.sessions)}.{unpriced}"
+        f"{_session_count(total.sessions)}.{unpriced}{cold if total.cold else ''}"
     )
-
-
-def _cold_share(total: Saving) -> Iterator[str]:
-    """Yield a sentence on prunes at cold requests, if there were any."""
-    if total.cold:
-        did = "lost" if total.cold < 0 else "saved"
-        yield f"Of this {abs(total.cold):,.0f} were {did} at cold requests: the rewrite was paid for anyway."

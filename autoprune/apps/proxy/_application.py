@@ -211,7 +211,10 @@ class Proxy:
         """Forward a request, and return the usage in its answer: {} if there is none, None for a failure."""
         try:
             async with open_answer(self._client, outgoing, gone) as response:
-                self._count_status(response.status_code, session)
+                is_refused = response.status_code >= ERROR_STATUS
+                self.sessions.refused += is_refused
+                if session:
+                    session.refused += is_refused
                 kind, encoding = (response.headers.get(f"content-{each}", "") for each in ("type", "encoding"))
                 reader = UsageReader(kind, encoding) if session else None
                 await stream_back(response, send, gone, reader.feed if reader else None)
@@ -221,14 +224,9 @@ class Proxy:
                 session.failed += 1
             await send_error(send, incoming, failure.status, str(failure))
             return None
-        if response.status_code >= ERROR_STATUS:
+        if is_refused:
             return None
         return reader.end() if reader else {}
-
-    def _count_status(self, status: int, session: Session | None) -> None:
-        self.sessions.refused += status >= ERROR_STATUS
-        if session:
-            session.refused += status >= ERROR_STATUS
 
 
 def describe_fault(error: Exception) -> str:

@@ -64,22 +64,10 @@ class Figures:
 SUMMED = tuple(each.name for each in fields(Figures) if each.name != "times")
 
 
-def time_buckets(seconds: float) -> tuple[int, ...]:
-    """The histogram of one request's time."""
-    bucket = bisect_left(BUCKETS, seconds)
-    return tuple(int(at == bucket) for at in range(len(NO_TIMES)))
-
-
 def client_name(user_agent: str) -> str:
     """The name of a client from its User-Agent, without version and platform."""
     found = PRODUCT.match(user_agent)
     return found[0] if found else UNKNOWN
-
-
-def limit_label(label: Label, known: dict[Label, Figures]) -> Label:
-    """The label to sum under: a shared one for new labels if there are too many."""
-    label = label[0][:LONGEST_LABEL], label[1][:LONGEST_LABEL]
-    return label if label in known or len(known) < MOST_LABELS else (OTHERS, OTHERS)
 
 
 # Conversations
@@ -174,10 +162,29 @@ class Session:
         self.safe_zone, self.life_from = account.safe_zone, account.life_from
         cold = int(account.is_cold and not self._is_retry(account, job))
         self._add_to_ledger(account)
-        sizes = account.before, account.after, len(account.cleared)
-        self.points.append(Point(self.requests, job.at, *sizes, outcome.seconds, outcome.note, account.is_cold))
-        times = time_buckets(outcome.seconds)
-        self._sums += Figures(int(self.requests == 1), 1, *sizes, cold=cold, seconds=outcome.seconds, times=times)
+        point = Point(
+            request=self.requests,
+            at=job.at,
+            before=account.before,
+            after=account.after,
+            cleared=len(account.cleared),
+            seconds=outcome.seconds,
+            note=outcome.note,
+            is_cold=account.is_cold,
+        )
+        self.points.append(point)
+        bucket = bisect_left(BUCKETS, outcome.seconds)
+        times = tuple(int(at == bucket) for at in range(len(NO_TIMES)))
+        self._sums += Figures(
+            sessions=int(self.requests == 1),
+            requests=1,
+            before=point.before,
+            after=point.after,
+            cleared=point.cleared,
+            cold=cold,
+            seconds=point.seconds,
+            times=times,
+        )
         self.cleared += (replace(each, request=self.requests, is_cold=account.is_cold) for each in account.cleared)
         self.decisions = account.decisions
         if outcome.note:
@@ -264,7 +271,11 @@ class Sessions:
 
 
 def _add_up(session: Session, sums: dict[Label, Figures]) -> None:
-    label = limit_label(session.label, sums)
+    """Add a conversation to the sums, under a shared label if there are too many."""
+    client, model = session.label
+    label = client[:LONGEST_LABEL], model[:LONGEST_LABEL]
+    if label not in sums and len(sums) >= MOST_LABELS:
+        label = OTHERS, OTHERS
     sums[label] = sums.get(label, Figures()) + session.sums
 
 
