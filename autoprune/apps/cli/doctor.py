@@ -16,7 +16,8 @@ from urllib.request import ProxyHandler, build_opener
 import typer
 
 import autoprune.apps.cli.options as options
-from autoprune.apps.cli.launching import (
+from autoprune.apps.cli.proxy import check_dependencies
+from autoprune.apps.cli.run import (
     Arguments,
     ClientName,
     Upstream,
@@ -26,7 +27,6 @@ from autoprune.apps.cli.launching import (
     shell_exit_code,
     start_client,
 )
-from autoprune.apps.cli.proxy import check_dependencies
 from autoprune.apps.clients import Client, Route, named
 from autoprune.pruners.report.drawing import printable
 
