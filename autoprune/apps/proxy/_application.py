@@ -150,17 +150,16 @@ class Proxy:
         """Prune the conversation in a request; if that is impossible, a note gives the reason."""
         try:
             job = await self._job(incoming)
-            return await self._prune(incoming, job) if job else Handled(Outcome())
+            if job is None:
+                return Handled(Outcome())
+            lane, outcome = await self.lanes.prune(job)
+            has_session = outcome.conversation and not outcome.counts_only
+            client = incoming.headers.get("user-agent", "")
+            return Handled(outcome, job, lane, self.sessions.match(outcome, job, client) if has_session else None)
         except UnreadError as error:
             return Handled(Outcome(note=str(error)))
         except Exception as error:  # a fault of this program must not keep the answer from the client
             return Handled(Outcome(note=describe_fault(error)))
-
-    async def _prune(self, incoming: Incoming, job: Job) -> Handled:
-        lane, outcome = await self.lanes.prune(job)
-        has_session = outcome.conversation and not outcome.counts_only
-        client = incoming.headers.get("user-agent", "")
-        return Handled(outcome, job, lane, self.sessions.match(outcome, job, client) if has_session else None)
 
     async def _job(self, incoming: Incoming) -> Job | None:
         """The job for a request that may be a conversation; None for others. Raises UnreadError."""

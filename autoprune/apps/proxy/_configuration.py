@@ -71,14 +71,10 @@ class Settings:
     @property
     def is_open(self) -> bool:
         """Whether other machines can reach the proxy."""
-        return self.host != "localhost" and not _is_loopback(self.host)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:  # a host name
-        return False
+        try:
+            return not ip_address(self.host).is_loopback
+        except ValueError:  # a host name
+            return self.host != "localhost"
 
 
 def is_http_url(text: str) -> bool:

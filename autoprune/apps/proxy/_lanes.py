@@ -92,8 +92,7 @@ class Lanes:
 
     def __init__(self, settings: Settings) -> None:
         """Create a lane for each worker process, or one in a thread without workers."""
-        self._workers = [Worker(settings) for _ in range(settings.jobs)]
-        self._lanes: Sequence[Lane] = self._workers or [Work(settings)]
+        self._lanes: Sequence[Lane] = [Worker(settings) for _ in range(settings.jobs)] or [Work(settings)]
         self._queues = [Queue() for _ in self._lanes]
         self._digests: OrderedDict[bytes, int] = OrderedDict()  # of the newest requests, with their lanes
         self._threads = [ThreadPoolExecutor(1, f"prune-{at}") for at, _ in enumerate(self._lanes)]
@@ -138,8 +137,9 @@ class Lanes:
         """Finish the tasks that lanes have started, and stop the workers."""
         for thread in self._threads:
             thread.shutdown()
-        for worker in self._workers:
-            worker.close()
+        for lane in self._lanes:
+            if isinstance(lane, Worker):
+                lane.close()
 
     async def _choose(self, job: Job) -> int:
         """Choose the lane of a request by its session, or by its first messages."""
