@@ -45,7 +45,7 @@ def went_through(sessions: Sessions, name: str, requests: int = 1, *, model: str
     """Enter requests of a conversation, each of which cleared 50 of 100 tokens in 20 ms."""
     job, outcome = Job("/v1/chat/completions", {}, b"", "", 0.0), Outcome(conversation=name, seconds=0.02)
     for _ in range(requests):
-        sessions.match(outcome, job, client).enter_request(replace(account(), model=model), outcome, job)
+        sessions.match(outcome, job, client).enter_request(replace(account(), model=model), outcome, job.at)
 
 
 def test_dropped_conversations_stay_in_the_sums():
@@ -103,8 +103,8 @@ def test_savings_at_cold_requests_are_counted_and_shown():
     sessions = Sessions()
     went_through(sessions, "one", 2)
     (session,) = sessions
-    job, outcome = Job("/v1/chat/completions", {}, b"", "", 0.0), Outcome(conversation="one")
-    session.enter_request(account(pause=301.0, last=[("shorter", 50)], source="as asked"), outcome, job)
+    outcome = Outcome(conversation="one")
+    session.enter_request(account(pause=301.0, last=[("shorter", 50)], source="as asked"), outcome, 0.0)
     assert (
         [each.is_cold for each in session.points] == [each.is_cold for each in session.cleared] == [False, False, True]
     )
@@ -130,7 +130,7 @@ def test_a_retry_of_a_cold_request_counts_once(seconds: float, is_answered: bool
     outcome = Outcome(conversation="one")
     cold_account = account(3, 301.0, [("shorter", 50)])
     for at in (301.0, 301.0 + seconds):
-        session.enter_request(cold_account, outcome, Job("/v1/chat/completions", {}, b"", "", at))
+        session.enter_request(cold_account, outcome, at)
         if not is_answered:
             session.take_back(session.requests)
     assert (session.requests, session.sums.cold) == (3, cold)

@@ -154,17 +154,17 @@ class Session:
         """The sums over all requests, including those that `points` has dropped."""
         return replace(self._sums, saved=self.total.net, saved_cold=self.cold.net)
 
-    def enter_request(self, account: Account, outcome: Outcome, job: Job) -> None:
-        """Record a request that was sent."""
+    def enter_request(self, account: Account, outcome: Outcome, at: float) -> None:
+        """Record a request that came at `at` and was sent."""
         if not self.requests:
             self.model, self.ledger = account.model, Ledger(account.prices)
         self.requests += 1
         self.safe_zone, self.life_from = account.safe_zone, account.life_from
-        cold = int(account.is_cold and not self._is_retry(account, job))
+        cold = int(account.is_cold and not self._is_retry(account, at))
         self._add_to_ledger(account)
         point = Point(
             request=self.requests,
-            at=job.at,
+            at=at,
             before=account.before,
             after=account.after,
             cleared=len(account.cleared),
@@ -200,13 +200,13 @@ class Session:
     def _is_same_prompt(self, account: Account) -> bool:
         return self._entered is not None and self._entered.sent.sent == account.sent.sent
 
-    def _is_retry(self, account: Account, job: Job) -> bool:
+    def _is_retry(self, account: Account, at: float) -> bool:
         """Whether a request repeats the last one, before which the same cache had expired.
 
         A retry has the pause of the request that it repeats. If a cached answer came in between, and expired, the
         retry is a cold request by itself.
         """
-        return self._is_same_prompt(account) and (self._is_unanswered or job.at - self.at <= account.prices.life)
+        return self._is_same_prompt(account) and (self._is_unanswered or at - self.at <= account.prices.life)
 
     def _add_to_ledger(self, account: Account) -> None:
         """Enter a prune in the ledger, with the usage of the previous answer if it can be read."""
