@@ -106,15 +106,15 @@ def test_deferred_work_waits_for_requests_unless_too_much_waits():
         queue, done = Queue(), list[str]()
 
         async def later(name: str) -> None:
-            async with queue.deferred():
+            async with queue.deferred_turn():
                 done.append(name)
 
-        with queue.urgent(), queue.urgent():
+        with queue.urgent_turn(), queue.urgent_turn():
             waiting = [asyncio.create_task(later("later"))]
             await asyncio.sleep(0)
             done.append("request")
         await asyncio.gather(*waiting)
-        with queue.urgent():
+        with queue.urgent_turn():
             waiting = [asyncio.create_task(later(f"{at}")) for at in range(MOST_WAITING + 3)]
             await asyncio.sleep(0.01)
             done.append("request")

@@ -40,7 +40,7 @@ class Queue:
         self._one = asyncio.Lock()
 
     @contextmanager
-    def urgent(self) -> Iterator[None]:
+    def urgent_turn(self) -> Iterator[None]:
         """Hold back deferred tasks within the context, unless too many of them wait."""
         self._add(requests=1)
         try:
@@ -49,7 +49,7 @@ class Queue:
             self._add(requests=-1)
 
     @asynccontextmanager
-    async def deferred(self) -> AsyncIterator[None]:
+    async def deferred_turn(self) -> AsyncIterator[None]:
         """Wait for the turn of a deferred task, and hold it within the context."""
         self._add(deferred=1)
         try:
@@ -119,7 +119,7 @@ class Lanes:
 
     async def account(self, lane: int, number: int) -> Account | None:
         """Wait until no request waits for the lane, and return the account of a prune; None if there is none."""
-        async with self._queues[lane].deferred():
+        async with self._queues[lane].deferred_turn():
             return await self._run(lane, self._lanes[lane].account, number)
 
     async def learn(self, lane: int, conversation: str, usage: object) -> None:
@@ -149,7 +149,7 @@ class Lanes:
         return int.from_bytes(blake2b(key.encode("utf-8", "replace"), digest_size=4).digest()) % len(self._lanes)
 
     async def _run_first(self, at: int, function: Callable[..., Answer], *args: object) -> Answer:
-        with self._queues[at].urgent():
+        with self._queues[at].urgent_turn():
             return await self._run(at, function, *args)
 
     async def _run(self, at: int, function: Callable[..., Answer], *args: object) -> Answer:
