@@ -160,7 +160,7 @@ class Session:
             self.model, self.ledger = account.model, Ledger(account.prices)
         self.requests += 1
         self.safe_zone, self.life_from = account.safe_zone, account.life_from
-        cold = int(account.is_cold and not self._is_retry(account, at))
+        is_new_cold = account.is_cold and not self._is_retry(account, at)
         self._add_to_ledger(account)
         point = Point(
             request=self.requests,
@@ -173,23 +173,25 @@ class Session:
             is_cold=account.is_cold,
         )
         self.points.append(point)
-        bucket = bisect_left(BUCKETS, outcome.seconds)
-        times = tuple(int(at == bucket) for at in range(len(NO_TIMES)))
+        self._add_to_sums(point, is_new_cold)
+        self.cleared += (replace(each, request=self.requests, is_cold=account.is_cold) for each in account.cleared)
+        self.decisions = account.decisions
+        if outcome.note:
+            self.notes[outcome.note] = self.notes.get(outcome.note, 0) + 1
+        del self.points[:-MOST_POINTS], self.cleared[:-MOST_CLEARED]
+
+    def _add_to_sums(self, point: Point, is_new_cold: bool) -> None:
+        bucket = bisect_left(BUCKETS, point.seconds)
         self._sums += Figures(
             sessions=int(self.requests == 1),
             requests=1,
             before=point.before,
             after=point.after,
             cleared=point.cleared,
-            cold=cold,
+            cold=int(is_new_cold),
             seconds=point.seconds,
-            times=times,
+            times=tuple(int(each == bucket) for each in range(len(NO_TIMES))),
         )
-        self.cleared += (replace(each, request=self.requests, is_cold=account.is_cold) for each in account.cleared)
-        self.decisions = account.decisions
-        if outcome.note:
-            self.notes[outcome.note] = self.notes.get(outcome.note, 0) + 1
-        del self.points[:-MOST_POINTS], self.cleared[:-MOST_CLEARED]
 
     def take_back(self, request: int) -> None:
         """Remove an unanswered request, which cost nothing, from the ledger, unless another request followed."""
