@@ -137,7 +137,7 @@ def _record(session: "Session") -> dict[str, Any]:
         "client": client,
         "model": model,
         "started": session.started,
-        "ended": session.at,
+        "ended": session.ended,
         "requests": session.requests,
         "life_from": session.life_from,
         "ledger": ledger,

@@ -184,12 +184,11 @@ def state_json(settings: Settings, sessions: Sessions, wanted: str | None = None
 def session_json(session: Session, *, in_full: bool) -> Json:
     """A conversation with its sums; in full, also its requests, its cleared results and the reasons."""
     client, model = session.label
-    known = {
-        name: getattr(session, name) for name in ("name", "path", "started", "at", "requests", "refused", "failed")
-    }
+    known = {name: getattr(session, name) for name in ("name", "path", "started", "requests", "refused", "failed")}
     sums, last = session.sums, session.points[-1]
     summary: Json = {
         **known,
+        "at": session.ended,
         "client": client,
         "agent": session.client,
         "model": model,

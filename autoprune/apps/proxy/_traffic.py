@@ -128,7 +128,7 @@ class Session:
         return client_name(self.client), self.model or UNKNOWN
 
     @property
-    def at(self) -> float:
+    def ended(self) -> float:
         """The time of the last request, in seconds since 1970."""
         return self.points[-1].at if self.points else self.started
 
@@ -208,7 +208,7 @@ class Session:
         A retry has the pause of the request that it repeats. If a cached answer came in between, and expired, the
         retry is a cold request by itself.
         """
-        return self._is_same_prompt(account) and (self._is_unanswered or at - self.at <= account.prices.life)
+        return self._is_same_prompt(account) and (self._is_unanswered or at - self.ended <= account.prices.life)
 
     def _add_to_ledger(self, account: Account) -> None:
         """Enter a prune in the ledger, with the usage of the previous answer if it can be read."""
