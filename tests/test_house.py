@@ -49,7 +49,7 @@ STRANGERS = {
     "summarizers.driver",
     "apps.replay.corpus",
     "apps.proxy._application",
-    "apps.proxy._bodies",
+    "apps.proxy._workers",
     "apps.proxy._pruning",
 }
 # Who opens files besides the command line: in processes and on machines that it does not run on; for a caller.

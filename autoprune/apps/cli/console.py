@@ -101,8 +101,9 @@ class Terminal(Console):
 def show(table: RenderableType, *, to_stderr: bool = False, wraps: bool = True) -> None:
     """Print a table, as wide as the terminal or COLUMNS. With `wraps=False` long lines are not broken."""
     console = Terminal(stderr=to_stderr)
-    has_width = console.is_terminal or os.environ.get("COLUMNS", "").isdigit()
-    Terminal(stderr=to_stderr, width=None if has_width else PIPE_WIDTH).print(table, soft_wrap=not wraps)
+    if not console.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
+        console.width = PIPE_WIDTH
+    console.print(table, soft_wrap=not wraps)
 
 
 def show_json(value: object) -> None:
