@@ -18,14 +18,14 @@ Archive: TypeAlias = MutableMapping[str, str]
 SUFFIX = ".txt"
 TOOL = "recall"
 DESCRIPTION = (
-    "Return the full content of a tool result or argument that was cleared or cut to save space. Where one was, the "
-    "text that stands there ends with [recall id …]. Prefer this to calling the tool again when you need what it said "
-    "then. Give first_line and last_line for a part of something long."
+    "Return the full content of a tool result or argument that was cleared or cut to save space. The text that "
+    "replaced it ends with [recall id …]. If you need the original content, use this tool instead of repeating the "
+    "original call. For part of a long content, give first_line and last_line."
 )
 PARAMETERS: Mapping[str, object] = {
     "type": "object",
     "properties": {
-        "id": {"type": "string", "description": f"The id behind 'recall id': {DIGITS} of the characters 0-9 and a-f."},
+        "id": {"type": "string", "description": f"The id after 'recall id': {DIGITS} characters from 0-9 and a-f."},
         "first_line": {"type": "integer", "description": "The first line to return, from 1."},
         "last_line": {"type": "integer", "description": "The last line to return."},
     },
