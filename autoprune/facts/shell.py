@@ -135,30 +135,29 @@ def essence(command: str) -> str:
     script, _ = split_heredocs(script)
     script = HEREDOC.sub("<<…", script.replace("\\\n", " ")).strip()
     if "\n" in script:
-        script = "; ".join(_joined_lines(script))
+        script = "; ".join(_join_lines(script))
     return _strip_ends(_without_echoes(" ".join(script.split())))
 
 
-def _joined_lines(script: str) -> Iterator[str]:
+def _join_lines(script: str) -> Iterator[str]:
     """Yield the lines of a script, each joined with its continuation lines."""
     line = ""
     for joint, part in split_commands(script):
         if joint == "\n" and line.strip():
             yield line.strip()
             line = ""
-        line += f" {'' if joint == chr(10) else joint} {part}"
+        line += f" {joint.strip()} {part}"
     yield line.strip()
 
 
 def _without_echoes(script: str) -> str:
     """Drop commands that only print or prepare, unless the script does nothing else."""
     parts = [(joint, part) for joint, part in split_commands(script) if part.strip()]
+    joints_after = [*(joint for joint, _ in parts[1:]), ""]
     kept = [
         (joint, part)
-        for at, (joint, part) in enumerate(parts)
-        if joint.startswith("|")
-        or (parts[at + 1][0][:1] == "|" if at + 1 < len(parts) else False)
-        or not _is_setup(part)
+        for (joint, part), after in zip(parts, joints_after, strict=False)
+        if joint.startswith("|") or after.startswith("|") or not _is_setup(part)
     ]
     if not kept:
         return script

@@ -28,7 +28,7 @@ from autoprune.conversation.placeholders import Placeholder, trim_text
 from autoprune.conversation.summary import overhead
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolResult
 from autoprune.facts import answers, harness
-from autoprune.facts.words import texts
+from autoprune.facts.utterances import texts
 from autoprune.planning._groups import Groups, join_groups
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.protections import NOTHING, Protections

@@ -122,8 +122,8 @@ def keep_user_words(proposed: Snapshot, brief: Brief) -> Snapshot:
     """
     before = _earlier_snapshot(brief.previous)
     request = before.request or sections.request_of(brief)
-    said = sum(one.speaker is Speaker.USER and bool(one.said) for one in brief.utterances)
-    is_new = bool(request) and not before.request and any(one.asked == request for one in brief.utterances)
+    said = sum(one.speaker is Speaker.USER and bool(one.user_words) for one in brief.utterances)
+    is_new = bool(request) and not before.request and any(one.user_request == request for one in brief.utterances)
     goal = (proposed.goal if said > int(is_new) else "") or before.goal
     if not (goal or request or brief.request.strip()):
         goal = proposed.goal
@@ -190,7 +190,7 @@ def _earlier_snapshot(previous: str) -> Snapshot:
 def _new_constraints(proposed: Snapshot, before: Snapshot, brief: Brief) -> tuple[str, ...]:
     """The new constraints, if the user can have stated any: in messages, or in a partial summary."""
     has_parts = any(one.speaker is Speaker.OTHER for one in brief.utterances)
-    is_stated = has_parts or any(one.speaker is Speaker.USER and one.said for one in brief.utterances)
+    is_stated = has_parts or any(one.speaker is Speaker.USER and one.user_words for one in brief.utterances)
     known = {_normalized(one) for one in before.constraints}
     return tuple(one for one in proposed.constraints if is_stated and _normalized(one) not in known)
 

@@ -79,7 +79,7 @@ def _keep_from(blocks: Sequence[str], first: int, start: int) -> Iterator[str]:
 
 def _first_request(utterances: Sequence[Utterance]) -> int:
     """The index of the user's first request; of the first message if there is none."""
-    return next((at for at, one in enumerate(utterances) if one.asked), 0)
+    return next((at for at, one in enumerate(utterances) if one.user_request), 0)
 
 
 def _message_blocks(utterances: Sequence[Utterance], count: Count, limit: int, delimiter: str) -> list[str]:

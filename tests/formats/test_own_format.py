@@ -9,7 +9,7 @@ import pytest
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationError, PruneArgs, SettingsError
-from autoprune.facts.words import texts as texts_of
+from autoprune.facts.utterances import texts as texts_of
 from autoprune.formats import MESSAGE_TOKENS, Entry, Parser, Speaker, new_parser, texts
 from autoprune.settings.plugins import _registered
 
