@@ -127,15 +127,15 @@ def recall(archive: Archive | None, id: str) -> str:
         )
     seen: set[str] = set()
     while True:
-        kept = archive.get(id)  # the payload, or a pointer to the id of the whole one
-        if kept is None:
+        stored = archive.get(id)  # the payload, or a pointer to the id of the whole one
+        if stored is None:
             raise ArchiveError(
                 f"nothing is kept under {id}: look whether the id is copied whole and the archive is the one that the "
                 "pruner wrote to; else get the content again"
             )
-        if isinstance(kept, str) and content_id(kept) == id:
-            return kept
-        whole = pointer_target(kept, id) if isinstance(kept, str) else None
+        if isinstance(stored, str) and content_id(stored) == id:
+            return stored
+        whole = pointer_target(stored, id) if isinstance(stored, str) else None
         if whole is None or whole in seen:
             raise ArchiveError(f"what is kept under {id} was changed since: get the content again")
         seen.add(id)
@@ -158,9 +158,8 @@ def tool_definition(format: str = "openai_chat") -> dict[str, Any]:
     return SHAPES[format]({"name": TOOL, "description": DESCRIPTION}, schema)
 
 
-Shape: TypeAlias = Callable[
-    [dict[str, Any], dict[str, Any]], dict[str, Any]
-]  # builds a definition from the name and description, and the parameters
+# Builds a definition from the name and description, and the parameters.
+Shape: TypeAlias = Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
 SHAPES: Mapping[str, Shape] = {
     "openai_chat": lambda named, schema: {"type": "function", "function": {**named, "parameters": schema}},
     "openai_responses": lambda named, schema: {"type": "function", **named, "parameters": schema},

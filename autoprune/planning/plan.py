@@ -7,8 +7,9 @@ from functools import cached_property
 from itertools import takewhile
 from typing import Any, Protocol
 
-from autoprune.conversation.edits import Fold, Reason, Replace, RunningSummary, saved_by_message
+from autoprune.conversation.edits import Fold, Reason, Replace, saved_by_message
 from autoprune.conversation.placeholders import Placeholder
+from autoprune.conversation.summary import RunningSummary
 from autoprune.conversation.transcript import Path, Speaker, Thought, ToolInput, ToolResult, Transcript
 from autoprune.planning.protections import NOTHING, Guard, Protections, guard
 from autoprune.planning.view import SILENT, Rationale

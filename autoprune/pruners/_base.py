@@ -12,10 +12,9 @@ from typing import Any, Self
 from loguru import logger
 
 from autoprune.conversation.archive import Archive, check_archive, recall
-from autoprune.conversation.edits import RunningSummary
 from autoprune.conversation.messages import check_conversation
 from autoprune.conversation.placeholders import SENTENCE, Placeholder, element
-from autoprune.conversation.summary import find_summary
+from autoprune.conversation.summary import RunningSummary, find_summary
 from autoprune.conversation.transcript import Transcript
 from autoprune.economics import prices
 from autoprune.errors import SettingsError, is_number

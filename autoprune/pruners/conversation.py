@@ -11,17 +11,18 @@ from functools import partial
 from typing import Any
 
 from autoprune.conversation.archive import Archive
-from autoprune.conversation.edits import (
+from autoprune.conversation.edits import Fold, apply, strip_thinking
+from autoprune.conversation.messages import check_conversation, fields_of
+from autoprune.conversation.summary import (
     CALLS_IN_TEXT,
     CALLS_LATER,
     NO_ANSWER,
-    Fold,
     RunningSummary,
-    apply,
-    strip_thinking,
+    assemble,
+    find_summary,
+    without_summary,
+    wrap_summary,
 )
-from autoprune.conversation.messages import check_conversation, fields_of
-from autoprune.conversation.summary import assemble, find_summary, without_summary, wrap_summary
 from autoprune.conversation.transcript import Part, Speaker, Transcript
 from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.formats import Format, dominant, parse
