@@ -67,7 +67,7 @@ class ExactCounter:
         self._unchecked = CHECK_CHARACTERS
 
     @property
-    def loaded(self) -> bool:
+    def is_loaded(self) -> bool:
         """Whether the vocabulary is in memory."""
         return self._tokenizer is not None
 

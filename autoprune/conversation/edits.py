@@ -54,7 +54,7 @@ class Fold:
         return self.room == 0
 
 
-def saved_by_message(edits: Iterable[Replace], stripped: Iterable[Thought] = ()) -> Mapping[int, int]:
+def savings_by_message(edits: Iterable[Replace], stripped: Iterable[Thought] = ()) -> Mapping[int, int]:
     """The tokens that edits and stripped thinking save, by message."""
     saved: dict[int, int] = defaultdict(int)
     for edit in edits:

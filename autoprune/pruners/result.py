@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Any
 
 from autoprune.conversation.archive import Archive
-from autoprune.conversation.edits import Replace, saved_by_message
+from autoprune.conversation.edits import Replace, savings_by_message
 from autoprune.conversation.messages import without_marks
 from autoprune.conversation.placeholders import (
     content_id,
@@ -185,7 +185,7 @@ def _weights(plan: Plan) -> Sequence[int]:
     """The tokens of each message that is sent."""
     if plan.weights:
         return plan.weights
-    saved = saved_by_message(plan.edits, plan.stripped)
+    saved = savings_by_message(plan.edits, plan.stripped)
     return [entry.tokens - saved.get(at, 0) for at, entry in enumerate(plan.transcript.entries)]
 
 
