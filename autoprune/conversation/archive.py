@@ -205,10 +205,8 @@ def _select_lines(text: str, first: object, last: object) -> str:
 
 
 def _line_number(number: object, default: int) -> int:
-    """Check a line number, and fill in the default. Raises ArchiveError for any other value."""
     if number is None:
         return default
-    if not is_number(number, 1):
+    if not isinstance(number, int) or not is_number(number, 1):
         raise ArchiveError(f"{number!r} is no line: give a whole number, 1 or more")
-    assert isinstance(number, int)
     return number

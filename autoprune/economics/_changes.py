@@ -78,8 +78,8 @@ class Previous:
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "Previous":
         """Create a prompt from the output of `to_dict`."""
-        whole, sent = ([(str(mark), int(tokens)) for mark, tokens in record[name]] for name in ("whole", "sent"))
-        return cls(whole, sent, record["tokens"], record["saved"], record["held"])
+        whole, sent = ([(str(digest), int(tokens)) for digest, tokens in record[name]] for name in ("whole", "sent"))
+        return cls(whole, sent, tokens=record["tokens"], saved=record["saved"], held=record["held"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,6 @@ def _with_slashes(found: Iterable[str]) -> tuple[str, ...]:
 
 
 def _argument_paths(value: object, depth: int) -> Iterator[str]:
-    """Yield the paths in a JSON value of the arguments."""
     if depth > DEEPEST:
         return
     if isinstance(value, Mapping):

@@ -182,13 +182,14 @@ def has_failed(text: str, is_error: bool | None, call: ToolCall | None = None) -
     failure in the text outweighs it, and it is ignored for a command that hides its failures, such as `pytest | tail`.
     A cleared result has only its flag and its placeholder.
     """
-    if is_error or is_cleared(text):
-        return True if is_error or CLEARED_FAILURE.match(text) else None
+    if is_error:
+        return True
+    if is_cleared(text):
+        return True if CLEARED_FAILURE.match(text) else None
     text = split_mark(text)[0]
     code = exit_code(text)
-    is_fine = is_error is False or code == 0
-    says = code != 0 if code else _says_failed(text, call)
-    if not is_fine:
+    says = True if code else _says_failed(text, call)
+    if is_error is None and code != 0:  # nothing contradicts the text
         return says
     if says:
         return None if is_data(call) else True  # the call may have searched for error messages

@@ -142,7 +142,6 @@ class _Reader:
             yield from self._value_texts(known[name], (name,))
 
     def _value_texts(self, value: object, path: Path) -> Iterator[str]:
-        """Yield the texts in a value of a message."""
         if path in self.native or len(path) > DEEPEST:
             return
         if isinstance(value, str):
