@@ -99,9 +99,10 @@ class Placeholder:
             text = element_content(whole, result.tool) if isinstance(whole, str) else ""
         if not isinstance(text, str) or not text.strip():
             raise SettingsError(f"the placeholder of {result.tool!r} is {whole!r}: providers refuse blank text")
-        framed = frame_text(result, text)
-        if split_mark(result.text)[0] == framed:
-            return result.text
+        framed = text if result.location.start is None else frame_text(result, text)
+        payload = result.piece[result.start : result.stop]  # `result.text`, without a call for each result
+        if split_mark(payload)[0] == framed:
+            return payload
         return frame_text(result, append_mark(text, mark)) if mark else framed
 
     def saves(self, part: Part, text: str) -> int:
