@@ -336,9 +336,9 @@ def test_nothing_slow_is_imported_before_it_is_needed(program: str, loaded: set[
 
 def test_the_vocabulary_is_loaded_at_the_first_count():
     counter = ExactCounter()
-    assert not counter.loaded
+    assert not counter.is_loaded
     assert counter("Hello, world!") == 4
-    assert counter.loaded
+    assert counter.is_loaded
 
 
 def test_an_encoding_without_a_bundled_vocabulary_is_refused():

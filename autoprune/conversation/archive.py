@@ -29,14 +29,14 @@ Archive: TypeAlias = MutableMapping[str, str]
 SUFFIX = ".txt"
 TOOL = "recall"
 DESCRIPTION = (
-    "Return the full content of a tool result or argument that was cleared or cut to save space. Where one was, the "
-    "text that stands there ends with [recall id …]. Prefer this to calling the tool again when you need what it said "
-    "then. Give first_line and last_line for a part of something long."
+    "Return the full content of a tool result or argument that was cleared or cut to save space. The text that "
+    "replaced it ends with [recall id …]. If you need the original content, use this tool instead of repeating the "
+    "original call. For part of a long content, give first_line and last_line."
 )
 PARAMETERS: Mapping[str, object] = {
     "type": "object",
     "properties": {
-        "id": {"type": "string", "description": f"The id behind 'recall id': {DIGITS} of the characters 0-9 and a-f."},
+        "id": {"type": "string", "description": f"The id after 'recall id': {DIGITS} characters from 0-9 and a-f."},
         "first_line": {"type": "integer", "description": "The first line to return, from 1."},
         "last_line": {"type": "integer", "description": "The last line to return."},
     },
@@ -138,15 +138,15 @@ def recall(archive: Archive | None, id: str) -> str:
         )
     seen: set[str] = set()
     while True:
-        kept = archive.get(id)  # the payload, or a pointer to the id of the whole one
-        if kept is None:
+        stored = archive.get(id)  # the payload, or a pointer to the id of the whole one
+        if stored is None:
             raise ArchiveError(
                 f"nothing is kept under {id}: look whether the id is copied whole and the archive is the one that the "
                 "pruner wrote to; else get the content again"
             )
-        if isinstance(kept, str) and content_id(kept) == id:
-            return kept
-        whole = pointer_target(kept, id) if isinstance(kept, str) else None
+        if isinstance(stored, str) and content_id(stored) == id:
+            return stored
+        whole = pointer_target(stored, id) if isinstance(stored, str) else None
         if whole is None or whole in seen:
             raise ArchiveError(f"what is kept under {id} was changed since: get the content again")
         seen.add(id)
@@ -235,9 +235,8 @@ def tool_definition(format: str = "openai_chat") -> dict[str, Any]:
     return SHAPES[format]({"name": TOOL, "description": DESCRIPTION}, schema)
 
 
-Shape: TypeAlias = Callable[
-    [dict[str, Any], dict[str, Any]], dict[str, Any]
-]  # builds a definition from the name and description, and the parameters
+# Builds a definition from the name and description, and the parameters.
+Shape: TypeAlias = Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
 SHAPES: Mapping[str, Shape] = {
     "openai_chat": lambda named, schema: {"type": "function", "function": {**named, "parameters": schema}},
     "openai_responses": lambda named, schema: {"type": "function", **named, "parameters": schema},
@@ -283,10 +282,8 @@ def _select_lines(text: str, first: object, last: object) -> str:
 
 
 def _line_number(number: object, default: int) -> int:
-    """Check a line number, and fill in the default. Raises ArchiveError for any other value."""
     if number is None:
         return default
-    if not is_number(number, 1):
+    if not isinstance(number, int) or not is_number(number, 1):
         raise ArchiveError(f"{number!r} is no line: give a whole number, 1 or more")
-    assert isinstance(number, int)
     return number

@@ -10,8 +10,8 @@ import autoprune.formats.gemini_contents as gemini_contents
 import autoprune.formats.openai_chat as openai_chat
 import autoprune.formats.openai_responses as openai_responses
 import autoprune.formats.xml_tool_result as xml
-from autoprune.conversation.edits import RunningSummary
 from autoprune.conversation.messages import fields
+from autoprune.conversation.summary import RunningSummary
 from autoprune.errors import ConversationError, SettingsError, did_you_mean
 from autoprune.formats.parsing import Format, Parser, Standing, standing_after
 from autoprune.settings import load_plugin, plugin_names

@@ -24,8 +24,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from autoprune.conversation.edits import CALLS_LATER, NO_ANSWER, RunningSummary
 from autoprune.conversation.placeholders import XML
+from autoprune.conversation.summary import CALLS_LATER, NO_ANSWER, RunningSummary
 from autoprune.conversation.transcript import (
     Entry,
     Location,

@@ -23,7 +23,7 @@ from typing import TypeAlias
 
 from autoprune.conversation.summary import is_user_message
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall
-from autoprune.facts.words import has_role, is_note
+from autoprune.facts.utterances import has_role, is_note
 from autoprune.planning.retention import Retention
 from autoprune.planning.view import Group
 

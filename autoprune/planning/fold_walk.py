@@ -23,12 +23,12 @@ alone without being cut. It waits until more messages are folded with it.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from autoprune.conversation.edits import Fold, Reason, Replace, RunningSummary, check_reason
+from autoprune.conversation.edits import Fold, Reason, Replace, check_reason
 from autoprune.conversation.placeholders import Placeholder, trim_text
-from autoprune.conversation.summary import overhead
+from autoprune.conversation.summary import RunningSummary, overhead
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolResult
 from autoprune.facts import answers, harness
-from autoprune.facts.words import texts
+from autoprune.facts.utterances import texts
 from autoprune.planning._groups import Groups, join_groups
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.protections import NOTHING, Protections

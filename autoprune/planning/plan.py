@@ -7,8 +7,9 @@ from functools import cached_property
 from itertools import takewhile
 from typing import Any, Protocol
 
-from autoprune.conversation.edits import Fold, Reason, Replace, RunningSummary, saved_by_message
+from autoprune.conversation.edits import Fold, Reason, Replace, savings_by_message
 from autoprune.conversation.placeholders import Placeholder
+from autoprune.conversation.summary import RunningSummary
 from autoprune.conversation.transcript import Path, Speaker, Thought, ToolInput, ToolResult, Transcript
 from autoprune.planning.protections import NOTHING, Guard, Protections, guard
 from autoprune.planning.view import SILENT, Rationale
@@ -168,7 +169,7 @@ class Plan:
     @cached_property
     def _guard(self) -> Guard:
         known = self.transcript
-        saved = saved_by_message(self.edits, self.stripped)
+        saved = savings_by_message(self.edits, self.stripped)
         return guard(self.protections, known.messages, known.entries, known.results, saved)
 
     def is_unseen(self, result: ToolResult) -> bool:

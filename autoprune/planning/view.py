@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from types import UnionType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
-from autoprune.conversation.edits import Fold, Replace, RunningSummary
+from autoprune.conversation.edits import Fold, Replace
+from autoprune.conversation.summary import RunningSummary
 from autoprune.conversation.transcript import Entry, Part, ToolResult
 from autoprune.errors import SettingsError
 from autoprune.facts.calls import target

@@ -445,10 +445,10 @@ class Walk:
         if isinstance(part, ToolInput):
             assert self.tool_inputs is not None
             result, text = known.result_of[part], self.tool_inputs.text(part, placeholder.count, mark)
-            saved = placeholder.saves(part, text)
         else:
             assert isinstance(part, ToolResult)
-            result, (text, saved) = part, placeholder.cleared(part, mark)
+            result, text = part, placeholder.text(part, mark)
+        saved = placeholder.saves(part, text)
         saved_before = self.edits[part].saved if part in self.edits else 0
         candidate = known.seen[part] = Candidate(part, text, saved - saved_before, result, mark)
         return candidate

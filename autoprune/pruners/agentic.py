@@ -11,7 +11,7 @@ from typing import Any
 from autoprune.conversation.edits import apply, strip_thinking
 from autoprune.conversation.messages import check_conversation
 from autoprune.conversation.summary import find_summary
-from autoprune.economics import checked_pauses, prices
+from autoprune.economics import check_pauses, prices
 from autoprune.errors import SettingsError
 from autoprune.formats import Parser
 from autoprune.planning.plan import Plan, ThinkingPolicy
@@ -73,7 +73,7 @@ class AgenticConversationPruner(Pruner):
         """
         started = self._clock()
         terms = self._terms(strategy, calibration, cache_ttls)
-        waited = NO_PAUSES if pauses is None else checked_pauses(pauses)
+        waited = NO_PAUSES if pauses is None else check_pauses(pauses)
         fixed = fixed_tokens(conversation, terms.overhead)
         # Compare with the conversations of earlier calls.
         history = self._memory.compare(terms, check_conversation(conversation))
@@ -152,7 +152,7 @@ class AgenticConversationPruner(Pruner):
     ) -> Plan:
         """Plan a prune without doing it. Walks the conversation from its start and calls no callbacks."""
         terms = self._terms(strategy, calibration, cache_ttls)
-        plan = _plan_from_start(terms, check_conversation(conversation), checked_pauses(pauses))
+        plan = _plan_from_start(terms, check_conversation(conversation), check_pauses(pauses))
         return outcome(terms.thinking, plan).applied(plan)
 
     def _choose_strategy(self, strategy: object) -> tuple[Any, str | None]:

@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any
 
 from autoprune.conversation.archive import Archive
-from autoprune.conversation.edits import RunningSummary, apply, strip_thinking
+from autoprune.conversation.edits import apply, strip_thinking
 from autoprune.conversation.messages import check_conversation
-from autoprune.conversation.summary import assemble, find_summary, without_summary
+from autoprune.conversation.summary import RunningSummary, assemble, find_summary, without_summary
 from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.formats import Format, Parser, parse, recognize
 from autoprune.planning.fold_walk import FoldWalk, fold_plan

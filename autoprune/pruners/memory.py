@@ -25,9 +25,9 @@ from enum import Enum
 from threading import Lock
 from typing import Any
 
-from autoprune.conversation.edits import Replace, RunningSummary, rewrite
+from autoprune.conversation.edits import Replace, rewrite
 from autoprune.conversation.messages import MARK, MOST_CONTAINERS, endless, fields
-from autoprune.conversation.summary import find_summary
+from autoprune.conversation.summary import RunningSummary, find_summary
 from autoprune.conversation.transcript import Entry, Part, Speaker, ToolCall, Transcript
 from autoprune.formats import SHIPPED, Format, Parser, is_media, new_parser, parse, recognize
 from autoprune.formats.parsing import add_place

@@ -328,7 +328,7 @@ class Record:
         summary = known.at if known and known.rest is None else -1
         users = [at for at, one in enumerate(entries) if one.speaker is Speaker.USER and not one.results]
         spoken = ((at, one) for at in users if at != summary for one in self._plain([at])[:1])
-        return {at: one.asked for at, one in spoken if one.said}
+        return {at: one.user_request for at, one in spoken if one.user_words}
 
     def first_request(self, stop: int) -> str:
         """The user's first request if it is gone after fold `stop - 1`; "" if it is not, or unknown."""

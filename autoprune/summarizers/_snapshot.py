@@ -121,8 +121,8 @@ def keep_user_words(proposed: Snapshot, brief: Brief) -> Snapshot:
     """
     before = _earlier_snapshot(brief.previous)
     request = before.request or sections.request_of(brief)
-    said = sum(one.speaker is Speaker.USER and bool(one.said) for one in brief.utterances)
-    is_new = bool(request) and not before.request and any(one.asked == request for one in brief.utterances)
+    said = sum(one.speaker is Speaker.USER and bool(one.user_words) for one in brief.utterances)
+    is_new = bool(request) and not before.request and any(one.user_request == request for one in brief.utterances)
     goal = (proposed.goal if said > int(is_new) else "") or before.goal
     if not (goal or request or brief.request.strip()):
         goal = proposed.goal

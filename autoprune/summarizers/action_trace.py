@@ -299,7 +299,7 @@ def lines_of(known: Trace, utterances: Sequence[Utterance], request: str) -> Ite
 def _spoken_lines(utterances: Sequence[Utterance], at: int, request: str) -> Iterator[Line]:
     """Yield the line of the user's words, or of the model's last words in a turn."""
     one = utterances[at]
-    if one.speaker is Speaker.USER and not one.continues and (words := one.said) and words != request:
+    if one.speaker is Speaker.USER and not one.earlier_summary and (words := one.user_words) and words != request:
         yield Line(USER, 0, "").with_words(words)
     elif one.speaker is Speaker.MODEL and harness.model_words(one.words).strip():
         behind = takewhile(lambda each: each.speaker is Speaker.MODEL and not each.after_request, utterances[at + 1 :])

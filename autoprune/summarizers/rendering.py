@@ -43,7 +43,7 @@ def render(
     if not utterances:
         return ""
     known = Memo(count)
-    first = next((at for at, one in enumerate(utterances) if one.asked), 0)
+    first = next((at for at, one in enumerate(utterances) if one.user_request), 0)
     limit = result_tokens
     blocks = _message_blocks(utterances, known, limit, delimiter)
     while limit // 2 >= LEAST_RESULT_TOKENS and sum(map(known, blocks)) + JOINT_TOKENS * len(blocks) > max_tokens:

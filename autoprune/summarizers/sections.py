@@ -101,7 +101,7 @@ def resume(brief: Brief, is_mine: Callable[[Section], bool]) -> tuple[Head, Head
         earlier = [brief.previous.strip()]
     elif not all(map(is_mine, mine)):
         earlier, mine = [write_sections(others)], ()
-    earlier += [said for one in brief.utterances if (said := one.continues)]
+    earlier += [said for one in brief.utterances if (said := one.earlier_summary)]
     head = (Section(GOAL, request_of(brief)), Section(EARLIER, "\n\n".join(earlier)))
     return tuple(section for section in head if section.body), mine
 
@@ -130,8 +130,8 @@ def first_request(utterances: Iterable[Utterance]) -> str:
     "" if there is none, or if a harness's summary of an earlier conversation comes first, which may contain it.
     """
     for one in utterances:
-        if one.asked or one.continues:
-            return one.asked
+        if one.user_request or one.earlier_summary:
+            return one.user_request
     return ""
 
 
@@ -201,8 +201,8 @@ def without_request(brief: Brief, head: Head) -> tuple[Utterance, ...]:
     held = {section.body for section in head}
 
     def says_more(one: Utterance) -> bool:
-        words = one.said if one.speaker is Speaker.USER else one.words.strip()
-        is_held = one.speaker is Speaker.USER and (words in held or bool(one.continues))
+        words = one.user_words if one.speaker is Speaker.USER else one.words.strip()
+        is_held = one.speaker is Speaker.USER and (words in held or bool(one.earlier_summary))
         return bool(one.calls or one.results or (words and not is_held))
 
     return tuple(one for one in brief.utterances if says_more(one))

@@ -187,7 +187,7 @@ def describe_message(one: Utterance, words: int) -> str:
     """
     calls = [f"{call.name} {Action(call, None).subject(LONGEST_TARGET)}" for call in one.calls]
     results = [_result_line(result, words) for result in one.results]
-    said = one.said if one.speaker is Speaker.USER else ""
+    said = one.user_words if one.speaker is Speaker.USER else ""
     own = "" if one.speaker is Speaker.USER else one.words
     parts = "; ".join(" ".join(part.split()) for part in (*calls, *results, own) if part.strip())
     if not said:

@@ -19,7 +19,7 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationPruner
 from autoprune.errors import SettingsError
-from autoprune.facts.words import texts
+from autoprune.facts.utterances import texts
 from autoprune.formats import new_parser, parse
 from autoprune.formats.dialects import Dialect, Example, all_dialects, dialect_of, element_dialect, register, unregister
 from autoprune.strategies import Replace, View

@@ -156,12 +156,12 @@ def test_an_unanswered_request_is_not_in_the_ledger():
     went_through(sessions, "one", 2)
     (session,) = sessions
     session.usage = {"input_tokens": 50}
-    before = session.ledger.as_json()
+    before = session.ledger.to_dict()
     went_through(sessions, "one")
     session.take_back(2)  # another one followed
     assert session.ledger.requests == 3
     session.take_back(3)
-    assert (session.ledger.as_json(), session.usage, session.requests) == (before, {"input_tokens": 50}, 3)
+    assert (session.ledger.to_dict(), session.usage, session.requests) == (before, {"input_tokens": 50}, 3)
     session.take_back(3)
     went_through(sessions, "one")
     assert (session.ledger.requests, len(session.ledger.reported), session.usage) == (3, 1, None)

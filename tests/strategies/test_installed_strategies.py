@@ -14,7 +14,7 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, SettingsError
 from autoprune.pruners.naming import choose_strategy, pruner_for
-from autoprune.settings.plugins import _registered
+from autoprune.settings.plugins import _find_entry_points
 from autoprune.strategies.catalog import clearing_named, folding_named, is_plugin, names_folding
 from autoprune.strategies.scaffold import names, new_strategy
 from autoprune.summarizers.selection import summarizer_named, summarizer_names
@@ -27,7 +27,7 @@ SESSION = str(ROOT / "fixtures" / "sessions" / "edit_loop_xml.json")
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     install(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    caches = _registered, clearing_named, folding_named
+    caches = _find_entry_points, clearing_named, folding_named
     for cached in caches:
         cached.cache_clear()
     yield tmp_path

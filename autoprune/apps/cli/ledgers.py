@@ -131,7 +131,7 @@ def _file_name(session: "Session", suffix: str) -> str:
 
 def _record(session: "Session") -> dict[str, Any]:
     client, model = session.label
-    ledger = {**session.ledger.as_json(), **NO_DIGESTS}
+    ledger = {**session.ledger.to_dict(), **NO_DIGESTS}
     return {
         "autoprune_ledger": VERSION,
         "client": client,
@@ -168,7 +168,7 @@ def _parse_file(record: Any) -> LedgerFile:
         raise SessionError(f"it was written by another version of autoprune ({record['autoprune_ledger']!r})")
     times = float(record["started"]), float(record["ended"])
     datetime.fromtimestamp(times[0])  # raises if it is out of range
-    ledger = Ledger.of_json(record["ledger"])
+    ledger = Ledger.from_dict(record["ledger"])
     names = str(record["client"]), str(record["model"])
     file = LedgerFile(*names, *times, int(record["requests"]), ledger, str(record.get("life_from", "")))
     float(file.ledger.unpruned)  # raises if an entry holds anything but numbers

@@ -190,7 +190,7 @@ def _as_json(sessions: Sequence[SessionFigures], args: ReplayArgs, whole: Overvi
         "advice": {str(each): advice(rows) for each, rows in ranking.items()},
         "notes": list(replaying.assumptions(whole, args)),
         "skipped": replaying.skipped_files(sessions),
-        "sessions": [each.as_json() for each in sessions],
+        "sessions": [each.to_dict() for each in sessions],
     }
 
 

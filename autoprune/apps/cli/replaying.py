@@ -249,7 +249,7 @@ class Results:
 
     def write(self, found: SessionFigures) -> None:
         """Write a line. Raises SessionError if it cannot be written."""
-        line = f"{dump({ARGUMENTS: self._arguments, **found.as_json()})}\n".encode()
+        line = f"{dump({ARGUMENTS: self._arguments, **found.to_dict()})}\n".encode()
         try:
             self._file.seek(self._end)
             self._file.write(line)
@@ -267,7 +267,7 @@ class Results:
         try:
             record = json.loads(line)
             del record[ARGUMENTS]
-            return SessionFigures.from_json(record)
+            return SessionFigures.from_dict(record)
         except (ValueError, LookupError, TypeError) as error:
             raise SessionError(f"{self._name} holds a line that cannot be read: write to another file") from error
 

@@ -90,13 +90,13 @@ class SessionDetail:
         """The number of requests."""
         return len(self.unpruned)
 
-    def as_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The detail as JSON-compatible values."""
         return asdict(self)
 
     @classmethod
-    def from_json(cls, known: Mapping[str, Any]) -> "SessionDetail":
-        """Create a detail from the output of `as_json`."""
+    def from_dict(cls, known: Mapping[str, Any]) -> "SessionDetail":
+        """Create a detail from the output of `to_dict`."""
         results = tuple(Held(**{**each, "needed": _as_pairs(each["needed"])}) for each in known["results"])
         lists = {name: tuple(known[name]) for name in ("unpruned", "cold")}
         return cls(

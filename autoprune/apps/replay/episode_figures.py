@@ -143,13 +143,13 @@ class Figures:
         """Copy the figures under another name."""
         return replace(self, strategy=strategy)
 
-    def as_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The figures as JSON-compatible values."""
         return asdict(self)
 
     @classmethod
-    def from_json(cls, known: Mapping[str, Any]) -> "Figures":
-        """Create figures from the output of `as_json`. Older versions called code `all`, protected content `facts`."""
+    def from_dict(cls, known: Mapping[str, Any]) -> "Figures":
+        """Create figures from the output of `to_dict`. Older versions called code `all`, protected content `facts`."""
         bills = {name: Bill(**each) for name, each in known["bills"].items()}
         evidence = {
             str(Group.CODE) if name == "all" else name: Kept(**each) for name, each in known["evidence"].items()

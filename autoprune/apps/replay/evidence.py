@@ -24,7 +24,7 @@ from autoprune.conversation.transcript import Speaker, ToolResult, Transcript
 from autoprune.facts import harness
 from autoprune.facts.answers import answer_text, is_answer
 from autoprune.facts.calls import arguments
-from autoprune.facts.words import texts
+from autoprune.facts.utterances import texts
 from autoprune.strategies.worth import AtWork
 
 MOST_SOURCES = 3  # a statement that more earlier results show is common

@@ -17,7 +17,7 @@ from hashlib import sha256
 from typing import Any
 
 from autoprune.apps.replay.episode import Episode
-from autoprune.facts.words import texts
+from autoprune.facts.utterances import texts
 from autoprune.formats import new_parser
 from autoprune.providers import problems
 

@@ -172,7 +172,7 @@ def _detail(detail: SessionDetail, ranked: Sequence[Ranked]) -> dict[str, Any]:
         {**asdict(each), "label": f"{rank.number} {rank.name}"}
         for rank, each in sorted(known, key=lambda pair: pair[0].number)
     ]
-    return {**detail.as_json(), "name": detail.episode, "outcomes": outcomes}
+    return {**detail.to_dict(), "name": detail.episode, "outcomes": outcomes}
 
 
 # The section on strategies.

@@ -13,7 +13,7 @@ from autoprune.apps.replay.evidence import Need, Protected, ProtectedKind
 from autoprune.apps.replay.laws import Laws
 from autoprune.apps.replay.visible import Text
 from autoprune.conversation.messages import fields_of, with_item
-from autoprune.facts.words import texts
+from autoprune.facts.utterances import texts
 from autoprune.formats import new_parser
 from autoprune.planning.view import folds
 from autoprune.tokens import Count

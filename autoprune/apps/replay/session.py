@@ -88,15 +88,15 @@ class SessionFigures:
     notes: tuple[str, ...] = ()
     error: str = ""
 
-    def as_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The figures as JSON-compatible values."""
         return asdict(self)
 
     @classmethod
-    def from_json(cls, known: Mapping[str, Any]) -> "SessionFigures":
-        """Create figures from the output of `as_json`. Older versions did not name the session in each figure."""
+    def from_dict(cls, known: Mapping[str, Any]) -> "SessionFigures":
+        """Create figures from the output of `to_dict`. Older versions did not name the session in each figure."""
         shapes = {name: Shape(**{**each, "models": tuple(each["models"])}) for name, each in known["shapes"].items()}
-        found = tuple(Figures.from_json({"session": known["path"], **each}) for each in known["figures"])
+        found = tuple(Figures.from_dict({"session": known["path"], **each}) for each in known["figures"])
         return cls(**{**known, "shapes": shapes, "figures": found, "notes": tuple(known["notes"])})
 
 

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from hashlib import blake2b
 from typing import Any
 
-from autoprune.conversation.edits import Reason, saved_by_message
+from autoprune.conversation.edits import Reason, savings_by_message
 from autoprune.conversation.messages import without_marks
 from autoprune.conversation.transcript import Entry, Speaker, ToolResult
 from autoprune.economics import Sent, Weighed
@@ -339,7 +339,7 @@ def _weights(plan: Plan) -> Sequence[int]:
     """The tokens of each message that is sent."""
     if plan.weights:
         return plan.weights
-    saved = saved_by_message(plan.edits, plan.stripped)
+    saved = savings_by_message(plan.edits, plan.stripped)
     return [entry.tokens - saved.get(at, 0) for at, entry in enumerate(plan.transcript.entries)]
 
 

@@ -113,7 +113,7 @@ class _Reader:
         if one.after_request:
             self._end_exchange(_contents.NONE_KEPT)
             self.is_opening = False
-        if one.speaker is Speaker.USER and (said := one.said):
+        if one.speaker is Speaker.USER and (said := one.user_words):
             self._note_said(one, said)
         elif one.speaker is Speaker.MODEL and (spoken := harness.model_words(one.words)).strip():
             self._note_words(spoken)
@@ -132,7 +132,7 @@ class _Reader:
         """
         if one.is_answer or one.results:
             self.exchanges.append(Exchange(said))
-        elif one.continues:
+        elif one.earlier_summary:
             self._end_exchange()
             self.earlier = "\n\n".join(filter(None, (self.earlier, said)))
         else:
