@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from autoprune.conversation.messages import fields, fields_of, join_texts, nested, number_text
-from autoprune.conversation.transcript import Location, Path, ToolInput, ToolResult, as_text
+from autoprune.conversation.transcript import Entry, Location, Path, Speaker, ToolInput, ToolResult, as_text
 from autoprune.errors import ConversationError
 from autoprune.formats._media import Media, media
 from autoprune.tokens import Count
@@ -127,6 +127,17 @@ def _counted_values(block: Mapping[str, object]) -> Iterator[object]:
             if value is not None:  # SDK objects have all fields, most of them None
                 yield name
                 yield value
+
+
+def join_entries(who: Speaker, weight: int, read: Sequence[Entry]) -> Entry:
+    """Make one entry of the entries of a message's parts. Its tokens are theirs and `weight`, those of its frame."""
+    return Entry(
+        who,
+        weight + sum(one.tokens for one in read),
+        tuple(result for one in read for result in one.results),
+        tuple(call for one in read for call in one.calls),
+        tuple(thought for one in read for thought in one.thinking),
+    )
 
 
 LETTERS = re.compile(r"[A-Za-z]*")
