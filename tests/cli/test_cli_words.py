@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from command_line import OPENAI, XML, number, run
-from pages import ROOT
 from rich.cells import cell_len
 from rich.console import Console
 from shipped import PRESETS
@@ -18,7 +17,6 @@ from autoprune.apps.cli.command_table import app
 from autoprune.pruners.naming import chosen, parameter, typed
 from autoprune.pruners.report.drawing import Explanation
 from autoprune.strategies.catalog import CLEARING, STRATEGIES
-from autoprune.summarizers.selection import SUMMARIZERS
 
 NARROW = {"COLUMNS": "80"}
 
@@ -106,7 +104,7 @@ def test_reasons_are_short_and_the_legend_has_the_full_sentences():
     legend = dict(re.split(r"\s{2,}", line.rstrip()) for line in lines[lines.index("") + 1 :])
     assert legend == {
         "oldest first": "oldest first, until within the safe zone",
-        "not needed": "the safe zone is reached",
+        "not needed": "not needed: the safe zone is reached",
         "no gain": "a placeholder would not be smaller",
     }
 
@@ -243,17 +241,6 @@ def test_descriptions_in_the_list_of_commands_are_not_cut():
     listed = lines[lines.index("Commands:") + 1 :]
     assert sorted(line.split()[0] for line in listed[: len(COMMANDS)]) == COMMANDS
     assert "..." not in " ".join(listed)
-
-
-def test_the_help_lists_all_summarizers():
-    words = " ".join(run("prune", "--help", environ=NARROW).stdout.decode().split())
-    assert f"What writes summaries: {', '.join(SUMMARIZERS)}, or an installed one." in words
-
-
-def test_the_page_on_the_command_line_has_a_row_for_each_command():
-    page = ROOT.joinpath("docs", "command_line.md").read_text(encoding="utf-8")
-    table = page.partition("| command | what it does |")[2].partition("\n\n")[0]
-    assert sorted(re.findall(r"^\| `([\w-]+)` \|", table, re.MULTILINE)) == COMMANDS
 
 
 def test_safe_zone_has_a_short_option():

@@ -6,7 +6,6 @@ import typer
 from typer.core import TyperCommand
 
 from autoprune.errors import SettingsError
-from autoprune.summarizers.selection import SUMMARIZERS
 
 FLAG = ""  # the metavar of an option without a value
 
@@ -62,8 +61,7 @@ Summarizer = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help=f"What writes summaries: {', '.join(SUMMARIZERS)}, or an installed one. openai asks the model in --model; "
-        "the others need no model.",
+        help="What writes summaries: digest (no model), openai (asks the model in --model), or an installed one.",
     ),
 ]
 Model = Annotated[
