@@ -24,9 +24,8 @@ from autoprune.formats._elements import (
     pair_in_turn,
     trim_line_breaks,
 )
-from autoprune.formats._parts import after_letters, argument
-from autoprune.formats.dialects import Example, element_dialect, read_raw
-from autoprune.formats.parsing import UNKNOWN, Found, Parser
+from autoprune.formats.dialects import Example, Found, after_letters, argument, element_dialect, read_raw
+from autoprune.formats.parsing import UNKNOWN, Parser
 
 DECODER = json.JSONDecoder(strict=False)  # templates do not always escape line breaks
 SPACE = re.compile(r"[ \t\r\n]*")

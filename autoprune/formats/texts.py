@@ -18,9 +18,9 @@ from autoprune.conversation.messages import fields_of
 from autoprune.conversation.transcript import Path, ToolCall, ToolResult
 from autoprune.formats._cline_text import CLINE
 from autoprune.formats._element_dialects import FUNCTION_RESULTS, TOOL_RESPONSE
-from autoprune.formats._parts import TEXT_BLOCKS, read
-from autoprune.formats.dialects import Dialect, all_dialects, register, with_escape
-from autoprune.formats.parsing import Found, Parser
+from autoprune.formats._parts import TEXT_BLOCKS
+from autoprune.formats.dialects import Dialect, all_dialects, register, results_in_text
+from autoprune.formats.parsing import Parser
 from autoprune.formats.xml_tool_result import XML_DIALECT
 
 Reading: TypeAlias = tuple[tuple[ToolResult, ...], int]  # the results in a content, and its tokens
@@ -63,7 +63,7 @@ def user_text(text: str, path: Path, parser: Parser) -> Reading:
     """Find the results in a user's text, all of the dialect that begins first, and count its tokens."""
     for dialect in all_dialects() if parser.heading else ():
         if dialect.find_below and (below := dialect.find_below(text, path, parser)) is not None:
-            return _results(text, below, path, parser, dialect)
+            return results_in_text(text, below, path, parser, dialect.kind)
     possible = [dialect for dialect in all_dialects() if dialect.mark in text]
     if not possible:
         return (), parser.count(text)
@@ -73,12 +73,7 @@ def user_text(text: str, path: Path, parser: Parser) -> Reading:
     for dialect in [chosen] if chosen and found else possible:
         if why := dialect.explain(text, parser):
             parser.miss(dialect.look, f"is no result: {why}")
-    return _results(text, found, path, parser, chosen or possible[0])
-
-
-def _results(text: str, found: Sequence[Found], path: Path, parser: Parser, dialect: Dialect) -> Reading:
-    results, weight = read(text, [*map(with_escape, found)], path, parser, dialect.kind)
-    return tuple(results), weight
+    return results_in_text(text, found, path, parser, (chosen or possible[0]).kind)
 
 
 def _choose_dialect(possible: Sequence[Dialect], text: str, parser: Parser) -> Dialect | None:
