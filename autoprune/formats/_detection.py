@@ -111,7 +111,7 @@ def _has_custom_format(known: Mapping[str, object] | None, formats: Sequence[For
     return known is not None and any(each.seen(known) for each in formats if each not in SHIPPED)
 
 
-def dominant(messages: Sequence[Mapping[str, object]], formats: Sequence[Format]) -> Format:
+def dominant_format(messages: Sequence[Mapping[str, object]], formats: Sequence[Format]) -> Format:
     """The format of the first message that has a mark of one; OpenAI Chat if none has."""
     if len(formats) == 1:
         return formats[0]
@@ -129,7 +129,7 @@ def _unknown_message(message: Mapping[str, object], at: int) -> ConversationErro
     )
 
 
-def named(name: str | None, formats: Sequence[Format]) -> Sequence[Format]:
+def find_formats(name: str | None, formats: Sequence[Format]) -> Sequence[Format]:
     """The format with a name, or all formats for None. Raises SettingsError for an unknown name.
 
     If none of `formats` has the name, an installed plugin may.

@@ -261,7 +261,7 @@ def _breakable(dialects: tuple[Dialect, ...]) -> tuple[re.Pattern[str], tuple[st
     return re.compile(rf"<(?=/?(?:{'|'.join(names)})\b)"), tuple(dict.fromkeys(headings))
 
 
-def _put_escaped(put: Put, value: object, text: str) -> object:
+def _escape_and_put(put: Put, value: object, text: str) -> object:
     return put(value, escape(text))
 
 
@@ -297,7 +297,7 @@ def results_in_text(
             piece_tokens=parser.count(piece),
             count=parser.count,
             # `put` escapes, rather than its callers, so that no caller can forget it.
-            put=partial(_put_escaped, one.put),
+            put=partial(_escape_and_put, one.put),
             is_plain=one.is_plain,
             sent=parser.sent,
             kind=kind,

@@ -45,7 +45,7 @@ class PruningHook(CustomLogger):
     ) -> dict[str, Any]:
         """Prune the conversation of the request `data`."""
         path = PATHS.get(str(call_type))
-        return data if path is None else {**data, **_changed_fields(self._pruner, data, path)}
+        return data if path is None else {**data, **_find_changes(self._pruner, data, path)}
 
 
 def prunes(function: Callable[P, R], pruning: Pruning, *, strategy: str | Strategy | None = None) -> Callable[P, R]:
@@ -66,12 +66,12 @@ def prunes(function: Callable[P, R], pruning: Pruning, *, strategy: str | Strate
         named = signature.bind(*arguments, **keywords).arguments
         more = named.pop("kwargs", {})
         request = {**named, **more}
-        return call(**(request | _changed_fields(pruner, request, PATHS[name])))
+        return call(**(request | _find_changes(pruner, request, PATHS[name])))
 
     return call_pruned
 
 
-def _changed_fields(pruner: RequestPruner, request: Mapping[str, Any], path: str) -> dict[str, Any]:
+def _find_changes(pruner: RequestPruner, request: Mapping[str, Any], path: str) -> dict[str, Any]:
     """The fields of a request that change: its messages, and the parameters that their thinking needs."""
     field = "input" if path == RESPONSES else "messages"
     sent = pruner.prune(request, path)

@@ -130,7 +130,7 @@ def _is_result(part: Mapping[str, object]) -> bool:
 def _read_request_part(part: Mapping[str, object], path: Path, parser: Parser) -> Entry:
     """Read one part of a request."""
     if _is_result(part):
-        return _read_result(part, path, parser)
+        return _read_tool_return(part, path, parser)
     content = part.get("content")
     if part.get("part_kind") != "user-prompt":
         return Entry(Speaker.USER, parser.tokens(content))
@@ -149,7 +149,7 @@ def _item_tokens(item: object, parser: Parser) -> int:
     return parser.tokens(held["content"] if isinstance(held.get("content"), str) else item)
 
 
-def _read_result(part: Mapping[str, object], path: Path, parser: Parser) -> Entry:
+def _read_tool_return(part: Mapping[str, object], path: Path, parser: Parser) -> Entry:
     """Read a result. It is fixed if the framework reads it again."""
     payload = _result_payload(part.get("content"), parser)
     tool = part.get("tool_name")

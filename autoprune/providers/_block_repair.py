@@ -390,10 +390,10 @@ def _change_ids(drafts: Sequence[Draft], shape: Shape, log: Log) -> list[Draft]:
             changed[results[call]] = call_id
         log.add(problem, f"gave the call and its result the id {call_id!r}")
 
-    def with_id(place: Place, block: object) -> object:
+    def give_id(place: Place, block: object) -> object:
         return shape.with_id(block, changed[place]) if place in changed else block
 
-    return [one.replace_blocks([(at, with_id((one.at, at), block)) for at, block in one.blocks]) for one in drafts]
+    return [one.replace_blocks([(at, give_id((one.at, at), block)) for at, block in one.blocks]) for one in drafts]
 
 
 def _fresh_ids(ids: Sequence[str], used: set[str]) -> list[str]:

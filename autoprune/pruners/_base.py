@@ -19,7 +19,7 @@ from autoprune.conversation.summary import find_summary
 from autoprune.conversation.transcript import Transcript
 from autoprune.economics import prices
 from autoprune.errors import SettingsError, is_number
-from autoprune.formats import SHIPPED, Format, Parser, named, new_parser, parse
+from autoprune.formats import SHIPPED, Format, Parser, find_formats, new_parser, parse
 from autoprune.formats import xml_tool_result as xml
 from autoprune.planning.plan import ThinkingPolicy
 from autoprune.planning.view import Strategy, folds
@@ -379,7 +379,7 @@ class Pruner:
         """How conversations are read with the current settings."""
         formats = self.formats
         if text_setting(self.args, "format", self._environ):
-            formats = resolve("format", partial(named, formats=formats), self.args, self._environ)
+            formats = resolve("format", partial(find_formats, formats=formats), self.args, self._environ)
         return Reading(self._count()[0], formats, self._is_tool_result_message, self._extract_tool_name)
 
     def _callbacks(self, conversation_id: object) -> Callbacks:

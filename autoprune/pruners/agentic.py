@@ -90,7 +90,7 @@ class AgenticConversationPruner(Pruner):
             if walk.newest_thinking:
                 thinking = outcome(terms.thinking, plan)
             # Rewrite
-            pruned, plan_of = apply(conversation, plan.edits), partial(thinking.applied, plan)
+            pruned, plan_of = apply(conversation, plan.edits), partial(thinking.apply_to, plan)
             if thinking.stripped:
                 pruned = strip_thinking(pruned, thinking.stripped)
             notes = (*thinking.notes, *parser.notes) if is_at_work else thinking.notes
@@ -137,7 +137,7 @@ class AgenticConversationPruner(Pruner):
         """Plan a prune without doing it. Walks the conversation from its start and calls no callbacks."""
         terms = self._terms(strategy, calibration, cache_ttls)
         plan = _plan_from_start(terms, check_conversation(conversation), checked_pauses(pauses))
-        return outcome(terms.thinking, plan).applied(plan)
+        return outcome(terms.thinking, plan).apply_to(plan)
 
     def _choose_strategy(self, strategy: object) -> tuple[Any, str | None]:
         """Resolve a strategy as the base class does. Raises SettingsError for one that folds messages."""

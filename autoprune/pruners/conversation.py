@@ -24,7 +24,7 @@ from autoprune.conversation.messages import check_conversation, fields_of
 from autoprune.conversation.summary import assemble, find_summary, without_summary, wrap_summary
 from autoprune.conversation.transcript import Part, Speaker, Transcript
 from autoprune.errors import SettingsError, check_number, is_number
-from autoprune.formats import Format, dominant, parse
+from autoprune.formats import Format, dominant_format, parse
 from autoprune.planning.fold_walk import FoldWalk, fold_plan
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.view import FoldingStrategy, Given
@@ -295,7 +295,7 @@ class ConversationPruner(Pruner):
         self._memory.keep(history)
         plan, unread = fold_plan(walk, bare), parser.notes if walk.is_at_work else ()
         aftermath = _thinking_outcome(terms.thinking, plan, walk)
-        plan = _with_summary(aftermath.applied(plan), messages, terms.reading)
+        plan = _with_summary(aftermath.apply_to(plan), messages, terms.reading)
         terms = replace(
             terms,
             fallbacks=tuple(word for word in (*terms.fallbacks, note, unknown, *unread) if word),
@@ -305,7 +305,7 @@ class ConversationPruner(Pruner):
         writer = SummaryWriter(
             plan, bare, summarizer, self.store, self._memo, count, history.texts, results=results, title=title
         )
-        written_in = dominant([fields_of(message) for message in messages], terms.reading.formats)
+        written_in = dominant_format([fields_of(message) for message in messages], terms.reading.formats)
         weigh = partial(terms.reading.transcript, overhead=terms.overhead)
         advise = partial(advice, self, lambda: self, chosen, calibration)
         return Unfinished(
