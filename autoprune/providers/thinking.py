@@ -48,7 +48,7 @@ class Outcome:
     doomed: tuple[Thought, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def applied(self, plan: Plan) -> Plan:
+    def apply_to(self, plan: Plan) -> Plan:
         """Add the removed and the doomed thinking to a plan."""
         return replace(plan, stripped=self.stripped, doomed=self.doomed)
 

@@ -16,7 +16,7 @@ from autoprune.conversation.messages import check_conversation
 from autoprune.conversation.placeholders import SENTENCE, Placeholder, element
 from autoprune.economics import prices
 from autoprune.errors import SettingsError, is_number
-from autoprune.formats import SHIPPED, Format, named
+from autoprune.formats import SHIPPED, Format, find_formats
 from autoprune.formats import xml_tool_result as xml
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.view import Strategy, folds, name_of
@@ -339,7 +339,7 @@ class Pruner:
             known = self._counters[model] = (Memo(count), estimate)
         formats = self.formats
         if text_setting(self.args, "format", self._environ):
-            formats = resolve("format", partial(named, formats=formats), self.args, self._environ)
+            formats = resolve("format", partial(find_formats, formats=formats), self.args, self._environ)
         return Reading(*known, formats, self._is_tool_result_message, self._extract_tool_name)
 
     # Reports

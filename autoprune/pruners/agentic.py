@@ -92,7 +92,7 @@ class AgenticConversationPruner(Pruner):
             plan = walk.make_plan([*conversation], fixed)
             is_at_work = walk.is_at_work
             thinking = outcome(terms.thinking, plan) if walk.newest_thinking else NO_OUTCOME
-            plan_of = partial(thinking.applied, plan)
+            plan_of = partial(thinking.apply_to, plan)
             notes = (*thinking.notes, *parser.notes) if is_at_work else thinking.notes
             # Rewrite
             pruned = apply(conversation, plan.edits)
@@ -153,7 +153,7 @@ class AgenticConversationPruner(Pruner):
         """Plan a prune without doing it. Walks the conversation from its start and calls no callbacks."""
         terms = self._terms(strategy, calibration, cache_ttls)
         plan = _plan_from_start(terms, check_conversation(conversation), check_pauses(pauses))
-        return outcome(terms.thinking, plan).applied(plan)
+        return outcome(terms.thinking, plan).apply_to(plan)
 
     def _choose_strategy(self, strategy: object) -> tuple[Any, str | None]:
         """Resolve a strategy as the base class does. Raises SettingsError for one that folds messages."""

@@ -78,7 +78,7 @@ class Inputs:
         """The plan of a walk for the caller's messages, and the consequences for thinking blocks."""
         plan = fold_plan(walk, self.bare)
         thinking = _thinking_outcome(self.terms.thinking, plan, walk)
-        return _with_summary(thinking.applied(plan), self.messages, self.terms.reading), thinking
+        return _with_summary(thinking.apply_to(plan), self.messages, self.terms.reading), thinking
 
 
 class ConversationPruner(Pruner):

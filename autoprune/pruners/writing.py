@@ -26,7 +26,7 @@ from autoprune.conversation.summary import call_style, escape_end_mark, wrap_sum
 from autoprune.conversation.transcript import Part, Speaker
 from autoprune.facts.plain_text import sendable
 from autoprune.facts.utterances import Utterance, utterances
-from autoprune.formats import Format, dominant
+from autoprune.formats import Format, dominant_format
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import Plan
 from autoprune.pruners.large_results import NOBODY, Draft, Shortener, TextStore, drafts, run_together, tidy
@@ -379,5 +379,5 @@ def summary_message(plan: Plan, answer: Answer, messages: Sequence[object], form
     replaced = sum(len(fold.messages) for fold in folds) + (known.messages if known else 0)
     room = max((*(fold.room for fold in folds), *((known.room,) if known else ())))
     style = call_style(plan.folds, known, plan.transcript.entries)
-    written_in = dominant([fields_of(message) for message in messages], formats)
+    written_in = dominant_format([fields_of(message) for message in messages], formats)
     return written_in.message("user", wrap_summary(text, replaced, room, style))

@@ -15,7 +15,7 @@ from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, 
 from autoprune.conversation.edits import Fold
 from autoprune.errors import RuleError
 from autoprune.formats import openai_chat
-from autoprune.integrations._hooks import FrameworkPruner, prune_body
+from autoprune.integrations._hooks import FrameworkPruner, RequestPruner
 from autoprune.pruners.naming import pruner_for
 from autoprune.pruners.requests import prune_request
 from autoprune.strategies.catalog import FOLDING, folding_named
@@ -198,7 +198,7 @@ def test_an_unknown_strategy_is_an_error_that_names_the_near_one(kind: type, nam
         lambda: asyncio.run(pruner.aprune_conversations(MESSAGES, strategy=name)),
         lambda: prune_request(pruner, {"messages": MESSAGES}, "/v1/chat/completions", strategy=name),
         lambda: prune_history(pruner=pruner, strategy=name)(len)(MESSAGES),
-        lambda: prune_body(pruner, name, {"messages": MESSAGES}, "/v1/chat/completions"),
+        lambda: RequestPruner(pruner, name).prune({"messages": MESSAGES}, "/v1/chat/completions"),
         lambda: FrameworkPruner(MINE, pruner, name).prune(MESSAGES),
     ]
     said = f"there is no strategy {name!r}{near}; there are {', '.join(pruner.strategies)}"
