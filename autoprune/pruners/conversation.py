@@ -25,7 +25,7 @@ from autoprune.conversation.summary import assemble, find_summary, without_summa
 from autoprune.conversation.transcript import Part, Speaker, Transcript
 from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.formats import Format, dominant, parse
-from autoprune.planning.fold_walk import FoldWalk, fold_plan
+from autoprune.planning.fold_walk import FoldWalk
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.view import FoldingStrategy, Given
 from autoprune.providers import USER_FIRST, Provider, check_accepted, find_provider
@@ -293,7 +293,7 @@ class ConversationPruner(Pruner):
         parser = history.read(bare, partial(terms.reading.parser, found))
         walk = history.walk_on(bare, partial(start, reported=None if reported is None else (len(bare), reported)))
         self._memory.keep(history)
-        plan, unread = fold_plan(walk, bare), parser.notes if walk.is_at_work else ()
+        plan, unread = walk.make_plan([*bare], fixed), parser.notes if walk.is_at_work else ()
         aftermath = _thinking_outcome(terms.thinking, plan, walk)
         plan = _with_summary(aftermath.applied(plan), messages, terms.reading)
         terms = replace(
