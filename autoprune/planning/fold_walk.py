@@ -32,10 +32,10 @@ from autoprune.facts.words import texts
 from autoprune.planning._groups import Groups, join_groups
 from autoprune.planning._stripping import CUT_REASONS
 from autoprune.planning.plan import Plan, ThinkingPolicy
-from autoprune.planning.protections import NOTHING, Protections
+from autoprune.planning.protections import DEFAULT_PROTECTIONS, Protections
 from autoprune.planning.retention import BY_AGE, Retention
 from autoprune.planning.view import (
-    HEADING_TOKENS,
+    SAID_HEADING_TOKENS,
     SAID_SHARE,
     SAID_TOKENS,
     Candidate,
@@ -89,7 +89,9 @@ class Room:
 
     def is_short_of(self, said: int, room: int, most: int) -> bool:
         """Whether `room` does not grow by the tokens that the user's words need, although it may grow up to `most`."""
-        return room < min(most, self.largest) and room - self.tokens < said + (0 if self.tokens else HEADING_TOKENS)
+        return room < min(most, self.largest) and room - self.tokens < said + (
+            0 if self.tokens else SAID_HEADING_TOKENS
+        )
 
     def is_too_small(self, request: int, room: int, most: int) -> bool:
         """Whether the user's oldest request does not fit into `room`, but would if the room grew up to `most`."""
@@ -132,7 +134,7 @@ class FoldWalk(Walk):
         self._room = Room(placeholder.count, limit, given.running)
         self.tokens += self._room.total
         self._groups = Groups(self.entries, self.retain)
-        self._answer_rules = option(strategy, "protect", Protections) or NOTHING
+        self._answer_rules = option(strategy, "protect", Protections) or DEFAULT_PROTECTIONS
         self._asked: set[int] = set()  # the user's requests
         self._answers: dict[int, int] = {}  # tokens that the user's words beside results need in a summary, by message
         self._harmful: set[int] = set()

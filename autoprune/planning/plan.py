@@ -10,9 +10,9 @@ from typing import Any
 from autoprune.conversation.edits import Fold, Reason, Replace, RunningSummary, saved_by_message
 from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.transcript import Path, Speaker, Thought, ToolInput, ToolResult, Transcript
-from autoprune.planning.protections import NOTHING, Guard, Protections, guard
+from autoprune.planning.protections import DEFAULT_PROTECTIONS, Guard, Protections, guard
 from autoprune.planning.tool_inputs import ToolInputs
-from autoprune.planning.view import SILENT, Rationale
+from autoprune.planning.view import NO_RATIONALE, Rationale
 
 
 class ThinkingPolicy(StrEnum):
@@ -51,7 +51,7 @@ class Plan:
     edits: tuple[Replace, ...]
     limit: int
     placeholder: Placeholder = field(repr=False)
-    protections: Protections = NOTHING
+    protections: Protections = DEFAULT_PROTECTIONS
     tool_inputs: ToolInputs | None = None
     bound_before: Path = ()
     stripped: tuple[Thought, ...] = ()
@@ -63,7 +63,7 @@ class Plan:
     weights: tuple[int, ...] = ()
     head: int | None = None
     beyond: int = 0
-    told: Rationale = SILENT
+    told: Rationale = NO_RATIONALE
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields without cached properties."""

@@ -42,7 +42,7 @@ from autoprune.conversation.transcript import Entry, Part, Path, Speaker, ToolIn
 from autoprune.planning._stripping import Stripping
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import Plan, ThinkingPolicy
-from autoprune.planning.protections import NOTHING, Guard, Protections, guard
+from autoprune.planning.protections import DEFAULT_PROTECTIONS, Guard, Protections, guard
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import Candidate, Strategy, asks_always, edits_of, option, rationale_of, repriced, stepper
 
@@ -107,9 +107,9 @@ class Walk:
         stripped blocks.
         """
         self.strategy = strategy
-        given = getattr(strategy, "protect", None)
-        is_default = given is None or given is NOTHING
-        self.protections = NOTHING if is_default else option(strategy, "protect", Protections) or NOTHING
+        is_default = getattr(strategy, "protect", None) is DEFAULT_PROTECTIONS
+        rules = None if is_default else option(strategy, "protect", Protections)
+        self.protections = rules or DEFAULT_PROTECTIONS
         self.tool_inputs = option(strategy, "clear_tool_inputs", ToolInputs)
         self.asks_always = asks_always(strategy)
         self._stepper = stepper(strategy)
@@ -133,7 +133,7 @@ class Walk:
         if thinking in (ThinkingPolicy.STRIP, ThinkingPolicy.DROP_BLOCK):
             self.changes = Stripping(placeholder, self.tool_inputs, strips=thinking is ThinkingPolicy.STRIP)
         self._clamp = option(strategy, "clamp", Clamp)
-        self._protects = self.protections is not NOTHING and self.protections.has_rules
+        self._protects = rules is not None and rules.has_rules
         self._parts = Parts()
         self._user_words: set[ToolResult] = set()  # results that hold the user's own words
         self._saved: dict[int, int] = defaultdict(int)  # by message
