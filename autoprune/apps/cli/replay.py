@@ -21,9 +21,8 @@ from autoprune.apps.replay import BUILT_IN, FED_BACK, FULL, Interval, Policy, Re
 from autoprune.apps.replay.episode_figures import OWN, Bill
 from autoprune.apps.replay.evidence import PROTECTED_NAMES
 from autoprune.apps.replay.page import page
-from autoprune.apps.replay.policies import NO_PRUNING
 from autoprune.apps.replay.session import Overview, overview
-from autoprune.apps.replay.verdict import BANDS, Standing, advice, standings, strategy_label
+from autoprune.apps.replay.verdict import BANDS, NONE, Standing, advice, standings, strategy_label
 from autoprune.economics import Prices
 from autoprune.errors import SettingsError
 from autoprune.pruners.report.drawing import printable
@@ -142,7 +141,7 @@ def _replay_args(
     """Parse the options. Raises SettingsError for a value that cannot be used."""
     if style not in STYLES:
         raise SettingsError(f"there is no style {style!r}; there are {', '.join(STYLES)}")
-    named = dict.fromkeys((NO_PRUNING, *strategies)) if strategies else BUILT_IN
+    named = dict.fromkeys((NONE, *strategies)) if strategies else BUILT_IN
     for name in named:
         Policy(name)  # raises for an unknown strategy
     zone = budget_tokens(safe_zone, model=model) if safe_zone is not None else None
@@ -214,7 +213,7 @@ def sum_bills(bills: Iterable[Bill]) -> Unpruned:
 
 
 def _unpruned(sessions: Sequence[SessionFigures], prices: str) -> Unpruned:
-    rows = (row for each in sessions for row in each.figures if row.strategy == NO_PRUNING)
+    rows = (row for each in sessions for row in each.figures if row.strategy == NONE)
     # An episode has one row for each style, and the unpruned bill is the same in both.
     return sum_bills({row.episode: row.bills[prices] for row in rows}.values())
 

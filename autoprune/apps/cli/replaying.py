@@ -23,8 +23,9 @@ from autoprune.apps.replay.detail import SessionDetail, most_expensive
 from autoprune.apps.replay.engines import Processes, on_ray
 from autoprune.apps.replay.episode import UNKNOWN_HEAD
 from autoprune.apps.replay.episode_figures import OWN
-from autoprune.apps.replay.policies import AT, NO_PRUNING
+from autoprune.apps.replay.policies import AT
 from autoprune.apps.replay.session import Overview
+from autoprune.apps.replay.verdict import NONE
 from autoprune.apps.sessions import READABLE, dump, places
 from autoprune.economics import DEFAULT, Prices, prices
 from autoprune.errors import SessionError, SettingsError, did_you_mean
@@ -150,7 +151,7 @@ class Collected:
 
 
 def _unpruned_bill(found: SessionFigures) -> float:
-    bills = (bill.total for row in found.figures if row.strategy == NO_PRUNING for bill in list(row.bills.values())[:1])
+    bills = (bill.total for row in found.figures if row.strategy == NONE for bill in list(row.bills.values())[:1])
     return max(bills, default=0.0)
 
 
@@ -329,7 +330,7 @@ def assumptions(whole: Overview, args: ReplayArgs) -> Iterator[str]:
     if whole.unknown_heads:
         where = count_noun(whole.unknown_heads, "session")
         yield f"no prompt size is recorded in {where}: system prompt and tools are taken to be {UNKNOWN_HEAD:,} tokens"
-    if args.safe_zone is None and any(AT not in name for name in args.strategies if name != NO_PRUNING):
+    if args.safe_zone is None and any(AT not in name for name in args.strategies if name != NONE):
         default = f"{SHARE:g} of the window of each session's model, or {UNKNOWN_ZONE:,} tokens if that is not known"
         yield f"no safe zone was given: it is that of `autoprune run`, {default}"
     if len(args.prices) > 1:

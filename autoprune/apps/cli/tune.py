@@ -12,9 +12,9 @@ import autoprune.apps.cli.replaying as replaying
 from autoprune.apps.cli.console import show, show_json
 from autoprune.apps.cli.replaying import count_noun
 from autoprune.apps.replay import Interval, Policy, ReplayArgs, Row
-from autoprune.apps.replay.policies import NO_PRUNING
 from autoprune.apps.replay.session import overview
 from autoprune.apps.replay.tuning import FLOOR, FOLDS, GRID, Tuning, tune
+from autoprune.apps.replay.verdict import NONE
 from autoprune.errors import SettingsError
 from autoprune.pruners.report.drawing import table_of
 from autoprune.settings import duration
@@ -66,7 +66,7 @@ def tune_settings(
 
     A setting qualifies if what the agent needed stays in view. The last lines say how far to trust the result.
     """
-    grid = tuple(dict.fromkeys((NO_PRUNING, *strategy))) if strategy else GRID
+    grid = tuple(dict.fromkeys((NONE, *strategy))) if strategy else GRID
     for name in grid:
         if Policy(name).is_clairvoyant:
             raise SettingsError(f"{name} knows the rest of the session, so it cannot be used in practice")
@@ -115,7 +115,7 @@ def _frontier_table(tuned: Tuning, args: ReplayArgs) -> RenderableType:
 
 
 def _recommendation(tuned: Tuning) -> str:
-    if tuned.recommended == NO_PRUNING:
+    if tuned.recommended == NONE:
         return "recommended: no pruning; no setting is cheaper and keeps enough evidence"
     return f"recommended: {tuned.recommended}"
 

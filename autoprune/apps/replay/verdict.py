@@ -15,7 +15,7 @@ from autoprune.apps.replay.tuning import FLOOR
 
 BANDS = (0.97, 0.95, 0.90, 0.0)  # the lowest share of evidence in each
 FEW = 5  # sessions: with fewer, the advice warns that they say little about others
-RUN = "cache_aware"  # the strategy of `autoprune run`
+NONE, RUN = NO_PRUNING, "cache_aware"  # the baseline, and the strategy of `autoprune run`
 LITTLE = 0.01  # of the bill: a strategy that is cheaper by less is not mentioned
 
 
@@ -62,7 +62,7 @@ class _Bills:
         self.figures = sorted(figures, key=lambda each: each.episode)
         self._prices = prices
         self._worth = worth_of(self.figures, prices)
-        self._unpruned = {each.episode: self._total(each) for each in self.figures if each.strategy == NO_PRUNING}
+        self._unpruned = {each.episode: self._total(each) for each in self.figures if each.strategy == NONE}
         self._groups: dict[tuple[str, str], list[Figures]] = {}
         for each in self.figures:
             if each.episode in self._unpruned:
