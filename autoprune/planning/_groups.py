@@ -255,12 +255,12 @@ class Groups:
 
     def _all_units(self) -> list[range]:
         """The smallest groups without those that are gone. Only the newest ones are cut again."""
-        if self._units_end == len(self.entries):
-            return self._units
-        known = self._units[:-RECUT]
-        start = self._units[-RECUT].start if len(self._units) >= RECUT else 0
-        self._units_end = len(self.entries)
-        return [*known, *(range(start + new.start, start + new.stop) for new in units(self.entries[start:]))]
+        if self._units_end != len(self.entries):
+            start = self._units[-RECUT].start if len(self._units) >= RECUT else 0
+            fresh = (range(start + new.start, start + new.stop) for new in units(self.entries[start:]))
+            self._units = [*self._units[:-RECUT], *fresh]
+            self._units_end = len(self.entries)
+        return self._units
 
 
 def _alternate(kept: Sequence[range], staying: list[bool], entries: Sequence[Entry], *, begins_with_user: bool) -> None:

@@ -170,7 +170,7 @@ class BaseStrategy:
 
 SAID_SHARE = 0.65  # the share of a summary that the user's words may take before they are shortened
 SAID_TOKENS = 8  # tokens that a summary adds around each text of the user
-HEADING_TOKENS = 24  # tokens of the heading above the user's words in a summary
+SAID_HEADING_TOKENS = 24  # tokens of the heading above the user's words in a summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +357,7 @@ def repriced(known: Strategy, strategy: Strategy) -> Strategy:
     return known
 
 
-def _says_nothing(result: ToolResult) -> str:
+def _no_reason(result: ToolResult) -> str:
     return ""
 
 
@@ -369,16 +369,16 @@ class Rationale:
     """
 
     decisions: tuple[str, ...] = ()
-    why_kept: Callable[[ToolResult], str] = _says_nothing
+    why_kept: Callable[[ToolResult], str] = _no_reason
 
 
-SILENT = Rationale()
+NO_RATIONALE = Rationale()
 
 
 def rationale_of(known: object) -> Rationale:
-    """The rationale of the object that a walk asked; `SILENT` if it has no method `explain`."""
+    """The rationale of the object that a walk asked; `NO_RATIONALE` if it has no method `explain`."""
     explain: Callable[[], Rationale] | None = getattr(known, "explain", None)
-    return explain() if callable(explain) else SILENT
+    return explain() if callable(explain) else NO_RATIONALE
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from autoprune.economics import check_pauses, prices
 from autoprune.errors import SettingsError
 from autoprune.formats import Parser
 from autoprune.planning.plan import Plan, ThinkingPolicy
-from autoprune.planning.protections import NOTHING as NO_PROTECTIONS
+from autoprune.planning.protections import DEFAULT_PROTECTIONS
 from autoprune.planning.view import Strategy, asks_always, folds, name_of, option
 from autoprune.planning.walk import Walk
 from autoprune.providers import Provider, check_accepted
@@ -203,7 +203,7 @@ def _idle_limit(terms: Terms) -> float:
     strategy = terms.strategy
     for name, kind in OPTIONS.items():
         value = getattr(strategy, name, None)
-        if value is not None and value is not NO_PROTECTIONS:
+        if value is not None and value is not DEFAULT_PROTECTIONS:
             option(strategy, name, kind)
     # These policies act on changes by earlier prunes, even if the prompt is within the safe zone.
     looks_back = terms.thinking in (ThinkingPolicy.DROP_BLOCK, ThinkingPolicy.STRIP)

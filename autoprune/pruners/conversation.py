@@ -17,7 +17,7 @@ from autoprune.conversation.messages import check_conversation
 from autoprune.conversation.summary import RunningSummary, assemble, find_summary, without_summary
 from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.formats import Format, Parser, parse, recognize
-from autoprune.planning.fold_walk import FoldWalk, fold_plan
+from autoprune.planning.fold_walk import FoldWalk
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.view import FoldingStrategy, Given
 from autoprune.providers import USER_FIRST, Provider, check_accepted, find_provider
@@ -76,7 +76,7 @@ class Inputs:
 
     def make_plan(self, walk: FoldWalk) -> tuple[Plan, Outcome]:
         """The plan of a walk for the caller's messages, and the consequences for thinking blocks."""
-        plan = fold_plan(walk, self.bare)
+        plan = walk.make_plan([*self.bare], fixed_tokens(self.bare, self.terms.overhead))
         thinking = _thinking_outcome(self.terms.thinking, plan, walk)
         return _with_summary(thinking.apply_to(plan), self.messages, self.terms.reading), thinking
 

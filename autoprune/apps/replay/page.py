@@ -18,6 +18,7 @@ from autoprune.apps.replay.corpus import why_skipped
 from autoprune.apps.replay.detail import SessionDetail
 from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.evidence import PROTECTED_NAMES
+from autoprune.apps.replay.policies import NO_PRUNING
 from autoprune.apps.replay.rows import Interval, Row
 from autoprune.apps.replay.session import Overview, SessionFigures, overview
 from autoprune.apps.replay.verdict import Standing, standings, strategy_label
@@ -375,7 +376,7 @@ def _conversation_row(session: SessionFigures, name: str) -> Markup:
 
 def _simulated_share(session: SessionFigures, episode: str) -> float:
     """The share of an episode's prompts that an unpruned replay reads from the cache."""
-    known = next((each for each in session.figures if (each.episode, each.strategy) == (episode, "none")), None)
+    known = next((each for each in session.figures if (each.episode, each.strategy) == (episode, NO_PRUNING)), None)
     return sum(known.held) / sum(known.prompts) if known and sum(known.prompts) else 0.0
 
 

@@ -14,7 +14,7 @@ from autoprune.apps.replay.atoms import GROUPS, Group
 from autoprune.apps.replay.episode import UNKNOWN_HEAD, Episode, episode, longest, sources
 from autoprune.apps.replay.episode_figures import OWN, Figures, figures
 from autoprune.apps.replay.play import play
-from autoprune.apps.replay.policies import BUILT_IN, Policy
+from autoprune.apps.replay.policies import BUILT_IN, NO_PRUNING, Policy
 from autoprune.apps.sessions import Reader, Recording, decode, find_reader, recordings
 from autoprune.economics import Prices, lifetime
 from autoprune.errors import AutopruneError
@@ -265,7 +265,7 @@ def _cache_shares(sessions: Iterable[SessionFigures]) -> tuple[int, float | None
     said: list[Shape] = []
     prompts = held = 0
     for each in sessions:
-        for name, row in {row.episode: row for row in each.figures if row.strategy == "none"}.items():
+        for name, row in {row.episode: row for row in each.figures if row.strategy == NO_PRUNING}.items():
             if each.shapes[name].recorded_cached:
                 said.append(each.shapes[name])
                 prompts += sum(row.prompts)
