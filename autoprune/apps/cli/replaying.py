@@ -189,9 +189,12 @@ def replay_all(
             digests = known.digests if known else None
             replayed = replay_files(files, args, known=digests, engine=engine)
             for path, figures in _with_progress(replayed, "replaying", len(files)):
-                if known and figures:
+                if figures is None:
+                    assert known  # replay_files gives no figures only for files whose digest is known
+                    figures = known.figures(path)
+                elif known:
                     known.write(figures)
-                found.add_session(figures or _known_figures(known, path))
+                found.add_session(figures)
         except KeyboardInterrupt:
             print(f"autoprune: {_interruption_note(found, files, output)}", file=sys.stderr)
             raise
@@ -211,11 +214,6 @@ def _with_progress(items: Iterable[T], description: str, total: int) -> Iterator
     columns = TextColumn(description), BarColumn(), MofNCompleteColumn(), TextColumn("left:"), TimeRemainingColumn()
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         yield from progress.track(items, total=total)
-
-
-def _known_figures(known: "Results | None", path: str) -> SessionFigures:
-    assert known  # replay_files gives no figures only for files whose digest is known
-    return known.figures(path)
 
 
 def _interruption_note(found: Collected, files: Sequence[str], output: str | None) -> str:

@@ -246,7 +246,7 @@ class _Laws:
         self._messages = episode.messages
         self._last = len(episode.requests) - 1
         self._tokens = tokens
-        self._before = fingerprint(episode.messages)
+        self._before = _fingerprint(episode.messages)
         self._edited: dict[int, Any] = {}  # the last version of each edited message
         self._changes = 0
         self._parser = new_parser(len)
@@ -270,7 +270,7 @@ class _Laws:
 
     def finish(self) -> None:
         """Check that the recorded messages are unchanged."""
-        if fingerprint(self._messages) != self._before:
+        if _fingerprint(self._messages) != self._before:
             self.violations.append("promise 1: the recorded messages were changed")
 
     def _edits(self, given: Sequence[Any], sent: Sequence[Any]) -> Iterator[tuple[int, Any, Any, Any]]:
@@ -317,6 +317,6 @@ class _Laws:
             yield 5, "pruning the output again changes it"
 
 
-def fingerprint(messages: Sequence[Any]) -> bytes:
+def _fingerprint(messages: Sequence[Any]) -> bytes:
     """A digest of messages."""
     return sha256(repr(messages).encode("utf-8", "surrogatepass")).digest()

@@ -156,7 +156,8 @@ def _sort_results(messages: list[Message], wire: Wire) -> None:
     """
     for at, message in enumerate(messages[:-1]):
         calls = _calls(message, wire)
-        order = {_id_or_name(call): place for place, call in enumerate(calls)}
+        # Gemini's calls may have no id.
+        order = {text(call.get("id")) or text(call.get("name")): place for place, call in enumerate(calls)}
         if calls and wire.field is None:
             span = slice(at + 1, at + 1 + len(calls))
             messages[span] = sorted(messages[span], key=lambda each: _place(each, order))
@@ -172,10 +173,6 @@ def _calls(message: Object, wire: Wire) -> list[Object]:
     if wire.field is None:
         return _chat_calls(message)
     return [fields(block.get("functionCall", block)) for block in wire.blocks(message) if _count_calls(block)]
-
-
-def _id_or_name(call: Object) -> str:
-    return text(call.get("id")) or text(call.get("name"))  # Gemini's calls may have no id
 
 
 def _place(result: Object, order: Mapping[str, int]) -> int:
@@ -381,7 +378,8 @@ def _clean_parts(content: Object) -> Object | None:
     """Remove thoughts, empty parts, calls in the user's contents and responses in the model's."""
     elsewhere = "functionResponse" if content["role"] == "model" else "functionCall"
     sent = [_api_part(each) for each in objects(content["parts"]) if not each.get("thought")]
-    parts = [each for each in sent if elsewhere not in each and _holds_something(each)]
+    said = [each for each in sent if any(name != "text" or text(value).strip() for name, value in each.items())]
+    parts = [each for each in said if elsewhere not in each]
     return {**content, "parts": parts} if parts else None
 
 
@@ -395,10 +393,6 @@ def _api_part(part: Object) -> Message:
         given = fields(bare["functionResponse"])
         return function_response(given, given.get("response")) if given else {}
     return bare
-
-
-def _holds_something(part: Object) -> bool:
-    return any(name != "text" or text(value).strip() for name, value in part.items())
 
 
 WIRES: Mapping[str, Wire] = {
