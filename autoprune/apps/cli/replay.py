@@ -3,7 +3,7 @@
 import math
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
@@ -17,7 +17,8 @@ import autoprune.apps.cli.replaying as replaying
 from autoprune.apps.cli.console import show, show_json
 from autoprune.apps.cli.input_output import write_output
 from autoprune.apps.replay import BUILT_IN, FED_BACK, FULL, Interval, Policy, ReplayArgs, SessionFigures, atoms
-from autoprune.apps.replay.episode_figures import OWN, Bill
+from autoprune.apps.replay.detail import SessionDetail
+from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.evidence import PROTECTED_NAMES
 from autoprune.apps.replay.page import page
 from autoprune.apps.replay.session import Overview, overview
@@ -130,24 +131,21 @@ def replay_sessions(
     )
     files = replaying.find_files(paths or (), here=here, readers=readers.values())
     chosen_engine = replaying.choose_engine(engine, jobs)
-    sessions = replaying.replay_all(files, args, chosen_engine, output, _most_curves(as_json, html)).sessions
+    # Figures of each request are large: JSON holds all of them, the page some, tables none.
+    with_curves = math.inf if as_json else replaying.MOST_DETAILED if html else 0
+    sessions = replaying.replay_all(files, args, chosen_engine, output, with_curves).sessions
     rows = [row for each in sessions for row in each.figures]
     ranking = {each: standings(rows, str(each)) for each in args.prices} if rows else {}
     whole = overview(sessions)
     if html and rows:  # before anything is printed: `| head` may end the program
         details = replaying.most_expensive_details(sessions, args, chosen_engine, texts=texts)
-        write_output(html, page(sessions, details, **_page_texts(args, whole, ranking)))
+        write_output(html, _as_page(sessions, details, args, whole, ranking))
     if as_json:
         show_json(_as_json(sessions, args, whole, ranking))
     else:
         _print_tables(sessions, args, whole, ranking)
     if not rows:
         raise replaying.nothing_replayed(sessions)
-
-
-def _most_curves(as_json: bool, html: str | None) -> float:
-    """The number of sessions that need per-request figures: all in JSON, those that the page shows, none in tables."""
-    return math.inf if as_json else replaying.MOST_DETAILED if html else 0
 
 
 def _print_tables(sessions: Sequence[SessionFigures], args: ReplayArgs, whole: Overview, ranking: Ranking) -> None:
@@ -162,14 +160,21 @@ def _print_tables(sessions: Sequence[SessionFigures], args: ReplayArgs, whole: O
         replaying.show_assumptions(whole, args)
 
 
-def _page_texts(args: ReplayArgs, whole: Overview, ranking: Ranking) -> dict[str, Any]:
-    first = args.prices[0]
-    return {
-        "prices": str(first),
-        "command": _command_line(),
-        "advice": advice(ranking[first]),
-        "notes": list(replaying.assumptions(whole, args)),
-    }
+def _as_page(
+    sessions: Sequence[SessionFigures],
+    details: Sequence[SessionDetail],
+    args: ReplayArgs,
+    whole: Overview,
+    ranking: Ranking,
+) -> str:
+    return page(
+        sessions,
+        details,
+        prices=str(args.prices[0]),
+        command=_command_line(),
+        advice=advice(ranking[args.prices[0]]),
+        notes=list(replaying.assumptions(whole, args)),
+    )
 
 
 def _command_line() -> str:
@@ -200,18 +205,13 @@ class Unpruned:
     has_unpriced: bool = False
 
 
-def sum_bills(bills: Iterable[Bill]) -> Unpruned:
-    """Sum up unpruned bills."""
-    known = list(bills)
-    priced = [each for each in known if each.input_price]
-    dollars = sum(each.total * (each.input_price or 0.0) for each in priced)
-    return Unpruned(sum(each.total for each in known), dollars, len(priced), len(priced) < len(known))
-
-
 def _unpruned(sessions: Sequence[SessionFigures], prices: str) -> Unpruned:
     rows = (row for each in sessions for row in each.figures if row.strategy == NONE)
     # An episode has one row for each style, and the unpruned bill is the same in both.
-    return sum_bills({row.episode: row.bills[prices] for row in rows}.values())
+    bills = {row.episode: row.bills[prices] for row in rows}.values()
+    priced = [bill for bill in bills if bill.input_price]
+    dollars = sum(bill.total * (bill.input_price or 0.0) for bill in priced)
+    return Unpruned(sum(bill.total for bill in bills), dollars, len(priced), len(priced) < len(bills))
 
 
 def overview_table(whole: Overview) -> RenderableType:

@@ -105,8 +105,9 @@ def _is_opening(message: Object | None, wire: Wire) -> bool:
     """Whether a conversation may begin with a message: for APIs with turns, only with text of the user."""
     if not wire.joins:
         return True
-    is_users = message is not None and message["role"] == "user"
-    return is_users and not all(map(_is_result, wire.blocks(message or {})))
+    if message is None or message["role"] != "user":
+        return False
+    return not all(map(_is_result, wire.blocks(message)))
 
 
 def _mark(message: Object, at: int, wire: Wire) -> Message:
@@ -264,9 +265,8 @@ def _check_chat(message: Object) -> str:
         return "is a result without the id of its call"
     for each in _chat_calls(message):
         function = fields(each.get("function"))
-        if not all(
-            isinstance(value, str) for value in (each.get("id"), function.get("name"), function.get("arguments"))
-        ):
+        named = (each.get("id"), function.get("name"), function.get("arguments"))
+        if not all(isinstance(value, str) for value in named):
             return "has a call without an id, a name or arguments"
     return ""
 
