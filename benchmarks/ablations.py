@@ -196,7 +196,9 @@ def heading(*first: str) -> str:
 
 def hold_out(each: Replayed) -> Replayed:
     """Give figures the same name for all variants, so that they are summed."""
-    return each if each.figures.strategy == "none" else replace(each, figures=each.figures.rename("held out"))
+    return (
+        each if each.figures.strategy == "none" else replace(each, figures=replace(each.figures, strategy="held out"))
+    )
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from autoprune.apps.replay.engines import cores
+from autoprune.apps.replay.corpus import cores
 from autoprune.apps.replay.session import ReplayArgs, episodes, replay_episode
 
 SEED = 11

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from command_line import run
+from command_line import run, run_process
 from recorded_sessions import timeless, write_sessions
 from rich.console import Console, RenderableType
 from tables import each_row
@@ -22,8 +22,7 @@ from autoprune.apps.cli.command_table import app
 from autoprune.apps.cli.replay import Unpruned, details_table, overview_table, verdict_table
 from autoprune.apps.cli.replaying import Collected, open_results, replay_all, skipped_table
 from autoprune.apps.replay import ReplayArgs, SessionFigures
-from autoprune.apps.replay.corpus import Task, one_by_one, replay_files
-from autoprune.apps.replay.engines import Processes, cores
+from autoprune.apps.replay.corpus import Processes, Task, cores, one_by_one, replay_files
 from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.session import overview
 from autoprune.apps.replay.verdict import standings
@@ -239,6 +238,35 @@ def test_a_custom_reader_works_in_every_process(tmp_path: Path, command: str):
     found = json.loads(done.stdout)["sessions"]
     assert done.returncode == 0
     assert found == 1 if command == "tune" else [each["agent"] for each in found] == ["mine"]
+
+
+def install_readers(folder: Path) -> dict[str, str]:
+    """Put a package with a reader, and another one that cannot be imported, on the path of a process."""
+    places = 'READER = Reader("mine-agent", detect, read, places=(".mine/*.log",))'
+    (folder / "my_agent.py").write_text(READER.replace('READER = Reader("mine", detect, read)', places))
+    info = folder / "mine-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Name: mine\nVersion: 1.0\n", encoding="utf-8")
+    (info / "entry_points.txt").write_text(
+        "[autoprune.readers]\nmine = my_agent:READER\nbroken = missing_agent:READER\n"
+    )
+    return {"PYTHONPATH": os.pathsep.join((str(folder), *filter(None, (os.environ.get("PYTHONPATH"),))))}
+
+
+def test_the_sessions_of_an_installed_reader_are_found_in_the_home_folder(tmp_path: Path):
+    environ = install_readers(tmp_path)
+    (path,) = write_sessions(tmp_path, "one")
+    held = json.loads(Path(path).read_text(encoding="utf-8"))
+    (tmp_path / ".mine").mkdir()
+    (tmp_path / ".mine" / "one.log").write_text(json.dumps({"mine": held}), encoding="utf-8")
+    environ |= {"HOME": str(tmp_path)}
+    done = run_process("replay", "--here", *OPTIONS, "--json", environ=environ)
+    words = done.stderr.decode()
+    assert (done.returncode, [each["agent"] for each in json.loads(done.stdout)["sessions"]]) == (0, ["mine-agent"]), (
+        words
+    )
+    assert "found: mine-agent 1 file\n" in words
+    assert "note: cannot load 'broken', registered under the entry point group autoprune.readers" in words
 
 
 @pytest.mark.full

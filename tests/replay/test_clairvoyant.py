@@ -126,3 +126,17 @@ def test_passages_are_cleared_after_their_last_use():
     breaks = [at for at in range(1, 41) if found.prompts[at].held < found.prompts[at - 1].tokens]
     assert len(breaks) == 2
     assert breaks[0] < 5 < breaks[1]
+
+
+def test_a_result_is_shortened_only_once_so_that_pruning_the_output_again_changes_nothing():
+    used = {
+        4: "\n".join(source("first").split("\n")[20:80]),
+        10: source("second"),  # so long as it is needed whole, shortening an earlier result again would be dear
+        11: "first_150_value = 150 # and some more words on this line",
+    }
+    messages = [USER, call("r", {}), result("r", source("first")), call("s", {}), result("s", source("second"))]
+    for at in range(12):
+        arguments = {"old_string": used[at]} if at in used else {}
+        messages += [call(f"c{at}", arguments), result(f"c{at}", "short " * 30)]
+    found = run(episode(messages), passages=True)
+    assert (found.retained, found.violations) == ((True, True, True), ())

@@ -9,8 +9,8 @@ from recorded_sessions import session, timeless, write_sessions
 from tables import each_row
 
 from autoprune.apps.replay import FED_BACK, ReplayArgs, SessionFigures
-from autoprune.apps.replay.corpus import TOO_SHORT, key, replay_files, why_skipped, without_curves
-from autoprune.apps.replay.engines import Processes
+from autoprune.apps.replay.corpus import Processes, key, replay_files, why_skipped, without_curves
+from autoprune.apps.replay.session import TOO_SHORT
 from autoprune.economics import LISTS
 
 ARGS = ReplayArgs(("none", "low_water"), safe_zone=5_000)

@@ -98,15 +98,15 @@ def test_after_a_long_pause_the_curve_shows_a_cold_cache():
 
 def made(session: str, strategy: str, bill: float, kept: int = 10, number: str = "") -> Figures:
     return Figures(
-        session,
-        f"{session}{number}",
-        strategy,
-        "full history",
-        20,
-        40_000,
-        {"p": Bill(bill, bill, 0)},
-        {name: Kept(10, kept, kept) for name in ("code", "edits", "lag > 20")},
-        0,
+        session=session,
+        episode=f"{session}{number}",
+        strategy=strategy,
+        style="full history",
+        requests=20,
+        safe_zone=40_000,
+        bills={"p": Bill(bill, bill, 0)},
+        evidence={name: Kept(10, kept, kept) for name in ("code", "edits", "lag > 20")},
+        rereads=0,
     )
 
 

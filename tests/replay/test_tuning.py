@@ -26,7 +26,17 @@ def played(session: str, strategy: str, share: float, kept: int) -> Figures:
     """An unpruned bill of 1,000, and 100 atoms of which some stay in view."""
     evidence = {name: Kept(100, kept, kept) for name in ("code", "edits", "actions", "lag 1-5", "lag 6-20", "lag > 20")}
     bills = {"anthropic": Bill(1_000 * share, 1_000 * share, 1)}
-    return Figures(session, session, strategy, "full history", 30, 40_000, bills, evidence, 0)
+    return Figures(
+        session=session,
+        episode=session,
+        strategy=strategy,
+        style="full history",
+        requests=30,
+        safe_zone=40_000,
+        bills=bills,
+        evidence=evidence,
+        rereads=0,
+    )
 
 
 def corpus(sessions: int, *, cheap_keeps: int = 80, careful: float = 0.9) -> list[Figures]:

@@ -18,15 +18,17 @@ def figures(strategies: Mapping[str, Outcome], sessions: int = 10, spread: float
     """Rows for sessions that cost 100 without pruning; of every other one, a strategy's bill is larger by `spread`."""
     return [
         Figures(
-            f"session-{number}",
-            f"session-{number}",
-            strategy,
-            "full history",
-            20,
-            40_000,
-            {"p": Bill(100 * (bill + spread * (-1) ** number), 100 * (again + spread * (-1) ** number), 0)},
-            {group: Kept(100, kept, kept) for group in ("code", "edits", "actions", "lag 1-5", "lag 6-20", "lag > 20")},
-            0,
+            session=f"session-{number}",
+            episode=f"session-{number}",
+            strategy=strategy,
+            style="full history",
+            requests=20,
+            safe_zone=40_000,
+            bills={"p": Bill(100 * (bill + spread * (-1) ** number), 100 * (again + spread * (-1) ** number), 0)},
+            evidence=dict.fromkeys(
+                ("code", "edits", "actions", "lag 1-5", "lag 6-20", "lag > 20"), Kept(100, kept, kept)
+            ),
+            rereads=0,
         )
         for number in range(sessions)
         for strategy, (bill, again, kept) in {"none": (1.0 - spread * (-1) ** number, 1.0, 100), **strategies}.items()

@@ -3,8 +3,8 @@
 import math
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 import typer
@@ -16,13 +16,13 @@ import autoprune.apps.cli.options as options
 import autoprune.apps.cli.replaying as replaying
 from autoprune.apps.cli.console import show, show_json
 from autoprune.apps.cli.input_output import write_output
-from autoprune.apps.cli.replaying import count_noun
 from autoprune.apps.replay import BUILT_IN, FED_BACK, FULL, Interval, Policy, ReplayArgs, SessionFigures, atoms
-from autoprune.apps.replay.episode_figures import OWN, Bill
+from autoprune.apps.replay.detail import SessionDetail
+from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.evidence import PROTECTED_NAMES
 from autoprune.apps.replay.page import page
 from autoprune.apps.replay.session import Overview, overview
-from autoprune.apps.replay.verdict import BANDS, NONE, Standing, advice, standings, strategy_label
+from autoprune.apps.replay.verdict import BANDS, NONE, Standing, advice, count_noun, standings, strategy_label
 from autoprune.economics import Prices
 from autoprune.errors import SettingsError
 from autoprune.pruners.report.drawing import printable
@@ -40,16 +40,16 @@ LOWEST_BAND = BANDS[-2]  # strategies that keep less evidence than this share on
 MAIN_GROUPS = (atoms.Group.CODE, atoms.Group.EDITS, atoms.Group.FACTS)  # columns in addition to the bill
 SHARE_WIDTH = 11  # characters of a share with its confidence interval
 LEGEND = """\
-bill      cost as a share of the unpruned one, with its 95 % bootstrap confidence
-          interval; ≈: the difference to the row above is not significant
-re-read   the same with what the agent would fetch again
-code      how much of what the recorded actions rested on stays in view, in %:
-          names, paths, errors and the old texts of edits
-edits     the same for the old texts of edits; shell edits: those in commands
-facts     the same for figures, names, quotes and keys in what the agent wrote;
-          rows are grouped by the lowest of these columns
-worst     the bill of the session with the highest bill
-breaks    requests at which the prompt cache broke"""
+bill      cost as a share of the cost without pruning, with its 95 % bootstrap
+          confidence interval; ≈ means no significant difference to the row above
+re-read   the same, including results that the agent would have to fetch again
+code      % of the names, paths, error messages and old texts of edits used by
+          the recorded actions that stay in the prompt
+edits     the same for the old texts of edits (shell edits: in shell commands)
+facts     the same for numbers, names, quotes and keys that the agent wrote;
+          rows are grouped by the lowest of code, edits and facts
+worst     the highest bill of a session
+breaks    requests whose prompt broke the cache"""
 Ranking = dict[Prices, list[Standing]]
 
 
@@ -111,47 +111,41 @@ def replay_sessions(
 
     Also checks whether what the agent needed next would still have been in view. No model is called.
     """
-    args = _replay_args(strategy or (), price or (), model, cache_life, safe_zone, style)
-    args = replace(args, readers=replaying.reader_arguments(reader))
-    files = replaying.find_files(paths or (), here=here)
+    if style not in STYLES:
+        raise SettingsError(f"there is no style {style!r}; there are {', '.join(STYLES)}")
+    strategies = tuple(dict.fromkeys((NONE, *strategy))) if strategy else BUILT_IN
+    for name in strategies:
+        Policy(name)  # raises for an unknown strategy
+    zone = budget_tokens(safe_zone, model=model) if safe_zone is not None else None
+    life = duration(cache_life, "--cache-life")
+    prices = replaying.parse_prices(price or (), life)
+    readers = replaying.choose_readers(reader, here=here)
+    args = ReplayArgs(
+        strategies=strategies,
+        prices=prices,
+        safe_zone=zone,
+        model=model,
+        cache_life=life,
+        styles=STYLES[style],
+        readers=tuple(readers),
+    )
+    files = replaying.find_files(paths or (), here=here, readers=readers.values())
     chosen_engine = replaying.choose_engine(engine, jobs)
-    sessions = replaying.replay_all(files, args, chosen_engine, output, _most_curves(as_json, html)).sessions
+    # Figures of each request are large: JSON holds all of them, the page some, tables none.
+    with_curves = math.inf if as_json else replaying.MOST_DETAILED if html else 0
+    sessions = replaying.replay_all(files, args, chosen_engine, output, with_curves).sessions
     rows = [row for each in sessions for row in each.figures]
     ranking = {each: standings(rows, str(each)) for each in args.prices} if rows else {}
     whole = overview(sessions)
     if html and rows:  # before anything is printed: `| head` may end the program
         details = replaying.most_expensive_details(sessions, args, chosen_engine, texts=texts)
-        write_output(html, page(sessions, details, **_page_texts(args, whole, ranking)))
+        write_output(html, _as_page(sessions, details, args, whole, ranking))
     if as_json:
         show_json(_as_json(sessions, args, whole, ranking))
     else:
         _print_tables(sessions, args, whole, ranking)
     if not rows:
         raise replaying.nothing_replayed(sessions)
-
-
-def _replay_args(
-    strategies: Sequence[str],
-    price: Sequence[str],
-    model: str | None,
-    cache_life: str | None,
-    safe_zone: str | None,
-    style: str,
-) -> ReplayArgs:
-    """Parse the options. Raises SettingsError for a value that cannot be used."""
-    if style not in STYLES:
-        raise SettingsError(f"there is no style {style!r}; there are {', '.join(STYLES)}")
-    named = dict.fromkeys((NONE, *strategies)) if strategies else BUILT_IN
-    for name in named:
-        Policy(name)  # raises for an unknown strategy
-    zone = budget_tokens(safe_zone, model=model) if safe_zone is not None else None
-    life = duration(cache_life, "--cache-life")
-    return ReplayArgs(tuple(named), replaying.parse_prices(price, life), zone, model, life, STYLES[style])
-
-
-def _most_curves(as_json: bool, html: str | None) -> float:
-    """The number of sessions that need per-request figures: all in JSON, those that the page shows, none in tables."""
-    return math.inf if as_json else replaying.MOST_DETAILED if html else 0
 
 
 def _print_tables(sessions: Sequence[SessionFigures], args: ReplayArgs, whole: Overview, ranking: Ranking) -> None:
@@ -166,14 +160,21 @@ def _print_tables(sessions: Sequence[SessionFigures], args: ReplayArgs, whole: O
         replaying.show_assumptions(whole, args)
 
 
-def _page_texts(args: ReplayArgs, whole: Overview, ranking: Ranking) -> dict[str, Any]:
-    first = args.prices[0]
-    return {
-        "prices": str(first),
-        "command": _command_line(),
-        "advice": advice(ranking[first]),
-        "notes": list(replaying.assumptions(whole, args)),
-    }
+def _as_page(
+    sessions: Sequence[SessionFigures],
+    details: Sequence[SessionDetail],
+    args: ReplayArgs,
+    whole: Overview,
+    ranking: Ranking,
+) -> str:
+    return page(
+        sessions,
+        details,
+        prices=str(args.prices[0]),
+        command=_command_line(),
+        advice=advice(ranking[args.prices[0]]),
+        notes=list(replaying.assumptions(whole, args)),
+    )
 
 
 def _command_line() -> str:
@@ -204,18 +205,13 @@ class Unpruned:
     has_unpriced: bool = False
 
 
-def sum_bills(bills: Iterable[Bill]) -> Unpruned:
-    """Sum up unpruned bills."""
-    known = list(bills)
-    priced = [each for each in known if each.input_price]
-    dollars = sum(each.total * (each.input_price or 0.0) for each in priced)
-    return Unpruned(sum(each.total for each in known), dollars, len(priced), len(priced) < len(known))
-
-
 def _unpruned(sessions: Sequence[SessionFigures], prices: str) -> Unpruned:
     rows = (row for each in sessions for row in each.figures if row.strategy == NONE)
     # An episode has one row for each style, and the unpruned bill is the same in both.
-    return sum_bills({row.episode: row.bills[prices] for row in rows}.values())
+    bills = {row.episode: row.bills[prices] for row in rows}.values()
+    priced = [bill for bill in bills if bill.input_price]
+    dollars = sum(bill.total * (bill.input_price or 0.0) for bill in priced)
+    return Unpruned(sum(bill.total for bill in bills), dollars, len(priced), len(priced) < len(bills))
 
 
 def overview_table(whole: Overview) -> RenderableType:

@@ -18,15 +18,23 @@ from autoprune import __version__
 from autoprune.apps.cli.console import Terminal, show
 from autoprune.apps.cli.input_output import load_readers
 from autoprune.apps.replay import ReplayArgs, SessionFigures
-from autoprune.apps.replay.corpus import Engine, details_of_files, key, replay_files, why_skipped, without_curves
+from autoprune.apps.replay.corpus import (
+    Engine,
+    Processes,
+    details_of_files,
+    key,
+    on_ray,
+    replay_files,
+    why_skipped,
+    without_curves,
+)
 from autoprune.apps.replay.detail import SessionDetail, most_expensive
-from autoprune.apps.replay.engines import Processes, on_ray
 from autoprune.apps.replay.episode import UNKNOWN_HEAD
 from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.policies import AT
 from autoprune.apps.replay.session import Overview
-from autoprune.apps.replay.verdict import NONE
-from autoprune.apps.sessions import READABLE, dump, places
+from autoprune.apps.replay.verdict import NONE, count_noun
+from autoprune.apps.sessions import READABLE, Reader, dump, find_reader, places, plugin_readers
 from autoprune.economics import DEFAULT, Prices, prices
 from autoprune.errors import SessionError, SettingsError, did_you_mean
 from autoprune.pruners.report.drawing import printable
@@ -82,11 +90,26 @@ def parse_prices(given: Sequence[str], life: float | None = None) -> tuple[Price
     return tuple({str(each): each for each in lists}.values())
 
 
-def reader_arguments(named: str | None) -> tuple[str, ...]:
-    """The reader that `--reader` names, for ReplayArgs. Raises SettingsError if there is no such reader."""
-    load_readers(named)
-    # By name: each worker process loads it, because a reader in a user's file cannot be pickled.
-    return (named,) if named is not None else ()
+def choose_readers(named: str | None, *, here: bool) -> dict[str, Reader]:
+    """The readers to try before the shipped ones: that of `--reader` and, with `here`, those of installed packages.
+
+    The keys are their names for ReplayArgs: each worker process loads them by name, because a reader in a user's file
+    cannot be pickled. Prints a note for each package whose reader cannot be loaded. Raises SettingsError if `--reader`
+    names no reader.
+    """
+    found: dict[str, Reader] = {}
+    if named is not None:
+        (found[named],) = load_readers(named)
+    for name in plugin_readers() if here else ():
+        try:
+            found.setdefault(name, find_reader(name))
+        except SettingsError as error:
+            _note(f"{error}; its sessions are left out")
+    return found
+
+
+def _note(line: str) -> None:
+    show(Text(f"note: {printable(line)}", style="yellow"), to_stderr=True, wraps=False)
 
 
 def choose_engine(name: str, jobs: int | None) -> Engine:
@@ -96,8 +119,10 @@ def choose_engine(name: str, jobs: int | None) -> Engine:
     return on_ray if name == "ray" else Processes(jobs)
 
 
-def find_files(paths: Sequence[str], *, here: bool) -> list[str]:
+def find_files(paths: Sequence[str], *, here: bool, readers: Iterable[Reader] = ()) -> list[str]:
     """Find the session files that paths name and, with `here`, those of agents in the home folder.
+
+    `readers` are other readers than those that ship, whose places are searched too.
 
     Prints how many files of which agent were found at home, and a note for each path without session files. Raises
     SettingsError if no path is given, and SessionError if there are no session files at all.
@@ -107,7 +132,7 @@ def find_files(paths: Sequence[str], *, here: bool) -> list[str]:
     if not all(paths):
         raise SettingsError("one of the paths is empty: give a session file, a folder or a glob")
     found = {path: places.named([path]) for path in paths}
-    at_home = places.at_home(Path.home()) if here else {}
+    at_home = places.at_home(Path.home(), tuple(readers)) if here else {}
     missing = [f"there are no session files ({ENDINGS}) in {path}" for path, files in found.items() if not files]
     if here and not at_home:
         missing.append(f"no agent has stored session files in the home folder, {Path.home()}")
@@ -118,13 +143,8 @@ def find_files(paths: Sequence[str], *, here: bool) -> list[str]:
         counts = (f"{agent} {count_noun(len(files), 'file')}" for agent, files in at_home.items())
         show(Text(f"found: {', '.join(counts)}"), to_stderr=True)
     for line in missing:
-        show(Text(f"note: {printable(line)}", style="yellow"), to_stderr=True, wraps=False)
+        _note(line)
     return list(dict.fromkeys(map(str, files)))
-
-
-def count_noun(number: int, noun: str) -> str:
-    """A number with its noun, such as "1 file" or "1,200 files"."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 class Collected:
@@ -169,9 +189,12 @@ def replay_all(
             digests = known.digests if known else None
             replayed = replay_files(files, args, known=digests, engine=engine)
             for path, figures in _with_progress(replayed, "replaying", len(files)):
-                if known and figures:
+                if figures is None:
+                    assert known  # replay_files gives no figures only for files whose digest is known
+                    figures = known.figures(path)
+                elif known:
                     known.write(figures)
-                found.add_session(figures or _known_figures(known, path))
+                found.add_session(figures)
         except KeyboardInterrupt:
             print(f"autoprune: {_interruption_note(found, files, output)}", file=sys.stderr)
             raise
@@ -191,11 +214,6 @@ def _with_progress(items: Iterable[T], description: str, total: int) -> Iterator
     columns = TextColumn(description), BarColumn(), MofNCompleteColumn(), TextColumn("left:"), TimeRemainingColumn()
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         yield from progress.track(items, total=total)
-
-
-def _known_figures(known: "Results | None", path: str) -> SessionFigures:
-    assert known  # replay_files gives no figures only for files whose digest is known
-    return known.figures(path)
 
 
 def _interruption_note(found: Collected, files: Sequence[str], output: str | None) -> str:

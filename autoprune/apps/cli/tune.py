@@ -10,11 +10,10 @@ from rich.text import Text
 import autoprune.apps.cli.options as options
 import autoprune.apps.cli.replaying as replaying
 from autoprune.apps.cli.console import show, show_json
-from autoprune.apps.cli.replaying import count_noun
 from autoprune.apps.replay import Interval, Policy, ReplayArgs, Row
 from autoprune.apps.replay.session import overview
 from autoprune.apps.replay.tuning import FLOOR, FOLDS, GRID, Tuning, tune
-from autoprune.apps.replay.verdict import NONE
+from autoprune.apps.replay.verdict import NONE, count_noun
 from autoprune.errors import SettingsError
 from autoprune.pruners.report.drawing import table_of
 from autoprune.settings import duration
@@ -26,12 +25,14 @@ EXAMPLES = options.examples(
     "tune logs/ -o figures.jsonl",
 )
 LEGEND = """\
-bill      cost as a share of the unpruned one
-re-read   the same with what the agent would fetch again; the lowest is chosen
-code      how much of what the recorded actions rested on stays in view, in %
+bill      cost as a share of the cost without pruning
+re-read   the same, including results that the agent would have to fetch again;
+          the setting with the lowest value is recommended
+code      % of the names, paths, error messages and old texts of edits used by
+          the recorded actions that stay in the prompt
 edits     the same for the old texts of edits
-facts     the same for figures, names, quotes and keys that the agent stated
-Settings that another one beats in both cost and evidence are not shown."""
+facts     the same for numbers, names, quotes and keys that the agent wrote
+Settings that cost more than another one and keep less are not shown."""
 
 
 def tune_settings(
@@ -72,8 +73,9 @@ def tune_settings(
             raise SettingsError(f"{name} knows the rest of the session, so it cannot be used in practice")
     life = duration(cache_life, "--cache-life")
     prices = replaying.parse_prices((price,) if price else (), life)
-    args = ReplayArgs(grid, prices, model=model, cache_life=life, readers=replaying.reader_arguments(reader))
-    files = replaying.find_files(paths or (), here=here)
+    readers = replaying.choose_readers(reader, here=here)
+    args = ReplayArgs(grid, prices, model=model, cache_life=life, readers=tuple(readers))
+    files = replaying.find_files(paths or (), here=here, readers=readers.values())
     sessions = replaying.replay_all(files, args, replaying.choose_engine(engine, jobs), output).sessions
     figures = [row for each in sessions for row in each.figures]
     if figures:
@@ -91,14 +93,8 @@ def tune_settings(
 
 def _frontier_table(tuned: Tuning, args: ReplayArgs) -> RenderableType:
     """Draw the Pareto frontier, the recommendation, and its reliability."""
-    table = table_of(
-        ("setting", "left"),
-        ("bill", "right"),
-        ("re-read", "right"),
-        ("code", "right"),
-        ("edits", "right"),
-        ("facts", "right"),
-    )
+    figures = ("bill", "re-read", "code", "edits", "facts")
+    table = table_of(("setting", "left"), *((name, "right") for name in figures))
     for row in tuned.frontier:
         style = "bold" if row.strategy == tuned.recommended else ""
         table.add_row(*(Text(cell, style=style) for cell in _frontier_cells(row)))

@@ -69,11 +69,8 @@ def _find_statement(atom: Atom, lines: Sequence[Text]) -> Span | None:
     if found is not None:
         return found, found + 1
     spans = ((at, at + count) for count in range(2, MOST_BROKEN + 1) for at in range(len(lines) - count + 1))
-    return next((span for span in spans if _join(lines[slice(*span)]).shows(atom)), None)
-
-
-def _join(lines: Sequence[Text]) -> Text:
-    return Text("\n".join(line.raw for line in lines))
+    raw = [line.raw for line in lines]
+    return next((span for span in spans if Text("\n".join(raw[slice(*span)])).shows(atom)), None)
 
 
 def _offsets(atom: Atom, text: str) -> Iterator[Span]:
@@ -167,6 +164,7 @@ class _Account:
         self._strategy = strategy
         self._owed = 0.0
         self._known: dict[tuple[Part, tuple[Atom, ...]], tuple[str | None, int]] = {}
+        self._shortened: set[Place] = set()
 
     def step(self, view: View) -> Iterator[Replace]:
         known = self._strategy
@@ -177,6 +175,7 @@ class _Account:
         lost = (known.prices.write - known.prices.read) * tokens_behind(view, cuts)
         if view.pause > known.prices.life or self._owed >= known.threshold * lost:
             self._owed = 0.0
+            self._shortened.update(place(cut.candidate.result) for cut in cuts if cut.text is not None)
             yield from (cut.edit for cut in cuts)
 
     def _find_cut(self, candidate: Candidate, request: int) -> _Cut | None:
@@ -185,7 +184,10 @@ class _Account:
         atoms = tuple(dict.fromkeys(atom for at, atom in needs if at >= request))
         if not atoms:
             return _Cut(candidate, None, candidate.saves)
-        if not self._strategy.passages or candidate.saves < LEAST_SAVED:
+        # A result is shortened once. Shortening it further as needs pass would change the walk, but a prune of the
+        # output, which sees only the passages, could not do it: pruning twice would differ from pruning once.
+        is_shortened = place(candidate.result) in self._shortened
+        if not self._strategy.passages or is_shortened or candidate.saves < LEAST_SAVED:
             return None
         text, more = self._passages(candidate, atoms)
         return _Cut(candidate, text, candidate.saves - more) if text and candidate.saves - more >= LEAST_SAVED else None

@@ -94,26 +94,6 @@ class SessionDetail:
         """The detail as JSON-compatible values."""
         return asdict(self)
 
-    @classmethod
-    def from_dict(cls, known: Mapping[str, Any]) -> "SessionDetail":
-        """Create a detail from the output of `to_dict`."""
-        results = tuple(Held(**{**each, "needed": _as_pairs(each["needed"])}) for each in known["results"])
-        lists = {name: tuple(known[name]) for name in ("unpruned", "cold")}
-        return cls(
-            **{**known, **lists, "results": results, "outcomes": tuple(map(_outcome_from_json, known["outcomes"]))}
-        )
-
-
-def _outcome_from_json(known: Mapping[str, Any]) -> Outcome:
-    cleared = tuple(Cleared(**each) for each in known["cleared"])
-    return Outcome(
-        known["strategy"], tuple(known["prompts"]), tuple(known["held"]), cleared, _as_pairs(known["missed"])
-    )
-
-
-def _as_pairs(known: Sequence[Sequence[Any]]) -> tuple[tuple[Any, Any], ...]:
-    return tuple((first, second) for first, second in known)
-
 
 def most_expensive(found: Sequence[Figures], prices: str, count: int) -> list[str]:
     """The names of the episodes with the largest unpruned bills, the largest first."""
@@ -133,13 +113,13 @@ def session_details(path: str, data: bytes, args: ReplayArgs, *, texts: bool = F
 def detail(known: Episode, args: ReplayArgs, *, texts: bool = False) -> SessionDetail:
     """Describe what happens to an episode's results under each strategy."""
     return SessionDetail(
-        known.name,
-        known.unpruned,
-        parts(known),
-        tuple(_held_results(known, texts)),
-        tuple(_outcome(known, Policy(name), args) for name in args.strategies),
-        tuple(request for request in range(len(known.requests)) if known.is_cold(request)),
-        texts,
+        episode=known.name,
+        unpruned=known.unpruned,
+        parts=parts(known),
+        results=tuple(_held_results(known, texts)),
+        outcomes=tuple(_outcome(known, Policy(name), args) for name in args.strategies),
+        cold=tuple(request for request in range(len(known.requests)) if known.is_cold(request)),
+        has_texts=texts,
     )
 
 
@@ -162,9 +142,17 @@ def _held_results(known: Episode, texts: bool) -> Iterator[Held]:
         when = tuple((request, ", ".join(kinds)) for request, kinds in needed.get(number, {}).items())
         text, left_out = head_and_tail(result.text) if texts else ("", 0)
         shown = (target if texts else public_target)(result.call)[:LONGEST_TARGET]
-        failed = bool(result.is_error)
-        request, sent = known.first_request_from(result.request), known.first_request_from(result.sent)
-        yield Held(result.tool, shown, result.tokens, request, sent, failed, when, text, left_out)
+        yield Held(
+            tool=result.tool,
+            target=shown,
+            tokens=result.tokens,
+            request=known.first_request_from(result.request),
+            sent=known.first_request_from(result.sent),
+            failed=bool(result.is_error),
+            needed=when,
+            text=text,
+            left_out=left_out,
+        )
 
 
 def public_target(call: ToolCall | None) -> str:

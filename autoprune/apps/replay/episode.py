@@ -60,12 +60,12 @@ class Size:
         return self.ratio * counted + self.head
 
 
-def size(recording: Recording, before: Sequence[int]) -> Size:
+def fit_size(recording: Recording, transcript: Transcript) -> Size:
     """Fit the provider's prompt sizes to our token counts.
 
-    `before` are the counted tokens before each message. If no size is recorded, the head is assumed to be 15,000
-    tokens, or 0 if the log holds the whole prompt.
+    If no size is recorded, the head is assumed to be 15,000 tokens, or 0 if the log holds the whole prompt.
     """
+    before = list(accumulate((entry.tokens for entry in transcript.entries), initial=0))
     known = [
         (before[each.message], each.usage.prompt)
         for each in recording.requests
@@ -283,26 +283,21 @@ def episode(
     transcript = parse(messages, new_parser(count), 0)
     pauses = {now.message: seconds for before, now in pairwise(recording.requests) if (seconds := _pause(before, now))}
     requests = tuple(each.message for each in recording.requests)
-    known = size_of(recording, transcript)
+    known = fit_size(recording, transcript)
     billed = billings(recording, tuple(answers_of(transcript, requests, known.ratio)), model=model, life=life)
     named = next((each.model for each in recording.requests if each.model), model)
     return Episode(
-        session,
-        messages,
-        transcript,
-        requests,
-        round(known.head / known.ratio),
-        pauses,
-        safe_zone or usual_zone(named),
-        number,
-        known.ratio,
-        billed,
+        session=session,
+        messages=messages,
+        transcript=transcript,
+        requests=requests,
+        head=round(known.head / known.ratio),
+        pauses=pauses,
+        safe_zone=safe_zone or usual_zone(named),
+        number=number,
+        ratio=known.ratio,
+        billings=billed,
     )
-
-
-def size_of(recording: Recording, transcript: Transcript) -> Size:
-    """Fit our token counts to the provider's for a recording."""
-    return size(recording, [*accumulate((entry.tokens for entry in transcript.entries), initial=0)])
 
 
 def answers_of(transcript: Transcript, requests: Sequence[int], ratio: float) -> Iterator[int]:

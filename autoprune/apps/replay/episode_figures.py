@@ -1,7 +1,7 @@
 """The figures of one episode under one strategy: its bill at some prices, and the evidence that stayed visible."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from statistics import median
 from typing import Any
@@ -52,7 +52,14 @@ def bill(run: Run, prices: Prices) -> Bill:
         before = prompt.tokens
     again = sum(_fetch_cost(run, request, result, *at[request]) for request, result in run.rereads)
     price = episode.prices.input_price if life is None else prices.input_price
-    return Bill(total, total + again, breaks, unpruned - total, _cold_savings(run, at, life), price)
+    return Bill(
+        total=total,
+        with_rereads=total + again,
+        cache_breaks=breaks,
+        saved=unpruned - total,
+        saved_cold=_cold_savings(run, at, life),
+        input_price=price,
+    )
 
 
 def _request_prices(episode: Episode, prices: Prices) -> Iterator[tuple[Prices, float]]:
@@ -139,10 +146,6 @@ class Figures:
     slowest: float = 0.0
     protected: Mapping[str, Kept] = field(default_factory=dict)
 
-    def rename(self, strategy: str) -> "Figures":
-        """Copy the figures under another name."""
-        return replace(self, strategy=strategy)
-
     def to_dict(self) -> dict[str, Any]:
         """The figures as JSON-compatible values."""
         return asdict(self)
@@ -167,21 +170,21 @@ def figures(run: Run, strategy: str, prices: Sequence[Prices], *, style: str) ->
     life = prices[0].life if prices and prices[0] != OWN else None
     cached = (episode.cached_tokens(at, prompt.tokens, prompt.held, life) for at, prompt in enumerate(run.prompts))
     return Figures(
-        episode.session,
-        episode.name,
-        strategy,
-        style,
-        len(run.prompts),
-        episode.safe_zone,
-        {str(each): bill(run, each) for each in prices},
-        _evidence(run),
-        len(run.rereads),
-        run.violations,
-        tuple(prompt.tokens for prompt in run.prompts),
-        tuple(map(round, cached)),
-        median(seconds) if seconds else 0.0,
-        max(seconds, default=0.0),
-        {str(kind): Kept(whole + lost, whole, whole) for kind, (whole, lost) in run.protected.items()},
+        session=episode.session,
+        episode=episode.name,
+        strategy=strategy,
+        style=style,
+        requests=len(run.prompts),
+        safe_zone=episode.safe_zone,
+        bills={str(each): bill(run, each) for each in prices},
+        evidence=_evidence(run),
+        rereads=len(run.rereads),
+        violations=run.violations,
+        prompts=tuple(prompt.tokens for prompt in run.prompts),
+        held=tuple(map(round, cached)),
+        seconds=median(seconds) if seconds else 0.0,
+        slowest=max(seconds, default=0.0),
+        protected={str(kind): Kept(whole + lost, whole, whole) for kind, (whole, lost) in run.protected.items()},
     )
 
 

@@ -21,7 +21,7 @@ from autoprune.apps.replay.evidence import PROTECTED_NAMES
 from autoprune.apps.replay.policies import NO_PRUNING
 from autoprune.apps.replay.rows import Interval, Row
 from autoprune.apps.replay.session import Overview, SessionFigures, overview
-from autoprune.apps.replay.verdict import Standing, standings, strategy_label
+from autoprune.apps.replay.verdict import Standing, count_noun, standings, strategy_label
 from autoprune.economics import LISTS
 
 MOST_ROWS = 200  # of a table or a list; the rest is only counted
@@ -53,14 +53,14 @@ def page(
     """
     figures = [each for session in found for each in session.figures]
     names = [prices, *(name for name in figures[0].bills if name != prices)] if figures else []
-    bills = [(name, _rank(figures, name)) for name in names]
+    bills = [(name, [Ranked(*each) for each in enumerate(standings(figures, name), 1)]) for name in names]
     shown = details if bills else ()
     whole = overview(found)
     style, script = _files()
     return Template(asset("report/report.html", "autoprune.apps.replay")).substitute(
         policy=f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
         "base-uri 'none'; form-action 'none'",
-        title=escape_text(f"Replay of {_count_of(whole.sessions, 'session')}: autoprune"),
+        title=escape_text(f"Replay of {count_noun(whole.sessions, 'session')}: autoprune"),
         style=style,
         summary=_summary(whole),
         advice=escape_text(advice),
@@ -99,19 +99,11 @@ class Ranked:
         return "reference" if self.standing.is_reference else "choice"
 
 
-def _rank(figures: Iterable[Figures], prices: str) -> list[Ranked]:
-    return [Ranked(number, each) for number, each in enumerate(standings(figures, prices), 1)]
-
-
 def _bullets(lines: Sequence[Markup]) -> Iterator[Markup]:
     """Yield a list of the first lines, and the number of the others."""
     yield element("ul", *(element("li", line) for line in lines[:MOST_ROWS]))
     if len(lines) > MOST_ROWS:
         yield element("p", f"And {len(lines) - MOST_ROWS:,} more.")
-
-
-def _count_of(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _small(text: str) -> Markup:
@@ -129,12 +121,11 @@ def _hash(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-def _data(bills: Iterable[tuple[str, Sequence[Ranked]]], details: Iterable[SessionDetail]) -> str:
+def _data(bills: Sequence[tuple[str, Sequence[Ranked]]], details: Iterable[SessionDetail]) -> str:
     """The data of the charts as JSON for a script element, where `<` could end the element."""
-    known = list(bills)
     data = {
-        "bills": [_points(ranked) for _, ranked in known],
-        "sessions": [_detail(each, known[0][1]) for each in details],
+        "bills": [_points(ranked) for _, ranked in bills],
+        "sessions": [_detail(each, bills[0][1]) for each in details],
     }
     return json.dumps(_clean_all(data), separators=(",", ":")).replace("<", "\\u003c")
 
@@ -181,7 +172,7 @@ def _detail(detail: SessionDetail, ranked: Sequence[Ranked]) -> dict[str, Any]:
 
 def _summary(whole: Overview) -> Markup:
     return escape_text(
-        f"{_count_of(whole.episodes, 'recorded conversation')} with {_count_of(whole.requests, 'request')}, replayed "
+        f"{count_noun(whole.episodes, 'recorded conversation')} with {count_noun(whole.requests, 'request')}, replayed "
         "offline: at each request, each strategy was asked as in a live loop, and the prompt that it would have sent "
         "was measured."
     )
@@ -189,20 +180,17 @@ def _summary(whole: Overview) -> Markup:
 
 def _bill(number: int, prices: str, ranked: Sequence[Ranked]) -> Markup:
     """The frontier and the table at one set of prices; all but the first set are collapsed."""
-    known = LISTS.get(prices)
-    words = (
-        f" ({known.write:g} written, {known.read:g} read, {known.output:g} answered, in input tokens)" if known else ""
-    )
+    words = ""
+    if known := LISTS.get(prices):
+        words = f" ({known.write:g} written, {known.read:g} read, {known.output:g} answered, in input tokens)"
     parts = (
         element(
             "p",
-            *(
-                "Prices: ",
-                element("b", prices),
-                f"{words}. Each point is a strategy with its 95 % interval over sessions, ",
-            ),
-            "and has the number of its row below. The broad line is the frontier: no other strategy beats those on it "
-            "in both. Diamonds know what comes later: they cannot be chosen, and show how much there is to gain.",
+            "Prices: ",
+            element("b", prices),
+            f"{words}. Each point is a strategy with its 95 % interval over sessions, and has the number of its row "
+            "below. The broad line is the frontier: no other strategy beats those on it in both. Diamonds "
+            "know what comes later: they cannot be chosen, and show how much there is to gain.",
         ),
         element("div", class_="charts frontier", id=f"bill-{number}"),
         _legend(
@@ -258,19 +246,16 @@ def _band(standing: Standing) -> str:
 
 def _strategy_row(each: Ranked) -> Markup:
     row = each.row
-    broken = _small_wrong(row.violations) if row.violations else ""
+    broken = element("small", f"promises broken: {row.violations}", class_="wrong") if row.violations else ""
     tied = element("span", "≈", class_="tied", title="not significantly different from the one above")
-    groups = (
-        (row.code, Group.CODE),
-        (row.edits, Group.EDITS),
-        (row.shell_edits, Group.SHELL_EDITS),
-        (row.facts, Group.FACTS),
-    )
     cells = (
         concatenate((tied if each.standing.is_tied else "", _interval_cell(row.bill, 1, 3))),
         _interval_cell(each.standing.rereads, 1, 3),
         *(f"{row.worst:.2f}", f"{row.dearer:.0%}".replace("%", " %")),
-        *(_interval_cell(share, 100, 1) if row.needed[group] else _small("none needed") for share, group in groups),
+        *(
+            _interval_cell(share, 100, 1) if row.needed[group] else _small("none needed")
+            for group, share in row.evidence.items()
+        ),
         *(f"{100 * row.in_results:.1f}", f"{100 * row.far:.1f}"),
         *(
             f"{100 * row.protected[kind].value:.1f}" if kind in row.protected else _small("none")
@@ -281,10 +266,6 @@ def _strategy_row(each: Ranked) -> Markup:
     number = element("span", str(each.number), class_=f"number {each.kind}")
     name = element("th", number, f" {each.name}", broken, scope="row")
     return element("tr", name, *(element("td", cell) for cell in cells))
-
-
-def _small_wrong(violations: int) -> Markup:
-    return element("small", f"promises broken: {violations}", class_="wrong")
 
 
 def _interval_cell(value: Interval, factor: int, digits: int) -> Markup:
@@ -308,7 +289,7 @@ def _sessions(
     if skipped := [(each.path, why) for each in found if (why := why_skipped(each))]:
         lines = [concatenate((element("code", path), f": {why}")) for path, why in skipped]
         yield collapsible(
-            f"{_count_of(len(skipped), 'file')} {'was' if len(skipped) == 1 else 'were'} skipped", *_bullets(lines)
+            f"{count_noun(len(skipped), 'file')} {'was' if len(skipped) == 1 else 'were'} skipped", *_bullets(lines)
         )
     broken = [
         concatenate((f"{each.strategy}, ", element("code", each.episode), f": {what}"))
@@ -324,16 +305,13 @@ def _sessions(
 
 def _sums(whole: Overview) -> Iterator[tuple[str, str, str]]:
     """Yield totals over all sessions: a name, a value, and an explanation."""
-    yield "sessions", f"{whole.sessions:,}", f"of {_count_of(whole.files, 'file')}"
+    yield "sessions", f"{whole.sessions:,}", f"of {count_noun(whole.files, 'file')}"
     yield "requests", f"{whole.requests:,}", ""
     yield "tokens of messages", f"{whole.tokens:,}", f"median {whole.median_tokens:,}, largest {whole.largest_tokens:,}"
-    results = f"of the tokens, in {_count_of(whole.results, 'result')}; the largest has {whole.largest_result:,}"
+    results = f"of the tokens, in {count_noun(whole.results, 'result')}; the largest has {whole.largest_result:,}"
     yield "tool results", _percent(whole.result_share), results
-    yield (
-        "paths touched again",
-        _percent(whole.reads_again / whole.reads if whole.reads else 0.0),
-        f"of {whole.reads:,}",
-    )
+    again = whole.reads_again / whole.reads if whole.reads else 0.0
+    yield "paths touched again", _percent(again), f"of {whole.reads:,}"
     yield "pauses that lose the cache", f"{whole.long_pauses:,}", ""
     yield "needed from results", f"{whole.atoms:,}", "texts and names of code that later actions used"
     if whole.recorded is None or whole.simulated is None:
@@ -399,7 +377,7 @@ def _session_list(details: Sequence[SessionDetail]) -> Markup:
 
 
 def _session(number: int, detail: SessionDetail) -> Markup:
-    sizes = f" {_count_of(detail.requests, 'request')}, {_count_of(len(detail.results), 'result')}, "
+    sizes = f" {count_noun(detail.requests, 'request')}, {count_noun(len(detail.results), 'result')}, "
     words = _small(f"{sizes}last prompt {detail.unpruned[-1]:,} tokens")
     summary = concatenate((element("b", detail.episode), " ", words))
     is_open = {} if number else {"open": ""}

@@ -1,23 +1,40 @@
-"""Replay an episode: at each recorded request, run the strategy as a live loop would, and measure its prompt."""
+"""Replay an episode: at each recorded request, run the strategy as a live loop would, and measure its prompt.
+
+The promises of docs/loop.md are checked at each request whose prompt changed:
+
+    1  the recorded messages are unchanged, and messages that were not edited are the same objects
+    2  in an edited message, only the payloads of results and the arguments of calls differ
+    3  the provider accepts the output if it accepts the recorded messages
+    4  no edit makes a message larger
+    5  pruning the output again changes nothing
+    6  what was cleared stays cleared
+
+If whole messages are folded or dropped, promises 2, 4 and 6 are checked for the rest. Promises 3 and 5 re-read the
+whole prompt, so they are checked only at the first eight changes, at every sixteenth change after that, and at the last
+request.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from hashlib import sha256
 from time import perf_counter
 from typing import Any
 
 from autoprune.apps.replay.atoms import FETCHED
 from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.evidence import Need, Protected, ProtectedKind
-from autoprune.apps.replay.laws import Laws
 from autoprune.apps.replay.visible import Text
 from autoprune.conversation.messages import fields_of, with_item
 from autoprune.facts.utterances import texts
 from autoprune.formats import new_parser
 from autoprune.planning.view import folds
+from autoprune.providers import problems
 from autoprune.tokens import Count
 
+NEAR = 10  # requests after a re-read during which the result is not fetched again
+FIRST, EVERY = 8, 16  # changes after which promises 3 and 5 are checked
 HOLDERS = ("content", "parts")  # fields that hold a message's blocks: Anthropic's and OpenAI's, Gemini's
 
 
@@ -62,37 +79,64 @@ def common_length(before: Sequence[object], now: Sequence[object]) -> int:
     return at
 
 
-class Sight:
-    """Tells what a prompt of an episode shows. Each text is searched once in each changed message."""
+class _Sight:
+    """Records which needs and which protected content the prompts of an episode show.
+
+    Each text is searched once in each changed message.
+    """
 
     def __init__(self, episode: Episode) -> None:
-        """Index the messages of an episode. `look` sets the prompt."""
+        self.retained: list[bool] = []
+        self.in_results: list[bool] = []
+        self.rereads: list[tuple[int, int]] = []
+        self._counts: Counter[tuple[ProtectedKind, bool]] = Counter()
+        self._protected = episode.protected
+        self._needs: dict[int, list[Need]] = {}
+        for need in episode.evidence.needs:
+            self._needs.setdefault(need.request, []).append(need)
         self._own = {id(message): at for at, message in enumerate(episode.messages)}
         self._results = episode.transcript.results
         self._whole: set[int] = set()  # recorded messages that are unchanged in the prompt
         self._others: dict[int, None] = {}  # numbers of the other messages in the prompt
         self._numbers: dict[int, int] = {}  # of all other messages of any prompt so far, by id()
         self._texts: list[tuple[object, Text]] = []
-        self._found: dict[
-            str, tuple[int, list[int]]
-        ] = {}  # how many other messages were searched for a text, and which contain it
+        # By text: how many of the other messages were searched for it, and which of them contain it.
+        self._found: dict[str, tuple[int, list[int]]] = {}
         self._parser = new_parser(len)
 
-    def look(self, messages: Sequence[object]) -> None:
-        """Set the prompt that later questions are about."""
+    def look(self, request: int, messages: Sequence[object]) -> None:
+        """Search the prompt of a request for what its action needed, and for protected content."""
         self._whole = {at for message in messages if (at := self._own.get(id(message))) is not None}
         self._others = {self._number(message): None for message in messages if id(message) not in self._own}
+        missing: list[Need] = []
+        for need in self._needs.get(request, ()):
+            is_whole = self._has_source(need)
+            is_there = is_whole or self._shows(need)
+            self.in_results.append(is_whole)
+            self.retained.append(is_there)
+            if not is_there and need.atom.kind in FETCHED:
+                missing.append(need)
+        # The newest sources are fetched again, unless they were in the last 10 requests.
+        lately = {result for when, result in self.rereads if when >= request - NEAR}
+        fetched = dict.fromkeys(need.sources[-1] for need in missing)
+        self.rereads += ((request, result) for result in fetched if result not in lately)
+        self._counts.update((each.kind, self._has(each)) for each in self._protected[request])
 
-    def has_source(self, need: Need) -> bool:
+    @property
+    def protected(self) -> dict[ProtectedKind, tuple[int, int]]:
+        """How much protected content was whole in the prompts, and how much was not, by kind."""
+        return {kind: (self._counts[kind, True], self._counts[kind, False]) for kind in ProtectedKind}
+
+    def _has_source(self, need: Need) -> bool:
         """Whether a result that shows the need is whole in the prompt."""
         places = ((source, self._results[source].location.message) for source in need.sources)
         return any(at in self._whole or self._holds(self._results[source].text) for source, at in places)
 
-    def has(self, item: Protected) -> bool:
+    def _has(self, item: Protected) -> bool:
         """Whether protected content is whole in the prompt: in its unchanged message, or elsewhere."""
         return item.message in self._whole or any(all(map(self._holds, form)) for form in item.forms)
 
-    def shows(self, need: Need) -> bool:
+    def _shows(self, need: Need) -> bool:
         """Whether a changed or new message shows the need."""
         return any(self._texts[number][1].shows(need.atom) for number in self._others)
 
@@ -114,9 +158,6 @@ class Sight:
             known = self._numbers[id(message)] = len(self._texts)
             self._texts.append((message, Text("\n".join(said))))
         return known
-
-
-NEAR = 10  # requests after a re-read during which the result is not fetched again
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +196,8 @@ def play(
     `fed_back` its own previous output and the new messages.
     """
     scale = Scale(episode, count)
-    laws = Laws(episode, scale.tokens)
-    seen = _Seen(episode)
+    laws = _Laws(episode, scale.tokens)
+    sight = _Sight(episode)
     prompts: list[Prompt] = []
     before: list[Any] = []
     read = 0
@@ -176,10 +217,18 @@ def play(
             held += sum(map(scale.leading_tokens, before[same : same + 1], messages[same : same + 1]))
         prompts.append(Prompt(episode.head + sum(sizes), held, seconds))
         laws.check(request, given, messages, partial(once_more, messages), is_new=is_new)
-        seen.look(request, messages)
+        sight.look(request, messages)
         before, read = messages, start
     laws.finish()
-    return seen.run(prompts, laws.violations)
+    return Run(
+        episode=episode,
+        prompts=tuple(prompts),
+        retained=tuple(sight.retained),
+        in_results=tuple(sight.in_results),
+        rereads=tuple(sight.rereads),
+        violations=tuple(laws.violations),
+        protected=sight.protected,
+    )
 
 
 def pruner_arguments(episode: Episode, strategy: Any) -> dict[str, Any]:
@@ -188,50 +237,86 @@ def pruner_arguments(episode: Episode, strategy: Any) -> dict[str, Any]:
     return {"calibration": episode.ratio, **pauses}
 
 
-class _Seen:
-    """Records which of an episode's needs its prompts showed."""
+class _Laws:
+    """Checks one replay. `violations` are sentences that name the promise and the request."""
 
-    def __init__(self, episode: Episode) -> None:
-        self._episode = episode
-        self._sight = Sight(episode)
-        self._needs = _group_by_request(episode.evidence.needs)
-        self._retained: list[bool] = []
-        self._in_results: list[bool] = []
-        self._rereads: list[tuple[int, int]] = []
-        self._protected: Counter[tuple[ProtectedKind, bool]] = Counter()
+    def __init__(self, episode: Episode, tokens: Callable[[object], int]) -> None:
+        """Fingerprint the recorded messages; `tokens` counts a message."""
+        self.violations: list[str] = []
+        self._messages = episode.messages
+        self._last = len(episode.requests) - 1
+        self._tokens = tokens
+        self._before = _fingerprint(episode.messages)
+        self._edited: dict[int, Any] = {}  # the last version of each edited message
+        self._changes = 0
+        self._parser = new_parser(len)
 
-    def look(self, request: int, messages: Sequence[Any]) -> None:
-        """Search the prompt of a request for what its action needed, and for protected content."""
-        self._sight.look(messages)
-        missing: list[Need] = []
-        for need in self._needs.get(request, ()):
-            is_whole = self._sight.has_source(need)
-            is_there = is_whole or self._sight.shows(need)
-            self._in_results.append(is_whole)
-            self._retained.append(is_there)
-            missing += () if is_there or need.atom.kind not in FETCHED else (need,)
-        self._rereads += _fetches(request, missing, self._rereads)
-        self._protected.update((each.kind, self._sight.has(each)) for each in self._episode.protected[request])
+    def check(
+        self, request: int, given: Sequence[Any], sent: Sequence[Any], again: Callable[[], Any], *, is_new: bool = False
+    ) -> None:
+        """Check the output `sent` for the input `given`; `is_new` means that it does not extend the previous prompt.
 
-    def run(self, prompts: Sequence[Prompt], violations: Sequence[str]) -> Run:
-        """Create the run with these prompts."""
-        counts = {kind: (self._protected[kind, True], self._protected[kind, False]) for kind in ProtectedKind}
-        return Run(
-            *(self._episode, tuple(prompts), tuple(self._retained), tuple(self._in_results), tuple(self._rereads)),
-            *(tuple(violations), counts),
-        )
+        `again` prunes `sent` with a new pruner.
+        """
+        broken: list[tuple[int, str]] = []
+        for at, old, new, before in list(self._edits(given, sent)):
+            broken += self._edit(at, old, new, before)
+            is_new = True
+        self._changes += is_new
+        is_due = is_new and (self._changes <= FIRST or self._changes % EVERY == 0)
+        if is_due or (request == self._last and self._changes):
+            broken += self._prompt(given, sent, again().conversation)
+        self.violations += (f"promise {promise}, request {request}: {what}" for promise, what in broken)
+
+    def finish(self) -> None:
+        """Check that the recorded messages are unchanged."""
+        if _fingerprint(self._messages) != self._before:
+            self.violations.append("promise 1: the recorded messages were changed")
+
+    def _edits(self, given: Sequence[Any], sent: Sequence[Any]) -> Iterator[tuple[int, Any, Any, Any]]:
+        """Yield each newly edited message: its place, its input, its output, and its previous output.
+
+        The previous output is None for a message that was not edited before.
+        """
+        if len(given) != len(sent):
+            self._edited.clear()  # messages were removed, so places do not correspond
+            return
+        for at, (old, new) in enumerate(zip(given, sent, strict=True)):
+            before = self._edited.get(at)
+            if new is (old if before is None else before) or (before is not None and new == before):
+                continue
+            self._edited[at] = new
+            yield at, old, new, before
+
+    def _edit(self, at: int, old: Any, new: Any, before: Any) -> Iterator[tuple[int, str]]:
+        """Check an edited message."""
+        tokens = self._tokens(new)
+        if before is None and new == old:
+            yield 1, f"message {at} was not edited, but is not the same object"
+        if before is not None and tokens > self._tokens(before):
+            yield 6, f"message {at} is larger than in the previous prompt"
+        elif tokens > self._tokens(old):
+            yield 4, f"message {at} is larger than it was"
+        if self._outside(new) != self._outside(old):
+            yield 2, f"message {at} differs outside its results and calls"
+
+    def _outside(self, message: Any) -> object:
+        """Everything but the payloads of results and the arguments of calls."""
+        entry = self._parser.read(message, 0)
+        results = [(each.kind, each.is_error, each.tool) for each in entry.results]
+        return texts(message, entry), results, [(call.id, call.name) for call in entry.calls]
+
+    def _prompt(self, given: Sequence[Any], sent: Sequence[Any], again: Sequence[Any]) -> Iterator[tuple[int, str]]:
+        """Check a whole prompt. If messages were removed, problems are compared by rule alone, not by place."""
+        has_all = len(given) == len(sent)
+        known = {(found.rule, found.path if has_all else ()) for found in problems(given)}
+        for found in problems(sent):
+            if (found.rule, found.path if has_all else ()) not in known:
+                yield 3, str(found)
+        if list(again) != list(sent):
+            yield 5, "pruning the output again changes it"
 
 
-def _group_by_request(needs: Sequence[Need]) -> dict[int, list[Need]]:
-    found: dict[int, list[Need]] = {}
-    for need in needs:
-        found.setdefault(need.request, []).append(need)
-    return found
-
-
-def _fetches(request: int, missing: Sequence[Need], before: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Yield the newest sources of missing needs, except those fetched in the last 10 requests."""
-    lately = {result for when, result in before if when >= request - NEAR}
-    for result in dict.fromkeys(need.sources[-1] for need in missing):
-        if result not in lately:
-            yield request, result
+def _fingerprint(messages: Sequence[Any]) -> bytes:
+    """A digest of messages."""
+    return sha256(repr(messages).encode("utf-8", "surrogatepass")).digest()

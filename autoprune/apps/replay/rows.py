@@ -130,10 +130,7 @@ def summarize(figures: Iterable[Figures], prices: str) -> list[Row]:
     for each in found:
         if each.episode in unpruned:
             groups.setdefault((each.strategy, each.style), []).append(each)
-    rows = [
-        _row(name, style, each, unpruned, [worth[one.episode] for one in each], prices)
-        for (name, style), each in groups.items()
-    ]
+    rows = (_row(each, unpruned, worth, prices) for each in groups.values())
     return sorted(rows, key=lambda row: row.bill.value)
 
 
@@ -147,45 +144,38 @@ def worth_of(found: Iterable[Figures], prices: str) -> Mapping[str, float]:
     )
 
 
-def _row(
-    strategy: str,
-    style: str,
-    found: Sequence[Figures],
-    unpruned: Mapping[str, float],
-    worth: Sequence[float],
-    prices: str,
-) -> Row:
-    known = [each.bills[prices] for each in found]
-    bills = [
-        (weight * bill.total, unpruned[each.episode]) for each, bill, weight in zip(found, known, worth, strict=True)
-    ]
-    shares = [bill / whole for bill, whole in bills]
-    again, saved, cold = (
-        sum(weight * getattr(bill, name) for bill, weight in zip(known, worth, strict=True))
-        for name in ("with_rereads", "saved", "saved_cold")
-    )
+def _row(found: Sequence[Figures], unpruned: Mapping[str, float], worth: Mapping[str, float], prices: str) -> Row:
+    """Sum up the figures of one strategy and style; `worth` is the weight of each episode's tokens."""
+    bills = [each.bills[prices] for each in found]
+    weights = [worth[each.episode] for each in found]
+    wholes = [unpruned[each.episode] for each in found]
+    totals = [weight * bill.total for weight, bill in zip(weights, bills, strict=True)]
+    shares = [total / whole for total, whole in zip(totals, wholes, strict=True)]
+    again = sum(weight * bill.with_rereads for weight, bill in zip(weights, bills, strict=True))
+    saved = sum(weight * bill.saved for weight, bill in zip(weights, bills, strict=True))
+    cold = sum(weight * bill.saved_cold for weight, bill in zip(weights, bills, strict=True))
     code = _total_kept(found, Group.CODE)
     return Row(
-        strategy,
-        style,
-        len(found),
-        interval(sums_by_session(found, bills)),
-        again / sum(whole for _, whole in bills),
-        max(shares),
-        sum(share > DEARER for share in shares) / len(shares),
-        _evidence_interval(found, Group.CODE),
-        _evidence_interval(found, Group.EDITS),
-        _evidence_interval(found, Group.SHELL_EDITS),
-        _evidence_interval(found, Group.FACTS),
-        code.in_results / code.needed if code.needed else 1.0,
-        _total_kept(found, "lag > 20").share,
-        sum(each.bills[prices].cache_breaks for each in found),
-        sum(each.rereads for each in found),
-        sum(len(each.violations) for each in found),
-        max(each.slowest for each in found),
-        min(1.0, cold / saved) if saved > 0 else 0.0,
-        dict(_protected_intervals(found)),
-        {group: _total_kept(found, group).needed for group in Group},
+        strategy=found[0].strategy,
+        style=found[0].style,
+        episodes=len(found),
+        bill=interval(sums_by_session(found, zip(totals, wholes, strict=True))),
+        with_rereads=again / sum(wholes),
+        worst=max(shares),
+        dearer=sum(share > DEARER for share in shares) / len(shares),
+        code=_evidence_interval(found, Group.CODE),
+        edits=_evidence_interval(found, Group.EDITS),
+        shell_edits=_evidence_interval(found, Group.SHELL_EDITS),
+        facts=_evidence_interval(found, Group.FACTS),
+        in_results=code.in_results / code.needed if code.needed else 1.0,
+        far=_total_kept(found, "lag > 20").share,
+        cache_breaks=sum(bill.cache_breaks for bill in bills),
+        rereads=sum(each.rereads for each in found),
+        violations=sum(len(each.violations) for each in found),
+        slowest=max(each.slowest for each in found),
+        cold=min(1.0, cold / saved) if saved > 0 else 0.0,
+        protected=dict(_protected_intervals(found)),
+        needed={group: _total_kept(found, group).needed for group in Group},
     )
 
 

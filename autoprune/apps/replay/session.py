@@ -22,6 +22,7 @@ from autoprune.facts.calls import paths
 from autoprune.strategies.scaffold import value_in_file
 from autoprune.tokens import exact
 
+TOO_SHORT = "no stretch of 20 requests or more without a compaction"
 FULL, FED_BACK = "full history", "fed back"
 
 
@@ -102,21 +103,22 @@ class SessionFigures:
 
 def replay_session(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
     """Replay a session file. If it cannot be read or replayed, the figures hold an error message."""
+    digest = sha256(data).hexdigest()
     try:
-        return _replay(name, data, args)
+        return _replay(name, data, args, digest)
     except AutopruneError as error:
-        return SessionFigures(name, error=str(error))
+        return SessionFigures(name, digest=digest, error=str(error))
 
 
-def _replay(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
+def _replay(name: str, data: bytes, args: ReplayArgs, digest: str) -> SessionFigures:
     found = list(episodes(name, data, args))
     agent = next((recording.agent for recording, _ in found if recording.agent), "")
     notes = tuple(dict.fromkeys(note for recording, _ in found for note in recording.notes))
     if not found:
-        return SessionFigures(name, notes=("no stretch of 20 requests or more without a compaction",))
+        return SessionFigures(name, digest=digest, notes=(TOO_SHORT,))
     shapes = {each.name: shape(each, recording, args) for recording, each in found}
     rows = tuple(row for _, each in found for row in replay_episode(each, args))
-    return SessionFigures(name, agent, sha256(data).hexdigest(), shapes, rows, notes)
+    return SessionFigures(name, agent, digest, shapes, figures=rows, notes=notes)
 
 
 def episodes(path: str, data: bytes, args: ReplayArgs) -> Iterator[tuple[Recording, Episode]]:

@@ -97,7 +97,7 @@ def _held_out(
         own = set(dealt[fold::folds])
         pick = choice([each for each in found if each.session not in own], prices, floor)
         picks[pick] += 1
-        chosen += (each.rename(HELD_OUT) for each in found if each.session in own and each.strategy == pick)
+        chosen += (replace(each, strategy=HELD_OUT) for each in found if each.session in own and each.strategy == pick)
         # Bills are shares of the unpruned ones, so the unpruned figures are needed too.
         chosen += (each for each in found if each.session in own and each.strategy == NO_PRUNING)
     return chosen, picks

@@ -71,13 +71,14 @@ class _Bills:
     def standing(self, row: Row) -> Standing:
         known = self._groups[row.strategy, row.style]
         policy = Policy(row.strategy)
+        rereads = [self._worth[each.episode] * each.bills[self._prices].with_rereads for each in known]
         return Standing(
-            row,
-            len({each.session for each in known}),
-            next(band for band in BANDS if row.least >= band),
-            self._shares(known, [self._worth[each.episode] * each.bills[self._prices].with_rereads for each in known]),
-            policy.is_clairvoyant,
-            policy.is_reference,
+            row=row,
+            sessions=len({each.session for each in known}),
+            band=next(band for band in BANDS if row.least >= band),
+            rereads=self._shares(known, rereads),
+            is_clairvoyant=policy.is_clairvoyant,
+            is_reference=policy.is_reference,
         )
 
     def is_tied(self, above: Standing, below: Standing) -> bool:
@@ -109,7 +110,7 @@ def advice(placed: Sequence[Standing]) -> str:
     if not mine:
         return "No strategy that can be chosen was replayed: there is nothing to advise."
     sessions = max(each.sessions for each in mine)
-    few = f" That is {_sessions_text(sessions)}: too few to say much about others." if sessions < FEW else ""
+    few = f" That is {count_noun(sessions, 'session')}: too few to say much about others." if sessions < FEW else ""
     if not fine:
         closest = min(mine, key=lambda each: (not each.keeps_enough, each.rereads.value))
         return f"Do not prune: nothing is cheaper and keeps what is needed. {_shortcoming_text(closest)}{few}"
@@ -158,5 +159,6 @@ def _evidence_text(each: Standing) -> str:
     return listed.replace(" for", " of the evidence for", 1)
 
 
-def _sessions_text(sessions: int) -> str:
-    return f"{sessions} session{'' if sessions == 1 else 's'}"
+def count_noun(number: int, noun: str) -> str:
+    """A number with its noun, such as "1 file" or "1,200 files"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -6,16 +6,16 @@ log into a conversation that can be sent: it pairs calls with results and drops 
 """
 
 from autoprune.apps.sessions import places
-from autoprune.apps.sessions._json import Object, compact, dump, fields, listed, objects, text
+from autoprune.apps.sessions._json import Object, compact, decode, dump, fields, listed, objects, text
 from autoprune.apps.sessions._loading import (
     READABLE,
     READERS,
     AgentLog,
     Session,
     agent_log,
-    decode,
     find_reader,
     load,
+    plugin_readers,
     recordings,
 )
 from autoprune.apps.sessions._recording import (
@@ -77,6 +77,7 @@ __all__ = [
     "note",
     "objects",
     "places",
+    "plugin_readers",
     "recordings",
     "stretch",
     "text",

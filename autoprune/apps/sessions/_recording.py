@@ -157,7 +157,15 @@ def find_requests(places: Mapping[int, int], moments: Sequence[Moment]) -> tuple
             # Codex logs usage after the last part of an answer, even if that is an open call, which has no message.
             answer = _join([part for at, part in parts.items() if at >= kept[0]])
             pause = _pause(given, started, ended, answer.time) if found else None
-            found.append(Request(places[kept[0]], answer.time, pause, answer.model, answer.usage, answer.cache_life))
+            request = Request(
+                places[kept[0]],
+                time=answer.time,
+                pause=pause,
+                model=answer.model,
+                usage=answer.usage,
+                cache_life=answer.cache_life,
+            )
+            found.append(request)
         last = places[kept[-1]] if kept else last
         work = _join(list(parts.values()))
         started, ended = work.time, work.end
@@ -245,13 +253,11 @@ def build_usage(
     `split` is Anthropic's `cache_creation`, which divides the written tokens between the five-minute and the one-hour
     cache. If a prompt is smaller than its cached parts, its count excludes them.
     """
-    short, long = (
-        token_count(split.get("ephemeral_5m_input_tokens")),
-        token_count(split.get("ephemeral_1h_input_tokens")),
-    )
+    short = token_count(split.get("ephemeral_5m_input_tokens"))
+    long = token_count(split.get("ephemeral_1h_input_tokens"))
     read, new = token_count(cached), token_count(written) or short + long
     sent = token_count(prompt) if token_count(prompt) >= read + new else token_count(prompt) + read + new
-    usage = Usage(sent, read, new, token_count(output), short, long, dollars(cost))
+    usage = Usage(sent, read, new, token_count(output), written_5m=short, written_1h=long, cost=dollars(cost))
     return usage if usage != Usage(0) else None
 
 
