@@ -86,6 +86,7 @@ def test_the_code_of_a_page_runs_one_block_after_the_other(page: str):
         exec(compile(block, page, "exec"), names)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("page", EXAMPLES)
 def test_an_example_prints_what_its_page_shows(page: str):
     package, example = EXAMPLES[page]
@@ -93,6 +94,7 @@ def test_an_example_prints_what_its_page_shows(page: str):
     assert f"```\n{said(example)}```\n" in text(page)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("package", ["langchain", "pydantic_ai"])
 def test_an_example_prunes_its_requests_and_keeps_its_history(package: str):
     pytest.importorskip(package)

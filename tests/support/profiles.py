@@ -4,7 +4,8 @@
 `full` and the modules of `FULL_ONLY`.
 """
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
 from hypothesis import HealthCheck, Phase, settings
 
@@ -26,6 +27,12 @@ FULL_ONLY = (
     "tests/proxy/test_forwarding.py",
     "tests/proxy/test_lanes.py",
     "tests/proxy/test_limits.py",
+    "tests/providers/test_strict_provider.py",
+    "tests/providers/test_strict_provider_anthropic.py",
+    "tests/providers/test_strict_provider_bedrock.py",
+    "tests/providers/test_strict_provider_gemini.py",
+    "tests/providers/test_strict_provider_openai.py",
+    "tests/providers/test_strict_provider_streaming.py",
     "tests/replay/test_benchmarks.py",
     "tests/replay/test_corpus.py",
     "tests/replay/test_tuning.py",
@@ -33,6 +40,7 @@ FULL_ONLY = (
     "tests/summarizers/test_deadlines.py",
     "tests/test_edit_loop.py",
 )
+Case = TypeVar("Case")
 MOST = 6  # examples of a property in the quick profile
 _ANYWAY = {
     "deadline": None,
@@ -59,6 +67,15 @@ def is_full() -> bool:
 def share(number: int) -> int:
     """Return how many of a number of examples the profile tries: all, or an eighth and at most six."""
     return number if is_full() else min(MOST, -(-number // 8))
+
+
+def sample_cases(cases: Iterable[Case], step: int = 7) -> list[Case]:
+    """Return the cases that the profile tries: all, or every seventh in quick.
+
+    Choose a step that shares no factor with the lengths of the lists that a product combines, so that the sample has
+    each of their values.
+    """
+    return [*cases][:: 1 if is_full() else step]
 
 
 def size(number: int) -> int:
