@@ -85,6 +85,7 @@ def test_a_strategy_may_have_parameters():
     assert json.loads(done.stdout)["pruned_tokens"] <= 10_240
 
 
+@pytest.mark.full
 def test_verbose_prints_the_log_line():
     assert (
         "tool_output_cleanup: "

@@ -306,15 +306,16 @@ def client() -> openai.OpenAI:
 
 
 @pytest.mark.parametrize(
-    ("value", "place"),
+    ("create", "place"),
     [
-        (OpenAISummarizer(client(), "m"), "client"),
-        (ConversationPruner(ARGS, OpenAISummarizer(client(), "m")), "llm.client"),
-        (ConversationPruner(ARGS, Chunked(OpenAISummarizer(client(), "m"), 9)), "llm.inner.client"),
+        (lambda llm: llm, "client"),
+        (lambda llm: ConversationPruner(ARGS, llm), "llm.client"),
+        (lambda llm: ConversationPruner(ARGS, Chunked(llm, 9)), "llm.inner.client"),
     ],
 )
-def test_a_client_is_shared_by_deep_copies(value: Any, place: str):
-    copied, shared = copy.deepcopy(value), value
+def test_a_client_is_shared_by_deep_copies(create: Callable[[OpenAISummarizer], Any], place: str):
+    shared = create(OpenAISummarizer(client(), "m"))
+    copied = copy.deepcopy(shared)
     for name in place.split("."):
         copied, shared = getattr(copied, name), getattr(shared, name)
     assert copied is shared
