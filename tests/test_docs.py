@@ -3,6 +3,7 @@
 import json
 import re
 import types
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from shipped import PRESETS
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
 from autoprune.apps.cli.input_output import load_readers
-from autoprune.strategies.catalog import folding_named
+from autoprune.strategies import ObservationMasking
+from autoprune.strategies.catalog import clearing_named, folding_named
 
 DOCS = ROOT / "docs"
 SENTENCE = AgenticConversationPruner(None).replacement_message
@@ -158,6 +160,15 @@ def test_the_page_on_folding_runs(capsys: pytest.CaptureFixture[str]):
     for block in code("folding.md"):
         exec(compile(block, "folding.md", "exec"), names)
     assert "messages summed up, within the safe zone of 10,240" in capsys.readouterr().out
+
+
+def test_the_page_on_strategies_names_their_defaults():
+    named = re.findall(r"^- `(\w+)((?:\(.*?\))?)`", text("strategies.md"), re.MULTILINE)
+    assert [name for name, _ in named] == ["tool_output_cleanup", "low_water", "cache_aware", "observation_masking"]
+    for name, parameters in named:
+        assert clearing_named(name + parameters) == clearing_named(name)
+    masking = clearing_named("observation_masking")
+    assert replace(ObservationMasking(), does=masking.does) == masking
 
 
 def test_the_page_on_folding_names_every_strategy_with_its_defaults():
