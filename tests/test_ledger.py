@@ -12,7 +12,7 @@ import pytest
 from every_format import requests
 from hypothesis import given
 from hypothesis import strategies as st
-from profiles import examples
+from profiles import examples, sample_cases
 from rounds import WIRE, Step
 from rounds_hypothesis import rounds
 from tables import each_row
@@ -477,7 +477,7 @@ def behind_the_last_block(messages: list[Any]) -> None:
     messages[-1]["content"].append({"cachePoint": {"type": "default"}})
 
 
-@pytest.mark.parametrize("strategy", ["tool_output_cleanup", "low_water", "cache_aware"])
+@pytest.mark.parametrize("strategy", sample_cases(["tool_output_cleanup", "low_water", "cache_aware"], 2))
 @pytest.mark.parametrize(
     ("wire", "mark"),
     [

@@ -109,6 +109,7 @@ def test_the_code_of_a_page_runs_one_block_after_the_other(
         exec(compile(block, page, "exec"), names)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("page", EXAMPLES)
 def test_an_example_prints_what_its_page_shows(page: str):
     package, example = EXAMPLES[page]
@@ -116,6 +117,7 @@ def test_an_example_prints_what_its_page_shows(page: str):
     assert f"```\n{said(example)}```\n" in text(page)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("package", ["langchain", "pydantic_ai"])
 def test_an_example_prunes_its_requests_and_keeps_its_history(package: str):
     pytest.importorskip(package)

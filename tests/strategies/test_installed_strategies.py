@@ -115,6 +115,7 @@ def test_a_summarizer_of_a_plugin_that_cannot_be_used_is_an_error(name: str, err
         summarizer_named(name)
 
 
+@pytest.mark.full
 def test_the_command_line_finds_plugins(installed: Path):
     environ = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{installed}"}
     command = [sys.executable, "-m", "autoprune", "prune", SESSION, "-s", "20k", "--json", "--strategy"]

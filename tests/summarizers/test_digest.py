@@ -1172,6 +1172,7 @@ print(ascii(Digest()(pickle.load(sys.stdin.buffer)).text), end="")
 """
 
 
+@pytest.mark.full
 def test_the_same_brief_gives_the_same_digest_in_another_process():
     brief = Brief(tuple(WORK), "", 700, COUNT)
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONHASHSEED": "7"}
