@@ -101,7 +101,7 @@ class Groups:
         """The user's requests, without messages that the agent's program wrote."""
         return self._requests
 
-    def append(self, at: int, message: object) -> None:
+    def add_message(self, at: int, message: object) -> None:
         """Add the next message, whose entry is already in `entries`."""
         entry = self.entries[at]
         if self._is_said_by_user(at):

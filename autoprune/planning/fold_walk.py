@@ -196,7 +196,7 @@ class FoldWalk(Walk):
             return
         if entry.speaker is Speaker.MODEL and not follows_model:
             self._spoke_at = at
-        self._groups.append(at, message)
+        self._groups.add_message(at, message)
         self._asked.update(self._groups.user_requests[-1:])
         if said := self._words_beside_results(message, entry):
             self._answers[at] = sum(SAID_TOKENS + self._room.count(words) for words in said)

@@ -1135,9 +1135,9 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     (info / "METADATA").write_text("Name: package\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[autoprune.readers]\nmine = package:READER\nother = package:__name__\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    plugins._registered.cache_clear()
+    plugins._find_entry_points.cache_clear()
     yield
-    plugins._registered.cache_clear()
+    plugins._find_entry_points.cache_clear()
     sys.modules.pop("package", None)
 
 

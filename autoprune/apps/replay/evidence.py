@@ -71,9 +71,9 @@ def evidence(transcript: Transcript, requests: Sequence[int], walk_numbers: Sequ
     for request, (start, number) in enumerate(zip(requests, walk_numbers, strict=True)):
         for message in range(at, start):
             for result in transcript.entries[message].results:
-                results.append(result.text)
+                results.add_text(result.text)
             for said in _words_outside_results(transcript, message):
-                spoken.append(said)
+                spoken.add_text(said)
         end = _answer_ends(transcript, start, stops[request + 1])
         for atom in _atoms(transcript, start, end, results):
             if spoken.find(atom):

@@ -48,7 +48,7 @@ class Scale:
         self._kept: list[object] = []  # keeps messages alive, so that no id() is reused
         self._parser = new_parser(count)
 
-    def tokens(self, message: object) -> int:
+    def count_message(self, message: object) -> int:
         """The tokens of a message, counted once."""
         known = self._tokens.get(id(message))
         if known is None:
@@ -196,7 +196,7 @@ def play(
     `fed_back` its own previous output and the new messages.
     """
     scale = Scale(episode, count)
-    laws = _Laws(episode, scale.tokens)
+    laws = _Laws(episode, scale.count_message)
     sight = _Sight(episode)
     prompts: list[Prompt] = []
     before: list[Any] = []
@@ -209,7 +209,7 @@ def play(
         began = perf_counter()
         messages = prune(given).conversation
         seconds = perf_counter() - began
-        sizes = list(map(scale.tokens, messages))
+        sizes = list(map(scale.count_message, messages))
         same = common_length(before, messages)
         held = sum(sizes[:same]) + (episode.head if request else 0)
         # If the prefix ends within a message, the blocks before its first change are still cached.
