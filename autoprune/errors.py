@@ -101,7 +101,7 @@ def require_keys(what: str) -> Iterator[None]:
     try:
         yield
     except KeyError as error:
-        raise SettingsError(f"{what} has no {error}: give all that as_json() returned") from error
+        raise SettingsError(f"{what} has no {error}: give all that to_dict() returned") from error
 
 
 # Characters of a name: shorter parts match too much, and comparing longer misspelled names is slow.

@@ -8,7 +8,7 @@ import math
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import sha1
 from typing import Any, TypeAlias
@@ -33,6 +33,7 @@ MEMO_CHARACTERS = 16_000_000  # in one of the memo's two generations
 # characters, and splits digits into groups of three; 384 is a multiple of both.
 PERIOD = 384
 KEPT = 4_096  # characters of a run that are always counted; also the step of the search for runs
+PROMPT_NAMES = ("prompt_tokens", "prompt_token_count", "promptTokenCount")  # the whole prompt: OpenAI, Gemini
 INPUT_PARTS = (  # the disjoint fields that add up to the prompt: Anthropic's names, and Bedrock's
     *("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"),
     *("inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens"),
@@ -66,7 +67,7 @@ class ExactCounter:
         self._unchecked = CHECK_CHARACTERS
 
     @property
-    def loaded(self) -> bool:
+    def is_loaded(self) -> bool:
         """Whether the vocabulary is in memory."""
         return self._tokenizer is not None
 
@@ -150,13 +151,9 @@ class Memo:
         self._young: dict[str, int] = {}
         self._old: dict[str, int] = {}
 
-    def __getstate__(self) -> dict[str, Any]:
-        """The counter without the cached counts."""
-        return {"count": self.count, "characters": self.room}
-
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """Restore the counter, with an empty cache."""
-        Memo.__init__(self, **state)
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy the counter without the cached counts."""
+        return Memo, (self.count, self.room)
 
     def __call__(self, text: str) -> int:
         """Count the tokens of `text`."""
@@ -262,8 +259,7 @@ def spent_tokens(usage: object) -> int:
 
     Raises SettingsError if the usage has no input tokens.
     """
-    outputs = (_field(usage, name) for name in OUTPUT_NAMES)
-    return prompt_tokens(usage)[0] + next(filter(None, outputs), 0)
+    return prompt_tokens(usage)[0] + _first_count(usage, OUTPUT_NAMES)
 
 
 def prompt_tokens(usage: object) -> tuple[int, int]:
@@ -290,10 +286,13 @@ def _field(usage: object, name: str) -> int:
     return value if 0 <= value <= MOST_REPORTED else 0
 
 
+def _first_count(usage: object, names: Iterable[str]) -> int:
+    """The first field that is a number above 0; 0 if none is."""
+    return next(filter(None, (_field(usage, name) for name in names)), 0)
+
+
 def _input_tokens(usage: object) -> int:
-    names = ("prompt_tokens", "prompt_token_count", "promptTokenCount")
-    whole = next(filter(None, (_field(usage, name) for name in names)), 0)
-    return whole or sum(_field(usage, name) for name in INPUT_PARTS)
+    return _first_count(usage, PROMPT_NAMES) or sum(_field(usage, name) for name in INPUT_PARTS)
 
 
 def scale_tokens(count: int, ratio: float) -> int:

@@ -42,7 +42,7 @@ PIECE = 8_000  # characters of a file
 
 def run_and_print(options: argparse.Namespace) -> None:
     """Run Claude Code like `autoprune run claude`, and print the time and memory as JSON."""
-    from autoprune.apps.cli.launching import current_user, find_program, start_client, wait_for
+    from autoprune.apps.cli.run import current_user, find_program, start_client, wait_for
     from autoprune.apps.clients import named
     from autoprune.apps.proxy import Settings, give_back, running
 

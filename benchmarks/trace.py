@@ -21,6 +21,7 @@ from types import FrameType
 from typing import Any
 
 from autoprune import AgenticConversationPruner
+from autoprune.pruners.conversation import ConversationPruner
 
 RESULTS = 40  # in the conversation that is pruned
 LINES = 200  # of each result
@@ -92,6 +93,13 @@ def prune(safe_zone: str, strategy: str | None = None) -> Trace:
     return trace(lambda: pruner.prune(messages, strategy), "autoprune")
 
 
+def fold(safe_zone: str) -> Trace:
+    """Trace one prune that drops the oldest messages, by a new pruner, after an earlier one has done the imports."""
+    ConversationPruner(safe_zone).prune(conversation(), "truncate")
+    messages, pruner = conversation(), ConversationPruner(safe_zone)
+    return trace(lambda: pruner.prune(messages, "truncate"), "autoprune")
+
+
 def get() -> Trace:
     """Trace httpx.get from a server on this machine."""
     import httpx
@@ -161,12 +169,14 @@ CALLS: dict[str, Callable[[], Trace]] = {
     "default": lambda: prune("50k"),
     "nothing to do": lambda: prune("1m"),
     "cache_aware": lambda: prune("50k", "cache_aware"),
+    "folding": lambda: fold("50k"),
 }
 ANCHORS: dict[str, Callable[[], Trace]] = {"httpx": get, "h11": cycle, "tenacity": retry}
 TARGETS = {
     "default": "22 files, 110 functions, 600 switches",
     "nothing to do": "12 files, 40 functions",
     "cache_aware": "28 files",
+    "folding": "35 files",
 }
 
 

@@ -2,19 +2,20 @@
 
 import json
 import re
-import subprocess
-import sys
 import types
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import run_text
 from pages import ROOT, blocks, run_commands
 from shipped import PRESETS
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
 from autoprune.apps.cli.input_output import load_readers
-from autoprune.strategies.catalog import folding_named
+from autoprune.strategies import ObservationMasking
+from autoprune.strategies.catalog import clearing_named, folding_named
 
 DOCS = ROOT / "docs"
 SENTENCE = AgenticConversationPruner(None).replacement_message
@@ -46,6 +47,7 @@ def test_the_ledger_example_prints_the_ledger_on_the_page(capsys: pytest.Capture
     assert capsys.readouterr().out in shown
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("page", [page for page in HERE if blocks(text(page), "bash")])
 def test_the_commands_of_a_page_run_one_after_the_other(page: str, tmp_path: Path):
     run_commands(text(page), tmp_path)
@@ -114,8 +116,7 @@ def test_the_reader_of_the_page_works_on_the_command_line(tmp_path: Path):
     (tmp_path / "my_agent.py").write_text(reader)
     log = re.findall(r'"""\n(.*?)"""', usage, re.DOTALL)[0]
     (tmp_path / "session.jsonl").write_text(log)
-    command = [sys.executable, "-m", "autoprune", "prune", "session.jsonl", "--reader", "my_agent.py:READER"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = run_text("prune", "session.jsonl", "--reader", "my_agent.py:READER", folder=tmp_path)
     assert [message["role"] for message in json.loads(done.stdout)] == ["user", *["assistant", "tool"] * 2]
     assert "note: my-agent session\nnote: ticks of the clock, left out: 1\n" in done.stderr
     assert set(re.findall(r"from (autoprune\S*) import", reader)) == {"autoprune.apps.sessions"}
@@ -129,8 +130,7 @@ def test_the_provider_of_the_page_works_in_python_and_on_the_command_line(tmp_pa
     assert names["messages"] == [{"role": "user", "content": "What is in a.py?"}]
     (tmp_path / "gateway.py").write_text(provider)
     (tmp_path / "session.json").write_text('[{"role": "user", "name": "ann", "content": "Go."}]')
-    command = [sys.executable, "-m", "autoprune", "check", "session.json", "--provider", "gateway.py:GATEWAY", "--json"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = run_text("check", "session.json", "--provider", "gateway.py:GATEWAY", "--json", folder=tmp_path)
     assert (done.returncode, [problem["rule"] for problem in json.loads(done.stdout)]) == (4, ["unknown_field"])
 
 
@@ -160,6 +160,15 @@ def test_the_page_on_folding_runs(capsys: pytest.CaptureFixture[str]):
     for block in code("folding.md"):
         exec(compile(block, "folding.md", "exec"), names)
     assert "messages summed up, within the safe zone of 10,240" in capsys.readouterr().out
+
+
+def test_the_page_on_strategies_names_their_defaults():
+    named = re.findall(r"^- `(\w+)((?:\(.*?\))?)`", text("strategies.md"), re.MULTILINE)
+    assert [name for name, _ in named] == ["tool_output_cleanup", "low_water", "cache_aware", "observation_masking"]
+    for name, parameters in named:
+        assert clearing_named(name + parameters) == clearing_named(name)
+    masking = clearing_named("observation_masking")
+    assert replace(ObservationMasking(), does=masking.does) == masking
 
 
 def test_the_page_on_folding_names_every_strategy_with_its_defaults():

@@ -10,7 +10,7 @@ from profiles import examples
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, SettingsError
-from autoprune.economics import CACHE_LIFE, DEFAULT, LISTS, Pauses, Prices, checked_pauses, lifetime, prices
+from autoprune.economics import CACHE_LIFE, DEFAULT, LISTS, Pauses, Prices, check_pauses, lifetime, prices
 
 # Prices
 
@@ -172,12 +172,12 @@ def test_a_retried_request_keeps_its_pause():
 def test_pauses_survive_a_round_trip_through_json():
     record = Pauses(clock=lambda: 10.0)
     record.before(["user"])
-    stored = json.loads(json.dumps(record.as_json()))
-    again = Pauses.of_json(stored, clock=lambda: 400.0)
+    stored = json.loads(json.dumps(record.to_dict()))
+    again = Pauses.from_dict(stored, clock=lambda: 400.0)
     assert again.before(["user", "answer", "result"]) == {3: 390.0}
-    assert Pauses.of_json(json.loads(json.dumps(again.as_json()))).as_json() == again.as_json()
-    with pytest.raises(SettingsError, match="the record of pauses has no 'pauses': give all that as_json"):
-        Pauses.of_json({})
+    assert Pauses.from_dict(json.loads(json.dumps(again.to_dict()))).to_dict() == again.to_dict()
+    with pytest.raises(SettingsError, match="the record of pauses has no 'pauses': give all that to_dict"):
+        Pauses.from_dict({})
 
 
 def test_returned_pauses_are_a_copy_and_a_clock_that_goes_back_records_none():
@@ -207,14 +207,14 @@ def test_returned_pauses_are_a_copy_and_a_clock_that_goes_back_records_none():
     ],
 )
 def test_impossible_pauses_raise_a_clear_error(pauses: object):
-    for use in (checked_pauses, Pauses, lambda given: AgenticConversationPruner(1_000).prune([], pauses=given)):
+    for use in (check_pauses, Pauses, lambda given: AgenticConversationPruner(1_000).prune([], pauses=given)):
         with pytest.raises(SettingsError, match="by the index of a message"):
             use(pauses)  # type: ignore[operator]
 
 
 def test_pauses_of_none_are_empty():
-    assert checked_pauses(None) == checked_pauses({}) == {}
-    assert checked_pauses({0: 0, 5: CACHE_LIFE}) == {0: 0, 5: CACHE_LIFE}
+    assert check_pauses(None) == check_pauses({}) == {}
+    assert check_pauses({0: 0, 5: CACHE_LIFE}) == {0: 0, 5: CACHE_LIFE}
 
 
 def test_a_model_that_is_not_a_string_raises():

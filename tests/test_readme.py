@@ -3,14 +3,12 @@
 import contextlib
 import io
 import json
-import os
 import re
 import runpy
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
+from command_line import run_text
 from pages import ROOT, blocks, run_commands
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -32,11 +30,7 @@ def test_the_readme_has_one_python_example():
 def test_the_first_command_prints_what_the_readme_shows():
     first = re.search(r"\.venv/bin/autoprune (prune [^\n]*)\n```\n\n```\n(.*?)```", README, re.DOTALL)
     assert first
-    command = [sys.executable, "-m", "autoprune", *shlex.split(first[1])]
-    environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-    done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, encoding="utf-8", check=True
-    )
+    done = run_text(*shlex.split(first[1]), folder=ROOT)
     assert [line.rstrip() for line in done.stderr.strip().splitlines()] == first[2].strip().splitlines()
 
 

@@ -28,7 +28,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai.types import CompletionUsage
 from openai.types.completion_usage import PromptTokensDetails
-from profiles import examples, is_full, size
+from profiles import examples, is_full, sample_cases, size
 from splintr import Tokenizer
 from tables import each_row
 
@@ -175,14 +175,15 @@ def texts_of(corpus: Callable[[], str]) -> list[str]:
     return [text[at : at + 20_000] for at in range(0, len(text), 20_000)]
 
 
+@pytest.mark.full
 def test_there_are_five_megabytes_to_compare():
     assert sum(len(text.encode()) for corpus in CORPORA for text in texts_of(corpus)) > 5_000_000
 
 
 @both_encodings
-@each_row("corpus", CORPORA, ids=lambda corpus: corpus.__name__)
+@each_row("corpus", sample_cases(CORPORA, 4), ids=lambda corpus: corpus.__name__)
 def test_counts_are_those_of_tiktoken(encoding: str, corpus: Callable[[], str]):
-    texts = texts_of(corpus)[:: 1 if is_full() else 2]
+    texts = texts_of(corpus)[:: 1 if is_full() else 4]
     assert [exact(encoding)(text) for text in texts] == [reference(encoding, text) for text in texts]
 
 
@@ -324,10 +325,10 @@ SMALL = "pruner.prune([{'role': 'user', 'content': 'Hello.'}])"
 @pytest.mark.parametrize(
     ("program", "loaded"),
     [
-        ("import autoprune", set()),
+        pytest.param("import autoprune", set(), marks=pytest.mark.full),
         (PRUNE.format(50) + SMALL, set()),  # its bytes are fewer than its budget
-        (PRUNE.format(5) + SMALL, {"splintr"}),
-        (PRUNE.format("50, model='gpt-4o'") + SMALL, {"tiktoken"}),
+        pytest.param(PRUNE.format(5) + SMALL, {"splintr"}, marks=pytest.mark.full),
+        pytest.param(PRUNE.format("50, model='gpt-4o'") + SMALL, {"tiktoken"}, marks=pytest.mark.full),
     ],
 )
 def test_nothing_slow_is_imported_before_it_is_needed(program: str, loaded: set[str]):
@@ -336,9 +337,9 @@ def test_nothing_slow_is_imported_before_it_is_needed(program: str, loaded: set[
 
 def test_the_vocabulary_is_loaded_at_the_first_count():
     counter = ExactCounter()
-    assert not counter.loaded
+    assert not counter.is_loaded
     assert counter("Hello, world!") == 4
-    assert counter.loaded
+    assert counter.is_loaded
 
 
 def test_an_encoding_without_a_bundled_vocabulary_is_refused():

@@ -7,25 +7,36 @@ nothing: the id is computed from the payload (`conversation.placeholders`), whet
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-from autoprune.conversation.placeholders import DIGITS, ID, content_id, pointer_target
+from autoprune.conversation.edits import Replace
+from autoprune.conversation.placeholders import (
+    DIGITS,
+    ID,
+    content_id,
+    pointer,
+    pointer_target,
+    recall_id,
+    split_mark,
+    text_to_archive,
+)
+from autoprune.conversation.transcript import Part
 from autoprune.errors import ArchiveError, SettingsError, did_you_mean, is_number
 
 Archive: TypeAlias = MutableMapping[str, str]
 SUFFIX = ".txt"
 TOOL = "recall"
 DESCRIPTION = (
-    "Return the full content of a tool result or argument that was cleared or cut to save space. Where one was, the "
-    "text that stands there ends with [recall id …]. Prefer this to calling the tool again when you need what it said "
-    "then. Give first_line and last_line for a part of something long."
+    "Return the full content of a tool result or argument that was cleared or cut to save space. The text that "
+    "replaced it ends with [recall id …]. If you need the original content, use this tool instead of repeating the "
+    "original call. For part of a long content, give first_line and last_line."
 )
 PARAMETERS: Mapping[str, object] = {
     "type": "object",
     "properties": {
-        "id": {"type": "string", "description": f"The id behind 'recall id': {DIGITS} of the characters 0-9 and a-f."},
+        "id": {"type": "string", "description": f"The id after 'recall id': {DIGITS} characters from 0-9 and a-f."},
         "first_line": {"type": "integer", "description": "The first line to return, from 1."},
         "last_line": {"type": "integer", "description": "The last line to return."},
     },
@@ -127,19 +138,85 @@ def recall(archive: Archive | None, id: str) -> str:
         )
     seen: set[str] = set()
     while True:
-        kept = archive.get(id)  # the payload, or a pointer to the id of the whole one
-        if kept is None:
+        stored = archive.get(id)  # the payload, or a pointer to the id of the whole one
+        if stored is None:
             raise ArchiveError(
                 f"nothing is kept under {id}: look whether the id is copied whole and the archive is the one that the "
                 "pruner wrote to; else get the content again"
             )
-        if isinstance(kept, str) and content_id(kept) == id:
-            return kept
-        whole = pointer_target(kept, id) if isinstance(kept, str) else None
+        if isinstance(stored, str) and content_id(stored) == id:
+            return stored
+        whole = pointer_target(stored, id) if isinstance(stored, str) else None
         if whole is None or whole in seen:
             raise ArchiveError(f"what is kept under {id} was changed since: get the content again")
         seen.add(id)
         id = whole
+
+
+# Storing
+
+
+def store_payloads(
+    archive: Archive,
+    edits: Iterable[Replace],
+    messages: Sequence[object],
+    known: dict[Part, str],
+    call_safely: Callable[..., object],
+) -> list[str]:
+    """Store the payloads in `messages` that edits replace. Return a note on each failure.
+
+    `known` maps the parts that were stored before to the texts that replaced them, and is updated. Failed payloads are
+    tried again next time. `call_safely` calls a function with arguments, and returns an error instead of raising it.
+    """
+    failures: dict[str, dict[str, None]] = {}  # reason → ids, in order
+    for edit in edits:
+        if known.get(edit.part) == edit.text:
+            continue
+        is_stored = True
+        for id, text in _records(edit, text_to_archive(edit.part, messages)):
+            if (conflict := call_safely(_store_record, archive, id, text)) is not None:
+                is_stored = False
+                failures.setdefault(str(getattr(conflict, "why", conflict)), {})[id] = None
+        if is_stored:
+            known[edit.part] = edit.text
+    return [
+        f"the archive failed ({why}): what was cleared cannot be recalled by {', '.join(ids)}"
+        for why, ids in failures.items()
+    ]
+
+
+def _records(edit: Replace, content: str) -> Iterator[tuple[str, str]]:
+    """Yield the records to store for an edit, each with its id: the payload, and pointers to it.
+
+    Say that the payload P was cut to C, and C is cleared, in one prune or in two. The placeholder then carries C's id,
+    so that id must point to P. The pointer is stored with the cut, since a later prune of pruned output only knows C.
+    """
+    whole, carried = content_id(content), split_mark(edit.mark)[1]
+    yield whole, content
+    if carried not in ("", whole, split_mark(content)[1]):
+        yield carried, pointer(carried, whole)
+    # The id that a later placeholder will carry, if it replaces the text of this edit.
+    if edit.may_change and (later := recall_id(edit.text)) != carried:
+        yield later, pointer(later, carried or whole)
+
+
+def _store_record(archive: Archive, id: str, text: str) -> str | None:
+    """Store a payload or a pointer under an id. Return None, or the conflict that prevents it.
+
+    A pointer replaces the text whose id it has, and stays as long as its payload is stored.
+    """
+    known = archive.setdefault(id, text)
+    if known == text:
+        return None
+    is_pointer, whole = content_id(text) != id, pointer_target(known, id) if isinstance(known, str) else None
+    if whole and is_pointer:
+        return "another payload was cut to the same text"
+    if whole and archive.get(whole) is not None:
+        return None
+    if not is_pointer and isinstance(known, str) and content_id(known) == id:
+        return "another payload has the same id"
+    archive[id] = text  # the stored text was damaged, or a text and its pointer replace each other
+    return None
 
 
 # The model's own tool
@@ -158,9 +235,8 @@ def tool_definition(format: str = "openai_chat") -> dict[str, Any]:
     return SHAPES[format]({"name": TOOL, "description": DESCRIPTION}, schema)
 
 
-Shape: TypeAlias = Callable[
-    [dict[str, Any], dict[str, Any]], dict[str, Any]
-]  # builds a definition from the name and description, and the parameters
+# Builds a definition from the name and description, and the parameters.
+Shape: TypeAlias = Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
 SHAPES: Mapping[str, Shape] = {
     "openai_chat": lambda named, schema: {"type": "function", "function": {**named, "parameters": schema}},
     "openai_responses": lambda named, schema: {"type": "function", **named, "parameters": schema},
@@ -206,10 +282,8 @@ def _select_lines(text: str, first: object, last: object) -> str:
 
 
 def _line_number(number: object, default: int) -> int:
-    """Check a line number, and fill in the default. Raises ArchiveError for any other value."""
     if number is None:
         return default
-    if not is_number(number, 1):
+    if not isinstance(number, int) or not is_number(number, 1):
         raise ArchiveError(f"{number!r} is no line: give a whole number, 1 or more")
-    assert isinstance(number, int)
     return number

@@ -54,31 +54,7 @@ class Fold:
         return self.room == 0
 
 
-# How the model had made its calls when a summary was written. The summary's mark records it.
-CALLS_IN_TEXT = "calls in text"  # the model has spoken, and has made no native call
-NO_ANSWER = "no answer yet"  # the model has not spoken
-CALLS_LATER = "calls later"  # the model has not spoken before the first message that stays, and made native calls after
-
-
-@dataclass(frozen=True)
-class RunningSummary:
-    """The running summary: message `at`, which replaces `messages` earlier ones.
-
-    Its text has at most `room` tokens. `rest` is the message without the summary, None if it holds nothing else.
-    `tokens` is what the summary adds to the prompt. `calls` says how the model had made its calls when the summary was
-    written: `CALLS_IN_TEXT`, `NO_ANSWER`, `CALLS_LATER`, or "" if natively or unknown.
-    """
-
-    at: int
-    text: str = field(repr=False)
-    messages: int
-    room: int
-    rest: Any = field(default=None, repr=False)
-    tokens: int = 0
-    calls: str = ""
-
-
-def saved_by_message(edits: Iterable[Replace], stripped: Iterable[Thought] = ()) -> Mapping[int, int]:
+def savings_by_message(edits: Iterable[Replace], stripped: Iterable[Thought] = ()) -> Mapping[int, int]:
     """The tokens that edits and stripped thinking save, by message."""
     saved: dict[int, int] = defaultdict(int)
     for edit in edits:
@@ -197,7 +173,7 @@ def strip_thinking(messages: list[Any], thoughts: Sequence[Thought]) -> list[Any
 
 def remove_thinking(message: object, thoughts: Sequence[Thought]) -> object:
     """Remove some blocks of thinking from a copy of a message."""
-    groups = _by_name([(thought.location.path[1:], thought) for thought in thoughts])
+    groups = _group_by_name([(thought.location.path[1:], thought) for thought in thoughts])
     for name, group in groups.items():
         blocks = item(message, name)
         assert isinstance(blocks, list | tuple)
@@ -214,8 +190,8 @@ def rewrite(message: object, edits: Sequence[Replace]) -> object:
         location, name = edit.part.location, edit.part.location.path[-1]
         if len(location.path) == 2 and isinstance(message[name], str):
             is_whole = location.start is None and edit.part.put is as_text
-            return {**message, name: edit.text if is_whole else _put_texts(message[name], edits)}
-    return _copy_with(message, [(edit.part.location.path[1:], edit) for edit in edits], _put_texts)
+            return {**message, name: edit.text if is_whole else _insert_texts(message[name], edits)}
+    return _copy_with(message, [(edit.part.location.path[1:], edit) for edit in edits], _insert_texts)
 
 
 def without_payloads(message: object, parts: Sequence[Part]) -> object:
@@ -223,16 +199,15 @@ def without_payloads(message: object, parts: Sequence[Part]) -> object:
     return _copy_with(message, [(part.location.path[1:], part) for part in parts], _empty)
 
 
-Change: TypeAlias = Callable[
-    [object, Sequence[Any]], object
-]  # the new value, given the old one and the edits or parts in it
+# Returns the new value, given the old one and the edits or parts in it.
+Change: TypeAlias = Callable[[object, Sequence[Any]], object]
 
 
 def _copy_with(value: object, placed: Sequence[tuple[Path, Any]], change: Change) -> object:
     """Copy `value` with changes made at paths within it; each list, mapping and text is copied once."""
     inside = [one for one in placed if one[0]]
     if inside:
-        groups = _by_name(inside)
+        groups = _group_by_name(inside)
         value = with_items(
             value, {name: _copy_with(item(value, name), group, change) for name, group in groups.items()}
         )
@@ -240,7 +215,7 @@ def _copy_with(value: object, placed: Sequence[tuple[Path, Any]], change: Change
     return change(value, here) if here else value
 
 
-def _by_name(placed: Sequence[tuple[Path, Any]]) -> dict[int | str, list[tuple[Path, Any]]]:
+def _group_by_name(placed: Sequence[tuple[Path, Any]]) -> dict[int | str, list[tuple[Path, Any]]]:
     """Group pairs of a path and an edit by the path's first name, each with the rest of its path."""
     groups: dict[int | str, list[tuple[Path, Any]]] = {}
     for path, one in placed:
@@ -248,7 +223,7 @@ def _by_name(placed: Sequence[tuple[Path, Any]]) -> dict[int | str, list[tuple[P
     return groups
 
 
-def _put_texts(value: object, edits: Sequence[Replace]) -> object:
+def _insert_texts(value: object, edits: Sequence[Replace]) -> object:
     """Put the edits of one payload into it, keeping its shape; a text may have several edits."""
     if edits[0].part.location.start is None:
         return edits[0].part.put(value, edits[0].text)

@@ -93,24 +93,17 @@ class Placeholder:
 
         Raises SettingsError if `element` or `sentence` gives a blank text, which providers refuse.
         """
-        is_xml = result.kind == XML
-        whole = self._element(result.tool) if is_xml else self.sentence
-        text = (element_content(whole, result.tool) if is_xml else whole) if isinstance(whole, str) else ""
-        if not text.strip():
+        text = whole = self.sentence
+        if result.kind == XML:
+            whole = self.element(result.tool) if self.element else element(result.tool, self.sentence)
+            text = element_content(whole, result.tool) if isinstance(whole, str) else ""
+        if not isinstance(text, str) or not text.strip():
             raise SettingsError(f"the placeholder of {result.tool!r} is {whole!r}: providers refuse blank text")
-        payload = result.piece[result.start : result.stop]
-        text_there = text if result.location.start is None else frame_text(result, text)
-        if split_mark(payload)[0] == text_there:
+        framed = text if result.location.start is None else frame_text(result, text)
+        payload = result.piece[result.start : result.stop]  # `result.text`, without a call for each result
+        if split_mark(payload)[0] == framed:
             return payload
-        return frame_text(result, append_mark(text, mark)) if mark else text_there
-
-    def _element(self, tool: str) -> str:
-        return self.element(tool) if self.element else element(tool, self.sentence)
-
-    def cleared(self, result: ToolResult, mark: str) -> tuple[str, int]:
-        """The placeholder of a result with a mark, and the tokens that it saves."""
-        text = self.text(result, mark)
-        return text, self.saves(result, text)
+        return frame_text(result, append_mark(text, mark)) if mark else framed
 
     def saves(self, part: Part, text: str) -> int:
         """The tokens saved by replacing the payload with `text`; negative if the text is larger."""

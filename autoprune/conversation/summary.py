@@ -20,19 +20,43 @@ new summary in place of the messages that it covers.
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from autoprune.conversation.edits import CALLS_IN_TEXT, CALLS_LATER, NO_ANSWER, RunningSummary
+from autoprune.conversation.edits import Fold
 from autoprune.conversation.messages import fields_of, with_item
+from autoprune.conversation.transcript import Entry, Speaker
 from autoprune.tokens import Count
 
+# How the model had made its calls when a summary was written, as the summary's mark records it.
+CALLS_IN_TEXT = "calls in text"  # the model has spoken, and has made no native call
+NO_ANSWER = "no answer yet"  # the model has not spoken
+CALLS_LATER = "calls later"  # the model has not spoken before the first message that stays, and made native calls after
 CALLS = "|".join((CALLS_IN_TEXT, NO_ANSWER, CALLS_LATER))
 HEAD = re.compile(rf"\[Summary of (\d{{1,9}}) earlier messages \(max (\d{{1,9}}) tokens(?:; ({CALLS}))?\)\]\n")
 END = "\n[/Summary]"
 SLACK_TOKENS = 2  # counts of joined texts need not add up
 GAP = "\n\n"  # between the summary and the user's text after it
 SYSTEM_ROLES = ("system", "developer")
+
+
+@dataclass(frozen=True)
+class RunningSummary:
+    """The running summary: message `at`, which replaces `messages` earlier ones.
+
+    Its text has at most `room` tokens. `rest` is the message without the summary, None if it holds nothing else.
+    `tokens` is what the summary adds to the prompt. `calls` says how the model had made its calls when the summary was
+    written: `CALLS_IN_TEXT`, `NO_ANSWER`, `CALLS_LATER`, or "" if natively or unknown.
+    """
+
+    at: int
+    text: str = field(repr=False)
+    messages: int
+    room: int
+    rest: Any = field(default=None, repr=False)
+    tokens: int = 0
+    calls: str = ""
 
 
 def wrap_summary(text: str, messages: int, room: int, calls: str = "") -> str:
@@ -77,7 +101,14 @@ def _parse_summary(at: int, message: object) -> RunningSummary | None:
     if isinstance(content, list | tuple):
         blocks = [*([with_item(content[0], "text", words)] if words else ()), *content[1:]]
         rest = with_item(message, name, blocks) if blocks else None
-    return RunningSummary(at, text[match.end() : end], int(match[1]), int(match[2]), rest, calls=match[3] or "")
+    return RunningSummary(
+        at=at,
+        text=text[match.end() : end],
+        messages=int(match[1]),
+        room=int(match[2]),
+        rest=rest,
+        calls=match[3] or "",
+    )
 
 
 def without_summary(messages: Sequence[Any], found: RunningSummary | None) -> list[Any]:
@@ -141,13 +172,10 @@ def join_messages(first: object, second: object) -> object:
     if isinstance(before, str) and isinstance(content, str):
         return with_item(second, name, f"{before}{GAP}{content}")
     blocks = [*_blocks(before, content), *_blocks(content, before)]
-    kind = next((type(block) for block in blocks if hasattr(block, "model_validate")), None)
-    return with_item(second, name, [_convert_block(block, kind) for block in blocks])
-
-
-def _convert_block(block: object, kind: Any) -> object:
-    """Convert a dict block to an SDK's class if the other blocks are of that class."""
-    return kind.model_validate(block) if kind is not None and isinstance(block, dict) else block
+    sdk_class: Any = next((type(block) for block in blocks if hasattr(block, "model_validate")), None)
+    if sdk_class:
+        blocks = [sdk_class.model_validate(block) if isinstance(block, dict) else block for block in blocks]
+    return with_item(second, name, blocks)
 
 
 def _blocks(content: object, other: object) -> list[object]:
@@ -163,3 +191,31 @@ def is_user_message(message: object) -> bool:
     """Whether a message has the user's role, whatever it holds."""
     held = fields_of(message)
     return held.get("role") == "user" or (held.get("role") is None and "parts" in held)
+
+
+def call_style(folds: Iterable[Fold], running: RunningSummary | None, entries: Sequence[Entry]) -> str:
+    """How the model made its calls in the folded messages, for the summary's mark.
+
+    Parsers read the messages after the summary by it. A folded native call always counts. Dropped messages do not,
+    since they leave no trace in pruned output that is passed back. That output only has the last mark, so each fold
+    builds on the mark before it.
+    """
+    calls = running.calls if running else NO_ANSWER
+    gone = {running.at} if running and running.rest is None else set()
+    for fold in folds:
+        gone.update(fold.messages)
+        if not fold.is_drop:
+            calls = _call_style_after(calls, fold, gone, entries)
+    return calls
+
+
+def _call_style_after(before: str, fold: Fold, gone: set[int], entries: Sequence[Entry]) -> str:
+    """How the model made its calls once `fold` is made; `gone` holds all messages that are gone by then."""
+    stays = (at for at, entry in enumerate(entries) if at not in gone and entry.speaker is not Speaker.SYSTEM)
+    first = next(stays, len(entries))
+    folded = [(at, entries[at]) for at in fold.messages]
+    has_spoken = any(entry.speaker is Speaker.MODEL and at < first for at, entry in folded)
+    if before in (CALLS_LATER, "") or any(call.location.start is None for _, each in folded for call in each.calls):
+        is_opening = before and not has_spoken and before != CALLS_IN_TEXT
+        return CALLS_LATER if is_opening and first < len(entries) and entries[first].results else ""
+    return CALLS_IN_TEXT if has_spoken else before

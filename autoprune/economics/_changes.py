@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from time import time
 from typing import Any, Protocol, TypeAlias
 
-from autoprune.errors import SettingsError, require_keys
+from autoprune.errors import SettingsError, is_number, require_keys
 
 Weighed: TypeAlias = Sequence[tuple[str, int]]  # a digest and the tokens of each message
-OTHER = 0.25  # of a prompt's tokens: if more differ from the previous prompt, it is another conversation
 Clock: TypeAlias = Callable[[], float]
-NUMBERS = (int, float)
+# If the messages in the place of the previous ones differ from them by more than this share of their tokens, it is
+# another conversation. An assumption, not a measurement: callers' own edits are taken to be smaller.
+MOST_CHANGED = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +65,21 @@ class Previous:
     saved: int
     held: int
 
-    def as_json(self) -> dict[str, object]:
-        """The prompt as a JSON object."""
-        figures = {"tokens": self.tokens, "saved": self.saved, "held": self.held}
-        return {"whole": [*map(list, self.whole)], "sent": [*map(list, self.sent)], **figures}
+    def to_dict(self) -> dict[str, object]:
+        """The prompt as JSON-compatible values."""
+        return {
+            "whole": [*map(list, self.whole)],
+            "sent": [*map(list, self.sent)],
+            "tokens": self.tokens,
+            "saved": self.saved,
+            "held": self.held,
+        }
 
     @classmethod
-    def of_json(cls, record: Mapping[str, Any]) -> "Previous":
-        """Create a prompt from the output of `as_json`."""
-        whole, sent = ([(str(mark), int(tokens)) for mark, tokens in record[name]] for name in ("whole", "sent"))
-        return cls(whole, sent, record["tokens"], record["saved"], record["held"])
+    def from_dict(cls, record: Mapping[str, Any]) -> "Previous":
+        """Create a prompt from the output of `to_dict`."""
+        whole, sent = ([(str(digest), int(tokens)) for digest, tokens in record[name]] for name in ("whole", "sent"))
+        return cls(whole, sent, tokens=record["tokens"], saved=record["saved"], held=record["held"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,15 +104,20 @@ def find_change(before: Previous | None, now: Sent, *, is_cold: bool) -> Change:
 
     Callers pass either the full history, or the messages sent before with new ones; the previous prompt shows which.
     """
-    base = _base(before, now) if before else None
+    base = _find_base(before, now) if before else None
     if before is None or base is None:
         removed = tokens_of(now.given) - tokens_of(now.sent)
-        return Change(Previous(now.given, now.sent, now.tokens, removed, 0), removed, is_other=True)
+        return Change(Previous(now.given, now.sent, now.tokens, saved=removed, held=0), removed, is_other=True)
     new = now.given[len(base) :]
-    whole = now.given if base is before.whole else (*before.whole, *new)
     removed = tokens_of(now.given) - tokens_of(base) - (tokens_of(now.sent) - tokens_of(before.sent))
-    lost = tokens_of(before.sent[_shared(before.sent, now.sent) :])
-    after = Previous(whole, now.sent, now.tokens, before.saved + removed, 0 if is_cold else before.tokens - lost)
+    lost = tokens_of(before.sent[_shared_length(before.sent, now.sent) :])
+    after = Previous(
+        whole=now.given if base is before.whole else (*before.whole, *new),
+        sent=now.sent,
+        tokens=now.tokens,
+        saved=before.saved + removed,
+        held=0 if is_cold else before.tokens - lost,
+    )
     if is_cold:
         return Change(after, removed)
     unsent = max(0, tokens_of(new) - tokens_of(now.sent[max(0, len(now.sent) - len(new)) :])) if new else 0
@@ -114,18 +125,18 @@ def find_change(before: Previous | None, now: Sent, *, is_cold: bool) -> Change:
     return Change(after, removed, unsent, rewritten, is_warm=True)
 
 
-def _base(before: Previous, now: Sent) -> Weighed | None:
+def _find_base(before: Previous, now: Sent) -> Weighed | None:
     """The previous messages that the caller continues: the whole history, or the pruned one that was sent.
 
     If the caller has changed messages, the closer one by tokens; None for another conversation.
     """
 
-    def off(base: Weighed) -> int:
+    def difference(base: Weighed) -> int:
         return abs(tokens_of(now.given[: len(base)]) - tokens_of(base))
 
     known = [base for base in (before.whole, before.sent) if len(base) <= len(now.given)]
-    found = min(known, key=lambda base: (_shared(base, now.given) < len(base), off(base)), default=None)
-    return None if found is None or off(found) > OTHER * tokens_of(found) else found
+    found = min(known, key=lambda base: (_shared_length(base, now.given) < len(base), difference(base)), default=None)
+    return None if found is None or difference(found) > MOST_CHANGED * tokens_of(found) else found
 
 
 def _tokens_lost_anyway(whole: Weighed, base: Weighed, given: Weighed) -> int:
@@ -133,15 +144,15 @@ def _tokens_lost_anyway(whole: Weighed, base: Weighed, given: Weighed) -> int:
 
     `base` is the history that the caller continues, the whole or the pruned one.
     """
-    same = _shared(base, given)
+    same = _shared_length(base, given)
     if same == len(base):
         return 0
     # After messages that were folded or dropped, the same message has a higher index in the history.
-    moved = len(whole) - len(base) if same > _shared(whole, base) else 0
+    moved = len(whole) - len(base) if same > _shared_length(whole, base) else 0
     return tokens_of(whole[same + moved :])
 
 
-def _shared(before: Weighed, now: Weighed) -> int:
+def _shared_length(before: Weighed, now: Weighed) -> int:
     """The length of the shared prefix of two prompts, in messages."""
     pairs = zip(before, now, strict=False)
     return next((at for at, ((old, _), (new, _)) in enumerate(pairs) if old != new), min(len(before), len(now)))
@@ -155,13 +166,12 @@ def tokens_of(messages: Weighed) -> int:
 # Pauses
 
 
-def checked_pauses(pauses: Mapping[int, float] | None) -> Mapping[int, float]:
+def check_pauses(pauses: Mapping[int, float] | None) -> Mapping[int, float]:
     """Validate pauses: seconds by the index of the message that follows. Raises SettingsError."""
     if pauses is not None and not isinstance(pauses, Mapping):
         raise SettingsError(f"pauses is {pauses!r}: give seconds by the index of a message, as Pauses does")
     for at, seconds in (pauses or {}).items():
-        is_pause = isinstance(seconds, NUMBERS) and type(seconds) is not bool and 0 <= seconds < math.inf
-        if type(at) is not int or at < 0 or not is_pause:
+        if not is_number(at) or not is_number(seconds, 0, int | float) or seconds == math.inf:
             raise SettingsError(
                 f"a pause of {seconds!r} before message {at!r}: give seconds, 0 or more, by the index of a message"
             )
@@ -172,14 +182,14 @@ class Pauses:
     """Records the pauses of a live loop: the seconds between each request and the previous one.
 
     Call `pauses.before(messages)` for each `prune`: it records that a request is about to be sent, and returns all
-    pauses so far. `as_json` and `of_json` store the record with a conversation that is continued later.
+    pauses so far. `to_dict` and `from_dict` store the record with a conversation that is continued later.
     """
 
     def __init__(
         self, known: Mapping[int, float] | None = None, last: float | None = None, clock: Clock = time
     ) -> None:
         """Start with known pauses and the time of the last request; `clock` returns seconds."""
-        self._known = dict(checked_pauses(known))
+        self._known = dict(check_pauses(known))
         self._last = last
         self._clock = clock
 
@@ -192,12 +202,12 @@ class Pauses:
         self._last = now
         return dict(self._known)
 
-    def as_json(self) -> dict[str, object]:
-        """The record as a JSON object."""
+    def to_dict(self) -> dict[str, object]:
+        """The record as JSON-compatible values."""
         return {"pauses": {str(at): seconds for at, seconds in self._known.items()}, "last": self._last}
 
     @classmethod
-    def of_json(cls, record: Mapping[str, Any], clock: Clock = time) -> "Pauses":
-        """Create pauses from the output of `as_json`. Raises SettingsError if a key is missing."""
+    def from_dict(cls, record: Mapping[str, Any], clock: Clock = time) -> "Pauses":
+        """Create pauses from the output of `to_dict`. Raises SettingsError if a key is missing."""
         with require_keys("the record of pauses"):
             return cls({int(at): seconds for at, seconds in record["pauses"].items()}, record["last"], clock)

@@ -108,19 +108,18 @@ class Entry:
         costs = {name: getattr(self, name) * ratio for name in COSTS}
         return replace(self, **tokens, **costs)
 
-    def as_json(self) -> dict[str, object]:
-        """The entry as a JSON object, without prices."""
+    def to_dict(self) -> dict[str, object]:
+        """The entry as JSON-compatible values, without prices."""
         return {name: getattr(self, name) for name in NAMES}
 
     @classmethod
-    def of_json(cls, record: dict[str, Any], prices: Prices) -> "Entry":
-        """Create an entry from the output of `as_json`."""
-        known = (name for name in NAMES if name in record or name not in ADDED)
-        return cls(prices=prices, **{name: record[name] for name in known})
+    def from_dict(cls, record: dict[str, Any], prices: Prices) -> "Entry":
+        """Create an entry from the output of `to_dict`."""
+        known = {"is_cold": False, **record}  # earlier versions did not record it
+        return cls(prices=prices, **{name: known[name] for name in NAMES})
 
 
 NAMES = tuple(each.name for each in fields(Entry) if each.name != "prices")
-ADDED = ("is_cold",)  # missing in records of earlier versions
 TOKENS = ("removed", "placeholders", "rewritten", "unsent", "refetched")
 COSTS = ("saved", "rewriting", "rereading")
 SUMS = (*TOKENS, "rereads", *COSTS, "summarizing")
@@ -138,7 +137,7 @@ class Total(Entry):
         return sum(each.lasting for each in self.entries)
 
 
-def total(entries: tuple[Entry, ...], prices: Prices, requests: int) -> Total:
+def sum_up(entries: tuple[Entry, ...], prices: Prices, requests: int) -> Total:
     """Sum up prunes, as one prune at the first of `requests` requests."""
     sums: dict[str, Any] = {name: sum(getattr(each, name) for each in entries) for name in SUMS}
     return Total(prices=prices, request=1, requests=requests, entries=entries, **sums)
@@ -174,7 +173,7 @@ def table(entries: Sequence[Entry], total: Entry, reconciled: str) -> str:
     """Format a table of prunes and their sum, a legend of its columns, and sentences about the result."""
     prices = total.prices
     if not entries:
-        sentences = [f"Nothing was pruned in {_requests(total.requests)}.", reconciled]
+        sentences = [f"Nothing was pruned in {_count(total.requests, 'request')}.", reconciled]
         return "\n".join(fill(each, WIDTH) for each in sentences if each)
     lines = ["".join(f"{name:>{COLUMN}}" for name in COLUMNS).rstrip()]
     lines += [_line(str(each.request), each) for each in entries]
@@ -186,11 +185,18 @@ def table(entries: Sequence[Entry], total: Entry, reconciled: str) -> str:
 
 
 def _line(name: str, entry: Entry) -> str:
-    placed = entry.placeholders
-    tokens = (entry.removed, placed, max(0, entry.rewritten - placed))
-    cache = COLD if entry.is_cold and not round(entry.rewriting) else short(entry.rewriting)
-    costs = (cache, *map(short, (entry.rereading, entry.summarizing, entry.net)))
-    cells = (name, *map(short, tokens), f"{entry.requests:,}", short(entry.saved), *costs)
+    cells = (
+        name,
+        short(entry.removed),
+        short(entry.placeholders),
+        short(max(0, entry.rewritten - entry.placeholders)),
+        f"{entry.requests:,}",
+        short(entry.saved),
+        COLD if entry.is_cold and not round(entry.rewriting) else short(entry.rewriting),
+        short(entry.rereading),
+        short(entry.summarizing),
+        short(entry.net),
+    )
     return "".join(f"{cell:>{COLUMN}}" for cell in cells)
 
 
@@ -215,10 +221,9 @@ def _losses(entries: Sequence[Entry], prices: Prices) -> Iterator[str]:
 
 
 def _balance(entries: Sequence[Entry], total: Entry) -> str:
-    number = _prunes(len(entries))
-    did = "lost money" if total.net < 0 else "saved"
-    joint = ": " if total.net < 0 else " "
-    return f"In {_requests(total.requests)}, {number} {did}{joint}{amount(abs(total.net), total.prices)} in all."
+    did = "lost money: " if total.net < 0 else "saved "
+    requests, prunes = _count(total.requests, "request"), _count(len(entries), "prune")
+    return f"In {requests}, {prunes} {did}{amount(abs(total.net), total.prices)} in all."
 
 
 def _cold_balance(cold: Sequence[Entry], prices: Prices) -> str:
@@ -227,15 +232,12 @@ def _cold_balance(cold: Sequence[Entry], prices: Prices) -> str:
         return ""
     net = sum(each.net for each in cold)
     did = "lost" if net < 0 else "saved"
-    return f"Cold, the rewrite was paid for anyway: {_prunes(len(cold))} of these {did} {amount(abs(net), prices)}."
+    prunes = _count(len(cold), "prune")
+    return f"Cold, the rewrite was paid for anyway: {prunes} of these {did} {amount(abs(net), prices)}."
 
 
-def _prunes(number: int) -> str:
-    return "1 prune" if number == 1 else f"{number:,} prunes"
-
-
-def _requests(number: int) -> str:
-    return "1 request" if number == 1 else f"{number:,} requests"
+def _count(number: int, noun: str) -> str:
+    return f"1 {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _describe(prices: Prices) -> str:

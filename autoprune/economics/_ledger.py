@@ -19,8 +19,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from autoprune.economics._changes import Change, Previous, Pruned, Sent, checked_pauses, find_change
-from autoprune.economics._entries import Entry, table, total
+from autoprune.economics._changes import Change, Previous, Pruned, Sent, check_pauses, find_change
+from autoprune.economics._entries import Entry, sum_up, table
 from autoprune.economics._prices import CACHE_LIFE, CALL_TOKENS, Prices
 from autoprune.economics._prices import prices as prices_of
 from autoprune.errors import SettingsError, is_number, require_keys
@@ -41,8 +41,8 @@ class Reported:
 class Ledger:
     """Records the savings and costs of each prune in a live loop.
 
-    Call `ledger.add(result)` with the result of `prune` before each request; `str(ledger)` is a report. `as_json` and
-    `of_json` store the ledger with a conversation that is continued later. Set `prices` if the cache's life changes;
+    Call `ledger.add(result)` with the result of `prune` before each request; `str(ledger)` is a report. `to_dict` and
+    `from_dict` store the ledger with a conversation that is continued later. Set `prices` if the cache's life changes;
     new prices apply from the next request.
     """
 
@@ -77,17 +77,18 @@ class Ledger:
         now = getattr(result, "sent", None)
         if not isinstance(now, Sent):
             raise SettingsError(f"the ledger was given {type(result).__name__}: give the Result of prune()")
-        pause = checked_pauses(pauses).get(len(now.given), 0.0)
-        self._report(usage)
+        pause = check_pauses(pauses).get(len(now.given), 0.0)
+        self._record_usage(usage)
         self.requests += 1
         is_cold = pause > self.prices.life
         found = find_change(self._before, now, is_cold=is_cold)
-        if found.is_other:
-            self._close()
+        if found.is_other:  # the prunes of the previous conversation neither save nor cost anything from now on
+            self._entries = [replace(entry, is_over=True) for entry in self._entries]
+            self._cleared = {}
         price = self.prices.read if found.is_warm else self.prices.write
         self._entries = [entry.after_request(price) for entry in self._entries]
         self._charge_fetched(now)
-        self._enter(now, found, price, is_cold=is_cold)
+        self._record_change(now, found, price, is_cold=is_cold)
         self._before = found.now
         self._bill += self.prices.request(found.now.tokens, found.now.held)
 
@@ -106,12 +107,12 @@ class Ledger:
     @property
     def total(self) -> Entry:
         """The sum of all prunes, as one prune at the first request."""
-        return total(self.entries, self.prices, self.requests)
+        return sum_up(self.entries, self.prices, self.requests)
 
     @property
     def cold(self) -> Entry:
         """The sum of the prunes made after the cache had expired, when the prompt had to be written anyway."""
-        return total(tuple(each for each in self.entries if each.is_cold), self.prices, self.requests)
+        return sum_up(tuple(each for each in self.entries if each.is_cold), self.prices, self.requests)
 
     @property
     def unpruned(self) -> float:
@@ -123,33 +124,33 @@ class Ledger:
         """Format a table of at most 80 columns, with a legend and a summary in sentences."""
         return table(self.entries, self.total, _reconcile(self.reported, self.tokens_per_counted))
 
-    def as_json(self) -> dict[str, object]:
-        """The ledger as a JSON object."""
+    def to_dict(self) -> dict[str, object]:
+        """The ledger as JSON-compatible values."""
         return {
             "prices": asdict(self.prices),
             "requests": self.requests,
-            "entries": [entry.as_json() for entry in self._entries],
+            "entries": [entry.to_dict() for entry in self._entries],
             "cleared": dict(self._cleared),
             "reported": [asdict(each) for each in self.reported],
             "bill": self._bill,
-            "before": self._before and self._before.as_json(),
+            "before": self._before and self._before.to_dict(),
         }
 
     @classmethod
-    def of_json(cls, record: Mapping[str, Any]) -> "Ledger":
-        """Create a ledger from the output of `as_json`. Raises SettingsError if a key is missing."""
+    def from_dict(cls, record: Mapping[str, Any]) -> "Ledger":
+        """Create a ledger from the output of `to_dict`. Raises SettingsError if a key is missing."""
         with require_keys("the record of a ledger"):
             older = record.get("cache_life", CACHE_LIFE)  # earlier versions stored it outside the prices
             made = cls(Prices(**{"life": older, **record["prices"]}))
             made.requests = record["requests"]
-            made._entries = [Entry.of_json(each, made.prices) for each in record["entries"]]
+            made._entries = [Entry.from_dict(each, made.prices) for each in record["entries"]]
             made._cleared = dict(record["cleared"])
             made.reported = tuple(Reported(**each) for each in record["reported"])
             made._bill = record.get("bill", 0.0)  # missing in records of earlier versions
-            made._before = record["before"] and Previous.of_json(record["before"])
+            made._before = record["before"] and Previous.from_dict(record["before"])
         return made
 
-    def _report(self, usage: object) -> None:
+    def _record_usage(self, usage: object) -> None:
         """Record the usage of the previous request, with the expected tokens."""
         if usage is None:
             return
@@ -158,13 +159,9 @@ class Ledger:
                 "usage belongs to the previous request, and there was none: give None for the first request"
             )
         prompt, cached = prompt_tokens(usage)
-        known = Reported(self.requests, self._before.tokens, self._before.held, prompt, cached)
+        before = self._before
+        known = Reported(self.requests, counted=before.tokens, expected=before.held, prompt=prompt, cached=cached)
         self.reported = (*self.reported, known)
-
-    def _close(self) -> None:
-        """End the current conversation: its prunes neither save nor cost anything from now on."""
-        self._entries = [replace(entry, is_over=True) for entry in self._entries]
-        self._cleared = {}
 
     def _charge_fetched(self, now: Sent) -> None:
         """Charge cleared results that were fetched again: one more request, and the tokens written."""
@@ -178,7 +175,7 @@ class Ledger:
         if again:
             self._cleared = {mark: number for mark, number in self._cleared.items() if mark not in again}
 
-    def _enter(self, now: Sent, found: Change, price: float, *, is_cold: bool) -> None:
+    def _record_change(self, now: Sent, found: Change, price: float, *, is_cold: bool) -> None:
         """Record a change as a new prune, or in the newest prune if no more tokens were removed."""
         more = self.prices.write - self.prices.read
         summarizing = self._summarizing(now)

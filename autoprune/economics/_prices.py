@@ -110,8 +110,11 @@ def _parse(given: Prices | str | tuple[float, ...]) -> Prices:
     if isinstance(given, str):
         if given in LISTS:
             return LISTS[given]
-        figures = _figures(given)
-        if figures is None:
+        try:
+            figures = [float(each) for each in given.split(",")]
+        except ValueError:
+            figures = []
+        if not 2 <= len(figures) <= 3:
             raise SettingsError(
                 f"there is no price list {given!r}{did_you_mean(given, LISTS)}; there are {', '.join(LISTS)}, or give "
                 "the cost of a written and a read token in input tokens, such as 1.25,0.1"
@@ -126,14 +129,6 @@ def _from_figures(figures: Sequence[float]) -> Prices:
     """Create prices from figures for a written token, a read token and, optionally, one of the answer."""
     write, read, *output = figures
     return Prices(write, read, output[0]) if output else Prices(write, read)
-
-
-def _figures(text: str) -> tuple[float, ...] | None:
-    try:
-        found = tuple(float(each) for each in text.split(","))
-    except ValueError:
-        return None
-    return found if 2 <= len(found) <= 3 else None
 
 
 def model_prices(
@@ -165,7 +160,12 @@ def model_prices(
     is_charged = vendor.id in LIVES and written > base
     usual = CHARGED_LIFE if is_charged else LIVES.get(vendor.id, CACHE_LIFE)
     known = Prices(
-        written / base, (read if read else written) / base, answer / base, model, base / 1_000_000, life=usual
+        write=written / base,
+        read=(read or written) / base,
+        output=answer / base,
+        name=model,
+        input_price=base / 1_000_000,
+        life=usual,
     )
     return _with_life(known, life) if vendor.id not in LIVES or life is None else replace(known, life=life)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-from autoprune.conversation.transcript import ToolCall, ToolResult
+from autoprune.conversation.transcript import ToolResult
 from autoprune.facts.calls import arguments, target
 from autoprune.facts.outcomes import OPENING, REFUSED, has_failed, is_cleared, is_data
 
@@ -73,12 +73,11 @@ def answer_text(result: ToolResult) -> str:
     if match:
         touched = " ".join(target(result.call).split())[:LONGEST_TARGET]
         said = _without_clarification(_strip_tags(result.text[match.end() - result.start :]))
-        if not said:
-            return ""
-        return f"[refused {result.tool}{f'({touched})' if touched else ''}] {said}"
+        return f"[refused {result.tool}{f'({touched})' if touched else ''}] {said}" if said else ""
     said = CLOSING.sub("", _strip_tags(result.text))
-    asked = [question for question in _questions(result.call) if question not in said]
-    return "\n".join((f"[answered {result.tool}]", *asked, said)) if said else ""
+    known = arguments(result.call) if result.call else {}
+    questions = [question for question in dict.fromkeys(_question_texts(known, 0)) if question not in said]
+    return "\n".join((f"[answered {result.tool}]", *questions, said)) if said else ""
 
 
 def is_answer_text(text: str) -> bool:
@@ -111,20 +110,17 @@ def _strip_tags(text: str) -> str:
     return said.removesuffix('"}').rstrip() if said.endswith('"}') and not said.startswith("{") else said
 
 
-def _questions(call: ToolCall | None) -> Iterator[str]:
-    """The questions in a call's arguments, each once."""
-    return iter(dict.fromkeys(_question_texts(arguments(call), 0) if call else ()))
-
-
 def _question_texts(value: object, depth: int) -> Iterator[str]:
     """Yield the texts of arguments that are named like questions, at any level."""
-    if isinstance(value, Mapping) and depth <= DEEPEST:
+    if depth > DEEPEST:
+        return
+    if isinstance(value, Mapping):
         for name in QUESTIONS:
             given = value.get(name)
             if isinstance(given, str) and given.strip():
                 yield " ".join(given.split())[:LONGEST_QUESTION]
             elif given is not None:
                 yield from _question_texts(given, depth + 1)
-    elif isinstance(value, list | tuple) and depth <= DEEPEST:
+    elif isinstance(value, list | tuple):
         for item in value:
             yield from _question_texts(item, depth + 1)

@@ -2,8 +2,9 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import chain
 
 from autoprune.conversation.transcript import ToolCall
 
@@ -119,28 +120,24 @@ def _with_slashes(found: Iterable[str]) -> tuple[str, ...]:
 
 
 def _argument_paths(value: object, depth: int) -> Iterator[str]:
-    """Yield the paths in a JSON value of the arguments."""
-    if isinstance(value, Mapping) and depth <= DEEPEST:
+    if depth > DEEPEST:
+        return
+    if isinstance(value, Mapping):
         for name, item in value.items():
             plain = name.replace("_", "").replace("-", "").lower() if isinstance(name, str) else ""
-            if plain in PATH_NAMES or plain in PATCH_NAMES:
-                yield from _read_strings(item, _as_path if plain in PATH_NAMES else _patch_paths)
+            texts = [text for text in (item if isinstance(item, list | tuple) else [item]) if isinstance(text, str)]
+            if plain in PATH_NAMES:
+                yield from filter(_is_path, texts)
+            elif plain in PATCH_NAMES:
+                yield from chain.from_iterable(map(_patch_paths, texts))
             yield from _argument_paths(item, depth + 1)
-    elif isinstance(value, list | tuple) and depth <= DEEPEST:
+    elif isinstance(value, list | tuple):
         for item in value:
             yield from _argument_paths(item, depth + 1)
 
 
-def _read_strings(value: object, read: Callable[[str], Iterable[str]]) -> Iterator[str]:
-    """Apply `read` to a string, or to each string of a list."""
-    for item in value if isinstance(value, list | tuple) else (value,):
-        if isinstance(item, str):
-            yield from read(item)
-
-
-def _as_path(text: str) -> tuple[str, ...]:
-    is_path = bool(text.strip()) and len(text) <= LONGEST_PATH and "\n" not in text
-    return (text,) if is_path else ()
+def _is_path(text: str) -> bool:
+    return bool(text.strip()) and len(text) <= LONGEST_PATH and "\n" not in text
 
 
 def _patch_paths(text: str) -> Iterator[str]:

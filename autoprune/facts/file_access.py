@@ -5,7 +5,6 @@ Each access is a verb and a path: ("read", "a.py"), ("edited", "a.py"), ("create
 
 import re
 from collections.abc import Iterator, Mapping
-from itertools import islice
 
 from autoprune.conversation.transcript import ToolCall, ToolResult
 from autoprune.facts.calls import arguments, paths, tool_words
@@ -64,10 +63,12 @@ COMMAND_VERBS = {
 
 def open_file_access(call: ToolCall | None, result: ToolResult | None, tool: str) -> tuple[str, str] | None:
     """How a SWE-agent command accessed the open file, which only the result names; None for other calls."""
-    command = arguments(call).get("command", tool) if call else ""
-    match = ON_OPEN_FILE.match(command) if call and isinstance(command, str) and not paths(call) else None
-    file = OPEN_FILE.search(result.text) if match and result else None
-    if not match or not file or not result:
+    if not call or not result or paths(call):
+        return None
+    command = arguments(call).get("command", tool)
+    match = ON_OPEN_FILE.match(command) if isinstance(command, str) else None
+    file = OPEN_FILE.search(result.text) if match else None
+    if not match or not file:
         return None
     is_refused = NOT_EDITED.match(result.text)
     verb = "read" if is_refused or match[1] in ("open", "goto", "scroll") else VERBS.get(match[1], "edited")
@@ -78,16 +79,18 @@ def patched_files(call: ToolCall | None) -> list[tuple[str, str]]:
     """The files that a patch in the arguments names, each with what the patch does to it."""
     held = [call.arguments, *arguments(call).values()] if call else []
     texts = (text for value in held for text in (value if isinstance(value, list | tuple) else [value]))
-    patches = (text for text in texts if isinstance(text, str) and "*** Begin Patch" in text)
-    return [(PATCH_VERBS[verb], path.rstrip()) for text in islice(patches, 1) for verb, path in PATCH.findall(text)]
+    patch = next((text for text in texts if isinstance(text, str) and "*** Begin Patch" in text), "")
+    return [(PATCH_VERBS[verb], path.rstrip()) for verb, path in PATCH.findall(patch)]
 
 
 def argument_files(call: ToolCall | None, result: ToolResult | None, tool: str) -> Iterator[tuple[str, str]]:
     """Yield the paths in the arguments, with the verb that the tool's name or its command implies."""
     verb = _tool_verb(call, tool)
-    is_new = verb == "written" and result and CREATED.search(result.text[:CREATED_IN])
-    for path in paths(call) if call and verb else ():
-        yield "created" if is_new else verb or "", path
+    if not call or not verb:
+        return
+    if verb == "written" and result and CREATED.search(result.text[:CREATED_IN]):
+        verb = "created"
+    yield from ((verb, path) for path in paths(call))
 
 
 def _tool_verb(call: ToolCall | None, tool: str) -> str | None:

@@ -89,7 +89,6 @@ def is_continuation(words: str) -> bool:
 
 
 def _words_of_text(words: str) -> str:
-    """The user's words in one text."""
     if "<" in words or any(mark in words for mark in MARKS):
         for name in (*ADDED, *ATTACHED):
             if f"<{name}" in words:

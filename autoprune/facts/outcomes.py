@@ -182,17 +182,19 @@ def has_failed(text: str, is_error: bool | None, call: ToolCall | None = None) -
     failure in the text outweighs it, and it is ignored for a command that hides its failures, such as `pytest | tail`.
     A cleared result has only its flag and its placeholder.
     """
-    if is_error or is_cleared(text):
-        return True if is_error or CLEARED_FAILURE.match(text) else None
+    if is_error:
+        return True
+    if is_cleared(text):
+        return True if CLEARED_FAILURE.match(text) else None
     text = split_mark(text)[0]
     code = exit_code(text)
-    is_fine = is_error is False or code == 0
-    says = code != 0 if code else _says_failed(text, call)
-    if not is_fine:
+    says = True if code else _says_failed(text, call)
+    if is_error is None and code != 0:  # nothing contradicts the text
         return says
     if says:
         return None if is_data(call) else True  # the call may have searched for error messages
-    return says if _is_uncertain(text, call) else False
+    # An exit code of 0 means nothing if the command hides failures, or has not ended.
+    return says if hides_failures(command(call)) or background_id(text) else False
 
 
 def is_cleared(text: str) -> bool:
@@ -224,11 +226,6 @@ def background_id(text: str) -> str:
     return next(name for name in match.groups() if name) if match else ""
 
 
-def _is_uncertain(text: str, call: ToolCall | None) -> bool:
-    """Whether an exit code of 0 means nothing: the command hides failures, or has not ended."""
-    return hides_failures(command(call)) or bool(background_id(text))
-
-
 def _says_failed(text: str, call: ToolCall | None) -> bool | None:
     """Whether the text alone says that the call failed; None if it does not say for certain."""
     if text[:1] == "{":
@@ -241,7 +238,7 @@ def _says_failed(text: str, call: ToolCall | None) -> bool | None:
         return True
     if not is_data(call):
         is_anywhere = hides_failures(script) and not is_made_up_for
-        last = tail[tail.rfind("\n") + 1 :]
+        last = tail.rpartition("\n")[2]
         if SUMMARY.search(last) or (is_anywhere and (SUMMARY.search(head) or SUMMARY.search(tail))):
             return True
         if not is_made_up_for and _verdict_failed(head, tail):
@@ -313,7 +310,7 @@ def _document_failed(document: object) -> bool | None:
 
 
 def _ends_badly(tail: str) -> bool:
-    last = tail[tail.rfind("\n") + 1 :]
+    last = tail.rpartition("\n")[2]
     return bool(len(last) <= LONGEST_LINE and LAST_LINE.fullmatch(last)) or _ends_in_traceback(tail)
 
 

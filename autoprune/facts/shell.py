@@ -101,18 +101,13 @@ ERREXIT = re.compile(r"\bset -\w*e")
 ANY_JOINT = re.compile(r"&&|\|\||[;\n|&]")
 PROGRAM = re.compile(r"[A-Za-z][\w.+-]{0,30}")
 BEFORE_NAME = re.compile(r"(?:(?:sudo|time|command|env|then|do|else|!|\(|\{|timeout \S+|\w+=\S*)\s+)+")
-PRINTERS = frozenset(("echo", "printf", "yes", ":", "true"))
-# Commands that prepare or close a script; their own failure does not matter.
-SETUP = PRINTERS | frozenset(("cd", "pushd", "popd", "export", "set", "source", ".", "unset", "sleep", "wait", "exit"))
+PRINTERS = frozenset(("echo", "printf", "yes", ":", "true"))  # they do not fail
+SETUP = SILENT | {"yes", "unset", "wait", "exit"}  # their own failure does not matter
 # Commands that print text from files, logs or pages. An error message in their output is not their own.
-PRINTS_TEXTS = frozenset(
-    (
-        *("cat", "head", "tail", "nl", "less", "more", "bat", "sed", "awk", "cut", "tr", "tee", "xargs", "fold"),
-        *("ls", "ll", "pwd", "find", "fd", "tree", "du", "df", "stat", "file", "which", "type", "wc", "sort", "uniq"),
-        *("grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack", "jq", "yq", "diff", "cmp", "strings", "xxd", "column"),
-        *("env", "printenv", "whoami", "date", "ps", "history", "man", "journalctl", "dmesg", "curl", "wget"),
-    )
-)
+PRINTS_TEXTS = (READERS - {"test", "[", "uname", "id", "hostname", "lsof"}) | {
+    *("sed", "tee", "xargs", "fold", "fgrep", "zgrep", "ack", "cmp", "history", "man", "journalctl", "dmesg"),
+    *("curl", "wget"),
+}
 # The same for programs with subcommands.
 PRINTS_TEXTS_BY = {
     "git": frozenset(("status", "diff", "log", "show", "branch", "blame", "grep", "ls-files", "remote", "cat-file")),
@@ -135,30 +130,29 @@ def essence(command: str) -> str:
     script, _ = split_heredocs(script)
     script = HEREDOC.sub("<<…", script.replace("\\\n", " ")).strip()
     if "\n" in script:
-        script = "; ".join(_joined_lines(script))
+        script = "; ".join(_join_lines(script))
     return _strip_ends(_without_echoes(" ".join(script.split())))
 
 
-def _joined_lines(script: str) -> Iterator[str]:
+def _join_lines(script: str) -> Iterator[str]:
     """Yield the lines of a script, each joined with its continuation lines."""
     line = ""
     for joint, part in split_commands(script):
         if joint == "\n" and line.strip():
             yield line.strip()
             line = ""
-        line += f" {'' if joint == chr(10) else joint} {part}"
+        line += f" {joint.strip()} {part}"
     yield line.strip()
 
 
 def _without_echoes(script: str) -> str:
     """Drop commands that only print or prepare, unless the script does nothing else."""
     parts = [(joint, part) for joint, part in split_commands(script) if part.strip()]
+    joints_after = [*(joint for joint, _ in parts[1:]), ""]
     kept = [
         (joint, part)
-        for at, (joint, part) in enumerate(parts)
-        if joint.startswith("|")
-        or (parts[at + 1][0][:1] == "|" if at + 1 < len(parts) else False)
-        or not _is_setup(part)
+        for (joint, part), after in zip(parts, joints_after, strict=False)
+        if joint.startswith("|") or after.startswith("|") or not _is_setup(part)
     ]
     if not kept:
         return script
@@ -351,13 +345,16 @@ def _split_at(ends: re.Pattern[str], text: str) -> list[str]:
     return [each.strip() for each in ends.split(text) if each.strip()]
 
 
+def _words(each: str) -> list[str]:
+    """The words of a command from its program on; quotes are not read."""
+    return BEFORE_NAME.sub("", f"{each} ", count=1).split()
+
+
 def _program_name(each: str) -> str:
-    """The name of the program that a command runs."""
-    words = BEFORE_NAME.sub("", f"{each} ", count=1).split()
+    words = _words(each)
     return words[0].rpartition("/")[2] if words else ""
 
 
 def _subcommand(each: str) -> str:
     """The first word after the program that is not an option."""
-    words = BEFORE_NAME.sub("", f"{each} ", count=1).split()[1:]
-    return next((word for word in words if word[:1] != "-"), "")
+    return next((word for word in _words(each)[1:] if word[:1] != "-"), "")

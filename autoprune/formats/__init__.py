@@ -15,12 +15,13 @@ under the entry point group `autoprune.formats` makes it available by name, as i
 from autoprune.conversation.messages import fields, fields_of, listed, nested, with_items
 from autoprune.conversation.transcript import Entry, Location, Path, Speaker, Thought, ToolCall, ToolInput, ToolResult
 from autoprune.formats import texts
-from autoprune.formats._detection import SHIPPED, dominant, named, new_parser, recognize
+from autoprune.formats._detection import SHIPPED, dominant_format, find_formats, new_parser, recognize
 from autoprune.formats._media import find_medium, is_media, media
 from autoprune.formats._parts import (
     Payload,
     as_json,
     encrypted_tokens,
+    join_entries,
     json_text,
     payload,
     seen_block,
@@ -48,16 +49,17 @@ __all__ = [
     "ToolInput",
     "ToolResult",
     "as_json",
-    "dominant",
+    "dominant_format",
     "encrypted_tokens",
     "fields",
     "fields_of",
+    "find_formats",
     "find_medium",
     "is_media",
+    "join_entries",
     "json_text",
     "listed",
     "media",
-    "named",
     "native_call",
     "native_result",
     "nested",

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 from autoprune.conversation.transcript import Path
 from autoprune.formats._elements import Fences, Places, is_blank, occurrences, trim_line_breaks
-from autoprune.formats._parts import after_letters
-from autoprune.formats.dialects import Dialect, Example, all_dialects
-from autoprune.formats.parsing import Found, Parser, Standing
+from autoprune.formats.dialects import Dialect, Example, Found, after_letters, all_dialects
+from autoprune.formats.parsing import Parser, Standing
 
 KIND = "cline"
 MARK = "] Result:"

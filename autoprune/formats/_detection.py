@@ -10,10 +10,10 @@ import autoprune.formats.gemini_contents as gemini_contents
 import autoprune.formats.openai_chat as openai_chat
 import autoprune.formats.openai_responses as openai_responses
 import autoprune.formats.xml_tool_result as xml
-from autoprune.conversation.edits import RunningSummary
 from autoprune.conversation.messages import fields
+from autoprune.conversation.summary import CALLS_LATER, NO_ANSWER, RunningSummary
 from autoprune.errors import ConversationError, SettingsError, did_you_mean
-from autoprune.formats.parsing import Format, Parser, Standing, standing_after
+from autoprune.formats.parsing import Format, Parser, Standing
 from autoprune.settings import load_plugin, plugin_names
 from autoprune.tokens import Count
 
@@ -45,8 +45,17 @@ def new_parser(
 ) -> Parser:
     """Create a parser that detects each message's format among `formats`. Messages follow the `summary`, if any."""
     choose = partial(recognize, formats=formats)
-    standing = standing_after(summary) if summary else Standing()
+    standing = _standing_after(summary) if summary else Standing()
     return Parser(count, choose, is_tool_result, tool_name, wants_inputs=wants_inputs, standing=standing)
+
+
+def _standing_after(summary: RunningSummary) -> Standing:
+    """The standing before the first message, which follows a running summary."""
+    if summary.calls == NO_ANSWER:
+        return Standing()
+    if summary.calls == CALLS_LATER:
+        return Standing(calls_later=True)
+    return Standing(has_spoken=True) if summary.calls else Standing(is_folded=True)
 
 
 def recognize(message: object, at: int, formats: Sequence[Format]) -> tuple[Mapping[str, object], Format]:
@@ -102,7 +111,7 @@ def _has_custom_format(known: Mapping[str, object] | None, formats: Sequence[For
     return known is not None and any(each.seen(known) for each in formats if each not in SHIPPED)
 
 
-def dominant(messages: Sequence[Mapping[str, object]], formats: Sequence[Format]) -> Format:
+def dominant_format(messages: Sequence[Mapping[str, object]], formats: Sequence[Format]) -> Format:
     """The format of the first message that has a mark of one; OpenAI Chat if none has."""
     if len(formats) == 1:
         return formats[0]
@@ -120,7 +129,7 @@ def _unknown_message(message: Mapping[str, object], at: int) -> ConversationErro
     )
 
 
-def named(name: str | None, formats: Sequence[Format]) -> Sequence[Format]:
+def find_formats(name: str | None, formats: Sequence[Format]) -> Sequence[Format]:
     """The format with a name, or all formats for None. Raises SettingsError for an unknown name.
 
     If none of `formats` has the name, an installed plugin may.

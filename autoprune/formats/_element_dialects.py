@@ -24,9 +24,8 @@ from autoprune.formats._elements import (
     pair_in_turn,
     trim_line_breaks,
 )
-from autoprune.formats._parts import after_letters, argument
-from autoprune.formats.dialects import Example, element_dialect, read_raw
-from autoprune.formats.parsing import UNKNOWN, Found, Parser
+from autoprune.formats.dialects import Example, Found, after_letters, argument, element_dialect, read_raw
+from autoprune.formats.parsing import UNKNOWN, Parser
 
 DECODER = json.JSONDecoder(strict=False)  # templates do not always escape line breaks
 SPACE = re.compile(r"[ \t\r\n]*")
@@ -165,12 +164,12 @@ def _split_block(text: str, span: Span) -> list[Block]:
         end = RESULT_END.search(text, match.end(), span.stop)
         if end is None:
             break
-        found.append(_read_result(text, match, end.start()))
+        found.append(_read_named_result(text, match, end.start()))
         at = end.start() + len("</result>")
     return found or [_read_whole_block(text, span)]
 
 
-def _read_result(text: str, match: re.Match[str], limit: int) -> Block:
+def _read_named_result(text: str, match: re.Match[str], limit: int) -> Block:
     """Read the result that ends at `limit`. Its payload is its printed output, else everything but the tool's name."""
     cut, body = after_letters(text, match.start("tag")), match["body"]
     # The last end tag counts: the output may itself print one.

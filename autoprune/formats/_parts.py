@@ -1,29 +1,21 @@
-"""Results, calls and arguments as parts of the prompt, both native ones and those inside a text.
-
-A native part is a separate block or message. A text is counted in pieces, cut at offsets where token counts add up
-exactly. In o200k and cl100k, a cut is exact between a letter and a character that is not a letter, mark or apostrophe,
-as in `<tool` and `_response>`: no token crosses it, and no token depends on the text beyond it. So clearing one result
-recounts only its small piece and never the others.
-"""
+"""Contents of messages: their tokens, and the payloads of results with the ways to replace their texts."""
 
 import json
-import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from enum import Enum
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from autoprune.conversation.messages import fields, fields_of, join_texts, nested, number_text
-from autoprune.conversation.transcript import Location, Path, ToolInput, ToolResult, as_text
+from autoprune.conversation.transcript import Entry, Speaker, as_text
 from autoprune.errors import ConversationError
 from autoprune.formats._media import Media, media
 from autoprune.tokens import Count
 
-if TYPE_CHECKING:
-    from autoprune.formats.parsing import Found, Parser
-
 TEXT_BLOCKS = ("text", "input_text", "output_text")
 ENCRYPTED_CHARACTERS = 6  # of base64 per token: 4 characters encode 3 bytes, and a token has about four bytes
+
+
+Put: TypeAlias = Callable[[object, str], object]  # replaces a payload with a text
 
 
 class Payload(NamedTuple):
@@ -31,7 +23,7 @@ class Payload(NamedTuple):
 
     text: str
     tokens: int
-    put: Callable[[object, str], object] = as_text
+    put: Put = as_text
     is_fixed: bool = False
     is_plain: bool = True  # whether it holds only the text
 
@@ -64,7 +56,7 @@ def tokens(content: object, count: Count, rules: Media = media) -> int:
     return total
 
 
-def payload(value: object, count: Count, put: Callable[[object, str], object]) -> Payload:
+def payload(value: object, count: Count, put: Put) -> Payload:
     """The payload of a text, or of a list of blocks (`put` replaces its text); anything else is a fixed payload."""
     if isinstance(value, str):
         return Payload(value, count(value))
@@ -129,37 +121,12 @@ def _counted_values(block: Mapping[str, object]) -> Iterator[object]:
                 yield value
 
 
-LETTERS = re.compile(r"[A-Za-z]*")
-
-
-def after_letters(text: str, at: int) -> int:
-    """The end of the letters at an offset: an exact cut if a `_`, `>` or the like follows."""
-    match = LETTERS.match(text, at)
-    return match.end() if match else at
-
-
-def read(text: str, found: Sequence["Found"], path: Path, parser: "Parser", kind: str) -> tuple[list[ToolResult], int]:
-    """Create the results in a text, in order, and count the whole text."""
-    if not found:
-        return [], parser.count(text)
-    results = []
-    for one, (begin, end) in zip(found, pairwise((0, *(one.cut for one in found[1:]), len(text))), strict=True):
-        piece, place = text[begin:end], Location(path, one.start, one.stop)
-        results.append(parser.result_at(place, one, piece, begin, parser.count(piece), kind))
-    return results, sum(result.piece_tokens for result in results)
-
-
-def argument(
-    text: str,
-    place: tuple[int, int],
-    between: tuple[int, int],
-    path: Path,
-    parser: "Parser",
-    tool: str,
-    *,
-    is_json: bool,
-) -> ToolInput:
-    """Create the argument at a place in the model's text; its piece is `between` two exact cuts."""
-    (start, stop), (begin, end) = place, between
-    location = Location(path, start, stop)
-    return parser.input_at(location, tool, text[begin:end], start - begin, stop - begin, is_json=is_json)
+def join_entries(who: Speaker, weight: int, read: Sequence[Entry]) -> Entry:
+    """Make one entry of the entries of a message's parts. Its tokens are theirs and `weight`, those of its frame."""
+    return Entry(
+        who,
+        weight + sum(one.tokens for one in read),
+        tuple(result for one in read for result in one.results),
+        tuple(call for one in read for call in one.calls),
+        tuple(thought for one in read for thought in one.thinking),
+    )

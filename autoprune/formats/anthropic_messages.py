@@ -80,11 +80,10 @@ def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
     path = (at, "content")
     if who is Speaker.MODEL and isinstance(content, list):
         return _read_answer(content, path, parser)
-    if who in (Speaker.USER, Speaker.TOOL) and isinstance(content, list):
-        return _read_prompt(who, content, path, parser)
-    if who is Speaker.USER:
-        results, spent = texts.user_content(content, path, parser)
-        return Entry(who, MESSAGE_TOKENS + spent, results)
+    if who in (Speaker.USER, Speaker.TOOL):
+        results, spent = texts.user_content(content, path, parser, _read_user_block)
+        # A message that holds only results adds no frame, since each result adds one.
+        return Entry(who, spent + (0 if who is Speaker.TOOL else MESSAGE_TOKENS), results)
     calls = texts.calls(content, path, parser) if who is Speaker.MODEL else ()
     return Entry(who, MESSAGE_TOKENS + _all_tokens(content, parser.count), calls=tuple(calls))
 
@@ -110,23 +109,14 @@ def _read_answer(content: list[object], path: Path, parser: Parser) -> Entry:
     return Entry(Speaker.MODEL, weight, (), tuple(calls), tuple(thinking))
 
 
-def _read_prompt(who: Speaker, content: list[object], path: Path, parser: Parser) -> Entry:
-    """Read the user's message. Each result counts as a message, and everything else as one more."""
-    # A message that holds only results adds no frame, since each result adds one.
-    weight = 0 if who is Speaker.TOOL else MESSAGE_TOKENS
-    results: list[ToolResult] = []
-    for index, item in enumerate(content):
-        block, place = fields_of(item), (*path, index)
-        if _block_type(block) == RESULT:
-            results.append(_read_result(block, place, parser))
-            weight += MESSAGE_TOKENS + results[-1].piece_tokens
-        elif _block_type(block) == "text":
-            found, spent = texts.user_block(item, place, parser)
-            results += found
-            weight += spent
-        else:
-            weight += _block_tokens(item, parser.count)
-    return Entry(who, weight, tuple(results))
+def _read_user_block(item: object, path: Path, parser: Parser) -> texts.Reading:
+    """Read a block of the user's message. A result counts as a message."""
+    block = fields_of(item)
+    kind = _block_type(block)
+    if kind == RESULT:
+        result = _read_result(block, path, parser)
+        return (result,), MESSAGE_TOKENS + result.piece_tokens
+    return texts.user_block(item, path, parser) if kind == "text" else ((), _block_tokens(item, parser.count))
 
 
 def _read_result(block: Mapping[str, object], path: Path, parser: Parser) -> ToolResult:

@@ -86,7 +86,9 @@ def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
     if isinstance(content, list) and who is Speaker.MODEL:
         return _read_answer(content, path, parser)
     if isinstance(content, list) and who in (Speaker.USER, Speaker.TOOL):
-        return _read_prompt(who, content, path, parser)
+        results, spent = texts.user_content(content, path, parser, _read_user_block)
+        # A message that holds only results adds no frame, since each result adds one.
+        return Entry(who, spent + (0 if who is Speaker.TOOL else MESSAGE_TOKENS), results)
     return Entry(who, MESSAGE_TOKENS + _all_tokens(content, parser.count))
 
 
@@ -112,24 +114,15 @@ def _read_answer(content: list[object], path: Path, parser: Parser) -> Entry:
     return Entry(Speaker.MODEL, weight, (), tuple(calls), tuple(thinking))
 
 
-def _read_prompt(who: Speaker, content: list[object], path: Path, parser: Parser) -> Entry:
-    """Read the user's message. Each result counts as a message, and everything else as one more."""
-    # A message that holds only results adds no frame, since each result adds one.
-    weight = 0 if who is Speaker.TOOL else MESSAGE_TOKENS
-    results: list[ToolResult] = []
-    for index, item in enumerate(content):
-        kind, value = _only_field(item)
-        place = (*path, index, kind)
-        if _is_result(item):
-            results.append(_read_result(fields_of(value), place, parser))
-            weight += MESSAGE_TOKENS + results[-1].piece_tokens
-        elif kind == "text" and isinstance(value, str):
-            found, spent = texts.user_text(value, place, parser)
-            results += found
-            weight += spent
-        else:
-            weight += _block_tokens(item, parser.count)
-    return Entry(who, weight, tuple(results))
+def _read_user_block(item: object, path: Path, parser: Parser) -> texts.Reading:
+    """Read a block of the user's message. A result counts as a message."""
+    kind, value = _only_field(item)
+    if _is_result(item):
+        result = _read_result(fields_of(value), (*path, kind), parser)
+        return (result,), MESSAGE_TOKENS + result.piece_tokens
+    if kind == "text" and isinstance(value, str):
+        return texts.user_text(value, (*path, kind), parser)
+    return (), _block_tokens(item, parser.count)
 
 
 def _read_result(held: Mapping[str, object], path: Path, parser: Parser) -> ToolResult:

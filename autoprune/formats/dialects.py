@@ -30,9 +30,10 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TypeAlias
+from itertools import pairwise
+from typing import NamedTuple, TypeAlias
 
-from autoprune.conversation.transcript import Path, ToolCall, as_text
+from autoprune.conversation.transcript import Location, Path, ToolCall, ToolInput, ToolResult, as_text
 from autoprune.errors import SettingsError
 from autoprune.formats._elements import (
     Span,
@@ -44,8 +45,8 @@ from autoprune.formats._elements import (
     tags,
     trim_line_breaks,
 )
-from autoprune.formats._parts import after_letters
-from autoprune.formats.parsing import UNKNOWN, Found, Parser
+from autoprune.formats._parts import Put
+from autoprune.formats.parsing import UNKNOWN, Parser
 
 __all__ = [
     "Dialect",
@@ -59,13 +60,26 @@ __all__ = [
     "read_raw",
     "register",
     "unregister",
-    "with_escape",
 ]
 
+LETTERS = re.compile(r"[A-Za-z]*")
 PAYLOAD = "@"  # the payload in an example
 ELEMENT = re.compile(r"<([A-Za-z][\w-]*)[^<>]*>")
 
-Put: TypeAlias = Callable[[object, str], object]
+
+class Found(NamedTuple):
+    """A result in a text: its payload from `start` to `stop`, and the offset of the exact cut before it."""
+
+    cut: int
+    start: int
+    stop: int
+    tool: str
+    call: ToolCall | None
+    is_error: bool | None = None
+    put: Put = as_text
+    is_plain: bool = True
+
+
 ReadElement: TypeAlias = Callable[[str, Span, Parser], Iterable[Found]]
 
 
@@ -247,14 +261,74 @@ def _breakable(dialects: tuple[Dialect, ...]) -> tuple[re.Pattern[str], tuple[st
     return re.compile(rf"<(?=/?(?:{'|'.join(names)})\b)"), tuple(dict.fromkeys(headings))
 
 
-def with_escape(found: Found) -> Found:
-    """Escape the texts that replace a result."""
-    # `put` escapes, rather than its callers, so that no caller can forget it.
-    return found._replace(put=ESCAPED if found.put is as_text else partial(_put_escaped, found.put))
-
-
-def _put_escaped(put: Put, value: object, text: str) -> object:
+def _escape_and_put(put: Put, value: object, text: str) -> object:
     return put(value, escape(text))
 
 
-ESCAPED = partial(_put_escaped, as_text)
+# Parts of a text. It is counted in pieces, cut at offsets where token counts add up exactly. In o200k and cl100k, a cut
+# is exact between a letter and a character that is not a letter, mark or apostrophe, as in `<tool` and `_response>`: no
+# token crosses it, and no token depends on the text beyond it. So clearing one result recounts only its small piece and
+# never the others.
+
+
+def after_letters(text: str, at: int) -> int:
+    """The end of the letters at an offset: an exact cut if a `_`, `>` or the like follows."""
+    match = LETTERS.match(text, at)
+    return match.end() if match else at
+
+
+def results_in_text(
+    text: str, found: Sequence[Found], path: Path, parser: Parser, kind: str
+) -> tuple[tuple[ToolResult, ...], int]:
+    """Create the results in a text, in order, and count the whole text. Texts that replace them are escaped."""
+    if not found:
+        return (), parser.count(text)
+    edges = pairwise((0, *(one.cut for one in found[1:]), len(text)))
+    results: list[ToolResult] = []
+    for one, (begin, end) in zip(found, edges, strict=True):
+        piece = text[begin:end]
+        result = ToolResult(
+            location=Location(path, one.start, one.stop),
+            request=one.call.request if one.call else parser.request,
+            tool=one.tool,
+            piece=piece,
+            start=one.start - begin,
+            stop=one.stop - begin,
+            piece_tokens=parser.count(piece),
+            count=parser.count,
+            # `put` escapes, rather than its callers, so that no caller can forget it.
+            put=partial(_escape_and_put, one.put),
+            is_plain=one.is_plain,
+            sent=parser.sent,
+            kind=kind,
+            is_error=one.is_error,
+            call=one.call,
+        )
+        results.append(result)
+    return tuple(results), sum(result.piece_tokens for result in results)
+
+
+def argument(
+    text: str,
+    place: tuple[int, int],
+    between: tuple[int, int],
+    path: Path,
+    parser: Parser,
+    tool: str,
+    *,
+    is_json: bool,
+) -> ToolInput:
+    """Create the argument at a place in the model's text; its piece is `between` two exact cuts."""
+    (start, stop), (begin, end) = place, between
+    piece = text[begin:end]
+    return ToolInput(
+        location=Location(path, start, stop),
+        request=parser.request,
+        tool=tool,
+        piece=piece,
+        start=start - begin,
+        stop=stop - begin,
+        piece_tokens=parser.count(piece),
+        count=parser.count,
+        is_json=is_json,
+    )

@@ -7,7 +7,7 @@ from autoprune.conversation.messages import fields, fields_of, with_items
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall
 from autoprune.errors import ConversationError
 from autoprune.formats._media import GEMINI
-from autoprune.formats._parts import Payload, json_text, tokens
+from autoprune.formats._parts import Payload, join_entries, json_text, tokens
 from autoprune.formats.parsing import Parser, native_call, native_result
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
@@ -80,12 +80,7 @@ def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
     who = speaker(message)
     parts = _parts_of(message)
     read = [_read_part(item, (at, "parts", index), who, parser) for index, item in enumerate(parts)]
-    return Entry(
-        who,
-        (0 if _is_answer(parts) else MESSAGE_TOKENS) + sum(one.tokens for one in read),
-        tuple(result for one in read for result in one.results),
-        tuple(call for one in read for call in one.calls),
-    )
+    return join_entries(who, 0 if _is_answer(parts) else MESSAGE_TOKENS, read)
 
 
 def _parts_of(message: Mapping[str, object]) -> Sequence[object]:
@@ -119,9 +114,7 @@ def _read_part(item: object, path: Path, who: Speaker, parser: Parser) -> Entry:
         for name, value in part.items()
         if value is not None and name not in BESIDE
     ]
-    results = (result for one in found for result in one.results)
-    calls = (call for one in found for call in one.calls)
-    return Entry(who, sum(one.tokens for one in found), tuple(results), tuple(calls))
+    return join_entries(who, 0, found)
 
 
 def _read_field(kind: str, value: object, path: Path, who: Speaker, parser: Parser) -> Entry:

@@ -22,9 +22,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
-from autoprune.conversation.edits import CALLS_LATER, NO_ANSWER, RunningSummary
 from autoprune.conversation.placeholders import XML
 from autoprune.conversation.transcript import (
     Entry,
@@ -51,20 +50,14 @@ FIRST_OPENING = re.compile(r"^[ \t]*<([A-Za-z][A-Za-z0-9_-]*)", re.MULTILINE)
 
 @dataclass
 class Standing:
-    """What the model did before a message: whether it has spoken or made native calls, and its last output.
-
-    `is_folded`: earlier messages were summarized, so it is unknown how the model made its calls. `has_calls`: the
-    model's last output contains parsed calls in a text. `is_free`: everything that looks like a result is one; used to
-    compare a conversation with its pruned version. `calls_later`: a summary covers native calls that the model made
-    after this message.
-    """
+    """What the model did before a message, which decides whether a text can hold results."""
 
     has_spoken: bool = False
-    is_native: bool = False
-    is_folded: bool = False
-    has_calls: bool = False
-    is_free: bool = False
-    calls_later: bool = False
+    is_native: bool = False  # the model has made native calls
+    is_folded: bool = False  # earlier messages were summarized, so it is unknown how the model made its calls
+    has_calls: bool = False  # the texts of the model's last output hold calls
+    is_free: bool = False  # all lookalikes are results: for comparing a conversation with its pruned version
+    calls_later: bool = False  # a summary covers native calls that the model made after this message
     _texts: list[tuple[str, Sequence[ToolCall]]] = field(default_factory=list)
     _tags: frozenset[str] | None = None
 
@@ -122,89 +115,56 @@ class Standing:
             yield text[at:]
 
 
-def standing_after(summary: RunningSummary | None) -> Standing:
-    """The standing before the first message, given the running summary of earlier ones, if any."""
-    if summary is None or summary.calls == NO_ANSWER:
-        return Standing()
-    if summary.calls == CALLS_LATER:
-        return Standing(calls_later=True)
-    return Standing(has_spoken=True) if summary.calls else Standing(is_folded=True)
-
-
-class Queue:
-    """Calls in order. Take them from the front, by name or regardless of name."""
-
-    def __init__(self) -> None:
-        """Create an empty queue."""
-        self._all: deque[ToolCall] = deque()
-        self._named: dict[str, deque[ToolCall]] = {}
-        self.closed: dict[int, ToolCall] = {}  # calls that are no longer available, by identity
-
-    def add(self, name: str, call: ToolCall) -> None:
-        """Append a call."""
-        self._all.append(call)
-        self._named.setdefault(name, deque()).append(call)
-
-    def take(self, name: str | None = None) -> ToolCall | None:
-        """Take the first open call with a name, or any; None if there is none."""
-        calls = self._all if name is None else self._named.get(name, deque())
-        while calls:
-            call = calls.popleft()
-            if id(call) not in self.closed:
-                self.closed[id(call)] = call
-                return call
-        return None
-
-
 class OpenCalls:
-    """The open calls of a conversation. Calls with an id stay open; calls in a text are open for one request."""
+    """The calls that wait for a result. Calls with an id stay open; calls in a text are open for one request."""
 
     def __init__(self) -> None:
         """Begin without open calls."""
         self._by_id: dict[str, deque[ToolCall]] = {}
-        self._by_name = Queue()  # the calls with an id in the last request
-        self._in_text = Queue()  # the calls in its text
+        self._closed: dict[int, ToolCall] = {}  # by identity, since a call may be in several queues
+        self.begin_request()
 
     def begin_request(self) -> None:
         """Begin a new request, which closes the calls in the previous request's text."""
-        self._by_name, self._in_text = Queue(), Queue()
+        self._by_name: dict[str, deque[ToolCall]] = {}  # the calls with an id in the last request
+        self._in_text: dict[str, deque[ToolCall]] = {}  # the calls in its text, by name
+        self._all_in_text: deque[ToolCall] = deque()
 
     def expect(self, call: ToolCall) -> None:
         """Add an open call. An id that a new request reuses belongs to the new call."""
         if call.id is None:
-            self._in_text.add(_normalize(call.name), call)
+            self._in_text.setdefault(_normalize(call.name), deque()).append(call)
+            self._all_in_text.append(call)
             return
         calls = self._by_id.setdefault(call.id, deque())
         if calls and calls[0].request != call.request:
             calls.clear()
         calls.append(call)
-        self._by_name.add(call.name, call)
+        self._by_name.setdefault(call.name, deque()).append(call)
 
     def close_by_id(self, call_id: str) -> ToolCall | None:
         """Close the first open call with an id and return it."""
-        calls = self._by_id.get(call_id)
-        if not calls:
-            return None
-        call = calls.popleft()
-        if not calls:
-            del self._by_id[call_id]
-        self._by_name.closed[id(call)] = call
-        return call
+        return self._close_first(self._by_id.get(call_id))
 
     def close_by_name(self, tool: str) -> ToolCall | None:
         """Close the first open call of a tool in the last request, whatever its id, and return it."""
-        call = self._by_name.take(tool)
-        if call is not None and call.id is not None:
-            self._by_id[call.id].remove(call)
-        return call
+        return self._close_first(self._by_name.get(tool))
 
     def close_in_text(self, tool: str) -> ToolCall | None:
         """Close the first open call of a tool in the text of the last request and return it."""
-        return self._in_text.take(_normalize(tool))
+        return self._close_first(self._in_text.get(_normalize(tool)))
 
     def close_next_in_text(self) -> ToolCall | None:
         """Close the first open call in the text of the last request, whatever its tool, and return it."""
-        return self._in_text.take()
+        return self._close_first(self._all_in_text)
+
+    def _close_first(self, calls: deque[ToolCall] | None) -> ToolCall | None:
+        while calls:
+            call = calls.popleft()
+            if id(call) not in self._closed:
+                self._closed[id(call)] = call
+                return call
+        return None
 
 
 @lru_cache(maxsize=1024)
@@ -248,22 +208,6 @@ Choose: TypeAlias = Callable[[object, int], tuple[Mapping[str, object], Format]]
 def parse(messages: Sequence[object], parser: "Parser", fixed_tokens: int) -> Transcript:
     """Read a conversation as a transcript; `fixed_tokens` are sent beside the messages."""
     return Transcript(messages, tuple(parser.read_on(messages, 0)), fixed_tokens)
-
-
-Put: TypeAlias = Callable[[object, str], object]  # replaces a payload with a text
-
-
-class Found(NamedTuple):
-    """A result in a text: its payload from `start` to `stop`, and the offset of the exact cut before it."""
-
-    cut: int
-    start: int
-    stop: int
-    tool: str
-    call: ToolCall | None
-    is_error: bool | None = None
-    put: Put = as_text
-    is_plain: bool = True
 
 
 class Parser:
@@ -402,7 +346,10 @@ class Parser:
             return None
         results = zip(before.results, entry.results, strict=True)
         same = (replace(new, request=old.request, sent=old.sent, tool=old.tool, call=old.call) for old, new in results)
-        calls = (_at_request(new, old.request) for old, new in zip(before.calls, entry.calls, strict=True))
+        calls: list[ToolCall] = []
+        for old, call in zip(before.calls, entry.calls, strict=True):
+            inputs = tuple(replace(part, request=old.request) for part in call.inputs)
+            calls.append(replace(call, request=old.request, inputs=inputs))
         return replace(entry, results=tuple(same), calls=tuple(calls), begins_request=before.begins_request)
 
     def tokens(self, content: object) -> int:
@@ -413,66 +360,29 @@ class Parser:
         """Close and return the open call with an id, the first one if the id is reused."""
         return self.open_calls.close_by_id(call_id) if isinstance(call_id, str) else None
 
-    # Parts
-
-    def result_at(
-        self, place: Location, found: Found, piece: str, begin: int, tokens: int, kind: str, *, is_fixed: bool = False
-    ) -> ToolResult:
-        """Create a result whose piece begins at `begin` in its text and has `tokens` tokens."""
-        _, start, stop, tool, call, is_error, put, is_plain = found
-        return ToolResult(
-            location=place,
-            request=call.request if call else self.request,
-            tool=tool,
-            piece=piece,
-            start=start - begin,
-            stop=stop - begin,
-            piece_tokens=tokens,
-            count=self.count,
-            put=put,
-            is_fixed=is_fixed,
-            is_plain=is_plain,
-            sent=self.sent,
-            kind=kind,
-            is_error=is_error,
-            call=call,
-        )
-
-    def input_at(
-        self, place: Location, tool: str, piece: str, start: int, stop: int, *, is_json: bool, put: Put = as_text
-    ) -> ToolInput:
-        """Create an argument that spans `start` to `stop` in its piece."""
-        return ToolInput(
-            location=place,
-            request=self.request,
-            tool=tool,
-            piece=piece,
-            start=start,
-            stop=stop,
-            piece_tokens=self.count(piece),
-            count=self.count,
-            put=put,
-            is_json=is_json,
-        )
-
 
 def native_call(parser: Parser, path: Path, call_id: object, tool: object, arguments: object, inside: Path) -> ToolCall:
     """Create the call at `path`; its arguments are below it, at `inside`."""
     name = tool if isinstance(tool, str) else UNKNOWN
-    inputs: tuple[ToolInput, ...] = ()
-    if parser.wants_inputs and (found := _native_input(parser, (*path, *inside), name, arguments)):
-        inputs = (found,)
+    inputs: list[ToolInput] = []
+    # Arguments are JSON text, a mapping, or the free text of a custom tool.
+    if parser.wants_inputs and isinstance(arguments, str | Mapping):
+        piece = arguments if isinstance(arguments, str) else json_text(arguments)
+        given = ToolInput(
+            location=Location((*path, *inside)),
+            request=parser.request,
+            tool=name,
+            piece=piece,
+            start=0,
+            stop=len(piece),
+            piece_tokens=parser.count(piece),
+            count=parser.count,
+            put=as_text if isinstance(arguments, str) else as_json,
+            is_json=piece.lstrip()[:1] == "{",
+        )
+        inputs.append(given)
     known_id = call_id if isinstance(call_id, str) else None
-    return ToolCall(Location(path), parser.request, known_id, name, arguments, inputs)
-
-
-def _native_input(parser: Parser, path: Path, tool: str, arguments: object) -> ToolInput | None:
-    """Arguments as a part of the prompt: JSON text, a mapping, or the free text of a custom tool."""
-    if not isinstance(arguments, str | Mapping):
-        return None
-    piece = arguments if isinstance(arguments, str) else json_text(arguments)
-    put = as_text if isinstance(arguments, str) else as_json
-    return parser.input_at(Location(path), tool, piece, 0, len(piece), is_json=piece.lstrip()[:1] == "{", put=put)
+    return ToolCall(Location(path), parser.request, known_id, name, arguments, tuple(inputs))
 
 
 def native_result(
@@ -486,15 +396,23 @@ def native_result(
     is_error: bool | None = None,
 ) -> ToolResult:
     """Create the result whose payload is at `path`; `tool` names its tool if `call` is None."""
-    text, tokens, put, is_fixed, is_plain = payload
-    name = call.name if call else tool if isinstance(tool, str) else UNKNOWN
-    found = Found(0, 0, len(text), name, call, is_error, put, is_plain)
-    return parser.result_at(Location(path), found, text, 0, tokens, kind, is_fixed=is_fixed)
-
-
-def _at_request(call: ToolCall, request: int) -> ToolCall:
-    """A call, and the places of its arguments, with the number of their request."""
-    return replace(call, request=request, inputs=tuple(replace(part, request=request) for part in call.inputs))
+    return ToolResult(
+        location=Location(path),
+        request=call.request if call else parser.request,
+        tool=call.name if call else tool if isinstance(tool, str) else UNKNOWN,
+        piece=payload.text,
+        start=0,
+        stop=len(payload.text),
+        piece_tokens=payload.tokens,
+        count=parser.count,
+        put=payload.put,
+        is_fixed=payload.is_fixed,
+        is_plain=payload.is_plain,
+        sent=parser.sent,
+        kind=kind,
+        is_error=is_error,
+        call=call,
+    )
 
 
 def add_place(error: ConversationError, at: int) -> ConversationError:
@@ -503,7 +421,6 @@ def add_place(error: ConversationError, at: int) -> ConversationError:
 
 
 def _message_numbers(messages: Sequence[int]) -> str:
-    """The numbers of some messages, as text."""
-    named = ", ".join(map(str, messages[:MOST_PLACES]))
+    listed = ", ".join(map(str, messages[:MOST_PLACES]))
     more = len(messages) - MOST_PLACES
-    return f"message{'s' if len(messages) > 1 else ''} {named}{f' and {more} more' if more > 0 else ''}"
+    return f"message{'s' if len(messages) > 1 else ''} {listed}{f' and {more} more' if more > 0 else ''}"

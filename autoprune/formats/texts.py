@@ -11,38 +11,27 @@ the user's text holds one result of the dialect with `<tool_response>`; the elem
 For the report, `Parser.miss` notes lookalikes that are no results, and the reason.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from autoprune.conversation.messages import fields_of
 from autoprune.conversation.transcript import Path, ToolCall, ToolResult
 from autoprune.formats._cline_text import CLINE
 from autoprune.formats._element_dialects import FUNCTION_RESULTS, TOOL_RESPONSE
-from autoprune.formats._parts import TEXT_BLOCKS, read
-from autoprune.formats.dialects import Dialect, all_dialects, register, with_escape
-from autoprune.formats.parsing import Found, Parser
+from autoprune.formats._parts import TEXT_BLOCKS
+from autoprune.formats.dialects import Dialect, all_dialects, register, results_in_text
+from autoprune.formats.parsing import Parser
 from autoprune.formats.xml_tool_result import XML_DIALECT
+
+Reading: TypeAlias = tuple[tuple[ToolResult, ...], int]  # the results in a content, and its tokens
+ReadBlock: TypeAlias = Callable[[object, Path, Parser], Reading]
 
 SHIPPED_DIALECTS = (CLINE, XML_DIALECT, TOOL_RESPONSE, FUNCTION_RESULTS)
 for _dialect in SHIPPED_DIALECTS:
     register(_dialect, is_checked=True)
 
 
-def user_content(content: object, path: Path, parser: Parser) -> tuple[tuple[ToolResult, ...], int]:
-    """Find the results in a user's content (a text, blocks of text, or anything else), and count its tokens."""
-    if isinstance(content, str):
-        return user_text(content, path, parser)
-    if not isinstance(content, list):
-        return (), parser.tokens(content)
-    found: list[ToolResult] = []
-    total = 0
-    for index, item in enumerate(content):
-        results, weight = user_block(item, (*path, index), parser)
-        found += results
-        total += weight
-    return tuple(found), total
-
-
-def user_block(item: object, path: Path, parser: Parser) -> tuple[tuple[ToolResult, ...], int]:
+def user_block(item: object, path: Path, parser: Parser) -> Reading:
     """Find the results in one block of a user's content, and count its tokens."""
     block = fields_of(item)
     text = block.get("text")
@@ -51,11 +40,30 @@ def user_block(item: object, path: Path, parser: Parser) -> tuple[tuple[ToolResu
     return (), parser.tokens(item)
 
 
-def user_text(text: str, path: Path, parser: Parser) -> tuple[tuple[ToolResult, ...], int]:
+def user_content(content: object, path: Path, parser: Parser, read_block: ReadBlock = user_block) -> Reading:
+    """Find the results in a user's content, and count its tokens.
+
+    The content is a text, a list of blocks, or anything else, which is only counted. `read_block` reads the blocks of
+    formats whose user messages hold more than texts, such as native results.
+    """
+    if isinstance(content, str):
+        return user_text(content, path, parser)
+    if not isinstance(content, list):
+        return (), parser.tokens(content)
+    found: list[ToolResult] = []
+    total = 0
+    for index, item in enumerate(content):
+        results, weight = read_block(item, (*path, index), parser)
+        found += results
+        total += weight
+    return tuple(found), total
+
+
+def user_text(text: str, path: Path, parser: Parser) -> Reading:
     """Find the results in a user's text, all of the dialect that begins first, and count its tokens."""
     for dialect in all_dialects() if parser.heading else ():
         if dialect.find_below and (below := dialect.find_below(text, path, parser)) is not None:
-            return _results(text, below, path, parser, dialect)
+            return results_in_text(text, below, path, parser, dialect.kind)
     possible = [dialect for dialect in all_dialects() if dialect.mark in text]
     if not possible:
         return (), parser.count(text)
@@ -65,14 +73,7 @@ def user_text(text: str, path: Path, parser: Parser) -> tuple[tuple[ToolResult, 
     for dialect in [chosen] if chosen and found else possible:
         if why := dialect.explain(text, parser):
             parser.miss(dialect.look, f"is no result: {why}")
-    return _results(text, found, path, parser, chosen or possible[0])
-
-
-def _results(
-    text: str, found: Sequence[Found], path: Path, parser: Parser, dialect: Dialect
-) -> tuple[tuple[ToolResult, ...], int]:
-    results, weight = read(text, [*map(with_escape, found)], path, parser, dialect.kind)
-    return tuple(results), weight
+    return results_in_text(text, found, path, parser, (chosen or possible[0]).kind)
 
 
 def _choose_dialect(possible: Sequence[Dialect], text: str, parser: Parser) -> Dialect | None:

@@ -37,9 +37,8 @@ from autoprune.formats._elements import (
     outside_fences,
     pair_outermost,
 )
-from autoprune.formats._parts import after_letters, argument
-from autoprune.formats.dialects import Dialect, Example
-from autoprune.formats.parsing import UNKNOWN, Found, Parser
+from autoprune.formats.dialects import Dialect, Example, Found, after_letters, argument
+from autoprune.formats.parsing import UNKNOWN, Parser
 
 MARK = "<tool_result"
 WORD = "tool_result"

@@ -1,7 +1,31 @@
 """Shared code of the adapters for frameworks and clients. Imports no framework.
 
-If a framework passes a whole request, `prune_body` prunes it like a request to an API. If it passes only messages of
-its own classes, `FrameworkPruner` prunes them with a format that reads these classes.
+An adapter is whatever a framework calls before each request to the model: a function, or a class of the framework's
+own. It takes a safe zone, settings or a pruner (`pruning`) and a `strategy`, and replaces the request's messages. If
+the hook receives messages as an API writes them, `RequestPruner` prunes the request:
+
+    class PruningHook(BaseHook):
+        def __init__(self, pruning: Pruning, *, strategy: str | Strategy | None = None) -> None:
+            self._pruner = RequestPruner(pruning, strategy)
+
+        def before_request(self, request: Request) -> None:
+            body = {"model": request.model, "messages": request.messages, "system": request.system, "tools": ...}
+            request.messages = self._pruner.prune(body, "/v1/messages").body["messages"]
+
+If it receives messages of the framework's own classes, write a format that reads these (`langchain_messages` is an
+example; docs/formats.md describes formats), and give it to `FrameworkPruner`:
+
+    self._pruner = FrameworkPruner(my_messages, pruning, strategy)
+    ...
+    result = self._pruner.prune(request.messages, request.model, [request.system, *schemas_as_json])
+    request.messages = result.conversation
+
+Some models need parameters in the next request, because it has thinking behind an edit (docs/thinking.md).
+`RequestPruner` adds them to the body. `FrameworkPruner` returns them as `result.request_parameters`: merge them with
+`thinking_settings`, or raise `cannot_send` if the framework has no place for them.
+
+A prune changes no message in place, and returns what it does not prune as the same objects. docs/architecture.md lists
+what else an adapter needs so that it ships: a page, an extra, and a row in a test.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,29 +51,35 @@ Pruning: TypeAlias = AnyPruner | PruneArgs | int | float | str
 DEFAULT_STRATEGY = "cache_aware"  # the literal rule breaks the provider's prompt cache at almost every request
 
 
-def pruner_of(pruning: Pruning) -> AnyPruner:
+class RequestPruner:
+    """Prunes requests that hold messages as an API writes them.
+
+    `pruning` is a safe zone such as `"50k"`, settings, or a pruner. `strategy` is a strategy or the name of one in the
+    pruner; the default is `cache_aware` if the pruner has it.
+    """
+
+    def __init__(self, pruning: Pruning, strategy: str | Strategy | None) -> None:
+        """Store the arguments. The strategy is looked up at the first prune."""
+        self._pruner = _find_pruner(pruning)
+        is_default = strategy is None and DEFAULT_STRATEGY in self._pruner.strategies
+        self._strategy = DEFAULT_STRATEGY if is_default else strategy
+
+    def prune(self, body: Mapping[str, Any], path: str, headers: Mapping[str, str] | None = None) -> PrunedRequest:
+        """Prune a request's body. If it cannot be read, log a warning and return it unchanged.
+
+        `path` names the API: "/v1/chat/completions", "/v1/responses", "/v1/messages",
+        "/v1beta/models/NAME:generateContent" or "/model/NAME/converse". If a framework has no body, give the values
+        that its hook receives, under the API's field names. Raises SettingsError.
+        """
+        request = prune_request(self._pruner, body, path, headers, strategy=self._strategy)
+        if request.note:
+            logger.warning("{}", request.note)
+        return request
+
+
+def _find_pruner(pruning: Pruning) -> AnyPruner:
     """The given pruner, or a new one for settings or a safe zone."""
     return pruning if isinstance(pruning, AnyPruner) else AgenticConversationPruner(pruning)
-
-
-def prune_body(
-    pruner: AnyPruner,
-    strategy: str | Strategy | None,
-    body: Mapping[str, Any],
-    path: str,
-    headers: Mapping[str, str] | None = None,
-) -> PrunedRequest:
-    """Prune a request that holds a conversation. If it cannot be read, log a warning and return it unchanged.
-
-    If a framework's request is not an API body, `body` holds the values that its hook receives, under the field names
-    of the API that `path` names. The default strategy is `cache_aware` if the pruner has it. Raises SettingsError.
-    """
-    if strategy is None and DEFAULT_STRATEGY in pruner.strategies:
-        strategy = DEFAULT_STRATEGY
-    request = prune_request(pruner, body, path, headers, strategy=strategy)
-    if request.note:
-        logger.warning("{}", request.note)
-    return request
 
 
 def thinking_settings(
@@ -91,7 +121,7 @@ class FrameworkPruner:
     def __init__(self, written_in: FrameworkFormat, pruning: Pruning, strategy: str | Strategy | None) -> None:
         """Store the arguments. Settings are checked at the first prune."""
         # A copy, since the caller may use the pruner elsewhere, without this format.
-        pruner = copy(pruner_of(pruning))
+        pruner = copy(_find_pruner(pruning))
         pruner.formats = (written_in, *pruner.formats)
         pruner.default = pruner.strategies.get(DEFAULT_STRATEGY, pruner.default)
         self._pruner = pruner

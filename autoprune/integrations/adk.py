@@ -14,7 +14,7 @@ from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 
-from autoprune.integrations._hooks import AnyPruner, Pruning, prune_body, pruner_of
+from autoprune.integrations._hooks import Pruning, RequestPruner
 from autoprune.planning.view import Strategy
 
 
@@ -26,10 +26,10 @@ def before_model_callback(
     `pruning` is a safe zone, settings, or a pruner. Contents that are not pruned stay the same objects. The tokens of
     the system instruction and the tools are counted.
     """
-    pruner = pruner_of(pruning)
+    pruner = RequestPruner(pruning, strategy)
 
     def callback(callback_context: CallbackContext, llm_request: LlmRequest) -> None:
-        _prune_contents(pruner, strategy, llm_request)
+        _prune_contents(pruner, llm_request)
 
     return callback
 
@@ -46,18 +46,17 @@ class PruningPlugin(BasePlugin):
     ) -> None:
         """Store a safe zone, settings, or a pruner. `name` identifies the plugin in the app."""
         super().__init__(name)
-        self._pruner = pruner_of(pruning)
-        self._strategy = strategy
+        self._pruner = RequestPruner(pruning, strategy)
 
     async def before_model_callback(
         self, *, callback_context: CallbackContext, llm_request: LlmRequest
     ) -> LlmResponse | None:
         """Prune the contents of a request. Return None, so that the model answers it."""
-        _prune_contents(self._pruner, self._strategy, llm_request)
+        _prune_contents(self._pruner, llm_request)
         return None
 
 
-def _prune_contents(pruner: AnyPruner, strategy: str | Strategy | None, request: LlmRequest) -> None:
+def _prune_contents(pruner: RequestPruner, request: LlmRequest) -> None:
     # The field names of the REST API, so that the request is read like one at the proxy.
     body = {
         "contents": request.contents,
@@ -66,7 +65,7 @@ def _prune_contents(pruner: AnyPruner, strategy: str | Strategy | None, request:
         "cachedContent": request.config.cached_content,
     }
     path = f"/v1beta/models/{request.model}:generateContent"
-    request.contents = prune_body(pruner, strategy, body, path).body["contents"]
+    request.contents = pruner.prune(body, path).body["contents"]
 
 
 def _schema(tool: Any) -> object:

@@ -16,7 +16,7 @@ from functools import partial, wraps
 from typing import Any, TypeVar, cast
 
 from autoprune.errors import SettingsError
-from autoprune.integrations._hooks import AnyPruner, Pruning, prune_body, pruner_of
+from autoprune.integrations._hooks import Pruning, RequestPruner
 from autoprune.planning.view import Strategy
 from autoprune.pruners.requests import place
 
@@ -31,15 +31,19 @@ def attach(client: Client, pruning: Pruning, *, strategy: str | Strategy | None 
     or a pruner. Requests to Chat Completions, Responses and Messages are pruned; all others, such as uploads and token
     counts, are not. Raises SettingsError for any other object.
     """
-    pruner, untyped = pruner_of(pruning), cast(Any, client)
+    return _attach(client, RequestPruner(pruning, strategy))
+
+
+def _attach(client: Client, pruner: RequestPruner) -> Client:
+    untyped = cast(Any, client)
     prepare = getattr(client, "_prepare_options", None)
     if prepare is None:
         raise SettingsError(f"cannot attach to a {type(client).__name__}: give a client of openai or anthropic")
-    edit = partial(_prune_options, pruner, strategy, untyped.default_headers)
+    edit = partial(_prune_options, pruner, untyped.default_headers)
     is_async = inspect.iscoroutinefunction(prepare)
     untyped._prepare_options = _wrap_async(prepare, edit) if is_async else _wrap(prepare, edit)
     for name in COPIES:
-        setattr(client, name, _attach_to_copies(getattr(client, name), pruner, strategy))
+        setattr(client, name, _attach_to_copies(getattr(client, name), pruner))
     return client
 
 
@@ -54,19 +58,15 @@ def _wrap_async(prepare: Callable[[Any], Any], edit: Callable[[Any], Any]) -> Ca
     return prepare_pruned
 
 
-def _attach_to_copies(
-    method: Callable[..., Client], pruner: AnyPruner, strategy: str | Strategy | None
-) -> Callable[..., Client]:
+def _attach_to_copies(method: Callable[..., Client], pruner: RequestPruner) -> Callable[..., Client]:
     @wraps(method)
     def copy_attached(*arguments: Any, **options: Any) -> Client:
-        return attach(method(*arguments, **options), pruner, strategy=strategy)
+        return _attach(method(*arguments, **options), pruner)
 
     return copy_attached
 
 
-def _prune_options(
-    pruner: AnyPruner, strategy: str | Strategy | None, defaults: Mapping[str, str], options: Any
-) -> Any:
+def _prune_options(pruner: RequestPruner, defaults: Mapping[str, str], options: Any) -> Any:
     """Prune the conversation in a request's options. Returns the same object if nothing was pruned.
 
     `defaults` are the client's headers for every request.
@@ -77,7 +77,7 @@ def _prune_options(
         return options
     own = options.headers if isinstance(options.headers, Mapping) else {}
     headers = {**_without_omitted(defaults), **_without_omitted(own)}
-    sent = prune_body(pruner, strategy, body, options.url, headers)
+    sent = pruner.prune(body, options.url, headers)
     if sent.body is body:
         return options
     # Only new or changed headers: the client merges its defaults into the request itself.

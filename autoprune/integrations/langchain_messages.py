@@ -90,7 +90,7 @@ def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
     who = speaker(message)
     content = listed(message.get("content"))
     if who is Speaker.TOOL:
-        return _read_result(message, content, at, parser)
+        return _read_tool_message(message, content, at, parser)
     name = message.get("name")
     weight = MESSAGE_TOKENS + (NAME_TOKENS + parser.count(name) if isinstance(name, str) else 0)
     if who is Speaker.USER:
@@ -101,7 +101,7 @@ def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
     return Entry(who, weight + parser.tokens(content))
 
 
-def _read_result(message: Mapping[str, object], content: object, at: int, parser: Parser) -> Entry:
+def _read_tool_message(message: Mapping[str, object], content: object, at: int, parser: Parser) -> Entry:
     """Read a tool's message. Its name is not sent, so it is not counted."""
     name = message.get("name")
     call = parser.answered(message.get("tool_call_id", name))

@@ -15,7 +15,7 @@ from litellm.integrations.custom_logger import CustomLogger
 
 from autoprune.conversation.messages import fields_of
 from autoprune.errors import SettingsError
-from autoprune.integrations._hooks import AnyPruner, Pruning, prune_body, pruner_of
+from autoprune.integrations._hooks import Pruning, RequestPruner
 from autoprune.planning.plan import ThinkingPolicy
 from autoprune.planning.view import Strategy
 from autoprune.providers import merged
@@ -38,15 +38,14 @@ class PruningHook(CustomLogger):
     def __init__(self, pruning: Pruning, *, strategy: str | Strategy | None = None) -> None:
         """Store a safe zone, settings, or a pruner."""
         super().__init__()
-        self._pruner = pruner_of(pruning)
-        self._strategy = strategy
+        self._pruner = RequestPruner(pruning, strategy)
 
     async def async_pre_call_hook(
         self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: str
     ) -> dict[str, Any]:
         """Prune the conversation of the request `data`."""
         path = PATHS.get(str(call_type))
-        return data if path is None else {**data, **_changed_fields(self._pruner, self._strategy, data, path)}
+        return data if path is None else {**data, **_find_changes(self._pruner, data, path)}
 
 
 def prunes(function: Callable[P, R], pruning: Pruning, *, strategy: str | Strategy | None = None) -> Callable[P, R]:
@@ -58,7 +57,7 @@ def prunes(function: Callable[P, R], pruning: Pruning, *, strategy: str | Strate
     name = getattr(function, "__name__", "")
     if name not in PATHS:
         raise SettingsError(f"{name or function} cannot be pruned: give one of litellm's {', '.join(PATHS)}")
-    pruner = pruner_of(pruning)
+    pruner = RequestPruner(pruning, strategy)
     call, signature = cast(Callable[..., R], function), inspect.signature(function)
 
     @wraps(function)
@@ -67,17 +66,15 @@ def prunes(function: Callable[P, R], pruning: Pruning, *, strategy: str | Strate
         named = signature.bind(*arguments, **keywords).arguments
         more = named.pop("kwargs", {})
         request = {**named, **more}
-        return call(**(request | _changed_fields(pruner, strategy, request, PATHS[name])))
+        return call(**(request | _find_changes(pruner, request, PATHS[name])))
 
     return call_pruned
 
 
-def _changed_fields(
-    pruner: AnyPruner, strategy: str | Strategy | None, request: Mapping[str, Any], path: str
-) -> dict[str, Any]:
+def _find_changes(pruner: RequestPruner, request: Mapping[str, Any], path: str) -> dict[str, Any]:
     """The fields of a request that change: its messages, and the parameters that their thinking needs."""
     field = "input" if path == RESPONSES else "messages"
-    sent = prune_body(pruner, strategy, request, path)
+    sent = pruner.prune(request, path)
     if sent.result is None:
         return {}
     changed = {} if sent.body is request else {field: sent.result.conversation}

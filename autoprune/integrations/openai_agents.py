@@ -12,7 +12,7 @@ from typing import Any
 from agents import Agent, FunctionTool
 from agents.run import CallModelData, ModelInputData
 
-from autoprune.integrations._hooks import Pruning, prune_body, pruner_of
+from autoprune.integrations._hooks import Pruning, RequestPruner
 from autoprune.planning.view import Strategy
 
 PATH = "/v1/responses"  # the SDK's items are those of the Responses API, with every model
@@ -27,12 +27,12 @@ def call_model_input_filter(
     requires. The instructions and the agent's function tools are counted; for hosted tools and those of MCP servers,
     give `overhead_tokens` in the settings.
     """
-    pruner = pruner_of(pruning)
+    pruner = RequestPruner(pruning, strategy)
 
     def filter_input(data: CallModelData[Any]) -> ModelInputData:
         given = data.model_data
         beside = {"instructions": given.instructions, "tools": _schemas(data.agent), "model": _model_name(data.agent)}
-        sent = prune_body(pruner, strategy, {**beside, "input": given.input}, PATH)
+        sent = pruner.prune({**beside, "input": given.input}, PATH)
         return ModelInputData(input=sent.body["input"], instructions=given.instructions)
 
     return filter_input

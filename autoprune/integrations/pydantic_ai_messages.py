@@ -27,6 +27,7 @@ from autoprune.formats import (
     Speaker,
     Thought,
     fields_of,
+    join_entries,
     json_text,
     native_call,
     native_result,
@@ -97,13 +98,10 @@ def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
     parts = _parts_of(message)
     entry_of = _read_answer_part if who is Speaker.MODEL else _read_request_part
     read = [entry_of(fields_of(part), (at, "parts", index), parser) for index, part in enumerate(parts)]
-    return Entry(
-        who,
-        (0 if who is Speaker.TOOL else MESSAGE_TOKENS) + sum(one.tokens for one in read),
-        tuple(result for one in read for result in one.results),
-        tuple(call for one in read for call in one.calls),
-        _thinking(read),
-    )
+    entry = join_entries(who, 0 if who is Speaker.TOOL else MESSAGE_TOKENS, read)
+    # Thinking that is alone in its message cannot be removed.
+    is_alone = all(one.thinking for one in read)
+    return replace(entry, thinking=tuple(replace(thought, is_alone=is_alone) for thought in entry.thinking))
 
 
 def media(block: Mapping[str, object], count: Count) -> int | None:
@@ -132,7 +130,7 @@ def _is_result(part: Mapping[str, object]) -> bool:
 def _read_request_part(part: Mapping[str, object], path: Path, parser: Parser) -> Entry:
     """Read one part of a request."""
     if _is_result(part):
-        return _read_result(part, path, parser)
+        return _read_tool_return(part, path, parser)
     content = part.get("content")
     if part.get("part_kind") != "user-prompt":
         return Entry(Speaker.USER, parser.tokens(content))
@@ -151,7 +149,7 @@ def _item_tokens(item: object, parser: Parser) -> int:
     return parser.tokens(held["content"] if isinstance(held.get("content"), str) else item)
 
 
-def _read_result(part: Mapping[str, object], path: Path, parser: Parser) -> Entry:
+def _read_tool_return(part: Mapping[str, object], path: Path, parser: Parser) -> Entry:
     """Read a result. It is fixed if the framework reads it again."""
     payload = _result_payload(part.get("content"), parser)
     tool = part.get("tool_name")
@@ -197,9 +195,3 @@ def _read_answer_part(part: Mapping[str, object], path: Path, parser: Parser) ->
         return Entry(Speaker.MODEL, spent, thinking=(Thought(Location(path), spent, kind=NAME),))
     calls = texts.calls(content, (*path, "content"), parser) if kind == "text" else ()
     return Entry(Speaker.MODEL, spent, calls=tuple(calls))
-
-
-def _thinking(read: Sequence[Entry]) -> tuple[Thought, ...]:
-    """The thinking of a message; `is_alone` if all parts are thinking."""
-    is_alone = all(one.thinking for one in read)
-    return tuple(replace(thought, is_alone=is_alone) for one in read for thought in one.thinking)

@@ -11,7 +11,7 @@ from typing import Any
 
 from strands.hooks import BeforeModelCallEvent, HookProvider, HookRegistry
 
-from autoprune.integrations._hooks import Pruning, prune_body, pruner_of
+from autoprune.integrations._hooks import Pruning, RequestPruner
 from autoprune.planning.view import Strategy
 
 
@@ -20,8 +20,7 @@ class PruningHook(HookProvider):
 
     def __init__(self, pruning: Pruning, *, strategy: str | Strategy | None = None) -> None:
         """Store a safe zone, settings, or a pruner."""
-        self._pruner = pruner_of(pruning)
-        self._strategy = strategy
+        self._pruner = RequestPruner(pruning, strategy)
 
     def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
         """Register this hook for the event before each call of the model."""
@@ -34,7 +33,7 @@ class PruningHook(HookProvider):
             "system": agent.system_prompt,
             "toolConfig": {"tools": agent.tool_registry.get_all_tool_specs()},
         }
-        messages = prune_body(self._pruner, self._strategy, body, _path(agent.model)).body["messages"]
+        messages = self._pruner.prune(body, _path(agent.model)).body["messages"]
         if messages is not agent.messages:
             agent.messages[:] = messages  # the list itself is shared with the agent's loop
 

@@ -23,7 +23,7 @@ from typing import TypeAlias
 
 from autoprune.conversation.summary import is_user_message
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall
-from autoprune.facts.words import has_role, is_note
+from autoprune.facts.utterances import has_role, is_note
 from autoprune.planning.retention import Retention
 from autoprune.planning.view import Group
 
@@ -101,7 +101,7 @@ class Groups:
         """The user's requests, without messages that the agent's program wrote."""
         return self._requests
 
-    def append(self, at: int, message: object) -> None:
+    def add_message(self, at: int, message: object) -> None:
         """Add the next message, whose entry is already in `entries`."""
         entry = self.entries[at]
         if self._is_said_by_user(at):
@@ -255,12 +255,12 @@ class Groups:
 
     def _all_units(self) -> list[range]:
         """The smallest groups without those that are gone. Only the newest ones are cut again."""
-        if self._units_end == len(self.entries):
-            return self._units
-        known = self._units[:-RECUT]
-        start = self._units[-RECUT].start if len(self._units) >= RECUT else 0
-        self._units_end = len(self.entries)
-        return [*known, *(range(start + new.start, start + new.stop) for new in units(self.entries[start:]))]
+        if self._units_end != len(self.entries):
+            start = self._units[-RECUT].start if len(self._units) >= RECUT else 0
+            fresh = (range(start + new.start, start + new.stop) for new in units(self.entries[start:]))
+            self._units = [*self._units[:-RECUT], *fresh]
+            self._units_end = len(self.entries)
+        return self._units
 
 
 def _alternate(kept: Sequence[range], staying: list[bool], entries: Sequence[Entry], *, begins_with_user: bool) -> None:

@@ -157,16 +157,16 @@ def _reach(text: str, room: int, count: Count, *, is_tail: bool) -> int:
     """The number of characters from one end that fit into `room` tokens, counted by chunks."""
     size = len(text)
 
-    def tokens(start: int, stop: int) -> int:
+    def count_between(start: int, stop: int) -> int:
         return count(text[size - stop : size - start] if is_tail else text[start:stop])
 
     at = 0
-    while at < size and (used := tokens(at, min(at + CHUNK, size))) <= room:
+    while at < size and (used := count_between(at, min(at + CHUNK, size))) <= room:
         room -= used
         at += CHUNK
     # Counts grow with the length, apart from small differences, so bisection comes close enough.
     longer = range(1, min(CHUNK, size - at) + 1)  # empty if all of the text fits
-    return min(at, size) + bisect_right(longer, room, key=lambda length: tokens(at, at + length))
+    return min(at, size) + bisect_right(longer, room, key=lambda length: count_between(at, at + length))
 
 
 def _head_end(text: str, at: int) -> int:

@@ -23,18 +23,19 @@ alone without being cut. It waits until more messages are folded with it.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from autoprune.conversation.edits import Fold, Reason, Replace, RunningSummary, check_reason
+from autoprune.conversation.edits import Fold, Replace, check_reason
 from autoprune.conversation.placeholders import Placeholder, trim_text
-from autoprune.conversation.summary import overhead
+from autoprune.conversation.summary import RunningSummary, overhead
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolResult
 from autoprune.facts import answers, harness
-from autoprune.facts.words import texts
+from autoprune.facts.utterances import texts
 from autoprune.planning._groups import Groups, join_groups
+from autoprune.planning._stripping import CUT_REASONS
 from autoprune.planning.plan import Plan, ThinkingPolicy
-from autoprune.planning.protections import NOTHING, Protections
+from autoprune.planning.protections import DEFAULT_PROTECTIONS, Protections
 from autoprune.planning.retention import BY_AGE, Retention
 from autoprune.planning.view import (
-    HEADING_TOKENS,
+    SAID_HEADING_TOKENS,
     SAID_SHARE,
     SAID_TOKENS,
     Candidate,
@@ -88,7 +89,9 @@ class Room:
 
     def is_short_of(self, said: int, room: int, most: int) -> bool:
         """Whether `room` does not grow by the tokens that the user's words need, although it may grow up to `most`."""
-        return room < min(most, self.largest) and room - self.tokens < said + (0 if self.tokens else HEADING_TOKENS)
+        return room < min(most, self.largest) and room - self.tokens < said + (
+            0 if self.tokens else SAID_HEADING_TOKENS
+        )
 
     def is_too_small(self, request: int, room: int, most: int) -> bool:
         """Whether the user's oldest request does not fit into `room`, but would if the room grew up to `most`."""
@@ -99,20 +102,8 @@ class Room:
         return room + overhead(self.count, messages, room) + MESSAGE_TOKENS
 
 
-CUTS = (Reason.CLAMPED, Reason.SHORTENED)
 START: Path = (0,)  # everything that stays comes after the summary
 LONGEST_SAID = 1_000  # tokens of one request that the room grows by at most: a longer request holds pasted text
-
-
-def fold_plan(walk: "FoldWalk", messages: Sequence[object]) -> Plan:
-    """Return the decisions of a walk as a plan; the summary is not among its messages."""
-    found = walk.make_plan(list(messages), walk.fixed_tokens)
-    edits = tuple(edit for edit in found.edits if edit.part.location.message not in walk.gone)
-    counted = walk.planned_tokens if walk.folds else None
-    folds, running = tuple(walk.folds), walk.given.running
-    return replace(
-        found, edits=edits, folds=folds, running=running, counted=counted, head=walk.head, beyond=walk.beyond
-    )
 
 
 class FoldWalk(Walk):
@@ -136,7 +127,6 @@ class FoldWalk(Walk):
         asked: Strategy = strategy  # type: ignore[assignment]
         super().__init__(asked, limit, fixed_tokens, placeholder, thinking=thinking)
         self.folder = strategy
-        self.fixed_tokens = fixed_tokens
         self.retain = option(strategy, "retain", Retention) or BY_AGE
         self.given = given
         self.gone: set[int] = set()
@@ -144,7 +134,7 @@ class FoldWalk(Walk):
         self._room = Room(placeholder.count, limit, given.running)
         self.tokens += self._room.total
         self._groups = Groups(self.entries, self.retain)
-        self._answer_rules = option(strategy, "protect", Protections) or NOTHING
+        self._answer_rules = option(strategy, "protect", Protections) or DEFAULT_PROTECTIONS
         self._asked: set[int] = set()  # the user's requests
         self._answers: dict[int, int] = {}  # tokens that the user's words beside results need in a summary, by message
         self._harmful: set[int] = set()
@@ -158,6 +148,18 @@ class FoldWalk(Walk):
         if self.changes and (given.running or getattr(strategy, "may_drop", True)):
             self.changes.record_change(START)
 
+    def make_plan(self, messages: list[object], fixed_tokens: int) -> Plan:
+        """Return the decisions so far as a plan for these messages, which the summary is not among."""
+        found = super().make_plan(messages, fixed_tokens)
+        edits = tuple(edit for edit in found.edits if edit.part.location.message not in self.gone)
+        # The summary counts as if it took all of its room.
+        kept = (self.weight(at) for at in range(len(self.entries)) if at not in self.gone)
+        counted = fixed_tokens + sum(kept) + self._room.total if self.folds else None
+        folds, running = tuple(self.folds), self.given.running
+        return replace(
+            found, edits=edits, folds=folds, running=running, counted=counted, head=self.head, beyond=self.beyond
+        )
+
     @property
     def is_at_work(self) -> bool:
         """Whether the strategy edited or folded anything, or the prompt is over the safe zone."""
@@ -167,12 +169,6 @@ class FoldWalk(Walk):
     def room(self) -> int:
         """The maximum tokens of the summary's text; 0 if there is no summary."""
         return self._room.tokens
-
-    @property
-    def planned_tokens(self) -> int:
-        """The counted tokens of the prompt if the summary takes all of its room."""
-        kept = (at for at in range(len(self.entries)) if at not in self.gone)
-        return self.fixed_tokens + sum(map(self._weight, kept)) + self._room.total
 
     @property
     def head(self) -> int | None:
@@ -200,7 +196,7 @@ class FoldWalk(Walk):
             return
         if entry.speaker is Speaker.MODEL and not follows_model:
             self._spoke_at = at
-        self._groups.append(at, message)
+        self._groups.add_message(at, message)
         self._asked.update(self._groups.user_requests[-1:])
         if said := self._words_beside_results(message, entry):
             self._answers[at] = sum(SAID_TOKENS + self._room.count(words) for words in said)
@@ -256,7 +252,7 @@ class FoldWalk(Walk):
         del self._parts.seen[edit.part]
         text = edit.text if edit.text.strip() else offered.text
         if isinstance(edit.part, ToolResult) and text != offered.text:
-            text = trim_text(edit.part, text) if edit.reason in CUTS else self._own_text(offered, text)
+            text = trim_text(edit.part, text) if edit.reason in CUT_REASONS else self._own_text(offered, text)
         candidate = self._candidate(edit.part, text, offered.mark)
         if candidate.saves > 0:
             self._record_edit(candidate, check_reason(edit.reason), may_change=text != offered.text)
@@ -281,10 +277,11 @@ class FoldWalk(Walk):
 
     def _apply_fold(self, edit: Fold) -> None:
         """Remove the messages of an edit if they were offered, except those that have to stay or wait."""
-        if not self._is_offered(set(edit.messages)):
+        offered = self._free()
+        if not self._is_offered(set(edit.messages), offered):
             return
-        edit = self._keep_separators(edit)
-        weight = sum(map(self._weight, edit.messages))
+        edit = self._keep_separators(edit, offered)
+        weight = sum(map(self.weight, edit.messages))
         room = 0 if edit.is_drop else self._room.room_for(weight, len(edit.messages), edit.room)
         if not edit.messages or (room <= 0 and not edit.is_drop):
             return
@@ -322,7 +319,7 @@ class FoldWalk(Walk):
             wait = {oldest} if self.tokens > self.limit else set(said)
         elif said and self._room.is_short_of(sum(said.values()), room, edit.room):
             wait = self._messages_from(next(iter(said)), said)
-        elif oldest in going and self._room.is_too_small(self._weight(oldest), room, edit.room):
+        elif oldest in going and self._room.is_too_small(self.weight(oldest), room, edit.room):
             wait = {oldest, *self._messages_from(next(iter(later), len(self.entries)), said)}
         else:
             return set()
@@ -342,14 +339,14 @@ class FoldWalk(Walk):
     def _room_for_words(self, at: int) -> int:
         """The tokens by which the summary's room must grow for the user's words in a message; 0 if there are none."""
         if at in self._asked:
-            return int((min(self._weight(at), LONGEST_SAID) + SAID_TOKENS) / SAID_SHARE)
+            return int((min(self.weight(at), LONGEST_SAID) + SAID_TOKENS) / SAID_SHARE)
         return int(self._answers.get(at, 0) / SAID_SHARE)
 
-    def _keep_separators(self, edit: Fold) -> Fold:
+    def _keep_separators(self, edit: Fold, free: Sequence[Group]) -> Fold:
         """Return the edit so that no two messages of one speaker become neighbors: fewer messages go, or more."""
         by_role = bool(self.retain.roles)
-        offered = [group.messages for group in self._free(self._keep)]
-        going = self._groups.keep_users_apart(self.gone, set(edit.messages), [] if by_role else offered, self._weight)
+        offered = [group.messages for group in self._before_newest(free, self._keep)]
+        going = self._groups.keep_users_apart(self.gone, set(edit.messages), [] if by_role else offered, self.weight)
         going = self._groups.keep_answers_apart(self.gone, going, offered)
         if by_role:  # else the strategy would be offered these again, before the messages whose role is next
             self._held.update(at for at in edit.messages if at not in going)
@@ -359,16 +356,17 @@ class FoldWalk(Walk):
         """Remove the messages of an edit from the prompt."""
         self.gone.update(edit.messages)
         self.folds.append(edit)
-        self._parts.remove_messages(self.gone)
+        seen = self._parts.seen.items()
+        self._parts.seen = {part: candidate for part, candidate in seen if part.location.message not in self.gone}
         self.edits_made += 1
         if self.changes:
             self.changes.remove_messages(self.gone)
             if not edit.is_drop:
                 self.changes.record_change(START)
 
-    def _is_offered(self, messages: set[int]) -> bool:
+    def _is_offered(self, messages: set[int], free: Sequence[Group]) -> bool:
         """Whether the messages are whole groups that were offered, so that no call loses its result."""
-        touched = (group.messages for group in self._free() if not messages.isdisjoint(group.messages))
+        touched = (group.messages for group in free if not messages.isdisjoint(group.messages))
         is_whole = messages == set().union(*touched)
         return bool(messages) and (is_whole or messages == self._harmful - self.gone)
 
@@ -376,21 +374,22 @@ class FoldWalk(Walk):
         """Iterate over the parts that may be cleared now, unaffected by edits during the iteration."""
         return iter([*super().candidates()])
 
-    def _weight(self, at: int) -> int:
-        """The tokens of a message, without the tokens that its edits save."""
-        return self.entries[at].tokens - self._saved.get(at, 0)
-
     def groups(self, size: int = 1, keep: int = 0) -> list[Group]:
         """Return the groups that may go, first to go first, without the last `keep` messages."""
         self._keep = keep
-        return join_groups(self._free(keep), size)
+        return join_groups(self._before_newest(self._free(), keep), size)
 
-    def _free(self, keep: int = 0) -> list[Group]:
-        """The smallest groups that may go, first to go first."""
+    def _before_newest(self, groups: Sequence[Group], keep: int) -> list[Group]:
+        """The groups that hold none of the last `keep` messages."""
         newest = self._groups.first_kept(self.gone, keep)
+        return [group for group in groups if group.messages[-1] < newest]
+
+    def _free(self) -> list[Group]:
+        """The smallest groups that may go, first to go first."""
+        if self.bound_before:
+            return []
         units = self._groups.free(self.gone, begins_with_user=self._wants_user and not self.room)
-        free = [] if self.bound_before else [self._group(unit) for unit in units]
-        free = [group for group in free if group.messages[-1] < newest and self._held.isdisjoint(group.messages)]
+        free = [group for group in map(self._group, units) if self._held.isdisjoint(group.messages)]
         if self.retain.roles:
             # A stable sort: the oldest groups of a rank go first.
             free.sort(key=lambda group: group.rank)
@@ -402,14 +401,14 @@ class FoldWalk(Walk):
         has_tools = any(self.entries[at].calls or self.entries[at].results for at in unit)
         speaker = Speaker.TOOL if has_tools else self.entries[unit[0]].speaker
         ends_turn = unit.stop in self._groups.requests
-        weight, said = sum(map(self._weight, messages)), sum(map(self._room_for_words, messages))
+        weight, said = sum(map(self.weight, messages)), sum(map(self._room_for_words, messages))
         return Group(messages, weight, self.retain.rank(speaker), ends_turn, said)
 
     def least_harmful(self, keep: int, excess: float) -> list[Group]:
         """Return messages that may go although no cut is safe, without the last `keep`. No result loses its call."""
         messages = () if self.bound_before else self._groups.least_harmful(self.gone, keep, excess)
         self._harmful = set(messages)
-        return [Group(messages, sum(map(self._weight, messages)))] if messages else []
+        return [Group(messages, sum(map(self.weight, messages)))] if messages else []
 
     def opening(self) -> list[Group]:
         """Return the groups that must go so that the conversation begins with the user, if its provider requires it."""

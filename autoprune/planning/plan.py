@@ -1,17 +1,19 @@
 """A plan: the edits and folds of a conversation, and the reasons for what stays. Decides nothing itself."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cached_property
 from itertools import takewhile
-from typing import Any, Protocol
+from typing import Any
 
-from autoprune.conversation.edits import Fold, Reason, Replace, RunningSummary, saved_by_message
+from autoprune.conversation.edits import Fold, Reason, Replace, savings_by_message
 from autoprune.conversation.placeholders import Placeholder
+from autoprune.conversation.summary import RunningSummary
 from autoprune.conversation.transcript import Path, Speaker, Thought, ToolInput, ToolResult, Transcript
-from autoprune.planning.protections import NOTHING, Guard, Protections, guard
-from autoprune.planning.view import SILENT, Rationale
+from autoprune.planning.protections import DEFAULT_PROTECTIONS, Guard, Protections, guard
+from autoprune.planning.tool_inputs import ToolInputs
+from autoprune.planning.view import NO_RATIONALE, Rationale
 
 
 class ThinkingPolicy(StrEnum):
@@ -25,19 +27,6 @@ class ThinkingPolicy(StrEnum):
     STRIP = "strip"
     REFUSE = "refuse"
     REPORT = "report"
-
-
-class Shortening(Protocol):
-    """How the arguments of calls are shortened."""
-
-    def of(self, result: ToolResult) -> Collection[ToolInput]:
-        """The arguments of a call that may be shortened, given its result."""
-
-    def text(self, part: ToolInput, count: Callable[[str], int], mark: str = "") -> str:
-        """The text that replaces an argument, with `mark` as its recall id."""
-
-    def was_made(self, part: ToolInput) -> bool:
-        """Whether an argument was shortened before."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +52,8 @@ class Plan:
     edits: tuple[Replace, ...]
     limit: int
     placeholder: Placeholder = field(repr=False)
-    protections: Protections = NOTHING
-    shortening: Shortening | None = None
+    protections: Protections = DEFAULT_PROTECTIONS
+    tool_inputs: ToolInputs | None = None
     bound_before: Path = ()
     stripped: tuple[Thought, ...] = ()
     doomed: tuple[Thought, ...] = ()
@@ -75,7 +64,7 @@ class Plan:
     weights: tuple[int, ...] = ()
     head: int | None = None
     beyond: int = 0
-    told: Rationale = SILENT
+    told: Rationale = NO_RATIONALE
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields without cached properties."""
@@ -150,14 +139,14 @@ class Plan:
         return (part for call in self.transcript.calls for part in call.inputs if self._may_be_shortened(part))
 
     def _may_be_shortened(self, part: ToolInput) -> bool:
-        if self.shortening is None or part in self.inputs or part.location.path < self.bound_before:
+        if self.tool_inputs is None or part in self.inputs or part.location.path < self.bound_before:
             return False
         result = self.answers.get(part)
-        if result is not None and (self._hides_outcome(result) or part not in self.shortening.of(result)):
+        if result is not None and (self._hides_outcome(result) or part not in self.tool_inputs.of(result)):
             return False
         # With its mark, the text may be as long as the argument.
         mark = self.placeholder.mark(part, self.transcript.messages)
-        return self.placeholder.saves(part, self.shortening.text(part, self.placeholder.count, mark)) > 0
+        return self.placeholder.saves(part, self.tool_inputs.text(part, self.placeholder.count, mark)) > 0
 
     def _hides_outcome(self, result: ToolResult) -> bool:
         """Whether a result no longer shows how its call went, or is the user's answer."""
@@ -168,7 +157,7 @@ class Plan:
     @cached_property
     def _guard(self) -> Guard:
         known = self.transcript
-        saved = saved_by_message(self.edits, self.stripped)
+        saved = savings_by_message(self.edits, self.stripped)
         return guard(self.protections, known.messages, known.entries, known.results, saved)
 
     def is_unseen(self, result: ToolResult) -> bool:

@@ -92,7 +92,7 @@ class Protections:
     @property
     def has_rules(self) -> bool:
         """Whether there is a rule besides those for the user's answers."""
-        return replace(self, user_answers=True, answer_tools=ANSWER_TOOLS) != NOTHING
+        return replace(self, user_answers=True, answer_tools=ANSWER_TOOLS) != DEFAULT_PROTECTIONS
 
     def is_answer(self, result: ToolResult) -> bool:
         """Whether a result is kept as the user's answer. Later messages do not change this."""
@@ -128,7 +128,7 @@ class Protections:
         return Reason.INSTRUCTIONS if is_instructions else None
 
 
-NOTHING = Protections()
+DEFAULT_PROTECTIONS = Protections()
 
 
 def guard(

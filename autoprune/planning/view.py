@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from types import UnionType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
-from autoprune.conversation.edits import Fold, Replace, RunningSummary
+from autoprune.conversation.edits import Fold, Replace
+from autoprune.conversation.summary import RunningSummary
 from autoprune.conversation.transcript import Entry, Part, ToolResult
 from autoprune.errors import SettingsError
 from autoprune.facts.calls import target
@@ -169,7 +170,7 @@ class BaseStrategy:
 
 SAID_SHARE = 0.65  # the share of a summary that the user's words may take before they are shortened
 SAID_TOKENS = 8  # tokens that a summary adds around each text of the user
-HEADING_TOKENS = 24  # tokens of the heading above the user's words in a summary
+SAID_HEADING_TOKENS = 24  # tokens of the heading above the user's words in a summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +313,7 @@ Edit = TypeVar("Edit", bound=Replace | Fold)
 
 def edits_of(strategy: object, step: object, kind: type[Edit] | UnionType) -> Iterator[Edit]:
     """Iterate over the edits that a strategy's method returned. Raises SettingsError for anything else."""
-    name = getattr(strategy, "name", type(strategy).__name__)
+    name = name_of(strategy)
     if not isinstance(step, Iterable):
         raise SettingsError(f"step of the strategy {name} returned {step!r}: give its edits in a list, [] for none")
     # One by one, since a folding strategy sees the effect of each edit before it makes the next.
@@ -320,6 +321,11 @@ def edits_of(strategy: object, step: object, kind: type[Edit] | UnionType) -> It
         if not isinstance(edit, kind):
             raise SettingsError(f"step of the strategy {name} gave {edit!r}, which is no edit: make it from the view")
         yield edit
+
+
+def name_of(strategy: object) -> str:
+    """The name of a strategy: its attribute, or else its class."""
+    return str(getattr(strategy, "name", type(strategy).__name__))
 
 
 def asks_always(strategy: object) -> bool:
@@ -351,7 +357,7 @@ def repriced(known: Strategy, strategy: Strategy) -> Strategy:
     return known
 
 
-def _says_nothing(result: ToolResult) -> str:
+def _no_reason(result: ToolResult) -> str:
     return ""
 
 
@@ -363,16 +369,16 @@ class Rationale:
     """
 
     decisions: tuple[str, ...] = ()
-    why_kept: Callable[[ToolResult], str] = _says_nothing
+    why_kept: Callable[[ToolResult], str] = _no_reason
 
 
-SILENT = Rationale()
+NO_RATIONALE = Rationale()
 
 
 def rationale_of(known: object) -> Rationale:
-    """The rationale of the object that a walk asked; `SILENT` if it has no method `explain`."""
+    """The rationale of the object that a walk asked; `NO_RATIONALE` if it has no method `explain`."""
     explain: Callable[[], Rationale] | None = getattr(known, "explain", None)
-    return explain() if callable(explain) else SILENT
+    return explain() if callable(explain) else NO_RATIONALE
 
 
 @dataclass(frozen=True)

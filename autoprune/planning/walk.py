@@ -28,41 +28,39 @@ decision.
 messages, `append` takes each one, `ask` calls the strategy at a request, and `make_plan` returns the outcome. The walk
 also applies the strategy's options: it withholds protected parts (`protect`), cuts oversized results as they arrive
 (`clamp`), and offers the arguments of successful calls (`clear_tool_inputs`). `Parts` tracks which parts may be cleared
-and `Stripping` tracks which thinking blocks an edit invalidates.
+and `Stripping` (in `_stripping`)
+tracks which thinking blocks an edit invalidates.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from autoprune.conversation.edits import Reason, Replace, check_reason
 from autoprune.conversation.placeholders import Placeholder, replacement_text, trim_text
-from autoprune.conversation.transcript import Entry, Part, Path, Speaker, Thought, ToolInput, ToolResult, Transcript
-from autoprune.planning.clamping import Clamp, is_cut
-from autoprune.planning.plan import Plan, Shortening, ThinkingPolicy
-from autoprune.planning.protections import NOTHING, Guard, Protections, guard
+from autoprune.conversation.transcript import Entry, Part, Path, Speaker, ToolInput, ToolResult, Transcript
+from autoprune.planning._stripping import Stripping
+from autoprune.planning.clamping import Clamp
+from autoprune.planning.plan import Plan, ThinkingPolicy
+from autoprune.planning.protections import DEFAULT_PROTECTIONS, Guard, Protections, guard
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import Candidate, Strategy, asks_always, edits_of, option, rationale_of, repriced, stepper
 
 
+@dataclass(eq=False)
 class Parts:
-    """Track the results that the model has seen, the parts that may be cleared, and the result of each call."""
+    """The results that the model has seen, the parts that may be cleared, and the result of each call.
 
-    def __init__(self, tool_inputs: ToolInputs | None) -> None:
-        """Start with no parts. `tool_inputs` selects the calls whose arguments may be shortened."""
-        self.tool_inputs = tool_inputs
-        self.results: list[ToolResult] = []
-        self.unseen: list[ToolResult] = []
-        self.seen: dict[Part, Candidate | None] = {}  # not cleared, oldest first; None: its savings are not counted yet
-        self.result_of: dict[Part, ToolResult] = {}  # for arguments in `seen`
-        self.useless: list[Part] = []  # cannot be cleared; collected, since `seen` must not change while it is iterated
-        self.as_cut: dict[ToolResult, ToolResult] = {}
+    `seen` holds the parts that are not cleared, oldest first; None until their savings are counted. `useless` collects
+    parts that cannot be cleared, since `seen` must not change while it is iterated.
+    """
 
-    def offer_inputs(self, result: ToolResult, inputs: Iterable[Part]) -> None:
-        """Offer the arguments of the call that a result answers."""
-        for part in inputs:
-            self.seen[part] = None
-            self.result_of[part] = result
+    results: list[ToolResult] = field(default_factory=list)
+    unseen: list[ToolResult] = field(default_factory=list)
+    seen: dict[Part, Candidate | None] = field(default_factory=dict)
+    result_of: dict[Part, ToolResult] = field(default_factory=dict)  # for arguments in `seen`
+    useless: list[Part] = field(default_factory=list)
+    as_cut: dict[ToolResult, ToolResult] = field(default_factory=dict)
 
     def record_cut(self, result: ToolResult, text: str, saved: int) -> None:
         """Record the text that replaces a result for now, and the tokens that it saves."""
@@ -77,17 +75,6 @@ class Parts:
         """The part itself if it is a result; else the result of the call that it is an argument of."""
         return part if isinstance(part, ToolResult) else self.result_of[part]
 
-    def remove_messages(self, messages: Collection[int]) -> None:
-        """Stop offering the parts of removed messages."""
-        self.seen = {part: known for part, known in self.seen.items() if part.location.message not in messages}
-
-    def shorten(self, result: ToolResult, text: str, saved: int) -> None:
-        """Record the strategy's text for a result. The result stays on offer as if its tool had returned that text."""
-        self.record_cut(result, text, saved)
-        self.seen[result] = None
-        shown = self.tool_inputs.of(self.as_cut[result]) if self.tool_inputs else ()
-        self.useless += (part for part in _inputs(result) if part not in shown)
-
     def drop_useless(self) -> None:
         """Stop offering the parts in `useless`."""
         for part in self.useless:
@@ -98,73 +85,6 @@ class Parts:
 def _inputs(part: Part) -> tuple[Part, ...]:
     """The arguments of the call that a result answers; () for other parts."""
     return part.call.inputs if isinstance(part, ToolResult) and part.call else ()
-
-
-# Edits that keep part of the result, so that only a marker in their text shows them.
-CUT = (Reason.CLAMPED, Reason.SHORTENED)
-
-
-class Stripping:
-    """Track the first change in a conversation and the thinking blocks after it.
-
-    A thinking block is only valid with the messages that preceded it, so blocks after a change are stripped once their
-    turn is over. Changes are permanent, so later thinking comes after the first change too. In pruned output that is
-    passed back, placeholders, cut results and the summary show what was changed. A dropped message leaves no trace, so
-    with a strategy that drops messages, all thinking counts as after a change.
-    """
-
-    def __init__(self, placeholder: Placeholder, shortening: Shortening | None, *, strips: bool) -> None:
-        """Start before the first message. Without `strips`, only the first change is tracked."""
-        self.first: Path | None = None
-        self.stripped: list[Thought] = []
-        self._placeholder = placeholder
-        self._shortening = shortening
-        self._strips = strips
-        self._finished: list[Thought] = []  # in turns that are over
-        self._latest: list[Thought] = []  # in the current turn
-
-    def append(self, entry: Entry) -> None:
-        """Add the next message."""
-        if entry.speaker is Speaker.USER and not entry.results:
-            self._finished += self._latest
-            self._latest = []
-        # Providers reject empty messages, so thinking that is alone in its message stays.
-        self._latest += (thought for thought in entry.thinking if self._strips and not thought.is_alone)
-        if self.first is None:
-            self.first = min(self._earlier_changes(entry), default=None)
-
-    def _earlier_changes(self, entry: Entry) -> list[Path]:
-        """The paths in a message that an earlier prune changed."""
-        results = (each for each in entry.results if self._placeholder.has_replaced(each) or is_cut(each.text))
-        inputs = (part for call in entry.calls for part in call.inputs)
-        shortened = (part for part in inputs if self._shortening and self._shortening.was_made(part))
-        return [part.location.path for part in (*results, *shortened)]
-
-    def record_edit(self, edit: Replace) -> None:
-        """Record an edit if its text shows that the part was edited."""
-        # A walk over pruned output that is passed back could not find an edit without a trace.
-        if isinstance(edit.part, ToolInput) or edit.reason not in CUT or is_cut(edit.text):
-            self.record_change(edit.part.location.path)
-
-    def record_change(self, path: Path) -> None:
-        """Record the path of a permanent change."""
-        self.first = path if self.first is None else min(path, self.first)
-
-    def remove_messages(self, gone: Collection[int]) -> None:
-        """Forget the thinking in removed messages."""
-        for thoughts in (self.stripped, self._finished, self._latest):
-            thoughts[:] = (thought for thought in thoughts if thought.location.message not in gone)
-
-    def strip_due(self) -> list[Thought]:
-        """Strip the thinking after the first change whose turn is over, and return it."""
-        first = self.first
-        if first is None or not self._finished:
-            return []
-        due = [thought for thought in self._finished if thought.location.path > first]
-        if due:
-            self._finished = [thought for thought in self._finished if thought.location.path < first]
-            self.stripped += due
-        return due
 
 
 class Walk:
@@ -187,9 +107,9 @@ class Walk:
         stripped blocks.
         """
         self.strategy = strategy
-        given = getattr(strategy, "protect", None)
-        is_default = given is None or given is NOTHING
-        self.protections = NOTHING if is_default else option(strategy, "protect", Protections) or NOTHING
+        is_default = getattr(strategy, "protect", None) is DEFAULT_PROTECTIONS
+        rules = None if is_default else option(strategy, "protect", Protections)
+        self.protections = rules or DEFAULT_PROTECTIONS
         self.tool_inputs = option(strategy, "clear_tool_inputs", ToolInputs)
         self.asks_always = asks_always(strategy)
         self._stepper = stepper(strategy)
@@ -213,8 +133,8 @@ class Walk:
         if thinking in (ThinkingPolicy.STRIP, ThinkingPolicy.DROP_BLOCK):
             self.changes = Stripping(placeholder, self.tool_inputs, strips=thinking is ThinkingPolicy.STRIP)
         self._clamp = option(strategy, "clamp", Clamp)
-        self._protects = self.protections is not NOTHING and self.protections.has_rules
-        self._parts = Parts(self.tool_inputs)
+        self._protects = rules is not None and rules.has_rules
+        self._parts = Parts()
         self._user_words: set[ToolResult] = set()  # results that hold the user's own words
         self._saved: dict[int, int] = defaultdict(int)  # by message
         self._asked_at = -1
@@ -251,12 +171,18 @@ class Walk:
 
     def make_plan(self, messages: list[object], fixed_tokens: int) -> Plan:
         """Return the decisions so far as a plan for these messages."""
-        transcript = Transcript(messages, tuple(self.entries), fixed_tokens)
-        edits, given = tuple(self.edits.values()), (self.limit, self.placeholder, self.protections, self.tool_inputs)
-        bound = self.newest_thinking if self._keeps_thinking else ()
-        found = Plan(transcript, edits, *given, bound, told=rationale_of(self._stepper))
-        return (
-            replace(found, stripped=tuple(self.changes.stripped), changed=self.changes.first) if self.changes else found
+        changes = self.changes
+        return Plan(
+            Transcript(messages, tuple(self.entries), fixed_tokens),
+            tuple(self.edits.values()),
+            self.limit,
+            self.placeholder,
+            protections=self.protections,
+            tool_inputs=self.tool_inputs,
+            bound_before=self.bound_before,
+            stripped=tuple(changes.stripped) if changes else (),
+            changed=changes.first if changes else None,
+            told=rationale_of(self._stepper),
         )
 
     @property
@@ -323,7 +249,9 @@ class Walk:
             if result in self._user_words:
                 continue
             if self.tool_inputs and not self.placeholder.has_replaced(result):
-                known.offer_inputs(result, self.tool_inputs.of(known.as_cut.get(result, result)))
+                for part in self.tool_inputs.of(known.as_cut.get(result, result)):
+                    known.seen[part] = None
+                    known.result_of[part] = result
             known.seen[result] = None
         known.unseen.clear()
 
@@ -389,12 +317,20 @@ class Walk:
             candidate = self._candidate(part, self._own_text(candidate, edit.text), candidate.mark)
             if candidate.saves > 0:
                 self._record_edit(candidate, check_reason(edit.reason), may_change=True)
-                self._parts.shorten(part, candidate.text, self.edits[part].saved)
+                self._keep_offering(part, candidate.text)
         else:
             self._record_edit(candidate, edit.reason if type(edit.reason) is Reason else check_reason(edit.reason))
             del self._parts.seen[part]
             if self.tool_inputs:  # without its result, nothing shows that the call succeeded
                 self._parts.useless += _inputs(part)
+
+    def _keep_offering(self, result: ToolResult, text: str) -> None:
+        """Offer a shortened result as if its tool had returned that text."""
+        known = self._parts
+        known.record_cut(result, text, self.edits[result].saved)
+        known.seen[result] = None
+        shown = self.tool_inputs.of(known.as_cut[result]) if self.tool_inputs else ()
+        known.useless += (part for part in _inputs(result) if part not in shown)
 
     def _record_edit(self, candidate: Candidate, reason: str, *, may_change: bool = False) -> None:
         """Record an edit. It replaces an earlier one of the same part, such as a cut."""
@@ -421,7 +357,7 @@ class Walk:
     def candidates(self) -> Iterator[Candidate]:
         """Yield the parts that may be cleared, oldest first: the model has seen them, and clearing saves tokens."""
         known, why = self._parts, None
-        bound = self.newest_thinking if self._keeps_thinking else ()
+        bound = self.bound_before
         if self._protects:
             why = guard(self.protections, self.messages, self.entries, known.results, self._saved, known.as_cut)
         for part, weighed in known.seen.items():
@@ -445,10 +381,10 @@ class Walk:
         if isinstance(part, ToolInput):
             assert self.tool_inputs is not None
             result, text = known.result_of[part], self.tool_inputs.text(part, placeholder.count, mark)
-            saved = placeholder.saves(part, text)
         else:
             assert isinstance(part, ToolResult)
-            result, (text, saved) = part, placeholder.cleared(part, mark)
+            result, text = part, placeholder.text(part, mark)
+        saved = placeholder.saves(part, text)
         saved_before = self.edits[part].saved if part in self.edits else 0
         candidate = known.seen[part] = Candidate(part, text, saved - saved_before, result, mark)
         return candidate

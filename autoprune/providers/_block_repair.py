@@ -52,10 +52,7 @@ MENDED = {
 
 
 class Shape(ABC):
-    """The way an API writes messages of blocks, which are mappings or an SDK's objects.
-
-    The concrete methods suit an API whose results name their calls by id only.
-    """
+    """How an API writes messages of blocks. The concrete methods suit an API whose results name their calls by id."""
 
     field = "content"  # a message's field for its blocks
     model = "assistant"  # the role of the model
@@ -136,7 +133,7 @@ def new_draft(role: str, blocks: Sequence[object], like: object, shape: Shape) -
 
 
 def write_message(one: Draft, shape: Shape) -> object:
-    """Write the message of a draft: the same object if nothing was changed. A text remains a text."""
+    """Write the message of a draft: the same object if nothing has changed. A text remains a text."""
     if not one.is_touched:
         return one.message
     blocks = [block for _, block in one.blocks]
@@ -167,14 +164,11 @@ def split_by_role(drafts: Sequence[Draft], shape: Shape, log: Log) -> list[Draft
         roles = _target_roles(one, problems, shape)
         kept += _split_groups(one, roles, shape) if problems else [one]
         for at, problem in problems.items():
-            log.add(problem, _describe_move(roles[at], shape))
+            speaker = "model" if roles[at] == shape.model else "user"
+            is_removed = roles[at] is None
+            what = "removed the thinking, which only the model's messages may hold"
+            log.add(problem, what if is_removed else f"put it in a message of the {speaker}'s")
     return kept
-
-
-def _describe_move(role: str | None, shape: Shape) -> str:
-    if role is None:
-        return "removed the thinking, which only the model's messages may hold"
-    return f"put it in a message of the {'model' if role == shape.model else 'user'}'s"
 
 
 def _target_roles(one: Draft, problems: Mapping[int, Problem], shape: Shape) -> dict[int, str | None]:
@@ -286,12 +280,12 @@ def _alternate_roles(drafts: Sequence[Draft], shape: Shape, log: Log) -> list[Dr
             groups.append([new_draft("user", [shape.text_block(BEGINNING)], one.message, shape)])
             what = f"began with a message of the user's: {BEGINNING!r}"
         if found and not what and groups and _is_same(groups[-1][0], one, shape):
-            # Gemini requires a call directly after a user's turn, so merge it with all of the model's contents before
-            # it.
+            # Gemini requires a call directly after a user's turn, so it joins all of the model's contents before it.
             is_call = any(problem.rule == "call_place" for problem in found)
-            start = _group_start(groups, shape) if is_call else len(groups) - 1
-            groups[start] += [*(part for group in groups[start + 1 :] for part in group), one]
-            del groups[start + 1 :]
+            while is_call and len(groups) > 1 and _is_same(groups[-2][0], groups[-1][0], shape):
+                last = groups.pop()
+                groups[-1] += last
+            groups[-1].append(one)
             what = "made one message of this and the one before"
         else:
             groups.append([one])
@@ -302,14 +296,6 @@ def _alternate_roles(drafts: Sequence[Draft], shape: Shape, log: Log) -> list[Dr
 
 def _is_same(one: Draft, other: Draft, shape: Shape) -> bool:
     return one.role == other.role or {one.role, other.role} <= {*shape.users}
-
-
-def _group_start(groups: Sequence[Sequence[Draft]], shape: Shape) -> int:
-    """The index of the first of the last groups that share a role."""
-    start = len(groups) - 1
-    while start and _is_same(groups[start - 1][0], groups[-1][0], shape):
-        start -= 1
-    return start
 
 
 def _merge(group: Sequence[Draft], shape: Shape) -> Draft:
@@ -324,11 +310,9 @@ def _merge(group: Sequence[Draft], shape: Shape) -> Draft:
 def _trim_end(one: Draft, log: Log) -> Draft:
     """Remove the white space at the end of the last message."""
     problems = log.problems_at(one.at, "trailing_whitespace")
-    if not problems or not one.blocks:
-        return one
-    at, last = one.blocks[-1]
+    at, last = one.blocks[-1] if one.blocks else (NEW, None)
     words = fields_of(last).get("text")
-    if not isinstance(words, str):
+    if not problems or not isinstance(words, str):
         return one
     log.add(problems[0], "removed the white space at the end")
     return one.replace_blocks([*one.blocks[:-1], (at, with_item(last, "text", words.rstrip()))])
@@ -348,21 +332,17 @@ def _place_results(drafts: Sequence[Draft], shape: Shape, log: Log, open_calls: 
         for event in _events(one, shape)
         if event.is_call or one.at in taken
     ]
-    found = pair_results(met)
+    pairs = pair_results(met)
     blocks = {(one.at, index): block for one in drafts for index, block in one.blocks}
-    lost = find_unanswered(met, found)
-    answering = {result: shape.with_call_name(blocks[result], blocks[call]) for result, call in found.items()}
+    lost = find_unanswered(met, pairs)
+    answering = {result: shape.with_call_name(blocks[result], blocks[call]) for result, call in pairs.items()}
     named = {at: shape.result_name(block) for at, block in answering.items() if block is not blocks[at]}
     answer = (lambda call: shape.no_result(blocks[call], open_calls.reason)) if open_calls.become == "answer" else None
-    given = results_by_message(met, found, answering.__getitem__, answer)
+    given = results_by_message(met, pairs, answering.__getitem__, answer)
     results = [event.place for event in met if not event.is_call]
-    log_pairs(is_open, results, found, lost, open_calls.become, log, named)
-    left = [_without_results(one, shape) if one.at in taken else one for one in drafts]
-    if open_calls.become == "remove":
-        gone = set(lost)
-        left = [
-            one.replace_blocks([(at, block) for at, block in one.blocks if (one.at, at) not in gone]) for one in left
-        ]
+    log_pairs(log, is_open, results=results, pairs=pairs, lost=lost, become=open_calls.become, named=named)
+    gone = {*results, *(lost if open_calls.become == "remove" else ())}
+    left = [one.replace_blocks([(at, block) for at, block in one.blocks if (one.at, at) not in gone]) for one in drafts]
     return _insert_results(left, given, shape)
 
 
@@ -373,10 +353,6 @@ def _events(one: Draft, shape: Shape) -> Iterator[Event]:
             yield Event((one.at, index), True, keys)
         elif (keys := shape.result_keys(one.role, block)) is not None:
             yield Event((one.at, index), False, keys, nearby=shape.nearby_keys(block))
-
-
-def _without_results(one: Draft, shape: Shape) -> Draft:
-    return one.replace_blocks([(at, block) for at, block in one.blocks if shape.result_keys(one.role, block) is None])
 
 
 def _insert_results(drafts: Sequence[Draft], given: Mapping[int, Sequence[object]], shape: Shape) -> list[Draft]:
@@ -413,7 +389,11 @@ def _change_ids(drafts: Sequence[Draft], shape: Shape, log: Log) -> list[Draft]:
         if call in results:
             changed[results[call]] = call_id
         log.add(problem, f"gave the call and its result the id {call_id!r}")
-    return [_with_ids(one, changed, shape) for one in drafts]
+
+    def give_id(place: Place, block: object) -> object:
+        return shape.with_id(block, changed[place]) if place in changed else block
+
+    return [one.replace_blocks([(at, give_id((one.at, at), block)) for at, block in one.blocks]) for one in drafts]
 
 
 def _fresh_ids(ids: Sequence[str], used: set[str]) -> list[str]:
@@ -429,12 +409,3 @@ def _fresh_ids(ids: Sequence[str], used: set[str]) -> list[str]:
         used.add(candidate)
         fresh.append(candidate)
     return fresh
-
-
-def _with_ids(one: Draft, changed: Mapping[Place, str], shape: Shape) -> Draft:
-    return one.replace_blocks(
-        [
-            (at, shape.with_id(block, changed[one.at, at]) if (one.at, at) in changed else block)
-            for at, block in one.blocks
-        ]
-    )

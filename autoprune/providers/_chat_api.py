@@ -185,13 +185,14 @@ def _place_results(
     if not is_open:
         return list(enumerate(messages))
     met = list(_call_events(found, is_open, taken))
-    pairing = pair_results(met)
-    lost = find_unanswered(met, pairing)
+    pairs = pair_results(met)
+    lost = find_unanswered(met, pairs)
     answer = (
         (lambda call: _placeholder_result(found, call, open_calls.reason)) if open_calls.become == "answer" else None
     )
-    given = results_by_message(met, pairing, lambda place: messages[place[0]], answer)
-    log_pairs(is_open, [event.place for event in met if not event.is_call], pairing, lost, open_calls.become, log, {})
+    given = results_by_message(met, pairs, lambda place: messages[place[0]], answer)
+    results = [event.place for event in met if not event.is_call]
+    log_pairs(log, is_open, results=results, pairs=pairs, lost=lost, become=open_calls.become, named={})
     removed = {at: {call for one, call in lost if one == at} for at, _ in lost if open_calls.become == "remove"}
     kept: Kept = []
     for at, message in enumerate(messages):

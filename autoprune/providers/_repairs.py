@@ -357,24 +357,26 @@ def find_unanswered(events: Iterable[Event], found: Mapping[Place, Place]) -> li
 
 
 def log_pairs(
+    log: Log,
     is_open: Collection[int],
+    *,
     results: Collection[Place],
-    found: Mapping[Place, Place],
+    pairs: Mapping[Place, Place],
     lost: Sequence[Place],
     become: str,
-    log: Log,
     named: Mapping[Place, str],
 ) -> None:
     """Record the repairs of the calls without results (`lost`) and of each of `results`.
 
-    The results in `named` got the name of their call.
+    `is_open` are the messages with open calls, and `pairs` maps results to their calls. The results in `named` got the
+    name of their call.
     """
     astray: dict[Place, list[Problem]] = {}
     for at in {at for at, _ in results}:
         for problem in log.problems_at(at, *ASTRAY):
             astray.setdefault((at, _block_index(problem)), []).append(problem)
     from_elsewhere = {at for at, _ in astray}
-    moved = {call[0] for result, call in found.items() if result[0] in from_elsewhere}
+    moved = {call[0] for result, call in pairs.items() if result[0] in from_elsewhere}
     missing = Counter(at for at, _ in lost)
     for at in sorted(is_open):
         what = DONE[become].format(missing[at]) if missing[at] else ""
@@ -382,13 +384,13 @@ def log_pairs(
         for problem in problems if what or at in moved else ():
             log.add(problem, what or "moved the results behind the calls")
     for place in results:
-        what = "moved it directly behind its call" if place in found else "removed the result"
+        what = "moved it directly behind its call" if place in pairs else "removed the result"
         if place in named:
-            is_moved = found[place][0] != place[0] - 1
+            is_moved = pairs[place][0] != place[0] - 1
             what = f"gave it the name of its call, {named[place]!r}" + (", and moved it there" if is_moved else "")
         for problem in astray.get(place, ()):
             log.add(problem, what)
-        if place not in astray and place not in found:
+        if place not in astray and place not in pairs:
             log.add(log.nearest_problem(place[0]), f"removed the result in block {place[1]} of message {place[0]}")
 
 

@@ -48,12 +48,12 @@ class Outcome:
     doomed: tuple[Thought, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def applied(self, plan: Plan) -> Plan:
+    def apply_to(self, plan: Plan) -> Plan:
         """Add the removed and the doomed thinking to a plan."""
         return replace(plan, stripped=self.stripped, doomed=self.doomed)
 
 
-NOTHING = Outcome({})
+NO_OUTCOME = Outcome({})
 
 
 def outcome(chosen: ThinkingPolicy, plan: Plan) -> Outcome:
@@ -64,12 +64,12 @@ def outcome(chosen: ThinkingPolicy, plan: Plan) -> Outcome:
         return _report_stripped(plan, _thoughts_after(plan, plan.changed or end))
     if chosen is ThinkingPolicy.DROP_BLOCK:
         behind = _thoughts_after(plan, min(edited, plan.changed or end))
-        return Outcome(drop_block(behind)) if behind else NOTHING
+        return Outcome(drop_block(behind)) if behind else NO_OUTCOME
     if chosen is ThinkingPolicy.REFUSE:
         return _report_refused(plan)
     behind = _thoughts_after(plan, edited)
     if not behind:
-        return NOTHING
+        return NO_OUTCOME
     number = f"{len(behind)} thinking block{'s stand' if len(behind) > 1 else ' stands'} behind the first edit"
     return Outcome({}, notes=(f"{number}; models that bind thinking to its prefix refuse it: see thinking_policy",))
 
@@ -81,7 +81,7 @@ def _report_refused(plan: Plan) -> Outcome:
     """
     bound = sum(reason is Reason.BOUND for reason in plan.kept.values())
     note = f"{bound} tool results were kept for the thinking behind them (thinking_policy 'refuse')"
-    return Outcome({}, notes=(note,)) if bound and plan.tokens > plan.limit else NOTHING
+    return Outcome({}, notes=(note,)) if bound and plan.tokens > plan.limit else NO_OUTCOME
 
 
 def drop_block(thoughts: Sequence[Thought] = ()) -> dict[str, object]:

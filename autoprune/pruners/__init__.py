@@ -1,9 +1,9 @@
 """The pruners and their results.
 
     agentic, conversation     the two pruners: one clears tool results, the other folds and drops whole messages
-    memory                    the cache of conversations between calls
+    memory                    how messages are read, and the cache of conversations between calls
     writing, large_results    the texts that replace messages and large results
-    result, report            the outcome of a prune, and the data for callbacks and ledgers
+    result, report            the outcome of a prune, its callbacks, figures for a ledger, advice
     requests                  prune the conversation in a request to a provider's API
     decorator, naming         prune a function's arguments; find a pruner and a strategy by name
 

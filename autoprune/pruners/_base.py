@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from types import ModuleType
@@ -12,20 +12,18 @@ from typing import Any, Self
 from loguru import logger
 
 from autoprune.conversation.archive import Archive, check_archive, recall
-from autoprune.conversation.edits import RunningSummary
 from autoprune.conversation.messages import check_conversation
 from autoprune.conversation.placeholders import SENTENCE, Placeholder, element
-from autoprune.conversation.summary import find_summary
-from autoprune.conversation.transcript import Transcript
 from autoprune.economics import prices
 from autoprune.errors import SettingsError, is_number
-from autoprune.formats import SHIPPED, Format, Parser, named, new_parser, parse
+from autoprune.formats import SHIPPED, Format, find_formats
 from autoprune.formats import xml_tool_result as xml
-from autoprune.planning.plan import ThinkingPolicy
-from autoprune.planning.view import Strategy, folds
+from autoprune.planning.plan import Plan, ThinkingPolicy
+from autoprune.planning.view import Strategy, folds, name_of
 from autoprune.providers.thinking import policy
-from autoprune.pruners.memory import REMEMBERED, Memory
+from autoprune.pruners.memory import REMEMBERED, Memory, Reading
 from autoprune.pruners.report import Report, cleanup_statistics
+from autoprune.pruners.report.advice import advice
 from autoprune.pruners.result import BeforePrune, Callbacks, OnPruned, Result
 from autoprune.settings import (
     cache_ttl,
@@ -39,41 +37,13 @@ from autoprune.settings import (
     variables,
 )
 from autoprune.strategies.catalog import STRATEGIES, config, description, hint, is_named, is_plugin, names_folding
-from autoprune.tokens import REPLY_TOKENS, Count, Memo, exact, for_model, scale_tokens
+from autoprune.tokens import Count, Memo, exact, for_model, scale_tokens
 
 MEMOS = ("_counters", "_memory")  # attributes that are caches: not copied or pickled
 
 
 class OrDefault(str):
     """A value of `strategy_name`, for which an unknown name means the default strategy."""
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How a pruner reads messages: its token counter, its formats, and its functions that recognize XML results."""
-
-    count: Memo
-    formats: Sequence[Format]
-    is_tool_result: Callable[[str], bool]
-    tool_name: Callable[[str], str]
-
-    def parser(self, summary: RunningSummary | None = None, *, wants_inputs: bool = False) -> Parser:
-        """Create a parser for one conversation, which follows `summary` if there is one."""
-        names = self.is_tool_result, self.tool_name
-        return new_parser(self.count, *names, self.formats, wants_inputs=wants_inputs, summary=summary)
-
-    def transcript(self, conversation: list[Any], overhead: int) -> Transcript:
-        """Read and count a conversation, with `overhead` tokens sent beside it."""
-        return parse(conversation, self.parser(find_summary(conversation)), fixed_tokens(conversation, overhead))
-
-    def compared(self, conversation: list[Any], overhead: int) -> Transcript:
-        """Read a conversation to compare it with another one.
-
-        Messages that are missing in one of the two do not change how the others are read.
-        """
-        parser = self.parser(wants_inputs=True)
-        parser.standing = replace(parser.standing, is_free=True)
-        return parse(conversation, parser, fixed_tokens(conversation, overhead))
 
 
 @dataclass(frozen=True)
@@ -86,7 +56,7 @@ class Terms:
     with the other, so some fields are not compared.
     """
 
-    strategy: Strategy
+    strategy: Any  # a Strategy or a FoldingStrategy
     safe_zone: int = field(compare=False)
     limit: int
     overhead: int
@@ -171,7 +141,7 @@ class Pruner:
 
     async def aprune(self, *conversation: Any, **options: Any) -> Result:
         """Prune as `prune` does, and await the summarizers."""
-        return self.prune(*conversation, **options)
+        raise NotImplementedError
 
     def prune_conversations(
         self, conversations: list[Any], strategy_name: Any = None, *, strategy: Any = None, **options: Any
@@ -215,13 +185,12 @@ class Pruner:
 
     def count_text(self, text: str) -> int:
         """Count the tokens of a text with the same counter as for messages."""
-        return self._count()[0](text)
+        return self._reading().count(text)
 
     def count_tokens(self, conversation: list[Any], *, calibration: float = 1.0) -> int:
         """Count the tokens of the prompt, as they are compared with the safe zone."""
-        transcript = self._reading().transcript(
-            check_conversation(conversation), overhead_tokens(self.args, self._environ)
-        )
+        messages, overhead = check_conversation(conversation), overhead_tokens(self.args, self._environ)
+        transcript = self._reading().transcript(messages, overhead)
         return scale_tokens(transcript.tokens, check_ratio(calibration))
 
     def get_cleanup_statistics(
@@ -231,11 +200,9 @@ class Pruner:
 
         Works even if other code dropped or changed messages in between.
         """
-        beside = overhead_tokens(self.args, self._environ)
-        both = check_conversation(original_conversations), check_conversation(pruned_conversations)
-        reading, placeholder = self._reading(), self._terms(None, 1.0).placeholder
-        read, compared = partial(reading.transcript, overhead=beside), partial(reading.compared, overhead=beside)
-        return cleanup_statistics(*both, read, compared, placeholder)
+        original, pruned = check_conversation(original_conversations), check_conversation(pruned_conversations)
+        terms = self._terms(None, 1.0)
+        return cleanup_statistics(original, pruned, terms.reading, terms.overhead, terms.placeholder)
 
     def get_available_strategies(self) -> list[dict[str, object]]:
         """List the strategies with their names, descriptions, parameters and the safe zone.
@@ -269,13 +236,13 @@ class Pruner:
         """Resolve all settings of one prune. Raises SettingsError for a value that cannot be used."""
         args, environ = self.args, self._environ
         chosen, fallback = self._choose_strategy(strategy)
-        count, estimate = self._count()
+        reading = self._reading()
         model, ttl = text_setting(args, "model", environ), cache_ttl(args, environ)
         now = for_prices(chosen, model, ttl)
         zone = safe_zone(args, environ)
         # 1e-6, so that a rounding error of the division does not cost a whole token.
         limit = zone if calibration == 1.0 else math.floor(zone / check_ratio(calibration) + 1e-6)
-        notes = (fallback, estimate, missing_safe_zone(args, environ), *getattr(now, "notes", ()))
+        notes = (fallback, reading.estimate, missing_safe_zone(args, environ), *getattr(now, "notes", ()))
         thinking = ThinkingPolicy.REPORT
         if model or text_setting(args, "thinking_policy", environ):  # models differ in what they bind thinking to
             thinking = resolve("thinking_policy", partial(policy, model=model), args, environ)
@@ -289,8 +256,8 @@ class Pruner:
             limit=limit,
             overhead=overhead_tokens(args, environ),
             calibration=calibration,
-            placeholder=Placeholder(count, self.replacement_message, element_of, recalls=archive is not None),
-            reading=self._reading(),
+            placeholder=Placeholder(reading.count, self.replacement_message, element_of, recalls=archive is not None),
+            reading=reading,
             format=text_setting(args, "format", environ),
             thinking=thinking,
             fallbacks=tuple(filter(None, notes)),
@@ -363,34 +330,43 @@ class Pruner:
 
     # Settings
 
-    def _text(self, name: str) -> str | None:
-        return text_setting(self.args, name, self._environ)
-
-    def _count(self) -> tuple[Memo, str | None]:
-        """The token counter for the current model, and a warning if it only estimates."""
+    def _reading(self) -> Reading:
+        """How conversations are read with the current settings: for a model's tokens, in the formats that they name."""
         model = None if self._given_count else text_setting(self.args, "model", self._environ)
         known = self._counters.get(model)
         if known is None:
             count, estimate = (self._given_count or exact(), None) if model is None else for_model(model)
             known = self._counters[model] = (Memo(count), estimate)
-        return known
-
-    def _reading(self) -> Reading:
-        """How conversations are read with the current settings."""
         formats = self.formats
         if text_setting(self.args, "format", self._environ):
-            formats = resolve("format", partial(named, formats=formats), self.args, self._environ)
-        return Reading(self._count()[0], formats, self._is_tool_result_message, self._extract_tool_name)
+            formats = resolve("format", partial(find_formats, formats=formats), self.args, self._environ)
+        return Reading(*known, formats, self._is_tool_result_message, self._extract_tool_name)
+
+    # Reports
+
+    def _report(
+        self, terms: Terms, notes: tuple[str, ...], seconds: float, plan_of: Callable[[], Plan], **others: Any
+    ) -> Report:
+        """The report of a prune; `others` are more of its fields."""
+        return Report(
+            strategy=name_of(terms.strategy),
+            safe_zone=terms.safe_zone,
+            calibration=terms.calibration,
+            fallbacks=(*terms.fallbacks, *notes),
+            seconds=seconds,
+            plan_of=plan_of,
+            advise=partial(advice, self, self._folding, terms.strategy, terms.calibration),
+            **others,
+        )
+
+    def _folding(self) -> "Pruner":
+        """A `ConversationPruner` with the same settings, for advice."""
+        raise NotImplementedError
 
     def _callbacks(self, conversation_id: object) -> Callbacks:
         """The callbacks for one prune, with the given conversation id or else the pruner's."""
         known = self.conversation_id if conversation_id is None else conversation_id
         return Callbacks(self.before_prune, self.on_pruned, known)
-
-
-def fixed_tokens(conversation: list[Any], overhead: int) -> int:
-    """The tokens of a prompt besides its messages: the overhead, and the start of the reply."""
-    return overhead + (REPLY_TOKENS if conversation else 0)
 
 
 def check_ratio(calibration: float) -> float:

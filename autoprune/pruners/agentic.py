@@ -4,28 +4,27 @@
 messages by the plan, and reports.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from autoprune.conversation.edits import apply, strip_thinking
 from autoprune.conversation.messages import check_conversation
 from autoprune.conversation.summary import find_summary
-from autoprune.economics import checked_pauses, prices
+from autoprune.economics import check_pauses, prices
 from autoprune.errors import SettingsError
 from autoprune.formats import Parser
 from autoprune.planning.plan import Plan, ThinkingPolicy
-from autoprune.planning.protections import NOTHING as NO_PROTECTIONS
-from autoprune.planning.view import Strategy, asks_always, folds, option
+from autoprune.planning.protections import DEFAULT_PROTECTIONS
+from autoprune.planning.view import Strategy, asks_always, folds, name_of, option
 from autoprune.planning.walk import Walk
 from autoprune.providers import Provider, check_accepted
-from autoprune.providers.thinking import NOTHING, outcome
-from autoprune.pruners._base import Pruner, Terms, fixed_tokens, log_prune
-from autoprune.pruners.memory import NO_PAUSES
-from autoprune.pruners.report import Report, cache_note
-from autoprune.pruners.report.advice import advice
+from autoprune.providers.thinking import NO_OUTCOME, outcome
+from autoprune.pruners._base import Pruner, Terms, log_prune
+from autoprune.pruners.memory import NO_PAUSES, fixed_tokens
+from autoprune.pruners.report.advice import cache_note
 from autoprune.pruners.result import Result, archive_payloads
-from autoprune.settings import cache_ttl
+from autoprune.settings import cache_ttl, text_setting
 from autoprune.strategies.catalog import OPTIONS, available, clearing_named
 from autoprune.strategies.clearing import ToolOutputCleanup
 from autoprune.tokens import ExactCounter
@@ -74,56 +73,73 @@ class AgenticConversationPruner(Pruner):
         """
         started = self._clock()
         terms = self._terms(strategy, calibration, cache_ttls)
-        waited = NO_PAUSES if pauses is None else checked_pauses(pauses)
+        waited = NO_PAUSES if pauses is None else check_pauses(pauses)
+        fixed = fixed_tokens(conversation, terms.overhead)
         # Compare with the conversations of earlier calls.
         history = self._memory.compare(terms, check_conversation(conversation))
-        fixed, is_at_work, thinking = fixed_tokens(conversation, terms.overhead), False, NOTHING
-        notes: tuple[str, ...] = ()
         if history.is_small(conversation, terms.reading.formats, fixed, _idle_limit(terms)):
             # There is nothing to do, so tokens are only counted if the caller reads the report.
-            pruned, plan_of = conversation, partial(_plan_from_start, terms, [*history.snapshots], waited)
+            plan_of = partial(_plan_from_start, terms, [*history.snapshots], waited)
+            thinking = NO_OUTCOME
+            notes: tuple[str, ...] = ()
+            is_at_work = False
+            pruned = conversation
         else:
-            # Read the new messages and continue the walk.
+            # Read the new messages.
             parser = history.read(conversation, partial(_parser, terms, conversation))
+            # Continue the walk.
             walk = history.walk_on(conversation, partial(_walk, terms, fixed), waited)
-            plan, is_at_work = walk.make_plan([*conversation], fixed), walk.is_at_work
-            if walk.newest_thinking:
-                thinking = outcome(terms.thinking, plan)
+            plan = walk.make_plan([*conversation], fixed)
+            is_at_work = walk.is_at_work
+            thinking = outcome(terms.thinking, plan) if walk.newest_thinking else NO_OUTCOME
+            plan_of = partial(thinking.apply_to, plan)
+            notes = (*thinking.notes, *parser.notes) if is_at_work else thinking.notes
             # Rewrite
-            pruned, plan_of = apply(conversation, plan.edits), partial(thinking.applied, plan)
+            pruned = apply(conversation, plan.edits)
             if thinking.stripped:
                 pruned = strip_thinking(pruned, thinking.stripped)
-            notes = (*thinking.notes, *parser.notes) if is_at_work else thinking.notes
-        if validate:
-            notes = (*notes, *check_accepted(pruned, conversation, validate, terms.format, self.formats))
-        # Report
-        result = Result(pruned, self._report(terms, notes, started, plan_of), thinking.parameters)
-        callbacks = self._callbacks(conversation_id) if self.before_prune or self.on_pruned else None
-        refused = callbacks.refused(result, conversation) if callbacks else None
-        if refused is None and self.archive is not None and pruned is not conversation:
-            result = archive_payloads(result, self.archive, conversation, history.archived)
         # A refused prune is remembered too: what was read and decided does not depend on the callback.
         self._memory.keep(history)
-        if refused is not None:
+        # Report
+        warn = self._warn if isinstance(terms.strategy, ToolOutputCleanup) else None
+        report = self._report(terms, notes, self._clock() - started, plan_of, warn=warn)
+        result = Result(pruned, report, thinking.parameters)
+        callbacks = self._callbacks(conversation_id) if self.before_prune or self.on_pruned else None
+        if callbacks and (refused := callbacks.refusal(result, conversation)):
             return refused
+        if validate:
+            result = result.with_notes(check_accepted(pruned, conversation, validate, terms.format, self.formats))
+        if self.archive is not None and pruned is not conversation:
+            result = archive_payloads(result, self.archive, conversation, history.archived)
         log_prune(result.report, "INFO" if is_at_work or pruned is not conversation else "DEBUG")
         return callbacks.notify(result, conversation) if callbacks else result
 
-    def _report(self, terms: Terms, notes: tuple[str, ...], started: float, plan_of: Callable[[], Plan]) -> Report:
-        return Report(
-            getattr(terms.strategy, "name", type(terms.strategy).__name__),
-            terms.safe_zone,
-            terms.calibration,
-            (*terms.fallbacks, *notes),
-            self._clock() - started,
-            plan_of,
-            advise=partial(advice, self, self._folding, terms.strategy, terms.calibration),
-            warn=self._warn if isinstance(terms.strategy, ToolOutputCleanup) else None,
+    async def aprune(
+        self,
+        conversation: list[Any],
+        strategy: str | Strategy | None = None,
+        *,
+        calibration: float = 1.0,
+        validate: bool | Provider = False,
+        conversation_id: object = None,
+        pauses: Mapping[int, float] | None = None,
+        cache_ttls: Mapping[int, float] | None = None,
+    ) -> Result:
+        """Prune as `prune` does. Nothing is awaited, since no model is called."""
+        return self.prune(
+            conversation,
+            strategy,
+            calibration=calibration,
+            validate=validate,
+            conversation_id=conversation_id,
+            pauses=pauses,
+            cache_ttls=cache_ttls,
         )
 
     def _warn(self, plan: Plan) -> str:
         """A warning if the rule costs more than it saves with the provider's cache; "" if not."""
-        return cache_note(plan, prices(None, self._text("model"), cache_ttl(self.args, self._environ)))
+        model = text_setting(self.args, "model", self._environ)
+        return cache_note(plan, prices(None, model, cache_ttl(self.args, self._environ)))
 
     def plan(
         self,
@@ -136,15 +152,16 @@ class AgenticConversationPruner(Pruner):
     ) -> Plan:
         """Plan a prune without doing it. Walks the conversation from its start and calls no callbacks."""
         terms = self._terms(strategy, calibration, cache_ttls)
-        plan = _plan_from_start(terms, check_conversation(conversation), checked_pauses(pauses))
-        return outcome(terms.thinking, plan).applied(plan)
+        plan = _plan_from_start(terms, check_conversation(conversation), check_pauses(pauses))
+        return outcome(terms.thinking, plan).apply_to(plan)
 
     def _choose_strategy(self, strategy: object) -> tuple[Any, str | None]:
         """Resolve a strategy as the base class does. Raises SettingsError for one that folds messages."""
         chosen, note = super()._choose_strategy(strategy)
         if folds(chosen):
-            name = getattr(chosen, "name", type(chosen).__name__)
-            raise SettingsError(f"the strategy {name} is one of ConversationPruner: give it to one, or name another")
+            raise SettingsError(
+                f"the strategy {name_of(chosen)} is one of ConversationPruner: give it to one, or name another"
+            )
         return chosen, note
 
     def _parse_strategy(self, text: str) -> Strategy:
@@ -186,7 +203,7 @@ def _idle_limit(terms: Terms) -> float:
     strategy = terms.strategy
     for name, kind in OPTIONS.items():
         value = getattr(strategy, name, None)
-        if value is not None and value is not NO_PROTECTIONS:
+        if value is not None and value is not DEFAULT_PROTECTIONS:
             option(strategy, name, kind)
     # These policies act on changes by earlier prunes, even if the prompt is within the safe zone.
     looks_back = terms.thinking in (ThinkingPolicy.DROP_BLOCK, ThinkingPolicy.STRIP)

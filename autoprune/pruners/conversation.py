@@ -1,46 +1,36 @@
 """The pruner that folds and drops whole messages: compare, read, walk, write, rewrite, report.
 
-The steps are those of `agentic`, and one more: the walk decides which messages to fold and how long the summary may be
-(`_decide`), and only then the summarizer writes it. `prune` and `aprune` differ only in how they call the summarizer.
+The stages are those of `agentic`, and one more: the walk decides which messages to fold and how long the summary may
+be, and only then the summarizer writes it. `prune` and `aprune` run the same stages (`_stages`) and differ only in how
+they call the summarizer.
 """
 
 import time
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Generator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from autoprune.conversation.archive import Archive
-from autoprune.conversation.edits import (
-    CALLS_IN_TEXT,
-    CALLS_LATER,
-    NO_ANSWER,
-    Fold,
-    RunningSummary,
-    apply,
-    strip_thinking,
-)
-from autoprune.conversation.messages import check_conversation, fields_of
-from autoprune.conversation.summary import assemble, find_summary, without_summary, wrap_summary
-from autoprune.conversation.transcript import Part, Speaker, Transcript
+from autoprune.conversation.edits import apply, strip_thinking
+from autoprune.conversation.messages import check_conversation
+from autoprune.conversation.summary import RunningSummary, assemble, find_summary, without_summary
 from autoprune.errors import SettingsError, check_number, is_number
-from autoprune.formats import Format, dominant, parse
-from autoprune.planning.fold_walk import FoldWalk, fold_plan
+from autoprune.formats import Format, Parser, parse, recognize
+from autoprune.planning.fold_walk import FoldWalk
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.view import FoldingStrategy, Given
 from autoprune.providers import USER_FIRST, Provider, check_accepted, find_provider
 from autoprune.providers.thinking import Outcome, drop_block, outcome
-from autoprune.pruners._base import Pruner, Reading, Terms, fixed_tokens, log_prune
+from autoprune.pruners._base import Pruner, Terms, log_prune
 from autoprune.pruners.large_results import shortener
-from autoprune.pruners.memory import REMEMBERED
-from autoprune.pruners.report import Report
-from autoprune.pruners.report.advice import advice
-from autoprune.pruners.result import BeforePrune, Callbacks, OnPruned, Result, archive_payloads
-from autoprune.pruners.writing import SummaryWriter
-from autoprune.settings import group_size
+from autoprune.pruners.memory import REMEMBERED, Reading, fixed_tokens
+from autoprune.pruners.result import BeforePrune, OnPruned, Result, archive_payloads
+from autoprune.pruners.writing import SummaryWriter, old_summary, summary_message
+from autoprune.settings import group_size, text_setting
 from autoprune.strategies.catalog import FOLDING, available, folding_named
 from autoprune.strategies.folding import Folding
-from autoprune.summarizers.brief import Answer, Written, identity_of
+from autoprune.summarizers.brief import Answer, Summarizer, identity_of
 from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, run
 from autoprune.summarizers.selection import summarizer_of
 from autoprune.tokens import Count, spent_tokens
@@ -50,101 +40,45 @@ MAX_SECONDS = 300.0  # that one prune waits for all calls of a model
 
 
 @dataclass(frozen=True)
-class Unfinished:
-    """A prune with its plan, before the summary and other texts are written.
+class Inputs:
+    """The inputs of one prune: the caller's messages, the settings, and the earlier summary in the messages.
 
-    `given` holds the caller's messages, and `bare` the same without the earlier summary. `weigh` reads and counts
-    messages. `archived` maps archived parts to the texts that replaced them.
+    `bare` are the messages without that summary. `reported` are the tokens of a usage report. `begins_with_user` says
+    whether the provider of a message requires the conversation to begin with the user. A walk can continue if `key` is
+    equal; it is None if the walk must not be remembered.
     """
 
     started: float
     terms: Terms
-    given: list[Any]
+    messages: list[Any]
     bare: list[Any]
-    plan: Plan
-    aftermath: Outcome
-    writer: SummaryWriter
-    written_in: Format
-    weigh: Callable[[list[Any]], Transcript]
-    advise: Callable[[Report], str]
-    archived: dict[Part, str]
+    running: RunningSummary | None
+    summarizer: Summarizer
+    reported: int | None
+    begins_with_user: Callable[[object], bool]
+    key: object
 
-    def preview(self) -> Result:
-        """The result for `before_prune`, with the largest possible summary and no conversation."""
-        is_idle = not (self.plan.edits or self.plan.folds or self.plan.stripped)
-        report = self._report(self.plan, self.aftermath.notes, 0.0)
-        return Result(self.given if is_idle else [], report, self.aftermath.parameters)
+    def start_parser(self) -> Parser:
+        """Create a parser for the messages."""
+        return self.terms.reading.parser(self.running)
 
-    def finish(self, answer: Answer, clock: Callable[[], float]) -> Result:
-        """Rewrite the conversation with the new summary, and report."""
-        plan, notes = replace(self.plan, edits=self.writer.edits), self.aftermath.notes
-        pruned = rewrite_messages(self.given, plan)
-        if plan.folds:
-            kept = assemble(rewrite_messages(self.bare, plan), self._gone, plan.place, self._summary(answer))
-            pruned = [each.message for each in kept]
-            weighed = self.weigh(pruned)
-            weights = tuple(entry.tokens for entry in weighed.entries)
-            plan = replace(plan, counted=weighed.tokens, weights=weights)
-        if plan.folds and plan.tokens >= plan.tokens_before:
-            plan, pruned = replace(plan, edits=(), folds=(), stripped=(), counted=None, weights=()), self.given
-            notes = (*notes, "nothing was folded: with its summary the conversation would not have been smaller")
-        return Result(pruned, self._report(plan, notes, clock() - self.started), self.aftermath.parameters)
-
-    def _report(self, plan: Plan, notes: tuple[str, ...], seconds: float) -> Report:
-        return Report(
-            getattr(self.terms.strategy, "name", type(self.terms.strategy).__name__),
-            self.terms.safe_zone,
-            self.terms.calibration,
-            (*self.terms.fallbacks, *notes, *self.writer.spent.notes),
-            seconds,
-            lambda: plan,
-            self.writer.spent,
-            self.advise,
+    def start_walk(self) -> FoldWalk:
+        """Create a walk at the start of the conversation."""
+        return FoldWalk(
+            self.terms.strategy,
+            self.terms.limit,
+            fixed_tokens(self.bare, self.terms.overhead),
+            self.terms.placeholder,
+            Given(self.running, self.begins_with_user),
+            thinking=self.terms.thinking,
+            reported=None if self.reported is None else (len(self.bare), self.reported),
         )
 
-    @property
-    def _gone(self) -> set[int]:
-        """The messages that are not sent unchanged, including that of the old summary."""
-        known = self.plan.running
-        return {*self.plan.gone, *((known.at,) if known and known.rest is None else ())}
-
-    def _summary(self, answer: Answer) -> Any:
-        """The message of the summary: a new one, the old one if nothing was added to it, or None."""
-        folds = [fold for fold in self.plan.folds if not fold.is_drop]
-        known = self.plan.running
-        text = answer.text if folds and isinstance(answer, Written) else known.text if known else None
-        if text is None:
-            return None
-        messages = sum(len(fold.messages) for fold in folds) + (known.messages if known else 0)
-        room = max((*(fold.room for fold in folds), *((known.room,) if known else ())))
-        return self.written_in.message("user", wrap_summary(text, messages, room, self._call_style(known)))
-
-    def _call_style(self, known: RunningSummary | None) -> str:
-        """How the model made its calls in the folded messages, for the summary's mark.
-
-        Parsers read the messages after the summary by it. A folded native call always counts. Dropped messages do not,
-        since they leave no trace in pruned output that is passed back. That output only has the last mark, so each fold
-        builds on the mark before it.
-        """
-        calls = known.calls if known else NO_ANSWER
-        gone = {known.at} if known and known.rest is None else set()
-        for fold in self.plan.folds:
-            gone.update(fold.messages)
-            if not fold.is_drop:
-                calls = self._call_style_after(calls, fold, gone)
-        return calls
-
-    def _call_style_after(self, before: str, fold: Fold, gone: set[int]) -> str:
-        """How the model made its calls once `fold` is made; `gone` holds all messages that are gone by then."""
-        entries = self.plan.transcript.entries
-        stays = (at for at, entry in enumerate(entries) if at not in gone and entry.speaker is not Speaker.SYSTEM)
-        first = next(stays, len(entries))
-        folded = [(at, entries[at]) for at in fold.messages]
-        has_spoken = any(entry.speaker is Speaker.MODEL and at < first for at, entry in folded)
-        if before in (CALLS_LATER, "") or any(call.location.start is None for _, each in folded for call in each.calls):
-            is_opening = before and not has_spoken and before != CALLS_IN_TEXT
-            return CALLS_LATER if is_opening and first < len(entries) and entries[first].results else ""
-        return CALLS_IN_TEXT if has_spoken else before
+    def make_plan(self, walk: FoldWalk) -> tuple[Plan, Outcome]:
+        """The plan of a walk for the caller's messages, and the consequences for thinking blocks."""
+        plan = walk.make_plan([*self.bare], fixed_tokens(self.bare, self.terms.overhead))
+        thinking = _thinking_outcome(self.terms.thinking, plan, walk)
+        return _with_summary(thinking.apply_to(plan), self.messages, self.terms.reading), thinking
 
 
 class ConversationPruner(Pruner):
@@ -225,13 +159,13 @@ class ConversationPruner(Pruner):
         Raises ConversationError or SettingsError, and RuleError if `validate` finds that the provider would refuse
         the result. Errors of a summarizer are noted in the report, and the summary is made without it.
         """
-        work = self._decide(conversation, strategy, calibration, usage)  # compare, read, walk
-        callbacks = self._callbacks(conversation_id)
-        if refused := callbacks.refused(work.preview(), conversation):
-            return refused
-        # Write
-        answer = run(work.writer.steps(), self.concurrency, Budget(self.max_calls, self.max_seconds))
-        return self._finish(work, answer, callbacks, validate)  # rewrite, report
+        inputs = self._check_inputs(conversation, strategy, calibration, usage)
+        stages = self._stages(inputs, validate, conversation_id)
+        reached = _run_stages(stages)
+        while isinstance(reached, SummaryWriter):
+            answer = run(reached.steps(), self.concurrency, Budget(self.max_calls, self.max_seconds))
+            reached = _run_stages(stages, answer)
+        return reached
 
     async def aprune(
         self,
@@ -244,13 +178,65 @@ class ConversationPruner(Pruner):
         conversation_id: object = None,
     ) -> Result:
         """Prune as `prune` does, and await the summarizers."""
-        work = self._decide(conversation, strategy, calibration, usage)  # compare, read, walk
+        inputs = self._check_inputs(conversation, strategy, calibration, usage)
+        stages = self._stages(inputs, validate, conversation_id)
+        reached = _run_stages(stages)
+        while isinstance(reached, SummaryWriter):
+            answer = await arun(reached.steps(), self.concurrency, Budget(self.max_calls, self.max_seconds))
+            reached = _run_stages(stages, answer)
+        return reached
+
+    def _stages(
+        self, inputs: Inputs, validate: bool | Provider, conversation_id: object
+    ) -> Generator[SummaryWriter, Answer, Result]:
+        """Run the stages of a prune. Yield the writer of its texts, and continue with the answer that is sent."""
+        terms = inputs.terms
+        conversation = inputs.messages
+        bare = inputs.bare
         callbacks = self._callbacks(conversation_id)
-        if refused := callbacks.refused(work.preview(), conversation):
+        # Compare with the conversations of earlier calls.
+        history = self._memory.compare(inputs.key, bare)
+        # Read the new messages.
+        parser = history.read(bare, inputs.start_parser)
+        # Continue the walk.
+        walk = history.walk_on(bare, inputs.start_walk)
+        plan, thinking = inputs.make_plan(walk)
+        notes = (*(parser.notes if walk.is_at_work else ()), *thinking.notes)
+        # A refused prune is remembered too: what was read and decided does not depend on the callback.
+        self._memory.keep(history)
+        # The callback is asked before any model. The summary is not written yet, so the plan counts its room.
+        is_idle = not (plan.edits or plan.folds or plan.stripped)
+        preview = self._report(terms, notes, 0.0, lambda: plan)
+        upper_bound = Result(conversation if is_idle else [], preview, thinking.parameters)
+        if refused := callbacks.refusal(upper_bound, conversation):
             return refused
-        # Write
-        answer = await arun(work.writer.steps(), self.concurrency, Budget(self.max_calls, self.max_seconds))
-        return self._finish(work, answer, callbacks, validate)  # rewrite, report
+        # Write the summary and the texts of large results.
+        writer = SummaryWriter(
+            plan=plan,
+            messages=bare,
+            summarizer=inputs.summarizer,
+            store=self.store,
+            memo=self._memo,
+            count=terms.placeholder.count,
+            texts=history.texts,
+            results=shortener(terms.strategy, self.llm),
+            title=getattr(terms.strategy, "title", None) or "",
+        )
+        answer = yield writer
+        # Rewrite
+        finished, pruned = _rewrite(replace(plan, edits=writer.edits), answer, inputs)
+        if plan.folds and not finished.folds:
+            notes = (*notes, "nothing was folded: with its summary the conversation would not have been smaller")
+        # Report
+        notes = (*notes, *writer.spent.notes)
+        report = self._report(terms, notes, self._clock() - inputs.started, lambda: finished, spent=writer.spent)
+        result = Result(pruned, report, thinking.parameters)
+        if validate:
+            result = result.with_notes(check_accepted(pruned, conversation, validate, terms.format, self.formats))
+        if self.archive is not None and pruned is not conversation:
+            result = archive_payloads(result, self.archive, bare, history.archived)
+        log_prune(result.report, "INFO" if pruned is not conversation else "DEBUG")
+        return callbacks.notify(result, conversation)
 
     def plan(
         self,
@@ -261,55 +247,37 @@ class ConversationPruner(Pruner):
         usage: object = None,
     ) -> Plan:
         """Plan a prune without doing it. No summary is written, so the plan's tokens are an upper bound."""
-        return self._decide(conversation, strategy, calibration, usage).plan
+        inputs = self._check_inputs(conversation, strategy, calibration, usage)
+        walk = inputs.start_walk()
+        walk.extend(inputs.bare, inputs.start_parser().read_on(inputs.bare, 0))
+        plan, _ = inputs.make_plan(walk)
+        return plan
 
-    def _finish(self, work: Unfinished, answer: Answer, callbacks: Callbacks, validate: bool | Provider) -> Result:
-        conversation, result = work.given, work.finish(answer, self._clock)
-        result = result.with_notes(
-            check_accepted(result.conversation, conversation, validate, self._text("format"), self.formats)
-        )
-        if self.archive is not None:
-            result = archive_payloads(result, self.archive, work.bare, work.archived)
-        log_prune(result.report, "INFO" if result.conversation is not conversation else "DEBUG")
-        return callbacks.notify(result, conversation)
-
-    def _decide(self, conversation: list[Any], strategy: object, calibration: float, usage: object) -> Unfinished:
-        """Compare, read and walk. Return the plan with the writer of the texts that it needs."""
+    def _check_inputs(self, conversation: list[Any], strategy: object, calibration: float, usage: object) -> Inputs:
+        """Check the settings and the conversation. Raises SettingsError or ConversationError."""
         started = self._clock()
         self._check_bounds()
         terms = self._terms(strategy, calibration)
         chosen = self._with_group_size(terms.strategy)
         messages = check_conversation(conversation)
-        found = find_summary(messages)
-        bare = without_summary(messages, found)
+        running = find_summary(messages)
         summarizer, note = summarizer_of(chosen, self.llm)
         reported, unknown = reported_tokens(usage, terms.calibration)
-        # A usage report belongs to one request, so a walk that used it is not remembered: its key is None.
-        key = None if reported else (terms, chosen, found, identity_of(summarizer), self._provider_begins_with_user)
-        fixed, given = fixed_tokens(bare, terms.overhead), Given(found, self._begins_with_user)
-        start = partial(FoldWalk, chosen, terms.limit, fixed, terms.placeholder, given, thinking=terms.thinking)
-        # Compare, read, walk
-        history = self._memory.compare(key, bare)
-        parser = history.read(bare, partial(terms.reading.parser, found))
-        walk = history.walk_on(bare, partial(start, reported=None if reported is None else (len(bare), reported)))
-        self._memory.keep(history)
-        plan, unread = fold_plan(walk, bare), parser.notes if walk.is_at_work else ()
-        aftermath = _thinking_outcome(terms.thinking, plan, walk)
-        plan = _with_summary(aftermath.applied(plan), messages, terms.reading)
         terms = replace(
-            terms,
-            fallbacks=tuple(word for word in (*terms.fallbacks, note, unknown, *unread) if word),
+            terms, strategy=chosen, fallbacks=(*terms.fallbacks, *(each for each in (note, unknown) if each))
         )
-        count, results = terms.placeholder.count, shortener(chosen, self.llm)
-        title = getattr(chosen, "title", None) or ""
-        writer = SummaryWriter(
-            plan, bare, summarizer, self.store, self._memo, count, history.texts, results=results, title=title
-        )
-        written_in = dominant([fields_of(message) for message in messages], terms.reading.formats)
-        weigh = partial(terms.reading.transcript, overhead=terms.overhead)
-        advise = partial(advice, self, lambda: self, chosen, calibration)
-        return Unfinished(
-            started, terms, messages, bare, plan, aftermath, writer, written_in, weigh, advise, history.archived
+        is_required = terms.format in USER_FIRST or self._provider_begins_with_user()
+        return Inputs(
+            started=started,
+            terms=terms,
+            messages=messages,
+            bare=without_summary(messages, running),
+            running=running,
+            summarizer=summarizer,
+            reported=reported,
+            begins_with_user=partial(_begins_with_user, formats=terms.reading.formats, is_required=is_required),
+            # A usage report belongs to one request, so a walk that used it is not remembered.
+            key=None if reported else (terms, running, identity_of(summarizer), is_required),
         )
 
     def _check_bounds(self) -> None:
@@ -325,18 +293,11 @@ class ConversationPruner(Pruner):
             return replace(strategy, group_size=group_size(self.args, self._environ))
         return strategy
 
-    def _begins_with_user(self, message: object) -> bool:
-        """Whether the settings or a message's format show that the provider requires the user's message first."""
-        if self._text("format") in USER_FIRST or self._provider_begins_with_user:
-            return True
-        held = fields_of(message)
-        return any(known.NAME in USER_FIRST and known.seen(held) for known in self._reading().formats)
-
-    @property
     def _provider_begins_with_user(self) -> bool:
         """Whether the provider in the settings requires the user's message first."""
+        provider = text_setting(self.args, "provider", self._environ)
         try:
-            return find_provider(self._text("provider"), ()).begins_with_user
+            return provider is not None and find_provider(provider, ()).begins_with_user
         except SettingsError:  # one whose rules are not known
             return False
 
@@ -349,6 +310,25 @@ class ConversationPruner(Pruner):
 
     def _parse_strategy(self, text: str) -> FoldingStrategy:
         return folding_named(text)
+
+    def _folding(self) -> Pruner:
+        return self
+
+
+def _run_stages(
+    stages: Generator[SummaryWriter, Answer, Result], answer: Answer | None = None
+) -> SummaryWriter | Result:
+    """Run the stages of a prune to the next writer, or to the result."""
+    try:
+        return next(stages) if answer is None else stages.send(answer)
+    except StopIteration as end:
+        result: Result = end.value
+        return result
+
+
+def _begins_with_user(message: object, formats: Sequence[Format], *, is_required: bool) -> bool:
+    """Whether the settings or a message's format show that the provider requires the user's message first."""
+    return is_required or recognize(message, 0, formats)[1].NAME in USER_FIRST
 
 
 def _thinking_outcome(policy: ThinkingPolicy, plan: Plan, walk: FoldWalk) -> Outcome:
@@ -383,6 +363,24 @@ def reported_tokens(usage: object, calibration: float) -> tuple[int | None, str 
         return None, f"{error}: the count was used"
 
 
-def rewrite_messages(messages: list[Any], plan: Plan) -> list[Any]:
+def _rewrite(plan: Plan, answer: Answer, inputs: Inputs) -> tuple[Plan, list[Any]]:
+    """Carry out a plan with the new summary; return the plan with the new counts, and the conversation.
+
+    If the conversation would not be smaller, the plan is returned without changes, and the caller's messages.
+    """
+    if not plan.folds:
+        return plan, _edit(inputs.messages, plan)
+    summary = summary_message(plan, answer, inputs.messages, inputs.terms.reading.formats)
+    gone = {*plan.gone, *old_summary(plan)}
+    kept = assemble(_edit(inputs.bare, plan), gone, plan.place, summary)
+    pruned = [each.message for each in kept]
+    weighed = inputs.terms.reading.transcript(pruned, inputs.terms.overhead)
+    plan = replace(plan, counted=weighed.tokens, weights=tuple(entry.tokens for entry in weighed.entries))
+    if plan.tokens >= plan.tokens_before:
+        return replace(plan, edits=(), folds=(), stripped=(), counted=None, weights=()), inputs.messages
+    return plan, pruned
+
+
+def _edit(messages: list[Any], plan: Plan) -> list[Any]:
     """Apply the edits of a plan and strip its thinking blocks. Folds and drops are not applied."""
     return strip_thinking(apply(messages, plan.edits), plan.stripped)

@@ -180,7 +180,8 @@ def _find_call(place: _Place, arguments: tuple[Any, ...], keywords: Mapping[str,
         )
     if at is None or messages is None:
         return None
-    return _Call(arguments, keywords, at, place.field, state, cast(list[Any], messages))
+    known = cast(list[Any], messages)
+    return _Call(arguments, keywords, at=at, field=place.field, state=state, messages=known)
 
 
 def _with_pruned(call: _Call, result: Result, callbacks: Callbacks) -> _Call:
@@ -192,7 +193,7 @@ def _with_pruned(call: _Call, result: Result, callbacks: Callbacks) -> _Call:
             f"the next request must say {result.request_parameters!r}: take it from on_pruned's event, or choose "
             "another thinking_policy"
         )
-    if callbacks.refused(result, call.messages):
+    if callbacks.refusal(result, call.messages):
         return call.with_messages([*call.messages])
     pruned = callbacks.notify(result, call.messages).conversation
     return call.with_messages([*pruned], tuple(pruned))

@@ -117,9 +117,9 @@ class Draft:
     def room(self) -> int:
         """The maximum tokens of the text."""
         count = self.placeholder.count
-        return count(self.edit.text) - count(self.framed("")) - SLACKS[1]
+        return count(self.edit.text) - count(self.frame("")) - SLACKS[1]
 
-    def framed(self, text: str) -> str:
+    def frame(self, text: str) -> str:
         """Format a text as it replaces the result, with a mark. Inside a message's text, it is escaped."""
         head = mark(self.result.tokens)
         known = self.edit.mark if self.edit.mark in self.edit.text else ""  # a short cut has no room for it
@@ -132,13 +132,13 @@ class Draft:
 
     def edit_with(self, text: str) -> Replace | None:
         """Make the edit with a summarizer's text; None if the text would take more tokens than the cut."""
-        whole = self.framed(text)
+        whole = self.frame(text)
         saved = self.placeholder.saves(self.result, whole)
         fits = saved >= self.edit.saved and self.placeholder.count(whole) <= self.placeholder.count(self.edit.text)
         return replace(self.edit, text=whole, saved=saved) if fits else None
 
     @property
-    def left_cut(self) -> Replace:
+    def as_cut(self) -> Replace:
         """The edit for a result without a text: its cut, with the reason for cuts."""
         return replace(self.edit, reason=Reason.CLAMPED)
 

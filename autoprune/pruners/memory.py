@@ -20,23 +20,61 @@ tokens than UTF-8 bytes.
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from threading import Lock
 from typing import Any
 
 from autoprune.conversation.edits import Replace, rewrite
 from autoprune.conversation.messages import MARK, MOST_CONTAINERS, endless, fields
-from autoprune.conversation.transcript import Entry, Part, Speaker, ToolCall
-from autoprune.formats import SHIPPED, Format, Parser, is_media, recognize
+from autoprune.conversation.summary import RunningSummary, find_summary
+from autoprune.conversation.transcript import Entry, Part, Speaker, ToolCall, Transcript
+from autoprune.formats import SHIPPED, Format, Parser, is_media, new_parser, parse, recognize
 from autoprune.formats.parsing import add_place
-from autoprune.tokens import MESSAGE_TOKENS
+from autoprune.tokens import MESSAGE_TOKENS, REPLY_TOKENS, Memo
 
 REMEMBERED = 8  # conversations that a pruner remembers by default: enough for an agent with its subagents
 LEAVES = (str, int, float, bytes, Enum, type)  # values that a snapshot need not copy
 NO_PAUSES: Mapping[int, float] = {}
 LARGEST_FLOAT = 1e15  # larger whole floats count with all their digits, but JSON writes them with an exponent
 MARKED = frozenset(("text", "tool_use", "tool_result", "image", "document"))  # blocks whose cache mark has no tokens
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a pruner reads messages: its token counter, its formats, and its functions that recognize XML results.
+
+    `estimate` is a note for the report if the counter only estimates the tokens of the model.
+    """
+
+    count: Memo
+    estimate: str | None
+    formats: Sequence[Format]
+    is_tool_result: Callable[[str], bool]
+    tool_name: Callable[[str], str]
+
+    def parser(self, summary: RunningSummary | None = None, *, wants_inputs: bool = False) -> Parser:
+        """Create a parser for one conversation, which follows `summary` if there is one."""
+        names = self.is_tool_result, self.tool_name
+        return new_parser(self.count, *names, self.formats, wants_inputs=wants_inputs, summary=summary)
+
+    def transcript(self, conversation: list[Any], overhead: int) -> Transcript:
+        """Read and count a conversation, with `overhead` tokens sent beside it."""
+        return parse(conversation, self.parser(find_summary(conversation)), fixed_tokens(conversation, overhead))
+
+    def transcript_to_compare(self, conversation: list[Any], overhead: int) -> Transcript:
+        """Read a conversation to compare it with another one.
+
+        Messages that are missing in one of the two do not change how the others are read.
+        """
+        parser = self.parser(wants_inputs=True)
+        parser.standing = replace(parser.standing, is_free=True)
+        return parse(conversation, parser, fixed_tokens(conversation, overhead))
+
+
+def fixed_tokens(conversation: list[Any], overhead: int) -> int:
+    """The tokens of a prompt besides its messages: the overhead, and the start of the reply."""
+    return overhead + (REPLY_TOKENS if conversation else 0)
 
 
 class History:

@@ -17,7 +17,7 @@ AnyPruner: TypeAlias = AgenticConversationPruner | ConversationPruner
 PROBE = 7_654_321  # a value that no parameter has by default
 
 
-def chosen(text: str | None, environ: Mapping[str, str]) -> Strategy | FoldingStrategy | None:
+def choose_strategy(text: str | None, environ: Mapping[str, str]) -> Strategy | FoldingStrategy | None:
     """The strategy that a text names, or else AUTOPRUNE_STRATEGY; None if neither is given.
 
     Raises SettingsError for an unknown name or unknown parameters.
@@ -29,19 +29,19 @@ def chosen(text: str | None, environ: Mapping[str, str]) -> Strategy | FoldingSt
         return load_strategy(named)
     name, bracket, rest = named.partition("(")
     if is_named(named, STRATEGIES) and bracket and not rest.rstrip().endswith(")"):
-        raise SettingsError(f"strategy {named!r} cannot be read: write it as {typed(name.strip())}")
+        raise SettingsError(f"strategy {named!r} cannot be read: write it as {strategy_text(name.strip())}")
     strategy: Strategy | FoldingStrategy = make_strategy(named, makers())
     return strategy
 
 
-def typed(name: str) -> str:
+def strategy_text(name: str) -> str:
     """The text that a user types for a strategy with its own parameters' defaults, such as `keep_last(n=10)`."""
     parameters = inspect.signature(makers([name])[name]).parameters.values()
     own = [f"{each.name}={each.default!r}" for each in parameters if each.name not in OPTIONS]
     return f"{name}({', '.join(own)})" if own else name
 
 
-def parameter(name: str, field: str) -> str:
+def parameter_name(name: str, field: str) -> str:
     """The name that a user types for a field of a strategy: `n` for the `over_messages` of `keep_last`."""
     if name not in FOLDING:
         return field

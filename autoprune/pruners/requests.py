@@ -100,12 +100,12 @@ class Place:
         inner = self.inside(body)
         return [inner[name] for name in self.api.beside if inner.get(name)]
 
-    def kept_on_server(self, body: Mapping[str, object]) -> str:
+    def history_field(self, body: Mapping[str, object]) -> str:
         """The field that makes the provider store the history; "" if there is none."""
         inner = self.inside(body)
         return next((name for name in self.api.on_server if inner.get(name)), "")
 
-    def replaced(self, body: Mapping[str, object], messages: list[object]) -> dict[str, object]:
+    def with_messages(self, body: Mapping[str, object], messages: list[object]) -> dict[str, object]:
         """Return a copy of the body with other messages."""
         inner = {**self.inside(body), self.api.messages: messages}
         return {**body, self.wrapper: inner} if self.wrapper else inner
@@ -167,7 +167,7 @@ def prune_request(
         return PrunedRequest(body, given, note=f"{path} is no path of a request with a conversation")
     unchanged = partial(PrunedRequest, body, given, counts_only=found.counts_only)
     messages = found.messages(body)
-    if field_name := found.kept_on_server(body):
+    if field_name := found.history_field(body):
         return unchanged(note=f"{field_name}: the provider keeps the history, nothing of it can be pruned here")
     if not isinstance(messages, list):
         what = "missing" if messages is None else f"of type {type(messages).__name__}"
@@ -197,7 +197,7 @@ def _apply_result(unchanged: PrunedRequest, found: Place, messages: list[Any]) -
     result = unchanged.result
     if result is None or (result.conversation is messages and not result.request_parameters):
         return unchanged
-    body = found.replaced(unchanged.body, result.conversation)
+    body = found.with_messages(unchanged.body, result.conversation)
     if not result.request_parameters:
         return replace(unchanged, body=body)
     # Only the beta header is merged; all other headers stay unchanged.

@@ -15,17 +15,18 @@ that are in the conversation at the time of a fold, so pruned output that is pas
 """
 
 import hashlib
-from collections.abc import Collection, Generator, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Generator, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from autoprune.conversation.edits import Fold, Replace
-from autoprune.conversation.messages import canonical
-from autoprune.conversation.summary import escape_end_mark
+from autoprune.conversation.messages import canonical, fields_of
+from autoprune.conversation.summary import call_style, escape_end_mark, wrap_summary
 from autoprune.conversation.transcript import Part, Speaker
 from autoprune.facts.plain_text import sendable
 from autoprune.facts.utterances import Utterance, utterances
+from autoprune.formats import Format, dominant_format
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import Plan
 from autoprune.pruners.large_results import NOBODY, Draft, Shortener, TextStore, drafts, run_together, tidy
@@ -84,16 +85,16 @@ class SummaryWriter:
         """Start with the planned edits."""
         self.edits = self.plan.edits
         self.title = escape_end_mark(self.title)
-        self._fingerprint = cache(lambda at: fingerprint(self.messages[at]))
+        # A mapping and an SDK's object with the same fields have the same hash.
+        self._hash_message = cache(lambda at: hashlib.sha256(canonical(self.messages[at]).encode()).digest())
         self._record = Record(self.plan, self.messages)
         self._known_texts = TextStore(self.store, self.memo, self.count, self._note)
 
     def steps(self) -> Steps:
         """Ask for all texts of the prune, those of large results last, and return the running summary."""
-        folds = [fold for fold in self.plan.folds if not fold.is_drop]
         answer: Answer = Failed("there is nothing to sum up")
-        if folds:
-            answer = yield from self._running_summary(folds)
+        if self._record.folds:
+            answer = yield from self._running_summary(self._record.folds)
         yield from self._write_large_results()
         return answer
 
@@ -137,7 +138,7 @@ class SummaryWriter:
         edit = draft.edit_with(text) if isinstance(text, str) else None
         if edit is None and not self.results.is_quiet:
             self._note(f"a large result was only cut ({text.why if isinstance(text, Failed) else 'no room'})")
-        return edit or draft.left_cut
+        return edit or draft.as_cut
 
     def _running_summary(self, folds: Sequence[Fold]) -> Steps:
         """Extend the summary by one fold after the other: cached texts as far as they go, then new ones."""
@@ -159,7 +160,9 @@ class SummaryWriter:
             answer = yield from self._summary_of(text, at, until)
             if isinstance(answer, Failed):
                 return Written(text) if text else answer
-            at, text = until, self._keep(keys[until - at - 1], answer, is_model=is_model)
+            # A fallback is not a model's text, so it does not go to the store.
+            key, is_models_own = keys[until - at - 1], is_model and not self._fell_back
+            at, text = until, self._known_texts.keep(key, answer.text, is_model=is_models_own)
             self._known_texts.annotate(text, self._fresh)
         self._known_texts.repeat_notes(text)
         if not self._fell_back:
@@ -174,17 +177,13 @@ class SummaryWriter:
                 return number, text
         return None
 
-    def _keep(self, key: str, answer: Written, *, is_model: bool) -> str:
-        """Remember a new text. A fallback is not a model's text, so it does not go to the store."""
-        return self._known_texts.keep(key, answer.text, is_model=is_model and not self._fell_back)
-
     def _keys(self, text: str, start: int, stop: int) -> Iterator[str]:
         """Yield the cache key of the summary after each fold: a hash of the previous summary and the new messages."""
         given = "\0".join((identity_of(self.summarizer), text, self.title))
         hashed = hashlib.sha256(given.encode("utf-8", "surrogatepass"))
         for number in range(start, stop):
             for at, is_after_request in self._record.folded_messages(number, number + 1):
-                hashed.update(self._fingerprint(at) + bytes([is_after_request]))
+                hashed.update(self._hash_message(at) + bytes([is_after_request]))
             # The key of each fold extends the hash of the folds before it.
             whole = hashed.copy()
             request = self._record.first_request(number + 1)
@@ -207,10 +206,10 @@ class SummaryWriter:
         brief = Brief(
             self._record.utterances(start, stop),
             previous,
-            self._room(previous, self._record.folds[start:stop]),
-            self.count,
-            self._request(len(self.messages)),
-            self._record.first_request(stop),
+            max_tokens=self._room(previous, self._record.folds[start:stop]),
+            count=self.count,
+            request=self._request(len(self.messages)),
+            first_request=self._record.first_request(stop),
         )
         answer = yield from self._ask_for_summary(self.summarizer, brief)
         asked = self.summarizer
@@ -233,8 +232,8 @@ class SummaryWriter:
 
     def _request(self, before: int) -> str:
         """The user's last request before a message; "" if there is none."""
-        said = [*self._record.requests.items()]
-        return next((asked for at, asked in reversed(said) if at < before and asked), "")
+        requests = reversed(self._record.requests.items())
+        return next((request for at, request in requests if at < before and request), "")
 
     def _ask_for_summary(self, summarizer: Summarizer, brief: Brief) -> Steps:
         """Ask a summarizer, fit its answer into the room, and put the user's first request above it."""
@@ -307,11 +306,6 @@ def _fallback_note(asked: Summarizer, why: str, other: Summarizer) -> str:
     return f"the summarizer failed ({why}): its fallback was asked"
 
 
-def fingerprint(message: object) -> bytes:
-    """Hash a message. A mapping and an SDK's object with the same fields have the same hash."""
-    return hashlib.sha256(canonical(message).encode()).digest()
-
-
 class Record:
     """The folded messages of one plan. `messages` are the plan's messages, without the summary in them."""
 
@@ -328,13 +322,13 @@ class Record:
                 self._gone.append(frozenset(gone))
 
     @cached_property
-    def requests(self) -> Mapping[int, str]:
+    def requests(self) -> dict[int, str]:
         """The messages with the user's words, each with its request; "" for a summary of an earlier session."""
         entries, known = self.plan.transcript.entries, self.plan.running
         summary = known.at if known and known.rest is None else -1
         users = [at for at, one in enumerate(entries) if one.speaker is Speaker.USER and not one.results]
         spoken = ((at, one) for at in users if at != summary for one in self._plain([at])[:1])
-        return {at: one.asked for at, one in spoken if one.said}
+        return {at: one.user_request for at, one in spoken if one.user_words}
 
     def first_request(self, stop: int) -> str:
         """The user's first request if it is gone after fold `stop - 1`; "" if it is not, or unknown."""
@@ -364,3 +358,26 @@ class Record:
     def _plain(self, numbers: Collection[int]) -> tuple[Utterance, ...]:
         entries, is_answer = self.plan.transcript.entries, self.plan.protections.is_answer
         return utterances([self.messages[at] for at in numbers], [entries[at] for at in numbers], is_answer)
+
+
+# The message of the summary
+
+
+def old_summary(plan: Plan) -> set[int]:
+    """The index of the message that consists of the earlier summary only; empty if there is none."""
+    known = plan.running
+    return {known.at} if known and known.rest is None else set()
+
+
+def summary_message(plan: Plan, answer: Answer, messages: Sequence[object], formats: Sequence[Format]) -> Any:
+    """The message of the summary: a new one, the old one if nothing was added to it, or None."""
+    folds = [fold for fold in plan.folds if not fold.is_drop]
+    known = plan.running
+    text = answer.text if folds and isinstance(answer, Written) else known.text if known else None
+    if text is None:
+        return None
+    replaced = sum(len(fold.messages) for fold in folds) + (known.messages if known else 0)
+    room = max((*(fold.room for fold in folds), *((known.room,) if known else ())))
+    style = call_style(plan.folds, known, plan.transcript.entries)
+    written_in = dominant_format([fields_of(message) for message in messages], formats)
+    return written_in.message("user", wrap_summary(text, replaced, room, style))

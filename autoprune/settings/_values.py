@@ -66,12 +66,6 @@ def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(sorted(name for name in environ if name.startswith(PREFIX) and name not in known))
 
 
-def blame_variable(error: SettingsError, variable: str, text: str) -> SettingsError:
-    """Add the name of the variable that held the value to an error."""
-    _, is_repeated, rest = str(error).partition(f" is {text!r}: ")
-    return SettingsError(f"{variable} is {text!r}: {rest if is_repeated else error}")
-
-
 SAFE_ZONE_TOKENS = 51_200  # "50k", with k = 1024 as in `UNITS`
 GROUP_SIZE = 4  # messages
 
@@ -124,24 +118,21 @@ def normalize(args: object) -> object:
 
     Raises SettingsError for a mapping with keys that name no setting.
     """
-    if isinstance(args, Mapping):
-        return PruneArgs(**_by_attribute(args))
-    return PruneArgs(args) if isinstance(args, Number | str | bytes) else args  # type: ignore[arg-type]
-
-
-def _by_attribute(args: Mapping[Any, Any]) -> dict[str, Any]:
+    if not isinstance(args, Mapping):
+        return PruneArgs(args) if isinstance(args, Number | str | bytes) else args  # type: ignore[arg-type]
     known = ATTRIBUTES.values()
     for key in args:
         if key not in known:
             near = did_you_mean(str(key), known)
             raise SettingsError(f"args has no setting {key!r}{near}; there are {', '.join(known)}")
-    return dict(args)
+    return PruneArgs(**args)
 
 
-def attribute_values(args: object) -> tuple[object, ...]:
-    """The value of every setting in `args`, None if it is absent."""
+def given_attributes(args: object) -> dict[str, Any]:
+    """The settings in `args` by attribute, without those that are None."""
     held = normalize(args)
-    return tuple(getattr(held, attribute, None) for attribute in ATTRIBUTES.values())
+    values = {attribute: getattr(held, attribute, None) for attribute in ATTRIBUTES.values()}
+    return {attribute: value for attribute, value in values.items() if value is not None}
 
 
 UNITS = {"": 1, "k": 1024, "m": 1024 * 1024}
@@ -258,7 +249,7 @@ def missing_safe_zone(args: object, environ: Mapping[str, str] = NOTHING, call: 
     if _lookup("safe_zone", args, environ, call)[1] is not Source.DEFAULT:
         return None
     # Methods do not count: an object may have one named `format`.
-    if args is not None and not any(value is not None and not callable(value) for value in attribute_values(args)):
+    if args is not None and all(map(callable, given_attributes(args).values())):
         wanted = ATTRIBUTES["safe_zone"]
         misspelled = ((name, did_you_mean(name, [wanted])) for name in getattr(args, "__dict__", ()) if name != wanted)
         near = next((f" but {name!r}{question}" for name, question in misspelled if question), "")
@@ -268,31 +259,48 @@ def missing_safe_zone(args: object, environ: Mapping[str, str] = NOTHING, call: 
 
 def safe_zone(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> int:
     """The safe zone in tokens. Raises SettingsError if it is no positive budget."""
-    missing_safe_zone(args, environ, call)
-    return resolve("safe_zone", partial(_zone_tokens, args, environ, call), args, environ, call)
 
+    def convert(value: object) -> int:
+        number = parse_number(value)
+        if isinstance(number, int) and 1 <= number <= LARGEST:
+            return number
+        model, provider = (text_setting(args, name, environ, call) for name in ("model", "provider"))
+        return budget_tokens(value, model=model, provider=provider, window_tokens=window_tokens(args, environ, call))
 
-def _zone_tokens(args: object, environ: Mapping[str, str], call: Call, value: object) -> int:
-    number = parse_number(value)
-    if isinstance(number, int) and 1 <= number <= LARGEST:
-        return number
-    model, provider = (text_setting(args, name, environ, call) for name in ("model", "provider"))
-    return budget_tokens(value, model=model, provider=provider, window_tokens=window_tokens(args, environ, call))
+    missing_safe_zone(args, environ, call)  # raises an error for an object without any setting
+    return resolve("safe_zone", convert, args, environ, call)
 
 
 def overhead_tokens(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> int:
     """The tokens that are sent beside the messages. Raises SettingsError unless it is a number, 0 or more."""
-    return resolve("overhead_tokens", _check_overhead, args, environ, call)
+    form = "give the number of tokens sent beside the messages, 0 or more"
+    return resolve("overhead_tokens", partial(_check_count, "overhead_tokens", form), args, environ, call)
 
 
 def group_size(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> int:
     """How many messages are dropped or folded together; 0 means 1. Raises SettingsError unless it is 0 or more."""
-    return resolve("group_size", _check_group_size, args, environ, call)
+    check = partial(_check_count, ATTRIBUTES["group_size"], "give a number of messages, 1 or more")
+    return max(resolve("group_size", check, args, environ, call), 1)
+
+
+def _check_count(name: str, form: str, value: object) -> int:
+    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0:
+        return int(value)
+    raise SettingsError(f"{name} is {value!r}: {form}")
 
 
 def window_tokens(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> int | None:
     """The given context window in tokens, else None. Raises SettingsError if it is no window."""
     return resolve("window", _check_window, args, environ, call)
+
+
+def _check_window(value: object) -> int | None:
+    if value is None:
+        return None
+    tokens = parse_number(value)
+    if isinstance(tokens, int) and 1 <= tokens <= LARGEST:
+        return tokens
+    raise SettingsError(f'window is {value!r}: give the context window in tokens, such as 200_000 or "200k" (k = 1024)')
 
 
 def cache_ttl(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> float | None:
@@ -308,13 +316,14 @@ def text_setting(args: object, name: str, environ: Mapping[str, str] = NOTHING, 
 
 def fill_in(args: object, environ: Mapping[str, str] = NOTHING, **known: Any) -> object:
     """Add values for settings that neither `args` nor a variable gives; return `args` itself if none is missing."""
-    is_open = {name: _lookup(name, args, environ, NOTHING)[1] is Source.DEFAULT for name in known}
-    missing = {ATTRIBUTES[name]: value for name, value in known.items() if is_open[name]}
+    missing = {
+        ATTRIBUTES[name]: value
+        for name, value in known.items()
+        if _lookup(name, args, environ, NOTHING)[1] is Source.DEFAULT
+    }
     if not missing:
         return args
-    given = zip(ATTRIBUTES.values(), attribute_values(args), strict=True)
-    values: dict[str, Any] = {name: value for name, value in given if value is not None}
-    return PruneArgs(**{**values, **missing})
+    return PruneArgs(**{**given_attributes(args), **missing})
 
 
 def resolve(
@@ -335,10 +344,13 @@ def resolve(
         return default
     if source is not Source.ENVIRONMENT:
         return make(value)
+    # Counts have no units in `args`, but may have one in a variable.
+    amount = parse_number(value) if name in ("overhead_tokens", "group_size") else None
     try:
-        return make(_convert_text(name, value))
+        return make(amount if isinstance(amount, int) else value)
     except SettingsError as error:
-        raise blame_variable(error, VARIABLES[name], value) from error
+        _, is_repeated, rest = str(error).partition(f" is {value!r}: ")
+        raise SettingsError(f"{VARIABLES[name]} is {value!r}: {rest if is_repeated else error}") from error
 
 
 def setting(name: str, args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> Setting:
@@ -399,40 +411,13 @@ def _lookup(name: str, args: object, environ: Mapping[str, str], call: Call) -> 
 
 
 def _where(name: str, source: Source, args: object) -> str:
-    attribute = ATTRIBUTES.get(name)
-    place = f"{type(args).__name__}.{attribute}" if normalize(args) is args else "args"
-    places = {
-        Source.CALL: f"{name}=",
-        Source.ARGS: f"args[{attribute!r}]" if isinstance(args, Mapping) else place,
-        Source.ENVIRONMENT: VARIABLES[name],
-    }
-    return places.get(source, "")
-
-
-def _convert_text(name: str, text: str) -> object:
-    """Convert a variable's string to the type that `args` uses: a number of tokens or messages may have a unit."""
-    if name not in ("overhead_tokens", "group_size"):
-        return text
-    amount = parse_number(text)
-    return amount if isinstance(amount, int) else text
-
-
-def _check_overhead(value: object) -> int:
-    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0:
-        return int(value)
-    raise SettingsError(f"overhead_tokens is {value!r}: give the number of tokens sent beside the messages, 0 or more")
-
-
-def _check_group_size(value: object) -> int:
-    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0:
-        return max(int(value), 1)
-    raise SettingsError(f"conversation_prune_group_size is {value!r}: give a number of messages, 1 or more")
-
-
-def _check_window(value: object) -> int | None:
-    if value is None:
-        return None
-    tokens = parse_number(value)
-    if isinstance(tokens, int) and 1 <= tokens <= LARGEST:
-        return tokens
-    raise SettingsError(f'window is {value!r}: give the context window in tokens, such as 200_000 or "200k" (k = 1024)')
+    match source:
+        case Source.CALL:
+            return f"{name}="
+        case Source.ENVIRONMENT:
+            return VARIABLES[name]
+        case Source.DEFAULT:
+            return ""
+    if isinstance(args, Mapping):
+        return f"args[{ATTRIBUTES[name]!r}]"
+    return f"{type(args).__name__}.{ATTRIBUTES[name]}" if normalize(args) is args else "args"

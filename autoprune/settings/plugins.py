@@ -7,13 +7,13 @@ from autoprune.errors import SettingsError
 
 
 @cache  # scanning the installed packages takes milliseconds, and they do not change while a process runs
-def _registered(group: str) -> dict[str, EntryPoint]:
+def _find_entry_points(group: str) -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=group)}
 
 
 def plugin_names(group: str) -> list[str]:
     """The names that installed packages register under `group`, sorted. Loads nothing."""
-    return sorted(_registered(group))
+    return sorted(_find_entry_points(group))
 
 
 def load_plugin(group: str, name: str) -> object:
@@ -21,7 +21,7 @@ def load_plugin(group: str, name: str) -> object:
 
     Raises SettingsError if the package that registered it cannot be imported.
     """
-    point = _registered(group).get(name)
+    point = _find_entry_points(group).get(name)
     if point is None:
         return None
     try:

@@ -53,7 +53,7 @@ from autoprune.conversation.transcript import ToolResult
 from autoprune.economics import Prices, prices
 from autoprune.errors import SettingsError, check_number, is_share
 from autoprune.facts.calls import arguments
-from autoprune.planning.protections import NOTHING, Protections
+from autoprune.planning.protections import DEFAULT_PROTECTIONS, Protections
 from autoprune.planning.view import BaseStrategy, Candidate, Rationale, View
 from autoprune.strategies.worth import LEAST_TOKENS, AtWork, Worth
 
@@ -88,7 +88,7 @@ class CacheAware(BaseStrategy):
     target: float = 0.7
     stay: int = 5
     start_at: int = 20_000
-    protect: Protections = NOTHING
+    protect: Protections = DEFAULT_PROTECTIONS
     name = "cache_aware"
     every_request = True
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from autoprune.conversation.edits import Reason, Replace
 from autoprune.errors import SettingsError, check_number, is_share
 from autoprune.planning.clamping import Clamp
-from autoprune.planning.protections import NOTHING, Protections
+from autoprune.planning.protections import DEFAULT_PROTECTIONS, Protections
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import BaseStrategy, Candidate, View
 
@@ -22,7 +22,7 @@ SHARE = "a share of the safe zone"
 class ToolOutputCleanup(BaseStrategy):
     """Clear tool results oldest first, one by one, until the conversation is within the safe zone."""
 
-    protect: Protections = NOTHING
+    protect: Protections = DEFAULT_PROTECTIONS
     clamp: Clamp | None = None
     clear_tool_inputs: ToolInputs | None = None
     name = "tool_output_cleanup"
@@ -51,7 +51,7 @@ class LowWater(BaseStrategy):
 
     target: float = 0.75
     minimum_reclaim: float = 0.1
-    protect: Protections = NOTHING
+    protect: Protections = DEFAULT_PROTECTIONS
     clamp: Clamp | None = None
     clear_tool_inputs: ToolInputs | None = None
     name = "low_water"
@@ -93,7 +93,7 @@ class ObservationMasking(BaseStrategy):
     polling: int = 1
     minimum: int = 0
     after_pause: float = 0.0
-    protect: Protections = NOTHING
+    protect: Protections = DEFAULT_PROTECTIONS
     every_request: bool = True
     name: str = "observation_masking"
     does: str = ""

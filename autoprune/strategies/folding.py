@@ -6,9 +6,9 @@ from functools import partial
 
 from autoprune.conversation.edits import Fold, Reason, Replace
 from autoprune.errors import SettingsError, check_number, is_share
-from autoprune.planning.protections import NOTHING, Protections
+from autoprune.planning.protections import DEFAULT_PROTECTIONS, Protections
 from autoprune.planning.retention import BY_AGE, Retention
-from autoprune.planning.view import HEADING_TOKENS, BaseFoldingStrategy, FoldView, Group
+from autoprune.planning.view import SAID_HEADING_TOKENS, BaseFoldingStrategy, FoldView, Group
 from autoprune.strategies.per_result import PerResult
 
 GROUP_SIZE = 4  # messages
@@ -65,7 +65,7 @@ class Folding(BaseFoldingStrategy):
     at_turns: bool = False
     results: PerResult | None = None
     retain: Retention = BY_AGE
-    protect: Protections = NOTHING
+    protect: Protections = DEFAULT_PROTECTIONS
 
     @property
     def may_drop(self) -> bool:
@@ -140,7 +140,7 @@ class Folding(BaseFoldingStrategy):
         most = scaled if self.summary_tokens is None else self.summary_tokens
         if self.summary_share == 1:
             return most
-        kept = said + HEADING_TOKENS if said and not view.room else said
+        kept = said + SAID_HEADING_TOKENS if said and not view.room else said
         return min(most, max(1, view.room + kept + int(self.summary_share * max(weight - said, 0))))
 
     def _cut_least_harmful(self, view: FoldView) -> Iterator[Fold]:

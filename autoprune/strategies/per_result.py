@@ -11,7 +11,7 @@ from autoprune.conversation.transcript import Part, ToolResult
 from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.facts.utterances import Utterance
 from autoprune.planning.clamping import Clamp, is_cut
-from autoprune.planning.protections import NOTHING, Protections
+from autoprune.planning.protections import DEFAULT_PROTECTIONS, Protections
 from autoprune.planning.view import BaseFoldingStrategy
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class PerResult(BaseFoldingStrategy):
     this_turn_only: bool = False
     function: Callable[[str], object] | None = None
     summarizer: Callable[..., object] | str | None = None
-    protect: Protections = NOTHING
+    protect: Protections = DEFAULT_PROTECTIONS
     when: str = INSIDE
     hard_limit: int = HARD_LIMIT_TOKENS
     name = "per_result"

@@ -8,7 +8,7 @@ nor a constraint, except for what the user said through a tool.
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -69,13 +69,11 @@ RESPONSE_FORMAT: Mapping[str, object] = {
         "schema": {
             "type": "object",
             "properties": {
-                field.name: {"type": "string"}
-                if field.name in TEXTS
-                else {"type": "array", "items": {"type": "string"}}
-                for field in fields(Snapshot)
-                if field.name != "request"
+                name: {"type": "string"} if name in TEXTS else {"type": "array", "items": {"type": "string"}}
+                for name in TITLES
+                if name != "request"
             },
-            "required": [field.name for field in fields(Snapshot) if field.name != "request"],
+            "required": [name for name in TITLES if name != "request"],
             "additionalProperties": False,
         },
     },
@@ -89,7 +87,8 @@ def summary_of(answer: str, brief: Brief) -> tuple[str, tuple[str, ...]]:
     if text == write_snapshot(whole):
         return text, ()
     size = brief.count(write_snapshot(whole))
-    missing = sum(_item_number(getattr(whole, name)) - _item_number(getattr(parse_text(text), name)) for name in LISTS)
+    shown = parse_text(text)
+    missing = sum(_item_number(getattr(whole, name)) - _item_number(getattr(shown, name)) for name in LISTS)
     what = f": {sections.quantity(missing, 'item')} left out" if missing else ""
     return text, (f"a snapshot had {size} tokens and was shortened to {brief.max_tokens}{what}",)
 
@@ -122,18 +121,22 @@ def keep_user_words(proposed: Snapshot, brief: Brief) -> Snapshot:
     """
     before = _earlier_snapshot(brief.previous)
     request = before.request or sections.request_of(brief)
-    said = sum(one.speaker is Speaker.USER and bool(one.said) for one in brief.utterances)
-    is_new = bool(request) and not before.request and any(one.asked == request for one in brief.utterances)
+    said = sum(one.speaker is Speaker.USER and bool(one.user_words) for one in brief.utterances)
+    is_new = bool(request) and not before.request and any(one.user_request == request for one in brief.utterances)
     goal = (proposed.goal if said > int(is_new) else "") or before.goal
     if not (goal or request or brief.request.strip()):
         goal = proposed.goal
         if not goal:
             raise SnapshotError('"goal" must not be empty')
+    # The user can have stated constraints in messages, or in a partial summary.
+    is_stated = bool(said) or any(one.speaker is Speaker.OTHER for one in brief.utterances)
+    known = {_normalized(one) for one in before.constraints}
+    new = [one for one in proposed.constraints if _normalized(one) not in known] if is_stated else []
     return replace(
         proposed,
         request=request,
         goal="" if _normalized(goal) == _normalized(request) else goal,
-        constraints=(*before.constraints, *_new_constraints(proposed, before, brief)),
+        constraints=(*before.constraints, *new),
     )
 
 
@@ -177,22 +180,13 @@ def parse_text(text: str) -> Snapshot:
 def _earlier_snapshot(previous: str) -> Snapshot:
     """The snapshot in the previous summary: the whole of it, or an earlier part that another summarizer kept."""
     found = parse_text(previous)
-    earlier = next((one.body for one in sections.parse_sections(previous) or () if one.title == sections.EARLIER), "")
-    inside = parse_text(earlier)
+    inside = parse_text(sections.body_of(sections.parse_sections(previous), sections.EARLIER))
     return replace(
         found,
         request=found.request or inside.request,
         goal=found.goal or inside.goal,
         constraints=found.constraints or inside.constraints,
     )
-
-
-def _new_constraints(proposed: Snapshot, before: Snapshot, brief: Brief) -> tuple[str, ...]:
-    """The new constraints, if the user can have stated any: in messages, or in a partial summary."""
-    has_parts = any(one.speaker is Speaker.OTHER for one in brief.utterances)
-    is_stated = has_parts or any(one.speaker is Speaker.USER and one.said for one in brief.utterances)
-    known = {_normalized(one) for one in before.constraints}
-    return tuple(one for one in proposed.constraints if is_stated and _normalized(one) not in known)
 
 
 def _answer_object(answer: str) -> Mapping[str, object]:

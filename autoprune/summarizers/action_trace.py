@@ -30,19 +30,8 @@ from autoprune.facts.actions import LONGEST_SUBJECT, STILL_RUNNING, Action, read
 from autoprune.facts.plain_text import one_line
 from autoprune.facts.utterances import Utterance
 from autoprune.planning.clamping import Clamp
+from autoprune.summarizers import sections
 from autoprune.summarizers.brief import Answer, Brief, Failed, Written
-from autoprune.summarizers.sections import (
-    GOAL,
-    Head,
-    Section,
-    first_that_fits,
-    fit_head,
-    most_that_fits,
-    parse_sections,
-    quantity,
-    resume,
-    write_sections,
-)
 from autoprune.summarizers.user_words import fit_texts, left_out_note, shorten
 from autoprune.tokens import Count
 
@@ -66,15 +55,10 @@ class Total:
     times: int = 0
     failed: int = 0
 
-    @property
-    def is_of_calls(self) -> bool:
-        """Whether it counts calls rather than messages."""
-        return self.key not in (USER, MODEL)
-
     def __str__(self) -> str:
         """Return the heading."""
         name, unit = self.key
-        return f"{name}: {quantity(self.times, unit)}" + (f", {self.failed} failed" if self.failed else "")
+        return f"{name}: {sections.quantity(self.times, unit)}" + (f", {self.failed} failed" if self.failed else "")
 
 
 @dataclass(frozen=True)
@@ -92,12 +76,6 @@ class Line:
     details: tuple[str, ...] = ()
 
     @property
-    def started(self) -> dict[str, str]:
-        """The command that was still running, by its id; {} for other lines."""
-        match = STARTED.fullmatch(self.text)
-        return {match[2]: match[1]} if match else {}
-
-    @property
     def words(self) -> str:
         """The whole text, in several lines if the user wrote it so."""
         return "\n".join((self.text, *self.details))
@@ -111,11 +89,6 @@ class Line:
         """Whether the line equals another one, except for the results below two calls."""
         details = (self.details == before.details) or self.key != USER
         return details and (self.text, self.is_failed) == (before.text, before.is_failed)
-
-    @property
-    def is_telling(self) -> bool:
-        """Whether the line is kept longer than others: an error, or words of the user or the model."""
-        return self.is_failed or self.key in (USER, MODEL)
 
     def __str__(self) -> str:
         """Return the line, with its details below."""
@@ -178,20 +151,20 @@ class ActionTrace:
 
     def __call__(self, brief: Brief, /) -> Answer:
         """Return the trace in at most `brief.max_tokens` tokens."""
-        head, mine = resume(brief, _is_mine)
+        head, mine = sections.resume(brief, _is_mine)
         known = read_trace(mine[0].body) if mine else None
         trace = self._extend(known or Trace(), brief, head)
-        text = first_that_fits(_shrinking_texts(head, trace, brief), head, brief)
-        return (
-            Written(text, notes=tuple(_left_out_notes(text, head, trace)))
-            if text
-            else Failed("there is no room for a word")
-        )
+        text = sections.first_that_fits(_shrinking_texts(head, trace, brief), head, brief)
+        if not text:
+            return Failed("there is no room for a word")
+        shown = read_trace(sections.body_of(sections.parse_sections(text), TITLE)) or Trace(trace.totals)
+        said = [line.words for line in shown.said]
+        goal = sections.body_of(head, sections.GOAL)
+        return Written(text, notes=tuple(left_out_note(goal, text, said, shown.left_out)))
 
-    def _extend(self, known: Trace, brief: Brief, head: Head) -> Trace:
+    def _extend(self, known: Trace, brief: Brief, head: sections.Head) -> Trace:
         """Add the lines of new messages, and the results of the last calls below their lines."""
-        request = next((section.body for section in head if section.title == GOAL), "")
-        new = [*lines_of(known, brief.utterances, request)]
+        new = [*lines_of(known, brief.utterances, sections.body_of(head, sections.GOAL))]
         results = {line.number: result for line, result in new if result}
         trace = extend_trace(known, [line for line, _ in new])
         calls = [line.number for line in trace.lines if line.key not in (USER, MODEL)]
@@ -218,16 +191,16 @@ def _without_details(line: Line) -> Line:
     return replace(line, details=()) if line.key != USER else line
 
 
-def _is_mine(section: Section) -> bool:
+def _is_mine(section: sections.Section) -> bool:
     return section.title == TITLE and read_trace(section.body) is not None
 
 
-def _shrinking_texts(head: Head, trace: Trace, brief: Brief) -> Iterator[str]:
+def _shrinking_texts(head: sections.Head, trace: Trace, brief: Brief) -> Iterator[str]:
     """Yield the text of the trace in less and less detail."""
     yield _with_head(head, trace)
-    shown, totals = fit_head(head, brief), trace.totals
+    shown, totals = sections.fit_head(head, brief), trace.totals
     others = [_without_details(line) for line in trace.lines if line.key != USER]
-    left = brief.max_tokens - brief.count(write_sections(shown))
+    left = brief.max_tokens - brief.count(sections.write_sections(shown))
     free = brief.max_tokens - brief.count(_with_head(shown, Trace(totals, tuple(others))))
     said = _fit_user_lines(trace.said, left, free, brief)
 
@@ -235,19 +208,18 @@ def _shrinking_texts(head: Head, trace: Trace, brief: Brief) -> Iterator[str]:
         lines = sorted((*said, *_most_telling(others, number)), key=lambda line: line.number)
         return Trace(totals, tuple(lines))
 
-    number = most_that_fits(lambda number: _with_head(shown, with_others(number)), len(others), brief)
+    number = sections.most_that_fits(lambda number: _with_head(shown, with_others(number)), len(others), brief)
     fewer = _fit_user_lines(said, left // 2, 0, brief)
-    for less in (
-        *(() if number is None else (with_others(number),)),
-        *(Trace(_sum_totals(totals), lines) for lines in (said, fewer, ())),
-        Trace(tuple(total for total in totals if total.key == USER)),
-    ):
-        yield _with_head(fit_head(head, brief, _with_head((), less)), less)
-    yield write_sections(shown)
+    shorter = [] if number is None else [with_others(number)]
+    shorter += [Trace(_sum_totals(totals), lines) for lines in (said, fewer, ())]
+    shorter += [Trace(tuple(total for total in totals if total.key == USER))]
+    for less in shorter:
+        yield _with_head(sections.fit_head(head, brief, _with_head((), less)), less)
+    yield sections.write_sections(shown)
 
 
-def _with_head(head: Head, trace: Trace) -> str:
-    return write_sections((*head, Section(TITLE, str(trace))))
+def _with_head(head: sections.Head, trace: Trace) -> str:
+    return sections.write_sections((*head, sections.Section(TITLE, str(trace))))
 
 
 def _fit_user_lines(said: Sequence[Line], left: int, free: int, brief: Brief) -> tuple[Line, ...]:
@@ -257,19 +229,9 @@ def _fit_user_lines(said: Sequence[Line], left: int, free: int, brief: Brief) ->
     return tuple(line.with_words(each) for line, each in zip(said[len(said) - len(words) :], words, strict=True))
 
 
-def _left_out_notes(text: str, head: Head, trace: Trace) -> Iterator[str]:
-    """Yield a note if some of the user's words are missing in the text."""
-    found = {section.title: section.body for section in parse_sections(text) or ()}
-    shown = read_trace(found.get(TITLE, "")) or Trace(trace.totals)
-    goal = next((section.body for section in head if section.title == GOAL), "")
-    return left_out_note(
-        goal, found.get(GOAL, "" if found else text), [line.words for line in shown.said], shown.left_out
-    )
-
-
 def _most_telling(lines: Sequence[Line], number: int) -> list[Line]:
-    """Choose the newest lines; up to two thirds may be older lines that are more telling."""
-    telling = [line.number for line in lines if line.is_telling]
+    """Choose the newest lines; up to two thirds may be older lines with errors or words of the model."""
+    telling = [line.number for line in lines if line.is_failed or line.key == MODEL]
     kept = set(telling[len(telling) - min(-(-number * 2 // 3), len(telling)) :])
     others = [line.number for line in lines if line.number not in kept]
     kept.update(others[len(others) - min(number - len(kept), len(others)) :])
@@ -278,9 +240,9 @@ def _most_telling(lines: Sequence[Line], number: int) -> list[Line]:
 
 def _sum_totals(totals: Sequence[Total]) -> tuple[Total, ...]:
     """Merge the totals of all tools into one; those of messages stay."""
-    calls = [total for total in totals if total.is_of_calls]
+    calls = [total for total in totals if total.key not in (USER, MODEL)]
+    others = tuple(total for total in totals if total.key in (USER, MODEL))
     times, failed = sum(total.times for total in calls), sum(total.failed for total in calls)
-    others = tuple(total for total in totals if not total.is_of_calls)
     return (Total(("all tools", "call"), times, failed), *others) if calls else others
 
 
@@ -321,26 +283,23 @@ def read_trace(text: str) -> Trace | None:
 
 def lines_of(known: Trace, utterances: Sequence[Utterance], request: str) -> Iterator[tuple[Line, ToolResult | None]]:
     """Yield the lines of messages after a known trace, each with its result; the first request is left out."""
-    made = chain.from_iterable(_lines_by_message(known, utterances, request))
-    return ((replace(line, number=number), result) for number, (line, result) in enumerate(made, known.number + 1))
-
-
-def _lines_by_message(
-    known: Trace, utterances: Sequence[Utterance], request: str
-) -> Iterator[Iterator[tuple[Line, ToolResult | None]]]:
     done = [*read_actions(utterances)]
     each = [action for several in done for action in several]
-    started = {id: command for line in known.lines for id, command in line.started.items()}
+    started = {match[2]: match[1] for line in known.lines if (match := STARTED.fullmatch(line.text))}
     started.update((one.runs_as, one.subject()) for one in each if one.runs_as and not one.waits_for)
+    number = known.number
     for at, several in enumerate(done):
-        yield ((line, None) for line in _spoken_lines(utterances, at, request))
-        yield ((_action_line(one, started.get(one.waits_for, "")), one.result) for one in several)
+        spoken = ((line, None) for line in _spoken_lines(utterances, at, request))
+        acted = ((_action_line(one, started.get(one.waits_for, "")), one.result) for one in several)
+        for line, result in chain(spoken, acted):
+            number += 1
+            yield replace(line, number=number), result
 
 
 def _spoken_lines(utterances: Sequence[Utterance], at: int, request: str) -> Iterator[Line]:
     """Yield the line of the user's words, or of the model's last words in a turn."""
     one = utterances[at]
-    if one.speaker is Speaker.USER and not one.continues and (words := one.said) and words != request:
+    if one.speaker is Speaker.USER and not one.earlier_summary and (words := one.user_words) and words != request:
         yield Line(USER, 0, "").with_words(words)
     elif one.speaker is Speaker.MODEL and harness.model_words(one.words).strip():
         behind = takewhile(lambda each: each.speaker is Speaker.MODEL and not each.after_request, utterances[at + 1 :])

@@ -1,6 +1,6 @@
 """The brief for a summarizer, its answer, and the protocol of summarizers."""
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Protocol, TypeAlias
@@ -74,16 +74,13 @@ class Spent:
         """Add two totals; an unknown cost counts as 0."""
         costs = [cost for cost in (self.cost, other.cost) if cost is not None]
         return Spent(
-            self.calls + other.calls,
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            sum(costs) if costs else None,
-            self.found + other.found,
-            (*self.notes, *other.notes),
+            calls=self.calls + other.calls,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cost=sum(costs) if costs else None,
+            found=self.found + other.found,
+            notes=(*self.notes, *other.notes),
         )
-
-
-NOTHING = Spent()
 
 
 class Summarizer(Protocol):
@@ -158,7 +155,6 @@ class Ask:
 
 
 Steps: TypeAlias = Generator[Sequence[Ask], Sequence[Answer], Answer]
-Parameters: TypeAlias = Mapping[str, object]
 
 
 def with_usage(text: str, answers: Iterable[Answer], notes: Iterable[str] = ()) -> Written:
@@ -167,24 +163,20 @@ def with_usage(text: str, answers: Iterable[Answer], notes: Iterable[str] = ()) 
     costs = [answer.cost for answer in given]
     return Written(
         text,
-        sum(answer.input_tokens for answer in given),
-        sum(answer.output_tokens for answer in given),
-        None if None in costs or not costs else sum(cost for cost in costs if cost is not None),
-        next((answer.model for answer in given if answer.model), None),
-        tuple(dict.fromkeys((*(note for answer in given for note in answer.notes), *notes))),
+        input_tokens=sum(answer.input_tokens for answer in given),
+        output_tokens=sum(answer.output_tokens for answer in given),
+        cost=None if None in costs or not costs else sum(cost for cost in costs if cost is not None),
+        model=next((answer.model for answer in given if answer.model), None),
+        notes=tuple(dict.fromkeys((*(note for answer in given for note in answer.notes), *notes))),
     )
 
 
 def code_of(brief: Brief) -> str:
     """A code that cannot occur in the brief: it is a hash of the whole, which no part can contain."""
+    texts = [brief.previous, brief.request]
+    for utterance in brief.utterances:
+        texts += [utterance.words, *(result.text for result in utterance.results)]
     digest = sha256()
-    for text in _texts(brief):
+    for text in texts:
         digest.update(f"{len(text)}:{text}".encode("utf-8", "surrogatepass"))
     return digest.hexdigest()[:CODE_CHARACTERS]
-
-
-def _texts(brief: Brief) -> Iterator[str]:
-    yield from (brief.previous, brief.request)
-    for utterance in brief.utterances:
-        yield utterance.words
-        yield from (result.text for result in utterance.results)

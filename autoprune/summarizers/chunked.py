@@ -155,10 +155,16 @@ class Chunked:
         if sum(weights) <= sizes.room - brief.max_tokens:
             return [brief]
         parts = _pack(groups, weights, sizes.room - sizes.partial, self._most_parts(sizes.fan_in))
-        room = sizes.room - (sizes.partial if len(parts) > 1 else sizes.whole)
-        briefs = [replace(brief, utterances=_shorten_part(part, brief, room), previous="") for part in parts]
-        briefs[0] = replace(briefs[0], previous=brief.previous)
-        return [replace(one, max_tokens=sizes.partial if len(parts) > 1 else sizes.whole) for one in briefs]
+        most = sizes.partial if len(parts) > 1 else sizes.whole
+        return [
+            replace(
+                brief,
+                utterances=_shorten_part(part, brief, sizes.room - most),
+                previous="" if at else brief.previous,
+                max_tokens=most,
+            )
+            for at, part in enumerate(parts)
+        ]
 
     def _most_parts(self, fan_in: int) -> int:
         """The most parts for which `calls` and `depth` suffice."""
@@ -226,10 +232,9 @@ def _consolidate(brief: Brief, partials: Partials, sizes: Sizes) -> list[Brief]:
     edges = [len(partials) * at // lots for at in range(lots + 1)]
     room = sizes.whole if lots == 1 else sizes.partial
     texts = [sections.cut(each.text, sizes.partial, brief.count) for each in partials]
+    said = [Utterance(Speaker.OTHER, f"Summary of the messages that follow:\n{text}") for text in texts]
     return [
-        replace(
-            brief, utterances=tuple(map(_as_utterance, texts[start + 1 : stop])), previous=texts[start], max_tokens=room
-        )
+        replace(brief, utterances=tuple(said[start + 1 : stop]), previous=texts[start], max_tokens=room)
         for start, stop in pairwise(edges)
     ]
 
@@ -241,7 +246,3 @@ def _note_cut(answer: Written, part: Brief) -> Written:
         return answer
     note = f"the summary of a part had {size} tokens and was cut to {part.max_tokens}"
     return replace(answer, notes=(*answer.notes, note))
-
-
-def _as_utterance(partial: str) -> Utterance:
-    return Utterance(Speaker.OTHER, f"Summary of the messages that follow:\n{partial}")

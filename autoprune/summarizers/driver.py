@@ -8,6 +8,7 @@ it is abandoned, and its answer is ignored.
 import asyncio
 import inspect
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from contextvars import copy_context
@@ -32,6 +33,9 @@ from autoprune.summarizers.brief import (
 
 CONCURRENCY = 4  # questions of a batch that are asked at the same time
 LONGEST_REASON = 300  # characters of an error in the report; some contain a whole page
+UNLIMITED = 1_000_000  # calls, if the caller sets no limit
+Job: TypeAlias = tuple[int, Callable[[], Answer]]  # the number of a question, and a function that asks it
+Finished: TypeAlias = tuple[int, object, BaseException | None]  # its number, what it returned, and what it raised
 
 
 @dataclass
@@ -74,10 +78,6 @@ class Budget:
         return None if self.calls >= 0 else "the calls that one prune may make are used up"
 
 
-Job: TypeAlias = tuple[int, Callable[[], Answer]]
-UNLIMITED = 1_000_000  # calls, if the caller sets no limit
-
-
 def steps_of(summarizer: Summarizer, brief: Brief) -> Steps:
     """Run a summarizer's `steps`, or ask it as a single question; an exception becomes a failure."""
     own = getattr(summarizer, "steps", None)
@@ -86,7 +86,7 @@ def steps_of(summarizer: Summarizer, brief: Brief) -> Steps:
         return answer
     try:
         return as_answer((yield from own(brief)))
-    except Exception as error:  # the caller's generator, as in `_call_summarizer`
+    except Exception as error:  # the caller's generator, which `_attempt` cannot call
         return as_answer(error)
 
 
@@ -116,7 +116,7 @@ async def arun(steps: Steps, concurrency: int = CONCURRENCY, budget: Budget | No
 
 def ask_once(ask: Ask, *, is_within_loop: bool = False, budget: Budget | None = None) -> Answer:
     """Ask one question; whatever the summarizer returns or raises becomes an answer."""
-    given = _call_summarizer(ask)
+    given = call_safely(ask.summarizer, ask.brief)
     if not inspect.isawaitable(given):
         return as_answer(given)
     if not is_within_loop:
@@ -144,19 +144,24 @@ def as_answer(given: object) -> Answer:
 
 
 def _message_of(error: BaseException) -> str:
-    """The message of an exception, if it has a working `__str__`."""
-    try:
-        return str(error)
-    except Exception:  # the caller's exception may raise in its `__str__`
-        return ""
+    """The message of an exception; "" if its `__str__` raises."""
+    return str(_attempt(str, error)[0] or "")
 
 
 def call_safely(function: Callable[..., object], *arguments: object) -> object:
-    """Call a caller's function; return `Failed` if it raises."""
+    """Call a caller's function; return `Failed` if it raises, since its faults must not end a prune."""
+    result, error = _attempt(function, *arguments)
+    if error is not None and not isinstance(error, Exception):  # such as a KeyboardInterrupt
+        raise error
+    return as_answer(error) if error else result
+
+
+def _attempt(function: Callable[..., object], *arguments: object) -> tuple[object, BaseException | None]:
+    """Call a function; return what it returned, and what it raised."""
     try:
-        return function(*arguments)
-    except Exception as error:  # the caller's callable, as in `_call_summarizer`
-        return as_answer(error)
+        return function(*arguments), None
+    except BaseException as error:  # a caller's callable may raise anything; an interrupt is passed on between threads
+        return None, error
 
 
 def _advance(steps: Steps, answers: Sequence[Answer] | None) -> Sequence[Ask] | Answer:
@@ -190,44 +195,38 @@ class _Refusal:
 def _in_threads(asks: Sequence[Ask], concurrency: int, budget: Budget) -> list[Answer]:
     """Ask all questions: those that answer at once in this thread, the others in daemon threads."""
     answer = partial(ask_once, is_within_loop=_is_within_loop(), budget=budget)
-    waiting: SimpleQueue[Job] = SimpleQueue()
-    slow = [number for number, ask in enumerate(asks) if may_wait(ask.summarizer)]
-    for number in slow:
-        # Each thread gets a copy of the context, so that tracing finds the caller's span.
-        waiting.put((number, partial(copy_context().run, answer, asks[number])))
-    come: SimpleQueue[tuple[int, Answer | BaseException]] = SimpleQueue()
-    for _ in range(min(max(concurrency, 1), len(slow))):
-        Thread(target=_work, args=(waiting, come), name="autoprune", daemon=True).start()
+    # Each thread gets a copy of the context, so that tracing finds the caller's span.
+    waiting: deque[Job] = deque(
+        (number, partial(copy_context().run, answer, ask))
+        for number, ask in enumerate(asks)
+        if may_wait(ask.summarizer)
+    )
+    finished: SimpleQueue[Finished] = SimpleQueue()
+    for _ in range(min(max(concurrency, 1), len(waiting))):
+        Thread(target=_work, args=(waiting, finished), name="autoprune", daemon=True).start()
     try:
         answers = {number: answer(ask) for number, ask in enumerate(asks) if not may_wait(ask.summarizer)}
         while len(answers) < len(asks):
             try:
-                number, given = come.get(timeout=budget.left)
+                number, given, error = finished.get(timeout=budget.left)
             except Empty:
                 break
-            if isinstance(given, BaseException):
-                raise given
-            answers[number] = given
+            if error is not None:
+                raise error
+            answers[number] = as_answer(given)
     finally:
-        while _take_job(waiting):  # start nothing more
-            pass
+        waiting.clear()  # start nothing more
     return [answers.get(number, budget.late) for number in range(len(asks))]
 
 
-def _work(waiting: "SimpleQueue[Job]", come: "SimpleQueue[tuple[int, Answer | BaseException]]") -> None:
+def _work(waiting: deque[Job], finished: "SimpleQueue[Finished]") -> None:
     """Ask one question after the other until none is waiting."""
-    while job := _take_job(waiting):
+    while True:
         try:
-            come.put((job[0], job[1]()))
-        except BaseException as error:  # such as a KeyboardInterrupt in the summarizer: passed on to the caller
-            come.put((job[0], error))
-
-
-def _take_job(waiting: "SimpleQueue[Job]") -> Job | None:
-    try:
-        return waiting.get_nowait()
-    except Empty:
-        return None
+            number, ask = waiting.popleft()
+        except IndexError:
+            return
+        finished.put((number, *_attempt(ask)))
 
 
 async def _await_answer(ask: Ask, gate: asyncio.Semaphore, budget: Budget) -> Answer:
@@ -258,24 +257,12 @@ async def _ask_in_thread(ask: Ask) -> object:
             given.set_exception(error) if error else given.set_result(result)
 
     def call() -> None:
-        result, error = None, None
-        try:
-            result = _call_summarizer(ask)
-        except BaseException as raised:  # as in `_work`
-            error = raised
+        result, error = _attempt(call_safely, ask.summarizer, ask.brief)
         with suppress(RuntimeError):  # the loop is closed: nobody is waiting
             loop.call_soon_threadsafe(settle, result, error)
 
     Thread(target=copy_context().run, args=(call,), name="autoprune", daemon=True).start()
     return await _await_value(await given)
-
-
-def _call_summarizer(ask: Ask) -> object:
-    """Call a summarizer; return the exception if it raises one."""
-    try:
-        return ask.summarizer(ask.brief)
-    except Exception as error:  # the caller's callable: its faults must not end a prune, and the report mentions them
-        return error
 
 
 async def _await_value(given: object) -> object:

@@ -26,6 +26,7 @@ from autoprune.summarizers.sections import (
     JOINT_TOKENS,
     Head,
     Section,
+    body_of,
     cut,
     first_that_fits,
     fit_head,
@@ -163,8 +164,7 @@ def _level_notes(text: str, sections: Leveled, head: Head, answers: Sequence[Ans
         yield f"no room for the oldest of the summary: {quantity(len(sections) - len(kept), 'section')} left out"
     elif kept != tuple((level, body.strip()) for level, body in sections):
         yield "the oldest section of the summary was shortened"
-    goal, shown = (next((one.body for one in each if one.title == GOAL), "") for each in (head, found))
-    yield from left_out_note(goal, shown if found else text, (), 0)
+    yield from left_out_note(body_of(head, GOAL), text)
 
 
 def _is_mine(section: Section) -> bool:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.facts.plain_text import sendable
 from autoprune.summarizers import _snapshot, sections
-from autoprune.summarizers.brief import Brief, Parameters, Written, code_of, with_usage
+from autoprune.summarizers.brief import Brief, Written, code_of, with_usage
 from autoprune.summarizers.chunked import Chunked
 from autoprune.summarizers.rendering import render
 
@@ -145,7 +145,7 @@ class OpenAISummarizer:
     retries: int = field(default=RETRIES, kw_only=True)
     window: int | None = field(default=None, kw_only=True)
     instructions: str | None = field(default=None, kw_only=True)
-    parameters: Parameters = field(default_factory=dict, kw_only=True, hash=False)
+    parameters: Mapping[str, object] = field(default_factory=dict, kw_only=True, hash=False)
     provider: str | None = field(default=None, kw_only=True)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "OpenAISummarizer":
@@ -241,10 +241,9 @@ class OpenAISummarizer:
 
     def _finish(self, summary: tuple[str, tuple[str, ...]], *given: Any) -> Written:
         """Make the answer: the summary, its notes, and the cost of all replies."""
-        address = str(self.client.base_url)
         text, notes = summary
-        answers = [usage_of(reply.usage, self.model, self.provider, address) for reply in given]
-        return with_usage(text, answers, notes)
+        address = str(self.client.base_url)
+        return with_usage(text, [usage_of(reply.usage, self.model, self.provider, address) for reply in given], notes)
 
 
 def from_environment(model_name: str | None, style: str = "snapshot") -> OpenAISummarizer:

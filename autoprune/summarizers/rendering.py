@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 
-from autoprune.conversation.transcript import Speaker, ToolCall, ToolResult
+from autoprune.conversation.transcript import Speaker, ToolCall
 from autoprune.facts.calls import arguments, target
 from autoprune.facts.outcomes import has_failed
 from autoprune.facts.plain_text import sendable
@@ -43,12 +43,13 @@ def render(
     if not utterances:
         return ""
     known = Memo(count)
+    first = next((at for at, one in enumerate(utterances) if one.user_request), 0)
     limit = result_tokens
     blocks = _message_blocks(utterances, known, limit, delimiter)
     while limit // 2 >= LEAST_RESULT_TOKENS and sum(map(known, blocks)) + JOINT_TOKENS * len(blocks) > max_tokens:
         limit //= 2
         blocks = _message_blocks(utterances, known, limit, delimiter)
-    text = _without_delimiter(_fit(blocks, _first_request(utterances), known, max_tokens), delimiter)
+    text = _without_delimiter(_fit(blocks, first, known, max_tokens), delimiter)
     while text and count(text) > max_tokens:  # a delimiter across two messages, or one of a single character
         text = text[: len(text) * 3 // 4]
     return text
@@ -77,11 +78,6 @@ def _keep_from(blocks: Sequence[str], first: int, start: int) -> Iterator[str]:
     yield from blocks[start:]
 
 
-def _first_request(utterances: Sequence[Utterance]) -> int:
-    """The index of the user's first request; of the first message if there is none."""
-    return next((at for at, one in enumerate(utterances) if one.asked), 0)
-
-
 def _message_blocks(utterances: Sequence[Utterance], count: Count, limit: int, delimiter: str) -> list[str]:
     return [
         _without_delimiter("\n".join(_message_lines(one, number, count, limit)), delimiter)
@@ -100,16 +96,13 @@ def _message_lines(utterance: Utterance, number: int, count: Count, limit: int) 
         yield f"{MARK} {number}. call"
         yield _quote(describe_call(call))
     for result in utterance.results:
-        yield f"{MARK} {number}. result of {_result_heading(result)}"
+        touched = _shorten(target(result.call), LONGEST_TARGET)
+        about = f" ({touched})" if touched else ""
+        how = ", failed" if has_failed(result.text, result.is_error, result.call) else ""
+        yield f"{MARK} {number}. result of {_one_line(result.tool)}{about}{how}"
         yield _quote(
             _cut_text(result.text, limit, count) or ("[empty]" if result.is_plain else "[image or other media]")
         )
-
-
-def _result_heading(result: ToolResult) -> str:
-    touched = _shorten(target(result.call), LONGEST_TARGET)
-    how = ", failed" if has_failed(result.text, result.is_error, result.call) else ""
-    return f"{_one_line(result.tool)}{f' ({touched})' if touched else ''}{how}"
 
 
 def describe_call(call: ToolCall, longest: int = LONGEST_ARGUMENT) -> str:
@@ -125,12 +118,12 @@ def _argument(value: object, longest: int) -> str:
     if isinstance(value, str):
         return json.dumps(_shorten(value, longest), ensure_ascii=False)
     try:
-        return _shorten(json.dumps(value, ensure_ascii=False, default=_described), longest)
+        return _shorten(json.dumps(value, ensure_ascii=False, default=_jsonable), longest)
     except (TypeError, ValueError, RecursionError):  # a name that is no string, a value that holds itself
         return f"[{type(value).__name__}]"
 
 
-def _described(value: object) -> object:
+def _jsonable(value: object) -> object:
     return dict(value) if isinstance(value, Mapping) else f"[{type(value).__name__}]"
 
 

@@ -46,7 +46,7 @@ def write_sections(sections: Iterable[Section]) -> str:
 
 
 def line_count(body: str) -> str:
-    """The number of lines of a text, as "2 lines"."""
+    """The number of lines of a text, as in "2 lines"."""
     return quantity(body.count("\n") + 1, "line")
 
 
@@ -77,6 +77,16 @@ def parse_sections(text: str) -> tuple[Section, ...] | None:
     return tuple(found)
 
 
+def body_of(sections: Iterable[Section] | None, title: str) -> str:
+    """The text of the first section with a title; "" if there is none."""
+    return next((section.body for section in sections or () if section.title == title), "")
+
+
+def below_head(head: Head, text: str) -> str:
+    """Write the head, and a text below it."""
+    return "\n\n".join(filter(None, (write_sections(head), text)))
+
+
 def resume(brief: Brief, is_mine: Callable[[Section], bool]) -> tuple[Head, Head]:
     """Split the previous summary into the head, which is never summarized, and the summarizer's own sections.
 
@@ -91,7 +101,7 @@ def resume(brief: Brief, is_mine: Callable[[Section], bool]) -> tuple[Head, Head
         earlier = [brief.previous.strip()]
     elif not all(map(is_mine, mine)):
         earlier, mine = [write_sections(others)], ()
-    earlier += [said for one in brief.utterances if (said := one.continues)]
+    earlier += [said for one in brief.utterances if (said := one.earlier_summary)]
     head = (Section(GOAL, request_of(brief)), Section(EARLIER, "\n\n".join(earlier)))
     return tuple(section for section in head if section.body), mine
 
@@ -102,8 +112,7 @@ def request_of(brief: Brief) -> str:
     "" if it is unknown: a summary by another summarizer may contain it anywhere, and what the user says later is not
     the first request. Also "" while the request stays in the conversation.
     """
-    found = parse_sections(brief.previous)
-    known = next((section.body for section in found or () if section.title == GOAL), "")
+    known = body_of(parse_sections(brief.previous), GOAL)
     if known or brief.first_request is not None:
         return known or brief.first_request or ""
     return "" if may_hold_request(brief.previous) else first_request(brief.utterances)
@@ -121,8 +130,8 @@ def first_request(utterances: Iterable[Utterance]) -> str:
     "" if there is none, or if a harness's summary of an earlier conversation comes first, which may contain it.
     """
     for one in utterances:
-        if one.asked or one.continues:
-            return one.asked
+        if one.user_request or one.earlier_summary:
+            return one.user_request
     return ""
 
 
@@ -192,8 +201,8 @@ def without_request(brief: Brief, head: Head) -> tuple[Utterance, ...]:
     held = {section.body for section in head}
 
     def says_more(one: Utterance) -> bool:
-        words = one.said if one.speaker is Speaker.USER else one.words.strip()
-        is_held = one.speaker is Speaker.USER and (words in held or bool(one.continues))
+        words = one.user_words if one.speaker is Speaker.USER else one.words.strip()
+        is_held = one.speaker is Speaker.USER and (words in held or bool(one.earlier_summary))
         return bool(one.calls or one.results or (words and not is_held))
 
     return tuple(one for one in brief.utterances if says_more(one))
@@ -201,10 +210,11 @@ def without_request(brief: Brief, head: Head) -> tuple[Utterance, ...]:
 
 def fit_head(head: Head, brief: Brief, rest: str = "") -> Head:
     """Fit the head into half of the room, or into what the rest of the summary leaves: whole if it fits, else cut."""
-    if rest and brief.count("\n\n".join((write_sections(head), rest))) <= brief.max_tokens:
+    size = brief.count("\n\n".join((write_sections(head), rest)))
+    if rest and size <= brief.max_tokens:
         return head
     sizes = [brief.count(section.body) for section in head]
-    frame = brief.count("\n\n".join((write_sections(head), rest))) - sum(sizes) + JOINT_TOKENS
+    frame = size - sum(sizes) + JOINT_TOKENS
     room = max(brief.max_tokens // HEAD_SHARE, brief.max_tokens - frame if rest else 0)
     limits = share_room(sizes, [1] * len(head), room)
     return tuple(Section(one.title, cut(one.body, limit, brief.count)) for one, limit in zip(head, limits, strict=True))

@@ -106,7 +106,10 @@ def summarizer_of(strategy: object, llm: object) -> tuple[Summarizer, str | None
     if llm is not None:
         given = _adapt(chosen, "with_model", llm)
         chosen, note = (chosen, given.why) if isinstance(given, Failed) else (given, note)
-    chosen = in_parts(with_style(chosen, _style_of(strategy)))
+    style = getattr(strategy, "style", None)
+    if style == "titled" and getattr(strategy, "title", None):
+        style = "prose"  # the strategy sets the title itself
+    chosen = in_parts(with_style(chosen, style))
     levels = getattr(strategy, "levels", 0)
     return (Levels(chosen, depth=levels) if levels else chosen), note
 
@@ -154,15 +157,7 @@ def _adapt(summarizer: Summarizer, name: str, *arguments: object) -> Summarizer 
     """Call an optional method that adapts a summarizer; without it, return the summarizer itself."""
     method = getattr(summarizer, name) if offers(summarizer, name) else None
     result = call_safely(method, *arguments) if callable(method) else summarizer
-    if isinstance(result, Failed) or callable(result):
-        return result
-    return summarizer
-
-
-def _style_of(strategy: object) -> str | None:
-    """The style that a strategy asks for; "prose" in place of "titled" if the strategy sets the title itself."""
-    style = getattr(strategy, "style", None)
-    return "prose" if style == "titled" and getattr(strategy, "title", None) else style
+    return result if isinstance(result, Failed) or callable(result) else summarizer
 
 
 def summarize_text(
@@ -185,7 +180,8 @@ def summarize_text(
     brief = _text_brief(text, max_tokens, request, count)
     if brief.count(text) <= max_tokens:
         return text
-    return _finish_text(text, brief, run(_text_steps(summarizer, brief), CONCURRENCY, Budget(max_calls, max_seconds)))
+    answer = run(_text_steps(summarizer, brief), CONCURRENCY, Budget(max_calls, max_seconds))
+    return _finish_text(text, brief, answer)
 
 
 async def asummarize_text(
@@ -202,9 +198,8 @@ async def asummarize_text(
     brief = _text_brief(text, max_tokens, request, count)
     if brief.count(text) <= max_tokens:
         return text
-    return _finish_text(
-        text, brief, await arun(_text_steps(summarizer, brief), CONCURRENCY, Budget(max_calls, max_seconds))
-    )
+    answer = await arun(_text_steps(summarizer, brief), CONCURRENCY, Budget(max_calls, max_seconds))
+    return _finish_text(text, brief, answer)
 
 
 def _text_brief(text: str, max_tokens: int, request: str, count: Count | None) -> Brief:

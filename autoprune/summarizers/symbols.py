@@ -11,6 +11,7 @@ from autoprune.conversation.transcript import Speaker, ToolResult
 from autoprune.facts.actions import Action
 from autoprune.facts.plain_text import one_line
 from autoprune.facts.utterances import Utterance
+from autoprune.summarizers import sections
 from autoprune.summarizers.action_trace import short_outcome
 from autoprune.summarizers.brief import (
     Answer,
@@ -28,19 +29,6 @@ from autoprune.summarizers.brief import (
 )
 from autoprune.summarizers.driver import run
 from autoprune.summarizers.rendering import render
-from autoprune.summarizers.sections import (
-    GOAL,
-    Head,
-    Section,
-    first_that_fits,
-    fit_head,
-    most_that_fits,
-    parse_sections,
-    quantity,
-    resume,
-    without_request,
-    write_sections,
-)
 from autoprune.summarizers.selection import with_instructions
 from autoprune.summarizers.user_words import fit_texts, left_out_note
 from autoprune.tokens import Count
@@ -124,32 +112,35 @@ class Symbols:
 
     def steps(self, brief: Brief) -> Steps:
         """Ask for the lines of all batches at the same time."""
-        head, mine = resume(brief, _is_mine)
-        batches = self._batches(brief, head)
+        head, mine = sections.resume(brief, _is_mine)
+        spoken, size = sections.without_request(brief, head), max(self.batch, 1)
+        batches = [spoken[start : start + size] for start in range(0, len(spoken), size)]
         answers: Sequence[Answer] = ()
         if self._writer and batches:
-            answers = yield [Ask(self._writer, self._brief(batch, brief)) for batch in batches]
+            room = self.words * TOKENS_PER_WORD
+            answers = yield [
+                Ask(self._writer, replace(brief, utterances=batch, previous="", max_tokens=len(batch) * room))
+                for batch in batches
+            ]
         new: list[str] = []
         notes: list[str] = []
         for batch, answer in zip(batches, answers or [Written("")] * len(batches), strict=True):
             made = lines_in(answer.text, len(batch), self.words) if isinstance(answer, Written) else []
-            own = [line(one, self.words) for one in batch]
-            new += [_choose_line(*both) for both in zip(own, made or own, strict=True)]
+            own = [describe_message(one, self.words) for one in batch]
+            for plain, line in zip(own, made or own, strict=True):
+                # The user's words stay verbatim, and no line of the model's may pretend to be the user's.
+                new.append(plain if plain.startswith(USER) or line.startswith(USER) else line)
             if answers and not made:
                 why = answer.why if isinstance(answer, Failed) else "its answer is no list with a line for each"
                 notes.append(f"the lines of some messages were made without a model ({why})")
-        text, note = _write_fitting(head, mine, new, brief)
-        return with_usage(text, answers, (*notes, *note))
-
-    def _batches(self, brief: Brief, head: tuple[Section, ...]) -> list[tuple[Utterance, ...]]:
-        """The messages that say something, in batches, without the first request."""
-        spoken = without_request(brief, head)
-        size = max(self.batch, 1)
-        return [spoken[start : start + size] for start in range(0, len(spoken), size)]
-
-    def _brief(self, batch: tuple[Utterance, ...], brief: Brief) -> Brief:
-        room = len(batch) * self.words * TOKENS_PER_WORD
-        return replace(brief, utterances=batch, previous="", max_tokens=room)
+        known = (_parse_lines(mine[0].body) if mine else None) or _Lines({})
+        lines = replace(known, lines=dict(enumerate((*known.lines.values(), *new))))
+        text = sections.first_that_fits(_shrinking_lines(head, lines, brief), head, brief)
+        none = _Lines({}, said_left_out=lines.said_left_out + len(lines.said))
+        shown = _parse_lines(sections.body_of(sections.parse_sections(text), TITLE)) or none
+        goal = sections.body_of(head, sections.GOAL)
+        notes += left_out_note(goal, text, shown.said.values(), shown.said_left_out)
+        return with_usage(text, answers, notes)
 
 
 @dataclass(frozen=True)
@@ -189,24 +180,19 @@ def _json_list(text: str) -> list[object]:
     return found if isinstance(found, list) else []
 
 
-def line(one: Utterance, words: int) -> str:
+def describe_message(one: Utterance, words: int) -> str:
     """Describe a message in a few words: who, which tool, on what, the outcome, and the first words.
 
     The user's words are complete.
     """
     calls = [f"{call.name} {Action(call, None).subject(LONGEST_TARGET)}" for call in one.calls]
     results = [_result_line(result, words) for result in one.results]
-    said = one.said if one.speaker is Speaker.USER else ""
+    said = one.user_words if one.speaker is Speaker.USER else ""
     own = "" if one.speaker is Speaker.USER else one.words
     parts = "; ".join(" ".join(part.split()) for part in (*calls, *results, own) if part.strip())
     if not said:
-        return few_words(f"{_speaker_name(one.speaker)}: {parts}", words)
+        return few_words(f"{'assistant' if one.speaker is Speaker.MODEL else one.speaker}: {parts}", words)
     return USER + "; ".join(filter(None, (few_words(parts, words), said)))
-
-
-def _choose_line(own: str, made: str) -> str:
-    """Choose the model's line, unless the message has the user's words, or the line pretends to be the user's."""
-    return own if own.startswith(USER) or made.startswith(USER) else made
 
 
 def few_words(text: str, most: int) -> str:
@@ -221,19 +207,11 @@ def _result_line(result: ToolResult, words: int) -> str:
     action = Action(result.call, result)
     target = few_words(action.subject(LONGEST_TARGET), words // 2 - bool(action.failed))
     what = (result.tool, "failed" if action.failed else "", target)
-    how = (
-        (action.reason if action.failed else "")
-        or short_outcome(action)
-        or one_line(result.text[:SEEN], LONGEST_TARGET)
-    )
+    how = (action.failed and action.reason) or short_outcome(action) or one_line(result.text[:SEEN], LONGEST_TARGET)
     return f"{' '.join(part for part in what if part)}: {how}"
 
 
-def _speaker_name(speaker: Speaker) -> str:
-    return "assistant" if speaker is Speaker.MODEL else str(speaker)
-
-
-def _is_mine(section: Section) -> bool:
+def _is_mine(section: sections.Section) -> bool:
     return section.title == TITLE and _parse_lines(section.body) is not None
 
 
@@ -262,9 +240,9 @@ class _Lines:
         left_out = self.left_out + len(self.lines) - len(shown)
         said_left_out = self.said_left_out + len(self.said) - len(said)
         whose = f", {said_left_out} of them the user's" if said_left_out else ""
-        marked = [f"… {quantity(left_out, 'earlier message')} left out{whose}"] if left_out else []
+        marked = [f"… {sections.quantity(left_out, 'earlier message')} left out{whose}"] if left_out else []
         items = ("- " + shown[at].replace("\n", f"\n{INDENT}") for at in sorted(shown))
-        return write_sections((Section(TITLE, "\n".join((*marked, *items))),))
+        return sections.write_sections((sections.Section(TITLE, "\n".join((*marked, *items))),))
 
 
 def _parse_lines(body: str) -> _Lines | None:
@@ -286,42 +264,25 @@ def _parse_lines(body: str) -> _Lines | None:
     return _Lines(dict(enumerate(lines)), left_out, said)
 
 
-def _write_fitting(head: Head, mine: Head, new: Sequence[str], brief: Brief) -> tuple[str, tuple[str, ...]]:
-    """Write the newest lines that fit below the head, with a note if some of the user's words are missing."""
-    known = (_parse_lines(mine[0].body) if mine else None) or _Lines({})
-    lines = replace(known, lines=dict(enumerate((*known.lines.values(), *new))))
-    text = first_that_fits(_shrinking_lines(head, lines, brief), head, brief)
-    return text, tuple(_missing_words_notes(text, head, lines))
-
-
-def _shrinking_lines(head: Head, lines: _Lines, brief: Brief) -> Iterator[str]:
+def _shrinking_lines(head: sections.Head, lines: _Lines, brief: Brief) -> Iterator[str]:
     """Yield texts with fewer and fewer lines below the head."""
     most = len(lines.others)
-    yield _below_head(head, lines.shown(lines.said, most))
-    shown = fit_head(head, brief)
-    left = brief.max_tokens - brief.count(write_sections(shown))
-    free = brief.max_tokens - brief.count(_below_head(shown, lines.shown({}, most)))
+    yield sections.below_head(head, lines.shown(lines.said, most))
+    shown = sections.fit_head(head, brief)
+    left = brief.max_tokens - brief.count(sections.write_sections(shown))
+    free = brief.max_tokens - brief.count(sections.below_head(shown, lines.shown({}, most)))
     fitting = _fit_user_words(lines.said, left - MARK_TOKENS, free, brief.count)
-    number = most_that_fits(lambda number: _below_head(shown, lines.shown(fitting, number)), most, brief)
+    number = sections.most_that_fits(
+        lambda number: sections.below_head(shown, lines.shown(fitting, number)), most, brief
+    )
     fewer = _fit_user_words(fitting, left // 2, 0, brief.count)
-    for body in (*(() if number is None else (lines.shown(fitting, number),)), lines.shown(fewer, 0)):
-        yield _below_head(fit_head(head, brief, body), body)
-    yield write_sections(shown)
-
-
-def _below_head(head: Head, text: str) -> str:
-    return "\n\n".join(filter(None, (write_sections(head), text)))
+    shorter = [] if number is None else [lines.shown(fitting, number)]
+    for body in (*shorter, lines.shown(fewer, 0)):
+        yield sections.below_head(sections.fit_head(head, brief, body), body)
+    yield sections.write_sections(shown)
 
 
 def _fit_user_words(said: Mapping[int, str], left: int, free: int, count: Count) -> dict[int, str]:
     """The newest of the user's words that fit, by line number, the long ones shortened."""
     fitting = fit_texts([*said.values()], count(f"- {USER}\n"), left, free, count)
     return dict(zip([*said][len(said) - len(fitting) :], fitting, strict=True))
-
-
-def _missing_words_notes(text: str, head: Head, lines: _Lines) -> Iterator[str]:
-    """Yield a note if some of the user's words are missing in the text."""
-    found = {section.title: section.body for section in parse_sections(text) or ()}
-    kept = _parse_lines(found.get(TITLE, "")) or _Lines({}, said_left_out=lines.said_left_out + len(lines.said))
-    goal = next((section.body for section in head if section.title == GOAL), "")
-    return left_out_note(goal, found.get(GOAL, "" if found else text), kept.said.values(), kept.said_left_out)

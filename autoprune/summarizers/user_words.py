@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from autoprune.planning.clamping import is_cut
 from autoprune.planning.view import SAID_SHARE
-from autoprune.summarizers.sections import quantity, share_room
+from autoprune.summarizers.sections import GOAL, body_of, parse_sections, quantity, share_room
 from autoprune.tokens import Count
 
 LOOKED_AT = 20_000  # characters at either end of the omitted part that are searched for a sentence that asks
@@ -63,12 +63,14 @@ def _newest_that_fit(said: Sequence[str], frame: int, room: int, count: Count) -
     return [shorten(one, max(limit - frame, 1), count) for one, limit in zip(kept, rooms, strict=True)]
 
 
-def left_out_note(goal: str, shown: str, said: Iterable[str], missing: int) -> Iterator[str]:
+def left_out_note(goal: str, summary: str, said: Iterable[str] = (), missing: int = 0) -> Iterator[str]:
     """Yield a note for the report if a summary leaves out some of the user's words.
 
-    `goal` is the first request and `shown` the summary's text of it; `said` are its texts of later messages, and
-    `missing` counts the messages that it leaves out.
+    `goal` is the first request; `said` are the summary's texts of later messages, and `missing` counts the messages
+    that it leaves out. A summary without sections is the first request, cut.
     """
+    found = parse_sections(summary)
+    shown = body_of(found, GOAL) if found else summary
     shortened = sum(map(_is_shortened, said))
     parts = (
         "part of the first request" if goal and shown and (shown != goal or _is_shortened(shown)) else "",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from command_line import OPENAI, XML, number, run
+from pages import ROOT
 from rich.cells import cell_len
 from rich.console import Console
 from shipped import PRESETS
@@ -14,9 +15,10 @@ from typer.main import get_command
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs
 from autoprune.apps.cli.command_table import app
-from autoprune.pruners.naming import chosen, parameter, typed
+from autoprune.pruners.naming import choose_strategy, parameter_name, strategy_text
 from autoprune.pruners.report.drawing import Explanation
 from autoprune.strategies.catalog import CLEARING, STRATEGIES
+from autoprune.summarizers.selection import SUMMARIZERS
 
 NARROW = {"COLUMNS": "80"}
 
@@ -104,7 +106,7 @@ def test_reasons_are_short_and_the_legend_has_the_full_sentences():
     legend = dict(re.split(r"\s{2,}", line.rstrip()) for line in lines[lines.index("") + 1 :])
     assert legend == {
         "oldest first": "oldest first, until within the safe zone",
-        "not needed": "not needed: the safe zone is reached",
+        "not needed": "the safe zone is reached",
         "no gain": "a placeholder would not be smaller",
     }
 
@@ -143,12 +145,12 @@ def test_strategies_are_listed_as_a_user_types_them():
     assert [head.partition("(")[0] for head in heads] == [*CLEARING, *PRESETS]
     assert "keep_last(n=10)" in heads
     for text in (*heads, *(line.strip() for line in lines if re.match(r" {4}\w+\(.*\)\s*$", line))):
-        assert chosen(text, {}).name == text.partition("(")[0]
+        assert choose_strategy(text, {}).name == text.partition("(")[0]
 
 
 @each_row("name", sorted(STRATEGIES))
 def test_a_strategy_with_its_printed_defaults_is_the_same_strategy(name: str):
-    assert chosen(typed(name), {}) == chosen(name, {})
+    assert choose_strategy(strategy_text(name), {}) == choose_strategy(name, {})
 
 
 @each_row(
@@ -165,7 +167,7 @@ def test_a_strategy_with_its_printed_defaults_is_the_same_strategy(name: str):
     ],
 )
 def test_errors_name_the_parameter_that_sets_a_field(name: str, field: str, said: str):
-    assert parameter(name, field) == said
+    assert parameter_name(name, field) == said
 
 
 # Words
@@ -241,6 +243,17 @@ def test_descriptions_in_the_list_of_commands_are_not_cut():
     listed = lines[lines.index("Commands:") + 1 :]
     assert sorted(line.split()[0] for line in listed[: len(COMMANDS)]) == COMMANDS
     assert "..." not in " ".join(listed)
+
+
+def test_the_help_lists_all_summarizers():
+    words = " ".join(run("prune", "--help", environ=NARROW).stdout.decode().split())
+    assert f"What writes summaries: {', '.join(SUMMARIZERS)}, or an installed one." in words
+
+
+def test_the_page_on_the_command_line_has_a_row_for_each_command():
+    page = ROOT.joinpath("docs", "command_line.md").read_text(encoding="utf-8")
+    table = page.partition("| command | what it does |")[2].partition("\n\n")[0]
+    assert sorted(re.findall(r"^\| `([\w-]+)` \|", table, re.MULTILINE)) == COMMANDS
 
 
 def test_safe_zone_has_a_short_option():

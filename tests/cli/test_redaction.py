@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoprune.apps.cli.launching import redact, redact_arguments
+from autoprune.apps.cli.run import redact, redact_arguments
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from command_line import run
+from command_line import run, run_process
 from recorded_sessions import timeless, write_claude_log, write_sessions
 from rich.console import Console, RenderableType
 from tables import each_row
@@ -275,7 +275,8 @@ def test_the_sessions_of_an_installed_reader_are_found_in_the_home_folder(tmp_pa
     held = json.loads(Path(path).read_text(encoding="utf-8"))
     (tmp_path / ".mine").mkdir()
     (tmp_path / ".mine" / "one.log").write_text(json.dumps({"mine": held}), encoding="utf-8")
-    done = run("replay", *OPTIONS, "--json", environ={**environ, "HOME": str(tmp_path), "COLUMNS": "80"})
+    environ |= {"HOME": str(tmp_path)}
+    done = run_process("replay", *OPTIONS, "--json", environ=environ)
     words = done.stderr.decode()
     assert (done.returncode, [each["agent"] for each in json.loads(done.stdout)["sessions"]]) == (0, ["mine-agent"]), (
         words

@@ -302,7 +302,7 @@ def test_doctor_tests_no_upstream_if_there_may_be_several(tmp_path: Path):
 
 def test_if_all_conversations_have_one_request_the_largest_is_shown():
     def session(before: int) -> Session:
-        points = [Point(1, 0.0, before, before, 0, 0.1)]
+        points = [Point(request=1, at=0.0, before=before, after=before, cleared=0, seconds=0.1)]
         return Session("", "", "/v1/messages", 0.0, requests=1, points=points)
 
     assert [*summarize_traffic(SimpleNamespace(sessions=(session(300), session(9_000))))] == [
@@ -312,7 +312,14 @@ def test_if_all_conversations_have_one_request_the_largest_is_shown():
 
 
 def test_an_unusual_cache_lifetime_is_printed():
-    known = Session("", "", "/v1/messages", 0.0, requests=1, points=[Point(1, 0.0, 9, 9, 0, 0.1)])
+    known = Session(
+        "",
+        "",
+        "/v1/messages",
+        0.0,
+        requests=1,
+        points=[Point(request=1, at=0.0, before=9, after=9, cleared=0, seconds=0.1)],
+    )
     known.life_from, known.ledger = "as its answers say", Ledger(cache_life=3_600)
     (line,) = summarize_traffic(SimpleNamespace(sessions=(known,)))
     assert line.endswith("safe zone 0, its cache lives 1 h, as its answers say")
@@ -321,7 +328,7 @@ def test_an_unusual_cache_lifetime_is_printed():
 def test_the_longest_conversation_has_its_ledger_and_each_other_one_a_line():
     def session(name: str, requests: int, *, cleared: bool = True) -> Session:
         known = Session(name, "", "/v1/messages", 0.0, requests=requests)
-        known.points.append(Point(requests, 0.0, 9_000, 4_000, 3, 0.1))
+        known.points.append(Point(request=requests, at=0.0, before=9_000, after=4_000, cleared=3, seconds=0.1))
         for count in range(2) if cleared else ():
             known.ledger.add(AgenticConversationPruner("2k").prune(messages(8 + count)))
         return known

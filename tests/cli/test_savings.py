@@ -160,8 +160,8 @@ def test_a_ledger_of_an_older_version_is_read(kept: Ledgers):
     for entry in record["ledger"]["entries"]:
         del entry["is_cold"]
     path.write_text(json.dumps(record))
-    (account,), unread = read_ledgers(kept.folder)
-    assert (account.ledger.prices.life, account.life_from, account.ledger.cold.net, unread) == (600, "", 0, [])
+    (file,), unread = read_ledgers(kept.folder)
+    assert (file.ledger.prices.life, file.life_from, file.ledger.cold.net, unread) == (600, "", 0, [])
 
 
 def test_a_ledger_is_written_again_when_its_last_request_was_refused(kept: Ledgers):
@@ -169,8 +169,8 @@ def test_a_ledger_is_written_again_when_its_last_request_was_refused(kept: Ledge
     kept.write_changed([known])
     known.refused, known.ledger = 1, Ledger()
     kept.write_changed([known])
-    (account,), _ = read_ledgers(kept.folder)
-    assert account.ledger.requests == 0
+    (file,), _ = read_ledgers(kept.folder)
+    assert file.ledger.requests == 0
 
 
 def test_since_counts_only_conversations_active_since_then(state: Path, kept: Ledgers):
@@ -212,8 +212,8 @@ def test_an_entry_that_holds_no_numbers_makes_the_file_unreadable(kept: Ledgers)
     record = json.loads(path.read_text())
     record["ledger"]["entries"][0]["saved"] = "much"
     path.write_text(json.dumps(record))
-    accounts, unread = read_ledgers(kept.folder)
-    assert (accounts, [each.path for each in unread]) == ([], [path])
+    files, unread = read_ledgers(kept.folder)
+    assert (files, [each.path for each in unread]) == ([], [path])
 
 
 def test_without_ledgers_savings_says_what_writes_them(state: Path):

@@ -25,7 +25,7 @@ def user(
 ) -> User:
     """A user with these files, by absolute path or relative to the home folder. Values other than text become JSON."""
     texts = {HOME / name: text if isinstance(text, str) else json.dumps(text) for name, text in (files or {}).items()}
-    return User(environ or {}, arguments, HOME, FOLDER, texts.get, upstream)
+    return User(environ=environ or {}, arguments=arguments, home=HOME, folder=FOLDER, read=texts.get, upstream=upstream)
 
 
 def route(client: str, *arguments: str, **given: Any) -> Route:

@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from itertools import product
 from operator import methodcaller
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 from every_format import FORMATS
 from every_format import conversations as of_format
 from hypothesis import HealthCheck, given
-from profiles import examples
+from profiles import examples, sample_cases
 from shipped import PRESETS
 from tables import each_row
 
@@ -97,7 +98,7 @@ def test_a_copy_of_a_pruner_prunes_as_the_pruner_does(way: Copy, kind: type, is_
     assert type(copied) is kind
     assert (copied.args, copied.conversation_id, copied.replacement_message) == (ARGS, "7", "Gone.")
     for messages in (MESSAGES, MESSAGES[:-2]):
-        for strategy in (None, *pruner.strategies):
+        for strategy in sample_cases((None, *pruner.strategies), 3):
             ours, theirs = pruner.prune(messages, strategy), copied.prune(messages, strategy)
             assert theirs.conversation == ours.conversation
             assert theirs.report.to_dict().keys() == ours.report.to_dict().keys()
@@ -205,12 +206,9 @@ CASES: list[tuple[type, dict[str, Any], Any]] = [
 ]
 
 
-@each_row(("kind", "options", "strategy"), CASES)
-@each_row("safe_zone", [1_000, 1_000_000])
-@each_row("is_read", [False, True])
-def test_a_copy_of_a_result_says_the_same(
-    kind: type, options: dict[str, Any], strategy: Any, safe_zone: int, is_read: bool
-):
+@each_row("case, safe_zone, is_read", sample_cases(product(CASES, (1_000, 1_000_000), (False, True)), 3))
+def test_a_copy_of_a_result_says_the_same(case: tuple[type, dict[str, Any], Any], safe_zone: int, is_read: bool):
+    kind, options, strategy = case
     for way in (pickled(5), copy.deepcopy, copy.copy):
         result = kind(PruneArgs(safe_zone), **options).prune(MESSAGES, strategy)
         if is_read:
@@ -308,15 +306,16 @@ def client() -> openai.OpenAI:
 
 
 @pytest.mark.parametrize(
-    ("value", "place"),
+    ("create", "place"),
     [
-        (OpenAISummarizer(client(), "m"), "client"),
-        (ConversationPruner(ARGS, OpenAISummarizer(client(), "m")), "llm.client"),
-        (ConversationPruner(ARGS, Chunked(OpenAISummarizer(client(), "m"), 9)), "llm.inner.client"),
+        (lambda llm: llm, "client"),
+        (lambda llm: ConversationPruner(ARGS, llm), "llm.client"),
+        (lambda llm: ConversationPruner(ARGS, Chunked(llm, 9)), "llm.inner.client"),
     ],
 )
-def test_a_client_is_shared_by_deep_copies(value: Any, place: str):
-    copied, shared = copy.deepcopy(value), value
+def test_a_client_is_shared_by_deep_copies(create: Callable[[OpenAISummarizer], Any], place: str):
+    shared = create(OpenAISummarizer(client(), "m"))
+    copied = copy.deepcopy(shared)
     for name in place.split("."):
         copied, shared = getattr(copied, name), getattr(shared, name)
     assert copied is shared
@@ -331,6 +330,7 @@ def test_a_client_that_cannot_be_pickled_hinders_no_report():
 # In other processes
 
 
+@pytest.mark.full
 def test_pruners_and_results_pass_between_processes():
     pruners = [kind(ARGS) for kind in KINDS]
     ours = [pruner.prune(MESSAGES) for pruner in pruners]
@@ -360,6 +360,7 @@ print(autoprune.AgenticConversationPruner(None), autoprune.ConversationPruner(No
 """
 
 
+@pytest.mark.full
 def test_help_prints_nothing_of_the_environment():
     secrets = {"SOME_API_KEY": "sk-0123456789", "AUTOPRUNE_MODEL": "model-of-mine", "HOME": "/home/nobody-at-all"}
     environ = {**secrets, "PYTHONPATH": ":".join(sys.path)}

@@ -7,10 +7,11 @@ from google.genai.types import Content, Part
 from openai.types.responses import EasyInputMessage
 from tables import each_row
 
-from autoprune.conversation.edits import CALLS_IN_TEXT, RunningSummary
 from autoprune.conversation.summary import (
+    CALLS_IN_TEXT,
     GAP,
     SLACK_TOKENS,
+    RunningSummary,
     content_of,
     escape_end_mark,
     find_summary,

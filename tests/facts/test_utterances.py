@@ -212,7 +212,7 @@ def test_the_tags_around_results_and_calls_are_removed_with_them():
     ],
 )
 def test_text_that_the_harness_added_is_not_the_users(words: str, own: str):
-    assert Utterance(Speaker.USER, words).said == own
+    assert Utterance(Speaker.USER, words).user_words == own
 
 
 # The text for a summarizer

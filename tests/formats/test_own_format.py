@@ -9,9 +9,9 @@ import pytest
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationError, PruneArgs, SettingsError
-from autoprune.facts.words import texts as texts_of
+from autoprune.facts.utterances import texts as texts_of
 from autoprune.formats import MESSAGE_TOKENS, Entry, Parser, Speaker, new_parser, texts
-from autoprune.settings.plugins import _registered
+from autoprune.settings.plugins import _find_entry_points
 
 PICTURE_TOKENS = 5_000
 PICTURE = {"picture": "a.png"}
@@ -79,9 +79,9 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     points = "pictures = lined:FORMAT\ntext = lined:NONE\nother = no_such_module:X\n"
     (info / "entry_points.txt").write_text(f"[autoprune.formats]\n{points}")
     monkeypatch.syspath_prepend(str(tmp_path))
-    _registered.cache_clear()
+    _find_entry_points.cache_clear()
     yield
-    _registered.cache_clear()
+    _find_entry_points.cache_clear()
     sys.modules.pop("lined", None)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pages import ROOT, blocks
+from strict_provider.server import Provider
 
 
 def names_of_openai_agents() -> dict[str, Any]:
@@ -52,12 +53,24 @@ def names_of_pydantic_ai() -> dict[str, Any]:
     return {"Agent": library.Agent, "model": "test", "tools": []}
 
 
+def names_of_clients() -> dict[str, Any]:
+    return {"OpenAI": pytest.importorskip("openai").OpenAI, "model": "gpt-4.1", **REQUEST}
+
+
+def names_of_litellm() -> dict[str, Any]:
+    return {"litellm": pytest.importorskip("litellm"), "model": "openai/gpt-4.1", **REQUEST}
+
+
+READ_FILE = {"type": "function", "function": {"name": "read_file", "parameters": {"type": "object", "properties": {}}}}
+REQUEST = {"messages": [{"role": "user", "content": "Read a file."}], "tools": [READ_FILE]}
 NAMES: dict[str, Callable[[], dict[str, Any]]] = {
     "openai_agents": names_of_openai_agents,
     "adk": names_of_adk,
     "strands": names_of_strands,
     "langchain": names_of_langchain,
     "pydantic_ai": names_of_pydantic_ai,
+    "clients": names_of_clients,
+    "litellm": names_of_litellm,
 }
 EXAMPLES = {
     "openai_agents": ("agents.testing", "openai_agents_agent.py"),
@@ -78,14 +91,25 @@ def said(example: str) -> str:
     return subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True).stdout
 
 
-@pytest.mark.filterwarnings("ignore:create_react_agent has been moved")
+def test_the_code_of_every_page_runs():
+    pages = {page.stem for page in (ROOT / "docs" / "integrations").glob("*.md")}
+    assert pages == {*NAMES, "recipes"}  # test_recipes.py runs the recipes
+
+
+@pytest.mark.filterwarnings("ignore:create_react_agent has been moved", "ignore:Item .* on TypedDict class")
 @pytest.mark.parametrize("page", NAMES)
-def test_the_code_of_a_page_runs_one_block_after_the_other(page: str):
+def test_the_code_of_a_page_runs_one_block_after_the_other(
+    page: str, strict_provider: Provider, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{strict_provider.url}/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # read at import: nothing is fetched from elsewhere
     names = NAMES[page]()
     for block in blocks(text(page), "python"):
         exec(compile(block, page, "exec"), names)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("page", EXAMPLES)
 def test_an_example_prints_what_its_page_shows(page: str):
     package, example = EXAMPLES[page]
@@ -93,6 +117,7 @@ def test_an_example_prints_what_its_page_shows(page: str):
     assert f"```\n{said(example)}```\n" in text(page)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("package", ["langchain", "pydantic_ai"])
 def test_an_example_prunes_its_requests_and_keeps_its_history(package: str):
     pytest.importorskip(package)

@@ -15,7 +15,7 @@ from profiles import examples
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, Result, ToolInputs
-from autoprune.planning.protections import NOTHING
+from autoprune.planning.protections import DEFAULT_PROTECTIONS
 from autoprune.planning.view import Strategy
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 from autoprune.tokens import exact
@@ -376,7 +376,7 @@ ONE_PROTECTION = st.sampled_from(
     )
 )
 PROTECTIONS = st.one_of(
-    st.just(NOTHING),
+    st.just(DEFAULT_PROTECTIONS),
     st.lists(ONE_PROTECTION, min_size=1, max_size=3).map(
         lambda all: Protections(**{k: v for one in all for k, v in one.items()})
     ),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from profiles import examples
+from profiles import examples, size
 from tables import each_row
 
 from autoprune import SettingsError
@@ -296,7 +296,7 @@ def test_a_text_that_shows_nothing_is_left_alone(limit: int | None):
 @every_counter
 @each_row("unit", ["error ", "a line of text, error: 1\n", "x", "é\n", "\x1b[1m", "\r", "%\r\n"])
 def test_a_long_text_is_counted_about_once(counter: str, unit: str):
-    text = unit * (1_000_000 // len(unit))
+    text = unit * (size(1_000_000) // len(unit))
     seen = 0
 
     def count(piece: str) -> int:

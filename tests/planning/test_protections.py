@@ -14,7 +14,7 @@ from conversations import ANSWER, DIALECTS, Dialect, Message, words, xml
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, SettingsError, ToolInputs
-from autoprune.planning.protections import NOTHING
+from autoprune.planning.protections import DEFAULT_PROTECTIONS
 from autoprune.planning.view import Strategy
 from autoprune.strategies.catalog import clearing_named, config
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
@@ -135,7 +135,7 @@ def test_protected_results_stay_and_the_plan_gives_the_reason(name: str, kind: t
 
 @in_both
 @with_both
-@each_row("options", [{}, {"protect": NOTHING}, {"protect": None}], ids=str)
+@each_row("options", [{}, {"protect": DEFAULT_PROTECTIONS}, {"protect": None}], ids=str)
 def test_without_protections_the_same_results_are_cleared(options: dict[str, Any], kind: type[Any], writing: Writing):
     assert kept(all_that_can_go(writing(*STEPS), kind(**options))) == {}
 

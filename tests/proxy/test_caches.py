@@ -227,7 +227,7 @@ def test_an_environment_variable_sets_the_cache_life(monkeypatch: pytest.MonkeyP
 def test_a_repeated_request_is_reused_until_its_own_cache_expires():
     body = json.dumps({"model": MODEL, "messages": [*messages(3)[:-1], said("a", "1h")]}).encode()
     work = Work(Settings(safe_zone="100k"))
-    first = work.prune(Job("/v1/messages", {}, body, "s", 0.0, b"mark"))
+    first = work.prune(Job("/v1/messages", {}, body, session="s", at=0.0, digest=b"mark"))
     assert work.account(first.number)
     assert work.reuse(b"mark", 3_000.0)
     assert work.reuse(b"mark", 7_000.0) is None

@@ -106,15 +106,15 @@ def test_deferred_work_waits_for_requests_unless_too_much_waits():
         queue, done = Queue(), list[str]()
 
         async def later(name: str) -> None:
-            async with queue.deferred():
+            async with queue.deferred_turn():
                 done.append(name)
 
-        with queue.urgent(), queue.urgent():
+        with queue.urgent_turn(), queue.urgent_turn():
             waiting = [asyncio.create_task(later("later"))]
             await asyncio.sleep(0)
             done.append("request")
         await asyncio.gather(*waiting)
-        with queue.urgent():
+        with queue.urgent_turn():
             waiting = [asyncio.create_task(later(f"{at}")) for at in range(MOST_WAITING + 3)]
             await asyncio.sleep(0.01)
             done.append("request")
@@ -137,6 +137,16 @@ def test_a_worker_that_dies_is_replaced_and_costs_one_request_its_pruning(worker
         kill(pid_of(worker))
         assert called.result() is LOST
     assert worker.prune(job(9)).body == pruned
+
+
+def test_a_fault_in_a_worker_does_not_end_it(worker: Worker):
+    worker.prune(job(9))
+    known = pid_of(worker)
+    assert worker.account([]) is None  # type: ignore[arg-type]
+    worker.learn([], None)  # type: ignore[arg-type]
+    assert worker.recall([]) is None  # type: ignore[arg-type]
+    assert worker.prune(job(9)).body
+    assert pid_of(worker) == known
 
 
 def test_a_worker_that_takes_too_long_is_killed(worker: Worker, monkeypatch: pytest.MonkeyPatch):

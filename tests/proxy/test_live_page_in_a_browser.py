@@ -15,6 +15,10 @@ HIDDEN_TEXT = """[...document.querySelectorAll('#chart text')].filter(text => {
     const box = document.querySelector('#chart').getBoundingClientRect(), own = text.getBoundingClientRect()
     return own.left < box.left - 2 || own.right > box.right + 2 || own.top < box.top - 2 || own.bottom > box.bottom + 2
 }).map(text => text.textContent)"""
+COVERED = """(() => {
+    const [tip, column] = [".tip", ".pointed"].map(each => document.querySelector(each).getBoundingClientRect())
+    return tip.left < column.right && column.left < tip.right && tip.top < column.bottom && column.top < tip.bottom
+})()"""
 FOREIGN = "[...document.querySelectorAll('img, iframe, body script')].length"
 SECONDS = 15_000  # milliseconds that the page may take to show what has come
 
@@ -82,6 +86,19 @@ def test_the_page_fits_its_window_with_hostile_content(
     assert tab.evaluate(HIDDEN_TEXT) == []
     assert tab.evaluate("document.querySelector('#chart').getBoundingClientRect().height") > 100
     assert tab.said == []
+
+
+@pytest.mark.parametrize("requests", [4, 20, 160])
+def test_a_tooltip_does_not_cover_its_column_at_400_pixels(proxy: Running, opened: Callable[..., Any], requests: int):
+    drive(proxy, recorded()[:requests])
+    tab = opened(400)
+    _wait_for_last(tab, proxy)
+    tab.locator("#chart").focus()
+    tab.keyboard.press("Home")
+    for _ in range(requests):
+        assert tab.evaluate(COVERED) is False
+        tab.keyboard.press("ArrowRight")
+    assert tab.evaluate(OVERFLOW) <= 0
 
 
 def test_tool_output_is_shown_as_text(proxy: Running, opened: Callable[..., Any]):

@@ -85,7 +85,7 @@ def test_a_repeated_conversation_is_not_walked_again(first: str):
 
 def test_a_repeated_request_reuses_its_outcome_and_gets_its_own_account():
     work = Work(Settings(safe_zone="20k"))
-    first = work.prune(Job("/v1/messages", {}, body(30), "s", 100.0, b"mark"))
+    first = work.prune(Job("/v1/messages", {}, body(30), session="s", at=100.0, digest=b"mark"))
     assert work.reuse(b"mark", 101.0) is None  # before there is an account
     account = work.account(first.number)
     assert first.body
@@ -98,7 +98,7 @@ def test_a_repeated_request_reuses_its_outcome_and_gets_its_own_account():
     assert work.account(again.number) is None
     assert work.reuse(b"another", 103.0) is None
     assert work.reuse(b"mark", 403.0) is None  # the cache has gone cold
-    work.prune(Job("/v1/messages", {}, body(31), "s", 404.0, b"next"))
+    work.prune(Job("/v1/messages", {}, body(31), session="s", at=404.0, digest=b"next"))
     assert work.reuse(b"mark", 405.0) is None
 
 
@@ -112,11 +112,12 @@ class Raising:
         return [1 // 0]
 
 
-def test_an_account_that_fails_is_none():
+def test_an_account_that_fails_is_due_no_more():
     work = Work(Settings(safe_zone="2k"))
     known = work.prune(Job("/v1/messages", {}, body(8), "s", 0.0))
     work._payloads = None
-    assert work.account(known.number) is None
+    with pytest.raises(AttributeError):
+        work.account(known.number)
     assert work._open == {}
 
 

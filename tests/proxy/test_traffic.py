@@ -1,5 +1,6 @@
 """Conversations and the sums over them: what is counted, dropped, limited and shown."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -21,12 +22,30 @@ PROMPT = [("digest", 100)]
 CLEARED = Cleared(request=0, tool="read", target="a.py", tokens=50, reason="over_safe_zone", id="1")
 
 
+def account(
+    messages: int = 1, pause: float = 0.0, last: Sequence[tuple[str, int]] = PROMPT, source: str = ""
+) -> Account:
+    """The account of a request that cleared 50 of 100 tokens; `last` is its prompt."""
+    return Account(
+        model="m",
+        safe_zone=60,
+        messages=messages,
+        pause=pause,
+        before=100,
+        after=50,
+        sent=Sent(PROMPT, last),
+        prices=DEFAULT,
+        cleared=(CLEARED,),
+        decisions=(),
+        life_from=source,
+    )
+
+
 def went_through(sessions: Sessions, name: str, requests: int = 1, *, model: str = "m", client: str = "mini/1") -> None:
     """Enter requests of a conversation, each of which cleared 50 of 100 tokens in 20 ms."""
     job, outcome = Job("/v1/chat/completions", {}, b"", "", 0.0), Outcome(conversation=name, seconds=0.02)
-    figures = Account(model, 60, 1, 0.0, 100, 50, Sent(PROMPT, PROMPT), DEFAULT, (CLEARED,), 1, ())
     for _ in range(requests):
-        sessions.match(outcome, job, client).enter_request(figures, outcome, job)
+        sessions.match(outcome, job, client).enter_request(replace(account(), model=model), outcome, job.at)
 
 
 def test_dropped_conversations_stay_in_the_sums():
@@ -84,9 +103,8 @@ def test_savings_at_cold_requests_are_counted_and_shown():
     sessions = Sessions()
     went_through(sessions, "one", 2)
     (session,) = sessions
-    job, outcome = Job("/v1/chat/completions", {}, b"", "", 0.0), Outcome(conversation="one")
-    cut = Account("m", 60, 1, 301.0, 100, 50, Sent(PROMPT, [("shorter", 50)]), DEFAULT, (CLEARED,), 1, (), "as asked")
-    session.enter_request(cut, outcome, job)
+    outcome = Outcome(conversation="one")
+    session.enter_request(account(pause=301.0, last=[("shorter", 50)], source="as asked"), outcome, 0.0)
     assert (
         [each.is_cold for each in session.points] == [each.is_cold for each in session.cleared] == [False, False, True]
     )
@@ -110,9 +128,9 @@ def test_a_retry_of_a_cold_request_counts_once(seconds: float, is_answered: bool
     went_through(sessions, "one")
     (session,) = sessions
     outcome = Outcome(conversation="one")
-    account = Account("m", 60, 3, 301.0, 100, 50, Sent(PROMPT, [("shorter", 50)]), DEFAULT, (CLEARED,), 1, ())
+    cold_account = account(3, 301.0, [("shorter", 50)])
     for at in (301.0, 301.0 + seconds):
-        session.enter_request(account, outcome, Job("/v1/chat/completions", {}, b"", "", at))
+        session.enter_request(cold_account, outcome, at)
         if not is_answered:
             session.take_back(session.requests)
     assert (session.requests, session.sums.cold) == (3, cold)
@@ -138,12 +156,12 @@ def test_an_unanswered_request_is_not_in_the_ledger():
     went_through(sessions, "one", 2)
     (session,) = sessions
     session.usage = {"input_tokens": 50}
-    before = session.ledger.as_json()
+    before = session.ledger.to_dict()
     went_through(sessions, "one")
     session.take_back(2)  # another one followed
     assert session.ledger.requests == 3
     session.take_back(3)
-    assert (session.ledger.as_json(), session.usage, session.requests) == (before, {"input_tokens": 50}, 3)
+    assert (session.ledger.to_dict(), session.usage, session.requests) == (before, {"input_tokens": 50}, 3)
     session.take_back(3)
     went_through(sessions, "one")
     assert (session.ledger.requests, len(session.ledger.reported), session.usage) == (3, 1, None)

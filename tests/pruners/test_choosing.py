@@ -10,7 +10,7 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, SettingsError
 from autoprune.planning.view import folds
-from autoprune.pruners.naming import chosen, pruner_for
+from autoprune.pruners.naming import choose_strategy, pruner_for
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import hybrid, keep_last
@@ -49,14 +49,14 @@ class Clears:
     ],
 )
 def test_a_text_names_a_strategy_of_either_pruner(text: str, strategy: Any):
-    assert chosen(text, {}) == strategy
-    assert chosen(None, {"AUTOPRUNE_STRATEGY": text}) == strategy
-    assert chosen(text, {"AUTOPRUNE_STRATEGY": "nope"}) == strategy
+    assert choose_strategy(text, {}) == strategy
+    assert choose_strategy(None, {"AUTOPRUNE_STRATEGY": text}) == strategy
+    assert choose_strategy(text, {"AUTOPRUNE_STRATEGY": "nope"}) == strategy
 
 
 @pytest.mark.parametrize("environ", [{}, {"AUTOPRUNE_STRATEGY": ""}, {"AUTOPRUNE_STRATEGY": "  "}])
 def test_a_strategy_may_be_unnamed(environ: dict[str, str]):
-    assert chosen(None, environ) is None
+    assert choose_strategy(None, environ) is None
     assert isinstance(pruner_for(None, ARGS), AgenticConversationPruner)
 
 
@@ -75,14 +75,14 @@ def test_a_strategy_may_be_unnamed(environ: dict[str, str]):
 )
 def test_an_unknown_strategy_is_reported(text: str, said: str):
     with pytest.raises(SettingsError) as refusal:
-        chosen(text, {})
+        choose_strategy(text, {})
     assert said in str(refusal.value)
 
 
 def test_one_in_a_file_goes_to_the_pruner_that_it_is_written_for(tmp_path: Path):
     file = tmp_path / "mine.py"
     file.write_text(OWN, encoding="utf-8")
-    folding, clearing = (chosen(f"{file}:{name}", {}) for name in ("Folds", "Clears"))
+    folding, clearing = (choose_strategy(f"{file}:{name}", {}) for name in ("Folds", "Clears"))
     assert (folds(folding), folds(clearing)) == (True, False)
     assert isinstance(pruner_for(folding, ARGS), ConversationPruner)
     assert isinstance(pruner_for(clearing, ARGS), AgenticConversationPruner)

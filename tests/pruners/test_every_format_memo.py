@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from every_format import SENTENCE, Case, again, as_bytes, every_format, facts, fields, requests, shape
 from profiles import size
 from pydantic import BaseModel
@@ -49,6 +50,7 @@ def fixed_examples() -> list[list[Any]]:
     return [*(write(made) for write in WIRE.values()), *texts]
 
 
+@pytest.mark.full
 def test_the_same_bytes_come_from_any_process():
     given = fixed_examples()
     ours = [AgenticConversationPruner(PruneArgs(400)).prune_conversations(messages) for messages in given]

@@ -267,6 +267,7 @@ print(json.dumps([pruner.prune_conversations(each, ObservationMasking(1)) for ea
 """
 
 
+@pytest.mark.full
 def test_the_same_bytes_come_from_any_process():
     long = Step("read_file", {"path": "見.md"}, "漢字 🎉 text\n" * 90)
     given = [write([[long, long], "And now?", [long], [long]]) for write in WIRE.values()]

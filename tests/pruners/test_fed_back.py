@@ -8,8 +8,7 @@ from rounds import WIRE, Round, Step
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, problems
-from autoprune.conversation.edits import CALLS_LATER
-from autoprune.conversation.summary import find_summary
+from autoprune.conversation.summary import CALLS_LATER, find_summary
 from autoprune.planning.protections import Protections
 from autoprune.planning.retention import Retention
 from autoprune.planning.tool_inputs import ToolInputs

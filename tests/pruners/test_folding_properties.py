@@ -177,6 +177,7 @@ def fixed_examples() -> list[list[Any]]:
     return [*(write(made) for write in WIRE.values()), *texts]
 
 
+@pytest.mark.full
 def test_the_same_bytes_come_from_any_process():
     given = fixed_examples()
     ours = [

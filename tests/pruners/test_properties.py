@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from openai.types.chat import ChatCompletionMessage
-from profiles import examples, is_full, size
+from profiles import examples, sample_cases, size
 from strategies_hypothesis import conversations, loops, safe_zones
 from tables import each_row
 
@@ -705,6 +705,7 @@ assert pruner.prune_conversations(messages) is messages
 """
 
 
+@pytest.mark.full
 def test_members_of_enumerations_in_a_message_are_values_like_others():
     """In another process, which is stopped after 10 seconds of computing or 2 GB: once this did not end."""
     done = subprocess.run(
@@ -773,8 +774,8 @@ def small_loops() -> list[list[Any]]:
 
 
 def zones(first: int, last: int) -> list[int]:
-    """Every safe zone of a range; in quick every third between the first ones and the last ones."""
-    return [*range(first, first + 4), *range(first + 4, last - 4, 1 if is_full() else 3), *range(last - 4, last)]
+    """Every safe zone of a range; in quick every seventh between the first ones and the last ones."""
+    return [*range(first, first + 4), *sample_cases(range(first + 4, last - 4)), *range(last - 4, last)]
 
 
 @pytest.mark.parametrize("messages", small_loops(), ids=["openai", "xml"])
@@ -784,7 +785,7 @@ def test_every_safe_zone_is_met_exactly(messages: list[Any]):
     for edit in pruner(1).plan(messages).edits:
         left.append(left[-1] - edit.saved)
     assert len(left) > 4
-    for safe_zone in range(left[-1] - 2, tokens + 2):
+    for safe_zone in zones(left[-1] - 2, tokens + 2):
         result = pruner(safe_zone).prune(messages)
         needed = next((number for number, after in enumerate(left) if after <= safe_zone), len(left) - 1)
         assert result.report.results_cleared == needed

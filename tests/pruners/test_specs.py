@@ -4,12 +4,14 @@ import asyncio
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 import pytest
 from conversations import DIALECTS, Dialect
 from conversations import openai_chat as chat_session
 from halves import broken, halves
+from profiles import sample_cases
 from shipped import PRESETS
 from tables import each_row
 from written_short import Message, every_format, every_native_format, messages, parsed
@@ -574,8 +576,10 @@ class Later(Model):
 FAILURES = [RuntimeError("no such model"), TimeoutError(), None, "", " \n", 7, Written(""), [], frozenset()]
 
 
-@each_row("answer", FAILURES, ids=repr)
-@each_row("preset", ["summarize", "hybrid", "summarize_older", "chat_summary", "sliding_window"])
+@each_row(
+    "answer, preset",
+    sample_cases(product(FAILURES, ["summarize", "hybrid", "summarize_older", "chat_summary", "sliding_window"]), 4),
+)
 def test_29_a_model_that_fails_is_replaced_and_the_report_says_so(preset: str, answer: Any):
     given, model = chat(f"S {turns(30)} U31", 40), Model(answer)
     result = pruned(given, preset, tokens(given) // 2, model)

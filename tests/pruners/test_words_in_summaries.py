@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from every_format import count, requests
 from folding_cases import words
 from hypothesis import given, note
 from hypothesis import strategies as st
-from profiles import examples
+from profiles import examples, sample_cases
 from rounds import Step, Words
 from spoken import FORMATS, RULE, Turn, asked, messages, talks
 from tables import each_row
@@ -46,7 +47,7 @@ def in_short(brief: Brief) -> str:
 def everywhere(test: Callable[..., None]) -> Callable[..., None]:
     """Check a property of a conversation in every format, with a safe zone, in full and fed back."""
     checked = given(talks(), st.sampled_from((25, 50, 80)), st.booleans())(test)
-    found: Callable[..., None] = pytest.mark.parametrize("written_in", FORMATS)(examples(24)(checked))
+    found: Callable[..., None] = pytest.mark.parametrize("written_in", sample_cases(FORMATS, 3))(examples(24)(checked))
     return found
 
 
@@ -149,7 +150,6 @@ def test_no_answer_is_lost_while_there_is_room(written_in: str, talk: list[Turn]
         assert lost == []
 
 
-@pytest.mark.xfail(reason="known gap: the second small batch of chat_summary loses the answer that the first one kept")
 def test_no_answer_is_lost_in_the_second_of_two_small_batches():
     def read(number: int) -> list[Step]:
         return [Step("read_file", {"path": f"{number}.py"}, f"line {number} of a file\n" * 2)]
@@ -201,9 +201,7 @@ GIVEN = {
 BYTHEWAY = [each for at in range(40) for each in (model("w " * 100), user(f"By the way, rename variable {at}."))]
 
 
-@each_row("given", GIVEN)
-@each_row("is_fed_back", [False, True])
-@each_row("name", STRATEGIES)
+@each_row("name, is_fed_back, given", sample_cases(product(STRATEGIES, (False, True), GIVEN), 5))
 def test_what_the_user_says_through_a_tool_is_not_the_first_request(name: str, is_fed_back: bool, given: str):
     goal = "Fix the parser. Keep Python 3.8 and never push."
     said_first = used(0, "AskUserQuestion" if given == "an answer" else "ExitPlanMode", GIVEN[given])

@@ -102,10 +102,10 @@ def test_a_session_that_kills_its_process_loses_only_itself(tmp_path: Path):
 
 def test_several_processes_give_the_same_figures_as_one(tmp_path: Path):
     paths = write_sessions(tmp_path, "one", "two", "three")
-    alone = [timeless(each.as_json()) for _, each in replay_files(paths, ARGS)]
+    alone = [timeless(each.to_dict()) for _, each in replay_files(paths, ARGS)]
     many = dict(replay_files(paths, ARGS, engine=Processes(2)))
-    assert [timeless(many[path].as_json()) for path in paths] == alone
-    assert [SessionFigures.from_json(json.loads(json.dumps(many[path].as_json()))) for path in paths] == [
+    assert [timeless(many[path].to_dict()) for path in paths] == alone
+    assert [SessionFigures.from_dict(json.loads(json.dumps(many[path].to_dict()))) for path in paths] == [
         many[path] for path in paths
     ]
 

@@ -58,12 +58,12 @@ def test_parts_hold_all_tokens():
 
 def test_details_are_json():
     for known in (*recorded(texts=True).details, *hostile(texts=True).details):
-        assert json.loads(json.dumps(known.as_json())).keys() == known.as_json().keys()
+        assert json.loads(json.dumps(known.to_dict())).keys() == known.to_dict().keys()
 
 
 def test_without_texts_a_detail_holds_no_secret():
-    assert SECRET not in json.dumps([each.as_json() for each in hostile().details])
-    assert SECRET in json.dumps([each.as_json() for each in hostile(texts=True).details])
+    assert SECRET not in json.dumps([each.to_dict() for each in hostile().details])
+    assert SECRET in json.dumps([each.to_dict() for each in hostile(texts=True).details])
 
 
 @each_row(

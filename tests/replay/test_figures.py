@@ -32,19 +32,19 @@ def test_figures_are_the_same_after_a_round_trip_through_json():
         some(ObservationMasking(1), "window"),
         replace(some(NoPruning(), "none"), violations=("promise 1", "promise 2")),
     ):
-        assert Figures.from_json(json.loads(json.dumps(found.as_json()))) == found
+        assert Figures.from_dict(json.loads(json.dumps(found.to_dict()))) == found
 
 
 def test_what_an_older_version_wrote_can_be_read():
     """Its figures did not name their session, all evidence was of code, and nothing was protected."""
     (row,) = (some(NoPruning(), "none"),)
-    known = json.loads(json.dumps(SessionFigures("runs#1/a.json", figures=(row,)).as_json()))
+    known = json.loads(json.dumps(SessionFigures("runs#1/a.json", figures=(row,)).to_dict()))
     for name in ("session", "protected"):
         del known["figures"][0][name]
     evidence = known["figures"][0]["evidence"]
     evidence["all"] = evidence.pop("code")
     del evidence["shell edits"], evidence["facts"]
-    (found,) = SessionFigures.from_json(known).figures
+    (found,) = SessionFigures.from_dict(known).figures
     left = {name: each for name, each in row.evidence.items() if name not in ("shell edits", "facts")}
     assert found == replace(row, session="runs#1/a.json", protected={}, evidence=left)
     (known_row,) = summarize([found], "anthropic")
@@ -53,9 +53,9 @@ def test_what_an_older_version_wrote_can_be_read():
 
 def test_protected_content_was_called_facts_before():
     row = some(NoPruning(), "none")
-    known = json.loads(json.dumps(row.as_json()))
+    known = json.loads(json.dumps(row.to_dict()))
     known["facts"] = known.pop("protected")
-    assert Figures.from_json(known) == row
+    assert Figures.from_dict(known) == row
 
 
 def test_a_row_has_shares_of_the_protected_content_that_exists():
@@ -155,7 +155,7 @@ def test_the_figures_of_a_session_are_the_same_at_every_run_and_after_a_round_tr
     assert first == second
     assert first.error == ""
     assert len(first.figures) == (len(args.strategies) - 2) * 2 + 2
-    assert SessionFigures.from_json(json.loads(json.dumps(first.as_json()))) == first
+    assert SessionFigures.from_dict(json.loads(json.dumps(first.to_dict()))) == first
     styles: dict[str, list[Figures]] = {}
     for each in first.figures:
         styles.setdefault(each.strategy, []).append(replace(each, style=""))

@@ -104,8 +104,8 @@ def test_a_difference_within_the_interval_is_a_tie():
             {"low_water": (0.7, 0.75, 94), "tool_output_cleanup": (0.8, 0.8, 90)},
             10,
             "Do not prune: nothing is cheaper and keeps what is needed. The closest to both, low_water, costs 0.750 of "
-            "the unpruned bill, re-reads included, but keeps only 94.0% of the evidence for code and 94.0% for edits; 95% "
-            "of each is asked for.",
+            "the unpruned bill, re-reads included, but keeps only 94.0% of the evidence for code and 94.0% for edits; "
+            "95% of each is asked for.",
         ),
         (
             {"clairvoyant": (0.5, 0.5, 100)},

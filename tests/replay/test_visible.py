@@ -76,5 +76,5 @@ def test_what_can_be_seen_in_a_text(raw: str, kind: Kind, text: str, seen: bool)
     assert Text(raw).shows(atom) == seen
     texts = Texts()
     for each in ("other", raw, "more"):
-        texts.append(each)
+        texts.add_text(each)
     assert texts.find(atom) == ((1,) if seen else ())

@@ -8,7 +8,7 @@ import pytest
 
 from autoprune import SettingsError
 from autoprune.settings import load_plugin, plugin_names
-from autoprune.settings.plugins import _registered
+from autoprune.settings.plugins import _find_entry_points
 
 GROUP = "autoprune.strategies"
 
@@ -22,9 +22,9 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     (info / "METADATA").write_text("Name: mine\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(f"[{GROUP}]\nmine = mine:STRATEGY\nbroken = no_such_module:X\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    _registered.cache_clear()
+    _find_entry_points.cache_clear()
     yield
-    _registered.cache_clear()
+    _find_entry_points.cache_clear()
     sys.modules.pop("mine", None)
 
 

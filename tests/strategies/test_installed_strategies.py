@@ -13,8 +13,8 @@ from plugins import install
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, SettingsError
-from autoprune.pruners.naming import chosen, pruner_for
-from autoprune.settings.plugins import _registered
+from autoprune.pruners.naming import choose_strategy, pruner_for
+from autoprune.settings.plugins import _find_entry_points
 from autoprune.strategies.catalog import clearing_named, folding_named, is_plugin, names_folding
 from autoprune.strategies.scaffold import names, new_strategy
 from autoprune.summarizers.selection import summarizer_named, summarizer_names
@@ -27,7 +27,7 @@ SESSION = str(ROOT / "fixtures" / "sessions" / "edit_loop_xml.json")
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     install(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    caches = _registered, clearing_named, folding_named
+    caches = _find_entry_points, clearing_named, folding_named
     for cached in caches:
         cached.cache_clear()
     yield tmp_path
@@ -40,7 +40,9 @@ def test_a_plugin_is_found_by_name_with_its_parameters():
     found = clearing_named("zebra_first(at_least=500)")
     assert (type(found).__name__, getattr(found, "at_least", None)) == ("ZebraFirst", 500)
     assert (
-        clearing_named("zebra_first") == chosen("zebra_first", {}) == chosen(None, {"AUTOPRUNE_STRATEGY": "ready_made"})
+        clearing_named("zebra_first")
+        == choose_strategy("zebra_first", {})
+        == choose_strategy(None, {"AUTOPRUNE_STRATEGY": "ready_made"})
     )
 
 
@@ -85,7 +87,7 @@ def test_a_plugin_is_for_the_pruner_of_its_kind():
 )
 def test_a_plugin_that_cannot_be_used_is_an_error(name: str, error: str):
     with pytest.raises(SettingsError, match=re.escape(error)):
-        chosen(name, {})
+        choose_strategy(name, {})
 
 
 def test_a_new_strategy_may_have_the_name_of_a_plugin():
@@ -113,6 +115,7 @@ def test_a_summarizer_of_a_plugin_that_cannot_be_used_is_an_error(name: str, err
         summarizer_named(name)
 
 
+@pytest.mark.full
 def test_the_command_line_finds_plugins(installed: Path):
     environ = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{installed}"}
     command = [sys.executable, "-m", "autoprune", "prune", SESSION, "-s", "20k", "--json", "--strategy"]

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from conversations import openai_chat
 from every_format import FORMATS, as_bytes, conversations
 from hypothesis import given
 from hypothesis import strategies as st
-from profiles import examples
+from profiles import examples, sample_cases
 from rounds import OTHERS, WIRE, Round, Step, Writer
 from rounds_in_texts import CARRIERS, DIALECTS, in_text
 from tables import each_row
@@ -203,8 +204,7 @@ MODES = {
 }
 
 
-@each_row("mode", MODES)
-@each_row("write", FEW.values(), ids=FEW)
+@each_row("mode, write", sample_cases(product(MODES, FEW.values()), 3))
 def test_a_shortened_result_stays_so_with_full_history_and_fed_back_output(write: Writer, mode: str):
     full, fed = pruner(llm := Asked()), pruner(other := Asked())
     sent: list[Any] = []

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from profiles import examples
+from profiles import examples, sample_cases
 from reading_tasks import KINDS, Reader, document
 from rounds import WIRE, Round, Step
 
@@ -30,14 +30,14 @@ def reader(
 
 
 @pytest.mark.parametrize("strategy", ["cache_aware", NO_FLOOR], ids=["default", "no floor"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", sample_cases(KINDS, 5))
 def test_documents_needed_together_are_in_view_together(kind: str, strategy: Any):
     """Each is read once: two, three or five that are compared, and twenty for one report."""
     assert [reader(kind, count, strategy).compare() for count in (2, 3, 5, 20)] == [3, 4, 6, 21]
 
 
 @pytest.mark.parametrize(("count", "characters"), [(25, 800), (6, 25_000)], ids=["short", "long"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", sample_cases(KINDS, 5))
 def test_no_document_is_cleared_before_the_report_is_written(kind: str, count: int, characters: int):
     assert reader(kind, count, EAGER, characters=characters).compare() == count + 1
 

@@ -705,7 +705,7 @@ def test_text_that_the_harness_added_is_not_a_request():
     ],
 )
 def test_a_message_that_the_harness_wrote_is_not_a_request(words: str, own: str):
-    assert user(words).said == own
+    assert user(words).user_words == own
 
 
 def test_a_pasted_skill_is_removed_without_the_rest_of_the_message():
@@ -713,7 +713,7 @@ def test_a_pasted_skill_is_removed_without_the_rest_of_the_message():
     blocks = [{"type": "text", "text": text} for text in ("Use it.", skill, "But be quick.")]
     messages: list[Any] = [{"role": "user", "content": blocks}]
     (one,) = utterances(messages, parse(messages, new_parser(COUNT), 0).entries)
-    assert one.said == "Use it.\n\nBut be quick."
+    assert one.user_words == "Use it.\n\nBut be quick."
     assert sections(digest([one])) == {"The user's first request": ["Use it.", "", "But be quick."]}
 
 
@@ -731,7 +731,7 @@ def test_the_prompt_after_a_users_command_is_the_harnesss():
         blocks = [{"type": "text", "text": text} for text in texts]
         messages: list[Any] = [{"role": "user", "content": blocks}]
         (one,) = utterances(messages, parse(messages, new_parser(COUNT), 0).entries)
-        assert one.said == own
+        assert one.user_words == own
 
 
 @pytest.mark.parametrize(("tool", "own"), [("Skill", ""), ("Read", "use one agent")])
@@ -745,7 +745,7 @@ def test_the_models_arguments_to_a_skill_are_not_the_users_words(tool: str, own:
         {"role": "user", "content": [result, {"type": "text", "text": skill}]},
     ]
     *_, last = utterances(messages, parse(messages, new_parser(COUNT), 0).entries)
-    assert last.said == own
+    assert last.user_words == own
 
 
 def test_the_summary_of_an_earlier_conversation_is_not_a_request():
@@ -1172,6 +1172,7 @@ print(ascii(Digest()(pickle.load(sys.stdin.buffer)).text), end="")
 """
 
 
+@pytest.mark.full
 def test_the_same_brief_gives_the_same_digest_in_another_process():
     brief = Brief(tuple(WORK), "", 700, COUNT)
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONHASHSEED": "7"}
@@ -1212,3 +1213,17 @@ def test_recorded_sessions_fit_every_limit():
 def test_arguments_may_be_json_text():
     text = digest(told(did("bash", json.dumps({"command": "make"}), "ok")))
     assert sections(text)["Commands, and how they went last"] == ["- make → ran"]
+
+
+def test_last_words_without_room_for_their_list_are_the_answer_so_far():
+    answer = "The port 8080 was taken by the old worker, so I stopped it."
+    asked = told(user("Fix CI."), *[did("read", {"path": f"src/{at}.py"}, "x") for at in range(9)], model(answer))
+    short = digest(asked, 56)
+    shown = "What the user asked later, and the answers"
+    assert sections(short) == {
+        "The user's first request": ["Fix CI."],
+        shown: ["- (the first request)", f"  → {answer} [so far]"],
+    }
+    assert f"  → {answer}" in sections(digest(told(user("Thanks.")), LARGE, short))[shown]
+    more = told(model("It was the proxy."), user("Thanks."))
+    assert "  → It was the proxy." in sections(digest(more, LARGE, short))[shown]

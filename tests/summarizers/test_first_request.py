@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from chat_client import REQUEST, Client, turn
+from profiles import sample_cases
 from tables import each_row
 from utterances import user, words
 
@@ -82,7 +83,7 @@ def test_the_first_request_stays_the_goal(name: str, preset: str, is_fed_back: b
 
 
 @STYLES
-@each_row("name", SUMMARIZERS)
+@each_row("name", sample_cases(SUMMARIZERS, 3))
 def test_levels_keep_the_first_request(name: str, is_fed_back: bool):
     pruner = ConversationPruner(PruneArgs(2_000), SUMMARIZERS[name])
     found = goals(pruner, "sliding_window(n=4, keep=4)", is_fed_back=is_fed_back)

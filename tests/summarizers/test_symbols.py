@@ -14,7 +14,7 @@ from autoprune.facts.utterances import Utterance
 from autoprune.summarizers.brief import Ask, Brief, Failed, Written
 from autoprune.summarizers.driver import run
 from autoprune.summarizers.sections import parse_sections
-from autoprune.summarizers.symbols import Question, Symbols, few_words, instructions, line, lines_in
+from autoprune.summarizers.symbols import Question, Symbols, describe_message, few_words, instructions, lines_in
 from autoprune.tokens import exact
 
 GOAL = "## The user's first request (1 line)\nFix it."
@@ -72,7 +72,7 @@ def test_without_a_model_a_line_is_made_of_the_message():
     ],
 )
 def test_a_line_says_who_which_tool_what_subject_and_which_outcome(said: Utterance, short: str):
-    assert line(said, 10) == short
+    assert describe_message(said, 10) == short
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,16 @@
-"""The two profiles of the suite: quick, with few examples of a property and always the same, and full, with many.
+"""The two profiles of the suite: quick, with few examples of each property, and full, with all of them.
 
-`pytest` runs the quick profile, in about a minute; `pytest --full` the full one, with the tests that are marked
-`full` and the modules of `FULL_ONLY`.
+`pytest` runs the quick profile in about a minute. `pytest --full` runs the full one, which includes the tests that are
+marked `full` and the modules in `FULL_ONLY`.
 """
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
 from hypothesis import HealthCheck, Phase, settings
 
-# Modules that start servers, processes or browsers, which the full profile runs. What they call is covered by tests of
-# functions in the quick one.
+# Modules that start servers, processes or browsers, or test the test provider. Only the full profile runs them; in the
+# quick one other tests cover the functions that they call.
 FULL_ONLY = (
     "tests/cli/test_cli_files.py",
     "tests/cli/test_each_client.py",
@@ -20,12 +21,18 @@ FULL_ONLY = (
     "tests/cli/test_tune.py",
     "tests/e2e/",
     "tests/integrations/test_attached_clients.py",
-    "tests/pruners/test_end_to_end.py",
-    "tests/pruners/test_folding_end_to_end.py",
-    "tests/pruners/test_foreign_marks.py",
+    "tests/providers/test_strict_provider.py",
+    "tests/providers/test_strict_provider_anthropic.py",
+    "tests/providers/test_strict_provider_bedrock.py",
+    "tests/providers/test_strict_provider_gemini.py",
+    "tests/providers/test_strict_provider_openai.py",
+    "tests/providers/test_strict_provider_streaming.py",
     "tests/proxy/test_forwarding.py",
     "tests/proxy/test_lanes.py",
     "tests/proxy/test_limits.py",
+    "tests/pruners/test_end_to_end.py",
+    "tests/pruners/test_folding_end_to_end.py",
+    "tests/pruners/test_foreign_marks.py",
     "tests/replay/test_benchmarks.py",
     "tests/replay/test_corpus.py",
     "tests/replay/test_tuning.py",
@@ -33,12 +40,13 @@ FULL_ONLY = (
     "tests/summarizers/test_deadlines.py",
     "tests/test_edit_loop.py",
 )
+Case = TypeVar("Case")
 MOST = 6  # examples of a property in the quick profile
 _ANYWAY = {
     "deadline": None,
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 }
-_DRAWN = [Phase.explicit, Phase.generate]  # a failure is shown as it was drawn: to shrink it may take minutes
+_DRAWN = [Phase.explicit, Phase.generate]  # no shrinking, which may take minutes
 settings.register_profile("quick", max_examples=MOST, derandomize=True, database=None, phases=_DRAWN, **_ANYWAY)
 settings.register_profile("full", max_examples=100, derandomize=True, database=None, **_ANYWAY)
 
@@ -46,7 +54,7 @@ _chosen = "quick"
 
 
 def choose(profile: str) -> None:
-    """Use a profile for all tests that are imported afterwards."""
+    """Use a profile for all tests that are imported later."""
     global _chosen
     _chosen = profile
     settings.load_profile(profile)
@@ -57,15 +65,24 @@ def is_full() -> bool:
 
 
 def share(number: int) -> int:
-    """Return how many of a number of examples the profile tries: all, or an eighth and at most six."""
+    """The number of examples that the profile tries: all, or an eighth and at most six in quick."""
     return number if is_full() else min(MOST, -(-number // 8))
 
 
+def sample_cases(cases: Iterable[Case], step: int = 7) -> list[Case]:
+    """The cases that the profile tries: all, or only one of each `step` in quick.
+
+    Choose a step that shares no factor with the lengths of the lists that a product combines, so that the sample has
+    each of their values.
+    """
+    return [*cases][:: 1 if is_full() else step]
+
+
 def size(number: int) -> int:
-    """Return the size of a large input, or the length of a long run: the number in full, half of it in quick."""
+    """The size of a large input or the length of a long run: the number in full, half of it in quick."""
     return number if is_full() else number // 2
 
 
 def examples(number: int, other: settings | None = None, **more: Any) -> settings:
-    """Return the settings, like others if any, of a property that is tried on this number of examples in full."""
+    """The settings of a property with this number of examples in full, based on `other` settings if given."""
     return settings(other, max_examples=share(number), **more)

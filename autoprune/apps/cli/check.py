@@ -5,13 +5,13 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.text import Text
 
 import autoprune.apps.cli.options as options
 from autoprune.apps.cli.console import RULE_BROKEN, session_notes, show, show_json
 from autoprune.apps.cli.input_output import load_readers, read_session, refuse_agent_log, write_output
-from autoprune.providers import Problem, Provider, Repair, problems, repair
+from autoprune.providers import Problem, Provider, problems, repair
 from autoprune.pruners.report.drawing import printable, table_of
 from autoprune.strategies.scaffold import value_in_file
 
@@ -56,7 +56,8 @@ def check_session(
     else:
         show(_problem_table(found), to_stderr=repair_to == "-")
     if repaired:
-        show(_repair_lines(repaired.repairs), to_stderr=True)
+        for each in repaired.repairs:
+            show(Text(f"repaired: {printable(each.what)}"), to_stderr=True)
         found = problems(repaired.conversation, rules)
         if found:
             show("still broken:", to_stderr=True)
@@ -80,7 +81,3 @@ def _problem_table(found: Sequence[Problem]) -> RenderableType:
         place = ".".join(map(str, problem.path))
         table.add_row(problem.provider, problem.rule, Text(printable(place)), Text(printable(problem.message)))
     return table
-
-
-def _repair_lines(repairs: Sequence[Repair]) -> RenderableType:
-    return Group(*(Text(f"repaired: {printable(each.what)}") for each in repairs))

@@ -11,7 +11,7 @@ import typer
 from autoprune import __version__
 from autoprune.apps.cli import check, customizing, doctor, options, proxy, prune, replay, run, savings, tune
 from autoprune.apps.cli.console import Commands
-from autoprune.apps.cli.launching import CLIENT_CONTEXT, ClientCommand
+from autoprune.apps.cli.run import CLIENT_CONTEXT, ClientCommand
 
 EXIT_CODES = "Exit codes: 0 within the safe zone, 1 still over it, 2 wrong option, 3 unreadable file, 4 broken rule."
 EXAMPLES = options.examples(

@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 from autoprune.apps.cli.startup import INTERRUPTED, check_output
 from autoprune.apps.sessions import Session, dump
 from autoprune.errors import ArchiveError, AutopruneError, ConversationError, RuleError, SessionError
-from autoprune.pruners.naming import AnyPruner, parameter
+from autoprune.pruners.naming import AnyPruner, parameter_name
 from autoprune.pruners.report.drawing import printable
 
 OVER_SAFE_ZONE, WRONG_OPTION, UNREADABLE, RULE_BROKEN = 1, 2, 3, 4
@@ -69,7 +69,7 @@ def _exit_codes() -> Iterator[None]:
 def _in_options(message: str) -> str:
     """Replace keyword arguments and dataclass fields in an error message by command line options."""
     message = message.replace("(window=200_000)", "(--window 200000)")
-    return STRATEGY_FIELD.sub(lambda match: f"{match[1]}: {parameter(match[1], match[2])}", message)
+    return STRATEGY_FIELD.sub(lambda match: f"{match[1]}: {parameter_name(match[1], match[2])}", message)
 
 
 def _exit_code(error: AutopruneError) -> int:
@@ -101,8 +101,9 @@ class Terminal(Console):
 def show(table: RenderableType, *, to_stderr: bool = False, wraps: bool = True) -> None:
     """Print a table, as wide as the terminal or COLUMNS. With `wraps=False` long lines are not broken."""
     console = Terminal(stderr=to_stderr)
-    has_width = console.is_terminal or os.environ.get("COLUMNS", "").isdigit()
-    Terminal(stderr=to_stderr, width=None if has_width else PIPE_WIDTH).print(table, soft_wrap=not wraps)
+    if not console.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
+        console.width = PIPE_WIDTH
+    console.print(table, soft_wrap=not wraps)
 
 
 def show_json(value: object) -> None:

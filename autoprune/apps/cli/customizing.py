@@ -17,7 +17,7 @@ from autoprune.apps.cli.input_output import write_output
 from autoprune.errors import SessionError, did_you_mean
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
-from autoprune.pruners.naming import typed
+from autoprune.pruners.naming import strategy_text
 from autoprune.pruners.report.drawing import table_of
 from autoprune.settings import VARIABLES, PruneArgs, effective_settings, plugin_names, unknown_variables
 from autoprune.strategies.catalog import GROUP
@@ -49,7 +49,7 @@ def list_strategies(as_json: options.AsJson = False) -> None:
         show_json(rows)
         return
     for row in rows:
-        show(Text(fill(typed(str(row["name"])), WIDTH, subsequent_indent=" " * 8), style="bold"))
+        show(Text(fill(strategy_text(str(row["name"])), WIDTH, subsequent_indent=" " * 8), style="bold"))
         show(Padding(Text(str(row["description"])), (0, 0, 0, 4)))
     show(Text(f"\n{COMMON_OPTIONS}"))
     if plugins := plugin_names(GROUP):

@@ -16,7 +16,8 @@ from urllib.request import ProxyHandler, build_opener
 import typer
 
 import autoprune.apps.cli.options as options
-from autoprune.apps.cli.launching import (
+from autoprune.apps.cli.proxy import check_dependencies
+from autoprune.apps.cli.run import (
     Arguments,
     ClientName,
     Upstream,
@@ -26,8 +27,7 @@ from autoprune.apps.cli.launching import (
     shell_exit_code,
     start_client,
 )
-from autoprune.apps.cli.proxy import check_dependencies
-from autoprune.apps.clients import Client, Route, named
+from autoprune.apps.clients import Route, named
 from autoprune.pruners.report.drawing import printable
 
 if TYPE_CHECKING:
@@ -76,7 +76,9 @@ def examine(
     print(f"requests      {requests}")
     is_reached, (state, *why) = probe_upstream(route.upstream, wait) if route.upstream else (True, ANY_VENDOR)
     print(f"upstream      {state}{f': {route.upstream}' if route.upstream else ''}")
-    print(*(_indent(f"{'':14}{line}") for line in why), *loss_lines(chosen), sep="\n")
+    losses = chosen.losses or ("nothing that is known",)
+    for line in (*(f"{'':14}{each}" for each in why), *(f"it loses      {each}" for each in losses)):
+        print(fill(line, WIDTH, subsequent_indent=" " * 14, break_on_hyphens=False))
     raise typer.Exit(int(not (has_arrived and is_reached)))
 
 
@@ -150,14 +152,3 @@ def _describe_error(status: int, body: str) -> tuple[str, str, str]:
     if message.startswith(PROXY_PREFIX):
         return SILENT, message.removeprefix(PROXY_PREFIX), CHECK_ADDRESS
     return f"answers only with an error, {status}", message or "without a message", ASK_PROVIDER
-
-
-def loss_lines(client: Client) -> Iterator[str]:
-    """Yield the features that a client loses at another address than its vendor's."""
-    for loss in client.losses or ("nothing that is known",):
-        yield _indent(f"it loses      {loss}")
-
-
-def _indent(line: str) -> str:
-    """Wrap a line at 80 columns, indented to the second column."""
-    return fill(line, WIDTH, subsequent_indent=" " * 14, break_on_hyphens=False)

@@ -38,7 +38,7 @@ NO_DIGESTS: Mapping[str, object] = {"cleared": {}, "before": None}
 
 
 @dataclass(frozen=True)
-class Account:
+class LedgerFile:
     """The content of a ledger file. `started` and `ended` are Unix times in seconds.
 
     `life_from` is the source of its cache lifetime, if that is not the usual one of the model.
@@ -131,29 +131,29 @@ def _file_name(session: "Session", suffix: str) -> str:
 
 def _record(session: "Session") -> dict[str, Any]:
     client, model = session.label
-    ledger = {**session.ledger.as_json(), **NO_DIGESTS}
+    ledger = {**session.ledger.to_dict(), **NO_DIGESTS}
     return {
         "autoprune_ledger": VERSION,
         "client": client,
         "model": model,
         "started": session.started,
-        "ended": session.at,
+        "ended": session.ended,
         "requests": session.requests,
         "life_from": session.life_from,
         "ledger": ledger,
     }
 
 
-def read_ledgers(folder: Path, since: float = 0.0) -> tuple[list[Account], list[Unread]]:
+def read_ledgers(folder: Path, since: float = 0.0) -> tuple[list[LedgerFile], list[Unread]]:
     """Read the ledgers of conversations that ended after `since`, a Unix time. The second list has unreadable files."""
-    found = [_read_account(path) for path in sorted(folder.glob("*.json"))]
-    accounts = [each for each in found if isinstance(each, Account) and each.ended >= since]
-    return accounts, [each for each in found if isinstance(each, Unread)]
+    found = [_read_file(path) for path in sorted(folder.glob("*.json"))]
+    files = [each for each in found if isinstance(each, LedgerFile) and each.ended >= since]
+    return files, [each for each in found if isinstance(each, Unread)]
 
 
-def _read_account(path: Path) -> Account | Unread:
+def _read_file(path: Path) -> LedgerFile | Unread:
     try:
-        return _parse_account(json.loads(path.read_text(encoding="utf-8")))
+        return _parse_file(json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         return Unread(path, str(error.strerror))
     except SessionError as error:
@@ -162,14 +162,14 @@ def _read_account(path: Path) -> Account | Unread:
         return Unread(path, "it is not a ledger of autoprune")
 
 
-def _parse_account(record: Any) -> Account:
-    """Parse the content of a ledger file. Raises one of the errors that `_read_account` catches."""
+def _parse_file(record: Any) -> LedgerFile:
+    """Parse the content of a ledger file. Raises one of the errors that `_read_file` catches."""
     if record["autoprune_ledger"] != VERSION:
         raise SessionError(f"it was written by another version of autoprune ({record['autoprune_ledger']!r})")
     times = float(record["started"]), float(record["ended"])
     datetime.fromtimestamp(times[0])  # raises if it is out of range
-    ledger = Ledger.of_json(record["ledger"])
+    ledger = Ledger.from_dict(record["ledger"])
     names = str(record["client"]), str(record["model"])
-    account = Account(*names, *times, int(record["requests"]), ledger, str(record.get("life_from", "")))
-    float(account.ledger.unpruned)  # raises if an entry holds anything but numbers
-    return account
+    file = LedgerFile(*names, *times, int(record["requests"]), ledger, str(record.get("life_from", "")))
+    float(file.ledger.unpruned)  # raises if an entry holds anything but numbers
+    return file

@@ -6,6 +6,7 @@ import typer
 from typer.core import TyperCommand
 
 from autoprune.errors import SettingsError
+from autoprune.summarizers.selection import SUMMARIZERS
 
 FLAG = ""  # the metavar of an option without a value
 
@@ -61,7 +62,8 @@ Summarizer = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="What writes summaries: digest (no model), openai (asks the model in --model), or an installed one.",
+        help=f"What writes summaries: {', '.join(SUMMARIZERS)}, or an installed one. openai asks the model in --model; "
+        "the others need no model.",
     ),
 ]
 Model = Annotated[

@@ -107,11 +107,12 @@ def run_proxy(
 
 def base_addresses(environ: Mapping[str, str], port: int) -> dict[str, str]:
     """The base addresses in environment variables, by vendor. Leaves out this proxy's own address."""
-    given = {
-        vendor: next(filter(None, (environ.get(name, "").strip() for name in names)), "")
-        for vendor, names in BASE_VARIABLES.items()
-    }
-    return {vendor: base for vendor, base in given.items() if base and not _is_own(base, port)}
+    found = {}
+    for vendor, names in BASE_VARIABLES.items():
+        base = next(filter(None, (environ.get(name, "").strip() for name in names)), "")
+        if base and not _is_own(base, port):
+            found[vendor] = base
+    return found
 
 
 def _is_own(base: str, port: int) -> bool:

@@ -17,7 +17,7 @@ from autoprune.conversation.placeholders import split_mark
 from autoprune.economics import prices
 from autoprune.errors import ArchiveError, SessionError, SettingsError
 from autoprune.pruners.agentic import AgenticConversationPruner
-from autoprune.pruners.naming import AnyPruner, chosen, pruner_for
+from autoprune.pruners.naming import AnyPruner, choose_strategy, pruner_for
 from autoprune.pruners.report import Report
 from autoprune.pruners.report.drawing import Explanation, statistics, summary
 from autoprune.settings import PruneArgs, text_setting, variables
@@ -88,7 +88,7 @@ def prune_session(
         logger.enable("autoprune")
     if safe_zone and is_named(safe_zone, STRATEGIES):
         raise SettingsError(f"the safe zone is {safe_zone!r}: a strategy is given with --strategy")
-    plan = chosen(strategy, os.environ)
+    plan = choose_strategy(strategy, os.environ)
     args = _settings(
         conversation_prune_safe_zone_tokens=safe_zone,
         model=model,

@@ -20,7 +20,8 @@ from autoprune.apps.cli.costs import outlook_text, spending_table
 from autoprune.apps.cli.input_output import write_output
 from autoprune.apps.replay import BUILT_IN, FED_BACK, FULL, Interval, Policy, ReplayArgs, SessionFigures, atoms
 from autoprune.apps.replay.corpus import Engine, Task
-from autoprune.apps.replay.episode_figures import OWN, Bill
+from autoprune.apps.replay.detail import SessionDetail
+from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.evidence import PROTECTED_NAMES
 from autoprune.apps.replay.page import page
 from autoprune.apps.replay.session import Overview, overview
@@ -141,14 +142,16 @@ def replay_sessions(
     sums = sum_spending(spent)
     if not as_json and any(each.dollars for each in sums):
         show(spending_table(sums, spent))
-    sessions = replaying.replay_all(files, args, chosen_engine, output, _most_curves(as_json, html)).sessions
+    # Figures of each request are large: JSON holds all of them, the page some, tables none.
+    with_curves = math.inf if as_json else replaying.MOST_DETAILED if html else 0
+    sessions = replaying.replay_all(files, args, chosen_engine, output, with_curves).sessions
     rows = [row for each in sessions for row in each.figures]
     ranking = {each: standings(rows, str(each)) for each in args.prices} if rows else {}
     whole = overview(sessions)
     likely = outlook(sessions, RUN, str(args.prices[0]), sum(each.dollars for each in sums))
     if html and rows:
         details = replaying.most_expensive_details(sessions, args, chosen_engine, texts=texts)
-        write_output(html, page(sessions, details, **_page_texts(args, whole, ranking)))
+        write_output(html, _as_page(sessions, details, args, whole, ranking))
     if as_json:
         show_json({**_as_json(sessions, args, whole, ranking), "spending": [asdict(each) for each in sums]})
     else:
@@ -159,11 +162,6 @@ def replay_sessions(
 
 def _with_progress(engine: Engine, total: int, do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[Any]:
     return replaying.with_progress(engine(do, tasks), "reading usage", total)
-
-
-def _most_curves(as_json: bool, html: str | None) -> float:
-    """The number of sessions that need per-request figures: all in JSON, those that the page shows, none in tables."""
-    return math.inf if as_json else replaying.MOST_DETAILED if html else 0
 
 
 def _print_tables(
@@ -192,14 +190,21 @@ def _print_tables(
         replaying.show_assumptions(whole, args)
 
 
-def _page_texts(args: ReplayArgs, whole: Overview, ranking: Ranking) -> dict[str, Any]:
-    first = args.prices[0]
-    return {
-        "prices": str(first),
-        "command": _command_line(),
-        "advice": advice(ranking[first]),
-        "notes": list(replaying.assumptions(whole, args)),
-    }
+def _as_page(
+    sessions: Sequence[SessionFigures],
+    details: Sequence[SessionDetail],
+    args: ReplayArgs,
+    whole: Overview,
+    ranking: Ranking,
+) -> str:
+    return page(
+        sessions,
+        details,
+        prices=str(args.prices[0]),
+        command=_command_line(),
+        advice=advice(ranking[args.prices[0]]),
+        notes=list(replaying.assumptions(whole, args)),
+    )
 
 
 def _command_line() -> str:
@@ -216,7 +221,7 @@ def _as_json(sessions: Sequence[SessionFigures], args: ReplayArgs, whole: Overvi
         "advice": {str(each): advice(rows) for each, rows in ranking.items()},
         "notes": list(replaying.assumptions(whole, args)),
         "skipped": replaying.skipped_files(sessions),
-        "sessions": [each.as_json() for each in sessions],
+        "sessions": [each.to_dict() for each in sessions],
     }
 
 
@@ -230,18 +235,13 @@ class Unpruned:
     has_unpriced: bool = False
 
 
-def sum_bills(bills: Iterable[Bill]) -> Unpruned:
-    """Sum up unpruned bills."""
-    known = list(bills)
-    priced = [each for each in known if each.input_price]
-    dollars = sum(each.total * (each.input_price or 0.0) for each in priced)
-    return Unpruned(sum(each.total for each in known), dollars, len(priced), len(priced) < len(known))
-
-
 def _unpruned(sessions: Sequence[SessionFigures], prices: str) -> Unpruned:
     rows = (row for each in sessions for row in each.figures if row.strategy == NONE)
     # An episode has one row for each style, and the unpruned bill is the same in both.
-    return sum_bills({row.episode: row.bills[prices] for row in rows}.values())
+    bills = {row.episode: row.bills[prices] for row in rows}.values()
+    priced = [bill for bill in bills if bill.input_price]
+    dollars = sum(bill.total * (bill.input_price or 0.0) for bill in priced)
+    return Unpruned(sum(bill.total for bill in bills), dollars, len(priced), len(priced) < len(bills))
 
 
 def overview_table(whole: Overview) -> RenderableType:

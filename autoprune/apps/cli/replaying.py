@@ -191,9 +191,12 @@ def replay_all(
             digests = known.digests if known else None
             replayed = replay_files(files, args, known=digests, engine=engine)
             for path, figures in with_progress(replayed, "replaying", len(files)):
-                if known and figures:
+                if figures is None:
+                    assert known  # replay_files gives no figures only for files whose digest is known
+                    figures = known.figures(path)
+                elif known:
                     known.write(figures)
-                found.add_session(figures or _known_figures(known, path))
+                found.add_session(figures)
         except KeyboardInterrupt:
             print(f"autoprune: {_interruption_note(found, files, output)}", file=sys.stderr)
             raise
@@ -213,11 +216,6 @@ def with_progress(items: Iterable[T], description: str, total: int) -> Iterator[
     columns = TextColumn(description), BarColumn(), MofNCompleteColumn(), TextColumn("left:"), TimeRemainingColumn()
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         yield from progress.track(items, total=total)
-
-
-def _known_figures(known: "Results | None", path: str) -> SessionFigures:
-    assert known  # replay_files gives no figures only for files whose digest is known
-    return known.figures(path)
 
 
 def _interruption_note(found: Collected, files: Sequence[str], output: str | None) -> str:
@@ -271,7 +269,7 @@ class Results:
 
     def write(self, found: SessionFigures) -> None:
         """Write a line. Raises SessionError if it cannot be written."""
-        line = f"{dump({ARGUMENTS: self._arguments, **found.as_json()})}\n".encode()
+        line = f"{dump({ARGUMENTS: self._arguments, **found.to_dict()})}\n".encode()
         try:
             self._file.seek(self._end)
             self._file.write(line)
@@ -289,7 +287,7 @@ class Results:
         try:
             record = json.loads(line)
             del record[ARGUMENTS]
-            return SessionFigures.from_json(record)
+            return SessionFigures.from_dict(record)
         except (ValueError, LookupError, TypeError) as error:
             raise SessionError(f"{self._name} holds a line that cannot be read: write to another file") from error
 

@@ -1,31 +1,76 @@
-"""`autoprune run`: start an assistant behind its own proxy, and report what pruning saved."""
+"""`autoprune run`: start an assistant behind its own proxy, and report what pruning saved. `doctor` starts one too."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import takewhile
+from pathlib import Path, PurePath
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import autoprune.apps.cli.options as options
-from autoprune.apps.cli.launching import (
-    Arguments,
-    ClientName,
-    Upstream,
-    current_user,
-    describe_route,
-    find_program,
-    start_client,
-    wait_for,
-)
 from autoprune.apps.cli.ledgers import keep_ledgers
 from autoprune.apps.cli.proxy import SafeZone, Strategy, check_dependencies
-from autoprune.apps.clients import Client, named
+from autoprune.apps.clients import CLIENTS, Client, Route, User, named
 from autoprune.economics import lifetime
+from autoprune.errors import ClientError, SettingsError
 
 if TYPE_CHECKING:
     from autoprune.apps.proxy import Running, Session
 
 EXAMPLES = options.examples("run claude", "run --safe-zone 60k codex exec 'Fix the tests.'", "run --print opencode")
 NO_REQUEST = frozenset(("--version", "-v", "-V", "--help", "-h"))  # first arguments that make a client ask no model
+NOT_FOUND, BY_SIGNAL = 127, 128  # exit codes, as a shell reports them
+PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy")
+SHARED_OPTIONS = ("--help", "--print")  # clients have these options too
+UNKNOWN = "http://127.0.0.1:PORT", "FOLDER"  # shown for a proxy's address and a temporary folder
+
+NAMES = ", ".join(client.name for client in CLIENTS)
+ClientName = Annotated[str, typer.Argument(metavar="CLIENT", help=f"The assistant: {NAMES}.")]
+Arguments = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="ARGUMENTS", help="The assistant's own arguments. Options of autoprune go before CLIENT."),
+]
+Upstream = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="The API's base address, instead of the one that the assistant is set up with."),
+]
+# Click must not look for options of autoprune after the client's name.
+CLIENT_CONTEXT = {"allow_interspersed_args": False, "ignore_unknown_options": True}
+
+
+class ClientCommand(options.Command):
+    """A command whose own options come before the client's name. All arguments after the name belong to the client."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the command line. Raises SettingsError if one of this command's options comes after the client's name.
+
+        It would be passed to the client, which is rarely intended. A `--` before the name, or before the option,
+        confirms it.
+        """
+        given = tuple(args)
+        rest = super().parse_args(ctx, args)
+        client, arguments = ctx.params["client"], ctx.params["arguments"] or ()
+        if "--" not in given[: len(given) - len(arguments)]:
+            self._refuse_own_options(client, takewhile(lambda each: each != "--", arguments))
+        return rest
+
+    def _refuse_own_options(self, client: str, arguments: Iterable[str]) -> None:
+        own = {name for each in self.params for name in each.opts if name.startswith("--")}.difference(SHARED_OPTIONS)
+        for name in (each.partition("=")[0] for each in arguments):
+            if name in own:
+                raise SettingsError(
+                    f"{name} comes after {client}, so {client} would get it: write `autoprune {self.name} {name} … "
+                    f"{client}`, or `autoprune {self.name} -- {client} … {name}` if it is {client}'s own option"
+                )
 
 
 def run_assistant(
@@ -113,3 +158,145 @@ def explain_silence(client: Client, proxy: "Running", code: int) -> str:
         requests = f"{traffic.failed} request{'s' if traffic.failed > 1 else ''}"
         return f"the upstream answered none of {requests}: is its address right, and the network up?"
     return ""
+
+
+# Starting an assistant behind a proxy; for `doctor` too
+
+
+def describe_route(client: Client, route: Route) -> Iterator[str]:
+    """Yield a run's settings, redacted: the command with its variables, in shell syntax, and the temporary files."""
+    real = route.through(*UNKNOWN)
+    environ = {**no_proxy_variables(os.environ), **real.environ}
+    # Redacted before it is quoted: quotes would hide where a value ends.
+    variables = (f"{name}={shlex.quote(redact(value))}" for name, value in environ.items())
+    yield " ".join((*variables, client.program, *map(shlex.quote, redact_arguments(real.arguments))))
+    yield redact(f"# the proxy forwards requests to {route.upstream or 'the vendor of the API that each is for'}")
+    for name, text in real.files.items():
+        yield f"# {UNKNOWN[1]}/{name}:"
+        yield from (f"#   {line}" for line in redact(text).splitlines())
+
+
+def current_user(arguments: tuple[str, ...], upstream: str | None) -> User:
+    """The user who runs this command, with the arguments for the client."""
+    try:
+        folder = Path.cwd()
+    except FileNotFoundError as error:
+        raise ClientError("the working directory does not exist any more: change to one that does") from error
+    return User(
+        environ=dict(os.environ),
+        arguments=arguments,
+        home=Path.home(),
+        folder=folder,
+        read=_read_user_file,
+        upstream=upstream,
+    )
+
+
+def _read_user_file(path: PurePath) -> str | None:
+    """Read one of the user's files; None if it does not exist. Raises ClientError if it cannot be read."""
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ClientError(f"{path} cannot be read, and may name another address: {error}") from error
+
+
+def find_program(client: Client) -> str:
+    """Find the path of a client's program. Exits with 127 if it is not installed."""
+    found = shutil.which(client.program)
+    if found is None:
+        typer.echo(f"autoprune: {client.program} is not installed: {client.install}", err=True)
+        raise typer.Exit(NOT_FOUND)
+    return found
+
+
+@contextmanager
+def start_client(path: str, route: Route, proxy: str, **streams: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """Start the client's program at `path`, routed through the proxy. Its temporary files are deleted at the exit."""
+    with tempfile.TemporaryDirectory(prefix="autoprune-") as folder:
+        real = route.through(proxy, folder)
+        for name, text in real.files.items():
+            Path(folder, name).write_text(text, encoding="utf-8")
+        environ = {**os.environ, **no_proxy_variables(os.environ), **real.environ}
+        try:
+            process = subprocess.Popen([path, *real.arguments], env=environ, **streams)
+        except OSError as error:
+            raise ClientError(f"{path} cannot be started; is it fully installed? {error.strerror}") from error
+        with process:
+            yield process
+
+
+def no_proxy_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that let a client reach this machine directly; none unless it uses an HTTP proxy."""
+    if not any(name.lower() in PROXY_VARIABLES for name in environ):
+        return {}
+    exceptions = environ.get("NO_PROXY") or environ.get("no_proxy")
+    direct = f"{exceptions},127.0.0.1" if exceptions else "127.0.0.1"
+    return {"NO_PROXY": direct, "no_proxy": direct}  # programs read one or the other
+
+
+def wait_for(process: subprocess.Popen[bytes]) -> int:
+    """Wait for a client and return its exit code as a shell reports it.
+
+    The client has the terminal, so it handles Ctrl-C itself; SIGTERM and SIGHUP are forwarded to it.
+    """
+
+    def forward(number: int, frame: FrameType | None) -> None:
+        process.send_signal(number)
+
+    # A handler that does nothing instead of SIG_IGN, because the client would inherit that.
+    handlers: Mapping[int, Callable[[int, FrameType | None], None]] = {
+        signal.SIGINT: lambda number, frame: None,
+        signal.SIGTERM: forward,
+        signal.SIGHUP: forward,
+    }
+    previous = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        code = process.wait()
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+    return shell_exit_code(code)
+
+
+def shell_exit_code(code: int) -> int:
+    """The exit code of a process as a shell reports it: 128 plus the signal's number if a signal ended it."""
+    return code if code >= 0 else BY_SIGNAL - code
+
+
+# What is printed holds no secrets
+
+REDACTED = "…"
+SECRET_WORDS = r"(?:key|token(?!s\b)|secret|passw|authorization|credential)"  # "tokens" is a number, no secret
+SECRET_NAME = rf"(?<![\w.-])-{{0,2}}(?:[\w.-]{{0,80}}{SECRET_WORDS}[\w.-]{{0,80}}|[\w.-]{{0,80}}_pat\b)"
+SECRET_OPTION = re.compile(SECRET_NAME, re.IGNORECASE)
+OPTION_WITH_VALUE = re.compile(rf"(?=-)({SECRET_NAME}=).+", re.IGNORECASE | re.DOTALL)
+SECRETS = (
+    # a quoted value in JSON, TOML or Python
+    (
+        re.compile(rf"""({SECRET_NAME}["']?\s*[=:]\s*(["'])).*?(?<!\\)((?:\\\\)*\2)""", re.IGNORECASE | re.DOTALL),
+        r"\3",
+    ),
+    (re.compile(rf"({SECRET_NAME}=)[^\s\"',;&}}{REDACTED}]+", re.IGNORECASE), ""),  # a variable, or in a URL's query
+    (re.compile(r"(\bBearer\s+)[^\s\"']+", re.IGNORECASE), ""),
+    (re.compile(r"(\bx-[\w-]{0,60}(?:key|token):\s*)[^\s\"']+", re.IGNORECASE), ""),  # a header
+    (re.compile(r"(://)[^/\s@]+(?=@)"), ""),  # user and password before a host
+)
+
+
+def redact(text: str) -> str:
+    """Replace the values of keys, tokens and passwords in JSON, TOML, headers and URLs by "…", by their names."""
+    for secret, end in SECRETS:
+        text = secret.sub(rf"\g<1>{REDACTED}{end}", text)
+    return text
+
+
+def redact_arguments(arguments: Sequence[str]) -> Iterator[str]:
+    """Yield a program's arguments redacted, among them the values of options such as `--api-key`."""
+    previous = ""
+    for argument in arguments:
+        is_value = previous.startswith("-") and SECRET_OPTION.fullmatch(previous) and not argument.startswith("-")
+        option = OPTION_WITH_VALUE.fullmatch(argument)
+        yield REDACTED if is_value else option[1] + REDACTED if option else redact(argument)
+        previous = argument

@@ -1,7 +1,7 @@
 """`autoprune savings`: sum up the savings and costs of pruning in all conversations of the proxies."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Annotated, Any
@@ -12,7 +12,7 @@ from rich.text import Text
 
 import autoprune.apps.cli.options as options
 from autoprune.apps.cli.console import show, show_json
-from autoprune.apps.cli.ledgers import Account, Unread, ledger_folder, read_ledgers
+from autoprune.apps.cli.ledgers import LedgerFile, Unread, ledger_folder, read_ledgers
 from autoprune.economics import lifetime
 from autoprune.pruners.report.drawing import printable, table_of
 
@@ -57,59 +57,59 @@ def sum_up_savings(
     of its text in ~/.local/state/autoprune/ledgers, or in $XDG_STATE_HOME/autoprune/ledgers. autoprune never deletes
     these files. Delete those that should no longer count.
     """
-    accounts, unread = read_ledgers(ledger_folder(), since.timestamp() if since else 0.0)
+    files, unread = read_ledgers(ledger_folder(), since.timestamp() if since else 0.0)
     if as_json:
-        show_json(_as_json(accounts, unread))
+        show_json(_as_json(files, unread))
     else:
-        show(_table(accounts, since))
+        show(_table(files, since))
     for each in unread:
         show(Text(f"note: {printable(each.path)} was left out: {each.why}"), to_stderr=True, wraps=False)
 
 
-def group_savings(accounts: Iterable[Account]) -> list[Saving]:
+def group_savings(files: Iterable[LedgerFile]) -> list[Saving]:
     """Sum up the savings by client and model, the largest first."""
-    groups: dict[tuple[str, str], list[Account]] = {}
-    for each in accounts:
+    groups: dict[tuple[str, str], list[LedgerFile]] = {}
+    for each in files:
         groups.setdefault((each.client, each.model), []).append(each)
     return sorted((_sum_up(group, *label) for label, group in groups.items()), key=lambda row: -row.saved)
 
 
-def _sum_up(accounts: Sequence[Account], client: str, model: str) -> Saving:
-    totals = [each.ledger.total for each in accounts]
-    saved, unpruned = sum(each.net for each in totals), sum(each.ledger.unpruned for each in accounts)
+def _sum_up(files: Sequence[LedgerFile], client: str, model: str) -> Saving:
+    totals = [each.ledger.total for each in files]
+    saved, unpruned = sum(each.net for each in totals), sum(each.ledger.unpruned for each in files)
     dollars = [each.money for each in totals if each.money is not None]
     return Saving(
         client,
         model,
-        sessions=len(accounts),
-        requests=sum(each.requests for each in accounts),
+        sessions=len(files),
+        requests=sum(each.requests for each in files),
         saved=saved,
         share=saved / unpruned if unpruned else 0.0,
         dollars=sum(dollars) if dollars else None,
         unpriced=len(totals) - len(dollars),
-        cold=sum(each.ledger.cold.net for each in accounts),
+        cold=sum(each.ledger.cold.net for each in files),
     )
 
 
-def _as_json(accounts: Sequence[Account], unread: Sequence[Unread]) -> dict[str, Any]:
-    total = asdict(_sum_up(accounts, "", ""))
+def _as_json(files: Sequence[LedgerFile], unread: Sequence[Unread]) -> dict[str, Any]:
+    total = asdict(_sum_up(files, "", ""))
     return {
-        "since": _earliest(accounts).isoformat(timespec="seconds") if accounts else None,
+        "since": _earliest(files).isoformat(timespec="seconds") if files else None,
         "total": {name: value for name, value in total.items() if name not in ("client", "model")},
-        "by_client_and_model": [asdict(each) for each in group_savings(accounts)],
+        "by_client_and_model": [asdict(each) for each in group_savings(files)],
         "cache_lives": [
-            {"life": life, "from": known, "sessions": number} for (life, known), number in _cache_lives(accounts)
+            {"life": life, "from": known, "sessions": number} for (life, known), number in _cache_lives(files)
         ],
         "left_out": [{"path": str(each.path), "why": each.why} for each in unread],
     }
 
 
-def _earliest(accounts: Iterable[Account]) -> datetime:
-    return datetime.fromtimestamp(min(each.started for each in accounts))
+def _earliest(files: Iterable[LedgerFile]) -> datetime:
+    return datetime.fromtimestamp(min(each.started for each in files))
 
 
-def _table(accounts: Sequence[Account], since: datetime | None) -> RenderableType:
-    if not accounts:
+def _table(files: Sequence[LedgerFile], since: datetime | None) -> RenderableType:
+    if not files:
         asked = f" since {since:{DAY}}" if since else ""
         return Text(
             f"There are no ledgers{asked} in {printable(ledger_folder())}: `autoprune proxy` and `autoprune run` write "
@@ -119,25 +119,24 @@ def _table(accounts: Sequence[Account], since: datetime | None) -> RenderableTyp
         *(("client", "left"), ("model", "left"), ("sessions", "right"), ("requests", "right")),
         *(("saved", "right"), ("share", "right"), ("dollars", "right")),
     )
-    for row in group_savings(accounts):
+    for row in group_savings(files):
         table.add_row(*map(Text, _cells(row)))
-    total = _sum_up(accounts, TOTAL, "")
+    total = _sum_up(files, TOTAL, "")
     table.add_row(*(Text(cell, style="bold") for cell in _cells(total)))
-    conclusion = " ".join((_conclusion(total, _earliest(accounts)), *_cold_share(total)))
-    caches: list[RenderableType] = [Text(line) for line in _cache_lines(accounts)]
-    notes = ["", *caches] if caches else []
-    return Group(table, "", Text(LEGEND, style="dim"), *notes, "", Text(conclusion, style="bold"))
+    notes: list[RenderableType] = [
+        Text(f"The cache lives {lifetime(life)} in {_session_count(number)}, {printable(source)}.")
+        for (life, source), number in _cache_lives(files)
+    ]
+    if notes:
+        notes.insert(0, "")
+    return Group(
+        table, "", Text(LEGEND, style="dim"), *notes, "", Text(_conclusion(total, _earliest(files)), style="bold")
+    )
 
 
-def _cache_lives(accounts: Sequence[Account]) -> list[tuple[tuple[float, str], int]]:
+def _cache_lives(files: Sequence[LedgerFile]) -> list[tuple[tuple[float, str], int]]:
     """Count the unusual cache lifetimes with their sources."""
-    found = Counter((each.ledger.prices.life, each.life_from) for each in accounts if each.life_from)
-    return found.most_common()
-
-
-def _cache_lines(accounts: Sequence[Account]) -> Iterator[str]:
-    for (life, known), number in _cache_lives(accounts):
-        yield f"The cache lives {lifetime(life)} in {_session_count(number)}, {printable(known)}."
+    return Counter((each.ledger.prices.life, each.life_from) for each in files if each.life_from).most_common()
 
 
 def _session_count(number: int) -> str:
@@ -154,14 +153,11 @@ def _conclusion(total: Saving, first: datetime) -> str:
     did = "lost" if total.saved < 0 else "saved"
     priced = "" if total.dollars is None else f" (${abs(total.dollars):,.2f})"
     unpriced = f" The prices of {total.unpriced:,} of them are not known." if total.unpriced else ""
+    cold = (
+        f" Of this {abs(total.cold):,.0f} were {'lost' if total.cold < 0 else 'saved'} at cold requests: the rewrite "
+        "was paid for anyway."
+    )
     return (
         f"Since {first:{DAY}} pruning has {did} {abs(total.saved):,.0f} input tokens{priced} in "
-        f"{_session_count(total.sessions)}.{unpriced}"
+        f"{_session_count(total.sessions)}.{unpriced}{cold if total.cold else ''}"
     )
-
-
-def _cold_share(total: Saving) -> Iterator[str]:
-    """Yield a sentence on prunes at cold requests, if there were any."""
-    if total.cold:
-        did = "lost" if total.cold < 0 else "saved"
-        yield f"Of this {abs(total.cold):,.0f} were {did} at cold requests: the rewrite was paid for anyway."

@@ -66,7 +66,7 @@ def tune_settings(
 
     A setting qualifies if what the agent needed stays in view. The last lines say how far to trust the result.
     """
-    grid = tuple(dict.fromkeys(("none", *strategy))) if strategy else GRID
+    grid = tuple(dict.fromkeys((NONE, *strategy))) if strategy else GRID
     for name in grid:
         if Policy(name).is_clairvoyant:
             raise SettingsError(f"{name} knows the rest of the session, so it cannot be used in practice")

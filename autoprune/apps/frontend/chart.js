@@ -4,7 +4,7 @@ import { element, shape } from "./dom.js";
 
 const KEYS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
 const ROUND = [1, 2, 5, 10];
-const GAP = 8; // pixels between a spot and its tooltip
+const GAP = 8, WIDEST = 300, LEAST_ROOM = 100; // pixels: between a spot and its tooltip, of a tooltip, beside a spot
 
 /** Return an svg element for a chart. `label` is what screen readers say of it. */
 export const canvas = label => shape("svg", { role: "img", tabindex: 0, "aria-label": label });
@@ -73,15 +73,19 @@ export class Chart {
     for (const [name, value] of Object.entries({ x, y, width: Math.max(1, width), height: Math.max(1, height) })) this.#mark.setAttribute(name, value);
     if (this.#tip.textContent !== text) this.#tip.textContent = text;
     const box = this.#svg.getBoundingClientRect(), frame = this.#tip.offsetParent.getBoundingClientRect();
-    const scale = box.width / this.#width, own = this.#tip.getBoundingClientRect();
-    const left = box.left - frame.left + scale * x, right = left + scale * width, most = frame.width - own.width;
-    const top = box.top - frame.top + scale * y, bottom = top + scale * height, lowest = box.bottom - frame.top - own.height;
-    // A tooltip is below or above a broad spot and beside a tall one, so that it does not cover the spot.
-    const isBroad = width > height, isRight = right + GAP <= most || left < frame.width - right;
+    const scale = box.width / this.#width;
+    const left = box.left - frame.left + scale * x, right = left + scale * width;
+    const top = box.top - frame.top + scale * y, bottom = top + scale * height;
+    // A tooltip is beside a tall spot, on the side with more room and no wider than that room, and else below or above
+    // the spot. So it never covers the spot.
+    const room = Math.max(left, frame.width - right) - GAP, isBeside = height >= width && room >= LEAST_ROOM;
+    this.#tip.style.maxWidth = `${Math.min(WIDEST, isBeside ? room : frame.width)}px`;
+    const own = this.#tip.getBoundingClientRect(), lowest = box.bottom - frame.top - own.height;
+    const isRight = right + GAP + own.width <= frame.width;
     const beside = isRight ? right + GAP : left - GAP - own.width;
     const below = bottom + GAP <= lowest ? bottom + GAP : top - GAP - own.height;
-    this.#tip.style.left = `${within(isBroad ? (left + right - own.width) / 2 : beside, 0, most)}px`;
-    this.#tip.style.top = `${isBroad ? below : within(top, 0, lowest)}px`;
+    this.#tip.style.left = `${isBeside ? beside : within((left + right - own.width) / 2, 0, frame.width - own.width)}px`;
+    this.#tip.style.top = `${isBeside ? within(top, 0, lowest) : below}px`;
   }
 }
 

@@ -12,7 +12,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
@@ -75,10 +75,10 @@ class Incoming:
 
 @dataclass(frozen=True)
 class Handled:
-    """The outcome of pruning a request, with its lane; `session` is its conversation, None if it has none."""
+    """The outcome of pruning a request that came at `at`, with its lane, and its conversation as `session`, if any."""
 
     outcome: Outcome
-    job: Job | None = None
+    at: float = 0.0
     lane: int = 0
     session: Session | None = None
 
@@ -124,16 +124,14 @@ class Proxy:
         handled = await self._try_to_prune(incoming)
         if handled.session is None:
             self.sessions.count_passed(handled.outcome.note)
-        sending = [self._outgoing(incoming, handled)]
-        # The answer may take minutes: free the bodies, which may be large, before it. `pop` below frees the last one.
-        incoming.body, outcome, job = b"", replace(handled.outcome, body=None), handled.job
-        handled = replace(handled, outcome=outcome, job=job and replace(job, body=b""))
+        outgoing = self._outgoing(incoming, handled)
+        incoming.body = b""  # after pruning it would stay in memory until the answer ends, which may take minutes
         gone = asyncio.ensure_future(wait_for_disconnect(receive))
         accounting = asyncio.ensure_future(self._record(handled))
         self._accounting.add(accounting)
         accounting.add_done_callback(self._accounting.discard)
         try:
-            usage = await self._forward(incoming, sending.pop(), send, gone, handled.session)
+            usage = await self._forward(incoming, outgoing, send, gone, handled.session)
         finally:
             gone.cancel()
             number = await asyncio.shield(accounting)  # at shutdown the server cancels requests that take long
@@ -150,17 +148,16 @@ class Proxy:
         """Prune the conversation in a request; if that is impossible, a note gives the reason."""
         try:
             job = await self._job(incoming)
-            return await self._prune(incoming, job) if job else Handled(Outcome())
+            if job is None:
+                return Handled(Outcome())
+            lane, outcome = await self.lanes.prune(job)
+            has_session = outcome.conversation and not outcome.counts_only
+            client = incoming.headers.get("user-agent", "")
+            return Handled(outcome, job.at, lane, self.sessions.match(outcome, job, client) if has_session else None)
         except UnreadError as error:
             return Handled(Outcome(note=str(error)))
         except Exception as error:  # a fault of this program must not keep the answer from the client
             return Handled(Outcome(note=describe_fault(error)))
-
-    async def _prune(self, incoming: Incoming, job: Job) -> Handled:
-        lane, outcome = await self.lanes.prune(job)
-        has_session = outcome.conversation and not outcome.counts_only
-        client = incoming.headers.get("user-agent", "")
-        return Handled(outcome, job, lane, self.sessions.match(outcome, job, client) if has_session else None)
 
     async def _job(self, incoming: Incoming) -> Job | None:
         """The job for a request that may be a conversation; None for others. Raises UnreadError."""
@@ -169,18 +166,16 @@ class Proxy:
         is_signed = headers.get("authorization", "").startswith(SIGNED)
         if is_compaction or is_signed or incoming.scope["method"] != "POST" or place(incoming.path, {}) is None:
             return None
-        encoding = headers.get("content-encoding", "")
-        packed = incoming.body, encoding
-        body = await asyncio.to_thread(decompress, *packed) if encoding else decompress(*packed)
+        body = await asyncio.to_thread(decompress, incoming.body, headers.get("content-encoding", ""))
         betas = {name: value for name, value in headers.items() if name == "anthropic-beta"}
         return Job(incoming.path, betas, body, session_name(headers), self._clock())
 
     async def _record(self, handled: Handled) -> int:
         """Record a request in its session after it was sent; return its number there, 0 for none."""
-        session, job, outcome = handled.session, handled.job, handled.outcome
+        session, outcome = handled.session, handled.outcome
         with self._noting_faults():
-            if session and job and (account := await self.lanes.account(handled.lane, outcome.number)):
-                session.enter_request(account, outcome, job)
+            if session and (account := await self.lanes.account(handled.lane, outcome.number)):
+                session.enter_request(account, outcome, handled.at)
                 return session.requests
         return 0
 
@@ -213,7 +208,10 @@ class Proxy:
         """Forward a request, and return the usage in its answer: {} if there is none, None for a failure."""
         try:
             async with open_answer(self._client, outgoing, gone) as response:
-                self._count_status(response.status_code, session)
+                is_refused = response.status_code >= ERROR_STATUS
+                self.sessions.refused += is_refused
+                if session:
+                    session.refused += is_refused
                 kind, encoding = (response.headers.get(f"content-{each}", "") for each in ("type", "encoding"))
                 reader = UsageReader(kind, encoding) if session else None
                 await stream_back(response, send, gone, reader.feed if reader else None)
@@ -223,14 +221,9 @@ class Proxy:
                 session.failed += 1
             await send_error(send, incoming, failure.status, str(failure))
             return None
-        if response.status_code >= ERROR_STATUS:
+        if is_refused:
             return None
         return reader.end() if reader else {}
-
-    def _count_status(self, status: int, session: Session | None) -> None:
-        self.sessions.refused += status >= ERROR_STATUS
-        if session:
-            session.refused += status >= ERROR_STATUS
 
 
 def describe_fault(error: Exception) -> str:

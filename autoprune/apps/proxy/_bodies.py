@@ -97,7 +97,7 @@ class UsageReader:
         try:
             for data in self._decompress_piece(piece):
                 self._collect(data)
-        except Exception:
+        except (ValueError, zlib.error, ZstdError):
             self._is_readable, self._rest = False, []
 
     def end(self) -> dict[str, Any]:

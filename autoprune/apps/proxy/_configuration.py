@@ -24,11 +24,6 @@ TOKEN_BYTES = 16  # 128 bits of randomness
 TOKEN_HEADER, TOKEN_COOKIE, TOKEN_QUERY = "x-autoprune-token", "autoprune_token", "token"
 
 
-def new_token() -> str:
-    """Create a random token."""
-    return token_urlsafe(TOKEN_BYTES)
-
-
 @dataclass(frozen=True)
 class Settings:
     """The settings of a proxy.
@@ -54,7 +49,7 @@ class Settings:
     strategy: str = "cache_aware"
     host: str = LOOPBACK
     port: int = 0
-    token: str = field(default_factory=new_token, repr=False)
+    token: str = field(default_factory=lambda: token_urlsafe(TOKEN_BYTES), repr=False)
     jobs: int = 0
     bases: Mapping[str, str] = field(default_factory=dict)
 
@@ -76,14 +71,10 @@ class Settings:
     @property
     def is_open(self) -> bool:
         """Whether other machines can reach the proxy."""
-        return self.host != "localhost" and not _is_loopback(self.host)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:  # a host name
-        return False
+        try:
+            return not ip_address(self.host).is_loopback
+        except ValueError:  # a host name
+            return self.host != "localhost"
 
 
 def is_http_url(text: str) -> bool:

@@ -230,7 +230,7 @@ async def stream_back(
     headers = [(name, CONTROL.sub(b" ", value)) for name, value in end_to_end(response.headers.raw)]
     await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
     pieces = response.aiter_raw()
-    while (piece := await _unless_gone(_next_piece(pieces), gone)) is not None:
+    while (piece := await _unless_gone(anext(pieces, None), gone)) is not None:
         if look:
             look(piece)
         await send({"type": "http.response.body", "body": piece, "more_body": True})
@@ -254,10 +254,6 @@ async def _send_once(client: httpx.AsyncClient, outgoing: Outgoing) -> httpx.Res
         except (httpx.TransportError, httpx.InvalidURL) as error:
             raise UpstreamError(502, f"{host} did not answer: {str(error) or type(error).__name__}") from error
     raise AssertionError("unreachable")
-
-
-async def _next_piece(pieces: AsyncIterator[bytes]) -> bytes | None:
-    return await anext(pieces, None)
 
 
 async def _unless_gone(work: Any, gone: asyncio.Future[None]) -> Any:

@@ -14,9 +14,8 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
-from functools import partial
 from hashlib import blake2b
-from typing import ParamSpec, Protocol, TypeVar
+from typing import TypeAlias, TypeVar
 
 from autoprune.apps.proxy._configuration import Settings
 from autoprune.apps.proxy._conversations import prefix_digests
@@ -27,34 +26,8 @@ from autoprune.pruners.requests import place
 MOST_WAITING = 8  # if more accounts wait in a lane, they no longer yield to requests: each holds a conversation
 MOST_DIGESTS, DIGEST_BYTES = 1_000, 16
 LARGE = 256_000  # bytes: hashing more would block the event loop for a millisecond, so a thread does it
-P = ParamSpec("P")
 Answer = TypeVar("Answer")
-
-
-class Lane(Protocol):
-    """The interface of `Work` and `Worker`."""
-
-    def warm(self) -> None:
-        """Load everything that the first prune needs."""
-
-    def prune(self, job: Job) -> Outcome:
-        """Prune the conversation in a request."""
-        ...
-
-    def reuse(self, digest: bytes, at: float) -> Outcome | None:
-        """Reuse the outcome of a request that is sent again; None if it needs pruning."""
-        ...
-
-    def account(self, number: int) -> Account | None:
-        """The account of a prune; None if there is none."""
-        ...
-
-    def learn(self, conversation: str, usage: object) -> None:
-        """Record the usage that a provider reported for a conversation."""
-
-    def recall(self, id: str) -> str | None:
-        """Look up a cleared payload; None if it is no longer stored."""
-        ...
+Lane: TypeAlias = Work | Worker
 
 
 class Queue:
@@ -67,7 +40,7 @@ class Queue:
         self._one = asyncio.Lock()
 
     @contextmanager
-    def urgent(self) -> Iterator[None]:
+    def urgent_turn(self) -> Iterator[None]:
         """Hold back deferred tasks within the context, unless too many of them wait."""
         self._add(requests=1)
         try:
@@ -76,7 +49,7 @@ class Queue:
             self._add(requests=-1)
 
     @asynccontextmanager
-    async def deferred(self) -> AsyncIterator[None]:
+    async def deferred_turn(self) -> AsyncIterator[None]:
         """Wait for the turn of a deferred task, and hold it within the context."""
         self._add(deferred=1)
         try:
@@ -119,8 +92,7 @@ class Lanes:
 
     def __init__(self, settings: Settings) -> None:
         """Create a lane for each worker process, or one in a thread without workers."""
-        self._workers = [Worker(settings) for _ in range(settings.jobs)]
-        self._lanes: Sequence[Lane] = self._workers or [Work(settings)]
+        self._lanes: Sequence[Lane] = [Worker(settings) for _ in range(settings.jobs)] or [Work(settings)]
         self._queues = [Queue() for _ in self._lanes]
         self._digests: OrderedDict[bytes, int] = OrderedDict()  # of the newest requests, with their lanes
         self._threads = [ThreadPoolExecutor(1, f"prune-{at}") for at, _ in enumerate(self._lanes)]
@@ -147,7 +119,7 @@ class Lanes:
 
     async def account(self, lane: int, number: int) -> Account | None:
         """Wait until no request waits for the lane, and return the account of a prune; None if there is none."""
-        async with self._queues[lane].deferred():
+        async with self._queues[lane].deferred_turn():
             return await self._run(lane, self._lanes[lane].account, number)
 
     async def learn(self, lane: int, conversation: str, usage: object) -> None:
@@ -165,8 +137,9 @@ class Lanes:
         """Finish the tasks that lanes have started, and stop the workers."""
         for thread in self._threads:
             thread.shutdown()
-        for worker in self._workers:
-            worker.close()
+        for lane in self._lanes:
+            if isinstance(lane, Worker):
+                lane.close()
 
     async def _choose(self, job: Job) -> int:
         """Choose the lane of a request by its session, or by its first messages."""
@@ -175,9 +148,9 @@ class Lanes:
         key = job.session or await asyncio.to_thread(conversation_key, job)
         return int.from_bytes(blake2b(key.encode("utf-8", "replace"), digest_size=4).digest()) % len(self._lanes)
 
-    async def _run_first(self, at: int, function: Callable[P, Answer], *args: P.args, **named: P.kwargs) -> Answer:
-        with self._queues[at].urgent():
-            return await self._run(at, function, *args, **named)
+    async def _run_first(self, at: int, function: Callable[..., Answer], *args: object) -> Answer:
+        with self._queues[at].urgent_turn():
+            return await self._run(at, function, *args)
 
-    async def _run(self, at: int, function: Callable[P, Answer], *args: P.args, **named: P.kwargs) -> Answer:
-        return await asyncio.get_running_loop().run_in_executor(self._threads[at], partial(function, *args, **named))
+    async def _run(self, at: int, function: Callable[..., Answer], *args: object) -> Answer:
+        return await asyncio.get_running_loop().run_in_executor(self._threads[at], function, *args)

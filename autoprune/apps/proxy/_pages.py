@@ -13,7 +13,7 @@ without it. Answers cannot be framed or cached, and only the page's scripts can 
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import blake2b
 from itertools import accumulate
 from operator import attrgetter
@@ -171,9 +171,7 @@ def state_json(settings: Settings, sessions: Sessions, wanted: str | None = None
     Each conversation has its requests, cleared results and decisions. With `wanted`, the name of one, only that
     one has them, and the others have only their sums.
     """
-    known: Sequence[Session] = sorted(
-        (each for each in sessions if each.requests), key=attrgetter("started"), reverse=True
-    )
+    known = sorted(sessions, key=attrgetter("started"), reverse=True)
     return {
         "upstream": urlsplit(settings.upstream).hostname if settings.upstream else None,
         "strategy": settings.strategy,
@@ -186,12 +184,11 @@ def state_json(settings: Settings, sessions: Sessions, wanted: str | None = None
 def session_json(session: Session, *, in_full: bool) -> Json:
     """A conversation with its sums; in full, also its requests, its cleared results and the reasons."""
     client, model = session.label
-    known = {
-        name: getattr(session, name) for name in ("name", "path", "started", "at", "requests", "refused", "failed")
-    }
+    known = {name: getattr(session, name) for name in ("name", "path", "started", "requests", "refused", "failed")}
     sums, last = session.sums, session.points[-1]
     summary: Json = {
         **known,
+        "at": session.ended,
         "client": client,
         "agent": session.client,
         "model": model,

@@ -107,7 +107,6 @@ class Account:
     sent: Sent = field(repr=False)
     prices: Prices
     cleared: tuple[Cleared, ...]
-    results: int
     decisions: tuple[str, ...]
     life_from: str = ""
 
@@ -226,10 +225,7 @@ class Work:
 
     def account(self, number: int) -> Account | None:
         """The account of a prune, once; None if there is none."""
-        try:
-            return self._make_account(number) if number in self._open else self._accounts.pop(number, None)
-        except Exception:  # it would end a worker process and lose its state
-            return None
+        return self._make_account(number) if number in self._open else self._accounts.pop(number, None)
 
     def learn(self, conversation: str, usage: object) -> None:
         """Record the usage that a provider reported for a conversation."""
@@ -277,9 +273,22 @@ class Work:
             return Outcome(note=pruned.note)
         notes = pruned.result.report.fallbacks
         changed = None if pruned.body is body else to_json(pruned.body)
-        prune = Open(pruned.result, known, found.model, pause, cache.life, cache.unusual_source)
-        number = 0 if pruned.counts_only else self._open_account(prune)
-        return Outcome(pruned.headers, changed, known.name, number, notes[0] if notes else "", pruned.counts_only)
+        prune = Open(
+            result=pruned.result,
+            conversation=known,
+            model=found.model,
+            pause=pause,
+            life=cache.life,
+            life_from=cache.unusual_source,
+        )
+        return Outcome(
+            headers=pruned.headers,
+            body=changed,
+            conversation=known.name,
+            number=0 if pruned.counts_only else self._open_account(prune),
+            note=notes[0] if notes else "",
+            counts_only=pruned.counts_only,
+        )
 
     def _update_cache(self, known: Conversation, found: Place, body: Mapping[str, Any], messages: int) -> Cache:
         """Update the cache of a conversation with the life that a request asks for."""
@@ -306,18 +315,17 @@ class Work:
         known, report, sent = prune.conversation, prune.result.report, prune.result.sent
         known.counted = sent.tokens
         account = Account(
-            prune.model,
-            report.safe_zone,
-            len(prune.result.conversation),
-            prune.pause,
-            report.tokens_before,
-            report.tokens_after,
-            sent,
-            prices(None, prune.model, prune.life),
-            tuple(self._newly_cleared(prune.result, known)),
-            report.results,
-            tuple(report.decisions),
-            prune.life_from,
+            model=prune.model,
+            safe_zone=report.safe_zone,
+            messages=len(prune.result.conversation),
+            pause=prune.pause,
+            before=report.tokens_before,
+            after=report.tokens_after,
+            sent=sent,
+            prices=prices(None, prune.model, prune.life),
+            cleared=tuple(self._newly_cleared(prune.result, known)),
+            decisions=tuple(report.decisions),
+            life_from=prune.life_from,
         )
         last = self._last.get(known.name)
         if last and last.outcome and last.outcome.number == number:
@@ -331,7 +339,14 @@ class Work:
             if id not in known.cleared:
                 known.cleared.add(id)
                 self._payloads.put(id, part.text)
-                yield Cleared(edit.request, part.tool, target(part.call), part.tokens, str(edit.reason), id)
+                yield Cleared(
+                    request=edit.request,
+                    tool=part.tool,
+                    target=target(part.call),
+                    tokens=part.tokens,
+                    reason=str(edit.reason),
+                    id=id,
+                )
 
 
 def reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeAlias
 
 from autoprune.apps.proxy._pruning import Account, Cleared, Job, Outcome
-from autoprune.economics import Entry, Ledger, Sent
+from autoprune.economics import Entry, Ledger
 from autoprune.errors import SettingsError
 
 # Headers in which clients name their session; the first one in a request counts.
@@ -64,22 +64,10 @@ class Figures:
 SUMMED = tuple(each.name for each in fields(Figures) if each.name != "times")
 
 
-def time_buckets(seconds: float) -> tuple[int, ...]:
-    """The histogram of one request's time."""
-    bucket = bisect_left(BUCKETS, seconds)
-    return tuple(int(at == bucket) for at in range(len(NO_TIMES)))
-
-
 def client_name(user_agent: str) -> str:
     """The name of a client from its User-Agent, without version and platform."""
     found = PRODUCT.match(user_agent)
     return found[0] if found else UNKNOWN
-
-
-def limit_label(label: Label, known: dict[Label, Figures]) -> Label:
-    """The label to sum under: a shared one for new labels if there are too many."""
-    label = label[0][:LONGEST_LABEL], label[1][:LONGEST_LABEL]
-    return label if label in known or len(known) < MOST_LABELS else (OTHERS, OTHERS)
 
 
 # Conversations
@@ -100,13 +88,6 @@ class Point:
     seconds: float
     note: str = ""
     is_cold: bool = False
-
-
-@dataclass(frozen=True)
-class Measured:
-    """The part of a prune's result that a ledger needs."""
-
-    sent: Sent
 
 
 @dataclass
@@ -136,7 +117,7 @@ class Session:
     usage: Mapping[str, Any] | None = None
     life_from: str = ""
     _before: tuple[Ledger, Mapping[str, Any] | None] | None = field(default=None, repr=False)
-    _sent: Sent | None = field(default=None, repr=False)  # by the last request
+    _entered: Account | None = field(default=None, repr=False)  # in the ledger, for the last request
     _is_unanswered: bool = False
     _sums: Figures = field(default=Figures(), repr=False)
     _totals: tuple[Entry, Entry] | None = field(default=None, repr=False)
@@ -147,7 +128,7 @@ class Session:
         return client_name(self.client), self.model or UNKNOWN
 
     @property
-    def at(self) -> float:
+    def ended(self) -> float:
         """The time of the last request, in seconds since 1970."""
         return self.points[-1].at if self.points else self.started
 
@@ -173,23 +154,44 @@ class Session:
         """The sums over all requests, including those that `points` has dropped."""
         return replace(self._sums, saved=self.total.net, saved_cold=self.cold.net)
 
-    def enter_request(self, account: Account, outcome: Outcome, job: Job) -> None:
-        """Record a request that was sent."""
+    def enter_request(self, account: Account, outcome: Outcome, at: float) -> None:
+        """Record a request that came at `at` and was sent."""
         if not self.requests:
             self.model, self.ledger = account.model, Ledger(account.prices)
         self.requests += 1
         self.safe_zone, self.life_from = account.safe_zone, account.life_from
-        cold = int(account.is_cold and not self._is_retry(account, job))
+        is_new_cold = account.is_cold and not self._is_retry(account, at)
         self._add_to_ledger(account)
-        sizes = account.before, account.after, len(account.cleared)
-        self.points.append(Point(self.requests, job.at, *sizes, outcome.seconds, outcome.note, account.is_cold))
-        times = time_buckets(outcome.seconds)
-        self._sums += Figures(int(self.requests == 1), 1, *sizes, cold=cold, seconds=outcome.seconds, times=times)
+        point = Point(
+            request=self.requests,
+            at=at,
+            before=account.before,
+            after=account.after,
+            cleared=len(account.cleared),
+            seconds=outcome.seconds,
+            note=outcome.note,
+            is_cold=account.is_cold,
+        )
+        self.points.append(point)
+        self._add_to_sums(point, is_new_cold)
         self.cleared += (replace(each, request=self.requests, is_cold=account.is_cold) for each in account.cleared)
         self.decisions = account.decisions
         if outcome.note:
             self.notes[outcome.note] = self.notes.get(outcome.note, 0) + 1
         del self.points[:-MOST_POINTS], self.cleared[:-MOST_CLEARED]
+
+    def _add_to_sums(self, point: Point, is_new_cold: bool) -> None:
+        bucket = bisect_left(BUCKETS, point.seconds)
+        self._sums += Figures(
+            sessions=int(self.requests == 1),
+            requests=1,
+            before=point.before,
+            after=point.after,
+            cleared=point.cleared,
+            cold=int(is_new_cold),
+            seconds=point.seconds,
+            times=tuple(int(each == bucket) for each in range(len(NO_TIMES))),
+        )
 
     def take_back(self, request: int) -> None:
         """Remove an unanswered request, which cost nothing, from the ledger, unless another request followed."""
@@ -198,30 +200,30 @@ class Session:
             self._before, self._is_unanswered, self._totals = None, True, None
 
     def _is_same_prompt(self, account: Account) -> bool:
-        return self._sent is not None and self._sent.sent == account.sent.sent
+        return self._entered is not None and self._entered.sent.sent == account.sent.sent
 
-    def _is_retry(self, account: Account, job: Job) -> bool:
+    def _is_retry(self, account: Account, at: float) -> bool:
         """Whether a request repeats the last one, before which the same cache had expired.
 
         A retry has the pause of the request that it repeats. If a cached answer came in between, and expired, the
         retry is a cold request by itself.
         """
-        return self._is_same_prompt(account) and (self._is_unanswered or job.at - self.at <= account.prices.life)
+        return self._is_same_prompt(account) and (self._is_unanswered or at - self.ended <= account.prices.life)
 
     def _add_to_ledger(self, account: Account) -> None:
         """Enter a prune in the ledger, with the usage of the previous answer if it can be read."""
         # If a request is sent again after a failure, the ledger uses the first prune, which lists the results cleared
         # then.
         is_again = self._is_unanswered and self._is_same_prompt(account)
-        self._sent = self._sent if is_again else account.sent
+        self._entered = entered = self._entered if is_again and self._entered else account
         self._before = copy(self.ledger), self.usage
         self._is_unanswered, self._totals = False, None
         self.ledger.prices = account.prices
-        measured, pauses = Measured(self._sent or account.sent), {account.messages: account.pause}
+        pauses = {account.messages: account.pause}
         try:
-            self.ledger.add(measured, usage=self.usage, pauses=pauses)
+            self.ledger.add(entered, usage=self.usage, pauses=pauses)
         except SettingsError:  # the usage cannot be read
-            self.ledger.add(measured, pauses=pauses)
+            self.ledger.add(entered, pauses=pauses)
         self.usage = None
 
 
@@ -271,7 +273,11 @@ class Sessions:
 
 
 def _add_up(session: Session, sums: dict[Label, Figures]) -> None:
-    label = limit_label(session.label, sums)
+    """Add a conversation to the sums, under a shared label if there are too many."""
+    client, model = session.label
+    label = client[:LONGEST_LABEL], model[:LONGEST_LABEL]
+    if label not in sums and len(sums) >= MOST_LABELS:
+        label = OTHERS, OTHERS
     sums[label] = sums.get(label, Figures()) + session.sums
 
 

@@ -107,11 +107,15 @@ class Worker:
 
 
 def serve(connection: Connection, settings: Settings) -> None:
-    """Answer calls of the methods of `Work` until the proxy closes the connection or dies."""
+    """Answer calls of the methods of `Work` until the proxy closes the connection or dies; None after a fault."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group; the proxy stops its workers
     import_module(PRELOAD)  # at no cost in a forked process, which has imported it
     work = Work(settings)
     with suppress(EOFError, OSError):
         while True:
             method, args = connection.recv()
-            connection.send(getattr(work, method)(*args))
+            try:
+                answer = getattr(work, method)(*args)
+            except Exception:  # it would end the process and lose its state
+                answer = None
+            connection.send(answer)

@@ -69,11 +69,8 @@ def _find_statement(atom: Atom, lines: Sequence[Text]) -> Span | None:
     if found is not None:
         return found, found + 1
     spans = ((at, at + count) for count in range(2, MOST_BROKEN + 1) for at in range(len(lines) - count + 1))
-    return next((span for span in spans if _join(lines[slice(*span)]).shows(atom)), None)
-
-
-def _join(lines: Sequence[Text]) -> Text:
-    return Text("\n".join(line.raw for line in lines))
+    raw = [line.raw for line in lines]
+    return next((span for span in spans if Text("\n".join(raw[slice(*span)])).shows(atom)), None)
 
 
 def _offsets(atom: Atom, text: str) -> Iterator[Span]:

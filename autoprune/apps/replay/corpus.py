@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from autoprune.apps.replay.detail import SessionDetail, session_details
-from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.session import TOO_SHORT, ReplayArgs, SessionFigures, replay_session
 from autoprune.errors import AutopruneError, SettingsError
 from autoprune.strategies.scaffold import is_in_file
@@ -114,12 +113,9 @@ def why_skipped(found: SessionFigures) -> str:
 
 def without_curves(found: SessionFigures) -> SessionFigures:
     """Replace the figures of each request, which take most of the space, by their sum."""
-    return replace(found, figures=tuple(map(_without_curves, found.figures)))
-
-
-def _without_curves(figures: Figures) -> Figures:
     # Sums suffice for tables; only charts need each request.
-    return replace(figures, prompts=(sum(figures.prompts),), held=(sum(figures.held),))
+    summed = (replace(each, prompts=(sum(each.prompts),), held=(sum(each.held),)) for each in found.figures)
+    return replace(found, figures=tuple(summed))
 
 
 def key(args: ReplayArgs, version: str, environ: Mapping[str, str] | None = None) -> str:

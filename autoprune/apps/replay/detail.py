@@ -13,7 +13,7 @@ from typing import Any
 from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.episode_figures import Figures, figures
 from autoprune.apps.replay.play import Run, play, pruner_arguments
-from autoprune.apps.replay.policies import Policy
+from autoprune.apps.replay.policies import NO_PRUNING, Policy
 from autoprune.apps.replay.session import FULL, ReplayArgs, deciding_prices, episodes
 from autoprune.conversation.edits import sentence
 from autoprune.conversation.transcript import Speaker, ToolCall, ToolResult
@@ -90,14 +90,14 @@ class SessionDetail:
         """The number of requests."""
         return len(self.unpruned)
 
-    def as_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The detail as JSON-compatible values."""
         return asdict(self)
 
 
 def most_expensive(found: Sequence[Figures], prices: str, count: int) -> list[str]:
     """The names of the episodes with the largest unpruned bills, the largest first."""
-    unpruned = {each.episode: each.bills[prices].total for each in found if each.strategy == "none"}
+    unpruned = {each.episode: each.bills[prices].total for each in found if each.strategy == NO_PRUNING}
     return list(islice(sorted(unpruned, key=lambda name: (-unpruned[name], name)), count))
 
 

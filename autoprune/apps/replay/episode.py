@@ -202,9 +202,9 @@ class Episode:
         """The number of each request in a walk, which treats every message of the model as an answer."""
         return tuple(bisect_right(self.transcript.requests, start) - 1 for start in self.requests)
 
-    def first_request_from(self, walk_numbers: int) -> int:
-        """The first recorded request at or after request number `walk_numbers` of a walk."""
-        return bisect_left(self.walk_numbers, walk_numbers)
+    def first_request_from(self, walk_number: int) -> int:
+        """The first recorded request at or after number `walk_number` of a walk."""
+        return bisect_left(self.walk_numbers, walk_number)
 
     @cached_property
     def unpruned(self) -> tuple[int, ...]:

@@ -146,13 +146,13 @@ class Figures:
     slowest: float = 0.0
     protected: Mapping[str, Kept] = field(default_factory=dict)
 
-    def as_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The figures as JSON-compatible values."""
         return asdict(self)
 
     @classmethod
-    def from_json(cls, known: Mapping[str, Any]) -> "Figures":
-        """Create figures from the output of `as_json`. Older versions called code `all`, protected content `facts`."""
+    def from_dict(cls, known: Mapping[str, Any]) -> "Figures":
+        """Create figures from the output of `to_dict`. Older versions called code `all`, protected content `facts`."""
         bills = {name: Bill(**each) for name, each in known["bills"].items()}
         evidence = {
             str(Group.CODE) if name == "all" else name: Kept(**each) for name, each in known["evidence"].items()

@@ -24,7 +24,7 @@ from autoprune.conversation.transcript import Speaker, ToolResult, Transcript
 from autoprune.facts import harness
 from autoprune.facts.answers import answer_text, is_answer
 from autoprune.facts.calls import arguments
-from autoprune.facts.words import texts
+from autoprune.facts.utterances import texts
 from autoprune.strategies.worth import AtWork
 
 MOST_SOURCES = 3  # a statement that more earlier results show is common
@@ -71,9 +71,9 @@ def evidence(transcript: Transcript, requests: Sequence[int], walk_numbers: Sequ
     for request, (start, number) in enumerate(zip(requests, walk_numbers, strict=True)):
         for message in range(at, start):
             for result in transcript.entries[message].results:
-                results.append(result.text)
+                results.add_text(result.text)
             for said in _words_outside_results(transcript, message):
-                spoken.append(said)
+                spoken.add_text(said)
         end = _answer_ends(transcript, start, stops[request + 1])
         for atom in _atoms(transcript, start, end, results):
             if spoken.find(atom):

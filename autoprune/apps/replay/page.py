@@ -18,6 +18,7 @@ from autoprune.apps.replay.corpus import why_skipped
 from autoprune.apps.replay.detail import SessionDetail
 from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.evidence import PROTECTED_NAMES
+from autoprune.apps.replay.policies import NO_PRUNING
 from autoprune.apps.replay.rows import Interval, Row
 from autoprune.apps.replay.session import Overview, SessionFigures, overview
 from autoprune.apps.replay.verdict import Standing, count_noun, standings, strategy_label
@@ -52,7 +53,7 @@ def page(
     """
     figures = [each for session in found for each in session.figures]
     names = [prices, *(name for name in figures[0].bills if name != prices)] if figures else []
-    bills = [(name, _rank(figures, name)) for name in names]
+    bills = [(name, [Ranked(*each) for each in enumerate(standings(figures, name), 1)]) for name in names]
     shown = details if bills else ()
     whole = overview(found)
     style, script = _files()
@@ -98,10 +99,6 @@ class Ranked:
         return "reference" if self.standing.is_reference else "choice"
 
 
-def _rank(figures: Iterable[Figures], prices: str) -> list[Ranked]:
-    return [Ranked(number, each) for number, each in enumerate(standings(figures, prices), 1)]
-
-
 def _bullets(lines: Sequence[Markup]) -> Iterator[Markup]:
     """Yield a list of the first lines, and the number of the others."""
     yield element("ul", *(element("li", line) for line in lines[:MOST_ROWS]))
@@ -124,12 +121,11 @@ def _hash(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-def _data(bills: Iterable[tuple[str, Sequence[Ranked]]], details: Iterable[SessionDetail]) -> str:
+def _data(bills: Sequence[tuple[str, Sequence[Ranked]]], details: Iterable[SessionDetail]) -> str:
     """The data of the charts as JSON for a script element, where `<` could end the element."""
-    known = list(bills)
     data = {
-        "bills": [_points(ranked) for _, ranked in known],
-        "sessions": [_detail(each, known[0][1]) for each in details],
+        "bills": [_points(ranked) for _, ranked in bills],
+        "sessions": [_detail(each, bills[0][1]) for each in details],
     }
     return json.dumps(_clean_all(data), separators=(",", ":")).replace("<", "\\u003c")
 
@@ -168,7 +164,7 @@ def _detail(detail: SessionDetail, ranked: Sequence[Ranked]) -> dict[str, Any]:
         {**asdict(each), "label": f"{rank.number} {rank.name}"}
         for rank, each in sorted(known, key=lambda pair: pair[0].number)
     ]
-    return {**detail.as_json(), "name": detail.episode, "outcomes": outcomes}
+    return {**detail.to_dict(), "name": detail.episode, "outcomes": outcomes}
 
 
 # The section on strategies.
@@ -184,20 +180,17 @@ def _summary(whole: Overview) -> Markup:
 
 def _bill(number: int, prices: str, ranked: Sequence[Ranked]) -> Markup:
     """The frontier and the table at one set of prices; all but the first set are collapsed."""
-    known = LISTS.get(prices)
-    words = (
-        f" ({known.write:g} written, {known.read:g} read, {known.output:g} answered, in input tokens)" if known else ""
-    )
+    words = ""
+    if known := LISTS.get(prices):
+        words = f" ({known.write:g} written, {known.read:g} read, {known.output:g} answered, in input tokens)"
     parts = (
         element(
             "p",
-            *(
-                "Prices: ",
-                element("b", prices),
-                f"{words}. Each point is a strategy with its 95 % interval over sessions, ",
-            ),
-            "and has the number of its row below. The broad line is the frontier: no other strategy beats those on it "
-            "in both. Diamonds know what comes later: they cannot be chosen, and show how much there is to gain.",
+            "Prices: ",
+            element("b", prices),
+            f"{words}. Each point is a strategy with its 95 % interval over sessions, and has the number of its row "
+            "below. The broad line is the frontier: no other strategy beats those on it in both. Diamonds "
+            "know what comes later: they cannot be chosen, and show how much there is to gain.",
         ),
         element("div", class_="charts frontier", id=f"bill-{number}"),
         _legend(
@@ -253,19 +246,16 @@ def _band(standing: Standing) -> str:
 
 def _strategy_row(each: Ranked) -> Markup:
     row = each.row
-    broken = _small_wrong(row.violations) if row.violations else ""
+    broken = element("small", f"promises broken: {row.violations}", class_="wrong") if row.violations else ""
     tied = element("span", "≈", class_="tied", title="not significantly different from the one above")
-    groups = (
-        (row.code, Group.CODE),
-        (row.edits, Group.EDITS),
-        (row.shell_edits, Group.SHELL_EDITS),
-        (row.facts, Group.FACTS),
-    )
     cells = (
         concatenate((tied if each.standing.is_tied else "", _interval_cell(row.bill, 1, 3))),
         _interval_cell(each.standing.rereads, 1, 3),
         *(f"{row.worst:.2f}", f"{row.dearer:.0%}".replace("%", " %")),
-        *(_interval_cell(share, 100, 1) if row.needed[group] else _small("none needed") for share, group in groups),
+        *(
+            _interval_cell(share, 100, 1) if row.needed[group] else _small("none needed")
+            for group, share in row.evidence.items()
+        ),
         *(f"{100 * row.in_results:.1f}", f"{100 * row.far:.1f}"),
         *(
             f"{100 * row.protected[kind].value:.1f}" if kind in row.protected else _small("none")
@@ -276,10 +266,6 @@ def _strategy_row(each: Ranked) -> Markup:
     number = element("span", str(each.number), class_=f"number {each.kind}")
     name = element("th", number, f" {each.name}", broken, scope="row")
     return element("tr", name, *(element("td", cell) for cell in cells))
-
-
-def _small_wrong(violations: int) -> Markup:
-    return element("small", f"promises broken: {violations}", class_="wrong")
 
 
 def _interval_cell(value: Interval, factor: int, digits: int) -> Markup:
@@ -324,11 +310,8 @@ def _sums(whole: Overview) -> Iterator[tuple[str, str, str]]:
     yield "tokens of messages", f"{whole.tokens:,}", f"median {whole.median_tokens:,}, largest {whole.largest_tokens:,}"
     results = f"of the tokens, in {count_noun(whole.results, 'result')}; the largest has {whole.largest_result:,}"
     yield "tool results", _percent(whole.result_share), results
-    yield (
-        "paths touched again",
-        _percent(whole.reads_again / whole.reads if whole.reads else 0.0),
-        f"of {whole.reads:,}",
-    )
+    again = whole.reads_again / whole.reads if whole.reads else 0.0
+    yield "paths touched again", _percent(again), f"of {whole.reads:,}"
     yield "pauses that lose the cache", f"{whole.long_pauses:,}", ""
     yield "needed from results", f"{whole.atoms:,}", "texts and names of code that later actions used"
     if whole.recorded is None or whole.simulated is None:
@@ -371,7 +354,7 @@ def _conversation_row(session: SessionFigures, name: str) -> Markup:
 
 def _simulated_share(session: SessionFigures, episode: str) -> float:
     """The share of an episode's prompts that an unpruned replay reads from the cache."""
-    known = next((each for each in session.figures if (each.episode, each.strategy) == (episode, "none")), None)
+    known = next((each for each in session.figures if (each.episode, each.strategy) == (episode, NO_PRUNING)), None)
     return sum(known.held) / sum(known.prompts) if known and sum(known.prompts) else 0.0
 
 

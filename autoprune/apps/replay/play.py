@@ -1,24 +1,40 @@
-"""Replay an episode: at each recorded request, run the strategy as a live loop would, and measure its prompt."""
+"""Replay an episode: at each recorded request, run the strategy as a live loop would, and measure its prompt.
+
+The promises of docs/loop.md are checked at each request whose prompt changed:
+
+    1  the recorded messages are unchanged, and messages that were not edited are the same objects
+    2  in an edited message, only the payloads of results and the arguments of calls differ
+    3  the provider accepts the output if it accepts the recorded messages
+    4  no edit makes a message larger
+    5  pruning the output again changes nothing
+    6  what was cleared stays cleared
+
+If whole messages are folded or dropped, promises 2, 4 and 6 are checked for the rest. Promises 3 and 5 re-read the
+whole prompt, so they are checked only at the first eight changes, at every sixteenth change after that, and at the last
+request.
+"""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from hashlib import sha256
 from time import perf_counter
 from typing import Any
 
 from autoprune.apps.replay.atoms import FETCHED
 from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.evidence import Need, Protected, ProtectedKind
-from autoprune.apps.replay.laws import Laws
 from autoprune.apps.replay.visible import Text
 from autoprune.conversation.messages import fields_of, with_item
-from autoprune.facts.words import texts
+from autoprune.facts.utterances import texts
 from autoprune.formats import new_parser
 from autoprune.planning.view import folds
+from autoprune.providers import problems
 from autoprune.tokens import Count
 
 NEAR = 10  # requests after a re-read during which the result is not fetched again
+FIRST, EVERY = 8, 16  # changes after which promises 3 and 5 are checked
 HOLDERS = ("content", "parts")  # fields that hold a message's blocks: Anthropic's and OpenAI's, Gemini's
 
 
@@ -32,7 +48,7 @@ class Scale:
         self._kept: list[object] = []  # keeps messages alive, so that no id() is reused
         self._parser = new_parser(count)
 
-    def tokens(self, message: object) -> int:
+    def count_message(self, message: object) -> int:
         """The tokens of a message, counted once."""
         known = self._tokens.get(id(message))
         if known is None:
@@ -180,7 +196,7 @@ def play(
     `fed_back` its own previous output and the new messages.
     """
     scale = Scale(episode, count)
-    laws = Laws(episode, scale.tokens)
+    laws = _Laws(episode, scale.count_message)
     sight = _Sight(episode)
     prompts: list[Prompt] = []
     before: list[Any] = []
@@ -193,7 +209,7 @@ def play(
         began = perf_counter()
         messages = prune(given).conversation
         seconds = perf_counter() - began
-        sizes = list(map(scale.tokens, messages))
+        sizes = list(map(scale.count_message, messages))
         same = common_length(before, messages)
         held = sum(sizes[:same]) + (episode.head if request else 0)
         # If the prefix ends within a message, the blocks before its first change are still cached.
@@ -219,3 +235,88 @@ def pruner_arguments(episode: Episode, strategy: Any) -> dict[str, Any]:
     """The arguments that a live loop would pass to `prune`: the calibration, and known pauses."""
     pauses = {"pauses": episode.pauses} if episode.pauses and not folds(strategy) else {}
     return {"calibration": episode.ratio, **pauses}
+
+
+class _Laws:
+    """Checks one replay. `violations` are sentences that name the promise and the request."""
+
+    def __init__(self, episode: Episode, tokens: Callable[[object], int]) -> None:
+        """Fingerprint the recorded messages; `tokens` counts a message."""
+        self.violations: list[str] = []
+        self._messages = episode.messages
+        self._last = len(episode.requests) - 1
+        self._tokens = tokens
+        self._before = _fingerprint(episode.messages)
+        self._edited: dict[int, Any] = {}  # the last version of each edited message
+        self._changes = 0
+        self._parser = new_parser(len)
+
+    def check(
+        self, request: int, given: Sequence[Any], sent: Sequence[Any], again: Callable[[], Any], *, is_new: bool = False
+    ) -> None:
+        """Check the output `sent` for the input `given`; `is_new` means that it does not extend the previous prompt.
+
+        `again` prunes `sent` with a new pruner.
+        """
+        broken: list[tuple[int, str]] = []
+        for at, old, new, before in list(self._edits(given, sent)):
+            broken += self._edit(at, old, new, before)
+            is_new = True
+        self._changes += is_new
+        is_due = is_new and (self._changes <= FIRST or self._changes % EVERY == 0)
+        if is_due or (request == self._last and self._changes):
+            broken += self._prompt(given, sent, again().conversation)
+        self.violations += (f"promise {promise}, request {request}: {what}" for promise, what in broken)
+
+    def finish(self) -> None:
+        """Check that the recorded messages are unchanged."""
+        if _fingerprint(self._messages) != self._before:
+            self.violations.append("promise 1: the recorded messages were changed")
+
+    def _edits(self, given: Sequence[Any], sent: Sequence[Any]) -> Iterator[tuple[int, Any, Any, Any]]:
+        """Yield each newly edited message: its place, its input, its output, and its previous output.
+
+        The previous output is None for a message that was not edited before.
+        """
+        if len(given) != len(sent):
+            self._edited.clear()  # messages were removed, so places do not correspond
+            return
+        for at, (old, new) in enumerate(zip(given, sent, strict=True)):
+            before = self._edited.get(at)
+            if new is (old if before is None else before) or (before is not None and new == before):
+                continue
+            self._edited[at] = new
+            yield at, old, new, before
+
+    def _edit(self, at: int, old: Any, new: Any, before: Any) -> Iterator[tuple[int, str]]:
+        """Check an edited message."""
+        tokens = self._tokens(new)
+        if before is None and new == old:
+            yield 1, f"message {at} was not edited, but is not the same object"
+        if before is not None and tokens > self._tokens(before):
+            yield 6, f"message {at} is larger than in the previous prompt"
+        elif tokens > self._tokens(old):
+            yield 4, f"message {at} is larger than it was"
+        if self._outside(new) != self._outside(old):
+            yield 2, f"message {at} differs outside its results and calls"
+
+    def _outside(self, message: Any) -> object:
+        """Everything but the payloads of results and the arguments of calls."""
+        entry = self._parser.read(message, 0)
+        results = [(each.kind, each.is_error, each.tool) for each in entry.results]
+        return texts(message, entry), results, [(call.id, call.name) for call in entry.calls]
+
+    def _prompt(self, given: Sequence[Any], sent: Sequence[Any], again: Sequence[Any]) -> Iterator[tuple[int, str]]:
+        """Check a whole prompt. If messages were removed, problems are compared by rule alone, not by place."""
+        has_all = len(given) == len(sent)
+        known = {(found.rule, found.path if has_all else ()) for found in problems(given)}
+        for found in problems(sent):
+            if (found.rule, found.path if has_all else ()) not in known:
+                yield 3, str(found)
+        if list(again) != list(sent):
+            yield 5, "pruning the output again changes it"
+
+
+def _fingerprint(messages: Sequence[Any]) -> bytes:
+    """A digest of messages."""
+    return sha256(repr(messages).encode("utf-8", "surrogatepass")).digest()

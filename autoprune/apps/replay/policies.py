@@ -12,17 +12,19 @@ from autoprune.conversation.edits import Replace
 from autoprune.economics import Prices
 from autoprune.errors import SettingsError, did_you_mean
 from autoprune.planning.view import View
-from autoprune.pruners.naming import chosen, pruner_for
+from autoprune.pruners.naming import choose_strategy, pruner_for
 from autoprune.settings import PruneArgs, budget_tokens
 from autoprune.strategies.catalog import STRATEGIES, is_named, make_strategy
 from autoprune.strategies.clearing import ObservationMasking
+
+NO_PRUNING = "none"  # the baseline
 
 
 @dataclass(frozen=True)
 class NoPruning:
     """The baseline: no pruning."""
 
-    name = "none"
+    name = NO_PRUNING
 
     def step(self, view: View) -> list[Replace]:
         """Plan no edits."""
@@ -31,7 +33,7 @@ class NoPruning:
 
 # Baselines that can be replayed, but not used live.
 REFERENCES: Mapping[str, Callable[..., Any]] = {
-    "none": NoPruning,
+    NO_PRUNING: NoPruning,
     "window": lambda keep=20: ObservationMasking(keep),
     "polling": lambda keep=20, polling=20: ObservationMasking(keep, polling),
     "keep_newest": lambda keep=3: ObservationMasking(keep, every_request=False),
@@ -42,7 +44,7 @@ WITH_ZONE = re.compile(rf"(?P<name>.*?)(?:{AT}(?P<zone>[^{AT}()'\"/:]*))?", re.D
 CLAIRVOYANTS = ("clairvoyant", "clairvoyant_passages")  # see `clairvoyant`: they know the later actions
 NAMES = (*REFERENCES, *CLAIRVOYANTS, *STRATEGIES)
 BUILT_IN = (
-    "none",
+    NO_PRUNING,
     "cache_aware",
     "cache_aware @ 80k",
     "low_water",
@@ -108,7 +110,7 @@ class Policy:
         if is_named(self.name, REFERENCES):
             return make_strategy(self.name, REFERENCES)
         try:
-            return chosen(self.name, os.environ)
+            return choose_strategy(self.name, os.environ)
         except SettingsError as error:
             name = self.name.partition("(")[0]
             if name in NAMES or "/" in name:

@@ -15,6 +15,7 @@ from functools import lru_cache
 from autoprune.apps.replay.atoms import Group
 from autoprune.apps.replay.episode_figures import Figures, Kept
 from autoprune.apps.replay.evidence import ProtectedKind
+from autoprune.apps.replay.policies import NO_PRUNING
 
 SAMPLES = 1_000  # bootstrap samples; the interval is from the 25th lowest to the 25th highest figure
 GROUPS = 1_000  # the most sessions that are drawn one by one
@@ -128,7 +129,7 @@ def summarize(figures: Iterable[Figures], prices: str) -> list[Row]:
     found = list(figures)
     worth = worth_of(found, prices)
     unpruned = {
-        each.episode: worth[each.episode] * each.bills[prices].total for each in found if each.strategy == "none"
+        each.episode: worth[each.episode] * each.bills[prices].total for each in found if each.strategy == NO_PRUNING
     }
     groups: dict[tuple[str, str], list[Figures]] = {}
     for each in found:

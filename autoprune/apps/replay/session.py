@@ -14,7 +14,7 @@ from autoprune.apps.replay.atoms import GROUPS, Group
 from autoprune.apps.replay.episode import UNKNOWN_HEAD, Episode, episode, longest, recorded_cost, sources
 from autoprune.apps.replay.episode_figures import OWN, Figures, figures
 from autoprune.apps.replay.play import play
-from autoprune.apps.replay.policies import BUILT_IN, Policy
+from autoprune.apps.replay.policies import BUILT_IN, NO_PRUNING, Policy
 from autoprune.apps.replay.titles import UNTITLED, Title, title_of
 from autoprune.apps.sessions import Reader, Recording, decode, find_reader, recordings
 from autoprune.economics import Prices, lifetime
@@ -93,18 +93,18 @@ class SessionFigures:
     notes: tuple[str, ...] = ()
     error: str = ""
 
-    def as_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The figures as JSON-compatible values."""
         return asdict(self)
 
     @classmethod
-    def from_json(cls, known: Mapping[str, Any]) -> "SessionFigures":
-        """Create figures from the output of `as_json`. Older versions did not name the session in each figure."""
+    def from_dict(cls, known: Mapping[str, Any]) -> "SessionFigures":
+        """Create figures from the output of `to_dict`. Older versions did not name the session in each figure."""
         shapes = {
             name: Shape(**{**each, "models": tuple(each["models"]), "title": Title(**each["title"])})
             for name, each in known["shapes"].items()
         }
-        found = tuple(Figures.from_json({"session": known["path"], **each}) for each in known["figures"])
+        found = tuple(Figures.from_dict({"session": known["path"], **each}) for each in known["figures"])
         return cls(**{**known, "shapes": shapes, "figures": found, "notes": tuple(known["notes"])})
 
 
@@ -282,7 +282,7 @@ def _cache_shares(sessions: Iterable[SessionFigures]) -> tuple[int, float | None
     said: list[Shape] = []
     prompts = held = 0
     for each in sessions:
-        for name, row in {row.episode: row for row in each.figures if row.strategy == "none"}.items():
+        for name, row in {row.episode: row for row in each.figures if row.strategy == NO_PRUNING}.items():
             if each.shapes[name].recorded_cached:
                 said.append(each.shapes[name])
                 prompts += sum(row.prompts)

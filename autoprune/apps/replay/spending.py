@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from autoprune.apps.replay.corpus import Engine, Failed, Task, one_by_one
 from autoprune.apps.replay.episode import usage_cost
+from autoprune.apps.replay.policies import NO_PRUNING
 from autoprune.apps.replay.rows import Interval, interval, sums_by_session
 from autoprune.apps.replay.session import ReplayArgs, SessionFigures, open_recordings
 from autoprune.apps.replay.titles import UNTITLED, Title, title_of
@@ -175,7 +176,9 @@ def outlook(sessions: Iterable[SessionFigures], strategy: str, prices_name: str,
     """
     figures, pairs = [], []
     for session in sessions:
-        unpruned = {each.episode: each.bills[prices_name].total for each in session.figures if each.strategy == "none"}
+        unpruned = {
+            each.episode: each.bills[prices_name].total for each in session.figures if each.strategy == NO_PRUNING
+        }
         for each in session.figures:
             cost = session.shapes[each.episode].dollars
             if each.strategy == strategy and cost and unpruned.get(each.episode):

@@ -4,9 +4,8 @@ A *statement* is the text of an answer, and each text that a call of the answer 
 written whole, a here-document that no interpreter runs, a patch's new file, and any other argument of five words or
 more that is not a command, search or edit. From the statements and calls come atoms of three kinds:
 
-    fact     a value (see `stated_values`), a name (two capitalized words or more in a row: "Ilse Weber"), or in a
-    script
-             without spaces a run of 6 characters (8 with Japanese syllables, 16 in Thai, Lao, Khmer and Burmese)
+    fact     a value (see `stated_values`), a name (two capitalized words or more in a row: "Ilse Weber"), or a run of
+             6 characters in a script without spaces (8 with Japanese syllables, 16 in Thai, Lao, Khmer and Burmese)
     quote    a quoted span or a quoted line of Markdown of three words and 16 letters or more, or of 6 characters of a
              script without spaces; an error message is an atom of another kind
     row      a value in any other argument of a call: the key of a row that an earlier result listed
@@ -258,7 +257,9 @@ def _possible_keys(value: object, name: str, depth: int, known: frozenset[str]) 
     elif isinstance(value, str | int | float) and not isinstance(value, bool):
         text = str(value)
         if _may_be_key(name, text) and text.replace("\\", "/") not in known:
-            yield CODE_NAME.sub(_drop_code, text) if name in SEARCHED else text
+            if name in SEARCHED:  # without names of code, which are atoms of another kind
+                text = CODE_NAME.sub(lambda match: "" if code_names(match[0]) else match[0], text)
+            yield text
 
 
 def _may_be_key(name: str, text: str) -> bool:
@@ -267,8 +268,3 @@ def _may_be_key(name: str, text: str) -> bool:
     if is_patch(text) or is_text(name, text):
         return False
     return not MEASURES.search(INNER_CAPITAL.sub("_", name).lower().replace("-", "_"))
-
-
-def _drop_code(match: re.Match[str]) -> str:
-    """Remove names of code, which are atoms of another kind."""
-    return "" if code_names(match[0]) else match[0]

@@ -9,7 +9,7 @@ from autoprune.apps.sessions import Recording
 from autoprune.conversation.transcript import Speaker
 from autoprune.facts.harness import user_words
 from autoprune.facts.plain_text import one_line
-from autoprune.facts.words import texts
+from autoprune.facts.utterances import texts
 from autoprune.formats import new_parser, parse
 
 SEARCHED = 30  # messages in which the user's first words are looked for

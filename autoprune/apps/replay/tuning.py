@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from autoprune.apps.replay.episode_figures import OWN, Figures
-from autoprune.apps.replay.policies import NoPruning, Policy
+from autoprune.apps.replay.policies import NO_PRUNING, NoPruning, Policy
 from autoprune.apps.replay.rows import SEED, Interval, Row, summarize
 from autoprune.economics import DEFAULT
 from autoprune.planning.view import asks_always
@@ -27,7 +27,7 @@ FOLDS = 5  # or the number of sessions if that is smaller
 FLOOR = 0.95  # the lowest acceptable share of each group of evidence
 ZONES = ("40k", "60k", "80k", "120k")
 GRID = (
-    "none",
+    NO_PRUNING,
     *(f"cache_aware(threshold={threshold})" for threshold in (2.6, 3.6, 4.5, 6)),
     "low_water",
     *(f"low_water(target={target}) @ {zone}" for zone in ZONES for target in (0.4, 0.6, 0.75, 0.9)),
@@ -99,14 +99,14 @@ def _held_out(
         picks[pick] += 1
         chosen += (replace(each, strategy=HELD_OUT) for each in found if each.session in own and each.strategy == pick)
         # Bills are shares of the unpruned ones, so the unpruned figures are needed too.
-        chosen += (each for each in found if each.session in own and each.strategy == "none")
+        chosen += (each for each in found if each.session in own and each.strategy == NO_PRUNING)
     return chosen, picks
 
 
 def choice(found: Sequence[Figures], prices: str, floor: float) -> str:
     """The cheapest setting within the floor, by the bill including re-reads; "none" if there is none."""
     fine = [row for row in summarize(found, prices) if row.least >= floor]
-    return min(fine, key=lambda row: row.with_rereads).strategy if fine else "none"
+    return min(fine, key=lambda row: row.with_rereads).strategy if fine else NO_PRUNING
 
 
 def frontier(rows: Sequence[Row]) -> list[Row]:

@@ -144,7 +144,7 @@ class Texts:
         self._keyed = 0  # how many texts are in the index of keys, which `find` extends
         self._found: dict[object, tuple[int, list[int]]] = {}  # the number of texts searched, and those that show it
 
-    def append(self, raw: str) -> None:
+    def add_text(self, raw: str) -> None:
         """Add a text."""
         text = Text(raw)
         number = len(self._texts)

@@ -6,14 +6,13 @@ log into a conversation that can be sent: it pairs calls with results and drops 
 """
 
 from autoprune.apps.sessions import places
-from autoprune.apps.sessions._json import Object, compact, dump, fields, listed, objects, text
+from autoprune.apps.sessions._json import Object, compact, decode, dump, fields, listed, objects, text
 from autoprune.apps.sessions._loading import (
     READABLE,
     READERS,
     AgentLog,
     Session,
     agent_log,
-    decode,
     find_reader,
     load,
     plugin_readers,

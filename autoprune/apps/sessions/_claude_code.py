@@ -4,7 +4,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
-from autoprune.apps.sessions._json import Object, fields, listed, objects, text
+from autoprune.apps.sessions._json import Object, fields, listed, text
 from autoprune.apps.sessions._recording import (
     NO_SYSTEM_PROMPT,
     Answer,
@@ -19,7 +19,7 @@ from autoprune.apps.sessions._recording import (
     parse_time,
     token_count,
 )
-from autoprune.apps.sessions._sending import ANTHROPIC, conversation, stretch, text_block, without_thoughts
+from autoprune.apps.sessions._sending import ANTHROPIC, content_blocks, conversation, stretch, without_thoughts
 
 Line = Object
 SPOKEN = ("user", "assistant")  # types of lines with an API message
@@ -94,8 +94,7 @@ def _lines_before(lines: dict[str, Line], uuid: str) -> dict[str, Line]:
 
 
 def _content_blocks(line: Line) -> list[Object]:
-    content = fields(line.get("message")).get("content")
-    return [text_block(content)] if isinstance(content, str) else objects(content)
+    return content_blocks(fields(line.get("message")).get("content"))
 
 
 def _response_id(line: Line) -> str:
@@ -142,10 +141,8 @@ def _answers(lines: Mapping[str, Line], before: Container[str]) -> dict[str, Ans
 
 def _usage(message: Object, cost: object) -> Usage | None:
     usage = fields(message.get("usage"))
-    cached, written = (
-        token_count(usage.get("cache_read_input_tokens")),
-        token_count(usage.get("cache_creation_input_tokens")),
-    )
+    cached = token_count(usage.get("cache_read_input_tokens"))
+    written = token_count(usage.get("cache_creation_input_tokens"))
     prompt = token_count(usage.get("input_tokens")) + cached + written
     split = fields(usage.get("cache_creation"))
     return build_usage(prompt, cached, written, usage.get("output_tokens"), split=split, cost=cost)
@@ -176,8 +173,7 @@ def _messages_of_thread(
 def _queued_blocks(line: Line) -> list[Object]:
     """The blocks that the user typed while the model worked; none for other attachments."""
     attachment = fields(line.get("attachment"))
-    prompt = attachment.get("prompt") if attachment.get("type") == "queued_command" else None
-    return [text_block(prompt)] if isinstance(prompt, str) else objects(prompt)
+    return content_blocks(attachment.get("prompt")) if attachment.get("type") == "queued_command" else []
 
 
 def _late_results(
@@ -188,9 +184,8 @@ def _late_results(
     made = {_response_id(line) for line in chain if line.get("type") == "assistant"} & set(responses)
     calls = {text(block.get("id")) for response in made for block in responses[response]}
     for line in chain:
-        calls -= (
-            {text(block.get("tool_use_id")) for block in _content_blocks(line)} if line.get("type") == "user" else set()
-        )
+        if line.get("type") == "user":
+            calls -= {text(block.get("tool_use_id")) for block in _content_blocks(line)}
     for uuid, line in lines.items():
         if line.get("type") == "user" and uuid not in on_thread:
             results = [block for block in _content_blocks(line) if text(block.get("tool_use_id")) in calls]

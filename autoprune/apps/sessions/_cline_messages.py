@@ -20,7 +20,15 @@ from autoprune.apps.sessions._recording import (
     note,
     parse_milliseconds,
 )
-from autoprune.apps.sessions._sending import ANTHROPIC, conversation, stretch, text_block, without_thoughts
+from autoprune.apps.sessions._sending import (
+    ANTHROPIC,
+    content_blocks,
+    conversation,
+    image_block,
+    stretch,
+    text_block,
+    without_thoughts,
+)
 
 # Parts that are sent as separate blocks, also within results.
 SHOWN = ("text", "image", "file")
@@ -70,7 +78,7 @@ def _api_message(message: Object) -> Message:
 
 
 def _api_blocks(content: object) -> Iterator[Object]:
-    for part in [text_block(content)] if isinstance(content, str) else objects(content):
+    for part in content_blocks(content):
         match part.get("type"):
             case "tool_use":
                 named = {"id": text(part.get("id")), "name": text(part.get("name"))}
@@ -88,12 +96,11 @@ def _api_blocks(content: object) -> Iterator[Object]:
 def _shown_block(part: Object) -> Object:
     """Convert a part to a block of text or a picture; files are sent as text."""
     if part.get("type") == "image":
-        source = {"type": "base64", "media_type": text(part.get("mediaType")), "data": text(part.get("data"))}
-        return {"type": "image", "source": source}
+        return image_block(part.get("mediaType"), part.get("data"))
     if part.get("type") == "file":
         named = f'<file_content path="{text(part.get("path"))}">'
-        return {"type": "text", "text": f"{named}\n{text(part.get('content'))}\n</file_content>"}
-    return {"type": "text", "text": text(part.get("text"))}
+        return text_block(f"{named}\n{text(part.get('content'))}\n</file_content>")
+    return text_block(text(part.get("text")))
 
 
 def _result_block(part: Object) -> Object:
@@ -101,13 +108,10 @@ def _result_block(part: Object) -> Object:
     content = part.get("content")
     parts = objects(content)
     is_shown = parts and len(parts) == len(listed(content)) and all(each.get("type") in SHOWN for each in parts)
-    payload = (
-        [_shown_block(each) for each in parts]
-        if is_shown
-        else content
-        if isinstance(content, str)
-        else compact(content)
-    )
+    if is_shown:
+        payload: object = [_shown_block(each) for each in parts]
+    else:
+        payload = content if isinstance(content, str) else compact(content)
     block: Object = {"type": "tool_result", "tool_use_id": text(part.get("tool_use_id")), "content": payload}
     return {**block, "is_error": True} if part.get("is_error") is True else block
 

@@ -1,7 +1,11 @@
-"""Parse and write JSON, and read fields of values of unknown shape. Changes no value."""
+"""Decode files, parse and write JSON, and read fields of values of unknown shape. Changes no value."""
 
+import codecs
+import gzip
 import json
 import math
+import re
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import NoReturn, TypeAlias
 
@@ -9,6 +13,46 @@ from autoprune.errors import SessionError
 
 Object: TypeAlias = Mapping[str, object]
 NOTHING: Object = {}
+GZIP = b"\x1f\x8b"  # the first bytes of a gzip file
+BAD = re.compile("[\udc80-\udcff]+")  # bytes that are not UTF-8, decoded with "surrogateescape"
+# With more bad bytes than this (a number, or a share of the characters), a file is in another encoding.
+FEW, MOST_BAD = 8, 0.01
+
+
+def decode(data: bytes, name: str, *, keeps_bad: bool = False) -> str:
+    """Decode a file: UTF-8, UTF-16 or UTF-32, with or without a byte order mark, perhaps compressed with gzip.
+
+    A truncated last character is dropped. Raises SessionError that names the first bad byte. With `keeps_bad` a
+    few bad bytes in UTF-8 are kept as surrogates, which `load` replaces and notes.
+    """
+    if data.startswith(GZIP):
+        try:
+            data = gzip.decompress(data)
+        except (EOFError, OSError, zlib.error) as error:
+            raise SessionError(f"{name} is a gzip file that is damaged or cut off: {error}") from error
+    encoding = json.detect_encoding(data)
+    try:
+        return codecs.getincrementaldecoder(encoding)().decode(data)
+    except UnicodeDecodeError as error:
+        if keeps_bad and encoding.startswith("utf-8"):
+            text = codecs.getincrementaldecoder(encoding)("surrogateescape").decode(data)
+            if sum(len(found[0]) for found in BAD.finditer(text)) <= max(FEW, MOST_BAD * len(text)):
+                return text
+        kind = encoding.upper().removesuffix("-SIG")
+        raise SessionError(f"{name} is not {kind} text: byte {error.start} is {data[error.start]:#04x}") from error
+
+
+def bad_bytes(text: str) -> dict[int, str]:
+    """Map the numbers of lines with bad bytes to the place of the first one in each."""
+    if BAD.search(text) is None:
+        return {}
+    lines = ((number, line, BAD.search(line)) for number, line in enumerate(text.split("\n"), 1))
+    return {
+        number: f"line {number}, byte {len(line[: found.start()].encode('utf-8', 'surrogateescape')) + 1} "
+        f"({ord(line[found.start()]) - 0xDC00:#04x})"
+        for number, line, found in lines
+        if found
+    }
 
 
 def fields(value: object) -> Object:

@@ -1,10 +1,6 @@
 """Read session files: messages as JSON or JSONL, or an agent's log. Text in, text out; opens no file."""
 
-import codecs
-import gzip
 import json
-import re
-import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -17,7 +13,7 @@ from autoprune.apps.sessions._codex_rollout import READER as CODEX
 from autoprune.apps.sessions._copilot_cli import READER as COPILOT_CLI
 from autoprune.apps.sessions._evaluations import INSPECT, TAU_BENCH
 from autoprune.apps.sessions._gemini_cli import READER as GEMINI_CLI
-from autoprune.apps.sessions._json import dump, fields, parse_json, try_parse
+from autoprune.apps.sessions._json import BAD, bad_bytes, decode, dump, fields, parse_json, try_parse
 from autoprune.apps.sessions._json import text as text_of
 from autoprune.apps.sessions._mini_swe_agent import READER as MINI_SWE_AGENT
 from autoprune.apps.sessions._openhands import READER as OPENHANDS
@@ -53,10 +49,6 @@ READABLE = (
 ITEM_TYPES = frozenset(("compaction", "item_reference", "mcp_approval_request", "mcp_approval_response", "reasoning"))
 INDENT = 2
 T = TypeVar("T")
-GZIP = b"\x1f\x8b"  # the first bytes of a gzip file
-BAD = re.compile("[\udc80-\udcff]+")  # bytes that are not UTF-8, decoded with "surrogateescape"
-# With more bad bytes than this (a number, or a share of the characters), a file is in another encoding.
-FEW, MOST_BAD = 8, 0.01
 BROKEN = "{"  # replaces a line with bad bytes, so that it is skipped like broken JSON
 SHOWN_NAMES, LONGEST_NAME = 8, 80  # field names in an error: how many, and characters of each
 HEADERS = 30  # records at the start of a log in which its folder is looked for
@@ -120,29 +112,6 @@ class AgentLog:
     left_out: tuple[str, ...] = ()
 
 
-def decode(data: bytes, name: str, *, keeps_bad: bool = False) -> str:
-    """Decode a file: UTF-8, UTF-16 or UTF-32, with or without a byte order mark, perhaps compressed with gzip.
-
-    A truncated last character is dropped. Raises SessionError that names the first bad byte. With `keeps_bad` a
-    few bad bytes in UTF-8 are kept as surrogates, which `load` replaces and notes.
-    """
-    if data.startswith(GZIP):
-        try:
-            data = gzip.decompress(data)
-        except (EOFError, OSError, zlib.error) as error:
-            raise SessionError(f"{name} is a gzip file that is damaged or cut off: {error}") from error
-    encoding = json.detect_encoding(data)
-    try:
-        return codecs.getincrementaldecoder(encoding)().decode(data)
-    except UnicodeDecodeError as error:
-        if keeps_bad and encoding.startswith("utf-8"):
-            text = codecs.getincrementaldecoder(encoding)("surrogateescape").decode(data)
-            if sum(len(found[0]) for found in BAD.finditer(text)) <= max(FEW, MOST_BAD * len(text)):
-                return text
-        kind = encoding.upper().removesuffix("-SIG")
-        raise SessionError(f"{name} is not {kind} text: byte {error.start} is {data[error.start]:#04x}") from error
-
-
 def load(
     text: str, name: str, number: int = 1, *, skip_broken: bool = False, readers: Sequence[Reader] = ()
 ) -> Session:
@@ -153,7 +122,7 @@ def load(
     noted. Raises SessionError with the problem and its place: the line and column of broken JSON, the fields of an
     unknown shape, or how many conversations there are if none has this number.
     """
-    return _read_around_bad_bytes(
+    return _read_aroundbad_bytes(
         text, lambda text: _load(text, name, number, readers, skip_broken), skip_broken=skip_broken
     )
 
@@ -194,7 +163,7 @@ def recordings(
     Plain messages are one stretch, and so is a conversation whose reader has no `record`: their requests have no times.
     Arguments and errors are those of `load`.
     """
-    return _read_around_bad_bytes(
+    return _read_aroundbad_bytes(
         text, lambda text: _read_recordings(text, name, readers, skip_broken), skip_broken=skip_broken
     )
 
@@ -269,7 +238,7 @@ def _parse(text: str, name: str, readers: Sequence[Reader], *, skip_broken: bool
     is in another encoding: this raises SessionError, so that no wrong characters are sent.
     """
     opened = _parse_text(BAD.sub("\ufffd", text), name, readers, skip_broken=skip_broken)
-    bad = list(_bad_bytes(text).values())
+    bad = list(bad_bytes(text).values())
     if not bad:
         return opened
     if isinstance(opened, Session) and opened.write is not _as_lines:
@@ -278,7 +247,7 @@ def _parse(text: str, name: str, readers: Sequence[Reader], *, skip_broken: bool
     return replace(opened, notes=(f"not UTF-8, read as \ufffd: {'; '.join((*bad[:SHOWN], *more))}", *opened.notes))
 
 
-def _read_around_bad_bytes(text: str, read: Callable[[str], T], *, skip_broken: bool) -> T:
+def _read_aroundbad_bytes(text: str, read: Callable[[str], T], *, skip_broken: bool) -> T:
     """Read a text. If that fails, lines with bad bytes may be the cause, for instance in the name of a field.
 
     With `skip_broken` the text is read again without these lines; otherwise the error names them.
@@ -286,7 +255,7 @@ def _read_around_bad_bytes(text: str, read: Callable[[str], T], *, skip_broken: 
     try:
         return read(text)
     except SessionError as error:
-        bad = _bad_bytes(text)
+        bad = bad_bytes(text)
         if not bad or (error.line or min(bad)) not in bad or isinstance(error.__cause__, UnicodeDecodeError):
             raise
         if skip_broken:
@@ -295,19 +264,6 @@ def _read_around_bad_bytes(text: str, read: Callable[[str], T], *, skip_broken: 
                 return read("\n".join(BROKEN if number in bad else line for number, line in enumerate(lines, 1)))
         where = bad[error.line] if error.line else "; ".join(list(bad.values())[:SHOWN])
         raise SessionError(f"{error} (not UTF-8: {where})", error.line) from error
-
-
-def _bad_bytes(text: str) -> dict[int, str]:
-    """Map the numbers of lines with bad bytes to the place of the first one in each."""
-    if BAD.search(text) is None:
-        return {}
-    lines = ((number, line, BAD.search(line)) for number, line in enumerate(text.split("\n"), 1))
-    return {
-        number: f"line {number}, byte {len(line[: found.start()].encode('utf-8', 'surrogateescape')) + 1} "
-        f"({ord(line[found.start()]) - 0xDC00:#04x})"
-        for number, line, found in lines
-        if found
-    }
 
 
 def _parse_text(text: str, name: str, readers: Sequence[Reader], *, skip_broken: bool) -> _Log | Session:

@@ -20,7 +20,7 @@ from autoprune.apps.sessions._recording import (
     parse_time,
     token_count,
 )
-from autoprune.apps.sessions._sending import ANTHROPIC, conversation, stretch, text_block
+from autoprune.apps.sessions._sending import ANTHROPIC, content_blocks, conversation, image_block, stretch, text_block
 
 BROKEN_OFF = ("error", "aborted")  # stop reasons of interrupted answers
 
@@ -168,7 +168,7 @@ def _api_message(message: Object, model: tuple[object, ...]) -> Message | None:
         case "toolResult":
             return {"role": "user", "content": [_tool_result(message)]}
         case "user" | "custom" | "hookMessage":
-            return {"role": "user", "content": _user_blocks(message.get("content"))}
+            return {"role": "user", "content": [*map(_shown_part, content_blocks(message.get("content")))]}
         case "bashExecution" if not message.get("excludeFromContext"):
             return _user_words(_command_text(message))
         case "branchSummary" | "compactionSummary":
@@ -184,7 +184,7 @@ def _answer_block(part: Object, is_own: bool) -> Iterator[Object]:
     """Yield the block of an answer's part. If `is_own`, the model that receives it has signed its thoughts."""
     match part.get("type"):
         case "text":
-            yield {"type": "text", "text": text(part.get("text"))}
+            yield text_block(text(part.get("text")))
         case "toolCall":
             arguments = fields(part.get("arguments"))
             yield {"type": "tool_use", "id": text(part.get("id")), "name": text(part.get("name")), "input": arguments}
@@ -195,19 +195,13 @@ def _answer_block(part: Object, is_own: bool) -> Iterator[Object]:
             elif is_own and signature and thought.strip():
                 yield {"type": "thinking", "thinking": thought, "signature": signature}
             else:
-                yield {"type": "text", "text": thought}
-
-
-def _user_blocks(content: object) -> list[Object]:
-    """Convert a user's text and pictures to blocks."""
-    return [text_block(content)] if isinstance(content, str) else [_shown_part(part) for part in objects(content)]
+                yield text_block(thought)
 
 
 def _shown_part(part: Object) -> Object:
-    if part.get("type") != "image":
-        return {"type": "text", "text": text(part.get("text"))}
-    source = {"type": "base64", "media_type": text(part.get("mimeType")), "data": text(part.get("data"))}
-    return {"type": "image", "source": source}
+    if part.get("type") == "image":
+        return image_block(part.get("mimeType"), part.get("data"))
+    return text_block(text(part.get("text")))
 
 
 def _tool_result(message: Object) -> Object:

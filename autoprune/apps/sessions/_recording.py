@@ -255,10 +255,8 @@ def build_usage(
     `split` is Anthropic's `cache_creation`, which divides the written tokens between the five-minute and the one-hour
     cache. If a prompt is smaller than its cached parts, its count excludes them.
     """
-    short, long = (
-        token_count(split.get("ephemeral_5m_input_tokens")),
-        token_count(split.get("ephemeral_1h_input_tokens")),
-    )
+    short = token_count(split.get("ephemeral_5m_input_tokens"))
+    long = token_count(split.get("ephemeral_1h_input_tokens"))
     read, new = token_count(cached), token_count(written) or short + long
     sent = token_count(prompt) if token_count(prompt) >= read + new else token_count(prompt) + read + new
     usage = Usage(sent, read, new, token_count(output), written_5m=short, written_1h=long, cost=dollars(cost))

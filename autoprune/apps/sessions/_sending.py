@@ -57,7 +57,11 @@ def conversation(
     if api not in WIRES:
         raise SettingsError(f"there is no API {api!r}{did_you_mean(api, WIRES)}; there are {', '.join(WIRES)}")
     wire = WIRES[api]
-    cleaned = [_clean(message, number, wire) for number, message in enumerate(messages, 1)]
+    cleaned: list[Object | None] = []
+    for number, message in enumerate(messages, 1):
+        if problem := wire.check(message):
+            raise SessionError(f"message {number} of the conversation {problem}")
+        cleaned.append(wire.clean(message))
     start = next((at for at, each in enumerate(cleaned) if _is_opening(each, wire)), len(cleaned))
     given = [_mark(each, at, wire) for at, each in enumerate(cleaned[start:]) if each is not None]
     open_calls = "answer" if missing is not None else "remove"
@@ -94,24 +98,16 @@ class Wire:
 
     def blocks(self, message: Object) -> list[Object]:
         """The blocks of a message, or the message itself if the API has no blocks."""
-        if self.field is None:
-            return [message]
-        content = message.get(self.field)
-        return [text_block(content)] if isinstance(content, str) else objects(content)
-
-
-def _clean(message: Object, number: int, wire: Wire) -> Object | None:
-    if problem := wire.check(message):
-        raise SessionError(f"message {number} of the conversation {problem}")
-    return wire.clean(message)
+        return [message] if self.field is None else content_blocks(message.get(self.field))
 
 
 def _is_opening(message: Object | None, wire: Wire) -> bool:
     """Whether a conversation may begin with a message: for APIs with turns, only with text of the user."""
     if not wire.joins:
         return True
-    is_users = message is not None and message["role"] == "user"
-    return is_users and not all(map(_is_result, wire.blocks(message or {})))
+    if message is None or message["role"] != "user":
+        return False
+    return not all(map(_is_result, wire.blocks(message)))
 
 
 def _mark(message: Object, at: int, wire: Wire) -> Message:
@@ -161,7 +157,8 @@ def _sort_results(messages: list[Message], wire: Wire) -> None:
     """
     for at, message in enumerate(messages[:-1]):
         calls = _calls(message, wire)
-        order = {_id_or_name(call): place for place, call in enumerate(calls)}
+        # Gemini's calls may have no id.
+        order = {text(call.get("id")) or text(call.get("name")): place for place, call in enumerate(calls)}
         if calls and wire.field is None:
             span = slice(at + 1, at + 1 + len(calls))
             messages[span] = sorted(messages[span], key=lambda each: _place(each, order))
@@ -177,10 +174,6 @@ def _calls(message: Object, wire: Wire) -> list[Object]:
     if wire.field is None:
         return _chat_calls(message)
     return [fields(block.get("functionCall", block)) for block in wire.blocks(message) if _count_calls(block)]
-
-
-def _id_or_name(call: Object) -> str:
-    return text(call.get("id")) or text(call.get("name"))  # Gemini's calls may have no id
 
 
 def _place(result: Object, order: Mapping[str, int]) -> int:
@@ -272,9 +265,8 @@ def _check_chat(message: Object) -> str:
         return "is a result without the id of its call"
     for each in _chat_calls(message):
         function = fields(each.get("function"))
-        if not all(
-            isinstance(value, str) for value in (each.get("id"), function.get("name"), function.get("arguments"))
-        ):
+        named = (each.get("id"), function.get("name"), function.get("arguments"))
+        if not all(isinstance(value, str) for value in named):
             return "has a call without an id, a name or arguments"
     return ""
 
@@ -300,9 +292,8 @@ def _check_item(item: Object) -> str:
     kind = item.get("type", "message")
     if not isinstance(kind, str) or (kind == "message" and not isinstance(item.get("role"), str)):
         return "has no type or no role"
-    is_paired = kind in (*CALLS, *OUTPUTS) and not kind.startswith(
-        "tool_search"
-    )  # searches that the server runs have no id
+    # Searches that the server runs have no id.
+    is_paired = kind in (*CALLS, *OUTPUTS) and not kind.startswith("tool_search")
     return "is a call or an output without an id" if is_paired and not isinstance(item.get("call_id"), str) else ""
 
 
@@ -318,6 +309,16 @@ def _clean_item(item: Object) -> Object | None:
 def text_block(value: str) -> Message:
     """Create a text block for an Anthropic message."""
     return {"type": "text", "text": value}
+
+
+def content_blocks(content: object) -> list[Object]:
+    """The blocks of an Anthropic message's content, which may be a text."""
+    return [text_block(content)] if isinstance(content, str) else objects(content)
+
+
+def image_block(media_type: object, data: object) -> Message:
+    """Create a picture for an Anthropic message, from Base64 data."""
+    return {"type": "image", "source": {"type": "base64", "media_type": text(media_type), "data": text(data)}}
 
 
 def without_thoughts(message: Object) -> Message:
@@ -339,8 +340,11 @@ def _check_blocks(message: Object) -> str:
 def _clean_blocks(message: Object) -> Object | None:
     """Remove empty texts, calls in the user's messages and results in the model's."""
     elsewhere = "tool_result" if message["role"] == "assistant" else "tool_use"
-    said = (each for each in objects(message["content"]) if each["type"] != elsewhere and not _is_blank(each))
-    blocks = [_with_valid_id(each) for each in said]
+    blocks = [
+        _with_valid_id(block)
+        for block in objects(message["content"])
+        if block["type"] != elsewhere and (block["type"] != "text" or text(block.get("text")).strip())
+    ]
     return {**message, "content": blocks} if blocks else None
 
 
@@ -350,10 +354,6 @@ def _with_valid_id(block: Object) -> Object:
     if name is None or 0 < len(text(block[name])) <= LONGEST_ID:
         return block
     return {**block, name: NO_ID_CHARACTER.sub("_", text(block[name]))[:LONGEST_ID] or "call"}
-
-
-def _is_blank(block: Object) -> bool:
-    return block.get("type") == "text" and not text(block.get("text")).strip()
 
 
 # Gemini contents, by the rules of Gemini CLI's `historyHardening` module
@@ -378,7 +378,8 @@ def _clean_parts(content: Object) -> Object | None:
     """Remove thoughts, empty parts, calls in the user's contents and responses in the model's."""
     elsewhere = "functionResponse" if content["role"] == "model" else "functionCall"
     sent = [_api_part(each) for each in objects(content["parts"]) if not each.get("thought")]
-    parts = [each for each in sent if elsewhere not in each and _holds_something(each)]
+    said = [each for each in sent if any(name != "text" or text(value).strip() for name, value in each.items())]
+    parts = [each for each in said if elsewhere not in each]
     return {**content, "parts": parts} if parts else None
 
 
@@ -392,10 +393,6 @@ def _api_part(part: Object) -> Message:
         given = fields(bare["functionResponse"])
         return function_response(given, given.get("response")) if given else {}
     return bare
-
-
-def _holds_something(part: Object) -> bool:
-    return any(name != "text" or text(value).strip() for name, value in part.items())
 
 
 WIRES: Mapping[str, Wire] = {

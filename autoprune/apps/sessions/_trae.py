@@ -55,10 +55,8 @@ def _exchange_messages(values: Sequence[object]) -> list[tuple[Message, Moment]]
 def _exchange_moment(exchange: Object) -> Answer:
     response = fields(exchange.get("response"))
     usage = fields(response.get("usage"))
-    cached, written = (
-        token_count(usage.get("cache_read_input_tokens")),
-        token_count(usage.get("cache_creation_input_tokens")),
-    )
+    cached = token_count(usage.get("cache_read_input_tokens"))
+    written = token_count(usage.get("cache_creation_input_tokens"))
     apart = cached + written if exchange.get("provider") in APART else 0
     counted = build_usage(token_count(usage.get("input_tokens")) + apart, cached, written, usage.get("output_tokens"))
     model = text(response.get("model")) or text(exchange.get("model"))

@@ -5,6 +5,6 @@ a notebook. It needs rich, so it is imported lazily. `advice` suggests a next st
 """
 
 from autoprune.pruners.report._figures import LASTING, cleanup_statistics, reason, statistics, token_figures
-from autoprune.pruners.report._report import Report, cache_note
+from autoprune.pruners.report._report import Report, ledger_figures
 
-__all__ = ["LASTING", "Report", "cache_note", "cleanup_statistics", "reason", "statistics", "token_figures"]
+__all__ = ["LASTING", "Report", "cleanup_statistics", "ledger_figures", "reason", "statistics", "token_figures"]

@@ -1,7 +1,7 @@
 """Compute the figures of a report: rows of results, tools and folds, and statistics of two conversations."""
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -14,6 +14,7 @@ from autoprune.conversation.summary import find_summary, with_separate_summary
 from autoprune.conversation.transcript import Entry, Part, Speaker, Thought, ToolCall, ToolInput, ToolResult, Transcript
 from autoprune.facts.calls import target
 from autoprune.planning.plan import Plan
+from autoprune.pruners.memory import Reading
 
 # Reasons that keep a result unchanged at all later requests too.
 LASTING = frozenset(
@@ -176,18 +177,16 @@ Pair = tuple[int | None, int | None]  # a message's index before and after; None
 
 
 def cleanup_statistics(
-    original: list[Any],
-    pruned: list[Any],
-    read: Callable[[list[Any]], Transcript],
-    compared: Callable[[list[Any]], Transcript],
-    placeholder: Placeholder,
+    original: list[Any], pruned: list[Any], reading: Reading, overhead: int, placeholder: Placeholder
 ) -> dict[str, int | float]:
     """Compute the statistics of two versions of a conversation, even if other code dropped or changed messages.
 
-    `read` reads a conversation as for a prune, and `compared` as for a comparison. `placeholder` recognizes cleared
-    results.
+    `placeholder` recognizes cleared results. `overhead` are the tokens that are sent beside the messages.
     """
-    before, after = (compared(list(with_separate_summary(messages))) for messages in (original, pruned))
+    before, after = (
+        reading.transcript_to_compare(list(with_separate_summary(messages)), overhead)
+        for messages in (original, pruned)
+    )
     found = statistics(before, after, placeholder)
     gone = found["messages_removed"] + found["messages_summarized"]
     if now := find_summary(pruned):
@@ -197,11 +196,12 @@ def cleanup_statistics(
         gone -= bool(is_new)  # the old summary is gone too, but is not counted
         summarized = min(gone, max(0, now.messages - (was.messages if was else 0)))
         found |= {"messages_removed": gone - summarized, "messages_summarized": summarized}
-    return {**found, **token_figures(read(original).tokens, read(pruned).tokens), "total_messages": len(original)}
+    tokens = (reading.transcript(messages, overhead).tokens for messages in (original, pruned))
+    return {**found, **token_figures(*tokens), "total_messages": len(original)}
 
 
 def figures(
-    original: int, pruned: int, messages: int, cleaned: int, calls: int, removed: int = 0, summarized: int = 0
+    *, original: int, pruned: int, messages: int, cleaned: int, calls: int, removed: int, summarized: int
 ) -> dict[str, int | float]:
     """The statistics by name: tokens before and after, messages before, and the numbers of changes."""
     return {
@@ -243,7 +243,15 @@ def statistics(before: Transcript, after: Transcript, placeholder: Placeholder) 
                 cleaned += sum(_is_cleared(was, now, placeholder) for was, now in results)
                 both = zip(before.entries[old].calls, after.entries[new].calls, strict=False)
                 calls += sum(_is_shorter(was, now) for was, now in both)
-    return figures(before.tokens, after.tokens, len(before.entries), cleaned, calls, removed, summarized)
+    return figures(
+        original=before.tokens,
+        pruned=after.tokens,
+        messages=len(before.entries),
+        cleaned=cleaned,
+        calls=calls,
+        removed=removed,
+        summarized=summarized,
+    )
 
 
 def _is_shorter(was: ToolCall, now: ToolCall) -> bool:

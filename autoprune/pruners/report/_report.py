@@ -1,14 +1,18 @@
-"""The report of a prune. Figures are computed when they are first read."""
+"""The report of a prune, and its figures for a ledger. Figures are computed when they are first read."""
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+import marshal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import cached_property, partial
+from hashlib import blake2b
 from typing import Any
 
-from autoprune.conversation.edits import Reason
-from autoprune.conversation.transcript import Entry, Speaker
-from autoprune.economics import Prices
+from autoprune.conversation.edits import Reason, savings_by_message
+from autoprune.conversation.messages import without_marks
+from autoprune.conversation.transcript import Entry, Speaker, ToolResult
+from autoprune.economics import Sent, Weighed
+from autoprune.facts.calls import target
 from autoprune.planning.plan import Plan
 from autoprune.pruners.report._figures import (
     figures,
@@ -20,7 +24,7 @@ from autoprune.pruners.report._figures import (
     tokens_lost,
     tools,
 )
-from autoprune.summarizers.brief import NOTHING, Spent
+from autoprune.summarizers.brief import Spent
 from autoprune.tokens import scale_tokens
 
 
@@ -40,7 +44,7 @@ class Report:
     fallbacks: tuple[str, ...]
     seconds: float
     plan_of: Callable[[], Plan]
-    spent: Spent = NOTHING
+    spent: Spent = field(default_factory=Spent)
     advise: "Callable[[Report], str] | None" = None
     warn: Callable[[Plan], str] | None = None
 
@@ -202,10 +206,15 @@ class Report:
     @property
     def statistics(self) -> dict[str, int | float]:
         """The statistics of `get_cleanup_statistics`, for this prune."""
-        messages = len(self.plan.transcript.entries)
-        edited = len(self.plan.results), self.calls_cleaned
-        folded = self.messages_removed, self.messages_summarized
-        return figures(self.tokens_before, self.tokens_after, messages, *edited, *folded)
+        return figures(
+            original=self.tokens_before,
+            pruned=self.tokens_after,
+            messages=len(self.plan.transcript.entries),
+            cleaned=len(self.plan.results),
+            calls=self.calls_cleaned,
+            removed=self.messages_removed,
+            summarized=self.messages_summarized,
+        )
 
     @property
     def fields(self) -> dict[str, object]:
@@ -301,50 +310,90 @@ def _return_text(words: str, asked_of: object) -> str:
     return words
 
 
-LEAST = 1.02  # times the cost without pruning; a smaller loss is not worth a note
+# Figures for a ledger
+
+DIGEST_BYTES = 6
+NO_REFERENCES = 2  # marshal's last version without references: with them, equal messages can differ in their bytes
 
 
-def cache_note(plan: Plan, prices: Prices) -> str:
-    """A note if the prunes broke the cache so often that they cost more than no pruning; "" if not.
-
-    Only the requests of the conversation as passed are counted, since results cleared before that are unknown.
-    """
-    pruned, unpruned = bills(plan, prices)
-    if pruned <= LEAST * unpruned:
-        return ""
-    return (
-        f"with the provider's prompt cache this costs more than no pruning: {pruned:,.0f} input tokens so far, against "
-        f'{unpruned:,.0f} ({pruned / unpruned:.2f} times as much); strategy="cache_aware" clears only when that pays'
+def ledger_figures(report: Report, conversation: Sequence[Any]) -> Sent:
+    """The figures of the prompt before a prune and of the conversation that it returned, in counted tokens."""
+    plan, spent = report.plan, report.spent
+    known = plan.transcript
+    after = _weigh_messages(conversation, _weights(plan))
+    is_changed = bool(plan.edits or plan.folds or plan.stripped)
+    return Sent(
+        given=_weigh_messages(known.messages, [entry.tokens for entry in known.entries]) if is_changed else after,
+        sent=after,
+        beside=known.fixed_tokens,
+        placeholders=_tokens_placed(report),
+        cleared=tuple(filter(None, map(_digest_of_result, _results_edited_now(plan)))),
+        fetched=tuple(_unseen_results(plan)),
+        model_input=spent.input_tokens,
+        model_output=spent.output_tokens,
+        model_cost=spent.cost,
     )
 
 
-def bills(plan: Plan, prices: Prices) -> tuple[float, float]:
-    """The cost of all prompts with the plan's edits and without any, in input tokens at full price."""
-    weights = [entry.tokens for entry in plan.transcript.entries]
-    saved: list[int] = [0] * len(weights)
-    edits = _savings_by_request(plan)
-    pruned = unpruned = 0.0
-    before = whole_before = 0
-    for request, stop in enumerate(plan.transcript.requests):
-        new = edits.get(request, {})
-        for message, tokens in new.items():
-            saved[message] += tokens
-        whole = sum(weights[:stop])
-        prompt = whole - sum(saved[:stop])
-        first = min(new, default=stop)
-        # The cache holds the previous prompt up to the first message that is edited at this request.
-        held = min(before, sum(weights[:first]) - sum(saved[:first]))
-        pruned += prices.request(prompt, held)
-        unpruned += prices.request(whole, whole_before)
-        before, whole_before = prompt, whole
-    return pruned, unpruned
+def _weights(plan: Plan) -> Sequence[int]:
+    """The tokens of each message that is sent."""
+    if plan.weights:
+        return plan.weights
+    saved = savings_by_message(plan.edits, plan.stripped)
+    return [entry.tokens - saved.get(at, 0) for at, entry in enumerate(plan.transcript.entries)]
 
 
-def _savings_by_request(plan: Plan) -> Mapping[int, Mapping[int, int]]:
-    """The tokens that edits save, by the request at which they were made and by message."""
-    found: dict[int, dict[int, int]] = {}
-    for edit in plan.edits:
-        messages = found.setdefault(edit.request, {})
-        at = edit.part.location.message
-        messages[at] = messages.get(at, 0) + edit.saved
-    return found
+def _weigh_messages(messages: Iterable[object], tokens: Iterable[int]) -> Weighed:
+    # Not strict: an unchanged conversation is the caller's own list, which may have grown since.
+    return tuple((_digest(_serialize(message)), weight) for message, weight in zip(messages, tokens, strict=False))
+
+
+def _serialize(message: object) -> bytes:
+    """Serialize a message, ignoring its marks for the prompt cache. Equal messages give equal bytes."""
+    known: Any = without_marks(message)
+    try:
+        return marshal.dumps(known, NO_REFERENCES)  # four times as fast as repr
+    except ValueError:  # an SDK's object is in it
+        return repr(known).encode("utf-8", "surrogatepass")
+
+
+def _tokens_placed(report: Report) -> int:
+    """The tokens that this request's edits put into the previous prompt, and those of a new summary."""
+    plan = report.plan
+    requests = plan.transcript.requests
+    last = len(requests) - 1
+    before = requests[last - 1] if last else 0
+    fresh = [edit for edit in plan.edits if edit.request == last and edit.part.location.message < before]
+    is_summed_up = any(fold.request == last and not fold.is_drop for fold in plan.folds)
+    return sum(edit.part.tokens - edit.saved for edit in fresh) + (report.floor["summary"] if is_summed_up else 0)
+
+
+def _results_edited_now(plan: Plan) -> Iterator[ToolResult]:
+    """Yield the results that were cleared, cut or removed at this request."""
+    last = len(plan.transcript.requests) - 1
+    yield from (result for result, edit in plan.results.items() if edit.request == last)
+    gone = (at for fold in plan.folds if fold.request == last for at in fold.messages)
+    yield from (result for at in gone for result in plan.transcript.entries[at].results)
+
+
+def _unseen_results(plan: Plan) -> Iterator[tuple[str, int]]:
+    """Yield the digest and the tokens of each result that the model has not seen yet."""
+    edits = plan.results
+    for result in plan.transcript.results:
+        if plan.is_unseen(result) and (mark := _digest_of_result(result)):
+            yield mark, result.tokens - (edits[result].saved if result in edits else 0)
+
+
+def _digest_of_result(result: ToolResult) -> str:
+    """A digest of a result: its tool, target and text; "" if the call has no target.
+
+    The text is included, since a file that is read again after a change, or tests that run again, would have been
+    fetched without pruning too.
+    """
+    touched = target(result.call)
+    text = f"{result.tool}\0{touched}\0{result.text}"
+    return _digest(text.encode("utf-8", "surrogatepass")) if touched else ""
+
+
+def _digest(content: bytes) -> str:
+    return blake2b(content, digest_size=DIGEST_BYTES).hexdigest()

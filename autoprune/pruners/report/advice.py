@@ -1,13 +1,18 @@
-"""Try out what would bring a conversation within its safe zone. Changes nothing, calls no model."""
+"""Advice: what would bring a conversation within its safe zone, and whether clearing costs more than it saves.
+
+Changes nothing, calls no model.
+"""
 
 import copy
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from autoprune.conversation.transcript import ToolResult
+from autoprune.economics import Prices
 from autoprune.facts.calls import target
 from autoprune.planning.clamping import Clamp
+from autoprune.planning.plan import Plan
 from autoprune.pruners.memory import Memory
 from autoprune.pruners.report import LASTING, Report, reason
 from autoprune.tokens import scale_tokens
@@ -105,3 +110,54 @@ def _describe_giant(report: Report) -> str:
     what = f"{giant.tool} {target(giant.call)[:LONGEST_TARGET]}".strip()
     where = f"({what}, message {giant.location.message})"
     return f"a result that the model has seen stays whole: {giant.tokens:,} tokens {where}"
+
+
+# Clearing that costs more than it saves
+
+LEAST_LOSS = 1.02  # times the cost without pruning; a smaller loss is not worth a note
+
+
+def cache_note(plan: Plan, prices: Prices) -> str:
+    """A note if the prunes broke the cache so often that they cost more than no pruning; "" if not.
+
+    Only the requests of the conversation as passed are counted, since results cleared before that are unknown.
+    """
+    pruned, unpruned = bills(plan, prices)
+    if pruned <= LEAST_LOSS * unpruned:
+        return ""
+    return (
+        f"with the provider's prompt cache this costs more than no pruning: {pruned:,.0f} input tokens so far, against "
+        f'{unpruned:,.0f} ({pruned / unpruned:.2f} times as much); strategy="cache_aware" clears only when that pays'
+    )
+
+
+def bills(plan: Plan, prices: Prices) -> tuple[float, float]:
+    """The cost of all prompts with the plan's edits and without any, in input tokens at full price."""
+    weights = [entry.tokens for entry in plan.transcript.entries]
+    saved: list[int] = [0] * len(weights)
+    edits = _savings_by_request(plan)
+    pruned = unpruned = 0.0
+    before = whole_before = 0
+    for request, stop in enumerate(plan.transcript.requests):
+        new = edits.get(request, {})
+        for message, tokens in new.items():
+            saved[message] += tokens
+        whole = sum(weights[:stop])
+        prompt = whole - sum(saved[:stop])
+        first = min(new, default=stop)
+        # The cache holds the previous prompt up to the first message that is edited at this request.
+        held = min(before, sum(weights[:first]) - sum(saved[:first]))
+        pruned += prices.request(prompt, held)
+        unpruned += prices.request(whole, whole_before)
+        before, whole_before = prompt, whole
+    return pruned, unpruned
+
+
+def _savings_by_request(plan: Plan) -> Mapping[int, Mapping[int, int]]:
+    """The tokens that edits save, by the request at which they were made and by message."""
+    found: dict[int, dict[int, int]] = {}
+    for edit in plan.edits:
+        messages = found.setdefault(edit.request, {})
+        at = edit.part.location.message
+        messages[at] = messages.get(at, 0) + edit.saved
+    return found

@@ -263,7 +263,7 @@ def _reasons(report: Report) -> dict[str, str]:
 def _legend(reasons: Mapping[str, str]) -> Table:
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     for short, said in reasons.items():
-        table.add_row(Text(short), Text(said, style="dim"))
+        table.add_row(Text(short), Text(said.removeprefix(f"{short}: "), style="dim"))
     return table
 
 

@@ -27,13 +27,12 @@ room; a line says how many older ones are left out. For example:
 The number of lines in each heading makes the text parseable, whatever it contains.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 from autoprune.facts.plain_text import sendable
 from autoprune.summarizers.brief import Answer, Brief, Failed, Written
-from autoprune.summarizers.digest._contents import REQUESTS, Contents, parse_contents
+from autoprune.summarizers.digest._contents import REQUESTS, parse_contents
 from autoprune.summarizers.digest._fitting import fit_contents
 from autoprune.summarizers.digest._reading import extend_contents
 from autoprune.summarizers.sections import parse_sections, request_of
@@ -62,17 +61,9 @@ class Digest:
         """Return the digest."""
         contents = extend_contents(parse_contents(sendable(brief.previous)), brief.utterances, request_of(brief))
         text = fit_contents(contents, brief.count, brief.max_tokens)
-        return (
-            Written(text, notes=tuple(_left_out_notes(contents, text)))
-            if text
-            else Failed("there is no room for a word")
-        )
-
-
-def _left_out_notes(contents: Contents, text: str) -> Iterator[str]:
-    """Yield a note if some of the user's words are missing in the text."""
-    is_whole = parse_sections(text) is not None
-    shown = parse_contents(text) if is_whole else Contents(text)
-    requests = [one.request for one in shown.exchanges if one.request]
-    known = contents.left_out.get(REQUESTS, 0) + sum(bool(one.request) for one in contents.exchanges)
-    return left_out_note(contents.goal, shown.goal, requests, known - len(requests))
+        if not text:
+            return Failed("there is no room for a word")
+        is_whole = parse_sections(text) is not None
+        shown = [one.request for one in parse_contents(text).exchanges if one.request] if is_whole else []
+        known = contents.left_out.get(REQUESTS, 0) + sum(bool(one.request) for one in contents.exchanges)
+        return Written(text, notes=tuple(left_out_note(contents.goal, text, shown, known - len(shown))))

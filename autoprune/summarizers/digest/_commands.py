@@ -66,10 +66,8 @@ DEEPEST_SCRIPT = 3  # scripts in scripts
 SHELLS = frozenset(("bash", "sh", "zsh"))
 # Programs with subcommands, and how many words these have. `npm run test` and `npm test` are the same.
 SUBCOMMANDS = {
-    **dict.fromkeys(
-        ("git", "go", "npm", "pnpm", "yarn", "bun", "deno", "cargo", "docker", "kubectl", "mise", "pip"), 1
-    ),
-    **dict.fromkeys(("uv", "poetry", "dotnet", "terraform", "helm", "brew", "apt", "apt-get", "systemctl", "mix"), 1),
+    **dict.fromkeys(("git", "go", "npm", "pnpm", "yarn", "bun", "deno", "cargo", "docker", "kubectl", "mise"), 1),
+    **dict.fromkeys(("pip", "uv", "poetry", "dotnet", "terraform", "helm", "brew", "apt", "apt-get", "systemctl"), 1),
     **dict.fromkeys(("workmux", "swift", "golangci-lint", "ruff", "biome", "rails", "conda", "bundle", "mix"), 1),
     **dict.fromkeys(("gh", "aws", "gcloud", "az"), 2),
 }
@@ -116,7 +114,7 @@ def command_states(action: Action) -> Iterator[tuple[str, str]]:
     for kind, found in (
         (STATUS, _git_status(text) if STATUS_COMMAND.search(action.command) else ""),
         (COMMIT, _last_commit(text)),
-        ("last push", _last_push(text) if "push" in action.command else ""),
+        ("last push", "; ".join(islice(PUSHED.findall(text), 2)) if "push" in action.command else ""),
         ("pull request", next(iter(PULL_REQUEST.findall(text)), "") if "pr create" in action.command else ""),
         ("last test run", _test_figures(action, text)),
     ):
@@ -127,7 +125,7 @@ def command_states(action: Action) -> Iterator[tuple[str, str]]:
 def has_passing_tests(action: Action) -> bool:
     """Whether a command printed test figures without a failure."""
     text = _output(action.result.text)[-LOOKED_AT:] if action.command and action.result else ""
-    found = [match[0] for match in FIGURES.finditer(text)] + [match[0] for match in GO.finditer(text)]
+    found = [match[0] for pattern in (FIGURES, GO) for match in pattern.finditer(text)]
     return bool(found) and not any(map(FAILURES.search, found))
 
 
@@ -136,11 +134,8 @@ def printed_value(action: Action) -> str:
     is_short = len(action.name) <= LONGEST_NAME and action.result and len(action.result.text) <= LONGEST_OUTPUT
     if not action.command or not action.result or action.failed or not is_short:
         return ""
-    lines = [
-        line
-        for line in TAGS.sub(" ", _output(action.result.text)).split("\n")
-        if line.strip() and not NOISE.fullmatch(line)
-    ]
+    output = TAGS.sub(" ", _output(action.result.text))
+    lines = [line for line in output.split("\n") if line.strip() and not NOISE.fullmatch(line)]
     if len(lines) != 1 or len(lines[0]) > LONGEST_VALUE or not VALUE.search(lines[0]) or NO_VALUE.match(lines[0]):
         return ""
     return one_line(lines[0].replace("→", "->"), LONGEST_VALUE)
@@ -179,10 +174,6 @@ def _last_commit(text: str) -> str:
     return f"{commit} on {branch}: {subject}" + (f" ({extent[0].strip()})" if extent else "")
 
 
-def _last_push(text: str) -> str:
-    return "; ".join(islice(PUSHED.findall(text), 2))
-
-
 def _test_figures(action: Action, text: str) -> str:
     """The command of a test run, with its figures."""
     command = shell.essence(action.command)
@@ -190,18 +181,14 @@ def _test_figures(action: Action, text: str) -> str:
     if not TESTING.search(bare) and not RUNNERS.search(bare):
         return ""
     found = [match["pytest"] or match["line"] for match in FIGURES.finditer(text)]
-    figures = "; ".join(line.strip() for line in found[-3:]) or _go_packages(GO.findall(text))
+    figures = "; ".join(line.strip() for line in found[-3:])
+    if not figures and (packages := GO.findall(text)):
+        failed = [name for word, name in packages if word != "ok"]
+        named = f" ({', '.join(failed[:SHOWN])})" if failed else ""
+        figures = f"{quantity(len(packages) - len(failed), 'package')} ok, {len(failed)} failed{named}"
     if not figures and not RUNNERS.search(bare):
         return ""
     return f"{one_line(command, LONGEST_NAME)}: {figures or action.outcome}"
-
-
-def _go_packages(found: Sequence[tuple[str, str]]) -> str:
-    """The figures of `go test`: packages that passed, packages and tests that failed."""
-    passed = sum(word == "ok" for word, _ in found)
-    failed = [name for word, name in found if word != "ok"]
-    named = f" ({', '.join(failed[:SHOWN])})" if failed else ""
-    return f"{quantity(passed, 'package')} ok, {len(failed)} failed{named}" if found else ""
 
 
 @dataclass(frozen=True)
@@ -219,14 +206,11 @@ class Run:
         if self.program != other.program or (self.chosen and not (other.chosen and self.chosen >= other.chosen)):
             return False
         if not self.targets:
-            return self._is_whole or not other.targets
+            is_whole = self.program[0] in WHOLE or self.program in WHOLE_COMMANDS
+            return is_whole or not other.targets
         if not other.targets:
             return "" in self.targets
         return all(any(_is_within(target, whole) for whole in self.targets) for target in other.targets)
-
-    @property
-    def _is_whole(self) -> bool:
-        return self.program[0] in WHOLE or self.program in WHOLE_COMMANDS
 
 
 @lru_cache(maxsize=4_096)

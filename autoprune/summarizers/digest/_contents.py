@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from autoprune.facts.answers import is_answer_text
-from autoprune.summarizers.sections import EARLIER, GOAL, Section, parse_sections, quantity, write_sections
+from autoprune.summarizers.sections import EARLIER, GOAL, Section, body_of, parse_sections, quantity, write_sections
 
 REQUESTS = "What the user asked later, and the answers"
 FOLDER = "The folder that paths are in"
@@ -32,6 +32,7 @@ ITEM = re.compile(r"- (?:\(([0-9]{1,9}) lines?(?:, asked ([0-9]{1,9}) times)?\) 
 COUNTED = re.compile(r"([^,×]+?)(?: ×([0-9]{1,9}))?(?:, |\Z)")
 FIRST = "(the first request)"  # stands for it if only its answer is listed
 AGAIN = " [asked again]"  # after an answer: the request was repeated since
+SO_FAR = " [so far]"  # after the assistant's last words, if they are only shown as an answer because room is short
 NONE_KEPT = "[none kept]"  # in place of an answer: the exchange is over, and nothing is known of how it ended
 List = Mapping[str, str]
 LEAST_PATHS = 3  # in a folder, for it to be worth a section
@@ -54,8 +55,13 @@ class Exchange:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has an answer and the request was not repeated since."""
-        return bool(self.answer) and not self.answer.endswith(AGAIN)
+        """Whether it has an answer that is not only the one so far, and the request was not repeated since."""
+        return bool(self.answer) and self.answer == self.bare_answer
+
+    @property
+    def bare_answer(self) -> str:
+        """The answer without the mark that the exchange is not over."""
+        return self.answer.removesuffix(AGAIN).removesuffix(SO_FAR)
 
     @property
     def is_through_tool(self) -> bool:
@@ -80,10 +86,12 @@ class Contents:
 
     def __str__(self) -> str:
         """Write the text that `parse_contents` parses."""
-        lists = (Section(title, self._body(title, _list_lines(title, self.lists.get(title, {})))) for title in LISTS)
-        folder = Section(FOLDER, self.folder)
-        exchanges = Section(REQUESTS, self._body(REQUESTS, _exchange_lines(self.exchanges)))
-        return write_sections((Section(GOAL, self.goal), Section(EARLIER, self.earlier), exchanges, folder, *lists))
+        bodies = {GOAL: self.goal, EARLIER: self.earlier}
+        bodies[REQUESTS] = self._body(REQUESTS, _exchange_lines(self.exchanges))
+        bodies[FOLDER] = self.folder
+        for title in LISTS:
+            bodies[title] = self._body(title, (item_line(title, *item) for item in self.lists.get(title, {}).items()))
+        return write_sections(Section(title, body) for title, body in bodies.items())
 
     def _body(self, title: str, lines: Iterable[str]) -> str:
         shown, missing = [*lines], self.left_out.get(title, 0)
@@ -100,8 +108,7 @@ def parse_contents(text: str) -> Contents:
     if found is None:
         return Contents(earlier=text.strip())
     if not {section.title for section in found} <= {GOAL, EARLIER, REQUESTS, FOLDER, *LISTS}:
-        goal = next((section.body for section in found if section.title == GOAL), "")
-        return Contents(goal, write_sections(section for section in found if section.title != GOAL))
+        return Contents(body_of(found, GOAL), write_sections(section for section in found if section.title != GOAL))
     bodies = {section.title: section.body for section in found}
     goal, earlier, folder = (bodies.pop(title, "") for title in (GOAL, EARLIER, FOLDER))
     left_out = {title: missing for title, body in bodies.items() if (missing := _left_out_number(body))}
@@ -109,7 +116,7 @@ def parse_contents(text: str) -> Contents:
     if goal and not left_out.get(REQUESTS) and all(one.request for one in exchanges):
         exchanges = (Exchange(""), *exchanges)
     lists = {title: dict(_list_items(title, _lines_below(body))) for title, body in bodies.items()}
-    return Contents(goal, earlier, folder, exchanges, lists, left_out)
+    return Contents(goal, earlier, folder, exchanges, lists=lists, left_out=left_out)
 
 
 def _left_out_number(body: str) -> int:
@@ -119,10 +126,6 @@ def _left_out_number(body: str) -> int:
 
 def _lines_below(body: str) -> list[str]:
     return body.split("\n")[bool(_left_out_number(body)) :] if body else []
-
-
-def _list_lines(title: str, items: List) -> Iterator[str]:
-    return (item_line(title, key, value) for key, value in items.items())
 
 
 def item_line(title: str, key: str, value: str) -> str:

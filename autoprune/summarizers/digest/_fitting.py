@@ -42,11 +42,8 @@ Candidate = tuple[float, str, int]  # when it is taken, its part, and its tokens
 def fit_contents(contents: Contents, count: Count, max_tokens: int) -> str:
     """Write the contents in at most `max_tokens` tokens; at least some of the first request remains."""
     known = Memo(count)
-    whole = _sendable_contents(contents)
-    for attempt in _attempts(whole, known, max_tokens):
-        if attempt and known(attempt) <= max_tokens:
-            return attempt
-    return ""
+    attempts = _attempts(_sendable_contents(contents), known, max_tokens)
+    return next((attempt for attempt in attempts if attempt and known(attempt) <= max_tokens), "")
 
 
 def _attempts(contents: Contents, count: Count, max_tokens: int) -> Iterator[str]:
@@ -61,7 +58,9 @@ def _attempts(contents: Contents, count: Count, max_tokens: int) -> Iterator[str
     for goal in (contents.goal, shorten(contents.goal, max(max_tokens - 2 * HEADING_TOKENS, LEAST_ANSWER), count)):
         yield str(Contents(goal, left_out=missing))
     yield str(Contents(contents.goal))
-    yield cut(_bare_words(contents), max_tokens, count)
+    last_request = contents.exchanges[-1].request if contents.exchanges else ""
+    bare = contents.goal or contents.earlier or last_request or (NO_ROOM if str(contents) else NOTHING)
+    yield cut(bare, max_tokens, count)
 
 
 def _without_answer(exchange: Exchange) -> Exchange:
@@ -82,20 +81,8 @@ def _sendable_contents(contents: Contents) -> Contents:
         title: {sendable(key): sendable(value) for key, value in items.items()}
         for title, items in contents.lists.items()
     }
-    return Contents(
-        sendable(contents.goal),
-        sendable(contents.earlier),
-        sendable(contents.folder),
-        exchanges,
-        lists,
-        contents.left_out,
-    )
-
-
-def _bare_words(contents: Contents) -> str:
-    """The most important text, without a heading."""
-    said = (contents.goal, contents.earlier, *(one.request for one in contents.exchanges[-1:]))
-    return next(filter(None, said), NO_ROOM if str(contents) else NOTHING)
+    goal, earlier, folder = map(sendable, (contents.goal, contents.earlier, contents.folder))
+    return replace(contents, goal=goal, earlier=earlier, folder=folder, exchanges=exchanges, lists=lists)
 
 
 def _with_cut_requests(contents: Contents, count: Count, max_tokens: int) -> Contents:
@@ -150,16 +137,14 @@ def _with_cut_answers(contents: Contents, count: Count, max_tokens: int) -> Cont
     words = [*(one.answer for one in contents.exchanges), *(item for item in last if item.startswith(SAID))]
     sizes = [count(ANSWER + text) + 1 if text else 0 for text in words]
     limits = share_room(sizes, [*[1] * (len(sizes) - 1), HEAD_WEIGHT][-len(sizes) :], room) if sizes else []
-    cut = [
+    shorter = [
         _shorten_line(text, max(limit - ITEM_TOKENS, LEAST_ANSWER), count)
         for text, limit in zip(words, limits, strict=True)
     ]
-    shorter = dict(zip(words, cut, strict=True))
-    return replace(
-        contents,
-        exchanges=tuple(replace(one, answer=each) for one, each in zip(contents.exchanges, cut, strict=False)),
-        lists={**contents.lists, _contents.LAST: {shorter.get(item, item): "" for item in last}},
-    )
+    exchanges = tuple(replace(one, answer=each) for one, each in zip(contents.exchanges, shorter, strict=False))
+    by_words = dict(zip(words, shorter, strict=True))
+    lists = {**contents.lists, _contents.LAST: {by_words.get(item, item): "" for item in last}}
+    return replace(contents, exchanges=exchanges, lists=lists)
 
 
 def _shorten_line(line: str, limit: int, count: Count) -> str:
@@ -177,20 +162,15 @@ class _Room:
 
     def texts(self) -> Iterator[str]:
         """Yield the text of the chosen items, then texts with one item less each."""
-        kept, order = self.choose()
-        yield self._text_with(kept)
-        while order:
-            kept[order.pop()] -= 1
-            yield self._text_with(kept)
-
-    def choose(self) -> tuple[dict[str, int], list[str]]:
-        """Choose how many items of each part fit; also return the parts in the order of their items' choice."""
         kept = dict.fromkeys(SHARES, 0)
-        taken: list[str] = []
+        taken: list[str] = []  # the part of each chosen item, in the order of the choice
         waiting = sorted(self._candidates())
         for _ in range(ROUNDS):
             waiting = self._choose_round(kept, waiting, taken)
-        return kept, taken
+        yield self._text_with(kept)
+        while taken:
+            kept[taken.pop()] -= 1
+            yield self._text_with(kept)
 
     def _choose_round(self, kept: dict[str, int], waiting: Sequence[Candidate], taken: list[str]) -> list[Candidate]:
         """Choose the items that fit by their estimated cost; return the others for the next round."""
@@ -211,33 +191,41 @@ class _Room:
 
     def _candidates(self) -> Iterator[Candidate]:
         """Yield each item of each part, newest first: its priority, its part, and its tokens."""
-        for part, lines in self._part_lines().items():
+        parts = {
+            title: [_contents.item_line(title, *item) for item in items.items()]
+            for title, items in self.contents.lists.items()
+        }
+        parts[ANSWERS] = [ANSWER + one.answer if one.answer else "" for one in self.contents.exchanges]
+        for part, lines in parts.items():
             costs = [self.count(f"\n{line}") for line in reversed(lines)]
             for total, cost in zip(accumulate(costs), costs, strict=True):
                 yield total / SHARES[part], part, cost
 
-    def _part_lines(self) -> dict[str, list[str]]:
-        exchanges = self.contents.exchanges
-        lists = {
-            title: [_contents.item_line(title, *item) for item in items.items()]
-            for title, items in self.contents.lists.items()
-        }
-        answers = [ANSWER + one.answer if one.answer else "" for one in exchanges]
-        return {**lists, ANSWERS: answers}
+    def _exchanges_with(self, kept: Mapping[str, int]) -> Iterator[Exchange]:
+        """Yield the exchanges with the newest answers.
 
-    def _text_with(self, kept: Mapping[str, int]) -> str:
+        If the assistant's last words have no room in their own list, which needs a heading, they are shown as the
+        answer of the exchange that is not over. Words before the last calls announce these, so they are no answer.
+        """
         exchanges = self.contents.exchanges
         answered = len(exchanges) - kept[ANSWERS]
         last = max((at for at, one in enumerate(exchanges) if not one.is_through_tool), default=-1)
-        shown = tuple(
-            one if at >= answered else _without_answer(one) if at == last else replace(one, answer="")
-            for at, one in enumerate(exchanges)
-        )
-        lists = {
-            title: dict([*items.items()][len(items) - kept[title] :]) for title, items in self.contents.lists.items()
-        }
-        missing = {title: len(items) - kept[title] for title, items in self.contents.lists.items()}
-        before = self.contents.left_out
-        left_out = {title: before.get(title, 0) + missing.get(title, 0) for title in {*before, *missing}}
+        *_, newest = ("", *self.contents.lists.get(_contents.LAST, {}))
+        for at, one in enumerate(exchanges):
+            if at < answered:
+                yield _without_answer(one) if at == last else replace(one, answer="")
+            elif at == last and not one.is_over and newest.startswith(SAID) and not kept[_contents.LAST]:
+                yield replace(one, answer=newest.removeprefix(SAID) + _contents.SO_FAR)
+            else:
+                yield one
+
+    def _text_with(self, kept: Mapping[str, int]) -> str:
+        lists: dict[str, Mapping[str, str]] = {}
+        left_out = dict(self.contents.left_out)
+        for title, items in self.contents.lists.items():
+            missing = len(items) - kept[title]
+            lists[title] = dict([*items.items()][missing:])
+            left_out[title] = left_out.get(title, 0) + missing
         folder = self.contents.folder if any(lists[title] for title in SHORTENED & lists.keys()) else ""
+        shown = tuple(self._exchanges_with(kept))
         return str(replace(self.contents, folder=folder, exchanges=shown, lists=lists, left_out=left_out))

@@ -86,7 +86,8 @@ def extend_contents(contents: Contents, utterances: Sequence[Utterance], goal: s
     made = [*read_actions(utterances)]
     for one, done in zip(utterances, made, strict=True):
         reader.add_message(one, done)
-    extended = Contents(reader.goal, reader.earlier, contents.folder, tuple(reader.exchanges), lists, contents.left_out)
+    exchanges = tuple(reader.exchanges)
+    extended = replace(contents, goal=reader.goal, earlier=reader.earlier, exchanges=exchanges, lists=lists)
     return make_relative(extended, [action.folder for done in made for action in done if action.folder])
 
 
@@ -112,18 +113,17 @@ class _Reader:
         if one.after_request:
             self._end_exchange(_contents.NONE_KEPT)
             self.is_opening = False
-        if one.speaker is Speaker.USER and (said := one.said):
+        if one.speaker is Speaker.USER and (said := one.user_words):
             self._note_said(one, said)
         elif one.speaker is Speaker.MODEL and (spoken := harness.model_words(one.words)).strip():
             self._note_words(spoken)
         for action in done:
             self._note_action(action)
 
-    def _append_items(self, title: str, *items: str) -> None:
-        """Put items without a value at the end of a list; earlier equal ones are removed."""
-        for item in items:
-            self.lists[title].pop(item, None)
-            self.lists[title][item] = ""
+    def _put(self, title: str, item: str, value: str = "") -> None:
+        """Put an item at the end of a list, replacing an earlier equal one."""
+        self.lists[title].pop(item, None)
+        self.lists[title][item] = value
 
     def _note_said(self, one: Utterance, said: str) -> None:
         """Read the user's words: a request ends the exchange before it.
@@ -132,7 +132,7 @@ class _Reader:
         """
         if one.is_answer or one.results:
             self.exchanges.append(Exchange(said))
-        elif one.continues:
+        elif one.earlier_summary:
             self._end_exchange()
             self.earlier = "\n\n".join(filter(None, (self.earlier, said)))
         else:
@@ -152,8 +152,8 @@ class _Reader:
         elif before and open_before and request == (before.request or self.goal):
             self.exchanges[-1] = _repeat(before, before.times + 1)
         else:
-            exchange = self._take_repeated(request) or Exchange(request)
-            self.exchanges.append(exchange)
+            again = self._take_repeated(request)
+            self.exchanges.append(again or Exchange(request))
 
     def _take_repeated(self, request: str) -> Exchange | None:
         """Remove an equal long request that was made before; return it with one more repetition."""
@@ -177,7 +177,7 @@ class _Reader:
         # A plan that is a text does not mark what is done, so it ends with its turn, carried out or given up.
         self.lists[_contents.PLAN] = {item: "" for item in self.lists[_contents.PLAN] if item.startswith("[")}
         words = next((item for item in self.lists[_contents.LAST] if item.startswith(SAID)), "")
-        said, before = words.removeprefix(SAID), self.exchanges[at].answer.removesuffix(_contents.AGAIN)
+        said, before = words.removeprefix(SAID), self.exchanges[at].bare_answer
         self.lists[_contents.LAST].clear()
         self.exchanges[at] = replace(self.exchanges[at], answer=said or before or otherwise)
         self.lists[_contents.FINDINGS] = {
@@ -185,7 +185,8 @@ class _Reader:
         }
 
     def _note_words(self, words: str) -> None:
-        self._append_items(_contents.FINDINGS, *findings(words))
+        for finding in findings(words):
+            self._put(_contents.FINDINGS, finding)
         kept = [item for item in self.lists[_contents.LAST] if not item.startswith(SAID)]
         said = one_line(shorten(words, LONGEST_ANSWER, len), len(words))
         self.lists[_contents.LAST] = dict.fromkeys((*kept, SAID + said), "")
@@ -201,8 +202,8 @@ class _Reader:
         action = self._as_late_result(action)
         self._note_outcome(action)
         self._note_state(action)
-        for does, path in () if action.failed or action.is_late else action.files():
-            self._note_file(does, self._listed_path(self._short_name(path)))
+        if not action.failed and not action.is_late:
+            self._note_files(action)
         self._note_last(action)
 
     def _as_late_result(self, action: Action) -> Action:
@@ -222,11 +223,21 @@ class _Reader:
         noted = [item for item in last if not item.startswith(SAID)]
         for item in noted[: max(0, len(noted) + 1 - LAST_ACTIONS)]:
             del last[item]
-        self._append_items(_contents.LAST, f"{name}: {action.outcome}")
+        self._put(_contents.LAST, f"{name}: {action.outcome}")
 
     def _short_name(self, text: str) -> str:
         """Shorten a name or a path as in the lists."""
         return one_line(relative(text, self.folder), len(text))
+
+    def _note_files(self, action: Action) -> None:
+        changed, read = self.lists[_contents.CHANGED], self.lists[_contents.READ]
+        for does, name in action.files():
+            path = self._listed_path(self._short_name(name))
+            if does != "read":
+                read.pop(path, None)
+                self._tally(_contents.CHANGED, path, does)
+            elif path not in changed:
+                self._tally(_contents.READ, path, does)
 
     def _listed_path(self, path: str) -> str:
         """The spelling of a path that the lists already have, with more folders or fewer."""
@@ -235,13 +246,6 @@ class _Reader:
         listed = {**self.lists[_contents.CHANGED], **self.lists[_contents.READ]}
         same = [one for one in listed if one.endswith(f"/{path}") or ("/" in one and path.endswith(f"/{one}"))]
         return same[0] if path not in listed and len(same) == 1 else path
-
-    def _note_file(self, does: str, path: str) -> None:
-        if does == "read" and path not in self.lists[_contents.CHANGED]:
-            self._tally(_contents.READ, path, does)
-        elif does != "read":
-            self.lists[_contents.READ].pop(path, None)
-            self._tally(_contents.CHANGED, path, does)
 
     def _note_outcome(self, action: Action) -> None:
         """Record the outcome: a command's latest one, a new error, or that an error is resolved."""
@@ -260,12 +264,8 @@ class _Reader:
         elif action.result and not action.failed and not action.runs_as and self._has_succeeded(action):
             for resolved in self._errors_rerun_by(action, name):
                 self.lists[_contents.RESOLVED][resolved] = self.lists[_contents.OPEN].pop(resolved)
-                self._forget_failed(resolved, name)
-
-    def _forget_failed(self, resolved: str, name: str) -> None:
-        """Remove a failed command from the list of commands if another command resolved the failure."""
-        if resolved != name and self.lists[_contents.COMMANDS].get(resolved, "").startswith("failed"):
-            del self.lists[_contents.COMMANDS][resolved]
+                if resolved != name and self.lists[_contents.COMMANDS].get(resolved, "").startswith("failed"):
+                    del self.lists[_contents.COMMANDS][resolved]
 
     def _take_runs(self, name: str) -> int:
         """Remove a command from the list, ignoring truncation of its output; return how many times it was run."""
@@ -282,20 +282,18 @@ class _Reader:
 
     def _errors_rerun_by(self, action: Action, name: str) -> list[str]:
         """The open errors that an action retries: of the same command, file or tool."""
-        known = self.lists[_contents.OPEN]
         done = runs(action.name) if action.command else ()
         changed = {path.rpartition("/")[2] for does, path in action.files() if does != "read"}
         is_plain = not (action.command or changed)  # a tool of which only the name and the target are known
 
         def is_same(one: str) -> bool:
-            called = CALLED.fullmatch(one)
-            if one == name or reruns(done, one):
+            if one == name or reruns(done, one) or (is_plain and one.partition("(")[0] == action.tool):
                 return True
-            return bool(called and _names_changed_file(called, changed)) or (
-                is_plain and one.partition("(")[0] == action.tool
-            )
+            called = CALLED.fullmatch(one)
+            named = {path.rstrip("…").rpartition("/")[2] for path in called[1].split()} if called else set()
+            return not changed.isdisjoint(named)
 
-        return [one for one in known if is_same(one)]
+        return [one for one in self.lists[_contents.OPEN] if is_same(one)]
 
     def _note_state(self, action: Action) -> None:
         """Record the state of version control and tests, and the value that a command printed."""
@@ -303,16 +301,11 @@ class _Reader:
         if STATUS not in known and COMMIT in known:
             self.lists[_contents.STATE].pop(STATUS, None)  # it described changes that are now committed
         for kind, found in known.items():
-            self._replace_item(_contents.STATE, kind, relative(found, self.folder))
+            self._put(_contents.STATE, kind, relative(found, self.folder))
         if (found := printed_value(action)) and not known:
-            self._replace_item(_contents.VALUES, self._short_name(action.name), found)
+            self._put(_contents.VALUES, self._short_name(action.name), found)
         for old in [*self.lists[_contents.VALUES]][:-MOST_VALUES]:
             del self.lists[_contents.VALUES][old]
-
-    def _replace_item(self, title: str, key: str, value: str) -> None:
-        """Put an item at the end of a list, replacing an earlier one with the same key."""
-        self.lists[title].pop(key, None)
-        self.lists[title][key] = value
 
     def _tally(self, title: str, key: str, *words: str) -> None:
         """Put an item at the end of a list, and add words to its counted value."""
@@ -321,13 +314,8 @@ class _Reader:
 
 def _repeat(exchange: Exchange, times: int) -> Exchange:
     """Count a repetition of an exchange's request; its answer stays until there is another one."""
-    answer = exchange.answer.removesuffix(_contents.AGAIN)
+    answer = exchange.bare_answer
     return replace(exchange, times=times, answer=answer and answer + _contents.AGAIN)
-
-
-def _names_changed_file(called: re.Match[str], changed: set[str]) -> bool:
-    """Whether a call names one of the changed files, which are given by their base names."""
-    return not changed.isdisjoint(path.rstrip("…").rpartition("/")[2] for path in called[1].split())
 
 
 def findings(words: str) -> Iterator[str]:

@@ -13,13 +13,13 @@ let chosen = null, isPicked = false, mark = "", latest = null, timer;
 
 async function ask() {
   clearTimeout(timer);
-  const found = await fetched();
+  const found = await fetchState();
   if (found) render(found);
   timer = setTimeout(ask, document.hidden ? AGAIN : found === null ? AGAIN : EVERY);
 }
 
 /** Fetch the state; undefined if it has not changed, null if there is no answer. */
-async function fetched() {
+async function fetchState() {
   try {
     const wanted = `?session=${encodeURIComponent(chosen ?? "")}`;
     const answer = await fetch(`/autoprune/state${wanted}`, { headers: mark ? { "If-None-Match": mark } : {} });

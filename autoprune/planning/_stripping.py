@@ -1,0 +1,75 @@
+"""Track the first change in a conversation, and strip the thinking blocks after it that it makes invalid."""
+
+from collections.abc import Collection
+
+from autoprune.conversation.edits import Reason, Replace
+from autoprune.conversation.placeholders import Placeholder
+from autoprune.conversation.transcript import Entry, Path, Speaker, Thought, ToolInput
+from autoprune.planning.clamping import is_cut
+from autoprune.planning.tool_inputs import ToolInputs
+
+# Edits that keep part of the result, so that only a marker in their text shows them.
+CUT_REASONS = (Reason.CLAMPED, Reason.SHORTENED)
+
+
+class Stripping:
+    """Track the first change in a conversation and the thinking blocks after it.
+
+    A thinking block is only valid with the messages that preceded it, so blocks after a change are stripped once their
+    turn is over. Changes are permanent, so later thinking comes after the first change too. In pruned output that is
+    passed back, placeholders, cut results and the summary show what was changed. A dropped message leaves no trace, so
+    with a strategy that drops messages, all thinking counts as after a change.
+    """
+
+    def __init__(self, placeholder: Placeholder, tool_inputs: ToolInputs | None, *, strips: bool) -> None:
+        """Start before the first message. Without `strips`, only the first change is tracked."""
+        self.first: Path | None = None
+        self.stripped: list[Thought] = []
+        self._placeholder = placeholder
+        self._tool_inputs = tool_inputs
+        self._strips = strips
+        self._finished: list[Thought] = []  # in turns that are over
+        self._latest: list[Thought] = []  # in the current turn
+
+    def append(self, entry: Entry) -> None:
+        """Add the next message."""
+        if entry.speaker is Speaker.USER and not entry.results:
+            self._finished += self._latest
+            self._latest = []
+        # Providers reject empty messages, so thinking that is alone in its message stays.
+        self._latest += (thought for thought in entry.thinking if self._strips and not thought.is_alone)
+        if self.first is None:
+            self.first = min(self._earlier_changes(entry), default=None)
+
+    def _earlier_changes(self, entry: Entry) -> list[Path]:
+        """The paths in a message that an earlier prune changed."""
+        results = (each for each in entry.results if self._placeholder.has_replaced(each) or is_cut(each.text))
+        inputs = (part for call in entry.calls for part in call.inputs)
+        shortened = (part for part in inputs if self._tool_inputs and self._tool_inputs.was_made(part))
+        return [part.location.path for part in (*results, *shortened)]
+
+    def record_edit(self, edit: Replace) -> None:
+        """Record an edit if its text shows that the part was edited."""
+        # A walk over pruned output that is passed back could not find an edit without a trace.
+        if isinstance(edit.part, ToolInput) or edit.reason not in CUT_REASONS or is_cut(edit.text):
+            self.record_change(edit.part.location.path)
+
+    def record_change(self, path: Path) -> None:
+        """Record the path of a permanent change."""
+        self.first = path if self.first is None else min(path, self.first)
+
+    def remove_messages(self, gone: Collection[int]) -> None:
+        """Forget the thinking in removed messages."""
+        for thoughts in (self.stripped, self._finished, self._latest):
+            thoughts[:] = (thought for thought in thoughts if thought.location.message not in gone)
+
+    def strip_due(self) -> list[Thought]:
+        """Strip the thinking after the first change whose turn is over, and return it."""
+        first = self.first
+        if first is None or not self._finished:
+            return []
+        due = [thought for thought in self._finished if thought.location.path > first]
+        if due:
+            self._finished = [thought for thought in self._finished if thought.location.path < first]
+            self.stripped += due
+        return due
