@@ -27,9 +27,8 @@ decision.
 `Walk` is itself the `View` that the strategy gets, so no decision can depend on later messages. `Walk.extend` takes new
 messages, `append` takes each one, `ask` calls the strategy at a request, and `make_plan` returns the outcome. The walk
 also applies the strategy's options: it withholds protected parts (`protect`), cuts oversized results as they arrive
-(`clamp`), and offers the arguments of successful calls (`clear_tool_inputs`). `Parts` tracks which parts may be cleared
-and `Stripping` (in `_stripping`)
-tracks which thinking blocks an edit invalidates.
+(`clamp`), and offers the arguments of successful calls (`clear_tool_inputs`). `Parts` tracks which parts may be
+cleared, and `Stripping` (in `_stripping`) tracks which thinking blocks an edit invalidates.
 """
 
 from collections import defaultdict
@@ -182,7 +181,7 @@ class Walk:
             bound_before=self.bound_before,
             stripped=tuple(changes.stripped) if changes else (),
             changed=changes.first if changes else None,
-            told=rationale_of(self._stepper),
+            rationale=rationale_of(self._stepper),
         )
 
     @property
