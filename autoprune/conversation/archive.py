@@ -59,7 +59,7 @@ class Directory(MutableMapping[str, str]):
         self.path = os.path.abspath(os.path.expanduser(path))
 
     def __repr__(self) -> str:
-        """The expression that creates this archive."""
+        """Return the expression that creates this archive."""
         return f"Directory({self.path!r})"
 
     def __getitem__(self, key: str) -> str:
@@ -106,7 +106,7 @@ class Directory(MutableMapping[str, str]):
         return (name[:DIGITS] for name in names if ID.fullmatch(name[:DIGITS]) and name[DIGITS:] == SUFFIX)
 
     def __len__(self) -> int:
-        """The number of payloads."""
+        """Return the number of payloads."""
         return sum(1 for _ in self)
 
     def _file(self, key: object) -> str:
@@ -223,7 +223,7 @@ def _store_record(archive: Archive, id: str, text: str) -> str | None:
 
 
 def tool_definition(format: str = "openai_chat") -> dict[str, Any]:
-    """The definition of the `recall` tool, which lets the model recall cleared content.
+    """Return the definition of the `recall` tool, which lets the model recall cleared content.
 
     `format` names the API as in `PruneArgs.format`. For Gemini it is a function declaration. Raises SettingsError if
     the API is not known.
@@ -271,7 +271,10 @@ def _parse_arguments(arguments: object) -> Mapping[str, Any]:
 
 
 def _select_lines(text: str, first: object, last: object) -> str:
-    """The lines from `first` to `last`, or the whole text without either. Raises ArchiveError if the range is empty."""
+    """Return the lines from `first` to `last`, or the whole text without either.
+
+    Raises ArchiveError if the range is empty.
+    """
     if first is None and last is None:
         return text
     lines = text.split("\n")

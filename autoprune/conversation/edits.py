@@ -55,7 +55,7 @@ class Fold:
 
 
 def savings_by_message(edits: Iterable[Replace], stripped: Iterable[Thought] = ()) -> Mapping[int, int]:
-    """The tokens that edits and stripped thinking save, by message."""
+    """Return the tokens that edits and stripped thinking save, by message."""
     saved: dict[int, int] = defaultdict(int)
     for edit in edits:
         saved[edit.part.location.message] += edit.saved
@@ -128,7 +128,7 @@ SENTENCES: dict[str, str] = {
 
 
 def sentence(reason: str) -> str:
-    """The sentence of a reason; a custom reason is its own sentence."""
+    """Return the sentence of a reason; a custom reason is its own sentence."""
     return SENTENCES.get(reason, reason)
 
 
@@ -195,7 +195,7 @@ def rewrite(message: object, edits: Sequence[Replace]) -> object:
 
 
 def without_payloads(message: object, parts: Sequence[Part]) -> object:
-    """A copy of a message without the payloads of `parts`; containers, and a result's name and id, remain."""
+    """Return a copy of a message without the payloads of `parts`; containers, and a result's name and id, remain."""
     return _copy_with(message, [(part.location.path[1:], part) for part in parts], _empty)
 
 
@@ -237,7 +237,7 @@ def _insert_texts(value: object, edits: Sequence[Replace]) -> object:
 
 
 def _empty(value: object, parts: Sequence[Part]) -> object:
-    """A payload after it is removed: None, or an empty result that keeps its shape."""
+    """Return a payload after it is removed: None, or an empty result that keeps its shape."""
     part = parts[0]
     is_payload = not isinstance(part, ToolResult) or part.is_fixed or isinstance(value, str | list | tuple | None)
     return None if is_payload else part.put(value, "")

@@ -32,18 +32,18 @@ END_TAG = "</tool_result>"
 
 
 def element(tool: str, sentence: str = SENTENCE) -> str:
-    """The element that replaces a result of the XML dialect; the tool's name is left out if it is not known."""
+    """Return the element that replaces a result of the XML dialect; the tool's name is left out if it is not known."""
     name = f" tool_name='{tool}'" if tool and tool != "unknown" else ""
     return f"<tool_result{name} success='true'>{payload(sentence)}{END_TAG}"
 
 
 def payload(sentence: str = SENTENCE) -> str:
-    """The text between the tags of a cleared result."""
+    """Return the text between the tags of a cleared result."""
     return f"\n<message>{CLEARED}</message>\n<content>{sentence}</content>\n"
 
 
 def element_content(whole: str, tool: str = "") -> str:
-    """The text between the tags of an element for a tool, or the whole text if there are no tags."""
+    """Return the text between the tags of an element for a tool, or the whole text if there are no tags."""
     if not whole.startswith("<tool_result") or not whole.endswith(END_TAG):
         return whole
     named = whole.find(tool) + len(tool) if tool else 0  # a name may hold ">"
@@ -85,11 +85,11 @@ class Placeholder:
     recalls: bool = False
 
     def mark(self, part: Part, messages: Sequence[object]) -> str:
-        """The mark that recalls a part's payload; "" without an archive."""
+        """Return the mark that recalls a part's payload; "" without an archive."""
         return mark(text_to_archive(part, messages)) if self.recalls else ""
 
     def text(self, result: ToolResult, mark: str = "") -> str:
-        """The placeholder of a result with a mark; an existing placeholder is returned unchanged.
+        """Return the placeholder of a result with a mark; an existing placeholder is returned unchanged.
 
         Raises SettingsError if `element` or `sentence` gives a blank text, which providers refuse.
         """
@@ -106,7 +106,7 @@ class Placeholder:
         return frame_text(result, append_mark(text, mark)) if mark else framed
 
     def saves(self, part: Part, text: str) -> int:
-        """The tokens saved by replacing the payload with `text`; negative if the text is larger."""
+        """Return the tokens saved by replacing the payload with `text`; negative if the text is larger."""
         if part.is_fixed:
             return 0
         # Counts of joined texts need not add up, so a text is counted within its piece.
@@ -114,7 +114,7 @@ class Placeholder:
         return part.piece_tokens - self.count(text if is_whole else part.with_text(text))
 
     def has_replaced(self, result: ToolResult) -> bool:
-        """Whether the result was cleared before, with or without a mark."""
+        """Return whether the result was cleared before, with or without a mark."""
         return result.text == self.text(result)
 
 
@@ -130,28 +130,29 @@ POINTER = "autoprune: {} is a part of, or a placeholder for, {}"
 
 
 def content_id(content: str) -> str:
-    """The id of a payload, a prefix of its content's hash."""
+    """Return the id of a payload, a prefix of its content's hash."""
     return sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS]
 
 
 def recall_id(content: str) -> str:
-    """The id that recalls a payload: the one in a placeholder of `cache_aware`, else that of the content."""
+    """Return the id that recalls a payload: the one in a placeholder of `cache_aware`, else that of the content."""
     body, id = split_mark(content)
     return id if id and PLACEHOLDER.fullmatch(body.strip()) else content_id(content)
 
 
 def mark(content: str) -> str:
-    """The mark that carries the id of a payload."""
+    """Return the mark that carries the id of a payload."""
     return f"{HEAD}{recall_id(content)}]"
 
 
 def pointer(id: str, whole: str) -> str:
-    """The text that an archive stores under `id`, the id of a text that replaced the payload with the id `whole`."""
+    """Return the text that an archive stores under `id`, the id of a text that replaced the payload with the id `whole`.
+    """
     return POINTER.format(id, whole)
 
 
 def pointer_target(kept: str, id: str) -> str | None:
-    """The id that a pointer stored under `id` names; None for any other text."""
+    """Return the id that a pointer stored under `id` names; None for any other text."""
     whole = kept[-DIGITS:]
     return whole if ID.fullmatch(whole) and kept == pointer(id, whole) else None
 
@@ -174,7 +175,8 @@ def split_mark(text: str) -> tuple[str, str]:
 
 
 def text_to_archive(part: Part, messages: Sequence[object]) -> str:
-    """The text to archive for a payload: what the model reads, or JSON if the payload holds more, such as an image."""
+    """Return the text to archive for a payload: what the model reads, or JSON if the payload holds more, such as an image.
+    """
     if part.is_plain or part.location.start is not None:
         return part.text
     value: object = messages

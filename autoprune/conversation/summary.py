@@ -69,12 +69,12 @@ def wrap_summary(text: str, messages: int, room: int, calls: str = "") -> str:
 
 
 def escape_end_mark(text: str) -> str:
-    """A summary's text with any end mark in it escaped."""
+    """Return a summary's text with any end mark in it escaped."""
     return text.replace(END.strip(), "[ /Summary]").strip()
 
 
 def overhead(count: Count, messages: int, room: int) -> int:
-    """The tokens of the mark around a summary, plus slack."""
+    """Return the tokens of the mark around a summary, plus slack."""
     return count(wrap_summary("", messages, room, CALLS_IN_TEXT) + GAP) + SLACK_TOKENS
 
 
@@ -112,7 +112,7 @@ def _parse_summary(at: int, message: object) -> RunningSummary | None:
 
 
 def without_summary(messages: Sequence[Any], found: RunningSummary | None) -> list[Any]:
-    """The messages without the summary at the head of one; a message that is only the summary stays."""
+    """Return the messages without the summary at the head of one; a message that is only the summary stays."""
     bare = list(messages)
     if found and found.rest is not None:
         bare[found.at] = found.rest
@@ -120,7 +120,7 @@ def without_summary(messages: Sequence[Any], found: RunningSummary | None) -> li
 
 
 def with_separate_summary(messages: Sequence[Any]) -> Sequence[Any]:
-    """The messages with the summary as a separate message if it is the head of another."""
+    """Return the messages with the summary as a separate message if it is the head of another."""
     found = find_summary(messages)
     if found is None or found.rest is None:
         return messages
@@ -136,7 +136,7 @@ class AssembledMessage(NamedTuple):
 
 
 def assemble(messages: Sequence[Any], gone: Collection[int], place: int, summary: Any = None) -> list[AssembledMessage]:
-    """The messages that are not in `gone`, with the summary, if any, before those from `place` on.
+    """Return the messages that are not in `gone`, with the summary, if any, before those from `place` on.
 
     User messages that become neighbors because the messages between them are gone are merged, since roles must
     alternate: usually the summary and the message after it.
@@ -159,7 +159,7 @@ def assemble(messages: Sequence[Any], gone: Collection[int], place: int, summary
 
 
 def content_of(message: object) -> tuple[str, object]:
-    """The name of the field that holds a message's content, and the content."""
+    """Return the name of the field that holds a message's content, and the content."""
     held = fields_of(message)
     name = "parts" if "parts" in held else "content"
     return name, held.get(name)
@@ -179,7 +179,7 @@ def join_messages(first: object, second: object) -> object:
 
 
 def _blocks(content: object, other: object) -> list[object]:
-    """A content as blocks; a text becomes a block of the type that the other content uses."""
+    """Return a content as blocks; a text becomes a block of the type that the other content uses."""
     if isinstance(content, list | tuple):
         return list(content)
     others = [fields_of(block) for block in other] if isinstance(other, list | tuple) else []
@@ -188,13 +188,13 @@ def _blocks(content: object, other: object) -> list[object]:
 
 
 def is_user_message(message: object) -> bool:
-    """Whether a message has the user's role, whatever it holds."""
+    """Return whether a message has the user's role, whatever it holds."""
     held = fields_of(message)
     return held.get("role") == "user" or (held.get("role") is None and "parts" in held)
 
 
 def call_style(folds: Iterable[Fold], running: RunningSummary | None, entries: Sequence[Entry]) -> str:
-    """How the model made its calls in the folded messages, for the summary's mark.
+    """Return how the model made its calls in the folded messages, for the summary's mark.
 
     Parsers read the messages after the summary by it. A folded native call always counts. Dropped messages do not,
     since they leave no trace in pruned output that is passed back. That output only has the last mark, so each fold
@@ -210,7 +210,7 @@ def call_style(folds: Iterable[Fold], running: RunningSummary | None, entries: S
 
 
 def _call_style_after(before: str, fold: Fold, gone: set[int], entries: Sequence[Entry]) -> str:
-    """How the model made its calls once `fold` is made; `gone` holds all messages that are gone by then."""
+    """Return how the model made its calls once `fold` is made; `gone` holds all messages that are gone by then."""
     stays = (at for at, entry in enumerate(entries) if at not in gone and entry.speaker is not Speaker.SYSTEM)
     first = next(stays, len(entries))
     folded = [(at, entries[at]) for at in fold.messages]

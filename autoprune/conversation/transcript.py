@@ -72,7 +72,7 @@ class Part:
         return self.piece[self.start : self.stop]
 
     def with_text(self, text: str) -> str:
-        """The piece with another payload in it."""
+        """Return the piece with another payload in it."""
         return self.piece[: self.start] + text + self.piece[self.stop :]
 
 

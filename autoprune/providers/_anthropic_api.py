@@ -75,13 +75,13 @@ def find_problems(messages: Sequence[object]) -> Iterator[Problem]:
 
 
 def call_ids(one: Turn) -> list[str]:
-    """The ids of the calls that the next message must answer."""
+    """Return the ids of the calls that the next message must answer."""
     blocks = one.blocks if one.role == "assistant" else ()
     return [found for block in blocks if block.get("type") == "tool_use" and (found := string_of(block.get("id")))]
 
 
 def is_directive(one: Turn) -> bool:
-    """Whether a message is a system message with settings but without text."""
+    """Return whether a message is a system message with settings but without text."""
     return one.role == "system" and is_bare(one.content) and one.fields.get("output_config") is not None
 
 
@@ -255,14 +255,14 @@ class _AnthropicShape(Shape):
         return {"role": role, self.field: one["text"] if one.keys() == {"type", "text"} else list(blocks)}
 
     def call_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
-        """The id of a call; None for any other block."""
+        """Return the id of a call; None for any other block."""
         one = fields_of(found)
         if role != self.model or one.get("type") != "tool_use":
             return None
         return id_keys(one.get("id"))
 
     def result_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
-        """The id of the call that a result answers; None for any other block."""
+        """Return the id of the call that a result answers; None for any other block."""
         one = fields_of(found)
         return id_keys(one.get("tool_use_id")) if one.get("type") == "tool_result" else None
 

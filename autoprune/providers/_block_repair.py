@@ -68,11 +68,11 @@ class Shape(ABC):
 
     @abstractmethod
     def call_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
-        """The keys by which a result can name a call; None for any other block."""
+        """Return the keys by which a result can name a call; None for any other block."""
 
     @abstractmethod
     def result_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
-        """The keys by which a result names its call, best first; None for any other block."""
+        """Return the keys by which a result names its call, best first; None for any other block."""
 
     def nearby_keys(self, found: object) -> tuple[Hashable, ...]:
         """More keys by which a result can name a call, if the call is in the previous message."""
@@ -83,7 +83,7 @@ class Shape(ABC):
         return found
 
     def result_name(self, found: object) -> str:
-        """The tool that a result names; "" if it names none."""
+        """Return the tool that a result names; "" if it names none."""
         return ""
 
     @abstractmethod
@@ -146,7 +146,7 @@ def write_message(one: Draft, shape: Shape) -> object:
 
 
 def is_part(message: object, shape: Shape) -> bool:
-    """Whether a message is a bare part, which Gemini's SDK treats as a user's content."""
+    """Return whether a message is a bare part, which Gemini's SDK treats as a user's content."""
     found = fields_of(message)
     is_content = found.get("role") is not None or found.get(shape.field) is not None
     is_held = any(value is not None for name, value in found.items() if name != "thought")
@@ -172,7 +172,7 @@ def split_by_role(drafts: Sequence[Draft], shape: Shape, log: Log) -> list[Draft
 
 
 def _target_roles(one: Draft, problems: Mapping[int, Problem], shape: Shape) -> dict[int, str | None]:
-    """The role that each misplaced block belongs to; None for a block that must be removed."""
+    """Return the role that each misplaced block belongs to; None for a block that must be removed."""
     roles: dict[int, str | None] = {}
     is_before_call = False
     for at, _ in reversed(one.blocks):

@@ -81,12 +81,12 @@ def check_alternation(messages: Sequence[object]) -> Iterator[Problem]:
 
 
 def has_calls(message: Mapping[str, object]) -> bool:
-    """Whether a message is the assistant's and has calls."""
+    """Return whether a message is the assistant's and has calls."""
     return string_of(message.get("role")) == "assistant" and bool(items_of(message.get("tool_calls")))
 
 
 def call_ids(message: Mapping[str, object]) -> list[str]:
-    """The ids of the calls that the next messages must answer; an id may occur more than once."""
+    """Return the ids of the calls that the next messages must answer; an id may occur more than once."""
     calls = items_of(message.get("tool_calls")) if has_calls(message) else ()
     return [call_id for call in calls if (call_id := string_of(fields_of(call).get("id"))) is not None]
 
@@ -259,7 +259,7 @@ def _alternate_roles(messages: Kept, log: Log) -> list[Any]:
 
 
 def _has_more(message: object) -> bool:
-    """Whether a message has other fields than its content that merging would lose."""
+    """Return whether a message has other fields than its content that merging would lose."""
     return any(not is_bare(fields_of(message).get(name)) for name in SAID)
 
 

@@ -69,7 +69,7 @@ def find_problems(messages: Sequence[object]) -> Iterator[Problem]:
 
 
 def model_calls(one: Turn) -> list[Mapping[str, object]]:
-    """The function calls in a content of the model; empty for other contents."""
+    """Return the function calls in a content of the model; empty for other contents."""
     return [fields_of(call) for _, _, call in find_first(one.blocks, CALL)] if one.role == "model" else []
 
 
@@ -92,12 +92,15 @@ def _check_parts(at: int, one: Turn) -> Iterator[Problem]:
 
 
 def _is_empty(part: Mapping[str, object]) -> bool:
-    """Whether a part is empty, or only marked as a thought."""
+    """Return whether a part is empty, or only marked as a thought."""
     return all(value is None or name in ("thought", "parts") for name, value in part.items())
 
 
 def _is_signed(part: Mapping[str, object]) -> bool:
-    """Whether a part has a signature. Gemini sends some with an empty text, and requires them in the next request."""
+    """Return whether a part has a signature.
+
+    Gemini sends some with an empty text, and requires them in the next request.
+    """
     return any(part.get(name) is not None for name in SIGNATURE)
 
 
@@ -157,7 +160,7 @@ def check_alternation(messages: Sequence[object]) -> Iterator[Problem]:
 
 
 def _role_of(message: object) -> str | None:
-    """The speaker of a content: the user's role is optional, and responses may have the role "function"."""
+    """Return the speaker of a content: the user's role is optional, and responses may have the role "function"."""
     found = fields_of(message)
     role = string_of(found.get("role"))
     return "user" if role == "function" or (found and found.get("role") is None) else role
@@ -177,7 +180,7 @@ class _GeminiShape(Shape):
         return with_blocks(with_item(like, "role", role), self.field, blocks)
 
     def call_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
-        """The keys by which a response can name a call: its id and name, its id, or its name."""
+        """Return the keys by which a response can name a call: its id and name, its id, or its name."""
         for _, _, call in find_first([fields_of(found)], CALL) if role == self.model else ():
             name, call_id = _name_and_id(call)
             own = (("name", name),) if call_id is None else (("id", name, call_id), ("id", call_id))
@@ -185,7 +188,7 @@ class _GeminiShape(Shape):
         return None
 
     def result_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
-        """The keys by which a response names its call, best first.
+        """Return the keys by which a response names its call, best first.
 
         A response with an id answers the call with that id, or else one with its name and without an id. A response
         without an id answers any call of its name.
@@ -196,7 +199,7 @@ class _GeminiShape(Shape):
         return None
 
     def nearby_keys(self, found: object) -> tuple[Hashable, ...]:
-        """The name: a response directly after the calls can answer one of its name, even if their ids differ."""
+        """Return the name: a response directly after the calls can answer one of its name, even if their ids differ."""
         return (("any", self.result_name(found)),)
 
     def with_call_name(self, found: object, call: object) -> object:
@@ -211,7 +214,7 @@ class _GeminiShape(Shape):
         return with_item(found, spelled, with_item(response, "name", wanted))
 
     def result_name(self, found: object) -> str:
-        """The name of a response."""
+        """Return the name of a response."""
         ((_, _, response),) = find_first([fields_of(found)], RESPONSE)
         return _name_and_id(response)[0]
 

@@ -128,11 +128,12 @@ class Log:
             self._found.setdefault(int(problem.path[0]), []).append(problem)
 
     def problems_at(self, at: int, *rules: str) -> list[Problem]:
-        """The problems of message number `at`; if given, only those of `rules`."""
+        """Return the problems of message number `at`; if given, only those of `rules`."""
         return [problem for problem in self._found.get(at, ()) if not rules or problem.rule in rules]
 
     def nearest_problem(self, at: int) -> Problem:
-        """The first problem of the last message up to `at` with problems, or else of the first message with any."""
+        """Return the first problem of the last message up to `at` with problems, or else of the first message with any.
+        """
         return self._found[max((one for one in self._found if one <= at), default=min(self._found))][0]
 
     def add(self, problem: Problem, what: str) -> None:
@@ -161,34 +162,34 @@ def read_turn(message: object, name: str = "content") -> Turn:
 
 
 def items_of(value: object) -> Sequence[object]:
-    """A list or tuple unchanged; an empty tuple for anything else."""
+    """Return a list or tuple unchanged; an empty tuple for anything else."""
     return value if isinstance(value, list | tuple) else ()
 
 
 def string_of(value: object) -> str | None:
-    """A string, or the string value of an enum member; None for anything else."""
+    """Return a string, or the string value of an enum member; None for anything else."""
     plain = value.value if isinstance(value, Enum) else value
     return plain if isinstance(plain, str) else None
 
 
 def id_keys(call_id: object) -> tuple[Hashable, ...]:
-    """The id of a call or a result as its only key; no key if it has no id."""
+    """Return the id of a call or a result as its only key; no key if it has no id."""
     plain = string_of(call_id)
     return () if plain is None else (plain,)
 
 
 def is_blank(value: object) -> bool:
-    """Whether a value is an empty string or only white space."""
+    """Return whether a value is an empty string or only white space."""
     return isinstance(value, str) and not value.strip()
 
 
 def is_bare(content: object) -> bool:
-    """Whether a content is absent, an empty string or an empty list."""
+    """Return whether a content is absent, an empty string or an empty list."""
     return content is None or (isinstance(content, str | list | tuple) and not content)
 
 
 def is_empty_text(value: object) -> bool:
-    """Whether a value is an empty string."""
+    """Return whether a value is an empty string."""
     return isinstance(value, str) and not value
 
 

@@ -75,17 +75,17 @@ def find_problems(items: Sequence[object]) -> Iterator[Problem]:
 
 
 def kind(item: Mapping[str, object]) -> str:
-    """The type of an item; a message may leave it out."""
+    """Return the type of an item; a message may leave it out."""
     return string_of(item.get("type")) or "message"
 
 
 def is_message(item: Mapping[str, object]) -> bool:
-    """Whether an item is a message."""
+    """Return whether an item is a message."""
     return kind(item) == "message" and bool(item)
 
 
 def pair_key(item: Mapping[str, object]) -> tuple[str, str] | None:
-    """The key that a call and its output share; None for other items and for a call without an id."""
+    """Return the key that a call and its output share; None for other items and for a call without an id."""
     name = kind(item)
     if (name not in CALL_OF and name not in OUTPUT_OF) or item.get("execution") == "server":
         return None
@@ -97,7 +97,7 @@ def pair_key(item: Mapping[str, object]) -> tuple[str, str] | None:
 
 
 def is_from_model(item: Mapping[str, object]) -> bool:
-    """Whether an item may be the model's: neither another role's message nor a tool's output."""
+    """Return whether an item may be the model's: neither another role's message nor a tool's output."""
     name = kind(item)
     if name == "message":
         return string_of(item.get("role")) not in ("user", "system", "developer")

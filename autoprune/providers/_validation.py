@@ -54,7 +54,7 @@ def _detect_provider(conversation: Sequence[object]) -> Provider:
 
 
 def is_marked(message: object, written_in: Format) -> bool:
-    """Whether a message is certainly written in a format, because it has the format's mark."""
+    """Return whether a message is certainly written in a format, because it has the format's mark."""
     held = fields(message)
     return held is not None and written_in.seen(held) is not None
 
@@ -112,7 +112,7 @@ def check_accepted(
 
 
 def _format_without_rules(conversation: Sequence[object], name: str | None, formats: Sequence[Format]) -> str | None:
-    """The named format, or else the format of a message, if no rules are known for it; None otherwise."""
+    """Return the named format, or else the format of a message, if no rules are known for it; None otherwise."""
     if name is not None:
         return None if name in PROVIDERS else name
     own = [each for each in formats if each.NAME not in PROVIDERS]

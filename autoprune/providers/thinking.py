@@ -85,7 +85,7 @@ def _report_refused(plan: Plan) -> Outcome:
 
 
 def drop_block(thoughts: Sequence[Thought] = ()) -> dict[str, object]:
-    """The request parameters that make the API drop thinking blocks whose prefix has changed.
+    """Return the request parameters that make the API drop thinking blocks whose prefix has changed.
 
     They are parameters of Anthropic's SDK or, if the thoughts are Bedrock's, of `converse`, which passes fields that it
     does not know to the model. `thinking` needs a type: adaptive is the default of the models that bind.
@@ -97,7 +97,7 @@ def drop_block(thoughts: Sequence[Thought] = ()) -> dict[str, object]:
 
 
 def _thoughts_after(plan: Plan, first: Path) -> list[Thought]:
-    """The thinking blocks after the first change, in messages that are not removed."""
+    """Return the thinking blocks after the first change, in messages that are not removed."""
     entries = plan.transcript.entries[int(first[0]) :]
     behind = (thought for entry in entries for thought in entry.thinking if thought.location.path > first)
     return [thought for thought in behind if thought.location.message not in plan.gone]
@@ -144,7 +144,7 @@ def _merge_thinking(setting: Mapping[str, object], known: Mapping[str, object]) 
 
 
 def _beta_headers(request: Mapping[str, object]) -> Mapping[str, object]:
-    """The headers of a request, including its `betas` as a header. Names of headers are not case-sensitive."""
+    """Return the headers of a request, including its `betas` as a header. Names of headers are not case-sensitive."""
     betas, given = request.get("betas"), request.get("extra_headers")
     headers: dict[str, object] = {BETA_HEADER: ",".join(map(str, betas))} if isinstance(betas, list | tuple) else {}
     for name, value in given.items() if isinstance(given, Mapping) else ():

@@ -166,7 +166,7 @@ class CacheAwareState(BaseStrategy):
             self._note_cleared(candidate.result, view.request)
 
     def explain(self) -> Rationale:
-        """The decisions with their figures, and why each result stays."""
+        """Return the decisions with their figures, and why each result stays."""
         meaning = (
             f"results worth under {self._strategy.threshold:g} may go: large, old, few names that no call has used"
         )
@@ -193,7 +193,7 @@ class CacheAwareState(BaseStrategy):
         self._cleared_at[_key(result)] = min(request, self._cleared_at.get(_key(result), request))
 
     def _may_be_needed(self, result: ToolResult, request: int) -> bool:
-        """Whether the agent may still need a result: it has had no time to use it, or fetched it again."""
+        """Return whether the agent may still need a result: it has had no time to use it, or fetched it again."""
         if id(result) in self._fetched_again:
             return True
         used_at, stay = self._at_work.used_at(result), self._strategy.stay
@@ -299,7 +299,7 @@ class CacheAwareState(BaseStrategy):
         return dict(_until({item: allowed[item] for item in allowed if _message_of(item) >= first}, wanted))
 
     def _lasting(self, view: View, clearing: Clearing) -> float:
-        """The tokens that must go so that a cut regains enough of its cost before the prompt has grown back.
+        """Return the tokens that must go so that a cut regains enough of its cost before the prompt has grown back.
 
         Cleared tokens are not read for as many requests as it takes to grow by them. So n tokens save n² / growth per
         request, at the price of reading.
@@ -320,7 +320,7 @@ class CacheAwareState(BaseStrategy):
         return _weigh(view, (*again, *((each, self._shortest_of(each.result, view.request)) for each in chosen)))
 
     def _shortest_of(self, result: ToolResult, request: int) -> str:
-        """The placeholder of a result without names."""
+        """Return the placeholder of a result without names."""
         return short_placeholder(result, request, self._at_work.has_failed)
 
     def _describe(self, candidate: Candidate) -> str:
@@ -330,7 +330,7 @@ class CacheAwareState(BaseStrategy):
         return self._in_use.get(candidate.result) or _worth_text(self._open[candidate])
 
     def _worth_of(self, result: ToolResult, request: int) -> float:
-        """The worth of a result at a request; infinite while the agent is at work on it."""
+        """Return the worth of a result at a request; infinite while the agent is at work on it."""
         return inf if result in self._in_use else self._worth.worth_of(result, request)
 
     def _is_open(self, candidate: Candidate) -> bool:
@@ -338,7 +338,7 @@ class CacheAwareState(BaseStrategy):
 
 
 def _key(result: ToolResult) -> Key:
-    """The key of the fetch that gave a result, equal for a repeated call."""
+    """Return the key of the fetch that gave a result, equal for a repeated call."""
     if result.call is None:
         return result.tool, str(id(result))
     given = {name: value for name, value in arguments(result.call).items() if name not in COMMENTS}
@@ -346,7 +346,7 @@ def _key(result: ToolResult) -> Key:
 
 
 def _worth_text(worth: float) -> str:
-    """A worth as text."""
+    """Return a worth as text."""
     return f"under {LEAST_TOKENS} tokens" if worth == inf else f"worth {worth:.2g}" if worth < 100 else "worth over 100"
 
 
@@ -355,23 +355,23 @@ def _reason(reasons: Mapping[ToolResult, str], result: ToolResult) -> str:
 
 
 def _total(clearing: Clearing) -> int:
-    """The tokens that placeholders save."""
+    """Return the tokens that placeholders save."""
     return sum(clearing.values())
 
 
 def _fits(view: View, clearing: Clearing) -> bool:
-    """Whether the prompt with these placeholders is within the safe zone."""
+    """Return whether the prompt with these placeholders is within the safe zone."""
     return view.tokens - _total(clearing) <= view.limit
 
 
 def _results_text(clearing: Clearing) -> str:
-    """How many results go, and the tokens that saves, as text."""
+    """Return how many results go, and the tokens that saves, as text."""
     what = f"{len(clearing):,} results go" if len(clearing) > 1 else "a result goes"
     return f"{what} ({_total(clearing):,} tokens less)"
 
 
 def _message_of(item: tuple[Candidate, str]) -> int:
-    """The index of the message that a placeholder goes into."""
+    """Return the index of the message that a placeholder goes into."""
     return item[0].part.location.message
 
 
@@ -391,7 +391,7 @@ def _weigh(view: View, texts: Iterable[tuple[Candidate, str]]) -> Clearing:
 
 
 def cached_after(view: View, cut: Sequence[Candidate]) -> int:
-    """The cached tokens that clearing these candidates would rewrite: those after the first of them."""
+    """Return the cached tokens that clearing these candidates would rewrite: those after the first of them."""
     first = min(each.part.location.message for each in cut)
     cached = sum(view.weight(at) for at in range(first + 1, view.sent))
     return max(0, cached - sum(each.saves for each in cut if first < each.part.location.message < view.sent))
@@ -441,7 +441,7 @@ def _fitting_names(names: Iterable[str], tokens: int) -> Iterator[str]:
 
 
 def _tool_name(result: ToolResult) -> str:
-    """The name of a result's tool, on one line."""
+    """Return the name of a result's tool, on one line."""
     return " ".join(result.tool.split())[:LONGEST_TARGET]
 
 

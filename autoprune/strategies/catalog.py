@@ -58,7 +58,7 @@ class _WrongValueError(ValueError):
 
 
 def makers(names: Iterable[str] = STRATEGIES) -> dict[str, Callable[..., Any]]:
-    """The makers of strategies that ship, by name: classes or functions with defaults."""
+    """Return the makers of strategies that ship, by name: classes or functions with defaults."""
     return {name: _maker(*STRATEGIES[name].split(":")) for name in names}
 
 
@@ -89,17 +89,17 @@ def folding_named(text: str) -> FoldingStrategy:
 
 
 def names_folding(text: str) -> bool:
-    """Whether a text names a strategy for ConversationPruner. Imports a plugin to find out."""
+    """Return whether a text names a strategy for ConversationPruner. Imports a plugin to find out."""
     return is_named(text, FOLDING) or (is_plugin(text) and folds(make_strategy(text, makers())))
 
 
 def is_plugin(text: str) -> bool:
-    """Whether a text names the strategy of an installed plugin. Imports nothing."""
+    """Return whether a text names the strategy of an installed plugin. Imports nothing."""
     return is_named(text, plugin_names(GROUP)) and not is_named(text, STRATEGIES)
 
 
 def _plugin_maker(name: str) -> Callable[..., Any] | None:
-    """The maker of a plugin's strategy; None if there is no plugin of that name."""
+    """Return the maker of a plugin's strategy; None if there is no plugin of that name."""
     found: Any = load_plugin(GROUP, name) if is_plugin(name) else None
     if found is None:
         return None
@@ -115,7 +115,7 @@ def _plugin_maker(name: str) -> Callable[..., Any] | None:
 
 
 def is_named(text: str, names: Container[str]) -> bool:
-    """Whether a text is one of the names, perhaps with parameters: `low_water(target=0.6)`."""
+    """Return whether a text is one of the names, perhaps with parameters: `low_water(target=0.6)`."""
     return text.partition("(")[0].strip() in names
 
 
@@ -125,7 +125,7 @@ def description(strategy: object) -> str:
 
 
 def config(strategy: object) -> dict[str, object]:
-    """A strategy's parameters; of a preset, only those that differ from their defaults.
+    """Return a strategy's parameters; of a preset, only those that differ from their defaults.
 
     An option, such as `protect`, is a dict of its parameters that differ from their defaults.
     """
@@ -206,7 +206,7 @@ def _values(arguments: str) -> dict[str, object]:
 
 
 def _value(name: str, value: object) -> object:
-    """A parameter's value; an option is made from its dict."""
+    """Return a parameter's value; an option is made from its dict."""
     kind = OPTIONS.get(name)
     if kind is None or not isinstance(value, dict):
         return value
@@ -218,6 +218,6 @@ def _value(name: str, value: object) -> object:
 
 
 def _parameters(make: Callable[..., object]) -> dict[str, object]:
-    """The parameters of a maker and the fields of its strategy, with their defaults."""
+    """Return the parameters of a maker and the fields of its strategy, with their defaults."""
     own = {name: parameter.default for name, parameter in inspect.signature(make).parameters.items()}
     return {**own, **config(make())}

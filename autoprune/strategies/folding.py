@@ -92,11 +92,11 @@ class Folding(BaseFoldingStrategy):
             yield _one_fold(opening, Reason.BEGINS_WITH_USER)
 
     def _is_many(self, view: FoldView) -> bool:
-        """Whether there are too many messages."""
+        """Return whether there are too many messages."""
         return self.over_messages is not None and view.count > self.over_messages
 
     def _is_large(self, view: FoldView) -> bool:
-        """Whether there are too many tokens."""
+        """Return whether there are too many tokens."""
         return self.over_share is not None and view.tokens > self.over_share * view.limit
 
     def _messages_per_group(self) -> int:
@@ -125,13 +125,13 @@ class Folding(BaseFoldingStrategy):
             yield from self._drop_oldest(view, keep)
 
     def _is_worth_it(self, view: FoldView, keep: int) -> bool:
-        """Whether enough of the prompt may be folded for a summary to be worth a call."""
+        """Return whether enough of the prompt may be folded for a summary to be worth a call."""
         if not self.minimum_foldable:
             return True
         return sum(group.tokens for group in view.groups(1, keep)) >= self.minimum_foldable * view.tokens
 
     def _room(self, view: FoldView, weight: int, said: int = 0) -> int:
-        """The tokens that the summary's text may have once `weight` more tokens are folded into it.
+        """Return the tokens that the summary's text may have once `weight` more tokens are folded into it.
 
         `said` of them are the user's words, which it keeps. The room grows from the summary's current room, which its
         mark carries. So it is the same for a full history and for pruned output that is passed back.
@@ -159,7 +159,7 @@ class Folding(BaseFoldingStrategy):
         return Reason.TOO_MANY_MESSAGES if self._is_many(view) else Reason.OVER_SAFE_ZONE
 
     def _groups_to_fold(self, view: FoldView, keep: int) -> list[Group]:
-        """The groups to fold: no more than needed, or all if even that is not enough."""
+        """Return the groups to fold: no more than needed, or all if even that is not enough."""
         by_count = view.groups(1, keep) if self._is_many(view) else []
         if not self._is_large(view):
             return by_count
@@ -175,11 +175,11 @@ class Folding(BaseFoldingStrategy):
         return chosen if in_reach or gain >= MINIMUM_RECLAIM * view.limit else by_count
 
     def _gain(self, view: FoldView, weight: int, said: int) -> int:
-        """The tokens saved by folding messages of `weight` tokens, `said` of which are the user's words."""
+        """Return the tokens saved by folding messages of `weight` tokens, `said` of which are the user's words."""
         return view.gain(weight, self._room(view, weight, said))
 
     def _target(self, view: FoldView) -> float:
-        """The tokens to reduce the prompt to."""
+        """Return the tokens to reduce the prompt to."""
         return (self.over_share or 1.0) * view.limit * (1 - self.buffer)
 
     def _drop_oldest(self, view: FoldView, keep: int, at_least: float = 0.0) -> Iterator[Fold]:
@@ -252,5 +252,5 @@ def _one_fold(groups: Sequence[Group], reason: Reason, room: int = 0) -> Fold:
 
 
 def _last_message(groups: Sequence[Group]) -> int:
-    """The index of the groups' last message; -1 if there are none."""
+    """Return the index of the groups' last message; -1 if there are none."""
     return max((group.messages[-1] for group in groups), default=-1)

@@ -91,7 +91,7 @@ class PerResult(BaseFoldingStrategy):
                 yield Replace(part, text, self._reason(part), 0)
 
     def _reason(self, part: Part) -> Reason:
-        """The reason of an edit. SHORTENED asks for a summary, except for results that were shortened before."""
+        """Return the reason of an edit. SHORTENED asks for a summary, except for results that were shortened before."""
         return Reason.CLAMPED if self.mode == SIMPLE or is_cut(part.text) else Reason.SHORTENED
 
     @cached_property
@@ -102,11 +102,11 @@ class PerResult(BaseFoldingStrategy):
         return ByFunction(self.function)
 
     def _is_large(self, part: Part) -> bool:
-        """Whether a part is above the threshold and can be shortened."""
+        """Return whether a part is above the threshold and can be shortened."""
         return part.is_plain and not part.is_fixed and part.tokens > self.threshold
 
     def _is_due(self, result: ToolResult, view: "FoldView") -> bool:
-        """Whether the start limits let a result be shortened at a request."""
+        """Return whether the start limits let a result be shortened at a request."""
         requests_before = view.request - view.iteration + 1  # of earlier turns
         if result.sent <= requests_before:
             return not self.this_turn_only
@@ -141,7 +141,7 @@ class PerResult(BaseFoldingStrategy):
 
 
 def mark(tokens: int) -> str:
-    """The mark above a text that replaces a result of so many tokens."""
+    """Return the mark above a text that replaces a result of so many tokens."""
     return f"[… shortened from {tokens:,} tokens …]"
 
 

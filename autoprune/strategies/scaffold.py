@@ -49,7 +49,7 @@ def free_name(*, folding: bool = False) -> str:
 
 
 def names(name: str) -> tuple[str, str]:
-    """The names of a new strategy's class and module, such as LargestFirst and largest_first.
+    """Return the names of a new strategy's class and module, such as LargestFirst and largest_first.
 
     Raises SettingsError for a name that is not an ASCII identifier, is a keyword, or is taken. A plugin's name is not
     taken: a strategy in a file is used by its path.
@@ -80,7 +80,7 @@ def _why_taken(class_name: str, module: str) -> str | None:
 
 
 def is_in_file(text: str) -> bool:
-    """Whether a text names a strategy in a file, as `path/to/file.py:Name` does."""
+    """Return whether a text names a strategy in a file, as `path/to/file.py:Name` does."""
     return IN_FILE.fullmatch(text) is not None
 
 

@@ -85,7 +85,7 @@ class Worth:
         self._known.pop(id(result), None)
 
     def fresh_names(self, result: ToolResult) -> Iterable[str]:
-        """The names in a result that no call has used so far, each once, in order."""
+        """Return the names in a result that no call has used so far, each once, in order."""
         return self._known[id(result)].fresh
 
     def _fresh(self, result: ToolResult) -> dict[str, None]:
@@ -99,7 +99,7 @@ class Worth:
                 known.fresh.pop(name, None)
 
     def worth_of(self, result: ToolResult, request: int) -> float:
-        """The worth of a result at a request; infinite for a small one, which always stays."""
+        """Return the worth of a result at a request; infinite for a small one, which always stays."""
         known = self._known[id(result)]
         if known.tokens < LEAST_TOKENS:
             return inf
@@ -110,13 +110,13 @@ class Worth:
 
 
 def touched_files(call: ToolCall) -> tuple[str, ...]:
-    """The base names of the files that a call touches: in arguments, in a patch, in a shell command."""
+    """Return the base names of the files that a call touches: in arguments, in a patch, in a shell command."""
     words = (*paths(call), *FILE.findall(command(call)))
     return tuple(dict.fromkeys(name for word in words if (name := word.rstrip("/").rpartition("/")[2])))
 
 
 def _call_names(call: ToolCall) -> Iterable[str]:
-    """The names in the arguments of a call."""
+    """Return the names in the arguments of a call."""
     known = arguments(call)
     texts: list[str] = []
     values: list[object] = [known or call.arguments]
@@ -173,15 +173,15 @@ class AtWork:
         self._unused = [result for result in self._unused if result.sent > written]
 
     def used_at(self, result: ToolResult) -> int | None:
-        """The request by which the agent had written something after it saw a result; None if it has not."""
+        """Return the request by which the agent had written something after it saw a result; None if it has not."""
         return self._used_at.get(id(result))
 
     def has_failed(self, result: ToolResult) -> bool:
-        """Whether the call of a result has certainly failed."""
+        """Return whether the call of a result has certainly failed."""
         return id(result) in self._failed
 
     def in_use(self, request: int) -> Mapping[ToolResult, str]:
-        """The results that the agent is likely to look back at, each with the reason in a few words."""
+        """Return the results that the agent is likely to look back at, each with the reason in a few words."""
         found = dict.fromkeys(self.edited_files(request), "file being edited")
         return {self.failure: "newest failure", **found} if self.failure else found
 
@@ -192,13 +192,13 @@ class AtWork:
         yield from dict.fromkeys(result for result in newest if result)
 
     def _newest(self, path: str) -> ToolResult | None:
-        """The newest read of a file, by the same path or by one that is relative to another folder."""
+        """Return the newest read of a file, by the same path or by one that is relative to another folder."""
         reads = self._reads.get(_base_name(path), {})
         return next((reads[each] for each in reversed(reads) if _may_be_same_file(each, path)), None)
 
 
 def _has_written(action: Action) -> bool:
-    """Whether a call changed a file or carried a long text that the agent wrote."""
+    """Return whether a call changed a file or carried a long text that the agent wrote."""
     given = action.call.arguments if action.call else ""
     return len(str(given)) >= LEAST_WRITING or any(does in CHANGING for does, _ in action.files())
 
@@ -212,5 +212,5 @@ def _base_name(path: str) -> str:
 
 
 def _may_be_same_file(one: str, other: str) -> bool:
-    """Whether two paths may name the same file, one of them relative to a folder."""
+    """Return whether two paths may name the same file, one of them relative to a folder."""
     return one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}")
