@@ -1,4 +1,4 @@
-"""Read the fields of any message, a mapping or an SDK's object, and copy it with changes. Knows no format."""
+"""Read the fields of any message, a mapping or an SDK's object, and copy messages with changes. Knows no format."""
 
 import copy
 import dataclasses
@@ -28,8 +28,7 @@ def check_conversation(conversation: object) -> list[Any]:
 
 
 def fields(value: object) -> Mapping[str, object] | None:
-    """Return the fields of a message: a mapping itself, or those of an SDK's object, including extra ones; else None.
-    """
+    """Return the fields of a mapping or an SDK's object, including extra fields; None for anything else."""
     if type(value) is dict or isinstance(value, Mapping):
         return value
     # Classes and enum members have a __dict__, but are no messages.
@@ -53,8 +52,8 @@ def listed(content: object) -> object:
 
 def join_texts(blocks: Sequence[object]) -> str:
     """Return the texts in a list of blocks, joined by line breaks; other blocks are left out."""
-    found = (block if isinstance(block, str) else fields_of(block).get("text") for block in blocks)
-    return "\n".join(text for text in found if isinstance(text, str))
+    texts = (block if isinstance(block, str) else fields_of(block).get("text") for block in blocks)
+    return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def number_text(number: bool | int | float) -> str:
@@ -66,7 +65,7 @@ def number_text(number: bool | int | float) -> str:
 
 
 def nested(open_values: list[object]) -> Iterator[object]:
-    """Pop values off a list until it is empty. Raises ConversationError if there are too many, as in a cycle."""
+    """Pop values off a list until none are left. Raises ConversationError after too many values, as in a cycle."""
     for _ in range(MOST_VALUES):
         if not open_values:
             return

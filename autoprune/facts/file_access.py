@@ -138,12 +138,12 @@ def _command_files(words: list[str]) -> Iterator[tuple[str, str]]:
     if not words:
         return
     if words[0] == "cp":
-        paths_given = [word for word in words[1:] if word[:1] != "-" and PATH_WORD.fullmatch(word)]
-        yield from (("created", path) for path in _copy_targets(paths_given) if _is_path(path))
+        operands = [word for word in words[1:] if word[:1] != "-" and PATH_WORD.fullmatch(word)]
+        yield from (("created", path) for path in _copy_targets(operands) if _is_path(path))
         return
-    paths_given = [word for word in words[1:] if _is_path(word) and not SED_SCRIPT.fullmatch(word)]
+    operands = [word for word in words[1:] if _is_path(word) and not SED_SCRIPT.fullmatch(word)]
     does = "edited" if edits_in_place(words) else COMMAND_VERBS.get(words[0])
-    yield from ((does, path) for path in paths_given if does)
+    yield from ((does, path) for path in operands if does)
 
 
 def _copy_targets(paths: list[str]) -> Iterator[str]:

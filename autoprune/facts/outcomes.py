@@ -1,4 +1,4 @@
-"""Find out whether a tool call failed, from its result's text, and which lines say so. Reads a bounded part of the text.
+"""Find out whether a tool call failed, from its result's text, and which lines say so. Reads only parts of long texts.
 
 The patterns come from the output of the programs that their comments name.
 """

@@ -204,7 +204,7 @@ def _invoke_calls(text: str, path: Path, parser: Parser) -> Iterator[ToolCall]:
 
 
 def _invocations(text: str) -> Iterator[Invocation]:
-    """Find the offsets, tools and arguments of the calls in the model's text. A block need not be closed."""
+    """Yield the calls in the model's text, even from a block that the model did not close."""
     ends = end_tags(text)
     at = text.find(CALLS)
     while at >= 0:

@@ -55,14 +55,14 @@ def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
     weight = MESSAGE_TOKENS + (_name_tokens(message, parser.count) if "name" in message else 0)
     if who is Speaker.TOOL:
         if isinstance(content, str):
-            piece = Payload(content, parser.count(content))
+            content_payload = Payload(content, parser.count(content))
         else:
-            piece = payload(content, parser.count, text_block)
+            content_payload = payload(content, parser.count, text_block)
         name = message.get("name")
         call = parser.answered(message.get("tool_call_id") if message["role"] == "tool" else name)
         # Only a text or a list of blocks can be cleared.
-        result = native_result(parser, (at, "content"), piece, call, kind=NAME, tool=name)
-        return Entry(who, weight + piece.tokens, (result,))
+        result = native_result(parser, (at, "content"), content_payload, call, kind=NAME, tool=name)
+        return Entry(who, weight + content_payload.tokens, (result,))
     if who is Speaker.USER:
         results, spent = texts.user_content(content, (at, "content"), parser)
         return Entry(who, weight + spent, results)

@@ -229,12 +229,12 @@ def _value_tokens(value: object, count: Count) -> int:
     """Count the tokens of a value. Unlike in `tokens`, None counts nothing, and a text block counts only its text."""
     total = 0
     open_values = [value]
-    for item_value in nested(open_values):
-        block = fields(item_value)
-        if isinstance(item_value, list | tuple):
-            open_values.extend(item_value)
+    for inner in nested(open_values):
+        block = fields(inner)
+        if isinstance(inner, list | tuple):
+            open_values.extend(inner)
         elif block is None:
-            total += tokens(item_value, count)
+            total += tokens(inner, count)
         elif (spent := media(block, count)) is not None:
             total += spent
         elif (text := _text_of(block)) is not None:

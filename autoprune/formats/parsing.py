@@ -1,8 +1,8 @@
 """Parse messages, one by one, into entries. Changes nothing, decides nothing.
 
 A `Format` reads one message of one API. The `Parser` detects the format of each message and passes itself to the
-format, with the state from earlier messages: the number of the request, the calls that wait for a result, and whether a text can
-hold results here.
+format, with the state from earlier messages: the number of the request, the calls that wait for a result, and whether
+a text can hold results here.
 
 Users also paste results, from logs and other sessions, so a result in a text counts only if it can answer a call. Take
 a user's text "Look: <tool_result tool_name='a'>…</tool_result>". The messages before it decide:
@@ -254,7 +254,7 @@ class Parser:
         recognized = [self.choose(messages[at], at) for at in range(start, len(messages))]
         speakers = [written_in.speaker(message) for message, written_in in recognized]
         together = enumerate(zip(recognized, speakers, strict=True), start)
-        return [self._read(*recognized_as, who, at) for at, (recognized_as, who) in together]
+        return [self._read(*pair, who, at) for at, (pair, who) in together]
 
     def read(self, message: object, at: int) -> Entry:
         """Read message number `at`. Raises ConversationError if it is no message."""
@@ -299,7 +299,7 @@ class Parser:
     def _as_leading_results(self, entry: Entry) -> Entry:
         """Return the entry of a message with results before the model's first message.
 
-        If it holds XML results and follows another such message, it begins a request: the author of the conversation
+        If the message holds XML results and follows another such message, it begins a request: the author of the conversation
         asked the model in between, and left out its answers.
         """
         if not any(result.kind == XML for result in entry.results):

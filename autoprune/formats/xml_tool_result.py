@@ -77,7 +77,7 @@ def is_tool_result(text: object) -> bool:
 
 
 def tool_name(text: str) -> str:
-    """Return the tool that the first start tag with a tool's name gives, closed or not; "unknown" without such a tag."""
+    """Return the tool in the first start tag that names one, closed or not; "unknown" if no tag names a tool."""
     return _tool_of_tag(text) if len(text) <= LONGEST_TAG else _tool_name(text)
 
 

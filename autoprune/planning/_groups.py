@@ -244,7 +244,7 @@ class Groups:
     def _first_unseen(self) -> int:
         """Return the index of the first message that the model has not seen.
 
-        The first unseen message follows the model's last messages. If these wait for results, they are unseen too.
+        The first unseen message follows the model's last messages. Calls that wait for results are unseen too.
         """
         at = len(self.entries)
         while at and self.entries[at - 1].speaker is not Speaker.MODEL:

@@ -149,7 +149,7 @@ def plain_text(text: str) -> str:
 
 
 def _last_shown(line: str) -> str:
-    """Return the part of a line that a terminal shows: the text after the last carriage return before its end."""
+    """Return the part of a line that a terminal shows: the text after the last carriage return inside it."""
     return line.rstrip("\r").rpartition("\r")[2]
 
 

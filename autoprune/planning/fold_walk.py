@@ -87,7 +87,7 @@ class Room:
         return tokens + self.total - self._with_mark(self.messages + 1, self.room_for(tokens, 1, room))
 
     def added(self, messages: int, room: int) -> int:
-        """Return the tokens that the summary adds to the prompt if it grows by `messages` messages, up to `room`."""
+        """Return the tokens that the summary adds to the prompt with `messages` more messages and at most `room`."""
         return max(0, self._with_mark(self.messages + messages, min(room, self.largest)) - self.total)
 
     def is_short_of(self, said: int, room: int, most: int) -> bool:
@@ -100,7 +100,7 @@ class Room:
         )
 
     def is_too_small(self, request: int, room: int, most: int) -> bool:
-        """Return whether the user's oldest request does not fit into `room`, but would fit into `most`."""
+        """Return whether the user's oldest request does not fit into `room`, but would fit into a room of `most`."""
         is_short = request > max(room * REQUEST_SHARE, min(room, SMALL_ROOM))
         return is_short and request <= min(most, self.largest) * REQUEST_SHARE
 
@@ -343,7 +343,7 @@ class FoldWalk(Walk):
         return [words for words in said if words]
 
     def _room_for_words(self, at: int) -> int:
-        """Return the tokens by which the summary's room must grow for the user's words in a message; 0 without any."""
+        """Return the tokens by which the summary's room must grow for the user's words in a message; 0 without words."""
         if at in self._asked:
             return int((min(self.weight(at), LONGEST_SAID) + SAID_TOKENS) / SAID_SHARE)
         return int(self._answers.get(at, 0) / SAID_SHARE)

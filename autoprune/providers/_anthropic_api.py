@@ -77,7 +77,7 @@ def find_problems(messages: Sequence[object]) -> Iterator[Problem]:
 def call_ids(one: Turn) -> list[str]:
     """Return the ids of the calls that the next message must answer."""
     blocks = one.blocks if one.role == "assistant" else ()
-    return [found for block in blocks if block.get("type") == "tool_use" and (found := string_of(block.get("id")))]
+    return [call_id for block in blocks if block.get("type") == "tool_use" and (call_id := string_of(block.get("id")))]
 
 
 def is_directive(one: Turn) -> bool:
@@ -155,8 +155,8 @@ def _check_block(path: Path, role: str | None, block: Mapping[str, object]) -> I
             yield Problem(NAME, "misplaced_call", path, PLACE.format(path[0], "tool_use", "assistant"))
         case "tool_result":
             for index, part in enumerate(items_of(block.get("content"))):
-                held = fields_of(part)
-                if held.get("type") == "text" and is_empty_text(held.get("text")):
+                inner = fields_of(part)
+                if inner.get("type") == "text" and is_empty_text(inner.get("text")):
                     yield Problem(NAME, "empty_text", (*path, "content", index), NO_TEXT)
 
 
@@ -182,7 +182,7 @@ def _check_ending(at: int, one: Turn) -> Iterator[Problem]:
 
 
 def _check_calls(at: int, one: Turn, ids: set[str]) -> Iterator[Problem]:
-    """Check that each call has a unique id, and that its input is a mapping."""
+    """Check that each call has a unique id and a mapping as input."""
     for index, block in enumerate(one.blocks if one.role == "assistant" else ()):
         if block.get("type") != "tool_use":
             continue
@@ -219,7 +219,7 @@ def _check_answers(at: int, calls: Sequence[str], following: Turn) -> Iterator[P
 
 
 def _check_results(at: int, one: Turn, calls: Sequence[str]) -> Iterator[Problem]:
-    """Check that a message holds one result for each call of the previous message, and no others."""
+    """Check that a message holds one result for each call of the previous message, and no other results."""
     open_calls, seen = set(calls), set[str]()
     for index, block in enumerate(one.blocks):
         if block.get("type") != "tool_result":

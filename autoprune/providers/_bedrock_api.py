@@ -107,8 +107,8 @@ def _check_contents(at: int, one: Turn) -> Iterator[Problem]:
         inside: Path = (*path, "toolResult", "content")
         if string_of(result.get("status")) == "error" and is_bare(result.get("content")):
             yield Problem(NAME, "empty_result", inside, EMPTY_ERROR.format(_dotted_path(path)))
-        for part, held in enumerate(items_of(result.get("content"))):
-            if is_blank(fields_of(held).get("text")):
+        for part, item in enumerate(items_of(result.get("content"))):
+            if is_blank(fields_of(item).get("text")):
                 yield _blank_text((*inside, part))
 
 
@@ -159,14 +159,14 @@ def _dotted_path(path: Path) -> str:
 
 def _check_answers(at: int, wanted: Sequence[str], following: Turn) -> Iterator[Problem]:
     """Check that the next message begins with a result for each call."""
-    given = list(own_results(following)) if following.role == "user" else []
-    ids = {string_of(result.get("toolUseId")) for _, result in given}
+    results = list(own_results(following)) if following.role == "user" else []
+    ids = {string_of(result.get("toolUseId")) for _, result in results}
     if missing := [call for call in dict.fromkeys(wanted) if call not in ids]:
         yield Problem(NAME, "unanswered_call", (at,), UNANSWERED.format(at + 1, ", ".join(missing)))
     others = (index for index, block in enumerate(following.blocks) if not BEFORE_RESULTS & block.keys())
     first = next(others, len(following.blocks))
     if late := [
-        (index, call) for index, one in given if index > first and (call := string_of(one.get("toolUseId"))) in wanted
+        (index, call) for index, one in results if index > first and (call := string_of(one.get("toolUseId"))) in wanted
     ]:
         said = NOT_FIRST.format(at, ", ".join(str(call) for _, call in late))
         yield Problem(NAME, "results_not_first", (at + 1, "content", late[0][0]), said)

@@ -1,4 +1,4 @@
-"""Fold the oldest messages into one running summary, or drop them: when, how many, and which ones stay."""
+"""Fold the oldest messages into one running summary, or drop them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -73,7 +73,7 @@ class Folding(BaseFoldingStrategy):
         return self.drops or self.then_drops or self.minimum_saved > 0
 
     def step(self, view: FoldView) -> Iterator[Replace | Fold]:
-        """Return the edits of a request: large results first, then whole messages."""
+        """Yield the edits of a request: large results first, then whole messages."""
         self._check()
         if not self._is_many(view) and not self._is_large(view):
             return
@@ -106,7 +106,7 @@ class Folding(BaseFoldingStrategy):
         return self._messages_per_group() if self.keep is None else self.keep
 
     def _fold_oldest(self, view: FoldView, keep: int) -> Iterator[Fold]:
-        """Fold or drop the oldest groups but for the last `keep` messages, as one edit."""
+        """Fold or drop the oldest groups as one edit, without the last `keep` messages."""
         if self.drops:
             yield from self._drop_oldest(view, keep)
             return
@@ -133,8 +133,9 @@ class Folding(BaseFoldingStrategy):
     def _room(self, view: FoldView, weight: int, said: int = 0) -> int:
         """Return the tokens that the summary's text may have once `weight` more tokens are folded into it.
 
-        `said` of them are the user's words, which it keeps. The room grows from the summary's current room, which its
-        mark carries. So it is the same for a full history and for pruned output that is passed back.
+        `said` of these tokens are the user's words, which the summary keeps. The room grows from the summary's current
+        room, which the summary's mark records. So the room is the same for a full history and for pruned output that is
+        passed back.
         """
         scaled = max(LEAST_SUMMARY_TOKENS, view.room + said + max(weight - said, 0) // SUMMARY_PART)
         most = scaled if self.summary_tokens is None else self.summary_tokens
@@ -159,7 +160,7 @@ class Folding(BaseFoldingStrategy):
         return Reason.TOO_MANY_MESSAGES if self._is_many(view) else Reason.OVER_SAFE_ZONE
 
     def _groups_to_fold(self, view: FoldView, keep: int) -> list[Group]:
-        """Return the groups to fold: no more than needed, or all if even that is not enough."""
+        """Return the groups to fold: no more than needed, or all if all are not enough."""
         by_count = view.groups(1, keep) if self._is_many(view) else []
         if not self._is_large(view):
             return by_count
@@ -183,7 +184,7 @@ class Folding(BaseFoldingStrategy):
         return (self.over_share or 1.0) * view.limit * (1 - self.buffer)
 
     def _drop_oldest(self, view: FoldView, keep: int, at_least: float = 0.0) -> Iterator[Fold]:
-        """Drop the oldest groups; if the safe zone is out of reach, only if that saves `at_least` tokens."""
+        """Drop the oldest groups. If the safe zone is out of reach, the drop must save `at_least` tokens."""
         if self._is_many(view) and (groups := view.groups(1, keep)):
             yield _one_fold(groups, Reason.TOO_MANY_MESSAGES)
         if self._is_large(view) and (groups := view.groups(self._messages_per_group(), max(keep, 1))):
@@ -194,7 +195,7 @@ class Folding(BaseFoldingStrategy):
                 yield _one_fold(enough, Reason.OVER_SAFE_ZONE)
 
     def _extend_drop(self, view: FoldView, enough: list[Group], groups: Sequence[Group]) -> tuple[list[Group], float]:
-        """Extend a drop to the end of a turn, unless the rest of the turn is too large; return groups and tokens."""
+        """Return the groups and tokens of a drop, extended to the end of a turn unless the turn's rest is too large."""
         whole = _extend_to_turn(enough, groups)
         needed, tokens = (sum(group.tokens for group in each) for each in (enough, whole))
         return (whole, tokens) if tokens - needed <= LARGEST_REST * view.limit else (enough, needed)
@@ -223,9 +224,9 @@ class Folding(BaseFoldingStrategy):
 def _first_enough(
     groups: Sequence[Group], excess: float, gain: Callable[[int, int], float]
 ) -> tuple[list[Group], float]:
-    """Return the first groups that save the excess, or all if even they do not, and the tokens saved.
+    """Return the first groups that save the excess, or else all groups, and the tokens saved.
 
-    `gain(weight, said)` gives the tokens saved by folding messages of that weight.
+    `gain(weight, said)` returns the tokens saved by folding messages of that weight.
     """
     weight = said = 0
     for number, group in enumerate(groups, 1):
@@ -240,7 +241,7 @@ def _weight(groups: Sequence[Group]) -> int:
 
 
 def _extend_to_turn(chosen: Sequence[Group], groups: Sequence[Group]) -> list[Group]:
-    """Extend the chosen groups to the end of a turn, if one ends among the groups after them."""
+    """Extend the chosen groups to the end of a turn, if a turn ends among the groups after them."""
     ends = (number for number, group in enumerate(groups, 1) if group.ends_turn and number >= len(chosen))
     return list(groups[: next(ends, len(chosen))])
 
@@ -252,5 +253,5 @@ def _one_fold(groups: Sequence[Group], reason: Reason, room: int = 0) -> Fold:
 
 
 def _last_message(groups: Sequence[Group]) -> int:
-    """Return the index of the groups' last message; -1 if there are none."""
+    """Return the index of the groups' last message; -1 without groups."""
     return max((group.messages[-1] for group in groups), default=-1)

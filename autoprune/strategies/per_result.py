@@ -1,4 +1,4 @@
-"""Shorten each large tool result by itself: by a cut, a summary, or the caller's function. Writes only cuts."""
+"""Shorten each large tool result by itself: by a cut, a summary, or the caller's function. Makes only the cuts."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ class Question(Protocol):
 
     @property
     def utterances(self) -> tuple[Utterance, ...]:
-        """The messages to sum up: here one, which holds the result's text."""
+        """The messages to sum up: here one message with the result's text."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ class ByFunction:
 class PerResult(BaseFoldingStrategy):
     """Shorten each tool result above `threshold` tokens to at most that many, once the model has seen it.
 
-    `mode`: "simple" cuts the result to its head and tail. "auto" has a summarizer sum it up: `summarizer`, else the
-    strategy's, else the pruner's `llm`. "custom" passes it to `function`, which must return the same text for the same
-    text and may be called in several threads at once. A summarizer gets at most `hard_limit` tokens of the result, and
+    `mode`: "simple" cuts the result to its head and tail. "auto" has a summarizer sum up the result:
+    `summarizer`, else the strategy's, else the pruner's `llm`. "custom" passes the result to `function`, which must
+    return equal texts for equal inputs and may be called in several threads at once. A summarizer gets at most `hard_limit` tokens of the result, and
     a summary that is too long is cut. If there is no summary, or if the result was shortened before, the result itself
     is cut. A result with anything but text, such as an image, is left unchanged, and so is an element in a text that
     could be taken for another result.
@@ -78,7 +78,7 @@ class PerResult(BaseFoldingStrategy):
     folds = may_drop = False  # it takes no messages out
 
     def step(self, view: "FoldView") -> Iterator[Replace]:
-        """Cut every large result that is due. A summary that is written later replaces the cut."""
+        """Yield a cut for every large result that is due. A summary that is written later replaces the cut."""
         self._check()
         if self.off_reason or max(view.turn, 1) < self.start_turn:
             return
@@ -96,7 +96,7 @@ class PerResult(BaseFoldingStrategy):
 
     @cached_property
     def function_summarizer(self) -> ByFunction:
-        """The function as a summarizer. Raises SettingsError if there is none."""
+        """The caller's function as a summarizer. Raises SettingsError if `mode` is "custom" without a function."""
         self._check()
         assert self.function is not None
         return ByFunction(self.function)
@@ -114,19 +114,19 @@ class PerResult(BaseFoldingStrategy):
 
     @cached_property
     def off_reason(self) -> str | None:
-        """Why invalid start limits switch the strategy off; None if they are valid."""
-        found = [
+        """The reason why invalid start limits switch the strategy off; None if the limits are valid."""
+        reasons = [
             f"{name} is {value!r}, not a number of 0 or more"
             for name in ("start_after", "start_turn")
             if not is_number(value := getattr(self, name))
         ]
         if self.when not in TIMES:
-            found.append(f"when is {self.when!r}, not one of {', '.join(TIMES)}")
+            reasons.append(f"when is {self.when!r}, not one of {', '.join(TIMES)}")
         if not isinstance(self.this_turn_only, bool):
-            found.append(f"this_turn_only is {self.this_turn_only!r}, not True or False")
+            reasons.append(f"this_turn_only is {self.this_turn_only!r}, not True or False")
         elif self.when == AFTER and self.this_turn_only:
-            found.append(f"this_turn_only leaves nothing for when={AFTER!r}")
-        return f"per_result: no result was shortened: {'; '.join(found)}" if found else None
+            reasons.append(f"this_turn_only leaves nothing for when={AFTER!r}")
+        return f"per_result: no result was shortened: {'; '.join(reasons)}" if reasons else None
 
     def _check(self) -> None:
         """Raise SettingsError for an invalid parameter, except start limits."""
@@ -141,7 +141,7 @@ class PerResult(BaseFoldingStrategy):
 
 
 def mark(tokens: int) -> str:
-    """Return the mark above a text that replaces a result of so many tokens."""
+    """Return the mark above a text that replaces a result of `tokens` tokens."""
     return f"[… shortened from {tokens:,} tokens …]"
 
 

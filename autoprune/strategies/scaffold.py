@@ -32,8 +32,8 @@ def new_strategy(name: str, *, folding: bool = False) -> Mapping[str, str]:
     """Return the text of a new strategy and of its test, by file name. Both work unchanged.
 
     The strategy clears the largest results first; with `folding` it folds all but the last messages. `name` may be
-    spelled `LargestFirst` or `largest_first`. Raises SettingsError for a name that cannot be that of a class, a module
-    and a strategy.
+    spelled `LargestFirst` or `largest_first`. Raises SettingsError for a name that is invalid for a class, a module
+    or a strategy.
     """
     class_name, module = names(name)
     words = {"Name": class_name, "name": module, "conversation": CONVERSATION}
@@ -69,7 +69,7 @@ def _spell(name: str) -> tuple[str, str]:
 
 
 def _why_taken(class_name: str, module: str) -> str | None:
-    """Why a name cannot be used; None if it can."""
+    """Explain why a name cannot be used. Return None if it can."""
     if keyword.iskeyword(class_name) or keyword.iskeyword(module):
         return "it is a Python keyword"
     if module in STRATEGIES:
