@@ -146,7 +146,7 @@ def check_reason(reason: object) -> str:
 
 
 def apply(messages: list[Any], edits: Sequence[Replace]) -> list[Any]:
-    """Apply edits to a copy of the conversation that shares unchanged messages; without edits, return the list itself."""
+    """Apply edits to a copy of the conversation that shares unchanged messages; without edits, return the list."""
     if not edits:
         return messages
     groups: dict[int, list[Replace]] = {}

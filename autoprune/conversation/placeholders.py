@@ -6,10 +6,10 @@ The same result always gets the same placeholder. With an archive it ends with a
 
 The id is a prefix of the payload's hash, so it is the same in every process and does not depend on whether the archive
 could store the payload. A mark inside a payload is not reused, since tool output may contain any mark, such as one in
-the log of another session. If a result is cut and then cleared, the placeholder carries the id of the cut text, since a walk
-over pruned output knows only this text, and a walk over the full history must make the same placeholder. A *pointer*,
-stored under that id, names the id of the whole payload. The exception is a placeholder of `cache_aware`: a text that
-replaces such a placeholder reuses its id, since the placeholder has no other content, even if a tool printed it.
+the log of another session. If a result is cut and then cleared, the placeholder carries the id of the cut text, since a
+walk over pruned output knows only this text, and a walk over the full history must make the same placeholder. A
+*pointer*, stored under that id, names the id of the whole payload. The exception is a placeholder of `cache_aware`: a
+text that replaces such a placeholder reuses its id, since it has no other content, even if a tool printed it.
 """
 
 import re

@@ -46,8 +46,9 @@ class RunningSummary:
     """The running summary: message `at`, which replaces `messages` earlier ones.
 
     The summary's text has at most `room` tokens. `rest` is the message without the summary, None if the message holds
-    nothing else. `tokens` is the number of tokens that the summary adds to the prompt. `calls` says how the model had made its calls when the summary was
-    written: `CALLS_IN_TEXT`, `NO_ANSWER`, `CALLS_LATER`, or "" if natively or unknown.
+    nothing else. `tokens` is the number of tokens that the summary adds to the prompt. `calls` says how the model had
+    made its calls when the summary was written: `CALLS_IN_TEXT`, `NO_ANSWER`, `CALLS_LATER`, or "" if natively or
+    unknown.
     """
 
     at: int

@@ -44,8 +44,8 @@ class Part:
 
     `piece` is the counted string that contains the payload, from `start` to `stop`; the piece has `piece_tokens`
     tokens. For a payload of blocks, the piece is the text of the blocks, and the tokens count all blocks. `put` builds
-    the payload with another text, keeping its shape. `is_fixed` marks a payload that no text can replace. A payload that is not `is_plain`
-    holds more than text, such as an image.
+    the payload with another text, keeping its shape. `is_fixed` marks a payload that no text can replace. A payload
+    that is not `is_plain` holds more than text, such as an image.
     """
 
     location: Location
@@ -149,7 +149,7 @@ Words: TypeAlias = Callable[[Any, Entry], Sequence[str]]  # the texts of a messa
 
 @dataclass(frozen=True)
 class Transcript:
-    """A parsed conversation. `fixed_tokens` are sent beside the messages: the overhead and the tokens that prime the reply."""
+    """A parsed conversation. `fixed_tokens` are sent beside the messages: the overhead and the reply's priming."""
 
     messages: Sequence[object] = field(repr=False)
     entries: tuple[Entry, ...] = field(repr=False)

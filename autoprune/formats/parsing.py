@@ -299,8 +299,8 @@ class Parser:
     def _as_leading_results(self, entry: Entry) -> Entry:
         """Return the entry of a message with results before the model's first message.
 
-        If the message holds XML results and follows another such message, it begins a request: the author of the conversation
-        asked the model in between, and left out its answers.
+        If the message holds XML results and follows another such message, it begins a request: the author of the
+        conversation asked the model in between, and left out its answers.
         """
         if not any(result.kind == XML for result in entry.results):
             return entry

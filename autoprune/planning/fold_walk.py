@@ -343,7 +343,7 @@ class FoldWalk(Walk):
         return [words for words in said if words]
 
     def _room_for_words(self, at: int) -> int:
-        """Return the tokens by which the summary's room must grow for the user's words in a message; 0 without words."""
+        """Return the tokens by which the summary's room must grow for the user's words in a message, or 0."""
         if at in self._asked:
             return int((min(self.weight(at), LONGEST_SAID) + SAID_TOKENS) / SAID_SHARE)
         return int(self._answers.get(at, 0) / SAID_SHARE)

@@ -1,8 +1,8 @@
 """Validate conversations against the rules of each provider's API, and repair conversations that break rules.
 
 `problems` names the rules that a conversation breaks, with the provider's error messages; `repair` repairs most of them
-and lists its changes. Both take the name of a provider, or detect the provider from the messages. `check_accepted` is for
-pruners: it raises an error if a provider would reject the pruned conversation.
+and lists its changes. Both take the name of a provider, or detect the provider from the messages. `check_accepted` is
+for pruners: it raises an error if a provider would reject the pruned conversation.
 
 `thinking` handles thinking blocks that are bound to the messages before them: a `ThinkingPolicy` decides what happens
 to the blocks after an edit, and `merged` adds the parameters that the next request needs to its arguments.

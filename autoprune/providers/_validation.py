@@ -72,10 +72,10 @@ def problems(
     """Find the rules of a provider that a conversation breaks, in the order of their places.
 
     `provider` is "anthropic", "bedrock", "gemini", "openai_chat" or "openai_responses", another name for one of these,
-    such as "claude" or "openai", or a `Provider`. With None, the provider is detected from the messages. `strict_alternation`
-    adds the rule of local chat templates that user and assistant alternate; the Responses API has no such templates.
-    Fields without a rule are ignored. Raises SettingsError for an unknown provider and ConversationError if the
-    conversation is not a list.
+    such as "claude" or "openai", or a `Provider`. With None, the provider is detected from the messages.
+    `strict_alternation` adds the rule of local chat templates that user and assistant alternate; the Responses API has
+    no such templates. Fields without a rule are ignored. Raises SettingsError for an unknown provider and
+    ConversationError if the conversation is not a list.
     """
     messages = _check_list(conversation)
     rules = find_provider(provider, messages)

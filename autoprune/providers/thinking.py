@@ -87,8 +87,8 @@ def _report_refused(plan: Plan) -> Outcome:
 def drop_block(thoughts: Sequence[Thought] = ()) -> dict[str, object]:
     """Return the request parameters that make the API drop thinking blocks whose prefix has changed.
 
-    The parameters are for Anthropic's SDK or, if the thoughts are Bedrock's, for `converse`, which passes unknown fields
-    to the model. `thinking` needs a type: adaptive is the default of the models that bind.
+    The parameters are for Anthropic's SDK or, if the thoughts are Bedrock's, for `converse`, which passes unknown
+    fields to the model. `thinking` needs a type: adaptive is the default of the models that bind.
     """
     setting = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
     if thoughts and thoughts[-1].kind == "bedrock":

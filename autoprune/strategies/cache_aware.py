@@ -291,7 +291,7 @@ class CacheAwareState(BaseStrategy):
         return every if _fits(view, every) else self._shortest(view, order)
 
     def _as_late_as_possible(self, every: Clearing, wanted: float) -> Clearing:
-        """Choose placeholders that save `wanted` tokens: the least worth first, as late in the prompt as worth allows."""
+        """Choose placeholders that save `wanted` tokens: least worth first, as late in the prompt as worth allows."""
         most = LATER * max((self._open.get(each, 0.0) for (each, _), _ in _until(every, wanted)), default=0.0)
         allowed = {item: saves for item, saves in every.items() if self._open.get(item[0], 0.0) <= most}
         late = {item: allowed[item] for item in sorted(allowed, key=_message_of, reverse=True)}

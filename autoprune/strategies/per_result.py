@@ -51,12 +51,12 @@ class ByFunction:
 class PerResult(BaseFoldingStrategy):
     """Shorten each tool result above `threshold` tokens to at most that many, once the model has seen it.
 
-    `mode`: "simple" cuts the result to its head and tail. "auto" has a summarizer sum up the result:
-    `summarizer`, else the strategy's, else the pruner's `llm`. "custom" passes the result to `function`, which must
-    return equal texts for equal inputs and may be called in several threads at once. A summarizer gets at most `hard_limit` tokens of the result, and
-    a summary that is too long is cut. If there is no summary, or if the result was shortened before, the result itself
-    is cut. A result with anything but text, such as an image, is left unchanged, and so is an element in a text that
-    could be taken for another result.
+    `mode`: "simple" cuts the result to its head and tail. "auto" has a summarizer sum up the result: `summarizer`, else
+    the strategy's, else the pruner's `llm`. "custom" passes the result to `function`, which must return equal texts for
+    equal inputs and may be called in several threads at once. A summarizer gets at most `hard_limit` tokens of the
+    result, and a summary that is too long is cut. If there is no summary, or if the result was shortened before, the
+    result itself is cut. A result with anything but text, such as an image, is left unchanged, and so is an element in
+    a text that could be taken for another result.
 
     The start limits say when to shorten. With `when="inside"` results of the current turn are shortened once
     `start_after` rounds of tools of that turn have returned; with "after" no result is shortened before its turn is
