@@ -9,7 +9,8 @@ could store the payload. A mark inside a payload is not reused, since tool outpu
 the log of another session. If a result is cut and then cleared, the placeholder carries the id of the cut text, since a
 walk over pruned output knows only this text, and a walk over the full history must make the same placeholder. A
 *pointer*, stored under that id, names the id of the whole payload. The exception is a placeholder of `cache_aware`: a
-text that replaces such a placeholder reuses its id, since it has no other content, even if a tool printed it.
+text that replaces such a placeholder reuses that id, since `cache_aware` placeholders have no other content, even if a
+tool printed it.
 """
 
 import re

@@ -149,7 +149,7 @@ Words: TypeAlias = Callable[[Any, Entry], Sequence[str]]  # the texts of a messa
 
 @dataclass(frozen=True)
 class Transcript:
-    """A parsed conversation. `fixed_tokens` are sent beside the messages: the overhead and the reply's priming."""
+    """A parsed conversation. `fixed_tokens` are sent beside the messages: overhead, and tokens that prime the reply."""
 
     messages: Sequence[object] = field(repr=False)
     entries: tuple[Entry, ...] = field(repr=False)

@@ -101,7 +101,7 @@ class Dialect:
     The functions are called only with texts that hold the mark:
 
     - `find(text, path, parser)` returns the results in the text at `path`, in order, and closes the calls that they
-    answer.
+      answer.
     - `spans(text)` returns the offsets of results, in order, including their tags or headings.
     - `find_begin(text, parser)` returns the offset at which the first result can begin, or -1. The offset chooses
       between dialects, so it must not depend on payloads: clearing a payload must not change the choice.
