@@ -111,7 +111,7 @@ class Plan:
 
     @cached_property
     def inputs(self) -> Mapping[ToolInput, Replace]:
-        """The edits of calls' arguments."""
+        """The edits of the arguments of calls."""
         return {edit.part: edit for edit in self.edits if isinstance(edit.part, ToolInput)}
 
     @cached_property
@@ -149,23 +149,23 @@ class Plan:
         return self.placeholder.saves(part, self.tool_inputs.text(part, self.placeholder.count, mark)) > 0
 
     def _hides_outcome(self, result: ToolResult) -> bool:
-        """Whether a result no longer shows how its call went, or is the user's answer."""
+        """Return whether a result no longer shows how its call went, or is the user's answer."""
         edit = self.results.get(result)
         is_cleared = edit is not None and edit.reason is not Reason.CLAMPED
         return is_cleared or self.placeholder.has_replaced(result) or self.protections.is_answer(result)
 
     @cached_property
     def _guard(self) -> Guard:
-        known = self.transcript
+        transcript = self.transcript
         saved = savings_by_message(self.edits, self.stripped)
-        return guard(self.protections, known.messages, known.entries, known.results, saved)
+        return guard(self.protections, transcript.messages, transcript.entries, transcript.results, saved)
 
     def is_unseen(self, result: ToolResult) -> bool:
-        """Whether the model has not seen a result yet."""
+        """Return whether the model has not seen a result yet."""
         return result.sent == len(self.transcript.requests) - 1
 
     def _why_kept(self, result: ToolResult) -> str:
-        """The first reason that applies to a result that stays."""
+        """Return the first reason that explains why a result stays."""
         if self.placeholder.has_replaced(result):
             return Reason.ALREADY_CLEARED
         if self.is_unseen(result):
