@@ -31,9 +31,9 @@ class Brief:
 
 @dataclass(frozen=True)
 class Written:
-    """A summary, with the tokens and dollars it took, if the provider reports them.
+    """A summary, with its token counts and cost in dollars if the provider reports them.
 
-    `notes` say what was not done as asked, for the report.
+    `notes` are warnings for the report.
     """
 
     text: str

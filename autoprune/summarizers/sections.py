@@ -30,7 +30,7 @@ HEAD_SHARE = 2  # the head takes at most half of the room
 
 @dataclass(frozen=True)
 class Section:
-    """A title of one line, and a text that is not blank."""
+    """A section of a summary: a one-line title and a non-blank body."""
 
     title: str
     body: str
