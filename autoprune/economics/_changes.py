@@ -137,8 +137,8 @@ def _find_base(before: Previous, now: Sent) -> Weighed | None:
     def difference(base: Weighed) -> int:
         return abs(tokens_of(now.given[: len(base)]) - tokens_of(base))
 
-    histories = [base for base in (before.whole, before.sent) if len(base) <= len(now.given)]
-    closest = min(histories, key=lambda base: (_shared_length(base, now.given) < len(base), difference(base)), default=None)
+    bases = [base for base in (before.whole, before.sent) if len(base) <= len(now.given)]
+    closest = min(bases, key=lambda base: (_shared_length(base, now.given) < len(base), difference(base)), default=None)
     return None if closest is None or difference(closest) > MOST_CHANGED * tokens_of(closest) else closest
 
 

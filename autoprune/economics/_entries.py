@@ -103,8 +103,9 @@ class Entry:
         return replace(self, rewritten=self.rewritten + tokens, rewriting=self.rewriting + price * tokens)
 
     def scale(self, ratio: float) -> "Entry":
-        """Convert the entry to the provider's tokens, `ratio` per counted token. The cost of summaries needs no
-        conversion.
+        """Convert the entry to the provider's tokens, `ratio` per counted token.
+
+        The cost of summaries needs no conversion.
         """
         tokens = {name: round(getattr(self, name) * ratio) for name in TOKENS}
         costs = {name: getattr(self, name) * ratio for name in COSTS}
