@@ -240,7 +240,7 @@ def _is_boundary(line: Line) -> bool:
 
 
 def _thread(lines: dict[str, Line]) -> list[Line]:
-    """Collect the lines of the conversation in order. `lines` are one agent's lines by uuid, in the order of the log."""
+    """List the lines of the conversation in order. `lines` are one agent's lines by uuid, in the order of the log."""
     parents = _parents(lines)
     last = at = next((uuid for uuid in reversed(lines) if lines[uuid].get("type") in SPOKEN), "")
     chain: list[Line] = []
@@ -276,7 +276,10 @@ def _parents(lines: dict[str, Line]) -> dict[str, str]:
 
 
 def _find_kept_messages(metadata: Line, parents: Mapping[str, str]) -> tuple[str, Sequence[str]]:
-    """Find the uuids of a compaction's summary and of the messages that it kept."""
+    """Find the uuids of a compaction's summary and of the messages that the compaction kept.
+
+    The log gives the kept messages as a list, or as the ends of a chain.
+    """
     named, segment = fields(metadata.get("preservedMessages")), fields(metadata.get("preservedSegment"))
     if named:
         return text(named.get("anchorUuid")), [text(uuid) for uuid in listed(named.get("uuids"))]
