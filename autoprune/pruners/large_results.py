@@ -174,19 +174,17 @@ def tidy(text: str) -> str:
 def run_together(questions: Sequence[Steps]) -> Asking[list[Answer]]:
     """Run the steps of several summarizers at the same time, and return their answers in order."""
     answers: dict[int, Answer] = {}
-    answered: dict[int, Sequence[Answer] | None] = dict.fromkeys(range(len(questions)))
-    while answered:
+    received: dict[int, Sequence[Answer] | None] = dict.fromkeys(range(len(questions)))
+    while received:
         asked: dict[int, Sequence[Ask]] = {}
-        for number, replies_so_far in answered.items():
+        for number, replied in received.items():
             try:
-                asked[number] = (
-                    next(questions[number]) if replies_so_far is None else questions[number].send(replies_so_far)
-                )
+                asked[number] = next(questions[number]) if replied is None else questions[number].send(replied)
             except StopIteration as end:
                 answers[number] = end.value
         if asked:
             replies = iter((yield [ask for asks in asked.values() for ask in asks]))
-        answered = {number: [next(replies) for _ in asks] for number, asks in asked.items()}
+        received = {number: [next(replies) for _ in asks] for number, asks in asked.items()}
     return [answers[number] for number in range(len(questions))]
 
 

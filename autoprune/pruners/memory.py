@@ -100,7 +100,7 @@ class History:
     def changes(self, messages: list[Any]) -> Mapping[int, object] | None:
         """Collect the snapshots of messages that came back edited or with other marks, by index.
 
-        Returns None if the messages do not continue this conversation.
+        Return None if the messages do not continue this conversation.
         """
         begun = messages[: len(self.snapshots)]
         if is_same(begun, self.snapshots):

@@ -296,7 +296,7 @@ class Connection(HttpToolsProtocol):
         self._stop_timer()
 
     def on_response_complete(self) -> None:
-        """Wait for the next request, unless it has already begun or the connection is closing."""
+        """Wait for the next request, unless it is already queued or the connection is closing."""
         super().on_response_complete()
         if self._is_answered and not self.transport.is_closing():
             self._waiting.join(self)

@@ -312,7 +312,7 @@ def text_block(value: str) -> Message:
 
 
 def content_blocks(content: object) -> list[Object]:
-    """The blocks of an Anthropic message's content, which may be a text."""
+    """Return the blocks of an Anthropic message's content, which may be a text."""
     return [text_block(content)] if isinstance(content, str) else objects(content)
 
 

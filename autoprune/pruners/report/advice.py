@@ -49,7 +49,7 @@ def advice(pruner: Any, folding: Callable[[], Any], strategy: object, calibratio
     messages, beyond = list(report.plan.transcript.messages), report.plan.beyond
 
     def tokens_left(by: Any, chosen: object, zone: int | None = None) -> int:
-        """The most tokens that are left if another strategy prunes instead."""
+        """Compute the most tokens that are left if another strategy prunes instead."""
         other = copy.copy(by)
         other._memory = Memory()
         if zone is not None or beyond:
