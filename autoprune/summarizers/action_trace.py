@@ -152,8 +152,8 @@ class ActionTrace:
     def __call__(self, brief: Brief, /) -> Answer:
         """Return the trace in at most `brief.max_tokens` tokens."""
         head, mine = sections.resume(brief, _is_mine)
-        known = read_trace(mine[0].body) if mine else None
-        trace = self._extend(known or Trace(), brief, head)
+        earlier = read_trace(mine[0].body) if mine else None
+        trace = self._extend(earlier or Trace(), brief, head)
         text = sections.first_that_fits(_shrinking_texts(head, trace, brief), head, brief)
         if not text:
             return Failed("there is no room for a word")

@@ -116,13 +116,13 @@ async def arun(steps: Steps, concurrency: int = CONCURRENCY, budget: Budget | No
 
 def ask_once(ask: Ask, *, is_within_loop: bool = False, budget: Budget | None = None) -> Answer:
     """Ask one question; whatever the summarizer returns or raises becomes an answer."""
-    given = call_safely(ask.summarizer, ask.brief)
-    if not inspect.isawaitable(given):
-        return as_answer(given)
+    returned = call_safely(ask.summarizer, ask.brief)
+    if not inspect.isawaitable(returned):
+        return as_answer(returned)
     if not is_within_loop:
-        return asyncio.run(_in_time(_await_value(given), budget or Budget(UNLIMITED)))
-    if inspect.iscoroutine(given):
-        given.close()
+        return asyncio.run(_in_time(_await_value(returned), budget or Budget(UNLIMITED)))
+    if inspect.iscoroutine(returned):
+        returned.close()
     return Failed("this summarizer is asynchronous and an event loop is running: use aprune in place of prune")
 
 

@@ -107,11 +107,11 @@ def atoms(calls: Sequence[ToolCall], words: str = "") -> tuple[Atom, ...]:
 
 
 def _call_atoms(call: ToolCall) -> Iterator[Atom]:
-    known: object = arguments(call)
-    if not known and isinstance(call.arguments, str):
-        known = {"input": call.arguments}  # a tool that takes free text, such as a patch
+    call_arguments: object = arguments(call)
+    if not call_arguments and isinstance(call.arguments, str):
+        call_arguments = {"input": call.arguments}  # a tool that takes free text, such as a patch
     yield from (Atom(Kind.PATH, path) for path in paths(call) if len(path) >= LEAST_PATH)
-    yield from _argument_atoms(known, 0)
+    yield from _argument_atoms(call_arguments, 0)
     script = command(call)
     if script and not is_patch(script):
         yield from (Atom(Kind.PATH, word) for word in path_words(script))

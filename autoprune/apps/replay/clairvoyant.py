@@ -65,9 +65,9 @@ def _find_lines(atom: Atom, lines: Sequence[str]) -> Span | None:
 
 def _find_statement(atom: Atom, lines: Sequence[Text]) -> Span | None:
     """Find the first line that shows a statement, or else the first few consecutive lines that show it together."""
-    found = next((at for at, line in enumerate(lines) if line.shows(atom)), None)
-    if found is not None:
-        return found, found + 1
+    first = next((at for at, line in enumerate(lines) if line.shows(atom)), None)
+    if first is not None:
+        return first, first + 1
     spans = ((at, at + count) for count in range(2, MOST_BROKEN + 1) for at in range(len(lines) - count + 1))
     raw = [line.raw for line in lines]
     return next((span for span in spans if Text("\n".join(raw[slice(*span)])).shows(atom)), None)

@@ -109,10 +109,10 @@ def _words_outside_results(transcript: Transcript, message: int) -> Iterator[str
     entry = transcript.entries[message]
     yield from texts(transcript.messages[message], entry)
     for call in entry.calls:
-        known = arguments(call)
-        said = "\n".join(strings(dict(known))) if known else str(call.arguments)
+        call_arguments = arguments(call)
+        said = "\n".join(strings(dict(call_arguments))) if call_arguments else str(call.arguments)
         yield said
-        if counted := "\n".join(numbers(known)):
+        if counted := "\n".join(numbers(call_arguments)):
             yield counted
         if is_patch(said):
             yield "\n".join(after for _, after in hunks(said))

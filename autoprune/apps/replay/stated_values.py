@@ -116,13 +116,13 @@ def all_readings(text: str, words: Iterable[str] | None = None) -> set[str]:
 
 def values_in(text: str) -> list[tuple[str, ...]]:
     """Find the readings of each value in a text, the likeliest first. Values do not overlap."""
-    found: list[tuple[str, ...]] = []
+    values: list[tuple[str, ...]] = []
 
     def collect(read: "_Read") -> Callable[[re.Match[str]], str]:
         def replace(match: re.Match[str]) -> str:
             readings = read(match)
             if readings:
-                found.append(readings)
+                values.append(readings)
             return match[0] if readings is None else HIDDEN
 
         return replace
@@ -136,7 +136,7 @@ def values_in(text: str) -> list[tuple[str, ...]]:
         (WITH_DIGIT, _word_readings),
     ):
         text = pattern.sub(collect(read), text)
-    return found
+    return values
 
 
 def _words_with_digits(words: Iterable[str]) -> list[str]:

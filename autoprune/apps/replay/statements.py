@@ -82,10 +82,10 @@ def stated_atoms(calls: Sequence[ToolCall], words: str, is_shown: IsShown) -> tu
     selected: where a name begins, which number 12.345 is, and which characters of a run were copied.
     """
     rows = {atom.text: atom for call in calls for atom in _rows(call, is_shown)}
-    found = [*rows.values()]
+    stated = [*rows.values()]
     for text in statements(calls, words):
-        found += (atom for atom in _text_atoms(normalize(text[:LONGEST]), is_shown) if atom.text not in rows)
-    return tuple(dict.fromkeys(found))
+        stated += (atom for atom in _text_atoms(normalize(text[:LONGEST]), is_shown) if atom.text not in rows)
+    return tuple(dict.fromkeys(stated))
 
 
 # Statements
@@ -96,8 +96,8 @@ def statements(calls: Sequence[ToolCall], words: str) -> Iterator[str]:
     if words:
         yield words
     for call in calls:
-        known: object = arguments(call)
-        yield from _texts_in(known or {"input": call.arguments}, "", 0)
+        call_arguments: object = arguments(call)
+        yield from _texts_in(call_arguments or {"input": call.arguments}, "", 0)
         script = command(call)
         if script and not is_patch(script):
             yield from _texts_in_script(script)
@@ -218,14 +218,14 @@ def _run_atoms(run: str, is_shown: IsShown) -> Iterator[Atom]:
     """Yield the pieces of a run that results show, from left to right, or the first piece if they show none."""
     size = next((size for script, size in RUNS if script.search(run)), LEAST_RUN)
     pieces = [Atom(Kind.FACT, run[at : at + size]) for at in range(len(run) - size + 1)]
-    at, found = 0, False
+    at, any_copied = 0, False
     while at < len(pieces):
         is_copied = is_shown(pieces[at])
         if is_copied:
             yield pieces[at]
-        found |= is_copied
+        any_copied |= is_copied
         at += size if is_copied else 1
-    yield from pieces[:1] if not found else ()
+    yield from pieces[:1] if not any_copied else ()
 
 
 # Rows

@@ -148,8 +148,8 @@ def _contents(record: Record) -> Iterator[Message]:
 
 def _is_copy(record: Record, done: set[str]) -> bool:
     """Whether a user's message holds responses that are also recorded with their calls, as since 2026."""
-    held = [fields(part.get("functionResponse")) for part in _as_parts(record.get("content"))]
-    return record.get("type") == "user" and any(text(each.get("id")) in done for each in held if each)
+    responses = [fields(part.get("functionResponse")) for part in _as_parts(record.get("content"))]
+    return record.get("type") == "user" and any(text(each.get("id")) in done for each in responses if each)
 
 
 def _as_parts(content: object) -> list[Object]:
@@ -176,11 +176,11 @@ def _responses(made: Record, *, is_first: bool) -> Iterator[Object]:
         yield function_response(made, {"output": result})
         return
     parts = _as_parts(result) if result else []
-    held = [fields(part["functionResponse"]) for part in parts if "functionResponse" in part]
-    own = [each for each in held if text(each.get("id")) in ("", text(made.get("id")))]
+    responses = [fields(part["functionResponse"]) for part in parts if "functionResponse" in part]
+    own = [each for each in responses if text(each.get("id")) in ("", text(made.get("id")))]
     for each in own[:1]:
         yield function_response(made, each.get("response"))
-    if len(held) < 2 or is_first:
+    if len(responses) < 2 or is_first:
         yield from (part for part in parts if "functionResponse" not in part)
 
 
