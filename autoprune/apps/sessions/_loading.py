@@ -122,7 +122,7 @@ def load(
     noted. Raises SessionError with the problem and its place: the line and column of broken JSON, the fields of an
     unknown shape, or the number of conversations if there are fewer than `number`.
     """
-    return _read_aroundbad_bytes(
+    return _read_around_bad_bytes(
         text, lambda text: _load(text, name, number, readers, skip_broken), skip_broken=skip_broken
     )
 
@@ -163,7 +163,7 @@ def recordings(
     Plain messages are one stretch, and so is a conversation whose reader has no `record`: the requests in these have no
     times. Arguments and errors are those of `load`.
     """
-    return _read_aroundbad_bytes(
+    return _read_around_bad_bytes(
         text, lambda text: _read_recordings(text, name, readers, skip_broken), skip_broken=skip_broken
     )
 
@@ -247,7 +247,7 @@ def _parse(text: str, name: str, readers: Sequence[Reader], *, skip_broken: bool
     return replace(opened, notes=(f"not UTF-8, read as \ufffd: {'; '.join((*bad[:SHOWN], *more))}", *opened.notes))
 
 
-def _read_aroundbad_bytes(text: str, read: Callable[[str], T], *, skip_broken: bool) -> T:
+def _read_around_bad_bytes(text: str, read: Callable[[str], T], *, skip_broken: bool) -> T:
     """Read a text. If that fails, lines with bad bytes may be the cause, for instance in the name of a field.
 
     With `skip_broken` the text is read again without these lines; otherwise the error names them.
