@@ -12,8 +12,10 @@ from urllib.parse import urlsplit
 import typer
 
 import autoprune.apps.cli.options as options
+from autoprune.apps.cli.config_files import without_options
 from autoprune.apps.cli.ledgers import keep_ledgers
 from autoprune.errors import SettingsError
+from autoprune.settings import VARIABLES
 
 if TYPE_CHECKING:
     from autoprune.apps.proxy import Running, Settings
@@ -48,15 +50,24 @@ SafeZone = Annotated[
         "-s",
         "--safe-zone",
         metavar="TOKENS",
+        envvar=VARIABLES["safe_zone"],
+        show_envvar=False,
         help="The token budget of a prompt: 51200, 50k. Default: 0.6 of the window of each request's model.",
     ),
 ]
 Strategy = Annotated[
-    str, typer.Option(metavar="STRATEGY", help="A strategy: cache_aware, low_water …; see `autoprune strategies`.")
+    str,
+    typer.Option(
+        metavar="STRATEGY",
+        envvar=VARIABLES["strategy"],
+        show_envvar=False,
+        help="A strategy: cache_aware, low_water …; see `autoprune strategies`.",
+    ),
 ]
 
 
 def run_proxy(
+    context: typer.Context,
     upstream: Upstream = None,
     safe_zone: SafeZone = None,
     strategy: Strategy = "cache_aware",
@@ -89,7 +100,7 @@ def run_proxy(
     from autoprune.apps.proxy import Settings, give_back, running, usual_jobs
 
     give_back()
-    given = {} if token is None else {"token": token}
+    given = without_options(context) | ({} if token is None else {"token": token})
     count = usual_jobs() if jobs is None else jobs
     upstream = upstream and upstream.rstrip("/").removesuffix("/v1")
     if upstream and _is_own(upstream, port):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import autoprune.apps.cli.options as options
+from autoprune.apps.cli.config_files import without_options
 from autoprune.apps.cli.ledgers import keep_ledgers
 from autoprune.apps.cli.proxy import SafeZone, Strategy, check_dependencies
 from autoprune.apps.clients import CLIENTS, Client, Route, User, named
@@ -74,6 +75,7 @@ class ClientCommand(options.Command):
 
 
 def run_assistant(
+    context: typer.Context,
     client: ClientName,
     arguments: Arguments = None,
     upstream: Upstream = None,
@@ -97,7 +99,7 @@ def run_assistant(
     from autoprune.apps.proxy import Settings, give_back, running
 
     give_back()
-    settings = Settings(route.upstream, safe_zone, strategy)
+    settings = Settings(route.upstream, safe_zone, strategy, **without_options(context))
     path = find_program(chosen)
     with (
         running(settings) as proxy,
