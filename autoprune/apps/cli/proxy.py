@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import typer
 
 import autoprune.apps.cli.options as options
+from autoprune import __version__
 from autoprune.apps.cli.config_files import without_options
 from autoprune.apps.cli.ledgers import keep_ledgers
 from autoprune.errors import SettingsError
@@ -97,7 +98,7 @@ def run_proxy(
     Set a client's base address to it. Ctrl-C stops it.
     """
     check_dependencies()
-    from autoprune.apps.proxy import Settings, give_back, running, usual_jobs
+    from autoprune.apps.proxy import Settings, exporting, give_back, running, telemetry_problem, usual_jobs
 
     give_back()
     given = without_options(context) | ({} if token is None else {"token": token})
@@ -110,8 +111,13 @@ def run_proxy(
     if settings.is_open and token is None:
         raise SettingsError(f"other machines can reach {host}: give a token (--token, or AUTOPRUNE_TOKEN)")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # service managers stop with SIGTERM: as with Ctrl-C
-    with running(settings) as known, keep_ledgers(lambda: known.sessions), suppress(KeyboardInterrupt):
-        print(*startup_lines(settings, known), sep="\n", flush=True)
+    with (
+        exporting(os.environ, __version__) as telemetry,
+        running(settings, telemetry=telemetry) as known,
+        keep_ledgers(lambda: known.sessions),
+        suppress(KeyboardInterrupt),
+    ):
+        print(*startup_lines(settings, known), *telemetry_lines(telemetry_problem(os.environ)), sep="\n", flush=True)
         while True:
             time.sleep(SLEEP_SECONDS)
 
@@ -153,3 +159,11 @@ def startup_lines(settings: "Settings", known: "Running") -> tuple[str, ...]:
         f"  strategy        {settings.strategy}",
         f"  page            {known.page}",
     )
+
+
+def telemetry_lines(problem: str | None) -> tuple[str, ...]:
+    """The line on telemetry, if the environment asks for it. `problem` is that of `telemetry_problem`."""
+    if problem == "":
+        return ()
+    state = f"off: {problem}" if problem else "OpenTelemetry, to the endpoint in OTEL_* variables"
+    return (f"  telemetry       {state}",)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import autoprune.apps.cli.options as options
+from autoprune import __version__
 from autoprune.apps.cli.config_files import without_options
 from autoprune.apps.cli.ledgers import keep_ledgers
 from autoprune.apps.cli.proxy import SafeZone, Strategy, check_dependencies
@@ -96,13 +97,14 @@ def run_assistant(
         print(*describe_route(chosen, route), sep="\n")
         return
     check_dependencies()
-    from autoprune.apps.proxy import Settings, give_back, running
+    from autoprune.apps.proxy import Settings, exporting, give_back, running
 
     give_back()
     settings = Settings(route.upstream, safe_zone, strategy, **without_options(context))
     path = find_program(chosen)
     with (
-        running(settings) as proxy,
+        exporting(os.environ, __version__) as telemetry,
+        running(settings, telemetry=telemetry) as proxy,
         keep_ledgers(lambda: proxy.sessions),
         start_client(path, route, proxy.url) as process,
     ):
