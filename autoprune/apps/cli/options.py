@@ -20,6 +20,8 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the command line. Raises SettingsError if the value of an option is empty, or a file is wrong."""
+        if ctx.resilient_parsing:  # a shell asks for completions
+            return super().parse_args(ctx, args)
         ctx.obj = load_defaults(ctx)
         ctx.default_map = default_map(ctx, ctx.obj)
         rest = super().parse_args(ctx, args)

@@ -36,7 +36,16 @@ SHARED_OPTIONS = ("--help", "--print")  # clients have these options too
 UNKNOWN = "http://127.0.0.1:PORT", "FOLDER"  # shown for a proxy's address and a temporary folder
 
 NAMES = ", ".join(client.name for client in CLIENTS)
-ClientName = Annotated[str, typer.Argument(metavar="CLIENT", help=f"The assistant: {NAMES}.")]
+
+
+def complete_client(incomplete: str) -> list[str]:
+    """The names of clients that begin as typed, for a shell's completion."""
+    return [client.name for client in CLIENTS if client.name.startswith(incomplete)]
+
+
+ClientName = Annotated[
+    str, typer.Argument(metavar="CLIENT", help=f"The assistant: {NAMES}.", autocompletion=complete_client)
+]
 Arguments = Annotated[
     list[str] | None,
     typer.Argument(metavar="ARGUMENTS", help="The assistant's own arguments. Options of autoprune go before CLIENT."),
@@ -60,6 +69,8 @@ class ClientCommand(options.Command):
         """
         given = tuple(args)
         rest = super().parse_args(ctx, args)
+        if ctx.resilient_parsing:
+            return rest
         client, arguments = ctx.params["client"], ctx.params["arguments"] or ()
         if "--" not in given[: len(given) - len(arguments)]:
             self._refuse_own_options(client, takewhile(lambda each: each != "--", arguments))
