@@ -80,7 +80,7 @@ def test_the_nearest_file_counts_up_to_the_root_of_the_repository(places: tuple[
 
 WRONG = {
     "a setting": ('safe_zon = "50k"', "has no key 'safe_zon' (did you mean safe_zone?)"),
-    "a table": ("[prox]\nport = 1", "has no table [prox] (did you mean proxy?)"),
+    "a table": ("[prox]\nport = 1", "has no table 'prox' (did you mean proxy?)"),
     "an option": ("[proxy]\nprt = 1", "has no key 'prt' in [proxy] (did you mean port?)"),
     "an option at the top": ("style = 'both'", "has no key 'style': it is an option, for the table [replay]"),
     "a budget": ('safe_zone = "much"', "the safe zone is 'much': write it as 51200"),
@@ -117,6 +117,22 @@ def test_a_project_cannot_set_what_sends_opens_writes_or_runs_anything(places: t
     (folder / "autoprune.toml").unlink()
     (user / "autoprune.toml").write_text('strategy = "mine.py:Mine"\n[proxy]\nupstream = "https://gateway.example"')
     assert values(places, "proxy") == {"strategy": "mine.py:Mine", "upstream": "https://gateway.example"}
+
+
+def test_a_link_to_a_device_is_no_file(places: tuple[Path, Path]):
+    folder, _ = places
+    (folder / "autoprune.toml").symlink_to("/dev/zero")
+    assert found(places, "prune") == {}
+
+
+def test_control_characters_in_a_file_are_not_printed(places: tuple[Path, Path]):
+    folder, user = places
+    environ = {"XDG_CONFIG_HOME": str(user.parent)}
+    for text in ('model = "\\u001b[31m"', '["\\u001b[31m"]\nport = 1', '"\\u001b[31m" = 1', 'strategy = "\\u001b[31m"'):
+        (folder / "autoprune.toml").write_text(text)
+        done = run_text("settings", folder=folder, environ=environ)
+        assert "\x1b" not in done.stdout + done.stderr
+        assert folder.name in done.stdout + done.stderr
 
 
 def test_options_come_before_files_and_the_list_of_settings_names_the_file(places: tuple[Path, Path]):

@@ -25,7 +25,6 @@ from autoprune.settings import SETTINGS, UNKNOWN_ZONE, VARIABLES, PruneArgs, bud
 from autoprune.strategies.scaffold import is_in_file
 
 NAME, PYPROJECT = "autoprune.toml", "pyproject.toml"
-TABLE = "tool.autoprune"  # of pyproject.toml
 # The proxy takes all other settings from each request.
 OF_REQUESTS = ("safe_zone", "strategy", "cache_ttl", "thinking_policy")
 COMMAND_SETTINGS: Mapping[str, Sequence[str]] = {
@@ -35,7 +34,7 @@ COMMAND_SETTINGS: Mapping[str, Sequence[str]] = {
     "proxy": OF_REQUESTS,
 }
 # The options that a project's file may set, besides settings.
-HARMLESS = frozenset(("cache_life", "floor", "jobs", "port", "prices", "style"))
+HARMLESS = frozenset(("cache_life", "floor", "port", "prices", "style"))
 RENAMED = {"overhead": "overhead_tokens"}  # options whose setting has another name
 ATTRIBUTES = {"safe_zone": "conversation_prune_safe_zone_tokens", "group_size": "conversation_prune_group_size"}
 TEXTS = ("model", "provider", "format", "thinking_policy")
@@ -88,25 +87,22 @@ def _project_file(folder: Path) -> Iterator[ConfigFile]:
         if content is not None:
             yield ConfigFile(each / NAME, content, is_project=True)
             return
-        whole = _read_toml(each / PYPROJECT, TABLE) or {}
-        content = whole.get("tool", {}).get("autoprune")
-        if content is not None:
-            yield ConfigFile(each / PYPROJECT, content, is_project=True)
-            return
+        match _read_toml(each / PYPROJECT, "[tool.autoprune"):
+            case {"tool": {"autoprune": dict(content)}}:
+                yield ConfigFile(each / PYPROJECT, content, is_project=True)
+                return
         if (each / ".git").exists():
             return
 
 
 def _read_toml(path: Path, needed: str = "") -> dict[str, Any] | None:
     """Read a file; None if it does not exist or lacks a `needed` text. Raises SettingsError if it cannot be read."""
+    if not path.is_file():  # nor a link to a device, which a clone may contain
+        return None
     try:
         text = path.read_text(encoding="utf-8")
         return tomllib.loads(text) if needed in text else None
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (OSError, ValueError) as error:
-        if needed and isinstance(error, OSError | UnicodeDecodeError):
-            return None  # another program's file, of which nothing may be ours
+    except (OSError, ValueError, RecursionError) as error:
         raise SettingsError(f"{path} cannot be read: {error}") from error
 
 
@@ -137,7 +133,7 @@ def _check_names(file: ConfigFile, options: Mapping[str, Sequence[str]]) -> None
     for key, value in file.content.items():
         if isinstance(value, dict):
             known = {*options.get(key, ()), *COMMAND_SETTINGS.get(key, ())}
-            _check_known(f"{file.name} has no table [{key}]", key, options)
+            _check_known(f"{file.name} has no table {key!r}", key, options)
             for name, held in _renamed(value).items():
                 _check_known(f"{file.name} has no key {name!r} in [{key}]", name, known)
                 _check_entry(file, f"{name} in [{key}]", name, held)

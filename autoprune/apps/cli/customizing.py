@@ -21,7 +21,7 @@ from autoprune.errors import SessionError, did_you_mean
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.pruners.naming import strategy_text
-from autoprune.pruners.report.drawing import table_of
+from autoprune.pruners.report.drawing import printable, table_of
 from autoprune.settings import (
     VARIABLES,
     PruneArgs,
@@ -92,7 +92,7 @@ def _settings_table(found: Sequence[Setting]) -> Table:
     table = table_of(("setting", "left"), ("value", "left"), ("from", "left"))
     for each in found:
         value = UNSET.get(each.name, "none") if each.value is None else each.value
-        cell = Text(f"{value:,}" if isinstance(value, int) else str(value))
+        cell = Text(f"{value:,}" if isinstance(value, int) else printable(str(value)))
         table.add_row(each.name, cell, each.where or "default")
     return table
 
