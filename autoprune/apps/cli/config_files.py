@@ -91,17 +91,17 @@ def _project_file(folder: Path) -> Iterator[ConfigFile]:
             case {"tool": {"autoprune": dict(content)}}:
                 yield ConfigFile(each / PYPROJECT, content, is_project=True)
                 return
-        if (each / ".git").exists():
+        if os.path.exists(each / ".git"):
             return
 
 
 def _read_toml(path: Path, needed: str = "") -> dict[str, Any] | None:
     """Read a file; None if it does not exist or lacks a `needed` text. Raises SettingsError if it cannot be read."""
-    if not path.is_file():  # nor a link to a device, which a clone may contain
+    if not os.path.isfile(path):  # nor a link to a device, which a clone may contain
         return None
     try:
-        text = path.read_text(encoding="utf-8")
-        return tomllib.loads(text) if needed in text else None
+        data = path.read_bytes()
+        return tomllib.loads(data.decode()) if needed.encode() in data else None
     except (OSError, ValueError, RecursionError) as error:
         raise SettingsError(f"{path} cannot be read: {error}") from error
 
