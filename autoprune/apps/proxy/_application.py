@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 from autoprune.apps.proxy._bodies import UnreadError, UsageReader, decompress
@@ -28,6 +28,7 @@ from autoprune.apps.proxy._forwarding import (
     UpstreamError,
     end_to_end,
     error_body,
+    host_name,
     limit_encodings,
     new_client,
     open_answer,
@@ -36,11 +37,12 @@ from autoprune.apps.proxy._forwarding import (
     replace_headers,
     stream_back,
     upstream_url,
+    vendor,
     wait_for_disconnect,
 )
 from autoprune.apps.proxy._lanes import Lanes
 from autoprune.apps.proxy._pruning import Job, Outcome
-from autoprune.apps.proxy._traffic import Session, Sessions, session_name
+from autoprune.apps.proxy._traffic import Exchange, Point, Session, Sessions, session_name
 from autoprune.pruners.requests import place
 
 COMPACTION = ("x-interaction-type", "conversation-compaction")  # Copilot's mark of its compaction
@@ -50,6 +52,8 @@ LAST_ACCOUNTS = 10.0  # seconds to wait for the accounts of the last requests wh
 HEAD_BYTES = 65_536  # of a request's head; the same limit as in h11 and most servers
 MOST_FIELDS = 256  # in a request's head: assistants send about thirty, and processing time grows with their square
 NO_UPGRADE = 426  # Codex then switches from WebSockets to HTTP at once; after any other status it tries five times
+
+Observer: TypeAlias = Callable[[Exchange], None]
 
 
 @dataclass
@@ -83,17 +87,31 @@ class Handled:
     session: Session | None = None
 
 
+@dataclass(frozen=True)
+class Answer:
+    """The usage in an answer, {} if it has none, or None and the error: a status, or "unanswered"."""
+
+    usage: dict[str, Any] | None
+    error: str = ""
+
+
 class Proxy:
     """The application for all requests that go upstream. `sessions` holds the conversations."""
 
-    def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
-        """Set the settings, and a clock in seconds. Raises SettingsError for an unusable environment."""
+    def __init__(
+        self, settings: Settings, clock: Callable[[], float] = time.time, observer: Observer | None = None
+    ) -> None:
+        """Set the settings, and a clock in seconds. Raises SettingsError for an unusable environment.
+
+        `observer` is called after each answered or failed request of a conversation.
+        """
         self.settings = settings
         self.sessions = Sessions()
         self.guard = Guard(settings)
         self._client = new_client()
         self.lanes = Lanes(settings)
         self._clock = clock
+        self._observer = observer
         self._accounting: set[asyncio.Future[int]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -131,16 +149,40 @@ class Proxy:
         self._accounting.add(accounting)
         accounting.add_done_callback(self._accounting.discard)
         try:
-            usage = await self._forward(incoming, outgoing, send, gone, handled.session)
+            answer = await self._forward(incoming, outgoing, send, gone, handled.session)
         finally:
             gone.cancel()
             number = await asyncio.shield(accounting)  # at shutdown the server cancels requests that take long
-        if handled.session and usage is None:
-            handled.session.take_back(number)
-        if handled.session and usage:
-            handled.session.usage = usage
+        if session := handled.session:
+            point = next((each for each in reversed(session.points) if each.request == number), None)
+            if self._observer and point:
+                with self._noting_faults():
+                    self._observer(self._exchange(incoming, outgoing.url, answer, session, point))
+            await self._settle(session, number, handled.lane, answer.usage)
+
+    async def _settle(self, session: Session, number: int, lane: int, usage: dict[str, Any] | None) -> None:
+        """Use the usage in an answer; take a request without an answer out of the ledger."""
+        if usage is None:
+            session.take_back(number)
+        if usage:
+            session.usage = usage
             with self._noting_faults():
-                await self.lanes.learn(handled.lane, handled.session.name, usage)
+                await self.lanes.learn(lane, session.name, usage)
+
+    def _exchange(self, incoming: Incoming, url: str, answer: Answer, session: Session, point: Point) -> Exchange:
+        client, model = session.label
+        return Exchange(
+            vendor=vendor(incoming.path, incoming.headers),
+            host=host_name(url),
+            client=client,
+            model=model,
+            conversation=session.name,
+            headers=incoming.headers,
+            point=point,
+            error=answer.error,
+            usage=answer.usage,
+            ended=self._clock(),
+        )
 
     # Pruning
 
@@ -204,8 +246,8 @@ class Proxy:
 
     async def _forward(
         self, incoming: Incoming, outgoing: Outgoing, send: Send, gone: asyncio.Future[None], session: Session | None
-    ) -> dict[str, Any] | None:
-        """Forward a request, and return the usage in its answer: {} if it has none, None after a failure."""
+    ) -> Answer:
+        """Forward a request to the upstream, and its answer to the client."""
         try:
             async with open_answer(self._client, outgoing, gone) as response:
                 is_refused = response.status_code >= ERROR_STATUS
@@ -220,10 +262,10 @@ class Proxy:
             if session:
                 session.failed += 1
             await send_error(send, incoming, failure.status, str(failure))
-            return None
+            return Answer(None, "unanswered")
         if is_refused:
-            return None
-        return reader.end() if reader else {}
+            return Answer(None, str(response.status_code))
+        return Answer(reader.end() if reader else {})
 
 
 def describe_fault(error: Exception) -> str:

@@ -14,7 +14,7 @@ from secrets import token_urlsafe
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from autoprune.errors import SettingsError
-from autoprune.settings import UNKNOWN_ZONE, budget_tokens
+from autoprune.settings import UNKNOWN_ZONE, budget_tokens, duration
 from autoprune.strategies.catalog import clearing_named
 
 LOOPBACK = "127.0.0.1"
@@ -35,6 +35,8 @@ class Settings:
     `safe_zone` is a budget as in `PruneArgs`; the default is 0.6 of the context window of the request's model, or
     100,000 tokens if the window is not known. `strategy` is a strategy's name, with parameters if needed.
 
+    `cache_ttl` and `thinking_policy` are those of `PruneArgs`; AUTOPRUNE_* variables set them if they are None.
+
     `host` is the address to listen on, and `port` 0 is any free port. The page always needs the `token`; if other
     machines can reach `host`, every request needs it.
 
@@ -52,12 +54,15 @@ class Settings:
     token: str = field(default_factory=lambda: token_urlsafe(TOKEN_BYTES), repr=False)
     jobs: int = 0
     bases: Mapping[str, str] = field(default_factory=dict)
+    cache_ttl: int | float | str | None = None
+    thinking_policy: str | None = None
 
     def __post_init__(self) -> None:
         """Validate the settings that can be validated before the first request. Raises SettingsError."""
         clearing_named(self.strategy)
         if self.safe_zone is not None:
             budget_tokens(self.safe_zone, window_tokens=UNKNOWN_ZONE)
+        duration(self.cache_ttl)
         for url in filter(None, (self.upstream, *self.bases.values())):
             if not is_http_url(url):
                 raise SettingsError(f"upstream is {url!r}: give an address such as https://gateway.example")

@@ -183,7 +183,8 @@ class Work:
     def __init__(self, settings: Settings) -> None:
         """Start without any state."""
         self._settings = settings
-        self._args = PruneArgs() if settings.safe_zone is None else PruneArgs(settings.safe_zone)
+        zone = {} if settings.safe_zone is None else {"conversation_prune_safe_zone_tokens": settings.safe_zone}
+        self._args = PruneArgs(cache_ttl=settings.cache_ttl, thinking_policy=settings.thinking_policy, **zone)  # type: ignore[arg-type]
         self._environ = variables(None)
         self._strategy = clearing_named(settings.strategy)
         self._pruner = AgenticConversationPruner(self._args, remember=REMEMBERED)

@@ -37,6 +37,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from autoprune.apps.proxy._application import HEAD_BYTES, Proxy, with_pages
 from autoprune.apps.proxy._configuration import Settings, quote_token
 from autoprune.apps.proxy._pages import Pages
+from autoprune.apps.proxy._telemetry import Telemetry
 from autoprune.apps.proxy._traffic import Session, Sessions
 from autoprune.economics import Clock
 from autoprune.errors import SettingsError
@@ -73,14 +74,14 @@ class Running:
 
 
 @contextmanager
-def running(settings: Settings, clock: Clock = time.time) -> Iterator[Running]:
+def running(settings: Settings, clock: Clock = time.time, telemetry: Telemetry | None = None) -> Iterator[Running]:
     """Run a proxy in a thread within the context. `clock` returns seconds and is used to measure pauses.
 
     Raises SettingsError if the proxy cannot listen on its address, or if the environment's HTTP proxy or certificates
     cannot be used.
     """
     with open_socket(settings) as listening:
-        known, proxy = server(settings, clock)
+        known, proxy = server(settings, clock, telemetry)
         thread = threading.Thread(target=known.run, args=([listening],), name="autoprune-proxy", daemon=True)
         thread.start()
         while not known.started and thread.is_alive():
@@ -94,9 +95,13 @@ def running(settings: Settings, clock: Clock = time.time) -> Iterator[Running]:
             thread.join()
 
 
-def server(settings: Settings, clock: Clock = time.time) -> tuple[uvicorn.Server, Proxy]:
+def server(
+    settings: Settings, clock: Clock = time.time, telemetry: Telemetry | None = None
+) -> tuple[uvicorn.Server, Proxy]:
     """Create a server that is not yet started, and its application. `clock` returns seconds."""
-    proxy = Proxy(settings, clock)
+    proxy = Proxy(settings, clock, telemetry.note if telemetry else None)
+    if telemetry:
+        telemetry.watch(proxy.sessions)
     config = uvicorn.Config(
         with_pages(proxy, Pages(proxy)),
         http=partial(Connection, waiting=Waiting(most_connections())),  # type: ignore[arg-type]  # uvicorn only calls it
