@@ -347,7 +347,7 @@ def stepper(strategy: Strategy) -> Strategy:
     return begin() if callable(begin) else strategy
 
 
-def repriced(known: Strategy, strategy: Strategy) -> Strategy:
+def reprice(known: Strategy, strategy: Strategy) -> Strategy:
     """The object to ask once the strategy has new prices; it keeps what `known` remembers."""
     if not callable(getattr(strategy, "begin", None)):  # it remembers nothing
         return strategy

@@ -44,7 +44,7 @@ from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Guard, Protections, guard
 from autoprune.planning.tool_inputs import ToolInputs
-from autoprune.planning.view import Candidate, Strategy, asks_always, edits_of, option, rationale_of, repriced, stepper
+from autoprune.planning.view import Candidate, Strategy, asks_always, edits_of, option, rationale_of, reprice, stepper
 
 
 @dataclass(eq=False)
@@ -303,7 +303,7 @@ class Walk:
     def _reprice(self) -> None:
         """Switch the strategy to the prices of this request. It keeps what it remembers."""
         while self._later and self._later[0][0] <= len(self.entries):
-            self._stepper = repriced(self._stepper, self._later.pop(0)[1])
+            self._stepper = reprice(self._stepper, self._later.pop(0)[1])
 
     def _apply_edit(self, edit: Replace) -> None:
         """Apply the strategy's edit if its part was offered; ignore it otherwise.
