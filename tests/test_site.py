@@ -48,11 +48,11 @@ def test_every_link_of_llms_txt_is_a_page():
 
 
 def test_a_search_for_an_assistant_finds_its_page_first():
-    """The name is in the title, and no other page has a higher boost."""
+    """The title has the name, and no other page has a higher boost."""
     boosts = {
         page.relative_to(DOCS).as_posix(): float(found[1])
         for page in DOCS.rglob("*.md")
         if (found := re.match(r"---\n(?:.*\n)*?search:\n  boost: ([\d.]+)\n", page.read_text(encoding="utf-8")))
     }
-    assert max(boosts, key=boosts.__getitem__) == "run.md"
+    assert boosts["run.md"] == max(boosts.values())
     assert "# Use it with Claude Code, Codex" in (DOCS / "run.md").read_text(encoding="utf-8")
