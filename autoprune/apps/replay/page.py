@@ -20,7 +20,7 @@ from autoprune.apps.replay.page_sessions import (
     session_data,
     session_list,
 )
-from autoprune.apps.replay.page_strategies import Ranked, bill_section, legend, points
+from autoprune.apps.replay.page_strategies import Ranked, bill_section, legend, points, with_code
 from autoprune.apps.replay.rows import Interval
 from autoprune.apps.replay.session import Overview, SessionFigures, overview
 from autoprune.apps.replay.spending import dollars_text, outlook
@@ -113,10 +113,10 @@ def _answer(found: Sequence[SessionFigures], chosen: Ranked | None, prices: str,
     name = "`autoprune run`" if standing.is_run else chosen.name
     likely = outlook(found, chosen.row.strategy, prices, paid)
     if not likely.replayed:
-        yield _sentence(_share_sentence(standing.rereads, name))
+        yield element("p", with_code(_share_sentence(standing.rereads, name)), class_="answer")
         yield _bars(name, ("100 %", _percentages(standing.rereads)), standing.rereads)
     else:
-        yield _sentence(likely.sentence(name))
+        yield element("p", with_code(likely.sentence(name)), class_="answer")
         would_pay, rest = likely.would_pay, likely.paid - likely.replayed
         share = Interval(*(each / paid for each in (would_pay.value, would_pay.low, would_pay.high)))
         yield _bars(name, (f"${paid:,.2f}", dollars_text(would_pay)), share, rest / paid)
@@ -124,12 +124,6 @@ def _answer(found: Sequence[SessionFigures], chosen: Ranked | None, prices: str,
         yield element("p", kept)
     if likely.replayed:
         yield element("p", likely.basis, class_="note")
-
-
-def _sentence(text: str) -> Markup:
-    """The answer, with the parts in backticks as code."""
-    parts = (element("code", each) if place % 2 else escape_text(each) for place, each in enumerate(text.split("`")))
-    return element("p", *parts, class_="answer")
 
 
 def _share_sentence(share: Interval, name: str) -> str:
@@ -151,8 +145,8 @@ def _kept(standing: Standing) -> str:
         return ""
     least = f"{100 * standing.row.least:.1f} %"
     return (
-        f"Still in the prompt when the agent used it: {least} of the code, of the texts that it edited and of the "
-        "facts from tool results, whichever is least. No model was called."
+        f"Of the code, the edited texts and the facts that the agent later needed from tool results, at least {least} "
+        "each would still have been in its prompt."
     )
 
 
@@ -221,7 +215,7 @@ def _totals(found: Sequence[SessionFigures], whole: Overview, notes: Sequence[st
         yield collapsible(f"Broken guarantees: {len(broken):,}", *_bullets(broken))
     if notes:
         yield element("h3", "Notes")
-        yield element("ul", *(element("li", note) for note in notes))
+        yield element("ul", *(element("li", with_code(note)) for note in notes))
 
 
 def _bullets(lines: Sequence[Markup]) -> Iterator[Markup]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from autoprune.apps.frontend import Markup, collapsible, concatenate, element, escape_text, table
+from autoprune.apps.frontend import Markup, collapsible, concatenate, element, table
 from autoprune.apps.replay.atoms import Group
 from autoprune.apps.replay.evidence import PROTECTED_NAMES
 from autoprune.apps.replay.rows import Interval, Row
@@ -14,10 +14,10 @@ from autoprune.economics import LISTS
 FEWEST_POINTS = 3  # a chart of fewer strategies says less than their table
 MAIN = (Group.CODE, Group.EDITS, Group.FACTS)  # columns of the first table, beside the bill
 MAIN_TERMS = {
-    "bill": "the cost of all prompts and answers as a share of no pruning, and of fetching again what was missing. "
-    "0.900 is 10 % cheaper",
-    "code": "of the names, paths, errors and old texts that the agent used later, the share that was still in its "
-    "prompt",
+    "bill": "the cost of all prompts and answers as a share of no pruning, including re-reads: fetching again what "
+    "was missing. 0.900 is 10 % cheaper",
+    "code": "evidence that the code in the prompt sufficed: of the names, paths, errors and old texts that the agent "
+    "used later, the share that was still in view",
     "edits": "the same for the old texts of its edits only, which must match exactly",
     "facts": "the same for the figures, names, quotes and keys that it wrote",
 }
@@ -61,15 +61,16 @@ class Ranked:
 
 
 def points(ranked: Sequence[Ranked]) -> list[dict[str, Any]]:
-    """The points of the frontiers, without facts if no action used any. None if there are too few to compare."""
+    """The points of the frontiers, without facts if no action used any. Empty if there are too few."""
     if len(ranked) < FEWEST_POINTS:
         return []
-    fields = ["bill", "code", "edits", *(["facts"] if any(each.row.needed[Group.FACTS] for each in ranked) else [])]
+    fields = ["code", "edits", *(["facts"] if any(each.row.needed[Group.FACTS] for each in ranked) else [])]
     return [
         {
             "number": each.number,
             "name": each.name,
             "kind": each.kind,
+            "bill": list(asdict(each.standing.rereads).values()),
             **{field: list(asdict(getattr(each.row, field)).values()) for field in fields},
         }
         for each in ranked
@@ -88,6 +89,11 @@ def terms(known: Mapping[str, str]) -> Markup:
     return element("dl", *pairs, class_="terms")
 
 
+def with_code(text: str) -> Markup:
+    """A text with its parts in backticks as code."""
+    return concatenate(element("code", each) if place % 2 else each for place, each in enumerate(text.split("`")))
+
+
 def bill_section(number: int, prices: str, ranked: Sequence[Ranked], advice: str) -> Markup:
     """The strategies at one set of prices: tables and frontiers. All but the first set are collapsed."""
     parts = (
@@ -99,7 +105,7 @@ def bill_section(number: int, prices: str, ranked: Sequence[Ranked], advice: str
     )
     if number:
         return collapsible(f"The same at other prices: {prices}", *parts, class_="prices")
-    head = element("h2", "All strategies", id="strategies"), element("p", advice, class_="advice")
+    head = element("h2", "All strategies", id="strategies"), element("p", with_code(advice), class_="advice")
     return element("section", *head, *parts, aria_labelledby="strategies")
 
 
@@ -202,5 +208,5 @@ def _more_row(each: Ranked) -> Markup:
 def _interval_cell(value: Interval, factor: int, digits: int) -> Markup:
     """A figure with its confidence interval, unless that is the figure itself, as for a single session."""
     figure, low, high = (f"{factor * each:.{digits}f}" for each in (value.value, value.low, value.high))
-    small = "" if low == high == figure else element("small", f"{low} to {high}")
-    return concatenate((element("b", figure), " ", small)) if small else escape_text(figure)
+    ends = "–".join(f"{factor * each:.{digits - 1}f}" for each in (value.low, value.high))
+    return concatenate((element("b", figure), "" if low == high else element("small", ends)))
