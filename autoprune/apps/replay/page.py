@@ -136,7 +136,7 @@ def _share_sentence(share: Interval, name: str) -> str:
 
 def _percentages(share: Interval) -> str:
     value, low, high = (f"{100 * each:.0f}" for each in (share.value, share.low, share.high))
-    return f"{value} %" if share.low == share.high else f"{value} % ({low}–{high} %)"
+    return f"{value} %" if low == high else f"{value} % ({low}–{high} %)"
 
 
 def _kept(standing: Standing) -> str:
@@ -251,5 +251,3 @@ def _texts_notice(details: Sequence[SessionDetail]) -> Markup:
     if any(each.has_texts for each in details):
         return escape_text("This page holds texts of tool results: whoever reads it reads what the tools said.")
     return escape_text(NO_TEXTS)
-
-

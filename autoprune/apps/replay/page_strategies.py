@@ -16,13 +16,13 @@ MAIN = (Group.CODE, Group.EDITS, Group.FACTS)  # columns of the first table, bes
 MAIN_TERMS = {
     "bill": "the cost of all prompts and answers as a share of no pruning, including re-reads: fetching again what "
     "was missing. 0.900 is 10 % cheaper",
-    "code": "evidence that the code in the prompt sufficed: of the names, paths, errors and old texts that the agent "
-    "used later, the share that was still in view",
+    "code": "the evidence for code: of the names, paths, errors and old texts that the agent used later, the share "
+    "that was still in its prompt",
     "edits": "the same for the old texts of its edits only, which must match exactly",
     "facts": "the same for the figures, names, quotes and keys that it wrote",
 }
 MORE_TERMS = {
-    "first bill": "the bill without fetching anything again",
+    "no re-reads": "the bill without fetching anything again",
     "worst": "the highest bill of a session",
     "dearer in": "the share of conversations that became more expensive",
     "shell edits": "as edits, made with commands such as sed -i",
@@ -180,7 +180,7 @@ def _share_cell(row: Row, group: Group) -> Markup:
 
 def _more_table(prices: str, ranked: Iterable[Ranked]) -> Markup:
     head = (
-        *("strategy", "first bill", "worst", "dearer in", "shell edits, %", "in results, %", "old code, %"),
+        *("strategy", "no re-reads", "worst", "dearer in", "shell edits, %", "in results, %", "old code, %"),
         *(f"{name}, %" for name in PROTECTED_NAMES.values()),
         *("cache breaks", "re-reads", "slowest"),
     )

@@ -235,4 +235,5 @@ def outlook(sessions: Iterable[SessionFigures], strategy: str, prices_name: str,
     known = [each for session in sessions for each in changes(session, strategy, prices_name) if each.paid]
     pairs = [(each.pruned / each.unpruned * (each.paid or 0.0), each.paid or 0.0) for each in known]
     share = interval(sums_by_session([each.figures for each in known], pairs))
-    return Outlook(paid, sum(cost for _, cost in pairs), share)
+    # Requests in several files are replayed in each, but paid once.
+    return Outlook(paid, min(paid, sum(cost for _, cost in pairs)), share)

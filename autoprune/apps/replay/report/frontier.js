@@ -124,7 +124,7 @@ const cross = (one, other) => one[0] < other[2] && other[0] < one[2] && one[1] <
 const shortened = text => (text.length <= LONGEST ? text : `${text.slice(0, LONGEST - 1)}…`);
 
 function spot({ number, name, left, top, bill, ...shares }, field, measure) {
-  const within = ([value, low, high], write) => `${write(value)} (${write(low)} to ${write(high)})`;
+  const within = ([value, low, high], write) => (write(low) === write(high) ? write(value) : `${write(value)} (${write(low)} to ${write(high)})`);
   const text = `${number} ${name}\nbill ${within(bill, value => value.toFixed(3))}\n${measure} ${within(shares[field], value => percent(value, 1))}`;
   return { x: left - SPOT / 2, y: top - SPOT / 2, width: SPOT, height: SPOT, text };
 }
