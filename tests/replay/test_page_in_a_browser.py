@@ -17,7 +17,6 @@ OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clie
 OPEN_ALL = "document.querySelectorAll('details:not([open])').forEach(each => each.open = true)"
 DRAWN = "new Promise(done => requestAnimationFrame(() => setTimeout(() => requestAnimationFrame(done), 50)))"
 CHARTS = "[...document.querySelectorAll('figure:not(.compared) svg')].filter(each => each.checkVisibility())"
-FILLED = "[...document.querySelectorAll('.session[id]')].every(each => each.querySelector('.timeline'))"
 EMPTY = f"{CHARTS}.filter(each => each.getBoundingClientRect().height < 100 || !each.querySelector('path'))"
 HIDDEN_TEXT = f"""{CHARTS}.flatMap(chart => {{
     const box = chart.getBoundingClientRect()
@@ -68,7 +67,8 @@ def test_the_page_fits_its_window_and_shows_its_charts(opened: Callable[..., Any
     assert tab.evaluate(OVERFLOW) <= 0
     for _ in range(2):  # sessions, then what they hold once they are open
         tab.evaluate(OPEN_ALL)
-        tab.wait_for_function(FILLED)
+        for number in range(2):
+            tab.locator(f"#session-{number} .timeline").wait_for()
         tab.evaluate(DRAWN)
     assert tab.evaluate(OVERFLOW) <= 0
     assert tab.evaluate(f"{CHARTS}.length") == ON_PAGE
@@ -92,11 +92,11 @@ def _colors(tab: Any) -> list[str]:
 
 def test_the_keyboard_reaches_the_details_and_opens_them(opened: Callable[..., Any]):
     tab = opened()
-    _tab_to(tab, ".session:not([open]) > summary")
+    _tab_to(tab, "#session-1 > summary")
     tab.keyboard.press("Enter")
     assert tab.evaluate("document.activeElement.parentElement.open")
     tab.locator("#session-1 .timeline").wait_for()  # the script fills a session when it is opened
-    _tab_to(tab, ".timeline li:not([class]) summary")
+    _tab_to(tab, "#session-1 .timeline li:not([class]) summary")
     tab.keyboard.press("Enter")
     result = tab.locator("details:focus-within pre").first
     result.wait_for()

@@ -113,7 +113,7 @@ def _answer(found: Sequence[SessionFigures], chosen: Ranked | None, prices: str,
     name = "`autoprune run`" if standing.is_run else chosen.name
     likely = outlook(found, chosen.row.strategy, prices, paid)
     if not likely.replayed:
-        yield element("p", with_code(_share_sentence(standing.rereads, name)), class_="answer")
+        yield element("p", with_code(_share_sentence(standing, name)), class_="answer")
         yield _bars(name, ("100 %", _percentages(standing.rereads)), standing.rereads)
     else:
         yield element("p", with_code(likely.sentence(name)), class_="answer")
@@ -126,12 +126,13 @@ def _answer(found: Sequence[SessionFigures], chosen: Ranked | None, prices: str,
         yield element("p", likely.basis, class_="note")
 
 
-def _share_sentence(share: Interval, name: str) -> str:
+def _share_sentence(standing: Standing, name: str) -> str:
     """Say what a strategy would have changed if the cost in dollars is not known."""
+    share, what = standing.rereads, "this session" if standing.sessions == 1 else "these sessions"
     if share.low <= 1.0 <= share.high:
-        return f"With {name} these sessions would have cost about the same: {_percentages(share)} of their input cost."
+        return f"With {name} {what} would have cost about the same: {_percentages(share)} of the unpruned cost."
     words = f"{abs(1 - share.value):.0%} {'less' if share.value < 1 else 'more'}"
-    return f"With {name} these sessions would have cost {words}: {_percentages(share)}."
+    return f"With {name} {what} would have cost {words}."
 
 
 def _percentages(share: Interval) -> str:
