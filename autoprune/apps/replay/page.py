@@ -142,12 +142,14 @@ def _percentages(share: Interval) -> str:
 
 def _kept(standing: Standing) -> str:
     """Say how much of what the agent needed later would have stayed in view; "" if it needed nothing."""
-    if not any(standing.row.needed[group] for group in standing.row.judged):
+    row = standing.row
+    shares = [share.value for group, share in row.evidence.items() if row.needed[group]]
+    if not shares:
         return ""
-    least = f"{100 * standing.row.least:.1f} %"
+    little = "" if standing.keeps_enough or standing.is_near_floor else " That is little: see the advice below."
     return (
-        f"Of the code, the edited texts and the facts that the agent later needed from tool results, at least {least} "
-        "each would still have been in its prompt."
+        "Of the code, the edited texts and the facts that the agent later needed from tool results, at least "
+        f"{100 * min(shares):.1f} % each would still have been in its prompt.{little}"
     )
 
 
