@@ -147,9 +147,10 @@ def _kept(standing: Standing) -> str:
     if not shares:
         return ""
     little = "" if standing.keeps_enough or standing.is_near_floor else " That is little: see the advice below."
+    least = "all" if min(shares) == 1.0 else f"at least {100 * min(shares):.1f} % each"
     return (
-        "Of the code, the edited texts and the facts that the agent later needed from tool results, at least "
-        f"{100 * min(shares):.1f} % each would still have been in its prompt.{little}"
+        f"Of the code, the edited texts and the facts that the agent later needed from tool results, {least} would "
+        f"still have been in its prompt.{little}"
     )
 
 
