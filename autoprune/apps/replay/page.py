@@ -238,7 +238,7 @@ def _sums(whole: Overview) -> Iterator[tuple[str, str, str]]:
     yield "tool results", _percent(whole.result_share), results
     again = whole.reads_again / whole.reads if whole.reads else 0.0
     yield "paths named again", _percent(again), f"of {whole.reads:,} in calls"
-    yield "pauses that lose the cache", f"{whole.long_pauses:,}", ""
+    yield "pauses that lose the cache", f"{whole.long_pauses:,}", "after them the whole prompt is written again"
     yield "needed from results", f"{whole.atoms:,}", "texts and names of code that later actions used"
     if whole.recorded is None or whole.simulated is None:
         yield "prompts read from the cache", "–", "not recorded"

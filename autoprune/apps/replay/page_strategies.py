@@ -20,6 +20,8 @@ MAIN_TERMS = {
     "that was still in its prompt",
     "edits": "the same for the old texts of its edits only, which must match exactly",
     "facts": "the same for the figures, names, quotes and keys that it wrote",
+    "cold cache": "the provider had dropped the prompt from its cache, as after a long pause: then clearing costs "
+    "nothing extra",
 }
 MORE_TERMS = {
     "no re-reads": "the bill without fetching anything again",

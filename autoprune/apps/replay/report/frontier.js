@@ -62,7 +62,7 @@ function frame(across, up, x, y, right, bottom, name) {
     ...levels(up, y, LEFT, right, value => value.toFixed(digits)),
     shape("path", { class: "axis", d: `M${LEFT} ${TOP}V${bottom}H${right}` }),
     shape("text", { x: (LEFT + right) / 2, y: bottom + 34, "text-anchor": "middle" }, `${name}, %`),
-    shape("text", { x: 12, y: middle, "text-anchor": "middle", transform: `rotate(-90 12 ${middle})` }, "bill, share of the unpruned one"),
+    shape("text", { x: 12, y: middle, "text-anchor": "middle", transform: `rotate(-90 12 ${middle})` }, "bill, share of no pruning"),
   ];
 }
 
