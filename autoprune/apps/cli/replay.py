@@ -1,4 +1,15 @@
-"""`autoprune replay`: what strategies would have cost on recorded sessions, and what they would have lost."""
+"""`autoprune replay`: what strategies would have cost on recorded sessions, and what they would have lost.
+
+The calls, from here to the pruner:
+
+    replay_sessions            this module: options, tables, JSON and the page
+    spending.read_spending     prices the recorded usage; `costs` draws it
+    replaying.replay_all       progress, and results of an earlier run
+    corpus.replay_files        an engine runs `corpus.figures_of` for each file, in a worker process
+    session.replay_session     reads the file into episodes (`sessions.recordings`, `episode.episode`)
+    session.replay_episode     for each strategy: `play.play` prunes at each request
+    episode_figures.figures    the bill and the evidence of that run
+"""
 
 import math
 import shlex

@@ -54,7 +54,7 @@ NO_UPGRADE = 426  # Codex then switches from WebSockets to HTTP at once; after a
 
 @dataclass
 class Incoming:
-    """A client's request. `headers` has lower-case names."""
+    """A client's request. The names in `headers` are in lower case."""
 
     scope: Scope
     headers: Mapping[str, str]
@@ -75,7 +75,7 @@ class Incoming:
 
 @dataclass(frozen=True)
 class Handled:
-    """The outcome of pruning a request that came at `at`, with its lane, and its conversation as `session`, if any."""
+    """The outcome of pruning a request that came at `at`, its lane, and its conversation as `session`, if any."""
 
     outcome: Outcome
     at: float = 0.0
@@ -145,7 +145,7 @@ class Proxy:
     # Pruning
 
     async def _try_to_prune(self, incoming: Incoming) -> Handled:
-        """Prune the conversation in a request; if that is impossible, a note gives the reason."""
+        """Prune the conversation in a request. If pruning is impossible, a note gives the reason."""
         try:
             job = await self._job(incoming)
             if job is None:
@@ -160,7 +160,7 @@ class Proxy:
             return Handled(Outcome(note=describe_fault(error)))
 
     async def _job(self, incoming: Incoming) -> Job | None:
-        """The job for a request that may be a conversation; None for others. Raises UnreadError."""
+        """Create the job for a request that may be a conversation; None for other requests. Raises UnreadError."""
         headers = incoming.headers
         is_compaction = headers.get(COMPACTION[0]) == COMPACTION[1]
         is_signed = headers.get("authorization", "").startswith(SIGNED)
@@ -171,7 +171,7 @@ class Proxy:
         return Job(incoming.path, betas, body, session_name(headers), self._clock())
 
     async def _record(self, handled: Handled) -> int:
-        """Record a request in its session after it was sent; return its number there, 0 for none."""
+        """Record a request in its session after it was sent; return its number in the session, 0 if it has none."""
         session, outcome = handled.session, handled.outcome
         with self._noting_faults():
             if session and (account := await self.lanes.account(handled.lane, outcome.number)):
@@ -190,7 +190,7 @@ class Proxy:
     # Forwarding
 
     def _outgoing(self, incoming: Incoming, handled: Handled) -> Outgoing:
-        """The request for the upstream, with the client's bytes or the pruned ones."""
+        """Create the request for the upstream, with the client's bytes or the pruned bytes."""
         outcome, method = handled.outcome, incoming.scope["method"]
         url = upstream_url(self.settings, incoming.path, incoming.query, incoming.headers)
         own = remove_cookie(incoming.scope["headers"], cookie_name(incoming.headers.get("host", "")))
@@ -205,7 +205,7 @@ class Proxy:
     async def _forward(
         self, incoming: Incoming, outgoing: Outgoing, send: Send, gone: asyncio.Future[None], session: Session | None
     ) -> dict[str, Any] | None:
-        """Forward a request, and return the usage in its answer: {} if there is none, None for a failure."""
+        """Forward a request, and return the usage in its answer: {} if it has none, None after a failure."""
         try:
             async with open_answer(self._client, outgoing, gone) as response:
                 is_refused = response.status_code >= ERROR_STATUS
@@ -232,7 +232,7 @@ def describe_fault(error: Exception) -> str:
 
 
 def header_dict(scope: Scope) -> dict[str, str]:
-    """The headers of a request by lower-case name, with the values of repeated ones joined."""
+    """Map the headers of a request by lower-case name; the values of a repeated header are joined."""
     headers: dict[str, str] = {}
     for raw, value in scope["headers"]:
         name, text = raw.decode("latin-1").lower(), value.decode("latin-1")
@@ -251,7 +251,7 @@ async def send_error(send: Send, incoming: Incoming, status: int, message: str) 
 def has_dot_segment(path: str) -> bool:
     """Whether a path has a `.` or `..` segment, however escaped.
 
-    The upstream would resolve it, and so escape the path of the configured base URL.
+    The upstream would resolve such a segment, and so escape the path of the configured base URL.
     """
     segments = unquote(path).replace("\\", "/").split("/")
     return any(each.partition(";")[0] in (".", "..") for each in segments)

@@ -54,7 +54,7 @@ class Settings:
     bases: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Validate what can be validated before the first request. Raises SettingsError."""
+        """Validate the settings that can be validated before the first request. Raises SettingsError."""
         clearing_named(self.strategy)
         if self.safe_zone is not None:
             budget_tokens(self.safe_zone, window_tokens=UNKNOWN_ZONE)
@@ -87,12 +87,12 @@ def is_http_url(text: str) -> bool:
 
 
 def usual_jobs() -> int:
-    """The number of workers for a proxy that many clients share: one per core, up to four."""
+    """Return the number of workers for a proxy that many clients share: one per core, up to four."""
     return min(MOST_JOBS, os.cpu_count() or 1)
 
 
 class Guard:
-    """Decides by their headers which requests to reject."""
+    """Decides which requests to reject, by their headers."""
 
     def __init__(self, settings: Settings) -> None:
         """Set the token and the address from the settings."""
@@ -100,7 +100,7 @@ class Guard:
         self._hosts = {*LOCAL_NAMES, settings.host}
 
     def objection(self, headers: Mapping[str, str]) -> str:
-        """The reason why a request may not go to the upstream; "" if it may."""
+        """Return the reason why a request may not go to the upstream; "" if it may."""
         if reason := self.foreign_objection(headers):
             return reason
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
@@ -110,7 +110,7 @@ class Guard:
         return ""
 
     def foreign_objection(self, headers: Mapping[str, str]) -> str:
-        """The reason why a request cannot come from a program that intends to reach this proxy; "" if it can."""
+        """Return why a request cannot come from a program that intends to reach this proxy; "" if it can."""
         host = headers.get("host", "")
         if not self._settings.is_open and _without_port(host).lower() not in self._hosts:
             return f"the host {host!r} is not this proxy: use 127.0.0.1 or localhost"
@@ -129,7 +129,7 @@ class Guard:
 
 
 def cookie_token(headers: Mapping[str, str]) -> str:
-    """The token in the cookies of a request; "" if there is none."""
+    """Return the token in the cookies of a request; "" if there is none."""
     wanted = cookie_name(headers.get("host", ""))
     pairs = (each.strip().partition("=") for each in headers.get("cookie", "").split(";"))
     return unquote(next((value for name, _, value in pairs if name == wanted), ""))
@@ -141,7 +141,7 @@ def quote_token(token: str) -> str:
 
 
 def cookie_name(host: str) -> str:
-    """The name of the cookie that holds the token."""
+    """Return the name of the cookie that holds the token."""
     # Cookies are shared between all ports of a host, so that proxies on two ports would overwrite each other's.
     return f"{TOKEN_COOKIE}_{host.rpartition(':')[2]}" if _without_port(host) != host else TOKEN_COOKIE
 

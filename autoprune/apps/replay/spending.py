@@ -25,7 +25,7 @@ Identity = tuple[float, str, Usage]
 class Charge:
     """The cost of one recorded request in dollars; None if its usage or the price of its model is not known.
 
-    `identity` is equal in all records of the same request; None if the log does not tell when it was sent.
+    `identity` is equal in all records of the same request; None if the log does not tell when the request was sent.
     """
 
     dollars: float | None
@@ -37,7 +37,7 @@ class Charge:
 
 @dataclass(frozen=True)
 class Spending:
-    """The charges of one session file. `error` says why it could not be read."""
+    """The charges of one session file. `error` is the reason why the file could not be read."""
 
     path: str
     title: Title = UNTITLED
@@ -50,15 +50,15 @@ def read_spending(files: Iterable[str], args: ReplayArgs, *, engine: Engine = on
 
     Of the arguments only `model`, `cache_life` and `readers` are used.
     """
-    found = (
+    read = (
         Spending(task.path, error=spent.why) if isinstance(spent, Failed) else spent
         for task, spent in engine(spending_of, (Task(file, args) for file in files))
     )
-    return sorted(found, key=lambda each: (-each.title.time, each.path))
+    return sorted(read, key=lambda each: (-each.title.time, each.path))
 
 
 def spending_of(task: Task) -> Spending:
-    """The charges of one file. Raises SessionError if it cannot be read."""
+    """Compute the charges of one file. Raises SessionError if the file cannot be read."""
     conversations = open_recordings(task.path, task.read_file(), task.args)
     charges = [
         each
@@ -85,7 +85,7 @@ def _charges(requests: Sequence[Request], args: ReplayArgs) -> Iterable[Charge]:
 
 
 def _dollars(usage: Usage, model: str, life: float | None) -> float | None:
-    """The cost that the log states, or the cost of its tokens; None if the price of the model is not known."""
+    """Return the cost that the log states, or the cost of the tokens; None if the price of the model is unknown."""
     if usage.cost is not None:
         return usage.cost
     at = _prices(model, life)
@@ -99,7 +99,10 @@ def _prices(model: str, life: float | None) -> Prices:
 
 @dataclass(frozen=True)
 class ProjectSpending:
-    """The sum of some sessions: of an agent in a project, or of all. `unpriced` counts requests without a cost."""
+    """The sum of some sessions: of an agent in a project, or of all sessions.
+
+    `unpriced` counts requests without a cost.
+    """
 
     agent: str
     project: str
@@ -122,7 +125,7 @@ def sum_spending(found: Iterable[Spending]) -> list[ProjectSpending]:
 
 
 def _distinct(found: Iterable[Spending]) -> Iterable[tuple[Spending, list[Charge]]]:
-    """Yield each session that has requests, with the charges that no session before it has."""
+    """Yield each session that has requests, with the charges that no earlier session has."""
     seen: set[Identity] = set()
     for each in found:
         charges = [charge for charge in each.charges if charge.identity is None or charge.identity not in seen]
@@ -181,10 +184,11 @@ def changes(session: SessionFigures, strategy: str, prices_name: str) -> list[Ch
 
 @dataclass(frozen=True)
 class Outlook:
-    """What a strategy would have changed, in dollars, fetching results again included.
+    """The effect that a strategy would have had on the cost in dollars, including results fetched again.
 
-    `paid` is the recorded cost of all sessions. `replayed` is the part of it that was replayed: the longest stretch
-    without a compaction of each conversation, if it has at least 20 requests. The rest is taken to cost the same.
+    `paid` is the recorded cost of all sessions. `replayed` is the part of this cost that was replayed: the longest
+    stretch without a compaction of each conversation, if the stretch has at least 20 requests. The rest is assumed to
+    cost the same.
     """
 
     paid: float

@@ -26,8 +26,8 @@ def at_home(
 
     Looks in the home folder, and in the folders that the agents' variables name, such as `CLAUDE_CONFIG_DIR`.
     """
-    found = {reader.name: _newest_first(home, reader.places, environ) for reader in (*readers, *READERS)}
-    return {name: files for name, files in found.items() if files}
+    by_agent = {reader.name: _newest_first(home, reader.places, environ) for reader in (*readers, *READERS)}
+    return {name: files for name, files in by_agent.items() if files}
 
 
 def _newest_first(home: Path, places: Iterable[str], environ: Mapping[str, str]) -> list[Path]:
@@ -46,7 +46,7 @@ def _globs(home: Path, place: str, environ: Mapping[str, str]) -> Iterator[tuple
 
 
 def _modification_time(file: Path) -> float | None:
-    """The time of a file's last change; None if it is gone or not a file."""
+    """Return the time of a file's last change; None if it is gone or not a file."""
     try:
         return os.path.getmtime(file) if os.path.isfile(file) else None
     except OSError:
@@ -59,8 +59,8 @@ def expand_names(names: Iterable[str]) -> list[Path]:
     A name that matches nothing is returned unchanged, so that reading it fails with an error; a folder without session
     files gives none.
     """
-    found = (file for name in names for file in _expand_name(name))
-    return list(dict.fromkeys(found))
+    files = (file for name in names for file in _expand_name(name))
+    return list(dict.fromkeys(files))
 
 
 def _expand_name(name: str) -> list[Path]:
