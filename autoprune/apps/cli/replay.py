@@ -164,7 +164,7 @@ def replay_sessions(
     likely = outlook(sessions, RUN, str(args.prices[0]), sum(each.dollars for each in sums))
     if html and rows:
         details = replaying.most_expensive_details(sessions, args, chosen_engine, texts=texts)
-        write_output(html, _as_page(sessions, details, args, whole, ranking))
+        write_output(html, _as_page(sessions, details, args, whole, ranking, likely.paid))
     if as_json:
         show_json({**_as_json(sessions, args, whole, ranking), "spending": [asdict(each) for each in sums]})
     else:
@@ -209,6 +209,7 @@ def _as_page(
     args: ReplayArgs,
     whole: Overview,
     ranking: Ranking,
+    paid: float,
 ) -> str:
     return page(
         sessions,
@@ -217,6 +218,7 @@ def _as_page(
         command=_command_line(),
         advice=advice(ranking[args.prices[0]]),
         notes=list(replaying.assumptions(whole, args)),
+        paid=paid,
     )
 
 

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from autoprune.apps.replay.corpus import Engine, Failed, Task, one_by_one
 from autoprune.apps.replay.episode import usage_cost
+from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.policies import NO_PRUNING
 from autoprune.apps.replay.rows import Interval, interval, sums_by_session
 from autoprune.apps.replay.session import ReplayArgs, SessionFigures, open_recordings
@@ -149,6 +150,39 @@ def _sum(agent: str, project: str, known: Sequence[tuple[Spending, list[Charge]]
 
 
 @dataclass(frozen=True)
+class Change:
+    """The bill of an episode without pruning and with a strategy, fetching results again included, in input tokens.
+
+    `paid` is the recorded cost of the episode in dollars; None if it is not known.
+    """
+
+    figures: Figures
+    unpruned: float
+    pruned: float
+    paid: float | None
+
+    @property
+    def saved(self) -> float:
+        """What the strategy would have saved: in dollars if the cost is known, otherwise in input tokens."""
+        return (self.unpruned - self.pruned) * (self.paid / self.unpruned if self.paid else 1.0)
+
+
+def changes(session: SessionFigures, strategy: str, prices_name: str) -> list[Change]:
+    """Compare the bills of a session's episodes. An episode that was replayed in several styles has its first one."""
+    names = {NO_PRUNING: "unpruned", strategy: "pruned"}
+    known: dict[tuple[str, str], Figures] = {}
+    for each in session.figures:
+        if each.strategy in names:
+            known.setdefault((each.episode, each.strategy), each)
+    return [
+        Change(figures, before.bills[prices_name].total, figures.bills[prices_name].with_rereads, shape.dollars)
+        for name, shape in session.shapes.items()
+        if (figures := known.get((name, strategy))) and (before := known.get((name, NO_PRUNING)))
+        if before.bills[prices_name].total
+    ]
+
+
+@dataclass(frozen=True)
 class Outlook:
     """The effect that a strategy would have had on the cost in dollars, including results fetched again.
 
@@ -172,20 +206,38 @@ class Outlook:
         """Whether the confidence interval of the share covers 1: no saving is shown."""
         return self.share.low <= 1.0 <= self.share.high
 
+    def sentence(self, strategy: str) -> str:
+        """Say in dollars what the strategy, such as "`autoprune run`", would have changed."""
+        paid, likely = f"${self.paid:,.2f}", self.would_pay
+        if self.is_noise:
+            return f"With {strategy} you would have paid about the same: {dollars_text(likely)} instead of {paid}."
+        change = likely.value / self.paid - 1
+        words = f"{abs(change):.0%} {'less' if change < 0 else 'more'}"
+        return f"Of {paid} you would have paid {dollars_text(likely)} with {strategy}: {words}."
+
+    @property
+    def basis(self) -> str:
+        """The part of the cost that was replayed, as text."""
+        return (
+            f"${self.replayed:,.2f} of it were replayed: of each conversation the longest stretch without a "
+            "compaction, if it has at least 20 requests. The rest is counted as unchanged."
+        )
+
+
+def dollars_text(known: Interval) -> str:
+    """A cost with its confidence interval, if there is one, such as "$79.10 (75.20–82.30)"."""
+    digits = 0 if known.value >= 100 else 2
+    value, low, high = (f"{each:,.{digits}f}" for each in (known.value, known.low, known.high))
+    return f"${value}" if low == high else f"${value} ({low}–{high})"
+
 
 def outlook(sessions: Iterable[SessionFigures], strategy: str, prices_name: str, paid: float) -> Outlook:
     """Estimate what sessions that cost `paid` dollars would have cost with a replayed strategy.
 
     The share of each conversation's unpruned bill is applied to its recorded cost.
     """
-    figures, pairs = [], []
-    for session in sessions:
-        unpruned = {
-            each.episode: each.bills[prices_name].total for each in session.figures if each.strategy == NO_PRUNING
-        }
-        for each in session.figures:
-            cost = session.shapes[each.episode].dollars
-            if each.strategy == strategy and cost and unpruned.get(each.episode):
-                figures.append(each)
-                pairs.append((cost * each.bills[prices_name].with_rereads / unpruned[each.episode], cost))
-    return Outlook(paid, sum(cost for _, cost in pairs), interval(sums_by_session(figures, pairs)))
+    known = [each for session in sessions for each in changes(session, strategy, prices_name) if each.paid]
+    pairs = [(each.pruned / each.unpruned * (each.paid or 0.0), each.paid or 0.0) for each in known]
+    share = interval(sums_by_session([each.figures for each in known], pairs))
+    # Requests in several files are replayed in each, but paid once.
+    return Outlook(paid, min(paid, sum(cost for _, cost in pairs)), share)
