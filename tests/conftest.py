@@ -12,6 +12,8 @@ import pytest
 from strict_provider.scripts import agent_script
 from strict_provider.server import Provider, serve
 
+from autoprune.apps.sessions import places
+
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
@@ -25,6 +27,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     profiles.choose("full" if config.getoption("--full") else "quick")
+    # The developer's own files change nothing: neither defaults of the command line nor sessions of agents.
+    os.environ["XDG_CONFIG_HOME"] = os.devnull
+    for variable in (*places.FOLDERS.values(), *places.HOMES.values()):
+        os.environ.pop(variable, None)
     # A shell has what it starts in the background ignore Ctrl-C, and processes that tests interrupt would not end.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
