@@ -115,6 +115,11 @@ class Directory(MutableMapping[str, str]):
         return os.path.join(self.path, key + SUFFIX)
 
 
+def open_archive(archive: Archive | str | os.PathLike[str] | None) -> Archive | None:
+    """Return the archive that a caller gives: a mapping, or a `Directory` for a path. Raises SettingsError."""
+    return Directory(archive) if isinstance(archive, str | os.PathLike) else check_archive(archive)
+
+
 def check_archive(archive: Archive | None) -> Archive | None:
     """Return `archive`. Raises SettingsError if it cannot store texts, such as a path."""
     if archive is None or all(callable(getattr(archive, name, None)) for name in ("get", "setdefault", "__setitem__")):

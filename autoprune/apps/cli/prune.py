@@ -13,7 +13,6 @@ from autoprune.apps.cli.input_output import load_readers, read_session, refuse_a
 from autoprune.apps.cli.startup import check_output
 from autoprune.apps.sessions import Session
 from autoprune.conversation.archive import Directory, recall
-from autoprune.conversation.placeholders import split_mark
 from autoprune.economics import prices
 from autoprune.errors import ArchiveError, SessionError, SettingsError
 from autoprune.pruners.agentic import AgenticConversationPruner
@@ -146,7 +145,7 @@ def _destination(output: str | None, *, prints_something_else: bool) -> str | No
 
 def _has_lost_content(pruner: AnyPruner, report: Report) -> bool:
     """Whether any cleared content cannot be recalled from the pruner's archive."""
-    ids = {split_mark(edit.mark)[1] for edit in report.plan.edits}
+    ids = {edit.recall_id for edit in report.plan.edits}
     try:
         for id in ids:
             pruner.recall(id)
