@@ -20,12 +20,12 @@ from autoprune.pruners.naming import AnyPruner, choose_strategy, pruner_for
 from autoprune.pruners.report import Report
 from autoprune.pruners.report.drawing import Explanation, statistics, summary
 from autoprune.settings import PruneArgs, text_setting, variables
-from autoprune.strategies.catalog import STRATEGIES, is_named
+from autoprune.strategies.catalog import RECOMMENDED, STRATEGIES, clearing_named, is_named
 
 EXAMPLES = options.examples(
     "prune session.jsonl -s 50k -o pruned.json",
     "prune session.jsonl -s 50k --explain",
-    "prune session.jsonl -s 0.7 --model gpt-5 --strategy cache_aware",
+    "prune session.jsonl -s 0.7 --model gpt-5 -o pruned.json",
     "prune session.jsonl --strategy 'low_water(target=0.6)' --json",
     "prune session.jsonl --strategy hybrid --explain",
 )
@@ -87,7 +87,7 @@ def prune_session(
         logger.enable("autoprune")
     if safe_zone and is_named(safe_zone, STRATEGIES):
         raise SettingsError(f"the safe zone is {safe_zone!r}: a strategy is given with --strategy")
-    plan = choose_strategy(strategy, os.environ)
+    plan = choose_strategy(strategy, os.environ) or clearing_named(RECOMMENDED)
     args = _settings(
         conversation_prune_safe_zone_tokens=safe_zone,
         model=model,
