@@ -1,7 +1,6 @@
 """The base class of both pruners: constructor arguments, settings, strategies, and all methods except `prune`."""
 
 import math
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from typing import Any, Self
 
 from loguru import logger
 
-from autoprune.conversation.archive import Archive, check_archive, open_archive, recall
+from autoprune.conversation.archive import Archive, ArchiveLike, check_archive, recall
 from autoprune.conversation.messages import check_conversation
 from autoprune.conversation.placeholders import SENTENCE, Placeholder, element
 from autoprune.economics import prices
@@ -98,7 +97,7 @@ class Pruner:
         count: Count | None = None,
         formats: Sequence[Format] = (),
         conversation_id: object = None,
-        archive: Archive | str | os.PathLike[str] | None = None,
+        archive: ArchiveLike | None = None,
         remember: int = REMEMBERED,
         before_prune: BeforePrune | None = None,
         on_pruned: OnPruned | None = None,
@@ -117,7 +116,7 @@ class Pruner:
         number of conversations that the pruner remembers; others are read from the start.
         """
         self.conversation_id = conversation_id
-        self.archive = open_archive(archive)
+        self.archive: Archive | None = check_archive(archive)
         self.remember = remember
         self.before_prune = before_prune
         self.on_pruned = on_pruned

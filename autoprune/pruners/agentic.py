@@ -6,10 +6,9 @@ messages by the plan, and reports.
 
 from collections.abc import Mapping
 from functools import partial
-from os import PathLike
 from typing import Any
 
-from autoprune.conversation.archive import Archive
+from autoprune.conversation.archive import ArchiveLike
 from autoprune.conversation.edits import apply, strip_thinking
 from autoprune.conversation.messages import check_conversation
 from autoprune.conversation.summary import find_summary
@@ -187,7 +186,7 @@ def prune(
     calibration: float = 1.0,
     validate: bool | Provider = False,
     pauses: Mapping[int, float] | None = None,
-    archive: Archive | str | PathLike[str] | None = None,
+    archive: ArchiveLike | None = None,
 ) -> Result[Message]:
     """Prune a conversation once: `prune(messages, "50k", model="gpt-5").conversation` is what to send.
 

@@ -5,14 +5,13 @@ be, and only then the summarizer writes it. `prune` and `aprune` run the same st
 they call the summarizer.
 """
 
-import os
 import time
 from collections.abc import Callable, Generator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from autoprune.conversation.archive import Archive
+from autoprune.conversation.archive import ArchiveLike
 from autoprune.conversation.edits import apply, strip_thinking
 from autoprune.conversation.messages import check_conversation
 from autoprune.conversation.summary import RunningSummary, assemble, find_summary, without_summary
@@ -110,7 +109,7 @@ class ConversationPruner(Pruner):
         count: Count | None = None,
         formats: Sequence[Format] = (),
         store: MutableMapping[str, str] | None = None,
-        archive: Archive | str | os.PathLike[str] | None = None,
+        archive: ArchiveLike | None = None,
         remember: int = REMEMBERED,
         max_calls: int = MAX_CALLS,
         max_seconds: float | None = MAX_SECONDS,

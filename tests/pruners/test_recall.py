@@ -289,10 +289,8 @@ def test_an_object_that_cannot_store_a_text_is_refused_by_the_constructor(given:
     for kind in (AgenticConversationPruner, ConversationPruner):
         with pytest.raises(SettingsError, match="archive"):
             kind(300, archive=given)
-    pruner = AgenticConversationPruner(300)
-    pruner.archive = given
-    with pytest.raises(SettingsError, match="give a mutable mapping, such as a dict or Directory"):
-        pruner.recall(content_id(LONG))
+    with pytest.raises(SettingsError, match="archive"):
+        recall(given, content_id(LONG))
 
 
 def test_a_path_is_an_archive_of_files(tmp_path: Path):
@@ -300,7 +298,7 @@ def test_a_path_is_an_archive_of_files(tmp_path: Path):
         pruner = AgenticConversationPruner(300, archive=archive)
         (edit,) = pruner.prune(chat(LONG, LONG + "2")).plan.edits
         assert edit.recall_id == content_id(LONG)
-        assert pruner.recall(edit.recall_id) == LONG
+        assert pruner.recall(edit.recall_id) == recall(archive, edit.recall_id) == LONG
     assert [path.name for path in (tmp_path / "cleared").iterdir()] == [f"{content_id(LONG)}.txt"]
 
 
