@@ -88,7 +88,7 @@ def test_a_strategy_may_have_parameters():
 @pytest.mark.full
 def test_verbose_prints_the_log_line():
     assert (
-        "tool_output_cleanup: "
+        "cache_aware: "
         in run_process("prune", XML, "--safe-zone", "20k", "--verbose", "--dry-run").stderr.decode()
     )
 
