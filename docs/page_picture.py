@@ -25,7 +25,7 @@ STRATEGIES = ("none", "tool_output_cleanup", "low_water", "cache_aware", "cache_
 COMMAND = "autoprune replay edit_loop_openai.jsonl --prices anthropic --safe-zone 20k --html report.html"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 WIDTH, GAP = 1200, 24  # pixels
-PARTS = ("#frontier ~ .frontier", ".session .charts")  # what of the page is in the picture, one below the other
+PARTS = (".answer", ".compared", ".scroll", "#session-0 .charts")  # of the page, one below the other
 
 
 def report() -> str:
@@ -45,6 +45,9 @@ def photographs(html: str) -> list[Image.Image]:
         chromium = driver.chromium.launch(executable_path=browser)
         tab = chromium.new_page(viewport={"width": WIDTH, "height": 900}, color_scheme="light")
         tab.set_content(html)
+        tab.locator("#session-0 > summary").click()
+        tab.locator("#session-0 .timeline").wait_for()  # the script has decoded the session
+        tab.locator("h1").hover()
         taken = [tab.locator(part).first.screenshot() for part in PARTS]
         chromium.close()
     return [Image.open(io.BytesIO(each)).convert("RGB") for each in taken]

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 SESSION = ROOT / "fixtures" / "sessions" / "edit_loop_openai.jsonl"
 PICTURE = ROOT / "docs" / "pictures" / "proxy.png"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-WIDTH, HEIGHT = 1200, 860  # pixels
+WIDTH, HEIGHT = 1200, 834  # pixels
 
 
 class Upstream(BaseHTTPRequestHandler):

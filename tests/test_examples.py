@@ -26,7 +26,7 @@ def write_modules(folder: Path) -> list[str]:
         for number, module in enumerate(modules):
             names.append(f"{page.parent.name}_{page.stem}_{number}.py")
             (folder / names[-1]).write_text(module, encoding="utf-8")
-        if page.name == "formats.md":  # whose second example imports the first one
+        if page == ROOT / "docs" / "formats.md":  # whose second example imports the first one
             (folder / "vercel.py").write_text(examples[0], encoding="utf-8")
     return names
 

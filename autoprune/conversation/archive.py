@@ -1,7 +1,7 @@
 """Store cleared payloads, and recall them: for a program, a person, or the model through a tool.
 
-An archive is any mutable mapping from id to text: a dict, a database behind a mapping, or a `Directory`. It decides
-nothing: the id is computed from the payload (`conversation.placeholders`), whether or not the archive could store it.
+An archive is any mutable mapping from id to text: a dict, a database behind a mapping, or a `Directory`. An archive
+makes no decisions: `conversation.placeholders` computes each id from the payload, even if storing the payload failed.
 """
 
 import json
@@ -54,17 +54,17 @@ class Directory(MutableMapping[str, str]):
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Use `path` as the archive; it need not exist. Raises SettingsError if it is empty or not a path."""
+        """Use the folder `path`, which need not exist. Raises SettingsError if `path` is empty or not a path."""
         if not isinstance(path, str | os.PathLike) or not os.fspath(path):
             raise SettingsError(f"an archive in {path!r}: give the path of a folder, such as Directory('archive')")
         self.path = os.path.abspath(os.path.expanduser(path))
 
     def __repr__(self) -> str:
-        """The expression that creates this archive."""
+        """Return the expression that creates this archive."""
         return f"Directory({self.path!r})"
 
     def __getitem__(self, key: str) -> str:
-        """Read a payload. Raises KeyError if there is none.
+        """Read a payload. Raises KeyError if nothing is stored under the id.
 
         A damaged file that is no longer UTF-8 is read with replacement characters, so that a caller that checks the
         payload against its id, as `recall` and pruners do, notices the change.
@@ -94,7 +94,7 @@ class Directory(MutableMapping[str, str]):
                 os.unlink(beside)
 
     def __delitem__(self, key: str) -> None:
-        """Remove a payload. Raises KeyError if there is none."""
+        """Remove a payload. Raises KeyError if nothing is stored under the id."""
         try:
             os.unlink(self._file(key))
         except (FileNotFoundError, NotADirectoryError):
@@ -107,7 +107,7 @@ class Directory(MutableMapping[str, str]):
         return (name[:DIGITS] for name in names if ID.fullmatch(name[:DIGITS]) and name[DIGITS:] == SUFFIX)
 
     def __len__(self) -> int:
-        """The number of payloads."""
+        """Return the number of payloads."""
         return sum(1 for _ in self)
 
     def _file(self, key: object) -> str:
@@ -141,7 +141,7 @@ def recall(archive: ArchiveLike | None, id: str) -> str:
         )
     seen: set[str] = set()
     while True:
-        stored = archive.get(id)  # the payload, or a pointer to the id of the whole one
+        stored = archive.get(id)  # the payload, or a pointer to the id of the whole payload
         if stored is None:
             raise ArchiveError(
                 f"nothing is kept under {id}: look whether the id is copied whole and the archive is the one that the "
@@ -168,8 +168,9 @@ def store_payloads(
 ) -> list[str]:
     """Store the payloads in `messages` that edits replace. Return a note on each failure.
 
-    `known` maps the parts that were stored before to the texts that replaced them, and is updated. Failed payloads are
-    tried again next time. `call_safely` calls a function with arguments, and returns an error instead of raising it.
+    `known` maps the parts that were stored before to the texts that replaced them, and is updated. Payloads that could
+    not be stored are tried again next time. `call_safely` calls a function with arguments, and returns an error instead
+    of raising it.
     """
     failures: dict[str, dict[str, None]] = {}  # reason → ids, in order
     for edit in edits:
@@ -191,8 +192,9 @@ def store_payloads(
 def _records(edit: Replace, content: str) -> Iterator[tuple[str, str]]:
     """Yield the records to store for an edit, each with its id: the payload, and pointers to it.
 
-    Say that the payload P was cut to C, and C is cleared, in one prune or in two. The placeholder then carries C's id,
-    so that id must point to P. The pointer is stored with the cut, since a later prune of pruned output only knows C.
+    Suppose that the payload P was cut to C, and C is then cleared, in the same prune or a later one. The placeholder
+    carries C's id, so that id must point to P. The pointer is stored with the cut, since a later prune of pruned output
+    only knows C.
     """
     whole, carried = content_id(content), split_mark(edit.mark)[1]
     yield whole, content
@@ -206,17 +208,17 @@ def _records(edit: Replace, content: str) -> Iterator[tuple[str, str]]:
 def _store_record(archive: Archive, id: str, text: str) -> str | None:
     """Store a payload or a pointer under an id. Return None, or the conflict that prevents it.
 
-    A pointer replaces the text whose id it has, and stays as long as its payload is stored.
+    A pointer replaces the text stored under its id, and stays as long as its payload is stored.
     """
-    known = archive.setdefault(id, text)
-    if known == text:
+    stored = archive.setdefault(id, text)
+    if stored == text:
         return None
-    is_pointer, whole = content_id(text) != id, pointer_target(known, id) if isinstance(known, str) else None
+    is_pointer, whole = content_id(text) != id, pointer_target(stored, id) if isinstance(stored, str) else None
     if whole and is_pointer:
         return "another payload was cut to the same text"
     if whole and archive.get(whole) is not None:
         return None
-    if not is_pointer and isinstance(known, str) and content_id(known) == id:
+    if not is_pointer and isinstance(stored, str) and content_id(stored) == id:
         return "another payload has the same id"
     archive[id] = text  # the stored text was damaged, or a text and its pointer replace each other
     return None
@@ -226,10 +228,10 @@ def _store_record(archive: Archive, id: str, text: str) -> str | None:
 
 
 def tool_definition(format: str = "openai_chat") -> dict[str, Any]:
-    """The definition of the `recall` tool, which lets the model recall cleared content.
+    """Return the definition of the `recall` tool, which lets the model recall cleared content.
 
-    `format` names the API as in `PruneArgs.format`. For Gemini it is a function declaration. Raises SettingsError if
-    the API is not known.
+    `format` names the API as in `PruneArgs.format`. For Gemini, the definition is a function declaration. Raises
+    SettingsError if the API is not known.
     """
     if not isinstance(format, str) or format not in SHAPES:
         hint = did_you_mean(str(format), SHAPES)
@@ -250,7 +252,7 @@ SHAPES: Mapping[str, Shape] = {
 
 
 def handle(archive: ArchiveLike | None, arguments: object) -> str:
-    """Run a call of the `recall` tool: return the payload, or an error message for the model if its call is wrong.
+    """Run a call of the `recall` tool. Return the payload, or an error message for the model if the call is wrong.
 
     `arguments` is a mapping or JSON text. Raises SettingsError without an archive; exceptions of the archive itself are
     not caught.
@@ -274,7 +276,10 @@ def _parse_arguments(arguments: object) -> Mapping[str, Any]:
 
 
 def _select_lines(text: str, first: object, last: object) -> str:
-    """The lines from `first` to `last`, or the whole text without either. Raises ArchiveError if the range is empty."""
+    """Return the lines from `first` to `last`, or the whole text if both are None.
+
+    Raises ArchiveError if the range is empty.
+    """
     if first is None and last is None:
         return text
     lines = text.split("\n")

@@ -20,9 +20,9 @@ from autoprune.errors import SettingsError
 class Replace:
     """Replace the payload of `part` with `text`, which saves `saved` tokens. The walk sets `request`.
 
-    `reason.sentence` explains the edit to people. `saved_before` is what an earlier edit of the same part
-    had already saved, if a result was cut and then cleared. `mark` carries the id that recalls the payload; "" without
-    an archive. `may_change` says that a later edit may replace the text, such as that of a cut.
+    `reason.sentence` explains the edit to people. `saved_before` is the number of tokens that an earlier
+    edit of the same part had already saved, if a result was cut and then cleared. `mark` carries the id that recalls
+    the payload; "" without an archive. `may_change` says that a later edit may replace the text, such as a cut.
     """
 
     part: Part
@@ -44,8 +44,8 @@ class Replace:
 class Fold:
     """Remove messages from the prompt, by index. Their content goes into the running summary, or is dropped.
 
-    `room` is the most tokens that the summary's text may have afterwards, 0 for a drop. `saved` are the tokens of the
-    messages, without those of the summary.
+    `room` is the maximum tokens of the summary's text afterwards, 0 for a drop. `saved` is the number of tokens in the
+    messages, not counting the summary.
     """
 
     messages: tuple[int, ...]
@@ -61,7 +61,7 @@ class Fold:
 
 
 def savings_by_message(edits: Iterable[Replace], stripped: Iterable[Thought] = ()) -> Mapping[int, int]:
-    """The tokens that edits and stripped thinking save, by message."""
+    """Return the tokens that edits and stripped thinking save, by message."""
     saved: dict[int, int] = defaultdict(int)
     for edit in edits:
         saved[edit.part.location.message] += edit.saved
@@ -83,7 +83,7 @@ class CustomReason(str):
 
 
 class Reason(StrEnum):
-    """Why a part was changed or kept; `sentence` explains it to people."""
+    """The reason why a part was changed or kept; `sentence` explains the reason to people."""
 
     OVER_SAFE_ZONE = "over_safe_zone"
     TO_TARGET = "to_target"
@@ -145,14 +145,14 @@ SENTENCES: dict[str, str] = {
 
 
 def sentence(reason: str) -> str:
-    """The sentence of a reason; a custom reason is its own sentence."""
+    """Return the sentence of a reason; a custom reason is its own sentence."""
     return SENTENCES.get(reason, reason)
 
 
 def check_reason(reason: object) -> AnyReason:
-    """Normalize a reason for the plan: one line, and a custom text cut to 80 characters.
+    """Normalize a reason for the plan: join it to one line, and cut a custom text to 80 characters.
 
-    Raises SettingsError if it is blank or not a string.
+    Raises SettingsError if the reason is blank or not a string.
     """
     if isinstance(reason, AnyReason):
         return reason
@@ -178,7 +178,7 @@ def apply(messages: list[Any], edits: Sequence[Replace]) -> list[Any]:
 
 
 def strip_thinking(messages: list[Any], thoughts: Sequence[Thought]) -> list[Any]:
-    """Remove blocks of thinking from a copy of the conversation; without any, return the list itself."""
+    """Remove blocks of thinking from a copy of the conversation; without blocks, return the list itself."""
     if not thoughts:
         return messages
     groups: dict[int, list[Thought]] = {}
@@ -202,7 +202,7 @@ def remove_thinking(message: object, thoughts: Sequence[Thought]) -> object:
 
 
 def rewrite(message: object, edits: Sequence[Replace]) -> object:
-    """Apply the edits of one message to a copy of it."""
+    """Apply the edits of one message to a copy of the message."""
     # The common case, one edit of a field of a dict, needs no recursion.
     if len(edits) == 1 and type(message) is dict:
         (edit,) = edits
@@ -214,7 +214,7 @@ def rewrite(message: object, edits: Sequence[Replace]) -> object:
 
 
 def without_payloads(message: object, parts: Sequence[Part]) -> object:
-    """A copy of a message without the payloads of `parts`; containers, and a result's name and id, remain."""
+    """Return a copy of a message without the payloads of `parts`; containers, and a result's name and id, remain."""
     return _copy_with(message, [(part.location.path[1:], part) for part in parts], _empty)
 
 
@@ -235,7 +235,7 @@ def _copy_with(value: object, placed: Sequence[tuple[Path, Any]], change: Change
 
 
 def _group_by_name(placed: Sequence[tuple[Path, Any]]) -> dict[int | str, list[tuple[Path, Any]]]:
-    """Group pairs of a path and an edit by the path's first name, each with the rest of its path."""
+    """Group pairs of a path and an edit by the path's first name. Each edit keeps the rest of its path."""
     groups: dict[int | str, list[tuple[Path, Any]]] = {}
     for path, one in placed:
         groups.setdefault(path[0], []).append((path[1:], one))
@@ -243,7 +243,7 @@ def _group_by_name(placed: Sequence[tuple[Path, Any]]) -> dict[int | str, list[t
 
 
 def _insert_texts(value: object, edits: Sequence[Replace]) -> object:
-    """Put the edits of one payload into it, keeping its shape; a text may have several edits."""
+    """Insert the texts of edits into the value that they change, keeping its shape. A text may have several edits."""
     if edits[0].part.location.start is None:
         return edits[0].part.put(value, edits[0].text)
     whole, at = str(value), 0
@@ -256,7 +256,7 @@ def _insert_texts(value: object, edits: Sequence[Replace]) -> object:
 
 
 def _empty(value: object, parts: Sequence[Part]) -> object:
-    """A payload after it is removed: None, or an empty result that keeps its shape."""
+    """Return the value that is left of a removed payload: None, or an empty result with the same shape."""
     part = parts[0]
     is_payload = not isinstance(part, ToolResult) or part.is_fixed or isinstance(value, str | list | tuple | None)
     return None if is_payload else part.put(value, "")

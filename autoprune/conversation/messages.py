@@ -1,4 +1,4 @@
-"""Read the fields of any message, a mapping or an SDK's object, and copy it with changes. Knows no format."""
+"""Read the fields of any message, a mapping or an SDK's object, and copy messages with changes. Knows no format."""
 
 import copy
 import dataclasses
@@ -28,7 +28,7 @@ def check_conversation(conversation: object) -> list[Any]:
 
 
 def fields(value: object) -> Mapping[str, object] | None:
-    """The fields of a message: a mapping itself, or those of an SDK's object, including extra ones; else None."""
+    """Return the fields of a mapping or an SDK's object, including extra fields; None for anything else."""
     if type(value) is dict or isinstance(value, Mapping):
         return value
     # Classes and enum members have a __dict__, but are no messages.
@@ -41,7 +41,7 @@ def fields(value: object) -> Mapping[str, object] | None:
 
 
 def fields_of(value: object) -> Mapping[str, object]:
-    """The fields of a mapping or an SDK's object; empty for anything else."""
+    """Return the fields of a mapping or an SDK's object; empty for anything else."""
     return fields(value) or NOTHING
 
 
@@ -51,13 +51,13 @@ def listed(content: object) -> object:
 
 
 def join_texts(blocks: Sequence[object]) -> str:
-    """The texts in a list of blocks, joined by line breaks; other blocks are left out."""
-    found = (block if isinstance(block, str) else fields_of(block).get("text") for block in blocks)
-    return "\n".join(text for text in found if isinstance(text, str))
+    """Return the texts in a list of blocks, joined by line breaks; other blocks are left out."""
+    texts = (block if isinstance(block, str) else fields_of(block).get("text") for block in blocks)
+    return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def number_text(number: bool | int | float) -> str:
-    """A number as text. Equal numbers have equal texts, so that 1, 1.0 and True count alike."""
+    """Return a number as text. Equal numbers have equal texts, so that 1, 1.0 and True count alike."""
     if isinstance(number, float):
         return str(int(number)) if number.is_integer() else str(number)
     # Hexadecimal has no limit on its length.
@@ -65,7 +65,7 @@ def number_text(number: bool | int | float) -> str:
 
 
 def nested(open_values: list[object]) -> Iterator[object]:
-    """Pop values off a list until it is empty. Raises ConversationError if there are too many, as in a cycle."""
+    """Pop values off a list until none are left. Raises ConversationError after too many values, as in a cycle."""
     for _ in range(MOST_VALUES):
         if not open_values:
             return
@@ -74,7 +74,7 @@ def nested(open_values: list[object]) -> Iterator[object]:
 
 
 def endless() -> ConversationError:
-    """The error for a message that is too large or contains itself."""
+    """Return the error for a message that is too large or contains itself."""
     most = f"{MOST_VALUES:,} values or {MOST_CONTAINERS:,} lists and mappings"
     return ConversationError(f"it holds more than {most}, or a list or mapping that holds itself")
 
@@ -87,12 +87,12 @@ def item(value: object, name: int | str) -> object:
 
 
 def with_item(value: object, name: int | str, new: object) -> object:
-    """A shallow copy of a list, tuple, mapping or SDK object, of the same type, with one item changed."""
+    """Return a shallow copy of a list, tuple, mapping or SDK object, of the same type, with one item changed."""
     return with_items(value, {name: new})
 
 
 def with_items(value: object, changes: Mapping[str, object] | Mapping[int | str, object]) -> object:
-    """A shallow copy of a list, tuple, mapping or SDK object, of the same type, with some items changed."""
+    """Return a shallow copy of a list, tuple, mapping or SDK object, of the same type, with some items changed."""
     if isinstance(value, list | tuple):
         items = list(value)
         for name, new in changes.items():
@@ -150,7 +150,7 @@ def _unwrap_text(blocks: list[object]) -> object:
 
 
 def canonical(message: object) -> str:
-    """A text that is equal for equal messages, mappings or SDK objects; fields that are None are ignored.
+    """Return a text that is equal for equal messages, mappings or SDK objects; fields that are None are ignored.
 
     Raises RecursionError if the message is nested too deeply.
     """

@@ -6,10 +6,11 @@ The same result always gets the same placeholder. With an archive it ends with a
 
 The id is a prefix of the payload's hash, so it is the same in every process and does not depend on whether the archive
 could store the payload. A mark inside a payload is not reused, since tool output may contain any mark, such as one in
-the log of another session. If a result is cut and then cleared, the placeholder's id is that of the cut text, which is
-known both to a walk over the full history and to one over pruned output. A *pointer*, stored under that id, names the
-id of the whole payload. The exception is a placeholder of `cache_aware`: a text that replaces it reuses its id, since
-such a placeholder has no other content, even if a tool printed it.
+the log of another session. If a result is cut and then cleared, the placeholder carries the id of the cut text, since a
+walk over pruned output knows only this text, and a walk over the full history must make the same placeholder. A
+*pointer*, stored under that id, names the id of the whole payload. The exception is a placeholder of `cache_aware`: a
+text that replaces such a placeholder reuses that id, since `cache_aware` placeholders have no other content, even if a
+tool printed it.
 """
 
 import re
@@ -32,18 +33,18 @@ END_TAG = "</tool_result>"
 
 
 def element(tool: str, sentence: str = SENTENCE) -> str:
-    """The element that replaces a result of the XML dialect; the tool's name is left out if it is not known."""
+    """Return the element that replaces a result of the XML dialect. The name of an unknown tool is left out."""
     name = f" tool_name='{tool}'" if tool and tool != "unknown" else ""
     return f"<tool_result{name} success='true'>{payload(sentence)}{END_TAG}"
 
 
 def payload(sentence: str = SENTENCE) -> str:
-    """The text between the tags of a cleared result."""
+    """Return the text between the tags of a cleared result."""
     return f"\n<message>{CLEARED}</message>\n<content>{sentence}</content>\n"
 
 
 def element_content(whole: str, tool: str = "") -> str:
-    """The text between the tags of an element for a tool, or the whole text if there are no tags."""
+    """Return the text between the tags of an element for a tool, or the whole text if there are no tags."""
     if not whole.startswith("<tool_result") or not whole.endswith(END_TAG):
         return whole
     named = whole.find(tool) + len(tool) if tool else 0  # a name may hold ">"
@@ -51,14 +52,14 @@ def element_content(whole: str, tool: str = "") -> str:
 
 
 def frame_text(result: ToolResult, text: str) -> str:
-    """Encode a text as the result's dialect requires inside a message's text: escaped, or as a JSON string."""
+    """Encode a text as the result's dialect requires inside a message's text: by escaping, or as a JSON string."""
     return str(result.put(result.text, text)) if result.location.start is not None else text
 
 
 def replacement_text(result: ToolResult, text: str, mark: str = "") -> str:
-    """Encode a strategy's text to replace a payload; inside a message's text, it cannot end the result early.
+    """Encode a strategy's text to replace a payload, so that the text cannot end the result early.
 
-    If the payload is already that text, with or without a mark, return it unchanged.
+    If the payload already equals that text, with or without a mark, return the payload unchanged.
     """
     plain = trim_text(result, frame_text(result, text))
     if split_mark(result.text)[0] == split_mark(plain)[0]:
@@ -73,7 +74,7 @@ def trim_text(result: ToolResult, text: str) -> str:
 
 @dataclass(frozen=True)
 class Placeholder:
-    """Makes placeholders, and computes the tokens that each saves.
+    """Write placeholders, and compute the tokens that each placeholder saves.
 
     `element` overrides the XML element for a tool; only the text between its tags is used, since a result keeps its own
     tags. If `recalls`, each placeholder carries the id that recalls the payload.
@@ -85,11 +86,11 @@ class Placeholder:
     recalls: bool = False
 
     def mark(self, part: Part, messages: Sequence[object]) -> str:
-        """The mark that recalls a part's payload; "" without an archive."""
+        """Return the mark that recalls a part's payload; "" without an archive."""
         return mark(text_to_archive(part, messages)) if self.recalls else ""
 
     def text(self, result: ToolResult, mark: str = "") -> str:
-        """The placeholder of a result with a mark; an existing placeholder is returned unchanged.
+        """Return the placeholder of a result with a mark; an existing placeholder is returned unchanged.
 
         Raises SettingsError if `element` or `sentence` gives a blank text, which providers refuse.
         """
@@ -106,7 +107,7 @@ class Placeholder:
         return frame_text(result, append_mark(text, mark)) if mark else framed
 
     def saves(self, part: Part, text: str) -> int:
-        """The tokens saved by replacing the payload with `text`; negative if the text is larger."""
+        """Return the tokens saved by replacing a part's payload with `text`; negative if the text is larger."""
         if part.is_fixed:
             return 0
         # Counts of joined texts need not add up, so a text is counted within its piece.
@@ -114,7 +115,7 @@ class Placeholder:
         return part.piece_tokens - self.count(text if is_whole else part.with_text(text))
 
     def has_replaced(self, result: ToolResult) -> bool:
-        """Whether the result was cleared before, with or without a mark."""
+        """Return whether a result was cleared before, with or without a mark."""
         return result.text == self.text(result)
 
 
@@ -130,28 +131,34 @@ POINTER = "autoprune: {} is a part of, or a placeholder for, {}"
 
 
 def content_id(content: str) -> str:
-    """The id of a payload, a prefix of its content's hash."""
+    """Return the id of a payload, a prefix of its content's hash."""
     return sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS]
 
 
 def recall_id(content: str) -> str:
-    """The id that recalls a payload: the one in a placeholder of `cache_aware`, else that of the content."""
+    """Return the id under which a payload is recalled.
+
+    This is the id in a `cache_aware` placeholder, or else the hash of the content.
+    """
     body, id = split_mark(content)
     return id if id and PLACEHOLDER.fullmatch(body.strip()) else content_id(content)
 
 
 def mark(content: str) -> str:
-    """The mark that carries the id of a payload."""
+    """Return the mark that carries the id of a payload."""
     return f"{HEAD}{recall_id(content)}]"
 
 
 def pointer(id: str, whole: str) -> str:
-    """The text that an archive stores under `id`, the id of a text that replaced the payload with the id `whole`."""
+    """Return the text that an archive stores under `id` to point to the payload with the id `whole`.
+
+    `id` belongs to a text that replaced the payload.
+    """
     return POINTER.format(id, whole)
 
 
 def pointer_target(kept: str, id: str) -> str | None:
-    """The id that a pointer stored under `id` names; None for any other text."""
+    """Return the payload's id that a pointer stored under `id` names; None for any other text."""
     whole = kept[-DIGITS:]
     return whole if ID.fullmatch(whole) and kept == pointer(id, whole) else None
 
@@ -174,7 +181,7 @@ def split_mark(text: str) -> tuple[str, str]:
 
 
 def text_to_archive(part: Part, messages: Sequence[object]) -> str:
-    """The text to archive for a payload: what the model reads, or JSON if the payload holds more, such as an image."""
+    """Return the text to archive for a payload: its text, or JSON if it holds more than text, such as an image."""
     if part.is_plain or part.location.start is not None:
         return part.text
     value: object = messages

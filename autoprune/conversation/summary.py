@@ -1,4 +1,4 @@
-"""The running summary in a conversation: mark it, find it again, and insert it. Writes no summary.
+"""Mark the running summary of a conversation, find it again, and insert it. Writes no summary.
 
 A summary is a user message, or the head of one, since providers require alternating roles:
 
@@ -11,9 +11,9 @@ A summary is a user message, or the head of one, since providers require alterna
 The mark carries all that the next prune needs, since nothing else remembers it:
 
 - how many messages the summary replaces;
-- its room: the most tokens that its text may have. Later prompts count the room, however long the text is;
+- the summary's room: the maximum tokens of its text. Later prompts count the room, however long the text is;
 - how the model had made its calls: "calls in text", "no answer yet", "calls later" (native calls that follow a first
-  message with results), or nothing for native calls. It decides what counts as a result in the texts that follow.
+  message with results), or nothing for native calls. This decides what counts as a result in the texts that follow.
 
 `find_summary` reads the mark, `with_separate_summary` moves the summary to a separate message, and `assemble` inserts a
 new summary in place of the messages that it covers.
@@ -45,9 +45,10 @@ SYSTEM_ROLES = ("system", "developer")
 class RunningSummary:
     """The running summary: message `at`, which replaces `messages` earlier ones.
 
-    Its text has at most `room` tokens. `rest` is the message without the summary, None if it holds nothing else.
-    `tokens` is what the summary adds to the prompt. `calls` says how the model had made its calls when the summary was
-    written: `CALLS_IN_TEXT`, `NO_ANSWER`, `CALLS_LATER`, or "" if natively or unknown.
+    The summary's text has at most `room` tokens. `rest` is the message without the summary, None if the message holds
+    nothing else. `tokens` is the number of tokens that the summary adds to the prompt. `calls` says how the model had
+    made its calls when the summary was written: `CALLS_IN_TEXT`, `NO_ANSWER`, `CALLS_LATER`, or "" if natively or
+    unknown.
     """
 
     at: int
@@ -60,26 +61,26 @@ class RunningSummary:
 
 
 def wrap_summary(text: str, messages: int, room: int, calls: str = "") -> str:
-    """Wrap a summary in its mark: how many messages it replaces, and the most tokens that its text may have.
+    """Wrap a summary in its mark, with the number of messages that it replaces and the maximum tokens of its text.
 
     `calls` says how the model has made its calls so far, which decides what counts as a result in later texts.
     """
-    known = f"; {calls}" if calls else ""
-    return f"[Summary of {messages} earlier messages (max {room} tokens{known})]\n{text}{END}"
+    style = f"; {calls}" if calls else ""
+    return f"[Summary of {messages} earlier messages (max {room} tokens{style})]\n{text}{END}"
 
 
 def escape_end_mark(text: str) -> str:
-    """A summary's text with any end mark in it escaped."""
+    """Return a summary's text with any end mark in it escaped."""
     return text.replace(END.strip(), "[ /Summary]").strip()
 
 
 def overhead(count: Count, messages: int, room: int) -> int:
-    """The tokens of the mark around a summary, plus slack."""
+    """Return the tokens of the mark around a summary, plus slack."""
     return count(wrap_summary("", messages, room, CALLS_IN_TEXT) + GAP) + SLACK_TOKENS
 
 
 def find_summary(messages: Sequence[object]) -> RunningSummary | None:
-    """Find the summary that an earlier prune inserted after the system messages; None if there is none."""
+    """Find the summary that an earlier prune inserted after the system messages; None if there is no summary."""
     for at, message in enumerate(messages):
         if fields_of(message).get("role") not in SYSTEM_ROLES:
             return _parse_summary(at, message) if is_user_message(message) else None
@@ -87,7 +88,7 @@ def find_summary(messages: Sequence[object]) -> RunningSummary | None:
 
 
 def _parse_summary(at: int, message: object) -> RunningSummary | None:
-    """Parse the summary that a message is or begins with; None if it holds none."""
+    """Parse the summary at the beginning of a message; None if the message begins with anything else."""
     name, content = content_of(message)
     is_blocks = isinstance(content, list | tuple) and bool(content)
     text = fields_of(content[0]).get("text") if is_blocks else content  # type: ignore[index]
@@ -112,7 +113,7 @@ def _parse_summary(at: int, message: object) -> RunningSummary | None:
 
 
 def without_summary(messages: Sequence[Any], found: RunningSummary | None) -> list[Any]:
-    """The messages without the summary at the head of one; a message that is only the summary stays."""
+    """Return the messages, with the summary removed from its message. A message that is only the summary stays."""
     bare = list(messages)
     if found and found.rest is not None:
         bare[found.at] = found.rest
@@ -120,26 +121,26 @@ def without_summary(messages: Sequence[Any], found: RunningSummary | None) -> li
 
 
 def with_separate_summary(messages: Sequence[Any]) -> Sequence[Any]:
-    """The messages with the summary as a separate message if it is the head of another."""
-    found = find_summary(messages)
-    if found is None or found.rest is None:
+    """Return the messages, with a summary at the head of a message moved to a separate message."""
+    summary = find_summary(messages)
+    if summary is None or summary.rest is None:
         return messages
-    alone = {"role": "user", "content": wrap_summary(found.text, found.messages, found.room, found.calls)}
-    return [*messages[: found.at], alone, found.rest, *messages[found.at + 1 :]]
+    alone = {"role": "user", "content": wrap_summary(summary.text, summary.messages, summary.room, summary.calls)}
+    return [*messages[: summary.at], alone, summary.rest, *messages[summary.at + 1 :]]
 
 
 class AssembledMessage(NamedTuple):
-    """A message of the new conversation and its index in the old one, None if it is new or merged."""
+    """A message of the new conversation, with its index in the old conversation; None if it is new or merged."""
 
     message: Any
     at: int | None
 
 
 def assemble(messages: Sequence[Any], gone: Collection[int], place: int, summary: Any = None) -> list[AssembledMessage]:
-    """The messages that are not in `gone`, with the summary, if any, before those from `place` on.
+    """Return the messages that are not in `gone`, with the summary, if any, before the messages from `place` on.
 
-    User messages that become neighbors because the messages between them are gone are merged, since roles must
-    alternate: usually the summary and the message after it.
+    User messages that become neighbors are merged, since roles must alternate. These are usually the summary and the
+    message after it.
     """
     kept = [AssembledMessage(message, at) for at, message in enumerate(messages) if at not in gone]
     if summary is not None:
@@ -159,14 +160,14 @@ def assemble(messages: Sequence[Any], gone: Collection[int], place: int, summary
 
 
 def content_of(message: object) -> tuple[str, object]:
-    """The name of the field that holds a message's content, and the content."""
-    held = fields_of(message)
-    name = "parts" if "parts" in held else "content"
-    return name, held.get(name)
+    """Return the name of the field that holds a message's content, and the content."""
+    own = fields_of(message)
+    name = "parts" if "parts" in own else "content"
+    return name, own.get(name)
 
 
 def join_messages(first: object, second: object) -> object:
-    """Merge two user messages: the second, with the content of the first before its own."""
+    """Merge two user messages: copy the second, with the content of the first before its own."""
     name, content = content_of(second)
     _, before = content_of(first)
     if isinstance(before, str) and isinstance(content, str):
@@ -179,7 +180,7 @@ def join_messages(first: object, second: object) -> object:
 
 
 def _blocks(content: object, other: object) -> list[object]:
-    """A content as blocks; a text becomes a block of the type that the other content uses."""
+    """Return a content as blocks; a text becomes a block of the type that the other content uses."""
     if isinstance(content, list | tuple):
         return list(content)
     others = [fields_of(block) for block in other] if isinstance(other, list | tuple) else []
@@ -188,17 +189,17 @@ def _blocks(content: object, other: object) -> list[object]:
 
 
 def is_user_message(message: object) -> bool:
-    """Whether a message has the user's role, whatever it holds."""
-    held = fields_of(message)
-    return held.get("role") == "user" or (held.get("role") is None and "parts" in held)
+    """Return whether a message has the user's role, whatever it holds."""
+    own = fields_of(message)
+    return own.get("role") == "user" or (own.get("role") is None and "parts" in own)
 
 
 def call_style(folds: Iterable[Fold], running: RunningSummary | None, entries: Sequence[Entry]) -> str:
-    """How the model made its calls in the folded messages, for the summary's mark.
+    """Return how the model made its calls in the folded messages, for the summary's mark.
 
-    Parsers read the messages after the summary by it. A folded native call always counts. Dropped messages do not,
-    since they leave no trace in pruned output that is passed back. That output only has the last mark, so each fold
-    builds on the mark before it.
+    Parsers need this to read the messages after the summary. A folded native call always counts. Dropped messages do
+    not count, since they leave no trace in pruned output that is passed back. Such output has only the last mark, so
+    each fold builds on the mark before it.
     """
     calls = running.calls if running else NO_ANSWER
     gone = {running.at} if running and running.rest is None else set()
@@ -210,7 +211,7 @@ def call_style(folds: Iterable[Fold], running: RunningSummary | None, entries: S
 
 
 def _call_style_after(before: str, fold: Fold, gone: set[int], entries: Sequence[Entry]) -> str:
-    """How the model made its calls once `fold` is made; `gone` holds all messages that are gone by then."""
+    """Return how the model made its calls, after `fold` is applied. `gone` holds all messages removed by then."""
     stays = (at for at, entry in enumerate(entries) if at not in gone and entry.speaker is not Speaker.SYSTEM)
     first = next(stays, len(entries))
     folded = [(at, entries[at]) for at in fold.messages]

@@ -10,7 +10,7 @@ Path = tuple[int | str, ...]  # indexes of lists and names of fields, from the c
 
 
 class Speaker(StrEnum):
-    """Who sent a message. The model's output begins a request; all other messages are its input."""
+    """The sender of a message. The model's output begins a request; all other messages are the model's input."""
 
     SYSTEM = "system"
     USER = "user"
@@ -21,7 +21,7 @@ class Speaker(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A place in a conversation: the JSON path from its root and, inside a text, a slice of the string there."""
+    """A place in a conversation: the JSON path from the root and, inside a text, a slice of the string there."""
 
     path: Path
     start: int | None = None
@@ -34,7 +34,7 @@ class Location:
 
 
 def as_text(value: object, text: str) -> object:
-    """Return `text`, which replaces a payload that is a string."""
+    """Return `text` as the new payload, for payloads that are strings."""
     return text
 
 
@@ -42,10 +42,10 @@ def as_text(value: object, text: str) -> object:
 class Part:
     """A part of the prompt that a text can replace. Its location is its identity, since call ids may be reused.
 
-    `piece` is the counted string that contains the payload, from `start` to `stop`; it has `piece_tokens` tokens. For a
-    payload of blocks, the piece is their text, and the tokens count all blocks. `put` builds the payload with another
-    text, keeping its shape. `is_fixed` marks a payload that no text can replace. A payload that is not `is_plain`
-    holds more than text, such as an image.
+    `piece` is the counted string that contains the payload, from `start` to `stop`; the piece has `piece_tokens`
+    tokens. For a payload of blocks, the piece is the text of the blocks, and the tokens count all blocks. `put` builds
+    the payload with another text, keeping its shape. `is_fixed` marks a payload that no text can replace. A payload
+    that is not `is_plain` holds more than text, such as an image.
     """
 
     location: Location
@@ -72,7 +72,7 @@ class Part:
         return self.piece[self.start : self.stop]
 
     def with_text(self, text: str) -> str:
-        """The piece with another payload in it."""
+        """Return the piece with another payload in it."""
         return self.piece[: self.start] + text + self.piece[self.stop :]
 
 
@@ -114,9 +114,10 @@ class ToolResult(Part):
 
 @dataclass(frozen=True, slots=True)
 class Thought:
-    """A block of thinking that the provider binds to what precedes it; `is_alone` if its message holds only thinking.
+    """A block of thinking that the provider binds to the messages before it.
 
-    A block that is alone cannot be removed, since messages cannot be empty. `kind` is the block's format.
+    `is_alone` says that its message holds only thinking. Such a block cannot be removed, since messages cannot be
+    empty. `kind` is the block's format.
     """
 
     location: Location
@@ -129,9 +130,9 @@ class Thought:
 class Entry:
     """One parsed message: its speaker, its tokens, the calls and results in it, and the model's thinking.
 
-    `begins_request` says that a request begins before the message though it is not the model's, as in a conversation
-    that begins with results. `words` is the format's function that reads the texts of the message for a summarizer, if
-    it has one.
+    `begins_request` says that a request begins before the message although the message is not the model's, as in a
+    conversation that begins with results. `words` is the format's function that reads the texts of a message for a
+    summarizer, or None.
     """
 
     speaker: Speaker
@@ -148,7 +149,7 @@ Words: TypeAlias = Callable[[Any, Entry], Sequence[str]]  # the texts of a messa
 
 @dataclass(frozen=True)
 class Transcript:
-    """A parsed conversation. `fixed_tokens` are sent beside the messages: the overhead and what primes the reply."""
+    """A parsed conversation. `fixed_tokens` are sent beside the messages: overhead, and tokens that prime the reply."""
 
     messages: Sequence[object] = field(repr=False)
     entries: tuple[Entry, ...] = field(repr=False)
@@ -171,7 +172,7 @@ class Transcript:
 
     @cached_property
     def requests(self) -> tuple[int, ...]:
-        """For each request, the index of the message before which it was made; the next request is at the end."""
+        """The index of the message that each request precedes. The last item is the next request, at the end."""
         # Consecutive messages of the model belong to one request.
         model = [entry.speaker is Speaker.MODEL for entry in self.entries]
         starts = [
@@ -183,7 +184,10 @@ class Transcript:
 
     @cached_property
     def turns(self) -> tuple[int, ...]:
-        """The user's turn of each message, from 1; 0 before the first. Results begin no turn."""
+        """The turn number of each message, counted from 1; 0 before the user's first message.
+
+        Messages with results do not start a turn.
+        """
         turns, turn = [], 0
         for entry in self.entries:
             # Some APIs send results in the user's role.

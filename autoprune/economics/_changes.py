@@ -24,8 +24,8 @@ class Sent:
 
     `beside` are the tokens sent in addition to the messages. `placeholders` are the tokens of the texts that replace
     removed messages and results at this request, including a summary. `cleared` are digests of the results that this
-    request cleared, each with its call; `fetched` are digests of the new results, with their tokens. The `model_`
-    fields are the usage of summarizing models; `model_cost` is in dollars.
+    request cleared, each computed with its call; `fetched` are digests of the new results, with their tokens. The
+    `model_` fields are the usage of summarizing models; `model_cost` is in dollars.
     """
 
     given: Weighed
@@ -45,7 +45,7 @@ class Sent:
 
 
 class Pruned(Protocol):
-    """A result of `prune`."""
+    """The type of any result of `prune`: an object with the prompt before and after."""
 
     @property
     def sent(self) -> Sent:
@@ -54,9 +54,10 @@ class Pruned(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Previous:
-    """The previous prompt. `whole` is the history without any prune, which is larger by the tokens `saved`.
+    """The previous prompt, and the history without any prune.
 
-    `tokens` is the size of the prompt that was sent, and `held` the number of them expected to be in the cache.
+    `whole` is that history, which is larger than the prompt by the tokens `saved`. `tokens` is the size of the prompt
+    that was sent, and `held` is how many of these tokens are expected to be in the cache.
     """
 
     whole: Weighed
@@ -66,7 +67,7 @@ class Previous:
     held: int
 
     def to_dict(self) -> dict[str, object]:
-        """The prompt as JSON-compatible values."""
+        """Convert the prompt to JSON-compatible values."""
         return {
             "whole": [*map(list, self.whole)],
             "sent": [*map(list, self.sent)],
@@ -86,9 +87,9 @@ class Previous:
 class Change:
     """How a request changed the prompt, in counted tokens.
 
-    `removed` are the tokens that the prompt lost beyond what earlier requests had removed. `unsent` is the part of them
-    that had never been sent. `rewritten` are tokens, including placeholders, that would be cached if nothing had
-    been pruned now. If the cache is cold, `unsent` and `rewritten` are 0.
+    `removed` are the tokens that the prompt lost beyond what earlier requests had removed. `unsent` is the part of
+    `removed` that had never been sent. `rewritten` are tokens, including placeholders, that would be cached if nothing
+    had been pruned now. If the cache is cold, `unsent` and `rewritten` are 0.
     """
 
     now: Previous
@@ -102,7 +103,8 @@ class Change:
 def find_change(before: Previous | None, now: Sent, *, is_cold: bool) -> Change:
     """Compare a request with the previous prompt. Nothing is cached at the first request of a conversation.
 
-    Callers pass either the full history, or the messages sent before with new ones; the previous prompt shows which.
+    Callers pass either the full history, or the messages of the previous prompt followed by new ones; the comparison
+    shows which.
     """
     base = _find_base(before, now) if before else None
     if before is None or base is None:
@@ -126,23 +128,24 @@ def find_change(before: Previous | None, now: Sent, *, is_cold: bool) -> Change:
 
 
 def _find_base(before: Previous, now: Sent) -> Weighed | None:
-    """The previous messages that the caller continues: the whole history, or the pruned one that was sent.
+    """Find the previous messages that the caller continues: the whole history, or the pruned one that was sent.
 
-    If the caller has changed messages, the closer one by tokens; None for another conversation.
+    If the caller has changed messages, choose the history with the smaller difference in tokens. Return None if this is
+    another conversation.
     """
 
     def difference(base: Weighed) -> int:
         return abs(tokens_of(now.given[: len(base)]) - tokens_of(base))
 
-    known = [base for base in (before.whole, before.sent) if len(base) <= len(now.given)]
-    found = min(known, key=lambda base: (_shared_length(base, now.given) < len(base), difference(base)), default=None)
-    return None if found is None or difference(found) > MOST_CHANGED * tokens_of(found) else found
+    bases = [base for base in (before.whole, before.sent) if len(base) <= len(now.given)]
+    closest = min(bases, key=lambda base: (_shared_length(base, now.given) < len(base), difference(base)), default=None)
+    return None if closest is None or difference(closest) > MOST_CHANGED * tokens_of(closest) else closest
 
 
 def _tokens_lost_anyway(whole: Weighed, base: Weighed, given: Weighed) -> int:
-    """The tokens of the whole history that left the cache because of the caller's changes.
+    """Count the tokens of the whole history that left the cache because of the caller's changes.
 
-    `base` is the history that the caller continues, the whole or the pruned one.
+    `base` is the history that the caller continues: the whole or the pruned one.
     """
     same = _shared_length(base, given)
     if same == len(base):
@@ -153,13 +156,13 @@ def _tokens_lost_anyway(whole: Weighed, base: Weighed, given: Weighed) -> int:
 
 
 def _shared_length(before: Weighed, now: Weighed) -> int:
-    """The length of the shared prefix of two prompts, in messages."""
+    """Count the messages in the shared prefix of two prompts."""
     pairs = zip(before, now, strict=False)
     return next((at for at, ((old, _), (new, _)) in enumerate(pairs) if old != new), min(len(before), len(now)))
 
 
 def tokens_of(messages: Weighed) -> int:
-    """The tokens of messages."""
+    """Sum the tokens of messages."""
     return sum(tokens for _, tokens in messages)
 
 
@@ -194,7 +197,7 @@ class Pauses:
         self._clock = clock
 
     def before(self, messages: Sequence[object]) -> Mapping[int, float]:
-        """Record a request with these messages, sent now, and return all pauses including the latest."""
+        """Record that a request with these messages is sent now, and return all pauses including the latest."""
         now = self._clock()
         if self._last is not None:
             # On a retry, results that were cleared because of the pause before the first attempt stay cleared.
@@ -203,7 +206,7 @@ class Pauses:
         return dict(self._known)
 
     def to_dict(self) -> dict[str, object]:
-        """The record as JSON-compatible values."""
+        """Convert the record to JSON-compatible values."""
         return {"pauses": {str(at): seconds for at, seconds in self._known.items()}, "last": self._last}
 
     @classmethod

@@ -16,12 +16,12 @@ class Entry:
     """A prune. `saved`, `rewriting`, `rereading`, `summarizing` and `net` are in input tokens, others in plain tokens.
 
     `request` is the number of the request at which the prune was made, from 1, and `requests` the number of requests it
-    has lasted for, including that one. `removed` are the tokens that it took out, and `placeholders` the tokens in
-    their place. `rewritten` are tokens that were written to the cache again because of it, including placeholders;
-    `rewriting` is their extra cost over reading them. `unsent` are removed tokens that had never been sent.
-    `rereads` counts the removed results that were fetched again, and `refetched` their tokens. `is_over` means that the
-    conversation has ended. `is_cold` means that the cache had expired before the request, so that the prompt had to be
-    written anyway.
+    has lasted for, including that request. `removed` are the tokens that the prune took out, and `placeholders` the
+    tokens in their place. `rewritten` are tokens that were written to the cache again because of the prune, including
+    placeholders; `rewriting` is the extra cost of writing them instead of reading them. `unsent` are removed tokens
+    that had never been sent. `rereads` counts the removed results that were fetched again, and `refetched` their
+    tokens. `is_over` means that the conversation has ended. `is_cold` means that the cache had expired before the
+    request, so that the prompt had to be written anyway.
     """
 
     prices: Prices = field(repr=False)
@@ -57,7 +57,7 @@ class Entry:
 
     @property
     def money(self) -> float | None:
-        """The net in dollars; None if the price of an input token is not known."""
+        """The net savings in dollars; None if the price of an input token is not known."""
         price = self.prices.input_price
         return None if price is None else self.net * price
 
@@ -82,41 +82,44 @@ class Entry:
         return f"The prune at request {self.request} has {lost}; {pays}."
 
     def after_request(self, price: float) -> "Entry":
-        """Add one more request, at which each token that stays in the prompt costs `price`."""
+        """Return the entry after one more request, at which each token that stays in the prompt costs `price`."""
         if self.is_over:
             return self
         saved, rereading = self.saved + price * self.smaller_by, self.rereading + price * self.refetched
         return replace(self, requests=self.requests + 1, saved=saved, rereading=rereading)
 
     def after_reread(self, tokens: int, cost: float) -> "Entry":
-        """Add a re-read of a cleared result, for `cost` input tokens."""
+        """Return the entry after a cleared result of `tokens` was fetched again, at a cost of `cost` input tokens."""
         refetched, rereading = self.refetched + tokens, self.rereading + cost
         return replace(self, rereads=self.rereads + 1, refetched=refetched, rereading=rereading)
 
     def after_rewrite(self, tokens: int, price: float) -> "Entry":
-        """Add tokens that were written to the cache because of the prune, for `price` each.
+        """Return the entry after the prune caused `tokens` to be written to the cache, for `price` each.
 
-        Negative `tokens` are a rewrite that the prune avoided.
+        Negative `tokens` mean that the prune avoided a rewrite.
         """
         if tokens < 0:
             return replace(self, saved=self.saved - price * tokens)
         return replace(self, rewritten=self.rewritten + tokens, rewriting=self.rewriting + price * tokens)
 
     def scale(self, ratio: float) -> "Entry":
-        """Convert the entry to the provider's tokens, `ratio` for each counted one; summaries already are in these."""
+        """Convert the entry to the provider's tokens, `ratio` per counted token.
+
+        The cost of summaries needs no conversion.
+        """
         tokens = {name: round(getattr(self, name) * ratio) for name in TOKENS}
         costs = {name: getattr(self, name) * ratio for name in COSTS}
         return replace(self, **tokens, **costs)
 
     def to_dict(self) -> dict[str, object]:
-        """The entry as JSON-compatible values, without prices."""
+        """Convert the entry to JSON-compatible values, without prices."""
         return {name: getattr(self, name) for name in NAMES}
 
     @classmethod
     def from_dict(cls, record: dict[str, Any], prices: Prices) -> "Entry":
         """Create an entry from the output of `to_dict`."""
-        known = {"is_cold": False, **record}  # earlier versions did not record it
-        return cls(prices=prices, **{name: known[name] for name in NAMES})
+        values = {"is_cold": False, **record}  # earlier versions did not record it
+        return cls(prices=prices, **{name: values[name] for name in NAMES})
 
 
 NAMES = tuple(each.name for each in fields(Entry) if each.name != "prices")
@@ -138,13 +141,13 @@ class Total(Entry):
 
 
 def sum_up(entries: tuple[Entry, ...], prices: Prices, requests: int) -> Total:
-    """Sum up prunes, as one prune at the first of `requests` requests."""
+    """Add up prunes as if they were one prune at the first of `requests` requests."""
     sums: dict[str, Any] = {name: sum(getattr(each, name) for each in entries) for name in SUMS}
     return Total(prices=prices, request=1, requests=requests, entries=entries, **sums)
 
 
 def amount(tokens: float, prices: Prices) -> str:
-    """Format input tokens, with their price if it is known."""
+    """Format a number of input tokens, with their price if it is known."""
     price = prices.input_price
     return f"{tokens:,.0f} input tokens" + ("" if price is None else f" (${tokens * price:,.4f})")
 
@@ -211,7 +214,7 @@ def short(number: float) -> str:
 
 
 def _losses(entries: Sequence[Entry], prices: Prices) -> Iterator[str]:
-    """Yield a sentence for each of the prunes that lost the most, and one for all others that lost money."""
+    """Yield a sentence for each of the prunes that lost the most, and one sentence for all others that lost money."""
     losers = sorted((each for each in entries if each.net < 0), key=lambda each: each.net)
     yield from (each.verdict for each in sorted(losers[:NAMED], key=lambda each: each.request))
     if others := losers[NAMED:]:
@@ -227,7 +230,7 @@ def _balance(entries: Sequence[Entry], total: Entry) -> str:
 
 
 def _cold_balance(cold: Sequence[Entry], prices: Prices) -> str:
-    """A sentence about the prunes after the cache had expired; "" if there are none."""
+    """Write a sentence about the prunes made after the cache had expired; "" if there are none."""
     if not cold:
         return ""
     net = sum(each.net for each in cold)
@@ -241,7 +244,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _describe(prices: Prices) -> str:
-    known = f"{prices.write:g} for one written to the cache, {prices.read:g} for one read"
+    description = f"{prices.write:g} for one written to the cache, {prices.read:g} for one read"
     if prices.life != CACHE_LIFE:
-        known += f"; the cache is taken to live {lifetime(prices.life)}"
-    return f"{known}{f' ({prices.note})' if prices.note else ''}"
+        description += f"; the cache is taken to live {lifetime(prices.life)}"
+    return f"{description}{f' ({prices.note})' if prices.note else ''}"

@@ -29,7 +29,7 @@ from autoprune.tokens import prompt_tokens
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """A prompt's tokens as `counted`, with the `expected` cached ones, and as the provider reported them."""
+    """The tokens of a prompt: counted here, expected to be cached, and reported by the provider."""
 
     request: int
     counted: int
@@ -42,8 +42,8 @@ class Ledger:
     """Records the savings and costs of each prune in a live loop.
 
     Call `ledger.add(result)` with the result of `prune` before each request; `str(ledger)` is a report. `to_dict` and
-    `from_dict` store the ledger with a conversation that is continued later. Set `prices` if the cache's life changes;
-    new prices apply from the next request.
+    `from_dict` store the ledger with a conversation that is continued later. Assign to `prices` if the cache's life
+    changes; new prices apply from the next request.
     """
 
     def __init__(
@@ -68,10 +68,10 @@ class Ledger:
         self._cleared: dict[str, int] = {}  # digest of a result -> index of the entry that cleared it
 
     def add(self, result: Pruned, *, usage: object = None, pauses: Mapping[int, float] | None = None) -> None:
-        """Record the result of a prune whose conversation is sent now. Call it once for each request, pruned or not.
+        """Record the result of a prune whose conversation is sent now. Call this once for each request, pruned or not.
 
-        `usage` is the provider's report for the answer to the previous request. `pauses` are those given to
-        `prune`; after one longer than the cache's life nothing is cached. Raises SettingsError if `result` is not a
+        `usage` is the provider's report for the answer to the previous request. `pauses` are the pauses given to
+        `prune`; after a pause longer than the cache's life nothing is cached. Raises SettingsError if `result` is not a
         result of `prune`, for impossible pauses, and for a usage without input tokens.
         """
         now = getattr(result, "sent", None)
@@ -81,20 +81,20 @@ class Ledger:
         self._record_usage(usage)
         self.requests += 1
         is_cold = pause > self.prices.life
-        found = find_change(self._before, now, is_cold=is_cold)
-        if found.is_other:  # the prunes of the previous conversation neither save nor cost anything from now on
+        change = find_change(self._before, now, is_cold=is_cold)
+        if change.is_other:  # the prunes of the previous conversation neither save nor cost anything from now on
             self._entries = [replace(entry, is_over=True) for entry in self._entries]
             self._cleared = {}
-        price = self.prices.read if found.is_warm else self.prices.write
+        price = self.prices.read if change.is_warm else self.prices.write
         self._entries = [entry.after_request(price) for entry in self._entries]
         self._charge_fetched(now)
-        self._record_change(now, found, price, is_cold=is_cold)
-        self._before = found.now
-        self._bill += self.prices.request(found.now.tokens, found.now.held)
+        self._record_change(now, change, price, is_cold=is_cold)
+        self._before = change.now
+        self._bill += self.prices.request(change.now.tokens, change.now.held)
 
     @property
     def tokens_per_counted(self) -> float:
-        """The provider's tokens per counted token, over the requests whose usage was given; 1.0 without any."""
+        """The provider's tokens per counted token, over the requests whose usage is known; 1.0 if there are none."""
         counted = sum(each.counted for each in self.reported)
         return sum(each.prompt for each in self.reported) / counted if counted else 1.0
 
@@ -106,7 +106,7 @@ class Ledger:
 
     @property
     def total(self) -> Entry:
-        """The sum of all prunes, as one prune at the first request."""
+        """The sum of all prunes, as if they were one prune at the first request."""
         return sum_up(self.entries, self.prices, self.requests)
 
     @property
@@ -117,15 +117,15 @@ class Ledger:
     @property
     def unpruned(self) -> float:
         """The expected cost of all prompts without any prune, in input tokens."""
-        known = self.total
-        return self._bill * self.tokens_per_counted + known.saved - known.rewriting
+        total = self.total
+        return self._bill * self.tokens_per_counted + total.saved - total.rewriting
 
     def __str__(self) -> str:
         """Format a table of at most 80 columns, with a legend and a summary in sentences."""
         return table(self.entries, self.total, _reconcile(self.reported, self.tokens_per_counted))
 
     def to_dict(self) -> dict[str, object]:
-        """The ledger as JSON-compatible values."""
+        """Convert the ledger to JSON-compatible values."""
         return {
             "prices": asdict(self.prices),
             "requests": self.requests,
@@ -140,18 +140,18 @@ class Ledger:
     def from_dict(cls, record: Mapping[str, Any]) -> "Ledger":
         """Create a ledger from the output of `to_dict`. Raises SettingsError if a key is missing."""
         with require_keys("the record of a ledger"):
-            older = record.get("cache_life", CACHE_LIFE)  # earlier versions stored it outside the prices
-            made = cls(Prices(**{"life": older, **record["prices"]}))
-            made.requests = record["requests"]
-            made._entries = [Entry.from_dict(each, made.prices) for each in record["entries"]]
-            made._cleared = dict(record["cleared"])
-            made.reported = tuple(Reported(**each) for each in record["reported"])
-            made._bill = record.get("bill", 0.0)  # missing in records of earlier versions
-            made._before = record["before"] and Previous.from_dict(record["before"])
-        return made
+            life = record.get("cache_life", CACHE_LIFE)  # earlier versions stored it outside the prices
+            ledger = cls(Prices(**{"life": life, **record["prices"]}))
+            ledger.requests = record["requests"]
+            ledger._entries = [Entry.from_dict(each, ledger.prices) for each in record["entries"]]
+            ledger._cleared = dict(record["cleared"])
+            ledger.reported = tuple(Reported(**each) for each in record["reported"])
+            ledger._bill = record.get("bill", 0.0)  # missing in records of earlier versions
+            ledger._before = record["before"] and Previous.from_dict(record["before"])
+        return ledger
 
     def _record_usage(self, usage: object) -> None:
-        """Record the usage of the previous request, with the expected tokens."""
+        """Record the usage of the previous request, beside the tokens that were counted and expected."""
         if usage is None:
             return
         if self._before is None:
@@ -160,11 +160,11 @@ class Ledger:
             )
         prompt, cached = prompt_tokens(usage)
         before = self._before
-        known = Reported(self.requests, counted=before.tokens, expected=before.held, prompt=prompt, cached=cached)
-        self.reported = (*self.reported, known)
+        reported = Reported(self.requests, counted=before.tokens, expected=before.held, prompt=prompt, cached=cached)
+        self.reported = (*self.reported, reported)
 
     def _charge_fetched(self, now: Sent) -> None:
-        """Charge cleared results that were fetched again: one more request, and the tokens written."""
+        """Charge prunes for cleared results that were fetched again: one more request, and the tokens written."""
         again = {mark: tokens for mark, tokens in now.fetched if mark in self._cleared}
         prompt = self._before.tokens if self._before else 0
         for mark, tokens in again.items():
@@ -176,13 +176,13 @@ class Ledger:
             self._cleared = {mark: number for mark, number in self._cleared.items() if mark not in again}
 
     def _record_change(self, now: Sent, found: Change, price: float, *, is_cold: bool) -> None:
-        """Record a change as a new prune, or in the newest prune if no more tokens were removed."""
+        """Record a change as a new prune, or add it to the newest prune if no more tokens were removed."""
         more = self.prices.write - self.prices.read
         summarizing = self._summarizing(now)
         # A rewrite is added to the newest open prune. If there is none, it gets a new entry.
         is_open = bool(self._entries) and not self._entries[-1].is_over
         if found.removed or summarizing or (found.rewritten and not is_open):
-            made = Entry(
+            entry = Entry(
                 prices=self.prices,
                 request=self.requests,
                 removed=found.removed + now.placeholders,
@@ -196,19 +196,19 @@ class Ledger:
             )
             # A result that is cleared again is still charged to the prune that cleared it first.
             self._cleared = {**dict.fromkeys(now.cleared, len(self._entries)), **self._cleared}
-            self._entries.append(made)
+            self._entries.append(entry)
         elif found.rewritten:
             self._entries[-1] = self._entries[-1].after_rewrite(found.rewritten, more)
 
     def _summarizing(self, now: Sent) -> float:
-        """The cost of summarizing models in input tokens, from dollars if both the cost and the price are known."""
+        """Compute the cost of summarizing models in input tokens, from dollars if both cost and price are known."""
         if now.model_cost is not None and self.prices.input_price:
             return now.model_cost / self.prices.input_price
         return now.model_input + self.prices.output * now.model_output
 
 
 def _reconcile(reported: tuple[Reported, ...], ratio: float) -> str:
-    """A sentence that compares the provider's usage with the counted tokens; "" without any usage."""
+    """Write a sentence that compares the provider's usage with the counted tokens; "" if there is no usage."""
     if not reported:
         return ""
     prompt, cached, counted, expected = (

@@ -24,10 +24,10 @@ CALL_TOKENS = 120  # estimate for a call that fetches a cleared result again, as
 
 @dataclass(frozen=True)
 class Prices:
-    """The cost of a token in input tokens: one written to the cache, one read from it, and one of the answer.
+    """The costs of a token written to the cache, a token read from it and a token of the answer, in input tokens.
 
     `input_price` is the price of an input token in dollars, if known, and `note` states what was assumed. `life` is how
-    many seconds the cache lives after its last use; a longer life may cost more to write.
+    many seconds the cache lives after its last use; a longer life may make writing more expensive.
     """
 
     write: float = 1.25
@@ -40,8 +40,8 @@ class Prices:
 
     def __post_init__(self) -> None:
         """Raise SettingsError for invalid prices."""
-        given = (self.write, self.read, self.output)
-        if not all(isinstance(each, int | float) and 0 <= each < math.inf for each in given) or self.read > self.write:
+        costs = (self.write, self.read, self.output)
+        if not all(isinstance(each, int | float) and 0 <= each < math.inf for each in costs) or self.read > self.write:
             raise SettingsError(
                 f"prices of {self.write!r}, {self.read!r}, {self.output!r}: give the cost in input tokens of a token "
                 "written to the cache, of one read from it (at most as much) and of one of the answer"
@@ -55,17 +55,17 @@ class Prices:
         return (self.write - self.read) / self.read if self.read else math.inf
 
     def break_even(self, cleared: float, behind: float) -> float:
-        """The number of later requests after which clearing tokens in front of `behind` cached ones pays."""
+        """Compute after how many later requests it pays to clear tokens in front of `behind` cached ones."""
         if not behind or self.write == self.read:
             return 0.0
         return self.beta * behind / cleared if cleared > 0 else math.inf
 
     def request(self, prompt: float, held: float, answer: float = 0.0) -> float:
-        """The cost of a request with a prompt of which `held` tokens are in the cache."""
+        """Compute the cost of a request with a prompt of which `held` tokens are in the cache."""
         return self.read * held + self.write * (prompt - held) + self.output * answer
 
     def __str__(self) -> str:
-        """The name, or the three figures."""
+        """Return the name, or the three costs if there is no name."""
         return self.name or f"{self.write:g},{self.read:g},{self.output:g}"
 
 
@@ -95,13 +95,13 @@ def prices(
 ) -> Prices:
     """Resolve a prices setting: a list's name, figures such as "1.25,0.1", or None for the prices of `model`.
 
-    `life` is how many seconds the cache lives; it does not change figures that were given. Raises SettingsError for an
-    unknown list, and for invalid figures.
+    `life` is how many seconds the cache lives; it does not change the costs of a list or of figures. Raises
+    SettingsError for an unknown list, and for invalid figures.
     """
     if given is None:
         return model_prices(model, life=life) if model else _with_life(DEFAULT, life)
-    known = _parse(given)
-    return known if life is None else replace(known, life=life)
+    parsed = _parse(given)
+    return parsed if life is None else replace(parsed, life=life)
 
 
 def _parse(given: Prices | str | tuple[float, ...]) -> Prices:
@@ -126,7 +126,7 @@ def _parse(given: Prices | str | tuple[float, ...]) -> Prices:
 
 
 def _from_figures(figures: Sequence[float]) -> Prices:
-    """Create prices from figures for a written token, a read token and, optionally, one of the answer."""
+    """Create prices from the costs of a written token, a read token and, optionally, a token of the answer."""
     write, read, *output = figures
     return Prices(write, read, output[0]) if output else Prices(write, read)
 
@@ -136,9 +136,9 @@ def model_prices(
 ) -> Prices:
     """Look up the prices of a model in genai-prices; return default prices with a note if it does not know them.
 
-    For prices that rise with the size of the prompt, the lowest tier is used. A vendor without a price for writing to
-    the cache charges an input token; one without a price for reading has no cache. `life` is how many seconds the cache
-    lives: None is the vendor's default, and an hour costs more to write at Anthropic.
+    For prices that rise with the size of the prompt, the lowest tier is used. If a vendor has no price for writing to
+    the cache, a written token costs an input token; if it has no price for reading, there is no cache. `life` is how
+    many seconds the cache lives: None is the vendor's default, and an hour costs more to write at Anthropic.
     """
     from genai_prices.data_snapshot import get_snapshot
 
@@ -151,15 +151,15 @@ def model_prices(
         vendor, info = get_snapshot().find_provider_model(name, None, provider, None)
     except LookupError:
         return _with_life(Prices(name=model, note=f"the prices of {model!r} are not known, {ASSUMED}"), life)
-    found: Any = info.get_prices(when or datetime.now(UTC))
-    base = _price(found.input_mtok)
+    listed: Any = info.get_prices(when or datetime.now(UTC))
+    base = _price(listed.input_mtok)
     if not base:
         return _with_life(Prices(name=model, note=f"{model!r} has no price for its input, {ASSUMED}"), life)
-    written, read = _price(found.cache_write_mtok) or base, _price(found.cache_read_mtok)
-    answer = _price(found.output_mtok)
+    written, read = _price(listed.cache_write_mtok) or base, _price(listed.cache_read_mtok)
+    answer = _price(listed.output_mtok)
     is_charged = vendor.id in LIVES and written > base
     usual = CHARGED_LIFE if is_charged else LIVES.get(vendor.id, CACHE_LIFE)
-    known = Prices(
+    result = Prices(
         write=written / base,
         read=(read or written) / base,
         output=answer / base,
@@ -167,11 +167,14 @@ def model_prices(
         input_price=base / 1_000_000,
         life=usual,
     )
-    return _with_life(known, life) if vendor.id not in LIVES or life is None else replace(known, life=life)
+    return _with_life(result, life) if vendor.id not in LIVES or life is None else replace(result, life=life)
 
 
 def _with_life(known: Prices, life: float | None) -> Prices:
-    """Adjust prices to a cache life: an hour costs more to write if writing costs extra at all."""
+    """Adjust prices to a cache lifetime.
+
+    Writing a one-hour cache costs more, if the provider charges for cache writes at all.
+    """
     if life is None:
         return known
     is_dear = life >= HOUR and known.write > 1
@@ -179,12 +182,12 @@ def _with_life(known: Prices, life: float | None) -> Prices:
 
 
 def lifetime(seconds: float) -> str:
-    """Format the life of a cache: 5 min, 1 h, 90 s."""
+    """Format the lifetime of a cache: 5 min, 1 h, 90 s."""
     size, unit = next((each for each in UNITS if seconds >= each[0] and not seconds % each[0]), (1, "s"))
     return f"{seconds / size:g} {unit}"
 
 
 def _price(value: Any) -> float:
-    """A price per million tokens, 0 for none; tiered prices have a `base`."""
-    known = getattr(value, "base", value)
-    return float(known) if isinstance(known, int | float | Decimal) else 0.0
+    """Return a price per million tokens, 0 if there is none. Tiered prices are read from their `base`."""
+    price = getattr(value, "base", value)
+    return float(price) if isinstance(price, int | float | Decimal) else 0.0

@@ -1,4 +1,4 @@
-"""Tool calls with their results: what was called, on what, and how it went."""
+"""Tool calls with their results: the tool, its target and the outcome."""
 
 import json
 import re
@@ -47,9 +47,9 @@ REFUSED = "refused by the user"
 
 @dataclass(frozen=True)
 class Action:
-    """A tool call with its result, as far as both are known.
+    """A tool call with its result; the call or the result is None if it is unknown.
 
-    `is_late`: the call was in earlier messages; only its result is in these.
+    `is_late`: the call was in earlier messages, and only its result is in the current messages.
     """
 
     call: ToolCall | None
@@ -64,12 +64,12 @@ class Action:
 
     @cached_property
     def command(self) -> str:
-        """The shell command that was run; "" if none was."""
+        """The shell command that was run; "" if the call runs no command."""
         return "" if self._open_file else command(self.call)
 
     @cached_property
     def name(self) -> str:
-        """A short name, the same for the same action: the essence of a command, or a tool and its target."""
+        """A short name that is the same for equal actions: the essence of a command, or a tool and its target."""
         if script := self.command:
             return shell.abbreviate(shell.essence(script), LONGEST_COMMAND) or self.tool
         if self._open_file:
@@ -80,12 +80,15 @@ class Action:
         return f"{self.tool}({one_line(named, LONGEST_SUBJECT)})" if named.strip() else self.tool
 
     def subject(self, most: int = LONGEST_SUBJECT) -> str:
-        """The subject of the call, in at most `most` characters: a path, a command, a pattern; else its arguments."""
+        """Return the subject of the call: a path, a command or a pattern, or else the arguments.
+
+        The subject has at most `most` characters.
+        """
         if self.call is None:
             return ""
-        what, files, given = target(self.call), ", ".join(self._paths), self.call.arguments
-        if not what and not files and given:
-            what = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str)
+        what, files, values = target(self.call), ", ".join(self._paths), self.call.arguments
+        if not what and not files and values:
+            what = values if isinstance(values, str) else json.dumps(values, ensure_ascii=False, default=str)
         where = files if files and len(what) > LONGEST_SUBJECT else what or files
         sought = next((value for name in SOUGHT if isinstance(value := self._arguments.get(name), str) and value), "")
         return one_line(f"{sought} in {where}" if sought and sought != what else _end_of_path(where, most), most)
@@ -93,8 +96,8 @@ class Action:
     @property
     def folder(self) -> str:
         """The absolute path of a command's working directory; "" if it is not known."""
-        given = next((value for name in FOLDERS if isinstance(value := self._arguments.get(name), str)), "")
-        folder = (given or shell.start_folder(self.command)).rstrip("/")
+        named = next((value for name in FOLDERS if isinstance(value := self._arguments.get(name), str)), "")
+        folder = (named or shell.start_folder(self.command)).rstrip("/")
         return folder if folder.startswith("/") and "\n" not in folder else ""
 
     def files(self) -> Iterator[tuple[str, str]]:
@@ -110,7 +113,7 @@ class Action:
 
     @cached_property
     def failed(self) -> bool | None:
-        """Whether the call failed, from its result; None if the result does not say, or if there is none."""
+        """Whether the call failed, from its result; None if the result does not say or is missing."""
         return has_failed(self.result.text, self.result.is_error, self.call) if self.result else None
 
     @property
@@ -120,7 +123,7 @@ class Action:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether the call was not made because a parallel one had failed."""
+        """Whether the call was not made because a parallel call had failed."""
         return bool(self.result and is_cancellation(self.result.text))
 
     @property
@@ -131,7 +134,7 @@ class Action:
 
     @cached_property
     def is_read_only(self) -> bool:
-        """Whether it only reads or lists."""
+        """Whether the call only reads or lists."""
         if script := self.command:
             return shell.is_read_only(script)
         does = {verb for verb, _ in self.files()}
@@ -139,7 +142,7 @@ class Action:
 
     @cached_property
     def runs_as(self) -> str:
-        """The id of a command that was still running when its result was written; "" for others."""
+        """The id of a command that was still running when its result was written; "" for other calls."""
         return background_id(self.result.text) if self.result else ""
 
     @property
@@ -167,7 +170,7 @@ class Action:
 
     @property
     def reason(self) -> str:
-        """The line of the result that best explains the failure; "" if none does."""
+        """The line of the result that best explains the failure; "" if no line does."""
         text = self.result.text if self.result else ""
         telling = (text[begin:end].rstrip().rpartition("\n")[2] for begin, end in _error_spans(text))
         lines = map(str.strip, chain(telling, text[:FIRST_LINES].split("\n")))
@@ -175,7 +178,7 @@ class Action:
 
     @property
     def error(self) -> str:
-        """All lines of the result that explain the failure, joined to one; "" if none does."""
+        """All lines of the result that explain the failure, joined to one line; "" if no line does."""
         said = TAGS.sub(" ", _error_text(self.result.text)) if self.result else ""
         return one_line(said.replace("→", "->"), LONGEST_ERROR)
 
@@ -218,7 +221,7 @@ def read_actions(utterances: Sequence[Utterance]) -> Iterator[tuple[Action, ...]
 
 
 def _end_of_path(text: str, most: int) -> str:
-    """Drop the first folders of a long path: its end says more."""
+    """Drop the first folders of a long path, since the end says more."""
     if len(text) <= most or " " in text or "/" not in text[1 - most :]:
         return text
     end = text[1 - most :]
@@ -230,7 +233,7 @@ def _error_spans(text: str) -> list[tuple[int, int]]:
 
 
 def _error_text(text: str) -> str:
-    """The error lines of a text; if there are none, its first and last lines."""
+    """Return the error lines of a text, or else its first and last lines."""
     spans = sorted(_error_spans(text))
     telling = [span for begin, end in spans if not NOISE.fullmatch(span := text[begin:end].strip())]
     if telling:

@@ -47,26 +47,26 @@ TAGS = re.compile(r"</?(?:message|content|answer|feedback|user_message|output|to
 
 
 def is_answer(result: ToolResult, tools: tuple[str, ...] = ANSWER_TOOLS) -> bool:
-    """Whether a result holds the user's words.
+    """Return whether a result contains the user's own words.
 
-    It does if one of `tools` (names or globs) gave it, or if it says that the user refused the call, and why.
+    Such a result is an answer from one of `tools` (names or globs), or a refused call with the user's reason.
     """
     return (matches_tool(result.tool, tools) and not _asks_elsewhere(result)) or _refusal(result) is not None
 
 
 def _asks_elsewhere(result: ToolResult) -> bool:
-    """Whether a call asks a server rather than a person."""
+    """Return whether a call asks a server rather than a person."""
     return result.call is not None and not ELSEWHERE.isdisjoint(arguments(result.call))
 
 
 @lru_cache(maxsize=1_024)
 def matches_tool(tool: str, tools: tuple[str, ...]) -> bool:
-    """Whether a tool matches one of the names or globs."""
+    """Return whether a tool matches one of the names or globs."""
     return any(fnmatchcase(tool, glob) for glob in tools)
 
 
 def answer_text(result: ToolResult) -> str:
-    """What the user said, with the question or the call that it answers; "" if the result was cleared."""
+    """Return the user's words in a result, after the question or the refused call; "" if the result was cleared."""
     if is_cleared(result.text):
         return ""
     match = _refusal(result)
@@ -75,13 +75,13 @@ def answer_text(result: ToolResult) -> str:
         said = _without_clarification(_strip_tags(result.text[match.end() - result.start :]))
         return f"[refused {result.tool}{f'({touched})' if touched else ''}] {said}" if said else ""
     said = CLOSING.sub("", _strip_tags(result.text))
-    known = arguments(result.call) if result.call else {}
-    questions = [question for question in dict.fromkeys(_question_texts(known, 0)) if question not in said]
+    values = arguments(result.call) if result.call else {}
+    questions = [question for question in dict.fromkeys(_question_texts(values, 0)) if question not in said]
     return "\n".join((f"[answered {result.tool}]", *questions, said)) if said else ""
 
 
 def is_answer_text(text: str) -> bool:
-    """Whether `answer_text` wrote a text."""
+    """Return whether `answer_text` wrote a text."""
     return MADE.match(text) is not None
 
 
@@ -93,7 +93,7 @@ def _without_clarification(said: str) -> str:
 
 
 def _refusal(result: ToolResult) -> re.Match[str] | None:
-    """Find where the user's words begin in the result of a call that the user refused.
+    """Find the refusal before the user's words in the result of a call that the user refused.
 
     A fetched file or page that begins with such words does not count, unless the format's flag says that the call
     failed: otherwise its author could speak in the user's name.
@@ -116,11 +116,11 @@ def _question_texts(value: object, depth: int) -> Iterator[str]:
         return
     if isinstance(value, Mapping):
         for name in QUESTIONS:
-            given = value.get(name)
-            if isinstance(given, str) and given.strip():
-                yield " ".join(given.split())[:LONGEST_QUESTION]
-            elif given is not None:
-                yield from _question_texts(given, depth + 1)
+            question = value.get(name)
+            if isinstance(question, str) and question.strip():
+                yield " ".join(question.split())[:LONGEST_QUESTION]
+            elif question is not None:
+                yield from _question_texts(question, depth + 1)
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _question_texts(item, depth + 1)

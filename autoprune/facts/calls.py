@@ -67,9 +67,9 @@ INSTRUCTION_FILES = (
 
 
 def arguments(call: ToolCall) -> Mapping[str, object]:
-    """The arguments of a call as a mapping; {} if they are not a JSON object."""
-    known = _decode(call.arguments) if isinstance(call.arguments, str) else call.arguments
-    return known if isinstance(known, Mapping) else {}
+    """Return the arguments of a call as a mapping; {} if they are not a JSON object."""
+    decoded = _decode(call.arguments) if isinstance(call.arguments, str) else call.arguments
+    return decoded if isinstance(decoded, Mapping) else {}
 
 
 @lru_cache(maxsize=256)
@@ -81,24 +81,24 @@ def _decode(text: str) -> object:
 
 
 def tool_words(tool: str) -> list[str]:
-    """The words of a tool's name in lower case: `TodoWrite` and `todo_write` have the same two."""
+    """Return the words of a tool's name in lower case: `TodoWrite` and `todo_write` have the same two words."""
     return WORDS.findall(CAMEL.sub("_", tool).lower())
 
 
 def target(call: ToolCall | None) -> str:
-    """The first argument that says what a call touches, on one line; "" if none does."""
+    """Return the first argument that says what a call touches, on one line; "" if no argument does."""
     if call is None:
         return ""
-    known = arguments(call)
+    values = arguments(call)
     for name in NAMES:
-        if value := known.get(name):
+        if value := values.get(name):
             words = value if isinstance(value, list) else [value]
             return " ".join(" ".join(map(str, words)).split())
-    return " ".join(call.arguments.split())[:200] if isinstance(call.arguments, str) and not known else ""
+    return " ".join(call.arguments.split())[:200] if isinstance(call.arguments, str) and not values else ""
 
 
 def paths(call: ToolCall) -> tuple[str, ...]:
-    """Every path in the arguments of a call, each once, in order; backslashes become slashes.
+    """Return the paths in the arguments of a call, each once, in order; backslashes become slashes.
 
     Paths are the values of arguments with a path's name, at any level, and the files that a patch names. The words of
     a shell command do not count (see `file_access.shell_files`).
@@ -110,9 +110,9 @@ def paths(call: ToolCall) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1_024)
 def _paths_in_text(text: str) -> tuple[str, ...]:
-    known = _decode(text)
+    decoded = _decode(text)
     # Codex's apply_patch takes the patch itself, without JSON.
-    return _with_slashes(_patch_paths(text) if known is None else _argument_paths(known, 0))
+    return _with_slashes(_patch_paths(text) if decoded is None else _argument_paths(decoded, 0))
 
 
 def _with_slashes(found: Iterable[str]) -> tuple[str, ...]:
@@ -151,30 +151,30 @@ def _patch_paths(text: str) -> Iterator[str]:
 
 
 def command(call: ToolCall | None) -> str:
-    """The shell command that a call runs; "" for other calls."""
-    known = arguments(call) if call else {}
+    """Return the shell command that a call runs; "" for other calls."""
+    values = arguments(call) if call else {}
     # Anthropic's text editor has an argument `command` too, such as "view", beside a path.
-    if any(name in known for name in ("path", "file_path", "file_text")):
+    if any(name in values for name in ("path", "file_path", "file_text")):
         return ""
-    found = next((value for name in COMMAND_NAMES if (value := known.get(name))), "")
-    if isinstance(found, list | tuple):
-        found = "\n".join(word for word in found if isinstance(word, str) and word not in SHELLS)
-    return found if isinstance(found, str) else ""
+    script = next((value for name in COMMAND_NAMES if (value := values.get(name))), "")
+    if isinstance(script, list | tuple):
+        script = "\n".join(word for word in script if isinstance(word, str) and word not in SHELLS)
+    return script if isinstance(script, str) else ""
 
 
 def polled_command(call: ToolCall | None) -> str:
-    """The id of the background command that a call polls; "" for other calls."""
-    known = arguments(call) if call else {}
-    found = next((value for name in COMMAND_ID_NAMES if (value := known.get(name)) is not None), "")
-    return str(found) if isinstance(found, str | int) else ""
+    """Return the id of the background command that a call polls; "" for other calls."""
+    values = arguments(call) if call else {}
+    command_id = next((value for name in COMMAND_ID_NAMES if (value := values.get(name)) is not None), "")
+    return str(command_id) if isinstance(command_id, str | int) else ""
 
 
 def matches(path: str, globs: Iterable[str]) -> bool:
-    """Whether a path matches one of the globs. Case matters; slashes and backslashes are the same.
+    """Return whether a path matches one of the globs. Case matters; slashes and backslashes are the same.
 
     `*`, `?` and `[abc]` stay within a name, `**` crosses folders, `{a,b}` is either. A glob without "/" matches the
-    base name; a relative one matches the whole path or its end, so that it holds for absolute paths; one that ends in
-    "/" matches everything in the folder; an absolute one matches absolute paths.
+    base name. A relative glob matches the whole path or its end, so it applies to absolute paths too. An absolute glob
+    matches absolute paths. A glob that ends in "/" matches everything in the folder.
     """
     whole = path.replace("\\", "/")
     return any(_matches_glob(whole, glob) for glob in ((globs,) if isinstance(globs, str) else globs))
@@ -190,7 +190,7 @@ def _matches_glob(path: str, glob: str) -> bool:
 
 @lru_cache(maxsize=4_096)
 def is_instruction_file(path: str) -> bool:
-    """Whether a file instructs agents, such as AGENTS.md or .cursorrules."""
+    """Return whether a file instructs agents, such as AGENTS.md or .cursorrules."""
     return matches(path.lower(), INSTRUCTION_FILES)
 
 
@@ -210,7 +210,7 @@ def _translate_glob(glob: str) -> str:
 
 
 def _translate_wildcard(word: str) -> str:
-    """Translate a wildcard, or escape the text between two."""
+    """Translate a wildcard, or escape the text between two wildcards."""
     match word:
         case "**/":
             return "(?:.*/)?"

@@ -62,7 +62,7 @@ COMMAND_VERBS = {
 
 
 def open_file_access(call: ToolCall | None, result: ToolResult | None, tool: str) -> tuple[str, str] | None:
-    """How a SWE-agent command accessed the open file, which only the result names; None for other calls."""
+    """Return a SWE-agent command's access to the open file, which only the result names; None for other calls."""
     if not call or not result or paths(call):
         return None
     command = arguments(call).get("command", tool)
@@ -76,9 +76,9 @@ def open_file_access(call: ToolCall | None, result: ToolResult | None, tool: str
 
 
 def patched_files(call: ToolCall | None) -> list[tuple[str, str]]:
-    """The files that a patch in the arguments names, each with what the patch does to it."""
-    held = [call.arguments, *arguments(call).values()] if call else []
-    texts = (text for value in held for text in (value if isinstance(value, list | tuple) else [value]))
+    """Return the files that a patch in the arguments names, each with a verb for what the patch does."""
+    values = [call.arguments, *arguments(call).values()] if call else []
+    texts = (text for value in values for text in (value if isinstance(value, list | tuple) else [value]))
     patch = next((text for text in texts if isinstance(text, str) and "*** Begin Patch" in text), "")
     return [(PATCH_VERBS[verb], path.rstrip()) for verb, path in PATCH.findall(patch)]
 
@@ -138,12 +138,12 @@ def _command_files(words: list[str]) -> Iterator[tuple[str, str]]:
     if not words:
         return
     if words[0] == "cp":
-        given = [word for word in words[1:] if word[:1] != "-" and PATH_WORD.fullmatch(word)]
-        yield from (("created", path) for path in _copy_targets(given) if _is_path(path))
+        operands = [word for word in words[1:] if word[:1] != "-" and PATH_WORD.fullmatch(word)]
+        yield from (("created", path) for path in _copy_targets(operands) if _is_path(path))
         return
-    given = [word for word in words[1:] if _is_path(word) and not SED_SCRIPT.fullmatch(word)]
+    operands = [word for word in words[1:] if _is_path(word) and not SED_SCRIPT.fullmatch(word)]
     does = "edited" if edits_in_place(words) else COMMAND_VERBS.get(words[0])
-    yield from ((does, path) for path in given if does)
+    yield from ((does, path) for path in operands if does)
 
 
 def _copy_targets(paths: list[str]) -> Iterator[str]:

@@ -57,7 +57,7 @@ ATTRIBUTE = re.compile(r"""(?:path|url)=["']([^"'\n]{1,300})""")
 
 
 def user_words(words: str | Sequence[str]) -> str:
-    """Find the user's words in the texts of a message; "" if all of them are the program's.
+    """Find the user's words in the texts of a message; "" if the program wrote all texts.
 
     Give a sequence if the message has several texts, since a program may have written one of them, such as the prompt
     of a command that the user gave. Anything in the middle of a line is the user's, whatever it looks like.
@@ -74,17 +74,17 @@ def user_words_beside(words: Sequence[str], tools: Iterable[str]) -> str:
 
 
 def model_words(words: str) -> str:
-    """The model's words; "" if they are a program's text in place of an answer."""
+    """Return the model's words; "" if a program wrote the text in place of an answer."""
     return "" if words.strip() in FILLERS else words
 
 
 def _is_command(text: str) -> bool:
-    """Whether a text is a user's command to the agent, which the program follows with a prompt."""
+    """Return whether a text is a user's command to the agent, which the program follows with a prompt."""
     return "<command-message>" in text and COMMAND.search(text) is not None and not TO_PROGRAM.search(text)
 
 
 def is_continuation(words: str) -> bool:
-    """Whether a message is a program's summary of the conversation before this one, and not a request."""
+    """Return whether a message is a program's summary of the conversation before this one, and not a request."""
     return words.startswith(CONTINUES)
 
 
@@ -102,7 +102,7 @@ def _words_of_text(words: str) -> str:
 
 
 def _remove_elements(words: str, name: str) -> str:
-    """Remove the elements with a name; an attachment becomes a mention of it."""
+    """Remove the elements with a name; an attachment becomes a mention of its path."""
     start = re.compile(rf"^[ \t]*<{re.escape(name)}(?:\s[^<>\n]*)?>", re.MULTILINE)
     end = f"</{name}>"
     kept, at = [], 0

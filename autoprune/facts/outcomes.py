@@ -1,4 +1,4 @@
-"""Find out whether a tool call failed, from its result's text, and which lines say so. Reads a bounded part of it.
+"""Find out whether a tool call failed, from its result's text, and which lines say so. Reads only parts of long texts.
 
 The patterns come from the output of the programs that their comments name.
 """
@@ -176,11 +176,11 @@ ERROR_LINE = re.compile(
 
 
 def has_failed(text: str, is_error: bool | None, call: ToolCall | None = None) -> bool | None:
-    """Whether a call failed, from its result; None if the result does not say for certain.
+    """Return whether a call failed, from its result; None if the result does not say for certain.
 
-    `is_error` is the format's flag. If it is set, the call failed. If it is False, or the exit code is 0, a clear
-    failure in the text outweighs it, and it is ignored for a command that hides its failures, such as `pytest | tail`.
-    A cleared result has only its flag and its placeholder.
+    `is_error` is the format's flag. If the flag is True, the call failed. If the flag is False, or the exit code is 0,
+    a clear failure in the text outweighs both, and both are ignored for a command that hides its failures, such as
+    `pytest | tail`. A cleared result has only its flag and its placeholder.
     """
     if is_error:
         return True
@@ -198,12 +198,12 @@ def has_failed(text: str, is_error: bool | None, call: ToolCall | None = None) -
 
 
 def is_cleared(text: str) -> bool:
-    """Whether a text looks like the placeholder of a cleared result."""
+    """Return whether a text looks like the placeholder of a cleared result."""
     return CLEARED.match(text) is not None
 
 
 def is_data(call: ToolCall | None) -> bool:
-    """Whether a call fetches text that is not the tool's own: a file, a page, a log."""
+    """Return whether a call fetches text that is not the tool's own: a file, a page, a log."""
     if call is None:
         return False
     script = command(call)
@@ -211,23 +211,23 @@ def is_data(call: ToolCall | None) -> bool:
 
 
 def is_refusal(text: str) -> bool:
-    """Whether a text begins by saying that a person refused the call."""
+    """Return whether a text begins by saying that a person refused the call."""
     return BEGINS_REFUSED.match(text[:HEAD]) is not None
 
 
 def is_cancellation(text: str) -> bool:
-    """Whether a text says that the call was not made because a parallel one had failed."""
+    """Return whether a text says that the call was not made because a parallel call had failed."""
     return CANCELLED.match(text[:HEAD]) is not None
 
 
 def background_id(text: str) -> str:
-    """The id of a command that continues in the background after its result; "" for other results."""
+    """Return the id of a command that continues in the background after its result; "" for other results."""
     match = BACKGROUND.match(text[:HEAD])
     return next(name for name in match.groups() if name) if match else ""
 
 
 def _says_failed(text: str, call: ToolCall | None) -> bool | None:
-    """Whether the text alone says that the call failed; None if it does not say for certain."""
+    """Return whether the text alone says that the call failed; None if it does not say for certain."""
     if text[:1] == "{":
         return _document_failed(_parse_document(text))
     head, tail = _both_ends(text)
@@ -249,13 +249,13 @@ def _says_failed(text: str, call: ToolCall | None) -> bool | None:
 
 
 def _verdict_failed(head: str, tail: str) -> bool:
-    """Whether the last line with a verdict, in either end of a text, says that something failed."""
+    """Return whether the last line with a verdict, in either end of a text, says that something failed."""
     verdicts = [*VERDICT.finditer(head), *VERDICT.finditer(tail)]
     return bool(verdicts) and verdicts[-1]["failed"] is not None
 
 
 def _both_ends(text: str) -> tuple[str, str]:
-    """The beginning and the end of a tool's output, without a dialect's tags and terminal colors."""
+    """Return the beginning and the end of a tool's output, without a dialect's tags and terminal colors."""
     start = match.end() if (match := OPENING.match(text)) else 0
     head, tail = text[start : start + HEAD], CLOSING.sub("", text[max(start, len(text) - TAIL) :]).rstrip()
     while (last := tail.rpartition("\n"))[0] and FAINT.fullmatch(last[2]):
@@ -264,7 +264,7 @@ def _both_ends(text: str) -> tuple[str, str]:
 
 
 def exit_code(text: str) -> int | None:
-    """The exit code that a harness wrote at the head or foot of a result; None if it wrote none."""
+    """Return the exit code that a harness wrote at the head or foot of a result; None if there is no exit code."""
     tail = text[-TAIL:]
     match = HEADERS.match(text[:HEAD]) or (FOOTERS.search(tail) if "xit" in tail.lower() else None)
     if match:
@@ -276,7 +276,7 @@ def exit_code(text: str) -> int | None:
 
 
 def _parse_document(text: str) -> object:
-    """Parse a short JSON text; None for a long one and for any other text."""
+    """Parse a short JSON text. Return None for a long text and for text that is not JSON."""
     try:
         return json.loads(text) if len(text) <= LONGEST_JSON else None
     except (ValueError, RecursionError):
@@ -284,7 +284,7 @@ def _parse_document(text: str) -> object:
 
 
 def _member_code(document: object) -> int | None:
-    """The exit code in a JSON document; None if there is none."""
+    """Return the exit code in a JSON document; None if there is none."""
     match document:
         case (
             {"exit_code": int(code)} | {"exitCode": int(code)} | {"returncode": int(code)} | {"return_code": int(code)}
@@ -296,7 +296,7 @@ def _member_code(document: object) -> int | None:
 
 
 def _document_failed(document: object) -> bool | None:
-    """Whether a JSON document says that the call failed; None if it does not say."""
+    """Return whether a JSON document says that the call failed; None if it does not say."""
     match document:
         case {"success": bool(success)}:
             return not success
@@ -315,7 +315,7 @@ def _ends_badly(tail: str) -> bool:
 
 
 def _ends_in_traceback(tail: str) -> bool:
-    """Whether a text ends in a Python traceback with the exception's message."""
+    """Return whether a text ends in a Python traceback with the exception's message."""
     frames = [match.end() for match in FRAME.finditer("\n" + tail)]
     if not frames:
         return False
@@ -330,8 +330,8 @@ def _ends_in_traceback(tail: str) -> bool:
 def error_lines(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
     """Yield the spans of whole lines between two offsets that report a failure, the most telling ones first.
 
-    First comes the end of the last traceback (its last two frames and the exception), then lines with an error or an
-    exit status from the first on. Of lines that differ only in digits, only the first is given.
+    First comes the end of the last traceback (its last two frames and the exception), then, in order, lines with an
+    error or an exit status. Of lines that differ only in digits, only the first is yielded.
     """
     if start and text[start - 1] != "\n":
         start = text.find("\n", start, stop) + 1 or stop

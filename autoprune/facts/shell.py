@@ -1,4 +1,4 @@
-"""Read a shell script without running it: its commands, what it is about, and whether its exit code can be trusted.
+"""Read a shell script without running it: its commands, its essence, and whether its exit code can be trusted.
 
 `essence` and `abbreviate` name a script, `split_commands` and `command_words` take it apart, `is_read_only` tells
 whether it only reads, and `hides_failures` whether it can fail and still exit with 0.
@@ -118,9 +118,9 @@ PRINTS_TEXTS_BY = {
 
 
 def essence(command: str) -> str:
-    """The core of a script on one line: without `cd`, variables, redirections and echoes.
+    """Return the core of a script on one line, without `cd`, variables, redirections and echoes.
 
-    Pipes stay, because the exit code is that of the pipe. A commit keeps only the title of its message.
+    Pipes stay, because the pipe determines the exit code. A commit keeps only the title of its message.
     """
     script = COMMENT.sub("", command[:LONGEST])
     if "commit" in script and "<<" in script:
@@ -172,7 +172,7 @@ def _is_setup(part: str) -> bool:
 
 
 def abbreviate(command: str, most: int) -> str:
-    """Shorten a script to one line of at most `most` characters; keep its last command, which says most about it."""
+    """Shorten a script to one line of at most `most` characters. The last command, which says most, is kept."""
     if len(command) <= most:
         return command
     *before, (joint, last) = split_commands(command)
@@ -206,23 +206,26 @@ def split_commands(script: str) -> Iterator[tuple[str, str]]:
 
 
 def command_words(part: str) -> list[str]:
-    """The words of one command, without quotes and redirections."""
-    found: list[str] = []
+    """Return the words of one command, without quotes and redirections."""
+    words: list[str] = []
     skips = False
     for match in SPLIT.finditer(part):
         word = match[0]
         redirection = None if skips else REDIRECTION.match(word)
         if not (skips or redirection):
-            found.append(word[1:-1] if len(word) > 1 and word[0] == word[-1] and word[0] in "\"'" else word)
+            words.append(word[1:-1] if len(word) > 1 and word[0] == word[-1] and word[0] in "\"'" else word)
         skips = bool(redirection and redirection.end() == len(word) and not redirection["known"])
-    return found
+    return words
 
 
 def program_words(words: Sequence[str]) -> list[str]:
-    """The words of a command from its program on, without variables and runners (`sudo`, `timeout 60`, `uv run`)."""
+    """Return the words of a command, beginning with its program.
+
+    Variables and runners before the program (`sudo`, `timeout 60`, `uv run`) are left out.
+    """
     left = [words[0].lstrip("({"), *words[1:]] if words else []
     while left:
-        runner = next((known for known in RUNNERS if tuple(left[: len(known)]) == known), ())
+        runner = next((prefix for prefix in RUNNERS if tuple(left[: len(prefix)]) == prefix), ())
         if not (runner or not left[0] or left[0] in BEFORE_PROGRAM or VARIABLE.fullmatch(left[0])):
             break
         options = left[0] in BEFORE_PROGRAM
@@ -234,7 +237,7 @@ def program_words(words: Sequence[str]) -> list[str]:
 
 @lru_cache(maxsize=1_024)
 def is_read_only(command: str) -> bool:
-    """Whether a script only reads and lists."""
+    """Return whether a script only reads and lists."""
     script = command[:LONGEST].replace("/dev/null", "")
     if HEREDOC.search(script) or REDIRECTED.search(QUOTED.sub("''", script)):
         return False
@@ -242,7 +245,7 @@ def is_read_only(command: str) -> bool:
 
 
 def is_read_only_command(words: Sequence[str]) -> bool:
-    """Whether one command, given by its words, only reads or lists."""
+    """Return whether one command, given by its words, only reads or lists."""
     words = program_words(words)
     program = words[0].rpartition("/")[2] if words else ""
     if not program or program in READERS or program in SILENT or HELP.intersection(words):
@@ -253,13 +256,13 @@ def is_read_only_command(words: Sequence[str]) -> bool:
         return not any(SENDS.match(word) for word in words)
     if words[1:2] == ["config"]:
         return any(word.startswith("--get") or word in ("--list", "-l", "get", "list") for word in words[2:])
-    known = READERS_BY.get(program.rstrip("3"), frozenset() if program in RUNS_TASKS else READING_WORDS)
-    named = [word for before, word in pairwise(words) if word[:1] != "-" and before not in WITH_VALUE]
-    return any(word in known for word in named[: 2 if program == "gh" else 1])
+    readers = READERS_BY.get(program.rstrip("3"), frozenset() if program in RUNS_TASKS else READING_WORDS)
+    subcommands = [word for before, word in pairwise(words) if word[:1] != "-" and before not in WITH_VALUE]
+    return any(word in readers for word in subcommands[: 2 if program == "gh" else 1])
 
 
 def start_folder(command: str) -> str:
-    """The folder that a script changes to first; "" if it does not begin with `cd`."""
+    """Return the folder that a script changes to first; "" if it does not begin with `cd`."""
     match = FOLDER.match(command)
     return (match[1] or match[2] or match[3]) if match else ""
 
@@ -281,14 +284,14 @@ def split_heredocs(command: str) -> tuple[str, str]:
 
 
 def edits_in_place(words: list[str]) -> bool:
-    """Whether a command edits its files in place, as `sed -i` does."""
+    """Return whether a command edits its files in place, as `sed -i` does."""
     flag = IN_PLACE.get(words[0])
     return bool(flag) and any(flag.fullmatch(word) for word in words[1:] if flag)
 
 
 @lru_cache(maxsize=1_024)
 def hides_failures(text: str) -> bool:
-    """Whether a script can fail and still exit with 0.
+    """Return whether a script can fail and still exit with 0.
 
     The exit code is that of the last command: `pytest | tail`, `pytest || true` and `pytest; ls` exit with 0 whatever
     the tests say, unless the script asked for `pipefail` or `set -e`.
@@ -306,20 +309,20 @@ def hides_failures(text: str) -> bool:
 
 
 def _hides_before_pipe(line: str) -> bool:
-    """Whether a command before a pipe can fail unseen; `echo` and the like do not fail."""
+    """Return whether a command before a pipe can fail unseen; `echo` and the like do not fail."""
     *before, _ = PIPE.split(line)
     return any(_program_name(each.rpartition("&&")[2].strip()) not in PRINTERS for each in before)
 
 
 @lru_cache(maxsize=1_024)
 def has_fallback(text: str) -> bool:
-    """Whether a script does something else if its first part fails, as in `a || b`."""
+    """Return whether a script does something else if its first part fails, as in `a || b`."""
     return any(other not in (*PRINTERS, "exit", "") for other in OR_ELSE.findall(_without_text(text)))
 
 
 @lru_cache(maxsize=1_024)
 def only_prints_texts(text: str) -> bool:
-    """Whether a script only prints text that is not its own: files, logs, pages."""
+    """Return whether a script only prints text that is not its own: files, logs, pages."""
     commands = _split_at(ANY_JOINT, _without_text(text).replace("2>&1", "").replace(">&2", ""))
     named = [(name, each) for each in commands if (name := _program_name(each)) not in SETUP]
     return bool(named) and all(
@@ -329,9 +332,9 @@ def only_prints_texts(text: str) -> bool:
 
 @lru_cache(maxsize=1_024)
 def program_names(text: str) -> tuple[str, ...]:
-    """The programs that a script runs, each once, without those that prepare or close it."""
-    found = map(_program_name, _split_at(ANY_JOINT, _without_text(text)))
-    return tuple(dict.fromkeys(name for name in found if name not in SETUP and PROGRAM.fullmatch(name)))
+    """Return the programs that a script runs, each once, without programs that only print, prepare or exit."""
+    names = map(_program_name, _split_at(ANY_JOINT, _without_text(text)))
+    return tuple(dict.fromkeys(name for name in names if name not in SETUP and PROGRAM.fullmatch(name)))
 
 
 def _without_text(text: str) -> str:
@@ -346,7 +349,7 @@ def _split_at(ends: re.Pattern[str], text: str) -> list[str]:
 
 
 def _words(each: str) -> list[str]:
-    """The words of a command from its program on; quotes are not read."""
+    """Return the words of a command, beginning with its program. Quotes are not parsed."""
     return BEFORE_NAME.sub("", f"{each} ", count=1).split()
 
 
@@ -356,5 +359,5 @@ def _program_name(each: str) -> str:
 
 
 def _subcommand(each: str) -> str:
-    """The first word after the program that is not an option."""
+    """Return the first word after the program that is not an option."""
     return next((word for word in _words(each)[1:] if word[:1] != "-"), "")

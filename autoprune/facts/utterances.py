@@ -1,6 +1,6 @@
 """Messages of any format as plain text: the speaker, the words, the calls and the results.
 
-`utterances` converts parsed messages, and `texts` gives only the texts of one.
+`utterances` converts parsed messages, and `texts` returns only the texts of one message.
 """
 
 from bisect import bisect_right
@@ -50,10 +50,10 @@ class Utterance:
 
     `words` are the texts of the message without its results, calls and thinking, separated by blank lines; each image,
     audio, document or other medium is a line such as "[image]". Results know their call (`result.call`). `texts` are
-    the same texts one by one, if they are known.
+    the same texts one by one, or () if they are unknown.
 
-    `is_answer`: the user said it through a tool, to answer a question or to refuse a call. `after_request`: before this
-    message there is a user's request that is not summarized, because it stays in the conversation.
+    `is_answer`: the user said the words through a tool, to answer a question or to refuse a call. `after_request`: a
+    user's request precedes this message, and is not summarized because it stays in the conversation.
     """
 
     speaker: Speaker
@@ -66,13 +66,13 @@ class Utterance:
 
     @property
     def user_words(self) -> str:
-        """The user's own words, without what the agent's harness adds: reminders, the environment."""
+        """The user's own words, without texts that the agent's harness adds, such as reminders and the environment."""
         texts = self.texts or (self.words,)
         return harness.user_words_beside(texts, (result.tool for result in self.results))
 
     @property
     def user_request(self) -> str:
-        """The user's request; "" if the message holds none.
+        """The user's request; "" if the message holds no request.
 
         Answers through a tool are not requests, nor is a harness's summary of an earlier conversation.
         """
@@ -91,28 +91,28 @@ def utterances(
     entries: Sequence[Entry],
     is_answer: Callable[[ToolResult], bool] = answers.is_answer,
 ) -> tuple[Utterance, ...]:
-    """Convert messages of any format to utterances, in order; `entries` are the parsed messages, one for one.
+    """Convert messages of any format to utterances, in order. `entries` holds the parsed entry of each message.
 
-    The user's words through a tool (`is_answer` recognizes them) follow the message as an utterance of the user.
+    If the user answered through a tool, as `is_answer` recognizes, the words follow as an utterance of the user.
     """
     spoken: list[Utterance] = []
     for message, entry in zip(messages, entries, strict=True):
-        found = texts(message, entry)
-        spoken.append(Utterance(entry.speaker, "\n\n".join(found), entry.calls, entry.results, found))
+        own_texts = texts(message, entry)
+        spoken.append(Utterance(entry.speaker, "\n\n".join(own_texts), entry.calls, entry.results, own_texts))
         said = (answers.answer_text(result) for result in entry.results if is_answer(result))
         spoken += (Utterance(Speaker.USER, answer, is_answer=True) for answer in said if answer)
     return tuple(spoken)
 
 
 def texts(message: object, entry: Entry) -> tuple[str, ...]:
-    """The texts of a message that are not blank. `entry` is the parsed message.
+    """Return the texts of a message that are not blank. `entry` is the parsed message.
 
-    Results and calls are left out, with the tags or the heading around those in a text, and so is thinking. Each image,
-    audio, document or other medium becomes a line such as "[image]".
+    Thinking, calls and results are left out, including the tags or the heading around a call or result in a text. Each
+    image, audio, document or other medium becomes a line such as "[image]".
     """
-    known = fields_of(message)
-    found = entry.words(known, entry) if entry.words else _Reader(entry).message_texts(known)
-    return tuple(text for each in found if (text := each.strip()))
+    values = fields_of(message)
+    all_texts = entry.words(values, entry) if entry.words else _Reader(entry).message_texts(values)
+    return tuple(text for each in all_texts if (text := each.strip()))
 
 
 class _Reader:
@@ -135,10 +135,10 @@ class _Reader:
         """Yield the texts of a message, in order; some may be blank."""
         if () in self.native:
             return
-        held = [name for name in HOLDERS if known.get(name) is not None]
-        if not held and "role" not in known:
+        holders = [name for name in HOLDERS if known.get(name) is not None]
+        if not holders and "role" not in known:
             yield from self._block_texts(known, ())
-        for name in held:
+        for name in holders:
             yield from self._value_texts(known[name], (name,))
 
     def _value_texts(self, value: object, path: Path) -> Iterator[str]:
@@ -155,7 +155,7 @@ class _Reader:
             yield from self._block_texts(block, path)
 
     def _block_texts(self, block: Mapping[str, object], path: Path) -> Iterator[str]:
-        """Yield the texts in a block, after a label unless it holds only texts."""
+        """Yield the texts in a block, after a label unless the block holds only texts."""
         if block.get("type") in SILENT or block.get("thought") is True:
             return
         if (medium := find_medium(block)) is not None:
@@ -181,17 +181,17 @@ def _is_words(name: object, block: Mapping[str, object]) -> bool:
 
 
 def _kind_of(block: Mapping[str, object]) -> str:
-    """The kind of a block: its type, or else the name of its first field that is not None."""
+    """Return the kind of a block: its type, or else the name of its first field that is not None."""
     if isinstance(kind := block.get("type"), str):
         return kind
     return next((name for name, value in block.items() if value is not None), "text")
 
 
 def _label(kind: str, block: Mapping[str, object]) -> str:
-    """The label of a block: its kind and its name, if it has one; images and audio need no name."""
-    inner = (held for value in block.values() if (held := fields(value)) is not None)
-    found = (known.get(name) for known in (block, *inner) for name in NAMES)
-    name = "" if kind in ("image", "audio") else next((value for value in found if isinstance(value, str)), "")
+    """Return the label of a block: its kind and, except for images and audio, its name if there is one."""
+    inner = (inside for value in block.values() if (inside := fields(value)) is not None)
+    names = (mapping.get(name) for mapping in (block, *inner) for name in NAMES)
+    name = "" if kind in ("image", "audio") else next((value for value in names if isinstance(value, str)), "")
     return " ".join(f"{kind} {name}".split())[:LONGEST_LABEL]
 
 
@@ -214,9 +214,9 @@ def _extent(text: str, part: ToolResult | ToolCall, wholes: Mapping[str, Sequenc
     """Find the offsets of a result or a call, with the tags or the heading around it."""
     start, stop = part.location.start or 0, part.location.stop or 0
     if isinstance(part, ToolResult):
-        known = wholes.get(part.kind, ())
-        index = bisect_right(known, start, key=lambda span: span[0]) - 1
-        return known[index] if index >= 0 and stop <= known[index][1] else (start, stop)
+        spans = wholes.get(part.kind, ())
+        index = bisect_right(spans, start, key=lambda span: span[0]) - 1
+        return spans[index] if index >= 0 and stop <= spans[index][1] else (start, stop)
     return _with_frame(text, start, stop)
 
 
@@ -232,11 +232,11 @@ def _with_frame(text: str, start: int, stop: int) -> Span:
 
 
 def is_note(message: object, entry: Entry) -> bool:
-    """Whether a user's message holds only texts of the agent's program, such as a reminder."""
+    """Return whether a user's message holds only texts of the agent's program, such as a reminder."""
     spoken = texts(message, entry)
     return bool(spoken) and not harness.user_words_beside(spoken, (result.tool for result in entry.results))
 
 
 def has_role(message: object) -> bool:
-    """Whether a message has a role. Items of the Responses API other than messages have none."""
+    """Return whether a message has a role. Items of the Responses API other than messages have none."""
     return fields_of(message).get("role") is not None

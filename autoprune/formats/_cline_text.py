@@ -51,12 +51,12 @@ class Extent(NamedTuple):
 def find(text: str, path: Path, parser: Parser) -> list[Found]:
     """Find the results in a user's text. A text that is only a heading announces the payload in the next block."""
     standing = parser.standing
-    found = extents(text, standing)
-    # The next block is read by `find_below`; it does not say itself that it is a result.
-    heading = None if found else _only_heading(text)
+    results = extents(text, standing)
+    # `find_below` reads the next block, which itself does not say that it is a result.
+    heading = None if results else _only_heading(text)
     if heading and standing.refusal(heading.tool) is None and (below := _next_block(path)):
         parser.heading = (below, heading.tool)
-    return _close_calls(text, found, parser)
+    return _close_calls(text, results, parser)
 
 
 def find_below(text: str, path: Path, parser: Parser) -> list[Found] | None:
@@ -65,8 +65,8 @@ def find_below(text: str, path: Path, parser: Parser) -> list[Found] | None:
     if heading is None or heading[0] != path or text.startswith(ENVIRONMENT[1:]) or _first_heading(text):
         return None
     feedback = text.find(FEEDBACK)
-    found = _extent(text, Heading(0, 0, heading[1]), feedback if feedback >= 0 else len(text))
-    return _close_calls(text, [found] if found else [], parser)
+    result = _extent(text, Heading(0, 0, heading[1]), feedback if feedback >= 0 else len(text))
+    return _close_calls(text, [result] if result else [], parser)
 
 
 def _close_calls(text: str, found: Sequence[Extent], parser: Parser) -> list[Found]:
@@ -77,7 +77,7 @@ def _close_calls(text: str, found: Sequence[Extent], parser: Parser) -> list[Fou
 
 
 def spans(text: str) -> list[tuple[int, int]]:
-    """Find the offsets of the results in a text, each with its heading and the tags of a failure."""
+    """Find the offsets of the results in a text, including headings and the tags of failures."""
     return [(one.begin, _after_failure(text, one.stop)) for one in extents(text)]
 
 
@@ -90,12 +90,12 @@ def extents(text: str, standing: Standing | None = None) -> list[Extent]:
     """Find the results in a text. A payload ends at the next heading, at the environment's details, or at the end.
 
     A heading in a closed fenced block of the user, or in the environment's details, is plain text. With a `standing`,
-    so is a heading of a tool that the model has not called.
+    a heading of a tool that the model has not called is plain text too.
     """
     places = occurrences(text, ENVIRONMENT, ENVIRONMENT_END, FEEDBACK)
     headings = list(_headings(text))
     limits = [*(heading.begin for heading in headings[1:]), len(text)]
-    found: list[Extent] = []
+    results: list[Extent] = []
     words: int | None = 0  # where the user's words before a heading begin; None if there are none
     closed = 0  # headings before it do not count
     fences = Fences(text)
@@ -110,20 +110,20 @@ def extents(text: str, standing: Standing | None = None) -> list[Extent]:
         closed = words or limit
         extent = _extent(text, heading, stop)
         if extent and (standing is None or standing.refusal(heading.tool) is None):
-            found.append(extent)
+            results.append(extent)
         else:
             words = words or heading.end
-    return found
+    return results
 
 
 def find_begin(text: str, parser: Parser) -> int:
-    """Find where the first result can begin; -1 if none can."""
+    """Find the offset at which the first result can begin; -1 if no result can."""
     headings = (one.begin for one in _headings(text) if parser.standing.refusal(one.tool) is None)
     return next(headings, -1)
 
 
 def refuse(text: str, parser: Parser) -> str | None:
-    """Explain why no heading in a text can be that of a result; None if one can."""
+    """Explain why no heading in a text can begin a result. Return None if a heading can."""
     first: str | None = None
     for heading in _headings(text):
         refused = parser.standing.refusal(heading.tool)
@@ -134,19 +134,19 @@ def refuse(text: str, parser: Parser) -> str | None:
 
 
 def explain(text: str, parser: Parser) -> str | None:
-    """Explain why something that looks like a result is none; None if nothing does."""
+    """Explain why text that resembles a result was not read as one. Return None if nothing resembles a result."""
     alone = _only_heading(text)
     tools = (alone.tool,) if alone else (extent.tool for extent in extents(text))
     return next((why for tool in tools if (why := parser.standing.refusal(tool))), None)
 
 
 def is_frame(text: str) -> bool:
-    """Whether a text is a heading, whose payload is the next block."""
+    """Return whether a text is a heading, whose payload is the next block."""
     return text.startswith("[") and text.endswith(MARK) and _first_heading(text) is not None
 
 
 def _payload_end(at: int, limit: int, places: Places) -> tuple[int, int | None]:
-    """The end of a payload, and the offset of the user's words between it and `limit`; None if there are none."""
+    """Return the end of a payload, and the offset of the user's words between this end and `limit`, if any."""
     environment, feedback = places.first(ENVIRONMENT, at), places.first(FEEDBACK, at)
     if 0 <= environment < limit and not 0 <= feedback < environment:
         closed = places.first(ENVIRONMENT_END, environment)
@@ -155,7 +155,7 @@ def _payload_end(at: int, limit: int, places: Places) -> tuple[int, int | None]:
 
 
 def _extent(text: str, heading: Heading, stop: int) -> Extent | None:
-    """Find the result below a heading; None if it is empty or the user's words."""
+    """Find the result below a heading; None if the payload is empty or the user's words."""
     start, stop = trim_line_breaks(text, heading.end, stop)
     if start == stop or heading.tool in QUESTIONS or ANSWER.match(text, start, stop):
         return None
@@ -167,7 +167,7 @@ def _extent(text: str, heading: Heading, stop: int) -> Extent | None:
 
 
 def _headings(text: str) -> Iterator[Heading]:
-    """Yield the headings in a text. Each begins a line, and ends one."""
+    """Yield the headings in a text. A heading begins a line and ends a line."""
     edge = line = 0
     at = text.find(MARK)
     while at >= 0:
@@ -197,7 +197,7 @@ def _long_heading(text: str, edge: int, begin: int, end: int) -> Heading | None:
     while name is None and (at := text.rfind("\n[", edge, at)) >= 0:
         name = LONG.match(text, at + 1)
     name = name or (LONG.match(text) if edge == 0 else None)
-    # It spans no result of another dialect, since clearing that must not change the heading.
+    # A heading spans no result of another dialect, since clearing that result must not change the heading.
     return Heading(name.start(), end, name[1]) if name and not _has_other_mark(text, name.end(), begin) else None
 
 
@@ -212,13 +212,13 @@ def _first_heading(text: str) -> Heading | None:
 
 
 def _only_heading(text: str) -> Heading | None:
-    """Find the heading that is all of a text."""
+    """Find the heading in a text that consists only of a heading."""
     first = _first_heading(text)
     return first if first and is_blank(text, first.end, len(text)) else None
 
 
 def _next_block(path: Path) -> Path | None:
-    """The path of the next block's text; None if the message is one text."""
+    """Return the path of the next block's text; None if the message is one text."""
     at = max(index for index, name in enumerate(path) if isinstance(name, int))
     number = path[at]
     return (*path[:at], number + 1, *path[at + 1 :]) if at and isinstance(number, int) else None

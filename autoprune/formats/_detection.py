@@ -50,7 +50,7 @@ def new_parser(
 
 
 def _standing_after(summary: RunningSummary) -> Standing:
-    """The standing before the first message, which follows a running summary."""
+    """Return the standing before the first message, which follows a running summary."""
     if summary.calls == NO_ANSWER:
         return Standing()
     if summary.calls == CALLS_LATER:
@@ -59,70 +59,73 @@ def _standing_after(summary: RunningSummary) -> Standing:
 
 
 def recognize(message: object, at: int, formats: Sequence[Format]) -> tuple[Mapping[str, object], Format]:
-    """The fields of message number `at`, and its format; a message that all formats write alike is OpenAI Chat.
+    """Return the fields and the format of message number `at`; OpenAI Chat if all formats would write it alike.
 
     Custom formats take precedence over shipped ones. Raises ConversationError for an item that is no message, for marks
     of two formats, and for neither a mark nor a role.
     """
-    known = message if type(message) is dict else _fields_of(message, at, formats)
-    content = known.get("content")
-    has_role = isinstance(known.get("role"), str)
-    is_simple = "parts" not in known and "type" not in known and (type(content) is str or content is None)
+    values = message if type(message) is dict else _fields_of(message, at, formats)
+    content = values.get("content")
+    has_role = isinstance(values.get("role"), str)
+    is_simple = "parts" not in values and "type" not in values and (type(content) is str or content is None)
     if has_role and is_simple and formats is SHIPPED:
-        return known, openai_chat
+        return values, openai_chat
     if len(formats) == 1 and (has_role or formats[0] is not openai_chat):
-        return known, formats[0]
-    own = next((each for each in formats if each not in SHIPPED and each.seen(known)), None)
+        return values, formats[0]
+    own = next((each for each in formats if each not in SHIPPED and each.seen(values)), None)
     if own is not None:
-        return known, own
-    marks = {each.NAME: (each, mark) for each in formats if (mark := each.seen(known))}
+        return values, own
+    marks = {each.NAME: (each, mark) for each in formats if (mark := each.seen(values))}
     if len(marks) == 1:
-        ((found, _),) = marks.values()
-        return known, found
+        ((only, _),) = marks.values()
+        return values, only
     if marks:
         what = " and ".join(f"{name} ({mark})" for name, (_, mark) in marks.items())
         raise ConversationError(f"message {at} looks like {what}: name the format of all messages", (at,))
     if not has_role:
-        raise _unknown_message(known, at)
-    return known, openai_chat
+        raise _unknown_message(values, at)
+    return values, openai_chat
 
 
 def _fields_of(message: object, at: int, formats: Sequence[Format]) -> Mapping[str, object]:
-    """The fields of a message that is no dict. Raises ConversationError if it has none, or needs an adapter."""
-    known = fields(message)
-    if (how := _find_adapter(type(message).__mro__)) and not _has_custom_format(known, formats):
+    """Return the fields of a message that is no dict.
+
+    Raises ConversationError if the message has no fields or needs an adapter.
+    """
+    values = fields(message)
+    if (how := _find_adapter(type(message).__mro__)) and not _has_custom_format(values, formats):
         raise ConversationError(f"message {at} is {type(message).__name__} of a framework: {how}", (at,))
-    if known is None:
+    if values is None:
         what = f"{type(message).__name__} {str(message)[:40]!r}"
         raise ConversationError(f"message {at} is no message but {what}: give a dict with 'role' and 'content'", (at,))
-    return known
+    return values
 
 
 @lru_cache(maxsize=256)
 def _find_adapter(classes: tuple[type, ...]) -> str | None:
-    """How to prune messages of a framework's class, as text, given its base classes; None for other classes."""
+    """Return how to prune messages of a framework's class, as text, given its base classes; None for other classes."""
     modules = (one.__module__.split(".") for one in classes)
-    known = (".".join(module[:length]) for module in modules for length in (1, 2))
-    return next((ADAPTERS[name] for name in known if name in ADAPTERS), None)
+    packages = (".".join(module[:length]) for module in modules for length in (1, 2))
+    return next((ADAPTERS[name] for name in packages if name in ADAPTERS), None)
 
 
 def _has_custom_format(known: Mapping[str, object] | None, formats: Sequence[Format]) -> bool:
-    """Whether a message has a mark of a custom format."""
+    """Return whether a message has a mark of a custom format."""
     return known is not None and any(each.seen(known) for each in formats if each not in SHIPPED)
 
 
 def dominant_format(messages: Sequence[Mapping[str, object]], formats: Sequence[Format]) -> Format:
-    """The format of the first message that has a mark of one; OpenAI Chat if none has."""
+    """Return the format of the first message with a mark of a format; OpenAI Chat if no message has a mark."""
     if len(formats) == 1:
         return formats[0]
-    seen = (known for message in messages for known in formats if known.seen(message))
-    return next(seen, openai_chat)
+    recognized = (each for message in messages for each in formats if each.seen(message))
+    return next(recognized, openai_chat)
 
 
 def _unknown_message(message: Mapping[str, object], at: int) -> ConversationError:
     # SDK objects have all fields, most of them None.
-    known = [str(name) for name, value in message.items() if value is not None]
-    names = ", ".join(known or map(str, message)) or "nothing"
+    present = [str(name) for name, value in message.items() if value is not None]
+    names = ", ".join(present or map(str, message)) or "nothing"
     kind = f" of type {message['type']!r}" if "type" in message else ""
     return ConversationError(
         f"message {at}{kind} has no 'role' (it has {names}): give 'user', 'assistant', 'tool' …", (at,)
@@ -130,17 +133,17 @@ def _unknown_message(message: Mapping[str, object], at: int) -> ConversationErro
 
 
 def find_formats(name: str | None, formats: Sequence[Format]) -> Sequence[Format]:
-    """The format with a name, or all formats for None. Raises SettingsError for an unknown name.
+    """Return the format with a name, or all formats for None. Raises SettingsError for an unknown name.
 
     If none of `formats` has the name, an installed plugin may.
     """
     if name is None:
         return formats
-    found = tuple(known for known in formats if name == known.NAME)[:1] or _load_format(name)
-    if not found:
-        names = [*(known.NAME for known in formats), *plugin_names(PLUGINS)]
+    matching = tuple(each for each in formats if name == each.NAME)[:1] or _load_format(name)
+    if not matching:
+        names = [*(each.NAME for each in formats), *plugin_names(PLUGINS)]
         raise SettingsError(f"there is no format {name!r}{did_you_mean(name, names)}; there are {', '.join(names)}")
-    return found
+    return matching
 
 
 def _load_format(name: str) -> tuple[Format, ...]:

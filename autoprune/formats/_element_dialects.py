@@ -50,7 +50,7 @@ INVOKE_END = re.compile(r"\s*(?:</parameters>\s*)?</invoke>")
 
 
 class Member(NamedTuple):
-    """The value of a member of a JSON object, and its offsets."""
+    """The value of a member of a JSON object, with the offsets of the value."""
 
     value: object
     start: int
@@ -61,14 +61,14 @@ NO_MEMBER = Member(None, 0, 0)
 
 
 def _read_response(text: str, span: Span, parser: Parser) -> Iterator[Found]:
-    """Yield the result in an element. If it names no tool, it answers the next open call."""
-    known = _members(text, span.start, span.stop)
-    name = known.get("name", NO_MEMBER).value
+    """Yield the result in an element. A result that names no tool answers the next open call."""
+    members = _members(text, span.start, span.stop)
+    name = members.get("name", NO_MEMBER).value
     call = parser.open_calls.close_in_text(name) if isinstance(name, str) else parser.open_calls.close_next_in_text()
     tool = name if isinstance(name, str) else call.name if call else UNKNOWN
     # Hermes wraps results in JSON, Qwen does not; an object without "content" is the raw output of a tool.
-    if "content" in known:
-        _, start, stop = known["content"]
+    if "content" in members:
+        _, start, stop = members["content"]
         cut = after_letters(text, span.begin + 1)
         yield Found(cut, start, stop, tool, call, put=_quote_as_json, is_plain=False)
     else:
@@ -81,25 +81,25 @@ def _quote_as_json(value: object, text: str) -> str:
 
 
 def _members(text: str, start: int, stop: int) -> dict[str, Member]:
-    """The members of the JSON object that fills a slice of a text; {} for anything else."""
+    """Return the members of the JSON object in a slice of a text; {} if the slice holds anything else."""
     inside = text[start:stop].rstrip()
     at = _skip_space(inside, 0)
     if inside[at : at + 1] != "{" or not inside.endswith("}"):
         return {}
-    found: dict[str, Member] = {}
+    members: dict[str, Member] = {}
     try:
-        while inside[at] == ("," if found else "{"):
+        while inside[at] == ("," if members else "{"):
             name, at = DECODER.raw_decode(inside, _skip_space(inside, at + 1))
             at = _skip_space(inside, at)
             if inside[at] != ":" or not isinstance(name, str):
                 return {}
             begin = _skip_space(inside, at + 1)
             value, at = DECODER.raw_decode(inside, begin)
-            found[name] = Member(value, start + begin, start + at)
+            members[name] = Member(value, start + begin, start + at)
             at = _skip_space(inside, at)
     except (ValueError, IndexError, RecursionError):  # no JSON, or JSON that Python cannot hold
         return {}
-    return found if at == len(inside) - 1 else {}
+    return members if at == len(inside) - 1 else {}
 
 
 def _skip_space(text: str, at: int) -> int:
@@ -108,12 +108,12 @@ def _skip_space(text: str, at: int) -> int:
 
 
 def _json_calls(text: str, path: Path, parser: Parser) -> Iterator[ToolCall]:
-    """Yield the calls in a text of the model's: one JSON object in each `<tool_call>`."""
-    found = elements(text, "tool_call")
-    cuts = [*(after_letters(text, span.begin + 1) for span in found), len(text)]
-    for span, begin, end in zip(found, cuts, cuts[1:], strict=False):
-        known = _members(text, span.start, span.stop)
-        tool, arguments = known.get("name", NO_MEMBER).value, known.get("arguments", NO_MEMBER)
+    """Yield the calls in the model's text: one JSON object in each `<tool_call>`."""
+    spans = elements(text, "tool_call")
+    cuts = [*(after_letters(text, span.begin + 1) for span in spans), len(text)]
+    for span, begin, end in zip(spans, cuts, cuts[1:], strict=False):
+        members = _members(text, span.start, span.stop)
+        tool, arguments = members.get("name", NO_MEMBER).value, members.get("arguments", NO_MEMBER)
         if isinstance(tool, str):
             inputs: tuple[ToolInput, ...] = ()
             if parser.wants_inputs and isinstance(arguments.value, dict):
@@ -150,27 +150,27 @@ class Block(NamedTuple):
 
 
 def _read_results(text: str, span: Span, parser: Parser) -> Iterator[Found]:
-    """Yield the results in a block. One that names no tool answers the next open call."""
+    """Yield the results in a block. A result that names no tool answers the next open call."""
     for cut, start, stop, tool, is_error in _split_block(text, span):
         call = parser.open_calls.close_in_text(tool) if tool else parser.open_calls.close_next_in_text()
         yield Found(cut, start, stop, tool or (call.name if call else UNKNOWN), call, is_error)
 
 
 def _split_block(text: str, span: Span) -> list[Block]:
-    """Split a block into results; if it has no `<result>`, all of it is one."""
-    found = []
+    """Split a block into results; a block without `<result>` is one result."""
+    blocks = []
     at = span.start
     while match := RESULT.match(text, at, span.stop):
         end = RESULT_END.search(text, match.end(), span.stop)
         if end is None:
             break
-        found.append(_read_named_result(text, match, end.start()))
+        blocks.append(_read_named_result(text, match, end.start()))
         at = end.start() + len("</result>")
-    return found or [_read_whole_block(text, span)]
+    return blocks or [_read_whole_block(text, span)]
 
 
 def _read_named_result(text: str, match: re.Match[str], limit: int) -> Block:
-    """Read the result that ends at `limit`. Its payload is its printed output, else everything but the tool's name."""
+    """Read the result that ends at `limit`. The payload is the printed output, or else all except the tool's name."""
     cut, body = after_letters(text, match.start("tag")), match["body"]
     # The last end tag counts: the output may itself print one.
     stop = text.rfind(f"</{body}>", match.end(), limit) if body else limit
@@ -189,7 +189,7 @@ def _read_whole_block(text: str, span: Span) -> Block:
 
 
 class Invocation(NamedTuple):
-    """A call in a text of the model's, and its arguments as written."""
+    """A call in the model's text, with its arguments as written."""
 
     begin: int
     end: int
@@ -198,13 +198,13 @@ class Invocation(NamedTuple):
 
 
 def _invoke_calls(text: str, path: Path, parser: Parser) -> Iterator[ToolCall]:
-    """Yield the calls in a text of the model's, each an `<invoke>`."""
+    """Yield the calls in the model's text, each an `<invoke>` element."""
     for call in _invocations(text):
         yield ToolCall(Location(path, call.begin, call.end), parser.request, None, call.tool, call.arguments)
 
 
 def _invocations(text: str) -> Iterator[Invocation]:
-    """Yield the calls in the model's text. Models may stop before the end of their block."""
+    """Yield the calls in the model's text, even from a block that the model did not close."""
     ends = end_tags(text)
     at = text.find(CALLS)
     while at >= 0:
@@ -218,7 +218,7 @@ def _invocations(text: str) -> Iterator[Invocation]:
 
 
 def _invocation(text: str, at: int, ends: First) -> Invocation | None:
-    """Match the call at an offset, in either of Claude's two ways to write it; None if there is none."""
+    """Match the call at an offset, in either of Claude's two spellings; None if no call begins there."""
     return _match_invoke(text, at, ends, INVOKE, PARAMETER) or _match_invoke(
         text, at, ends, LEGACY_INVOKE, LEGACY_PARAMETER
     )
@@ -227,7 +227,7 @@ def _invocation(text: str, at: int, ends: First) -> Invocation | None:
 def _match_invoke(
     text: str, at: int, ends: First, invoke: re.Pattern[str], parameter: re.Pattern[str]
 ) -> Invocation | None:
-    """Match the call at an offset, whose tags match two patterns; None if there is none."""
+    """Match the call at an offset, using patterns for its start tags; None if no call begins there."""
     head = invoke.match(text, at)
     if head is None:
         return None

@@ -19,7 +19,7 @@ First: TypeAlias = Callable[[str, int], int]  # the first offset of a word at or
 
 
 class Span(NamedTuple):
-    """The offsets of a result in its text: its start tag, its payload, its end tag, and the end of that."""
+    """The offsets of a result in its text: the beginning of its start tag, its payload, and the end of its end tag."""
 
     begin: int
     start: int
@@ -37,13 +37,13 @@ class Tag(NamedTuple):
 
 
 def pair_outermost(tags: Iterable[Tag]) -> list[Span]:
-    """Pair tags into elements that are balanced and outermost, each up to the last end tag before the next element.
+    """Pair tags into balanced, outermost elements, each up to the last end tag before the next element.
 
-    A quoted start tag and its end tag are plain text, and so is a start tag that is never closed.
+    Quoted start tags and their end tags are plain text. Start tags that are never closed are plain text too.
     """
     open_tags: list[Tag] = []
     unquoted = 0
-    found: list[Span] = []
+    spans: list[Span] = []
     for tag in tags:
         if tag.is_start:
             # Quoted tags inside a result are the tool's text, and need not be balanced.
@@ -54,30 +54,30 @@ def pair_outermost(tags: Iterable[Tag]) -> list[Span]:
             start = open_tags.pop()
             if not start.is_quoted:
                 unquoted -= 1
-                while found and found[-1].begin > start.begin:
-                    found.pop()
-                found.append(Span(start.begin, start.end, tag.begin, tag.end))
-        elif found and not tag.is_quoted:
-            found[-1] = found[-1]._replace(stop=tag.begin, end=tag.end)
-    return found
+                while spans and spans[-1].begin > start.begin:
+                    spans.pop()
+                spans.append(Span(start.begin, start.end, tag.begin, tag.end))
+        elif spans and not tag.is_quoted:
+            spans[-1] = spans[-1]._replace(stop=tag.begin, end=tag.end)
+    return spans
 
 
 def pair_in_turn(tags: Iterable[Tag]) -> list[Span]:
-    """Pair tags into elements without nesting: each reaches to the last end tag before the next start tag.
+    """Pair tags into elements without nesting, each up to the last end tag before the next start tag.
 
-    So no part of an element decides where it ends, and each part can be replaced separately.
+    So no part of an element decides where the element ends, and each part can be replaced separately.
     """
-    found: list[Span] = []
+    spans: list[Span] = []
     opened: Tag | None = None
     for tag in tags:
         if tag.is_start:
             opened = opened if tag.is_quoted else tag
         elif opened:
-            found.append(Span(opened.begin, opened.end, tag.begin, tag.end))
+            spans.append(Span(opened.begin, opened.end, tag.begin, tag.end))
             opened = None
-        elif found and not tag.is_quoted:
-            found[-1] = found[-1]._replace(stop=tag.begin, end=tag.end)
-    return found
+        elif spans and not tag.is_quoted:
+            spans[-1] = spans[-1]._replace(stop=tag.begin, end=tag.end)
+    return spans
 
 
 def elements(text: str, name: str) -> list[Span]:
@@ -93,8 +93,8 @@ def first_start(tags: Iterable[Tag]) -> int:
 def explain_miss(text: str, found: Sequence[Tag], closed: list[Span], refused: str | None, *, wants: str) -> str | None:
     """Explain why a start tag in `found` begins no result; None if there is nothing to report.
 
-    `closed` are the elements that the tags make. `refused` is the reason why the text can hold no result, if it cannot,
-    and `wants` says what must precede a start tag. A start tag after a quotation mark, or without any end tag after it,
+    `closed` are the elements that the tags form. `refused` is the reason why the text can hold no result, or None, and
+    `wants` says what must precede a start tag. A start tag after a quotation mark, or without any end tag after it,
     is the writer's text.
     """
     outside = outside_fences(text, closed)
@@ -113,7 +113,7 @@ def explain_miss(text: str, found: Sequence[Tag], closed: list[Span], refused: s
 
 
 def is_within(spans: list[Span], at: int) -> bool:
-    """Whether an offset is in one of the spans, which are sorted."""
+    """Return whether an offset is in one of the spans, which are sorted."""
     index = bisect(spans, at, key=lambda span: span.begin) - 1
     return index >= 0 and at < spans[index].end
 
@@ -132,7 +132,7 @@ def tags(text: str, name: str) -> Iterator[Tag]:
 
 
 def begins_line(text: str, at: int) -> bool:
-    """Whether only white space separates an offset from the start of the text or line, or from an end tag."""
+    """Return whether only white space separates an offset from the start of the text or line, or from an end tag."""
     before = text[max(0, at - LONGEST_END_TAG) : at]
     words = before.rstrip()
     is_first = not words and len(before) == at
@@ -140,7 +140,7 @@ def begins_line(text: str, at: int) -> bool:
 
 
 def follows_space(text: str, at: int) -> bool:
-    """Whether an offset is at the start of the text or follows white space or an end tag."""
+    """Return whether an offset is at the start of the text or follows white space or an end tag."""
     before = text[at - 1 : at]
     return not before or before.isspace() or bool(AFTER_END_TAG.search(text, max(0, at - LONGEST_END_TAG), at))
 
@@ -156,7 +156,7 @@ def outside_fences(text: str, found: list[Span]) -> list[Span]:
 
 
 def _fenced_blocks(fences: Iterable[re.Match[str]]) -> list[Span]:
-    """Find the spans of fenced blocks. A fence that is never closed begins none."""
+    """Find the spans of fenced blocks. A fence that is never closed begins no block."""
     blocks = []
     opened: re.Match[str] | None = None
     for fence in fences:
@@ -173,7 +173,7 @@ def _closes(fence: re.Match[str], opened: re.Match[str]) -> bool:
 
 
 class Fences:
-    """A scan for the fenced blocks of a text that reads each part of it once."""
+    """A scan for fenced blocks that reads each part of a text once."""
 
     def __init__(self, text: str) -> None:
         """Start before the text."""
@@ -183,7 +183,7 @@ class Fences:
         self._has_ends = True
 
     def end(self, words: int, at: int) -> int:
-        """The end of the fenced block around `at`; -1 if there is none.
+        """Return the end of the fenced block around `at`; -1 if there is none.
 
         Only fences from `words` on count. Both offsets must not decrease between calls.
         """
@@ -205,13 +205,13 @@ class Fences:
 
 
 def is_blank(text: str, start: int, stop: int) -> bool:
-    """Whether there is only white space between two offsets."""
+    """Return whether there is only white space between two offsets."""
     match = BLANK.match(text, start, stop)
     return match is None or match.end() >= stop
 
 
 def trim_line_breaks(text: str, start: int, stop: int) -> tuple[int, int]:
-    """The offsets of a slice without the line breaks at its ends."""
+    """Return the offsets of a slice without the line breaks at its ends."""
     inside = text[start:stop]
     kept = inside.lstrip("\r\n")
     start += len(inside) - len(kept)
@@ -222,7 +222,7 @@ class Places:
     """An index of the offsets of words in a text."""
 
     def __init__(self, found: Iterable[tuple[str, int]]) -> None:
-        """Take words with their offsets, which are sorted for each word."""
+        """Index words by their offsets, which must be sorted for each word."""
         self._places: dict[str, list[int]] = {}
         for word, at in found:
             self._places.setdefault(word, []).append(at)

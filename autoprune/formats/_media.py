@@ -1,7 +1,7 @@
 """Count the tokens of images and other media by the published rules of the API's vendor.
 
-Each API has its `Rules`: how it writes media, and what they cost. A format's own rules are tried first, then those of
-the other APIs, so that a block carried over from another API does not count as text.
+Each API has its `Rules`: how it writes media, and how many tokens they cost. A format's own rules are tried first, then
+the rules of the other APIs, so that a block carried over from another API does not count as text.
 """
 
 import base64
@@ -42,7 +42,7 @@ class Medium(NamedTuple):
 
 @dataclass(frozen=True)
 class Rules:
-    """How one API writes media, and what they cost. Callable as the `media` of a format."""
+    """The way one API writes media, and the tokens that media cost. Callable as the `media` of a format."""
 
     find: Callable[[Block], Medium | None]  # the medium in a block of this API; None for any other block
     image: Callable[[Medium], int]
@@ -51,7 +51,7 @@ class Rules:
     video: int  # tokens per second
 
     def __call__(self, block: Block, count: Callable[[str], int]) -> int | None:
-        """Count a media block by the rules of the API whose shape it has; None for any other block."""
+        """Count a media block by the rules of the API that defines its shape; return None for any other block."""
         for rules in (self, *APIS):
             if (medium := rules.find(block)) is not None:
                 return rules.tokens(medium, count)
@@ -66,15 +66,15 @@ class Rules:
         return math.ceil(_seconds(medium) * (self.audio if medium.kind == "audio" else self.video))
 
     def _document_tokens(self, medium: Medium, count: Callable[[str], int]) -> int:
-        held = document(medium.data)
-        if isinstance(held, bytes) and (medium.form.startswith(TEXT_FORMS) or medium.form in TEXT_FORMATS):
-            held = held.decode("utf-8", "replace") or held
-        elif isinstance(held, bytes) and not medium.form:
-            held = decode_text(held)
-        if isinstance(held, str):
-            return count(held)
-        pages = len(PAGE.findall(held))
-        if pages or not held:  # a PDF, or a document behind an id or URL
+        content = document(medium.data)
+        if isinstance(content, bytes) and (medium.form.startswith(TEXT_FORMS) or medium.form in TEXT_FORMATS):
+            content = content.decode("utf-8", "replace") or content
+        elif isinstance(content, bytes) and not medium.form:
+            content = decode_text(content)
+        if isinstance(content, str):
+            return count(content)
+        pages = len(PAGE.findall(content))
+        if pages or not content:  # a PDF, or a document behind an id or URL
             return self.page * max(1, pages)
         return min(self.page, len(medium.data))
 
@@ -85,7 +85,7 @@ def find_medium(block: Block) -> Medium | None:
 
 
 def is_media(block: Block) -> bool:
-    """Whether a block is an image, audio, video or document of one of the APIs."""
+    """Return whether a block is an image, audio, video or document of one of the APIs."""
     kind = block.get("type")
     is_typed = isinstance(kind, str) and (kind in OPENAI_TYPES or kind in ANTHROPIC_TYPES)
     return (is_typed or not UNTYPED.isdisjoint(block)) and find_medium(block) is not None
@@ -133,31 +133,31 @@ def _find_typed(block: Block, types: Mapping[str, str]) -> Medium | None:
     kind = block.get("type")
     if not isinstance(kind, str) or kind not in types:
         return None
-    given = {name for name, value in block.items() if value is not None} - BESIDE
-    if given and not any(_is_source(block.get(name)) for name in SOURCES):
+    names = {name for name, value in block.items() if value is not None} - BESIDE
+    if names and not any(_is_source(block.get(name)) for name in SOURCES):
         return None
-    held = next((inner for name in SOURCES if (inner := fields(block.get(name)))), block)
+    source = next((inner for name in SOURCES if (inner := fields(block.get(name)))), block)
     named = (*DATA, kind) if kind == "document" else DATA  # `document` may itself be the text
-    found = (value for name in named if isinstance(value := held.get(name), str | bytes) and value)
-    data = next(found, "")
-    form = next((held[name] for name in ("media_type", "mimeType", "mime_type", "format") if held.get(name)), "")
+    values = (value for name in named if isinstance(value := source.get(name), str | bytes) and value)
+    data = next(values, "")
+    form = next((source[name] for name in ("media_type", "mimeType", "mime_type", "format") if source.get(name)), "")
     if isinstance(data, str) and data.startswith("data:"):
         form = data[5:].partition(";")[0] or form
-    return Medium(types[kind], data, str(form).lower(), held.get("detail"))
+    return Medium(types[kind], data, str(form).lower(), source.get("detail"))
 
 
 def _is_source(value: object) -> bool:
-    """Whether a value holds a medium's bytes or address, as opposed to the text of a document."""
+    """Return whether a value holds a medium's bytes or address, as opposed to the text of a document."""
     if isinstance(value, str | bytes):
         return bool(value)
-    held = fields(value)
-    if held is None or any(held.get("type") == name or held.get(name) for name in TEXTS):
+    members = fields(value)
+    if members is None or any(members.get("type") == name or members.get(name) for name in TEXTS):
         return False
-    return any(isinstance(held.get(name), str | bytes) for name in SOURCES)
+    return any(isinstance(members.get(name), str | bytes) for name in SOURCES)
 
 
 def _openai_image(medium: Medium) -> int:
-    """85 tokens, plus 170 per 512-pixel tile after scaling to fit 2048 x 2048 and to a shortest side of 768.
+    """Count 85 tokens, plus 170 per 512-pixel tile after scaling to fit 2048 x 2048 and to a shortest side of 768.
 
     Source: OpenAI's guide "Images and vision", for the GPT-4o family.
     """
@@ -171,7 +171,7 @@ def _openai_image(medium: Medium) -> int:
 
 
 def _anthropic_image(medium: Medium) -> int:
-    """One token per 750 pixels, at most 1,600, after scaling the long edge to 1568.
+    """Count one token per 750 pixels, at most 1,600, after scaling the long edge to 1568.
 
     Source: Anthropic's guide "Vision". Models since Claude 4.7 read up to 2576 pixels and 4,784 tokens.
     """
@@ -189,16 +189,16 @@ GEMINI_NAMES = frozenset((*(name for pair in GEMINI_FIELDS for name in pair), "d
 
 
 def _find_converse(block: Block) -> Medium | None:
-    """Find the medium in a block of Bedrock's; None for a document that holds its text."""
+    """Find the medium in a Bedrock block; None for a document that holds its text."""
     if len(block) != 1:
         return None
     ((kind, value),) = block.items()
-    held = fields_of(value) if kind in CONVERSE else {}
-    source = fields_of(held.get("source"))
+    medium = fields_of(value) if kind in CONVERSE else {}
+    source = fields_of(medium.get("source"))
     if "bytes" not in source and "s3Location" not in source:
         return None
     data = source.get("bytes")
-    return Medium(kind, data if isinstance(data, str | bytes) else "", str(held.get("format") or ""))
+    return Medium(kind, data if isinstance(data, str | bytes) else "", str(medium.get("format") or ""))
 
 
 def _find_gemini(block: Block) -> Medium | None:
@@ -215,7 +215,7 @@ def _find_gemini(block: Block) -> Medium | None:
 
 
 def _gemini_image(medium: Medium) -> int:
-    """258 tokens if both sides have at most 384 pixels, else 258 per tile.
+    """Count 258 tokens if both sides have at most 384 pixels, else 258 per tile.
 
     A tile's side is the image's shorter side divided by 1.5, from 256 to 768 pixels. Sources: "Understand and count
     tokens" and "Image understanding" at ai.google.dev, "Count tokens" of Firebase AI Logic. Gemini 3 uses
@@ -239,7 +239,7 @@ APIS = (OPENAI, ANTHROPIC, BEDROCK, GEMINI)
 media = OPENAI  # the default for formats without rules
 
 
-HEADER_CHARACTERS = 88_000  # base64 characters that are decode_bytes to find an image's size (JPEG headers can be long)
+HEADER_CHARACTERS = 88_000  # base64 characters that are decoded to find an image's size (JPEG headers can be long)
 PDF = b"%PDF"
 BASE64 = re.compile(r"[A-Za-z0-9+/_-]*={0,2}")
 LONGEST_ADDRESS = 4_096  # characters
@@ -248,7 +248,7 @@ ADDRESS = 32  # an address has a colon within its first characters; base64 has n
 
 
 def decode_bytes(data: str | bytes, most: int | None = None) -> bytes:
-    """Decode the first `most` characters of base64 or a data URL; bytes are only cut, and other text gives b""."""
+    """Decode the first `most` characters of base64 or a data URL. Bytes are only cut; other text decodes to b""."""
     if isinstance(data, bytes):
         return data[:most]
     encoded = data.partition("base64,")[2] if data.startswith("data:") else data
@@ -259,7 +259,7 @@ def decode_bytes(data: str | bytes, most: int | None = None) -> bytes:
 
 
 def document(data: str | bytes) -> str | bytes:
-    """The content of a document: bytes, or text if its data are plain text; b"" for an address or an id."""
+    """Return the content of a document: bytes, or text if its data are plain text; b"" for an address or an id."""
     if isinstance(data, bytes):
         return data
     if not data or ADDRESSES.fullmatch(data[:LONGEST_ADDRESS]):  # an id alone, or an address
@@ -282,7 +282,7 @@ def decode_text(data: bytes) -> str | bytes:
 
 
 def byte_count(data: str | bytes) -> int:
-    """The number of bytes in base64 or a data URL; 0 for an address."""
+    """Return the number of bytes in base64 or a data URL; 0 for an address."""
     if isinstance(data, bytes):
         return len(data)
     return 0 if _is_address(data) and not data.startswith("data:") else len(data) * 3 // 4 - data[-2:].count("=")
@@ -293,7 +293,7 @@ def _is_address(text: str) -> bool:
 
 
 def image_size(address: str | bytes) -> tuple[int, int] | None:
-    """An image's width and height in pixels, from bytes, a data URL or base64; None if unknown."""
+    """Return an image's width and height in pixels, from bytes, a data URL or base64; None if unknown."""
     head = decode_bytes(address, HEADER_CHARACTERS)
     if head[:8] == b"\x89PNG\r\n\x1a\n" and len(head) >= 24:
         return struct.unpack(">II", head[16:24])

@@ -1,4 +1,4 @@
-"""Contents of messages: their tokens, and the payloads of results with the ways to replace their texts."""
+"""The contents of messages: count their tokens, and make payloads whose texts can be replaced."""
 
 import json
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ class Payload(NamedTuple):
 
 
 def tokens(content: object, count: Count, rules: Media = media) -> int:
-    """Count a content: its texts one by one, media by `rules`, other blocks by their field names and values.
+    """Count the tokens of a content: its texts, its media by `rules`, and the names and values of other blocks.
 
     Raises ConversationError for a list or mapping that contains itself.
     """
@@ -57,7 +57,10 @@ def tokens(content: object, count: Count, rules: Media = media) -> int:
 
 
 def payload(value: object, count: Count, put: Put) -> Payload:
-    """The payload of a text, or of a list of blocks (`put` replaces its text); anything else is a fixed payload."""
+    """Return the payload of a text or a list of blocks; anything else is a fixed payload.
+
+    `put` replaces the text of a list of blocks.
+    """
     if isinstance(value, str):
         return Payload(value, count(value))
     if isinstance(value, list | tuple):
@@ -71,8 +74,8 @@ def _has_text(block: object) -> bool:
 
 def text_block(blocks: object, text: str, kind: str = "text") -> list[object]:
     """Replace all blocks with one text block, keeping the last breakpoint of the prompt cache."""
-    held = [fields_of(block) for block in blocks] if isinstance(blocks, list | tuple) else []
-    marks = [block["cache_control"] for block in held if block.get("cache_control")]
+    mappings = [fields_of(block) for block in blocks] if isinstance(blocks, list | tuple) else []
+    marks = [block["cache_control"] for block in mappings if block.get("cache_control")]
     return [{"type": kind, "text": text, **({"cache_control": marks[-1]} if marks else {})}]
 
 
@@ -96,12 +99,12 @@ def seen_block(message: Mapping[str, object], kinds: Container[object]) -> str |
 
 def _plain_fields(value: object) -> object:
     """Convert an SDK's object to a dict of its fields, and anything else to text."""
-    known = fields(value)
-    return str(value) if known is None else dict(known)
+    plain = fields(value)
+    return str(value) if plain is None else dict(plain)
 
 
 def as_json(value: object, text: str) -> Any:
-    """Decode JSON text, which replaces arguments that are a mapping."""
+    """Decode the JSON text that replaces a mapping of arguments."""
     return json.loads(text)
 
 
@@ -111,7 +114,7 @@ def encrypted_tokens(text: object) -> int:
 
 
 def _counted_values(block: Mapping[str, object]) -> Iterator[object]:
-    """Yield the values of a block that count: the text of a text block, the field names and values of any other."""
+    """Yield the values of a block that are counted: for a text block the text, for others the names and values."""
     if block.get("type") in TEXT_BLOCKS and "text" in block:
         yield block["text"]
     else:
@@ -122,7 +125,7 @@ def _counted_values(block: Mapping[str, object]) -> Iterator[object]:
 
 
 def join_entries(who: Speaker, weight: int, read: Sequence[Entry]) -> Entry:
-    """Make one entry of the entries of a message's parts. Its tokens are theirs and `weight`, those of its frame."""
+    """Join the entries of a message's parts into one entry. `weight` is the tokens of the message's frame."""
     return Entry(
         who,
         weight + sum(one.tokens for one in read),

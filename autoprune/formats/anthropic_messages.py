@@ -60,7 +60,7 @@ def _block_type(block: Mapping[str, object]) -> str:
 
 
 def speaker(message: Mapping[str, object]) -> Speaker:
-    """The speaker of a message; a user's message that holds only results comes from the tools."""
+    """Return the speaker of a message; a user's message that holds only results comes from the tools."""
     who = SPEAKERS.get(str(message.get("role")), Speaker.OTHER)
     content = message.get("content")
     if who is not Speaker.USER or not content or not isinstance(content, list | tuple):
@@ -74,7 +74,7 @@ def message(role: str, text: str) -> dict[str, object]:
 
 
 def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
-    """Read a message. Of an SDK's `Message` only the content is counted, since only that is sent."""
+    """Read a message. For an SDK's `Message`, only the content is counted, since only the content is sent."""
     who = speaker(message)
     content = listed(message.get("content"))
     path = (at, "content")
@@ -133,18 +133,18 @@ def _read_result(block: Mapping[str, object], path: Path, parser: Parser) -> Too
 
 
 def _content_payload(content: object, count: Count) -> Payload:
-    """The payload of a result. If it loads a tool, it is fixed: the model may call that tool later."""
-    held = payload(content, count, text_block)
+    """Return the payload of a result. If it loads a tool, it is fixed: the model may call that tool later."""
+    whole = payload(content, count, text_block)
     if not isinstance(content, list | tuple):
-        return held
+        return whole
     loads = any(_block_type(fields_of(item)) == REFERENCE for item in content)
-    return held._replace(tokens=_all_tokens(content, count), is_fixed=loads)
+    return whole._replace(tokens=_all_tokens(content, count), is_fixed=loads)
 
 
 def _input(block: Mapping[str, object]) -> object:
-    """A call's arguments; an SDK's object becomes a mapping."""
-    given = block.get("input")
-    return given if (known := fields(given)) is None else known
+    """Return a call's arguments; an SDK's object becomes a mapping."""
+    value = block.get("input")
+    return value if (mapping := fields(value)) is None else mapping
 
 
 def _all_tokens(content: object, count: Count) -> int:
@@ -153,12 +153,12 @@ def _all_tokens(content: object, count: Count) -> int:
 
 
 def _block_tokens(item: object, count: Count) -> int:
-    """Count the tokens of a block: of a known kind only what the model reads, of any other all of it."""
+    """Count the tokens of a block: for a known kind only what the model reads, for any other kind all fields."""
     block = fields_of(item)
     kind = _block_type(block)
     if kind in CALLS:
-        given = _input(block)
-        arguments = json_text(given) if isinstance(given, Mapping) else given
+        value = _input(block)
+        arguments = json_text(value) if isinstance(value, Mapping) else value
         return tokens(block.get("name"), count) + tokens(arguments, count)
     if kind in THINKING:
         return tokens(block.get("thinking"), count) + encrypted_tokens(block.get("data"))
@@ -170,12 +170,12 @@ def _read_tokens(block: Mapping[str, object], count: Count) -> int:
     total = 0
     open_values: list[object] = [block]
     for value in nested(open_values):
-        held = fields(value)
+        inner = fields(value)
         if isinstance(value, list | tuple):
             open_values.extend(value)
-        elif held is None or is_media(held):
+        elif inner is None or is_media(inner):
             total += tokens(value, count, media)
         else:
-            total += sum(encrypted_tokens(held.get(name)) for name in ENCRYPTED)
-            open_values.extend(item for name, item in held.items() if name not in UNREAD)
+            total += sum(encrypted_tokens(inner.get(name)) for name in ENCRYPTED)
+            open_values.extend(item for name, item in inner.items() if name not in UNREAD)
     return total

@@ -49,7 +49,7 @@ def _is_mark(kind: str, value: object) -> bool:
 
 
 def _only_field(item: object) -> tuple[str, object]:
-    """The name and the value of the one field that a block has; ("", None) for anything else."""
+    """Return the name and the value of a block's only field; ("", None) for anything else."""
     block = fields(item)
     if not block or len(block) != 1:
         return "", None
@@ -63,14 +63,14 @@ def _is_result(item: object) -> bool:
 
 
 def speaker(message: Mapping[str, object]) -> Speaker:
-    """The speaker of a message; a user's message that holds only results comes from the tools."""
+    """Return the speaker of a message; a user's message that holds only results comes from the tools."""
     who = SPEAKERS.get(str(message.get("role")), Speaker.OTHER)
     content = message.get("content")
     if who is not Speaker.USER or not isinstance(content, list | tuple):
         return who
     # A cache point is no content: callers put it after the results.
-    held = [_is_result(item) for item in content if _only_field(item)[0] != CACHE_POINT]
-    return Speaker.TOOL if held and all(held) else who
+    are_results = [_is_result(item) for item in content if _only_field(item)[0] != CACHE_POINT]
+    return Speaker.TOOL if are_results and all(are_results) else who
 
 
 def message(role: str, text: str) -> dict[str, object]:
@@ -100,12 +100,12 @@ def _read_answer(content: list[object], path: Path, parser: Parser) -> Entry:
     is_alone = all(_only_field(item)[0] in (THINKING, CACHE_POINT) for item in content)
     for index, item in enumerate(content):
         kind, value = _only_field(item)
-        held, place = fields_of(value), (*path, index, kind)
+        call, place = fields_of(value), (*path, index, kind)
         spent = _block_tokens(item, parser.count)
         weight += spent
         # The provider itself answers a call with a type, such as "server_tool_use".
-        if kind == CALL and not held.get("type"):
-            call_id, tool, arguments = (held.get(name) for name in ("toolUseId", "name", "input"))
+        if kind == CALL and not call.get("type"):
+            call_id, tool, arguments = (call.get(name) for name in ("toolUseId", "name", "input"))
             calls.append(native_call(parser, place, call_id, tool, arguments, ("input",)))
         elif kind == "text":
             calls += texts.calls(value, place, parser)
@@ -139,12 +139,12 @@ def _read_result(held: Mapping[str, object], path: Path, parser: Parser) -> Tool
 
 
 def _content_payload(content: object, count: Count) -> Payload:
-    """The payload of a result; its text is that of its text and JSON blocks."""
+    """Return the payload of a result, whose text joins the text and JSON blocks."""
     if not isinstance(content, list | tuple):
         return payload(content, count, _text_block)
-    found = [_text_of_block(item) for item in content]
-    text = "\n".join(each for each in found if each is not None)
-    return Payload(text, _all_tokens(content, count), _text_block, is_plain=None not in found)
+    texts_of_blocks = [_text_of_block(item) for item in content]
+    text = "\n".join(each for each in texts_of_blocks if each is not None)
+    return Payload(text, _all_tokens(content, count), _text_block, is_plain=None not in texts_of_blocks)
 
 
 def _text_of_block(item: object) -> str | None:
@@ -164,7 +164,7 @@ def _all_tokens(content: object, count: Count) -> int:
 
 
 def _block_tokens(item: object, count: Count) -> int:
-    """Count the tokens of a block: of a known kind only what the model reads, of any other all of it."""
+    """Count the tokens of a block: for a known kind only what the model reads, for any other kind all fields."""
     kind, value = _only_field(item)
     if kind in ("text", "json") or (kind in BLOCKS and fields(value)):
         return _read_tokens(item, count)
@@ -176,20 +176,20 @@ def _read_tokens(item: object, count: Count) -> int:
     total = 0
     open_values = [item]
     for value in nested(open_values):
-        held = fields(value)
+        inner = fields(value)
         if isinstance(value, list | tuple):
             open_values.extend(value)
-        elif held is None or is_media(held):
+        elif inner is None or is_media(inner):
             total += tokens(value, count, media)
         else:
-            total += _redacted_tokens(held.get(ENCRYPTED))
-            total += sum(count(json_text(held[name])) for name in AS_JSON & held.keys())
-            open_values.extend(held[name] for name in held if name not in UNREAD)
+            total += _redacted_tokens(inner.get(ENCRYPTED))
+            total += sum(count(json_text(inner[name])) for name in AS_JSON & inner.keys())
+            open_values.extend(inner[name] for name in inner if name not in UNREAD)
     return total
 
 
 def _redacted_tokens(data: object) -> int:
-    """Estimate the tokens of encrypted data by its size; botocore has decoded its base64."""
+    """Estimate the tokens of encrypted data from its size. botocore has already decoded the base64."""
     if isinstance(data, bytes):
         return len(data) * 4 // (3 * ENCRYPTED_CHARACTERS)
     return encrypted_tokens(data)

@@ -1,8 +1,7 @@
 """Dialects: how a family of agents writes tool results into a user's text, and calls into the model's.
 
-A `Dialect` is one value, and all that the package knows of a dialect is derived from it: the texts that are searched,
-the tags and headings that are escaped in a text that takes the place of a payload (`escape`), and the tags that a
-summarizer does not read. So a dialect that is registered is complete.
+A `Dialect` is one value that describes a dialect completely: the texts to search, the tags and headings to escape in a
+text that replaces a payload (`escape`), and the tags that summarizers skip. Registering this value is all it takes.
 
 To add one, describe it and register it once, before anything is pruned. If its results are elements with a raw
 payload, `element_dialect` makes the whole value. For an agent that writes
@@ -18,8 +17,8 @@ this is enough:
     register(element_dialect("observation", answers="action", example=example))
 
 If results name their tools, or one element holds several, give `read_element`. If the model's calls are not elements of
-elements, which the XML dialect reads, give `calls` and `call_mark`. Results that are no elements need a `Dialect` of
-their own functions: `_cline_text` is an example, and `xml_tool_result` one that scans its own tags.
+elements, which the XML dialect reads, give `calls` and `call_mark`. Results that are not elements need a `Dialect` with
+custom functions: `_cline_text` is an example, and `xml_tool_result` is another that scans its own tags.
 
 To ship a dialect, put its value into a module of this package and a line into `SHIPPED_DIALECTS` in `texts`. The
 properties in tests/formats/test_dialects.py hold for every registered dialect: they build their conversations from its
@@ -95,22 +94,23 @@ class Example:
 class Dialect:
     """A way to write results into a user's text, and calls into the model's.
 
-    `kind` names it (`ToolResult.kind`). `mark` is in every text that holds a result, and `look` shows a person what a
-    result looks like. `tags` are the names of the elements that begin, end or divide a result, `headings` the texts
-    other than tags that begin one: neither may occur in a text that replaces a payload.
+    `kind` names the dialect (`ToolResult.kind`). `mark` is in every text that holds a result, and `look` shows a person
+    what a result looks like. `tags` are the names of the elements that begin, end or divide a result, and `headings`
+    are other texts that begin a result. Neither tags nor headings may occur in a text that replaces a payload.
 
     The functions are called only with texts that hold the mark:
 
-    - `find(text, path, parser)` returns the results in the text at `path`, in order, and closes the calls they answer.
+    - `find(text, path, parser)` returns the results in the text at `path`, in order, and closes the calls that they
+      answer.
     - `spans(text)` returns the offsets of results, in order, including their tags or headings.
-    - `find_begin(text, parser)` returns the offset at which the first result can begin, -1 if none can. It chooses
+    - `find_begin(text, parser)` returns the offset at which the first result can begin, or -1. The offset chooses
       between dialects, so it must not depend on payloads: clearing a payload must not change the choice.
     - `refuse(text, parser)` returns the reason why the text can hold no result at this point, None if it can.
-    - `explain(text, parser)` returns the reason why something in the text that looks like a result is none, or None.
+    - `explain(text, parser)` returns the reason why text that resembles a result was not read as one, or None.
     - `find_below(text, path, parser)` returns the results in a text block whose heading is the block before it, None
       for any other block. It is called only if `find` has set `parser.heading`.
     - `is_frame(text)` says whether a text is only the heading of a result in another block.
-    - `calls(text, path, parser)` returns the calls in a text of the model's; every such text holds `call_mark`.
+    - `calls(text, path, parser)` returns the calls in the model's text; every such text holds `call_mark`.
 
     `call_frame` are the texts before and after the model's calls, in a dialect that puts calls into a block.
     """
@@ -161,9 +161,9 @@ def element_dialect(
         return [found for span in pair_tags(text) for found in read(text, span, parser)]
 
     def explain(text: str, parser: Parser) -> str | None:
-        known = [*tags(text, name)]
+        all_tags = [*tags(text, name)]
         refused = parser.standing.refusal(answers)
-        return explain_miss(text, known, pair(known), refused, wants="it does not begin a line")
+        return explain_miss(text, all_tags, pair(all_tags), refused, wants="it does not begin a line")
 
     return Dialect(
         kind=name,
@@ -187,7 +187,7 @@ def _read_raw(name: str, text: str, span: Span, parser: Parser) -> list[Found]:
 
 
 def read_raw(name: str, text: str, span: Span, call: ToolCall | None, tool: str = "") -> Found:
-    """Read all of an element `<name>` as one result, of a `tool`, or else of the tool that the `call` names."""
+    """Read an element `<name>` as one result, from `tool`, or else from the tool that `call` names."""
     start, stop = trim_line_breaks(text, span.start, span.stop)
     # If cut in the middle, a payload that contains another such element might be read as that element.
     is_plain = name not in text[start:stop]
@@ -202,9 +202,9 @@ _registered: tuple[Dialect, ...] = ()
 def register(dialect: Dialect, *, is_checked: bool = False) -> None:
     """Register a dialect for the whole process. Call it before anything is pruned.
 
-    `is_checked` skips the check of its example, for the shipped ones: the tests check these, and lxml loads lazily.
-    Raises SettingsError if its kind is taken, or if its example lacks the mark, cannot be read by its `spans`, or holds
-    an element that `tags` does not name.
+    `is_checked` skips the check of the example for shipped dialects: the tests check these, and lxml loads lazily.
+    Raises SettingsError if the kind is taken, or if the example lacks the mark, cannot be read by `spans`, or holds an
+    element that `tags` does not name.
     """
     global _registered
     if dialect_of(dialect.kind):
@@ -221,12 +221,12 @@ def unregister(kind: str) -> None:
 
 
 def all_dialects() -> tuple[Dialect, ...]:
-    """The registered dialects, in the order in which they were registered."""
+    """Return the registered dialects, in the order in which they were registered."""
     return _registered
 
 
 def dialect_of(kind: str) -> Dialect | None:
-    """The registered dialect of a kind; None for any other kind, such as a format's name."""
+    """Return the registered dialect of a kind; None for any other kind, such as a format's name."""
     return next((dialect for dialect in _registered if dialect.kind == kind), None)
 
 
@@ -255,7 +255,7 @@ def escape(text: str) -> str:
 
 @lru_cache(maxsize=8)  # changes only if a dialect is registered
 def _breakable(dialects: tuple[Dialect, ...]) -> tuple[re.Pattern[str], tuple[str, ...]]:
-    """The pattern of the "<" of all tags of some dialects, and their headings."""
+    """Return a pattern that finds the "<" of the tags of some dialects, and the headings of these dialects."""
     names = sorted({re.escape(name) for dialect in dialects for name in dialect.tags})
     headings = (heading for dialect in dialects for heading in dialect.headings)
     return re.compile(rf"<(?=/?(?:{'|'.join(names)})\b)"), tuple(dict.fromkeys(headings))
@@ -272,7 +272,7 @@ def _escape_and_put(put: Put, value: object, text: str) -> object:
 
 
 def after_letters(text: str, at: int) -> int:
-    """The end of the letters at an offset: an exact cut if a `_`, `>` or the like follows."""
+    """Return the end of the letters at an offset: an exact cut if a `_`, `>` or the like follows."""
     match = LETTERS.match(text, at)
     return match.end() if match else at
 
@@ -318,7 +318,7 @@ def argument(
     *,
     is_json: bool,
 ) -> ToolInput:
-    """Create the argument at a place in the model's text; its piece is `between` two exact cuts."""
+    """Create the argument at `place` in the model's text, with the piece of text `between` two exact cuts."""
     (start, stop), (begin, end) = place, between
     piece = text[begin:end]
     return ToolInput(

@@ -64,7 +64,7 @@ def seen(message: Mapping[str, object]) -> str | None:
 
 
 def speaker(message: Mapping[str, object]) -> Speaker:
-    """The speaker of a content; one that holds only responses comes from the tools."""
+    """Return the speaker of a content; a content that holds only responses comes from the tools."""
     role = message.get("role")
     who = SPEAKERS.get(role, Speaker.OTHER) if role is None or isinstance(role, str) else Speaker.OTHER
     return Speaker.TOOL if who is Speaker.USER and _is_answer(_parts_of(message)) else who
@@ -76,7 +76,7 @@ def message(role: str, text: str) -> dict[str, object]:
 
 
 def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
-    """Read a content. Each response counts as a message, and everything else as one more."""
+    """Read a content. Each response counts as a message, and everything else together as one more message."""
     who = speaker(message)
     parts = _parts_of(message)
     read = [_read_part(item, (at, "parts", index), who, parser) for index, item in enumerate(parts)]
@@ -109,25 +109,25 @@ def _read_part(item: object, path: Path, who: Speaker, parser: Parser) -> Entry:
         return _read_text(item, path, who, parser) if isinstance(item, str) else Entry(who, parser.tokens(item))
     if part.get("thought"):
         who = Speaker.OTHER  # a call in the model's thoughts is not made
-    found = [
+    entries = [
         _read_field(SNAKE.get(name, name), value, (*path, name), who, parser)
         for name, value in part.items()
         if value is not None and name not in BESIDE
     ]
-    return join_entries(who, 0, found)
+    return join_entries(who, 0, entries)
 
 
 def _read_field(kind: str, value: object, path: Path, who: Speaker, parser: Parser) -> Entry:
     """Read one field of a part."""
     if kind == "text" and isinstance(value, str):
         return _read_text(value, path, who, parser)
-    held = fields(value)
-    if held is not None and kind == "function_call":
-        return _read_call(held, path, who, parser)
-    if held is not None and kind == "function_response":
-        return _read_response(held, path, who, parser)
-    if held is not None and kind in READ:
-        return Entry(who, sum(parser.tokens(held.get(name)) for name in READ[kind]))
+    inner = fields(value)
+    if inner is not None and kind == "function_call":
+        return _read_call(inner, path, who, parser)
+    if inner is not None and kind == "function_response":
+        return _read_response(inner, path, who, parser)
+    if inner is not None and kind in READ:
+        return Entry(who, sum(parser.tokens(inner.get(name)) for name in READ[kind]))
     return Entry(who, parser.tokens(value))
 
 
@@ -173,22 +173,22 @@ def _find_call(held: Mapping[str, object], parser: Parser) -> ToolCall | None:
 def _media(parts: object) -> Iterator[object]:
     """Yield the inline data and files in the parts of a response."""
     for item in parts if isinstance(parts, list | tuple) else ():
-        known = fields(item)
-        yield from [item] if known is None else (value for name, value in known.items() if name not in BESIDE)
+        part = fields(item)
+        yield from [item] if part is None else (value for name, value in part.items() if name not in BESIDE)
 
 
 def _response_payload(response: object, parts: object, count: Count) -> Payload:
-    """The payload of a response: the one string that it holds, or else its JSON text."""
-    found = [*_media(parts)]
-    beside = sum(tokens(value, count, media) for value in found)
+    """Return the payload of a response: its only string, or else its JSON text."""
+    attachments = [*_media(parts)]
+    beside = sum(tokens(value, count, media) for value in attachments)
     text = _json_or_none(response) if _only_string(response) is None else _only_string(response)
     if text is None:
         return Payload("", tokens(response, count) + beside, is_fixed=True)
-    return Payload(text, count(text) + beside, _with_text, is_plain=not found)
+    return Payload(text, count(text) + beside, _with_text, is_plain=not attachments)
 
 
 def _only_string(response: object) -> str | None:
-    """Find the only string in a response, under a name that SDKs give it; None if there is anything else."""
+    """Find the only string in a response, under a name that SDKs use; None if the response holds anything else."""
     if not isinstance(response, Mapping) or len(response) != 1:
         return None
     ((name, text),) = response.items()
@@ -211,7 +211,7 @@ def _json_tokens(value: object, count: Count) -> int:
 
 
 def _is_error(response: object) -> bool | None:
-    """Whether the call failed, by Gemini's "error" or by the "isError" of MCP tools; None if it does not say."""
+    """Return whether a response reports a failure, by Gemini's "error" or MCP's "isError"; None if it does not say."""
     match response:
         case {"error": error} if error:
             return True
@@ -221,16 +221,16 @@ def _is_error(response: object) -> bool | None:
 
 
 def _with_text(held: object, text: str) -> object:
-    """Write a function response with a text as its payload and no media. An empty text leaves no payload."""
-    known = fields_of(held)
-    changes: dict[str, object] = {"response": _write_response(known.get("response"), text) if text else None}
+    """Replace the payload and media of a function response with a text. An empty text leaves no payload."""
+    response = fields_of(held)
+    changes: dict[str, object] = {"response": _write_response(response.get("response"), text) if text else None}
     if isinstance(held, Mapping):
         return with_items({name: value for name, value in held.items() if name != "parts" or not value}, changes)
-    return with_items(held, changes | ({"parts": None} if known.get("parts") else {}))
+    return with_items(held, changes | ({"parts": None} if response.get("parts") else {}))
 
 
 def _write_response(response: object, text: str) -> Mapping[str, object]:
-    """Write a response with a text. It stays an object, and an error stays an error.
+    """Make a response that holds a text. A response stays an object, and an error stays an error.
 
     Source: google-genai's `types.FunctionResponse`: "output" is the function's output, "error" is error details.
     """

@@ -37,7 +37,7 @@ def seen(message: Mapping[str, object]) -> str | None:
 
 
 def speaker(message: Mapping[str, object]) -> Speaker:
-    """The speaker of a message."""
+    """Return the speaker of a message."""
     role = message.get("role")
     return SPEAKERS.get(role, Speaker.OTHER) if isinstance(role, str) else Speaker.OTHER
 
@@ -55,14 +55,14 @@ def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
     weight = MESSAGE_TOKENS + (_name_tokens(message, parser.count) if "name" in message else 0)
     if who is Speaker.TOOL:
         if isinstance(content, str):
-            held = Payload(content, parser.count(content))
+            content_payload = Payload(content, parser.count(content))
         else:
-            held = payload(content, parser.count, text_block)
+            content_payload = payload(content, parser.count, text_block)
         name = message.get("name")
         call = parser.answered(message.get("tool_call_id") if message["role"] == "tool" else name)
         # Only a text or a list of blocks can be cleared.
-        result = native_result(parser, (at, "content"), held, call, kind=NAME, tool=name)
-        return Entry(who, weight + held.tokens, (result,))
+        result = native_result(parser, (at, "content"), content_payload, call, kind=NAME, tool=name)
+        return Entry(who, weight + content_payload.tokens, (result,))
     if who is Speaker.USER:
         results, spent = texts.user_content(content, (at, "content"), parser)
         return Entry(who, weight + spent, results)
@@ -82,7 +82,7 @@ def _name_tokens(message: Mapping[str, object], count: Count) -> int:
 
 
 def _calls(message: Mapping[str, object], at: int, parser: Parser) -> tuple[list[ToolCall], int]:
-    """The native calls of a message, and the tokens of everything in it except its name and content."""
+    """Return the native calls of a message, and the tokens of all its fields except the name and content."""
     count = parser.count
     calls: list[ToolCall] = []
     spent = 0
@@ -106,7 +106,7 @@ def _calls(message: Mapping[str, object], at: int, parser: Parser) -> tuple[list
 
 
 def _function(call: Mapping[str, object]) -> tuple[object, object, Path]:
-    """The name and arguments of a call, and the path to the arguments in it."""
+    """Return the name and arguments of a call, and the path to the arguments in it."""
     function = call.get("function")
     if function and (type(function) is dict or (function := fields(function))):
         return function.get("name"), function.get("arguments"), ("function", "arguments")

@@ -64,7 +64,7 @@ def seen(message: Mapping[str, object]) -> str | None:
 
 
 def speaker(message: Mapping[str, object]) -> Speaker:
-    """The speaker of an item."""
+    """Return the speaker of an item."""
     kind = _item_type(message) or "message"
     if kind == "message":
         return SPEAKERS[message["role"]] if _has_role(message) else Speaker.OTHER
@@ -106,7 +106,7 @@ def _frame(message: Mapping[str, object], parser: Parser) -> int:
 
 
 def _read_message(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
-    """Read a message. Without a type it counts as in Chat Completions, whose messages look the same."""
+    """Read a message. A message without a type is counted as in Chat Completions, since both look the same."""
     who, content = speaker(message), listed(message.get("content"))
     weight = MESSAGE_TOKENS if _item_type(message) is None else _frame(message, parser)
     if who is Speaker.USER:
@@ -126,13 +126,13 @@ def _read_calls(message: Mapping[str, object], kind: str, at: int, parser: Parse
 
 
 def _make_call(call_id: object, tool: object, arguments: object, at: int, parser: Parser) -> ToolCall:
-    """Make a call whose arguments no text can replace."""
-    known = arguments if isinstance(arguments, str) else fields(arguments)
-    return ToolCall(Location((at,)), parser.request, str(call_id or tool), str(tool), known)
+    """Make a call whose arguments cannot be replaced by a text."""
+    plain = arguments if isinstance(arguments, str) else fields(arguments)
+    return ToolCall(Location((at,)), parser.request, str(call_id or tool), str(tool), plain)
 
 
 def _mcp_call(message: Mapping[str, object], weight: int, at: int, parser: Parser) -> Entry:
-    """Read a call that the provider ran itself. Its item is the model's and holds the result too."""
+    """Read a call that the provider ran itself. The item comes from the model and holds the result too."""
     call = _make_call(message.get("id"), message.get("name"), message.get("arguments"), at, parser)
     if message.get("output") is None and message.get("error") is None:
         return Entry(Speaker.MODEL, weight, (), (call,))
@@ -165,9 +165,9 @@ def _output_payload(output: object, kind: str, count: Count) -> Payload:
 
 
 def _shell_payload(chunks: Sequence[object], count: Count) -> Payload:
-    """The payload of a shell's chunks. The outcomes of the commands are not counted."""
-    held = [fields_of(chunk) for chunk in chunks]
-    printed = [chunk.get(name) for chunk in held for name in ("stdout", "stderr")]
+    """Return the payload of a shell's output chunks. The outcomes of the commands are not counted."""
+    outputs = [fields_of(chunk) for chunk in chunks]
+    printed = [chunk.get(name) for chunk in outputs for name in ("stdout", "stderr")]
     said = [text for text in printed if isinstance(text, str) and text]
     if not all(isinstance(text, str) for text in printed):
         return Payload("", tokens(chunks, count), is_fixed=True)
@@ -175,24 +175,24 @@ def _shell_payload(chunks: Sequence[object], count: Count) -> Payload:
 
 
 def _shell_chunk(chunks: object, text: str) -> list[object]:
-    """Replace all chunks with one: the last that failed, so that the failure stays visible, else the last."""
-    held = chunks if isinstance(chunks, list | tuple) else ()
-    kept = [chunk for chunk in held if _has_failed(chunk)] or [*held]
-    return [with_items(kept[-1] if kept else {}, {"stdout": text, "stderr": ""})]
+    """Replace all chunks with the last failed chunk, so that the failure stays visible, or else the last chunk."""
+    every = chunks if isinstance(chunks, list | tuple) else ()
+    candidates = [chunk for chunk in every if _has_failed(chunk)] or [*every]
+    return [with_items(candidates[-1] if candidates else {}, {"stdout": text, "stderr": ""})]
 
 
 def _input_text(blocks: object, text: str) -> list[object]:
     """Replace all blocks with one text block that keeps the last breakpoint of the prompt cache."""
-    held = blocks if isinstance(blocks, list | tuple) else ()
-    marks = [mark for block in held if (mark := fields_of(block).get("prompt_cache_breakpoint"))]
+    items = blocks if isinstance(blocks, list | tuple) else ()
+    marks = [mark for block in items if (mark := fields_of(block).get("prompt_cache_breakpoint"))]
     changes = {"text": text, **({"prompt_cache_breakpoint": marks[-1]} if marks else {})}
     # Keep the SDK's class: the SDK sends a dict too, but with a warning.
-    objects = [block for block in held if hasattr(block, "model_copy") and hasattr(block, "text")]
+    objects = [block for block in items if hasattr(block, "model_copy") and hasattr(block, "text")]
     return [with_items(objects[-1] if objects else {"type": "input_text"}, changes)]
 
 
 def _is_error(message: Mapping[str, object]) -> bool | None:
-    """Whether the call failed; None if the item does not say."""
+    """Return whether the call failed; None if the item does not say."""
     match message:
         case {"type": "mcp_call", "error": error} if error is not None:
             return True
@@ -205,7 +205,7 @@ def _is_error(message: Mapping[str, object]) -> bool | None:
 
 
 def _has_failed(chunk: object) -> bool | None:
-    """Whether a shell command failed or timed out; None if the chunk does not say."""
+    """Return whether a shell command failed or timed out; None if the chunk does not say."""
     outcome = fields_of(fields_of(chunk).get("outcome"))
     code = outcome.get("exit_code")
     return True if outcome.get("type") == "timeout" else code != 0 if isinstance(code, int) else None
@@ -229,12 +229,12 @@ def _value_tokens(value: object, count: Count) -> int:
     """Count the tokens of a value. Unlike in `tokens`, None counts nothing, and a text block counts only its text."""
     total = 0
     open_values = [value]
-    for held in nested(open_values):
-        block = fields(held)
-        if isinstance(held, list | tuple):
-            open_values.extend(held)
+    for inner in nested(open_values):
+        block = fields(inner)
+        if isinstance(inner, list | tuple):
+            open_values.extend(inner)
         elif block is None:
-            total += tokens(held, count)
+            total += tokens(inner, count)
         elif (spent := media(block, count)) is not None:
             total += spent
         elif (text := _text_of(block)) is not None:

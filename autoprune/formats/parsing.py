@@ -1,8 +1,8 @@
 """Parse messages, one by one, into entries. Changes nothing, decides nothing.
 
-A `Format` reads one message of one API. The `Parser` detects the format of each message and passes itself to it, with
-the state from earlier messages: the number of the request, the calls that wait for a result, and whether a text can
-hold results here.
+A `Format` reads one message of one API. The `Parser` detects the format of each message and passes itself to the
+format, with the state from earlier messages: the number of the request, the calls that wait for a result, and whether
+a text can hold results here.
 
 Users also paste results, from logs and other sessions, so a result in a text counts only if it can answer a call. Take
 a user's text "Look: <tool_result tool_name='a'>…</tool_result>". The messages before it decide:
@@ -50,7 +50,7 @@ FIRST_OPENING = re.compile(r"^[ \t]*<([A-Za-z][A-Za-z0-9_-]*)", re.MULTILINE)
 
 @dataclass
 class Standing:
-    """What the model did before a message, which decides whether a text can hold results."""
+    """The model's behavior before a message, which decides whether the message's texts can hold results."""
 
     has_spoken: bool = False
     is_native: bool = False  # the model has made native calls
@@ -62,7 +62,7 @@ class Standing:
     _tags: frozenset[str] | None = None
 
     def next_request(self) -> "Standing":
-        """The standing at the start of a new request, in which the model has no output yet."""
+        """Return the standing at the start of a new request, in which the model has no output yet."""
         return Standing(True, self.is_native or self.calls_later, self.is_folded, is_free=self.is_free)
 
     def add_text(self, text: str, calls: Sequence[ToolCall]) -> None:
@@ -70,7 +70,7 @@ class Standing:
         self._texts.append((text, calls))
 
     def add_calls(self, calls: Sequence[ToolCall]) -> None:
-        """Record the calls of a model's message, native ones and those in its texts."""
+        """Record the calls of a model's message, both native calls and calls in its texts."""
         for call in calls:
             if call.location.start is None:
                 self.is_native = True
@@ -83,7 +83,7 @@ class Standing:
         return not (self.has_spoken or self.is_folded or self.is_free)
 
     def refusal(self, tag: str | None = None) -> str | None:
-        """The reason, as text, why a lookalike of a result is plain text here; None if it may be a result.
+        """Return the reason, as text, why a lookalike of a result is plain text here; None if it may be a result.
 
         `tag` is the prefix of the opening tag of the calls that the result would answer; None for calls of any kind.
         """
@@ -108,8 +108,8 @@ class Standing:
         """Yield the model's last output without the arguments of calls, which may be shortened later."""
         for text, calls in self._texts:
             at = 0
-            given = (part.location for call in calls for part in call.inputs)
-            for place in sorted(given, key=lambda place: place.start or 0):
+            arguments = (part.location for call in calls for part in call.inputs)
+            for place in sorted(arguments, key=lambda place: place.start or 0):
                 yield text[at : place.start]
                 at = place.stop or 0
             yield text[at:]
@@ -131,7 +131,7 @@ class OpenCalls:
         self._all_in_text: deque[ToolCall] = deque()
 
     def expect(self, call: ToolCall) -> None:
-        """Add an open call. An id that a new request reuses belongs to the new call."""
+        """Add an open call. If a new request reuses an id, the id belongs to the new call."""
         if call.id is None:
             self._in_text.setdefault(_normalize(call.name), deque()).append(call)
             self._all_in_text.append(call)
@@ -169,7 +169,7 @@ class OpenCalls:
 
 @lru_cache(maxsize=1024)
 def _normalize(tool: str) -> str:
-    """A tool's name normalized for comparison: ReadFileTool and read_file are the same tool."""
+    """Normalize a tool's name for comparison: ReadFileTool and read_file are the same tool."""
     return tool.replace("_", "").lower().removesuffix("tool")
 
 
@@ -193,7 +193,7 @@ class Format(Protocol):
         """Describe the mark of this format in a message ("a block of type 'tool_use'"); None if there is none."""
 
     def speaker(self, message: Mapping[str, object], /) -> Speaker:
-        """The speaker of a message."""
+        """Return the speaker of a message."""
 
     def parse(self, message: Mapping[str, object], at: int, parser: "Parser", /) -> Entry:
         """Read message number `at` as an entry. Each result in it can be replaced through its `put`."""
@@ -211,7 +211,7 @@ def parse(messages: Sequence[object], parser: "Parser", fixed_tokens: int) -> Tr
 
 
 class Parser:
-    """Reads one conversation from its start; the meaning of a message depends on the messages before it."""
+    """Read one conversation from its start; the meaning of a message depends on the messages before it."""
 
     def __init__(
         self,
@@ -226,7 +226,7 @@ class Parser:
         """Count with `count`; `choose` detects the format of each message, or raises ConversationError.
 
         `is_tool_result` and `tool_name` recognize results in XML text and name their tools. `wants_inputs` asks for the
-        locations of calls' arguments. `standing` is what is known about summarized messages.
+        locations of calls' arguments. `standing` describes the summarized messages.
         """
         self.count = count
         self.choose = choose
@@ -252,9 +252,9 @@ class Parser:
     def read_on(self, messages: Sequence[object], start: int) -> list[Entry]:
         """Read the messages from number `start` on. Raises ConversationError for an item that is no message."""
         recognized = [self.choose(messages[at], at) for at in range(start, len(messages))]
-        speakers = [written_in.speaker(known) for known, written_in in recognized]
+        speakers = [written_in.speaker(message) for message, written_in in recognized]
         together = enumerate(zip(recognized, speakers, strict=True), start)
-        return [self._read(*found, who, at) for at, (found, who) in together]
+        return [self._read(*pair, who, at) for at, (pair, who) in together]
 
     def read(self, message: object, at: int) -> Entry:
         """Read message number `at`. Raises ConversationError if it is no message."""
@@ -283,7 +283,9 @@ class Parser:
         if is_model:
             self.standing.add_calls(entry.calls)
         elif who is Speaker.OTHER and isinstance(role := known.get("role"), str):
-            self.miss(f"role {role!r}", "is not known: give 'user', 'assistant' or 'tool', or nothing in it is pruned")
+            self.note_lookalike(
+                f"role {role!r}", "is not known: give 'user', 'assistant' or 'tool', or nothing in it is pruned"
+            )
         for call in entry.calls:
             self.open_calls.expect(call)
         is_first = self.sent == self._requests_of_results  # as far as is known, the model has not been asked yet
@@ -295,10 +297,10 @@ class Parser:
         self.open_calls.begin_request()
 
     def _as_leading_results(self, entry: Entry) -> Entry:
-        """The entry of a message with results before the model's first message.
+        """Return the entry of a message with results before the model's first message.
 
-        If it holds XML results and follows another such message, it begins a request: the author of the conversation
-        asked the model in between, and left out its answers.
+        If the message holds XML results and follows another such message, it begins a request: the author of the
+        conversation asked the model in between, and left out its answers.
         """
         if not any(result.kind == XML for result in entry.results):
             return entry
@@ -310,7 +312,7 @@ class Parser:
         results = (replace(result, request=self.request, sent=self.sent) for result in entry.results)
         return replace(entry, results=tuple(results), begins_request=True)
 
-    def miss(self, what: str, why: str) -> None:
+    def note_lookalike(self, what: str, why: str) -> None:
         """Note that a lookalike of a result in the current message is not one, and why."""
         places = self._missed.setdefault((what, why), [])
         if places[-1:] != [self._at]:
@@ -321,10 +323,10 @@ class Parser:
         """Notes on lookalikes that are no results, and on a conversation that begins with results, as text."""
         if not self._missed and not self._requests_of_results:
             return ()
-        found = [f"{what} in {_message_numbers(places)} {why}" for (what, why), places in self._missed.items()]
-        notes = found[:MOST_NOTES]
-        if len(found) > MOST_NOTES:
-            notes.append(f"{len(found) - MOST_NOTES} more kinds of lookalikes are no results")
+        lookalikes = [f"{what} in {_message_numbers(places)} {why}" for (what, why), places in self._missed.items()]
+        notes = lookalikes[:MOST_NOTES]
+        if len(lookalikes) > MOST_NOTES:
+            notes.append(f"{len(lookalikes) - MOST_NOTES} more kinds of lookalikes are no results")
         if self._requests_of_results:
             notes.append(
                 "the conversation begins with results: before the model's first message, each message with results "
@@ -336,7 +338,7 @@ class Parser:
         """Parse a message again after only payloads in it changed; `before` is its entry before the change.
 
         `follows_model` says whether the message before it is the model's. Return None if the numbers of results or
-        calls differ, since a text that replaced a payload may itself look like one.
+        calls differ, since a text that replaced a payload may itself look like a result or a call.
         """
         names = self.is_tool_result, self.tool_name
         again = Parser(self.count, self.choose, *names, wants_inputs=self.wants_inputs, standing=self._standings[at])
@@ -353,22 +355,22 @@ class Parser:
         return replace(entry, results=tuple(same), calls=tuple(calls), begins_request=before.begins_request)
 
     def tokens(self, content: object) -> int:
-        """Count any content, with media by the rules of the current message's format."""
+        """Count the tokens of any content, with media by the rules of the current message's format."""
         return tokens(content, self.count, self.media)
 
     def answered(self, call_id: object) -> ToolCall | None:
-        """Close and return the open call with an id, the first one if the id is reused."""
+        """Close and return the open call with an id; if several calls share the id, the first."""
         return self.open_calls.close_by_id(call_id) if isinstance(call_id, str) else None
 
 
 def native_call(parser: Parser, path: Path, call_id: object, tool: object, arguments: object, inside: Path) -> ToolCall:
-    """Create the call at `path`; its arguments are below it, at `inside`."""
+    """Create the call at `path`, whose arguments are at the relative path `inside`."""
     name = tool if isinstance(tool, str) else UNKNOWN
     inputs: list[ToolInput] = []
     # Arguments are JSON text, a mapping, or the free text of a custom tool.
     if parser.wants_inputs and isinstance(arguments, str | Mapping):
         piece = arguments if isinstance(arguments, str) else json_text(arguments)
-        given = ToolInput(
+        argument = ToolInput(
             location=Location((*path, *inside)),
             request=parser.request,
             tool=name,
@@ -380,7 +382,7 @@ def native_call(parser: Parser, path: Path, call_id: object, tool: object, argum
             put=as_text if isinstance(arguments, str) else as_json,
             is_json=piece.lstrip()[:1] == "{",
         )
-        inputs.append(given)
+        inputs.append(argument)
     known_id = call_id if isinstance(call_id, str) else None
     return ToolCall(Location(path), parser.request, known_id, name, arguments, tuple(inputs))
 

@@ -1,14 +1,14 @@
 """Results and calls inside texts, whatever the format of the message that holds them.
 
-`calls` finds the calls in a text of the model, and remembers the text. `user_text` finds the results in a text of the
-user, in one dialect. The dialect's mark must be in the text, and its results must be possible here given the model's
+`calls` finds the calls in the model's text, and remembers the text. `user_text` finds the results in the user's text,
+in one dialect. The dialect's mark must be in the text, and its results must be possible here given the model's
 last output (`parsing.Standing`); of several dialects, the one that begins first is used. So after
 
     assistant: <tool_call>{"name": "ls", "arguments": {}}</tool_call>
     user:      <tool_response>a.py <tool_result tool_name='x'>…</tool_result></tool_response>
 
 the user's text holds one result of the dialect with `<tool_response>`; the element inside it is part of the payload.
-For the report, `Parser.miss` notes lookalikes that are no results, and the reason.
+For the report, `Parser.note_lookalike` notes lookalikes that are no results, and the reason.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ for _dialect in SHIPPED_DIALECTS:
 
 
 def user_block(item: object, path: Path, parser: Parser) -> Reading:
-    """Find the results in one block of a user's content, and count its tokens."""
+    """Find the results in one block of a user's content, and count the block's tokens."""
     block = fields_of(item)
     text = block.get("text")
     if block.get("type") in TEXT_BLOCKS and isinstance(text, str):
@@ -41,7 +41,7 @@ def user_block(item: object, path: Path, parser: Parser) -> Reading:
 
 
 def user_content(content: object, path: Path, parser: Parser, read_block: ReadBlock = user_block) -> Reading:
-    """Find the results in a user's content, and count its tokens.
+    """Find the results in a user's content, and count the content's tokens.
 
     The content is a text, a list of blocks, or anything else, which is only counted. `read_block` reads the blocks of
     formats whose user messages hold more than texts, such as native results.
@@ -50,17 +50,17 @@ def user_content(content: object, path: Path, parser: Parser, read_block: ReadBl
         return user_text(content, path, parser)
     if not isinstance(content, list):
         return (), parser.tokens(content)
-    found: list[ToolResult] = []
+    all_results: list[ToolResult] = []
     total = 0
     for index, item in enumerate(content):
         results, weight = read_block(item, (*path, index), parser)
-        found += results
+        all_results += results
         total += weight
-    return tuple(found), total
+    return tuple(all_results), total
 
 
 def user_text(text: str, path: Path, parser: Parser) -> Reading:
-    """Find the results in a user's text, all of the dialect that begins first, and count its tokens."""
+    """Find the results in a user's text, in the dialect that begins first, and count the text's tokens."""
     for dialect in all_dialects() if parser.heading else ():
         if dialect.find_below and (below := dialect.find_below(text, path, parser)) is not None:
             return results_in_text(text, below, path, parser, dialect.kind)
@@ -68,16 +68,16 @@ def user_text(text: str, path: Path, parser: Parser) -> Reading:
     if not possible:
         return (), parser.count(text)
     chosen = _choose_dialect(possible, text, parser)
-    found = chosen.find(text, path, parser) if chosen else ()
+    results = chosen.find(text, path, parser) if chosen else ()
     # If a dialect was read, lookalikes of others are inside its payloads or beside them, which is not worth a note.
-    for dialect in [chosen] if chosen and found else possible:
+    for dialect in [chosen] if chosen and results else possible:
         if why := dialect.explain(text, parser):
-            parser.miss(dialect.look, f"is no result: {why}")
-    return results_in_text(text, found, path, parser, (chosen or possible[0]).kind)
+            parser.note_lookalike(dialect.look, f"is no result: {why}")
+    return results_in_text(text, results, path, parser, (chosen or possible[0]).kind)
 
 
 def _choose_dialect(possible: Sequence[Dialect], text: str, parser: Parser) -> Dialect | None:
-    """Choose the dialect whose results the text can hold; of several, the one that begins first. None if none can."""
+    """Choose the dialect to read a text in: the first to begin, of those whose results the text can hold."""
     allowed = [dialect for dialect in possible if dialect.refuse(text, parser) is None]
     if len(allowed) < 2:
         return allowed[0] if allowed else None
@@ -99,14 +99,14 @@ def calls(text: object, path: Path, parser: Parser) -> Sequence[ToolCall]:
     # Without a tag there is neither a call nor an opening tag for `Standing` to find.
     if not isinstance(text, str) or "<" not in text:
         return ()
-    found = _first_calls(text, path, parser)
-    parser.standing.add_text(text, found)
-    return found
+    first = _first_calls(text, path, parser)
+    parser.standing.add_text(text, first)
+    return first
 
 
 def _first_calls(text: str, path: Path, parser: Parser) -> Sequence[ToolCall]:
     # The last registered dialect goes first: XML takes any element of elements for a call, so it must not win a tie.
     dialects = (dialect for dialect in reversed(all_dialects()) if dialect.calls and dialect.call_mark in text)
     read_calls = [[*dialect.calls(text, path, parser)] for dialect in dialects if dialect.calls]
-    found = [calls for calls in read_calls if calls]
-    return min(found, key=lambda calls: text.index("<", calls[0].location.start or 0), default=())
+    readings = [calls for calls in read_calls if calls]
+    return min(readings, key=lambda calls: text.index("<", calls[0].location.start or 0), default=())

@@ -1,4 +1,4 @@
-"""The XML dialect: `<tool_result tool_name='…'>` in a user's text, calls as elements in the model's.
+"""The XML dialect: results as `<tool_result tool_name='…'>` in a user's text, calls as elements in the model's.
 
 Tools put raw code between the tags, not escaped XML, so no XML parser can read a result. A scan finds and pairs the
 tags; lxml only reads the attributes of start tags, and nothing is serialized again. In
@@ -62,7 +62,7 @@ BODIES = frozenset(
 
 
 class Call(NamedTuple):
-    """A call in a text of the model's: its offsets, an exact cut in its start tag, its tool and its arguments."""
+    """A call in the model's text: its offsets, an exact cut in its start tag, its tool and its arguments."""
 
     begin: int
     end: int
@@ -72,12 +72,12 @@ class Call(NamedTuple):
 
 
 def is_tool_result(text: object) -> bool:
-    """Whether a text can hold a result at all."""
+    """Return whether a text can hold a result at all."""
     return isinstance(text, str) and "<tool_result" in text and "tool_name=" in text
 
 
 def tool_name(text: str) -> str:
-    """The tool of the first start tag that names one, closed or not, which may be ""; "unknown" if none does."""
+    """Return the tool in the first start tag that names one, closed or not; "unknown" if no tag names a tool."""
     return _tool_of_tag(text) if len(text) <= LONGEST_TAG else _tool_name(text)
 
 
@@ -96,13 +96,13 @@ _tool_of_tag = lru_cache(maxsize=1024)(_tool_name)
 
 @lru_cache(maxsize=1024)
 def is_error(tag: str) -> bool | None:
-    """Whether a start tag says that the tool failed; None if it does not say."""
+    """Return whether a start tag says that the tool failed; None if it does not say."""
     return {"true": False, "false": True}.get(attributes(tag).get("success", "").strip().lower())
 
 
 @lru_cache(maxsize=1024)
 def attributes(tag: str) -> Mapping[str, str]:
-    """The attributes of a start tag, closed or not, as lxml reads them, or by a pattern if it cannot."""
+    """Return the attributes of a start tag, closed or not. lxml reads them, or a pattern if lxml cannot."""
     from lxml import etree
 
     # A tool may print any start tag: no entities, no files, no network. A pull parser needs no end tag.
@@ -118,10 +118,10 @@ def attributes(tag: str) -> Mapping[str, str]:
 
 def find(text: str, path: Path, parser: Parser) -> list[Found]:
     """Find the results in a user's text."""
-    found = spans(text)
+    elements = spans(text)
     # If cut in the middle, a payload that contains another element might be read as that element.
-    plain = [text.find(WORD, span.start, span.stop) < 0 for span in found]
-    places = zip(found, [0, *cuts(text, found)], plain, strict=False)
+    plain = [text.find(WORD, span.start, span.stop) < 0 for span in elements]
+    places = zip(elements, [0, *cuts(text, elements)], plain, strict=False)
     return [_read_element(text, span, cut, parser, is_plain) for span, cut, is_plain in places]
 
 
@@ -133,7 +133,7 @@ def _read_element(text: str, span: Span, cut: int, parser: Parser, is_plain: boo
 
 
 def spans(text: str) -> list[Span]:
-    """Find the results in a text: balanced and outermost, each up to the last end tag before the next.
+    """Find the results in a text: balanced, outermost elements, each up to the last end tag before the next element.
 
     A start tag counts at the text's start and after white space or an end tag. Elsewhere (after a quotation mark or a
     backtick), in a closed fenced block and without an end tag it is plain text.
@@ -143,12 +143,12 @@ def spans(text: str) -> list[Span]:
 
 
 def find_begin(text: str, parser: Parser) -> int:
-    """Find where the first result can begin; -1 if none can."""
+    """Find the offset at which the first result can begin; -1 if no result can."""
     return first_start(_tags(text))
 
 
 def refuse(text: str, parser: Parser) -> str | None:
-    """Explain why a text can hold no result; None if it can."""
+    """Explain why a text can hold no result. Return None if it can hold results."""
     return _refusal(text, parser) if parser.is_tool_result(text) else "the pruner reads no result in it"
 
 
@@ -159,17 +159,17 @@ def _refusal(text: str, parser: Parser) -> str | None:
 
 
 def explain(text: str, parser: Parser) -> str | None:
-    """Explain why something that looks like a result is none; None if nothing does."""
+    """Explain why text that resembles a result was not read as one. Return None if nothing resembles a result."""
     refused = _refusal(text, parser)
     if refused is None and _whole_result(text):
         return None
-    known = [*_tags(text)]
-    why = explain_miss(text, known, pair_outermost(known), refused, wants="white space must precede it")
+    all_tags = [*_tags(text)]
+    why = explain_miss(text, all_tags, pair_outermost(all_tags), refused, wants="white space must precede it")
     return why or _explain_nameless(text, [] if refused else spans(text))
 
 
 def _explain_nameless(text: str, found: list[Span]) -> str | None:
-    """Explain what is wrong with an element that names no tool, if there is one outside of `found`; else None."""
+    """Explain that an element outside of `found` names no tool. Return None if there is no such element."""
     last_end = text.rfind("</tool_result")
     for match in LOOKALIKE.finditer(text, 0, max(0, last_end)):
         at = match.start()
@@ -180,7 +180,7 @@ def _explain_nameless(text: str, found: list[Span]) -> str | None:
 
 
 def _whole_result(text: str) -> Span | None:
-    """The span of the result in a text that is one result, as most are; None for any other text."""
+    """Return the span of the result if the whole text is one result, as most texts are; None for other texts."""
     start = text.find(">", 0, LONGEST_TAG) + 1
     is_result = text.endswith("</tool_result>") and _is_start(text[:start]) and text.count(WORD) == 2
     return Span(0, start, len(text) - len("</tool_result>"), len(text)) if is_result else None
@@ -188,14 +188,14 @@ def _whole_result(text: str) -> Span | None:
 
 @lru_cache(maxsize=1024)
 def _is_start(tag: str) -> bool:
-    """Whether a text up to its first ">" is the start tag of a result."""
+    """Return whether a text up to its first ">" is the start tag of a result."""
     head = HEAD.match(tag)
     is_whole = head is not None and head.end() == len(tag) - 1 and tag[-2] != "/"
     return is_whole and "tool_name" in attributes(tag[:-1])
 
 
 def _tags(text: str) -> Iterator[Tag]:
-    """Yield the tags in order. They are found by the word, since a pattern alone is slow on a long text."""
+    """Yield the tags in order. A search for the word finds them, since a pattern alone is slow on long texts."""
     at = text.find(WORD)
     while at >= 0:
         after = at + len(WORD)
@@ -211,7 +211,7 @@ def _tags(text: str) -> Iterator[Tag]:
 
 
 def cuts(text: str, found: list[Span]) -> list[int]:
-    """The offsets that cut a text into pieces with at most one result each, whose token counts add up.
+    """Return the offsets that cut a text into pieces with at most one result each, whose token counts add up.
 
     Exact for o200k and cl100k: after a newline before "<", and between "<tool_result" and a single space.
     """
@@ -220,9 +220,9 @@ def cuts(text: str, found: list[Span]) -> list[int]:
 
 def read_calls(text: str, path: Path, parser: Parser) -> Iterator[ToolCall]:
     """Yield the calls in the model's text at `path`."""
-    found = calls(text)
-    ends = [*(call.cut for call in found[1:]), len(text)]
-    for call, end in zip(found, ends, strict=False):
+    all_calls = calls(text)
+    ends = [*(call.cut for call in all_calls[1:]), len(text)]
+    for call, end in zip(all_calls, ends, strict=False):
         arguments = {name: text[start:stop] for name, (start, stop) in call.places.items()}
         inputs = _inputs(text, call, end, path, parser) if parser.wants_inputs else ()
         place = Location(path, call.begin, call.end)
@@ -230,7 +230,7 @@ def read_calls(text: str, path: Path, parser: Parser) -> Iterator[ToolCall]:
 
 
 def _inputs(text: str, call: Call, end: int, path: Path, parser: Parser) -> tuple[ToolInput, ...]:
-    """The body arguments of a call. Each has its own piece, cut within its start tag."""
+    """Return the body arguments of a call. Each argument has its own piece of text, cut within its start tag."""
     bodies = sorted((place, name) for name, place in call.places.items() if name in BODIES)
     starts = (after_letters(text, start - len(f"{name}>")) for (start, _), name in bodies[1:])
     edges = [call.cut, *starts, end]
@@ -245,7 +245,7 @@ def calls(text: str) -> list[Call]:
 
     A call is an element at the start of a line that holds elements only: `<read_file><path>a.py</path></read_file>`.
     """
-    found = []
+    all_calls = []
     ends = end_tags(text)
     at = 0
     while match := CALL.search(text, at):
@@ -253,12 +253,12 @@ def calls(text: str) -> list[Call]:
         stop = ends(match[1], at)
         if stop >= 0 and (places := element_places(text, at, stop, ends)):
             at = stop + len(match[1]) + 3
-            found.append(Call(match.start(), at, after_letters(text, match.start(1)), match[1], places))
-    return found
+            all_calls.append(Call(match.start(), at, after_letters(text, match.start(1)), match[1], places))
+    return all_calls
 
 
 def element_places(text: str, at: int, stop: int, ends: First) -> dict[str, tuple[int, int]]:
-    """The offsets of the values of the elements between two offsets; {} if there is anything else.
+    """Return the offsets of the values of the elements between two offsets; {} if there is anything else.
 
     A value ends at its first end tag, and may be raw text.
     """

@@ -54,7 +54,7 @@ def cuts(entries: Sequence[Entry]) -> list[int]:
 
 
 def units(entries: Sequence[Entry]) -> list[range]:
-    """The smallest groups: the messages between neighboring cuts."""
+    """Return the smallest groups: the messages between neighboring cuts."""
     return [range(start, stop) for start, stop in pairwise(cuts(entries))]
 
 
@@ -120,9 +120,9 @@ class Groups:
         return self.entries[at].speaker is Speaker.USER and not self.entries[at].results
 
     def free(self, gone: Collection[int], *, begins_with_user: bool = False) -> list[range]:
-        """The groups that may go, oldest first. `gone` holds the messages that went before.
+        """Return the groups that may go, oldest first. `gone` holds the messages that are already removed.
 
-        With `begins_with_user`, the first message that stays is the user's, if there is one.
+        With `begins_with_user`, the first message that stays is the user's, if the conversation has such a message.
         """
         stay = self._stay() | set(range(self._first_unseen(), len(self.entries)))
         kept = self._units = [unit for unit in self._all_units() if not all(at in gone for at in unit)]
@@ -133,11 +133,11 @@ class Groups:
     def keep_users_apart(
         self, gone: Collection[int], going: set[int], offered: Collection[tuple[int, ...]], weigh: Callable[[int], int]
     ) -> set[int]:
-        """Change `going` so that no two user messages become neighbors. Return the messages that go instead.
+        """Return `going`, changed so that no two user messages become neighbors.
 
-        Neighbors would have to be joined, and then neither could go separately later. The later one goes too if it is
-        `offered`. If not, a message of the model stays between them: its last text, or else its calls with the fewest
-        tokens and their results.
+        Neighbors would have to be joined, and then neither could go separately later. The later of the two goes too if
+        it is `offered`. If not, messages of the model stay between the two: its last text, or else its calls with the
+        fewest tokens and their results.
         """
         alone = {messages[0] for messages in offered if len(messages) == 1}
 
@@ -149,11 +149,11 @@ class Groups:
     def keep_answers_apart(
         self, gone: Collection[int], going: set[int], offered: Collection[tuple[int, ...]]
     ) -> set[int]:
-        """Change `going` so that no two messages of the model become neighbors. Return the messages that go instead.
+        """Return `going`, changed so that no two messages of the model become neighbors.
 
         Some providers reject neighbors, and in pruned output that is passed back they would be read as one answer. The
-        later one goes too if it is `offered` and only text, or else the earlier one. If neither can go, the user's last
-        words between them stay.
+        later of the two goes too if it is `offered` and only text, or else the earlier one. If neither can go, the
+        user's last words between the two stay.
         """
         answers = {at: messages for messages in offered if self._words.issuperset(messages) for at in messages}
 
@@ -168,7 +168,7 @@ class Groups:
         return self._mend_neighbors(gone, going, self._models, mend)
 
     def opening(self, gone: Collection[int], free: Collection[int]) -> Iterator[int]:
-        """Yield the first message of each of the model's groups at the head that may go, which `free` holds."""
+        """Yield the first message of each of the model's groups at the head of the prompt, while `free` holds it."""
         kept = (unit for unit in self._all_units() if not all(at in gone for at in unit))
         for unit in kept:
             first = next(at for at in unit if at not in gone)
@@ -179,7 +179,7 @@ class Groups:
             yield first
 
     def _mend_neighbors(self, gone: Collection[int], going: set[int], among: Collection[int], mend: Mend) -> set[int]:
-        """Apply `mend` to each two messages of `among` that become neighbors. Return the messages that go."""
+        """Apply `mend` to each pair of messages of `among` that become neighbors. Return the messages that go."""
         kept = [at for at in range(len(self.entries)) if at not in gone and at not in going]
         number = 1
         while number < len(kept):
@@ -192,16 +192,16 @@ class Groups:
             ):
                 number += 1
                 continue
-            going, had = mend(before, after, going), going
+            going, previous = mend(before, after, going), going
             kept = [at for at in kept if at not in going]
             # If more messages go, there are new neighbors, so the pair is checked again.
-            number = number + 1 if going <= had else max(1, number - (before in going))
+            number = number + 1 if going <= previous else max(1, number - (before in going))
         return going
 
     def _separator(
         self, before: int, after: int, gone: Collection[int], going: set[int], weigh: Callable[[int], int]
     ) -> Sequence[int]:
-        """Choose the group of `going` that has to stay between two user messages; () if there is none."""
+        """Choose a group in `going` that has to stay between two user messages; () if no group can."""
         groups = [[at for at in unit if at not in gone] for unit in self._all_units() if before < unit[0] < after]
         spoken = [group for group in groups if any(self.entries[at].speaker is Speaker.MODEL for at in group)]
         whole = [group for group in spoken if going.issuperset(group)]
@@ -212,8 +212,8 @@ class Groups:
     def least_harmful(self, gone: Collection[int], keep: int, excess: float) -> tuple[int, ...]:
         """Find messages that may go although no cut is safe: enough for `excess` tokens, without the last `keep`.
 
-        They are part of one run of the model's messages, and there are none unless the whole run is text. So no result
-        loses its call, and no call its reasoning.
+        These messages are part of one run of the model's messages. If the run holds more than text, no message may go.
+        So no result loses its call, and no call its reasoning.
         """
         stay = self._stay()
         free = [at for at in range(self._first_unseen()) if at not in stay and at not in gone]
@@ -226,7 +226,7 @@ class Groups:
         return tuple(may_go[:enough] if excess > 0 else may_go)
 
     def first_kept(self, gone: Collection[int], keep: int) -> int:
-        """The index of the first of the last `keep` messages in the prompt, not counting system messages."""
+        """Return the index of the first of the last `keep` messages in the prompt, not counting system messages."""
         at = len(self.entries)
         while at and keep > 0:
             at -= 1
@@ -234,14 +234,17 @@ class Groups:
         return at
 
     def _stay(self) -> set[int]:
-        """The messages that have to stay. There is always one: the user's request, or else the newest message."""
+        """Return the messages that must not be removed.
+
+        They include the user's requests to keep, or the newest message if there is no request.
+        """
         newest = {len(self.entries) - 1} if not self.requests and self.entries else set()
         return self._staying | self.retain.requests(self.requests, len(self.entries)) | newest
 
     def _first_unseen(self) -> int:
-        """The index of the first message that the model has not seen.
+        """Return the index of the first message that the model has not seen.
 
-        It comes after the model's last messages. While these wait for results, they count as unseen too.
+        The first unseen message follows the model's last messages. Calls that wait for results are unseen too.
         """
         at = len(self.entries)
         while at and self.entries[at - 1].speaker is not Speaker.MODEL:
@@ -254,7 +257,7 @@ class Groups:
         return first if is_open else at
 
     def _all_units(self) -> list[range]:
-        """The smallest groups without those that are gone. Only the newest ones are cut again."""
+        """Return the smallest groups without removed groups. Only the newest groups are cut again."""
         if self._units_end != len(self.entries):
             start = self._units[-RECUT].start if len(self._units) >= RECUT else 0
             fresh = (range(start + new.start, start + new.stop) for new in units(self.entries[start:]))
@@ -264,7 +267,7 @@ class Groups:
 
 
 def _alternate(kept: Sequence[range], staying: list[bool], entries: Sequence[Entry], *, begins_with_user: bool) -> None:
-    """Mark one more group as staying between each two groups of one speaker that would become neighbors."""
+    """Mark one more group as staying between each pair of groups of one speaker that would become neighbors."""
     left = (number for number, stays in enumerate(staying) if stays)
     spoken = [number for number in left if entries[kept[number][0]].speaker is not Speaker.SYSTEM]
     if begins_with_user and spoken and entries[kept[spoken[0]][0]].speaker is Speaker.MODEL:
@@ -278,7 +281,7 @@ def _alternate(kept: Sequence[range], staying: list[bool], entries: Sequence[Ent
 def _keep_first(
     kept: Sequence[range], staying: list[bool], entries: Sequence[Entry], numbers: Iterable[int], speaker: Speaker
 ) -> None:
-    """Mark as staying the first of some groups that holds only the speaker's text."""
+    """Mark the first group in `numbers` that holds only the speaker's text as staying."""
     for number in numbers:
         if all(entries[at].speaker is speaker and not entries[at].calls for at in kept[number]):
             staying[number] = True

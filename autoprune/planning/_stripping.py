@@ -42,7 +42,7 @@ class Stripping:
             self.first = min(self._earlier_changes(entry), default=None)
 
     def _earlier_changes(self, entry: Entry) -> list[Path]:
-        """The paths in a message that an earlier prune changed."""
+        """Return the paths of the parts of a message that an earlier prune changed."""
         results = (each for each in entry.results if self._placeholder.has_replaced(each) or is_cut(each.text))
         inputs = (part for call in entry.calls for part in call.inputs)
         shortened = (part for part in inputs if self._tool_inputs and self._tool_inputs.was_made(part))
@@ -64,7 +64,7 @@ class Stripping:
             thoughts[:] = (thought for thought in thoughts if thought.location.message not in gone)
 
     def strip_due(self) -> list[Thought]:
-        """Strip the thinking after the first change whose turn is over, and return it."""
+        """Strip the thinking blocks after the first change whose turns are over, and return these blocks."""
         first = self.first
         if first is None or not self._finished:
             return []

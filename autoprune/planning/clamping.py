@@ -77,7 +77,7 @@ class Clamp:
         check_flag("plain", self.plain)
 
     def shortened(self, text: str, count: Count, mark: str = "") -> str | None:
-        """The text that replaces a result; None if the result should stay or no text fits.
+        """Return the text that replaces a result; None if the result should stay unchanged or no text fits.
 
         `mark` is appended within the limit, if there is room for it.
         """
@@ -95,21 +95,21 @@ class Clamp:
 
     def _cut_to(self, text: str, limit: int, total: int, count: Count, mark: str) -> str | None:
         """Cut a text of `total` tokens to `limit`; None if not even one character fits."""
-        known = cache(count)  # the same chunks are counted for each size of the room
+        count_cached = cache(count)  # the same chunks are counted for each size of the room
         room = limit - count(f"\n{_marker(len(text), 'character', total, is_first=True)}\n{mark}")
         for turn in range(ROUNDS):
             if room <= 0:
                 break
-            result = append_mark(_join_spans(text, self._spans(text, room, known), total, count), mark, gap="\n")
+            result = append_mark(_join_spans(text, self._spans(text, room, count_cached), total, count), mark, gap="\n")
             over = count(result) - limit
             if over <= 0:
                 return result
             # A growing part of the room, so that the rounds suffice even if counts of chunks do not add up.
             room -= max(over, room >> (ROUNDS - turn), 1)
-        return _fitting_prefix(text, limit, known)
+        return _fitting_prefix(text, limit, count_cached)
 
     def _spans(self, text: str, room: int, count: Count) -> list[Span]:
-        """The spans to keep, in order: the head, error lines, the tail."""
+        """Return the spans to keep, in order: the head, error lines, the tail."""
         budget = min(self.evidence_tokens, int(room * EVIDENCE_SHARE))
         evidence, cost = _evidence(text, self._gap(text, room - budget, count), budget, count)
         head, tail = self._gap(text, room - cost, count)
@@ -123,7 +123,7 @@ class Clamp:
         return spans
 
     def _gap(self, text: str, room: int, count: Count) -> Span:
-        """The offsets at which the head ends and the tail begins."""
+        """Return the offsets at which the head ends and the tail begins."""
         head_room = int(room * self.head)
         head = _head_end(text, _reach(text, head_room, count, is_tail=False))
         tail = _tail_start(text, len(text) - _reach(text, room - head_room, count, is_tail=True))
@@ -131,7 +131,7 @@ class Clamp:
 
 
 def is_cut(text: str) -> bool:
-    """Whether a text holds a marker, so that it was cut or shortened before."""
+    """Return whether a text holds a marker, so that it was cut or shortened before."""
     return "[… " in text and CUT.search(text) is not None
 
 
@@ -149,12 +149,12 @@ def plain_text(text: str) -> str:
 
 
 def _last_shown(line: str) -> str:
-    """The part of a line after its last carriage return that text follows."""
+    """Return the part of a line that a terminal shows: the text after the last carriage return inside it."""
     return line.rstrip("\r").rpartition("\r")[2]
 
 
 def _reach(text: str, room: int, count: Count, *, is_tail: bool) -> int:
-    """The number of characters from one end that fit into `room` tokens, counted by chunks."""
+    """Return the number of characters from one end that fit into `room` tokens, counted by chunks."""
     size = len(text)
 
     def count_between(start: int, stop: int) -> int:
@@ -170,7 +170,7 @@ def _reach(text: str, room: int, count: Count, *, is_tail: bool) -> int:
 
 
 def _head_end(text: str, at: int) -> int:
-    """The offset at which to end a head of about `at` characters: the end of a line if one is near."""
+    """Return the offset at which to end a head of about `at` characters: the end of a line if one is near."""
     if at == len(text):
         return at
     line = text.rfind("\n", 0, at) + 1
@@ -179,7 +179,7 @@ def _head_end(text: str, at: int) -> int:
 
 
 def _tail_start(text: str, at: int) -> int:
-    """The offset at which to start a tail from about `at`: the start of a line if one is near."""
+    """Return the offset at which to start a tail from about `at`: the start of a line if one is near."""
     if at == 0:
         return at
     line = text.find("\n", at - 1) + 1 or len(text)
@@ -188,13 +188,13 @@ def _tail_start(text: str, at: int) -> int:
 
 
 def _splits_pair(text: str, at: int) -> bool:
-    """Whether a cut at an offset would split a surrogate pair or CR LF."""
+    """Return whether a cut at an offset would split a surrogate pair or CR LF."""
     before, after = text[at - 1 : at], text[at : at + 1]
     return (before == "\r" and after == "\n") or ("\ud800" <= before <= "\udbff" and "\udc00" <= after <= "\udfff")
 
 
 def _evidence(text: str, gap: Span, budget: int, count: Count) -> tuple[list[Span], int]:
-    """Find the error lines in a gap that fit into a budget, and the tokens that they take with their markers."""
+    """Find the error lines in a gap that fit into a budget, and count their tokens, including markers."""
     marker = count(f"{_marker(len(text), 'line')}\n")
     spans: list[Span] = []
     left = budget
@@ -220,19 +220,19 @@ def _join_spans(text: str, spans: Sequence[Span], total: int, count: Count) -> s
 
 
 def _begins_line(text: str, at: int) -> bool:
-    """Whether a line begins at an offset."""
+    """Return whether a line begins at an offset."""
     return at == 0 or text[at - 1] == "\n"
 
 
 def _amount(text: str, start: int, stop: int) -> tuple[int, str]:
-    """The amount of text between two offsets, in lines if they are whole, else in characters."""
+    """Return the amount of text between two offsets, in lines if they are whole, else in characters."""
     if _begins_line(text, start) and (stop == len(text) or _begins_line(text, stop)):
         return text.count("\n", start, stop) + (text[stop - 1] != "\n"), "line"
     return stop - start, "character"
 
 
 def _marker(amount: int, unit: str, missing: int | None = None, *, is_first: bool = False) -> str:
-    """The marker for left-out text. The first of several markers gives the tokens that are missing in total."""
+    """Return the marker for left-out text. The first of several markers gives the tokens that are missing in total."""
     what = _figure(amount, unit)
     if missing is None:
         return f"[… {what} left out …]"
@@ -246,14 +246,17 @@ def _figure(number: int, unit: str) -> str:
 
 
 def _blank_marker(text: str, limit: int, count: Count) -> str | None:
-    """The marker for a text without visible characters; None if the text is within the limit or the marker is not."""
+    """Return the marker for a text without visible characters.
+
+    Return None if the text is within the limit, or if the marker is not.
+    """
     total = count(text)
     marker = _marker(len(text), "character", total)
     return marker if count(marker) <= limit < total else None
 
 
 def _fitting_prefix(text: str, limit: int, count: Count) -> str | None:
-    """A prefix that fits, for a limit without room for markers; None if not even one character fits."""
+    """Return a prefix of a text that fits a limit too small for markers; None if not even one character fits."""
     words = text.lstrip()
     size = _reach(words, limit, count, is_tail=False)
     for _ in range(ROUNDS):

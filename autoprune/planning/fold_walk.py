@@ -11,8 +11,8 @@ summary, which counts as 500 tokens plus those of its mark. The text is written 
 depends on what a summary says.
 
 Later folds extend the same summary. Its room may grow and never shrinks. Pruned output that is passed back holds the
-summary, and its mark records the room and the number of folded messages (`Given.running`). So the walk over pruned
-output decides as the walk over the full history does.
+summary, and its mark records the room and the number of folded messages (`FoldContext.running`). So the walk over
+pruned output decides as the walk over the full history does.
 
 The walk ignores edits of messages that it did not offer. It may also hold back some of the offered ones: messages that
 separate two user messages, and the user's words until the summary has room for them (`_find_waiting`). A summary must
@@ -39,8 +39,8 @@ from autoprune.planning.view import (
     SAID_SHARE,
     SAID_TOKENS,
     Candidate,
+    FoldContext,
     FoldingStrategy,
-    Given,
     Group,
     Strategy,
     edits_of,
@@ -66,7 +66,7 @@ class Room:
 
     @property
     def total(self) -> int:
-        """The most tokens that the summary can have in the prompt, with its mark; 0 if there is none."""
+        """The maximum tokens of the summary in the prompt, including its mark; 0 if there is no summary."""
         return self._with_mark(self.messages, self.tokens) if self.tokens else 0
 
     def extend(self, messages: int, room: int) -> None:
@@ -75,26 +75,32 @@ class Room:
         self.tokens = max(room, self.tokens)
 
     def room_for(self, tokens: int, messages: int, room: int) -> int:
-        """The room for the summary once `messages` of `tokens` are folded: at most `room`, and less than they take."""
+        """Return the room for the summary once `messages` messages with `tokens` tokens are folded.
+
+        The room is at most `room`, and the summary takes fewer tokens than the messages.
+        """
         around = self._with_mark(self.messages + messages, room) - room
         return min(room, self.largest, tokens + self.total - around - 1)
 
     def gain(self, tokens: int, room: int) -> int:
-        """The tokens saved by folding messages of so many tokens into a summary of at most `room`."""
+        """Return the tokens saved by folding messages with `tokens` tokens into a summary of at most `room`."""
         return tokens + self.total - self._with_mark(self.messages + 1, self.room_for(tokens, 1, room))
 
     def added(self, messages: int, room: int) -> int:
-        """The tokens that the summary adds to the prompt if it replaces more messages and gets at most `room`."""
+        """Return the tokens that the summary adds to the prompt with `messages` more messages and at most `room`."""
         return max(0, self._with_mark(self.messages + messages, min(room, self.largest)) - self.total)
 
     def is_short_of(self, said: int, room: int, most: int) -> bool:
-        """Whether `room` does not grow by the tokens that the user's words need, although it may grow up to `most`."""
+        """Return whether a room that may grow up to `most` grows too little for the user's words.
+
+        `said` is the number of tokens that these words need.
+        """
         return room < min(most, self.largest) and room - self.tokens < said + (
             0 if self.tokens else SAID_HEADING_TOKENS
         )
 
     def is_too_small(self, request: int, room: int, most: int) -> bool:
-        """Whether the user's oldest request does not fit into `room`, but would if the room grew up to `most`."""
+        """Return whether the user's oldest request does not fit into `room`, but would fit into a room of `most`."""
         is_short = request > max(room * REQUEST_SHARE, min(room, SMALL_ROOM))
         return is_short and request <= min(most, self.largest) * REQUEST_SHARE
 
@@ -115,7 +121,7 @@ class FoldWalk(Walk):
         limit: int,
         fixed_tokens: int,
         placeholder: Placeholder,
-        given: Given,
+        given: FoldContext,
         *,
         thinking: ThinkingPolicy = ThinkingPolicy.REPORT,
         reported: tuple[int, int] | None = None,
@@ -149,15 +155,15 @@ class FoldWalk(Walk):
             self.changes.record_change(START)
 
     def make_plan(self, messages: list[object], fixed_tokens: int) -> Plan:
-        """Return the decisions so far as a plan for these messages, which the summary is not among."""
-        found = super().make_plan(messages, fixed_tokens)
-        edits = tuple(edit for edit in found.edits if edit.part.location.message not in self.gone)
+        """Return the decisions so far as a plan for these messages, which do not include the summary."""
+        plan = super().make_plan(messages, fixed_tokens)
+        edits = tuple(edit for edit in plan.edits if edit.part.location.message not in self.gone)
         # The summary counts as if it took all of its room.
         kept = (self.weight(at) for at in range(len(self.entries)) if at not in self.gone)
         counted = fixed_tokens + sum(kept) + self._room.total if self.folds else None
         folds, running = tuple(self.folds), self.given.running
         return replace(
-            found, edits=edits, folds=folds, running=running, counted=counted, head=self.head, beyond=self.beyond
+            plan, edits=edits, folds=folds, running=running, counted=counted, head=self.head, beyond=self.beyond
         )
 
     @property
@@ -204,7 +210,7 @@ class FoldWalk(Walk):
             self._request_before = self.request
 
     def _believe_usage(self) -> None:
-        """Switch to the provider's count of the last prompt and its answer if it was reported for these messages."""
+        """Switch to the provider's count of the last prompt and its answer if that count is for these messages."""
         if self.reported and self.reported[0] == len(self.entries):
             # The report includes the model's answer, so only the messages after it are counted.
             after = self.entries[self._spoke_at + 1 :] if self.request else self.entries
@@ -258,11 +264,11 @@ class FoldWalk(Walk):
             self._record_edit(candidate, check_reason(edit.reason), may_change=text != offered.text)
 
     def gain(self, tokens: int, room: int) -> int:
-        """The tokens saved by folding messages of so many tokens into a summary of at most `room`."""
+        """Return the tokens saved by folding messages with `tokens` tokens into a summary of at most `room`."""
         return self._room.gain(tokens, room)
 
     def added(self, room: int) -> int:
-        """The tokens that the summary adds to the prompt if it gets at most `room`."""
+        """Return the tokens that the summary adds to the prompt if it gets at most `room`."""
         return self._room.added(len(self.entries), room)
 
     @property
@@ -276,7 +282,7 @@ class FoldWalk(Walk):
         return self.request - self._request_before + 1
 
     def _apply_fold(self, edit: Fold) -> None:
-        """Remove the messages of an edit if they were offered, except those that have to stay or wait."""
+        """Remove the messages of an edit if they were offered, except messages that have to stay or wait."""
         offered = self._free()
         if not self._is_offered(set(edit.messages), offered):
             return
@@ -326,24 +332,24 @@ class FoldWalk(Walk):
         return {at for unit in self._groups.free(self.gone) if not wait.isdisjoint(unit) for at in unit} & going
 
     def _messages_from(self, first: int, said: Iterable[int]) -> set[int]:
-        """The messages from `first` on; only those in `said` if messages go by role and not by age."""
+        """Return the messages from `first` on; only those in `said` if messages go by role and not by age."""
         return {at for at in said if at >= first} if self.retain.roles else set(range(first, len(self.entries)))
 
     def _words_beside_results(self, message: object, entry: Entry) -> list[str]:
-        """The user's words in a message with results: answers through tools, and texts beside the results."""
+        """Return the user's words in a message with results: answers through tools, and texts beside the results."""
         said = [answers.answer_text(result) for result in entry.results if self._answer_rules.is_answer(result)]
         if entry.results and entry.speaker is Speaker.USER:
             said.append(harness.user_words_beside(texts(message, entry), (result.tool for result in entry.results)))
         return [words for words in said if words]
 
     def _room_for_words(self, at: int) -> int:
-        """The tokens by which the summary's room must grow for the user's words in a message; 0 if there are none."""
+        """Return the tokens by which the summary's room must grow for the user's words in a message, or 0."""
         if at in self._asked:
             return int((min(self.weight(at), LONGEST_SAID) + SAID_TOKENS) / SAID_SHARE)
         return int(self._answers.get(at, 0) / SAID_SHARE)
 
     def _keep_separators(self, edit: Fold, free: Sequence[Group]) -> Fold:
-        """Return the edit so that no two messages of one speaker become neighbors: fewer messages go, or more."""
+        """Return the edit with fewer or more messages, so that no two messages of one speaker become neighbors."""
         by_role = bool(self.retain.roles)
         offered = [group.messages for group in self._before_newest(free, self._keep)]
         going = self._groups.keep_users_apart(self.gone, set(edit.messages), [] if by_role else offered, self.weight)
@@ -365,7 +371,7 @@ class FoldWalk(Walk):
                 self.changes.record_change(START)
 
     def _is_offered(self, messages: set[int], free: Sequence[Group]) -> bool:
-        """Whether the messages are whole groups that were offered, so that no call loses its result."""
+        """Return whether the messages are whole groups that were offered, so that no call loses its result."""
         touched = (group.messages for group in free if not messages.isdisjoint(group.messages))
         is_whole = messages == set().union(*touched)
         return bool(messages) and (is_whole or messages == self._harmful - self.gone)
@@ -380,12 +386,12 @@ class FoldWalk(Walk):
         return join_groups(self._before_newest(self._free(), keep), size)
 
     def _before_newest(self, groups: Sequence[Group], keep: int) -> list[Group]:
-        """The groups that hold none of the last `keep` messages."""
+        """Return the groups that hold none of the last `keep` messages."""
         newest = self._groups.first_kept(self.gone, keep)
         return [group for group in groups if group.messages[-1] < newest]
 
     def _free(self) -> list[Group]:
-        """The smallest groups that may go, first to go first."""
+        """Return the smallest groups that may go, first to go first."""
         if self.bound_before:
             return []
         units = self._groups.free(self.gone, begins_with_user=self._wants_user and not self.room)
@@ -396,7 +402,7 @@ class FoldWalk(Walk):
         return free
 
     def _group(self, unit: range) -> Group:
-        """The group of a unit's remaining messages, with their tokens and their rank."""
+        """Return the group of a unit's remaining messages, with their tokens and their rank."""
         messages = tuple(at for at in unit if at not in self.gone)
         has_tools = any(self.entries[at].calls or self.entries[at].results for at in unit)
         speaker = Speaker.TOOL if has_tools else self.entries[unit[0]].speaker

@@ -38,14 +38,14 @@ class Plan:
     `edits` and `folds`: the parts to replace, and the messages to fold or drop, in this order.
     `bound_before`: the path before which nothing is edited; () if everything may be.
     `stripped`: thinking blocks to remove, since something before them has changed.
-    `doomed`: such blocks that stay until their turn is over.
+    `stripped_later`: thinking blocks that are removed once their turn is over.
     `changed`: the path of the first visible change, by this prune or an earlier one, if the thinking policy needs it.
     `running`: the summary that the conversation already held.
     `counted`: with folds, the tokens of the next prompt; an upper bound until the summary is written.
     `weights`: the tokens of each message that is sent, once the summary is written.
     `head`: the number of first messages that never go; None if the strategy never removes messages.
     `beyond`: the tokens that the provider reported beyond the count.
-    `told`: the strategy's reasons for its decisions.
+    `rationale`: the strategy's reasons for its decisions.
     """
 
     transcript: Transcript = field(repr=False)
@@ -56,7 +56,7 @@ class Plan:
     tool_inputs: ToolInputs | None = None
     bound_before: Path = ()
     stripped: tuple[Thought, ...] = ()
-    doomed: tuple[Thought, ...] = ()
+    stripped_later: tuple[Thought, ...] = ()
     changed: Path | None = None
     folds: tuple[Fold, ...] = ()
     running: RunningSummary | None = None
@@ -64,7 +64,7 @@ class Plan:
     weights: tuple[int, ...] = ()
     head: int | None = None
     beyond: int = 0
-    told: Rationale = NO_RATIONALE
+    rationale: Rationale = NO_RATIONALE
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields without cached properties."""
@@ -111,7 +111,7 @@ class Plan:
 
     @cached_property
     def inputs(self) -> Mapping[ToolInput, Replace]:
-        """The edits of calls' arguments."""
+        """The edits of the arguments of calls."""
         return {edit.part: edit for edit in self.edits if isinstance(edit.part, ToolInput)}
 
     @cached_property
@@ -149,23 +149,23 @@ class Plan:
         return self.placeholder.saves(part, self.tool_inputs.text(part, self.placeholder.count, mark)) > 0
 
     def _hides_outcome(self, result: ToolResult) -> bool:
-        """Whether a result no longer shows how its call went, or is the user's answer."""
+        """Return whether a result no longer shows how its call went, or is the user's answer."""
         edit = self.results.get(result)
         is_cleared = edit is not None and edit.reason is not Reason.CLAMPED
         return is_cleared or self.placeholder.has_replaced(result) or self.protections.is_answer(result)
 
     @cached_property
     def _guard(self) -> Guard:
-        known = self.transcript
+        transcript = self.transcript
         saved = savings_by_message(self.edits, self.stripped)
-        return guard(self.protections, known.messages, known.entries, known.results, saved)
+        return guard(self.protections, transcript.messages, transcript.entries, transcript.results, saved)
 
     def is_unseen(self, result: ToolResult) -> bool:
-        """Whether the model has not seen a result yet."""
+        """Return whether the model has not seen a result yet."""
         return result.sent == len(self.transcript.requests) - 1
 
     def _why_kept(self, result: ToolResult) -> AnyReason:
-        """The first reason that applies to a result that stays."""
+        """Return the first reason that explains why a result stays."""
         if self.placeholder.has_replaced(result):
             return Reason.ALREADY_CLEARED
         if self.is_unseen(result):
@@ -177,6 +177,6 @@ class Plan:
             return Reason.NO_GAIN
         if result.location.path < self.bound_before:
             return Reason.BOUND
-        if why := self._guard(result) or self.told.why_kept(result):
+        if why := self._guard(result) or self.rationale.why_kept(result):
             return check_reason(why)
         return Reason.WITHIN_SAFE_ZONE if self.tokens <= self.limit else Reason.NOT_CHOSEN

@@ -95,17 +95,17 @@ class Protections:
         return replace(self, user_answers=True, answer_tools=ANSWER_TOOLS) != DEFAULT_PROTECTIONS
 
     def is_answer(self, result: ToolResult) -> bool:
-        """Whether a result is kept as the user's answer. Later messages do not change this."""
+        """Return whether a result is kept as the user's answer. Later messages do not change this."""
         return self.user_answers and is_answer(result, self.answer_tools)
 
     def answers(self, entries: Sequence[Entry]) -> list[ToolResult]:
-        """The results in some messages that are kept as the user's answers."""
+        """Return the results in `entries` that are kept as the user's answers."""
         if not self.user_answers:
             return []
         return [result for entry in entries for result in entry.results if is_answer(result, self.answer_tools)]
 
     def reason_for(self, result: ToolResult, message: object) -> Reason | None:
-        """The rule that keeps a result, apart from rules about its position; None if no rule does."""
+        """Return the rule that keeps a result, apart from rules about its position; None if no rule keeps it."""
         if self._is_pinned(result.location.message, message):
             return Reason.PINNED
         if self.tools and any(fnmatchcase(result.tool, glob) for glob in self.tools):
@@ -159,7 +159,7 @@ def guard(
 
 
 def _window(tokens: int, entries: Sequence[Entry], saved: Mapping[int, int]) -> int:
-    """The index of the first message that holds some of the newest `tokens` tokens."""
+    """Return the index of the first message that holds some of the newest `tokens` tokens."""
     at = len(entries)
     while at and tokens > 0:
         at -= 1

@@ -21,7 +21,7 @@ class Retention:
     `turns`: keep this number of last turns, with all of their messages.
     `pinned`: keep these messages: a set of indexes, or a predicate that gets the caller's message.
     `tags`: keep messages with one of these tags in their field `tags` or in `metadata["tags"]`.
-    `roles`: remove messages in this order of roles: some of "tool" (calls with their results), "assistant" and "user".
+    `roles`: remove messages in this order of roles, some of "tool" (calls with their results), "assistant" and "user".
     Other roles go last. With () the oldest messages go first.
 
     A call and its results stay or go together. If two answers of the model would become neighbors, one of them goes
@@ -53,14 +53,17 @@ class Retention:
             raise SettingsError(f"roles is {self.roles!r}: give some of {', '.join(ROLES)}, first to go first")
 
     def stays(self, at: int, message: object, entry: Entry) -> bool:
-        """Whether a message stays, whatever its position in the conversation."""
+        """Return whether a message stays, whatever its position in the conversation."""
         if self.system and entry.speaker is Speaker.SYSTEM:
             return True
         is_pinned = bool(self.pinned(message)) if callable(self.pinned) else at in self.pinned
         return is_pinned or bool(self.tags and not _tags(message).isdisjoint(self.tags))
 
     def requests(self, turns: Sequence[int], end: int) -> set[int]:
-        """The messages that stay because of the user's requests at `turns`, in a conversation of `end` messages."""
+        """Return the messages that stay because of the user's requests.
+
+        `turns` holds the indexes of the requests, and `end` is the number of messages in the conversation.
+        """
         stay = {turns[-1]} if turns else set()
         if self.first_request and turns:
             stay.add(turns[0])
@@ -69,7 +72,7 @@ class Retention:
         return stay
 
     def rank(self, speaker: Speaker) -> int:
-        """The position of a speaker in the order of removal: lower ranks go first."""
+        """Return the position of a speaker in the order of removal: lower ranks go first."""
         order = [ROLES[role] for role in self.roles]
         return order.index(speaker) if speaker in order else len(order)
 
@@ -78,13 +81,13 @@ BY_AGE = Retention()
 
 
 def _tags(message: object) -> set[str]:
-    """The tags of a message and of its metadata."""
-    held = fields_of(message)
-    inner = fields_of(held.get("metadata"))
-    found = [*_as_values(held.get("tags")), *_as_values(inner.get("tags"))]
-    return {tag for tag in found if isinstance(tag, str)}
+    """Return the tags of a message and of its metadata."""
+    own = fields_of(message)
+    metadata = fields_of(own.get("metadata"))
+    values = [*_as_values(own.get("tags")), *_as_values(metadata.get("tags"))]
+    return {tag for tag in values if isinstance(tag, str)}
 
 
 def _as_values(value: object) -> Iterable[object]:
-    """The values in a field: a text is one value, and anything that is not iterable is none."""
+    """Return the values in a field: a text is one value, and anything that is not iterable has no values."""
     return (value,) if isinstance(value, str) else value if isinstance(value, Iterable) else ()

@@ -42,7 +42,7 @@ class ToolInputs:
         check_texts("tools", self.tools, "names or globs")
 
     def of(self, result: ToolResult) -> tuple[ToolInput, ...]:
-        """The arguments of a call that may be shortened, given its result."""
+        """Return the arguments that may be shortened of the call that a result answers."""
         if result.call is None or not any(fnmatchcase(result.tool, glob) for glob in self.tools):
             return ()
         # `has_failed` returns None if the outcome is unknown; such calls stay unchanged.
@@ -50,17 +50,17 @@ class ToolInputs:
         return result.call.inputs if is_known_good else ()
 
     def text(self, part: ToolInput, count: Count, mark: str = "") -> str:
-        """The text that replaces an argument; unchanged if nothing in it is long.
+        """Return the text that replaces an argument; unchanged if nothing in it is long.
 
         Each marker in the text carries `mark`, the recall id of the whole argument.
         """
         if _holds_json(part):
-            return STRING.sub(lambda found: self._member(found, count, mark), part.text)
+            return STRING.sub(lambda match: self._member(match, count, mark), part.text)
         # Text that begins like JSON but cannot be parsed was truncated. It stays unchanged.
         return part.text if part.is_json else self._shorten(part.text, count, mark)
 
     def was_made(self, part: ToolInput) -> bool:
-        """Whether an argument was shortened before."""
+        """Return whether an argument was shortened before."""
         return MARKED.search(part.text) is not None
 
     def _member(self, found: re.Match[str], count: Count, mark: str) -> str:
@@ -72,7 +72,7 @@ class ToolInputs:
         return found[0] if shortened is value else json.dumps(shortened)
 
     def _shorten(self, text: str, count: Count, mark: str) -> str:
-        """The marker for a long text; any other text unchanged."""
+        """Return the marker that replaces a long text; return any other text unchanged."""
         # A character has at most four bytes and a token at least one, so short texts need no count.
         if len(text) * 4 <= self.above or MARKED.fullmatch(text):
             return text
@@ -82,7 +82,7 @@ class ToolInputs:
 
 
 def _holds_json(part: ToolInput) -> bool:
-    """Whether an argument is JSON text: an object, or any JSON value of a native call."""
+    """Return whether an argument is JSON text: an object, or any JSON value of a native call."""
     if not part.is_json and part.location.start is not None:
         return False
     try:

@@ -98,7 +98,7 @@ class View(Protocol):
         """The number of messages in the previous prompt. They are cached if the cache has not expired."""
 
     def weight(self, message: int) -> int:
-        """The tokens of a message, without the tokens that its edits save."""
+        """Return the tokens of a message, without the tokens that its edits save."""
         ...
 
     @property
@@ -110,7 +110,7 @@ class View(Protocol):
         """The entry of each message so far: its speaker, tokens, calls and results."""
 
     def saves(self, candidate: Candidate, text: str) -> int:
-        """The tokens that `text` would save in place of a result."""
+        """Return the tokens that `text` would save in place of a result."""
         ...
 
     def candidates(self) -> Iterator[Candidate]:
@@ -217,17 +217,17 @@ class FoldView(View, Protocol):
     def least_harmful(self, keep: int, excess: float) -> list[Group]:
         """Return messages that may go although no cut is safe, without the last `keep`. No result loses its call.
 
-        If `excess` is above 0, return only as many messages as are needed to save so many tokens.
+        If `excess` is above 0, return only as many messages as are needed to save that number of tokens.
         """
 
     def opening(self) -> list[Group]:
         """Return the groups that must go so that the conversation begins with the user, if its provider requires it."""
 
     def gain(self, tokens: int, room: int) -> int:
-        """The tokens saved by folding messages of so many tokens into a summary of at most `room`."""
+        """Return the tokens saved by folding messages with `tokens` tokens into a summary of at most `room`."""
 
     def added(self, room: int) -> int:
-        """The tokens that the summary adds to the prompt if it gets at most `room`."""
+        """Return the tokens that the summary adds to the prompt if it gets at most `room`."""
 
 
 class FoldingStrategy(Protocol):
@@ -297,7 +297,7 @@ Kind = TypeVar("Kind", bound=Option)
 
 
 def option(strategy: object, name: str, kind: type[Kind]) -> Kind | None:
-    """Get an option of a strategy, checked; None if it is not set. Raises SettingsError for a wrong value."""
+    """Get and check an option of a strategy; None if it is not set. Raises SettingsError for a wrong value."""
     value = getattr(strategy, name, None)
     if value is None:
         return None
@@ -324,31 +324,31 @@ def edits_of(strategy: object, step: object, kind: type[Edit] | UnionType) -> It
 
 
 def name_of(strategy: object) -> str:
-    """The name of a strategy: its attribute, or else its class."""
+    """Return the name of a strategy: its attribute, or else its class."""
     return str(getattr(strategy, "name", type(strategy).__name__))
 
 
 def asks_always(strategy: object) -> bool:
-    """Whether a strategy is asked at each request, and not only above the safe zone."""
+    """Return whether a strategy is asked at each request, and not only above the safe zone."""
     return getattr(strategy, "every_request", False) is True
 
 
-OF_FOLDING = frozenset(("retain", "folds", "may_drop"))  # attributes of strategies for ConversationPruner only
+FOLDING_ATTRIBUTES = frozenset(("retain", "folds", "may_drop"))  # attributes of strategies for ConversationPruner only
 
 
 def folds(strategy: object) -> bool:
-    """Whether a strategy needs a `FoldView`."""
-    return not OF_FOLDING.isdisjoint(dir(strategy))
+    """Return whether a strategy needs a `FoldView`."""
+    return not FOLDING_ATTRIBUTES.isdisjoint(dir(strategy))
 
 
 def stepper(strategy: Strategy) -> Strategy:
-    """The object to ask in one walk: the one that `begin` returns, else the strategy itself."""
+    """Return the object whose `step` one walk calls: what `begin` returns, or else the strategy itself."""
     begin: Callable[[], Strategy] | None = getattr(strategy, "begin", None)
     return begin() if callable(begin) else strategy
 
 
-def repriced(known: Strategy, strategy: Strategy) -> Strategy:
-    """The object to ask once the strategy has new prices; it keeps what `known` remembers."""
+def reprice(known: Strategy, strategy: Strategy) -> Strategy:
+    """Return the object whose `step` a walk calls once prices change. It keeps what `known` remembers."""
     if not callable(getattr(strategy, "begin", None)):  # it remembers nothing
         return strategy
     reprice: Callable[[Strategy], None] | None = getattr(known, "reprice", None)
@@ -376,13 +376,13 @@ NO_RATIONALE = Rationale()
 
 
 def rationale_of(known: object) -> Rationale:
-    """The rationale of the object that a walk asked; `NO_RATIONALE` if it has no method `explain`."""
+    """Return the rationale of the object that a walk asked; `NO_RATIONALE` if it has no method `explain`."""
     explain: Callable[[], Rationale] | None = getattr(known, "explain", None)
     return explain() if callable(explain) else NO_RATIONALE
 
 
 @dataclass(frozen=True)
-class Given:
+class FoldContext:
     """Facts about a conversation besides its messages: the summary in it, and its provider's rule.
 
     `begins_with_user` says whether the provider of a message requires the conversation to begin with the user.

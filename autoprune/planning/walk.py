@@ -27,9 +27,8 @@ decision.
 `Walk` is itself the `View` that the strategy gets, so no decision can depend on later messages. `Walk.extend` takes new
 messages, `append` takes each one, `ask` calls the strategy at a request, and `make_plan` returns the outcome. The walk
 also applies the strategy's options: it withholds protected parts (`protect`), cuts oversized results as they arrive
-(`clamp`), and offers the arguments of successful calls (`clear_tool_inputs`). `Parts` tracks which parts may be cleared
-and `Stripping` (in `_stripping`)
-tracks which thinking blocks an edit invalidates.
+(`clamp`), and offers the arguments of successful calls (`clear_tool_inputs`). `Parts` tracks which parts may be
+cleared, and `Stripping` (in `_stripping`) tracks which thinking blocks an edit invalidates.
 """
 
 from collections import defaultdict
@@ -44,7 +43,7 @@ from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Guard, Protections, guard
 from autoprune.planning.tool_inputs import ToolInputs
-from autoprune.planning.view import Candidate, Strategy, asks_always, edits_of, option, rationale_of, repriced, stepper
+from autoprune.planning.view import Candidate, Strategy, asks_always, edits_of, option, rationale_of, reprice, stepper
 
 
 @dataclass(eq=False)
@@ -68,11 +67,11 @@ class Parts:
         self.as_cut[result] = replace(result, piece=piece, stop=stop, piece_tokens=tokens, is_plain=True)
 
     def current(self, part: Part) -> Part:
-        """Return a part with its current text: that of a cut result is what is left of it."""
+        """Return a part with its current text: for a cut result, the text that is left."""
         return self.as_cut.get(part, part) if isinstance(part, ToolResult) else part
 
     def result(self, part: Part) -> ToolResult:
-        """The part itself if it is a result; else the result of the call that it is an argument of."""
+        """Return the part itself if it is a result, or else the result of the call to which the argument belongs."""
         return part if isinstance(part, ToolResult) else self.result_of[part]
 
     def drop_useless(self) -> None:
@@ -83,7 +82,7 @@ class Parts:
 
 
 def _inputs(part: Part) -> tuple[Part, ...]:
-    """The arguments of the call that a result answers; () for other parts."""
+    """Return the arguments of the call that a result answers; () for other parts."""
     return part.call.inputs if isinstance(part, ToolResult) and part.call else ()
 
 
@@ -102,7 +101,7 @@ class Walk:
     ) -> None:
         """Start before the first message.
 
-        `later` holds the strategy for other prices, each with the number of messages from which it applies. With the
+        `later` holds the strategies for later prices, each with the number of messages from which it applies. With the
         thinking policy "refuse", nothing before a thinking block is edited; with "strip", `tokens` is without the
         stripped blocks.
         """
@@ -138,7 +137,7 @@ class Walk:
         self._user_words: set[ToolResult] = set()  # results that hold the user's own words
         self._saved: dict[int, int] = defaultdict(int)  # by message
         self._asked_at = -1
-        self._is_settled = False  # whether the last request is one whatever message follows
+        self._is_settled = False  # whether the last request counts whatever message follows
         self._edits_before = 0  # edits that were made before the last request
 
     @property
@@ -157,16 +156,16 @@ class Walk:
         return self.pauses.get(len(self.entries), 0.0)
 
     def has_same_pauses(self, pauses: Mapping[int, float]) -> bool:
-        """Whether the pauses are the same as those that the walk used for its decisions."""
+        """Return whether `pauses` equals the pauses that the walk used for its decisions."""
         return all(pauses.get(at, 0.0) == seconds for at, seconds in self._paused.items())
 
     def weight(self, message: int) -> int:
-        """The tokens of a message, without the tokens that its edits save."""
+        """Return the tokens of a message, without the tokens that its edits save."""
         return self.entries[message].tokens - self._saved[message]
 
     @property
     def bound_before(self) -> Path:
-        """The path of the newest thinking block, before which nothing may be edited; () if all may be."""
+        """The path of the newest thinking block, before which nothing may be edited; () if everything may be."""
         return self.newest_thinking if self._keeps_thinking else ()
 
     def make_plan(self, messages: list[object], fixed_tokens: int) -> Plan:
@@ -182,7 +181,7 @@ class Walk:
             bound_before=self.bound_before,
             stripped=tuple(changes.stripped) if changes else (),
             changed=changes.first if changes else None,
-            told=rationale_of(self._stepper),
+            rationale=rationale_of(self._stepper),
         )
 
     @property
@@ -225,7 +224,7 @@ class Walk:
                     self._clamp_result(result, self._clamp)
 
     def _begins_request(self, entry: Entry) -> bool:
-        """Whether a request precedes the next message."""
+        """Return whether a request precedes the next message."""
         follows_model = bool(self.entries) and self.entries[-1].speaker is Speaker.MODEL
         return entry.begins_request or (entry.speaker is Speaker.MODEL and not follows_model)
 
@@ -236,7 +235,7 @@ class Walk:
 
     @property
     def _is_surely_request(self) -> bool:
-        """Whether this counts as a request whatever follows: after a pause, and if the prompt is over the safe zone."""
+        """Whether a request counts here whatever follows: after a pause, or if the prompt is over the safe zone."""
         return self.pause > 0 or self.tokens > self.limit
 
     def _offer_unseen(self) -> None:
@@ -244,16 +243,16 @@ class Walk:
 
         The user's answers through tools are never offered, and neither are the calls that asked for them.
         """
-        known = self._parts
-        for result in known.unseen:
+        parts = self._parts
+        for result in parts.unseen:
             if result in self._user_words:
                 continue
             if self.tool_inputs and not self.placeholder.has_replaced(result):
-                for part in self.tool_inputs.of(known.as_cut.get(result, result)):
-                    known.seen[part] = None
-                    known.result_of[part] = result
-            known.seen[result] = None
-        known.unseen.clear()
+                for part in self.tool_inputs.of(parts.as_cut.get(result, result)):
+                    parts.seen[part] = None
+                    parts.result_of[part] = result
+            parts.seen[result] = None
+        parts.unseen.clear()
 
     def _clamp_result(self, result: ToolResult, clamp: Clamp) -> None:
         """Cut a result that is too large, before any request sends it whole."""
@@ -303,7 +302,7 @@ class Walk:
     def _reprice(self) -> None:
         """Switch the strategy to the prices of this request. It keeps what it remembers."""
         while self._later and self._later[0][0] <= len(self.entries):
-            self._stepper = repriced(self._stepper, self._later.pop(0)[1])
+            self._stepper = reprice(self._stepper, self._later.pop(0)[1])
 
     def _apply_edit(self, edit: Replace) -> None:
         """Apply the strategy's edit if its part was offered; ignore it otherwise.
@@ -326,14 +325,14 @@ class Walk:
 
     def _keep_offering(self, result: ToolResult, text: str) -> None:
         """Offer a shortened result as if its tool had returned that text."""
-        known = self._parts
-        known.record_cut(result, text, self.edits[result].saved)
-        known.seen[result] = None
-        shown = self.tool_inputs.of(known.as_cut[result]) if self.tool_inputs else ()
-        known.useless += (part for part in _inputs(result) if part not in shown)
+        parts = self._parts
+        parts.record_cut(result, text, self.edits[result].saved)
+        parts.seen[result] = None
+        shown = self.tool_inputs.of(parts.as_cut[result]) if self.tool_inputs else ()
+        parts.useless += (part for part in _inputs(result) if part not in shown)
 
     def _record_edit(self, candidate: Candidate, reason: AnyReason, *, may_change: bool = False) -> None:
-        """Record an edit. It replaces an earlier one of the same part, such as a cut."""
+        """Record an edit, which replaces an earlier edit of the same part, such as a cut."""
         part, before = candidate.part, self.edits.pop(candidate.part, None)
         saved_before = before.saved if before else 0
         saved = candidate.saves + saved_before
@@ -356,47 +355,50 @@ class Walk:
 
     def candidates(self) -> Iterator[Candidate]:
         """Yield the parts that may be cleared, oldest first: the model has seen them, and clearing saves tokens."""
-        known, why = self._parts, None
+        parts, why = self._parts, None
         bound = self.bound_before
         if self._protects:
-            why = guard(self.protections, self.messages, self.entries, known.results, self._saved, known.as_cut)
-        for part, weighed in known.seen.items():
+            why = guard(self.protections, self.messages, self.entries, parts.results, self._saved, parts.as_cut)
+        for part, weighed in parts.seen.items():
             if (bound and part.location.path < bound) or (why and self._is_protected(part, why)):
                 continue
             candidate = weighed or self._weigh(part)
             if candidate.saves > 0:
                 yield candidate
             else:
-                known.useless.append(part)
+                parts.useless.append(part)
 
     def _is_protected(self, part: Part, why: Guard) -> bool:
-        """Whether a part is protected. Arguments are protected if their result is, unless only because it is small."""
+        """Return whether a part is protected.
+
+        Arguments are protected with their result, unless the result is kept only because it is small.
+        """
         reason = why(self._parts.result(part))
         return reason is not None and (isinstance(part, ToolResult) or reason is not Reason.SMALL)
 
     def _weigh(self, part: Part) -> Candidate:
-        """Count what clearing a part saves, and remember it as a candidate."""
-        known, placeholder = self._parts, self.placeholder
-        mark = placeholder.mark(known.current(part), self.messages) if placeholder.recalls else ""
+        """Count the tokens that clearing a part saves, and remember the part as a candidate."""
+        parts, placeholder = self._parts, self.placeholder
+        mark = placeholder.mark(parts.current(part), self.messages) if placeholder.recalls else ""
         if isinstance(part, ToolInput):
             assert self.tool_inputs is not None
-            result, text = known.result_of[part], self.tool_inputs.text(part, placeholder.count, mark)
+            result, text = parts.result_of[part], self.tool_inputs.text(part, placeholder.count, mark)
         else:
             assert isinstance(part, ToolResult)
             result, text = part, placeholder.text(part, mark)
         saved = placeholder.saves(part, text)
         saved_before = self.edits[part].saved if part in self.edits else 0
-        candidate = known.seen[part] = Candidate(part, text, saved - saved_before, result, mark)
+        candidate = parts.seen[part] = Candidate(part, text, saved - saved_before, result, mark)
         return candidate
 
     def _candidate(self, part: Part, text: str, mark: str = "") -> Candidate:
-        """A candidate with the strategy's text, and the tokens that it saves beyond an earlier edit."""
+        """Return a candidate with the strategy's text and the tokens that this text saves beyond an earlier edit."""
         before = self.edits.get(part)
         saves = self.placeholder.saves(part, text) - (before.saved if before else 0)
         return Candidate(part, text, saves, self._parts.result(part), mark)
 
     def saves(self, candidate: Candidate, text: str) -> int:
-        """The tokens that the strategy's text would save in place of a result."""
+        """Return the tokens that the strategy's text would save in place of a result."""
         return self._candidate(candidate.part, self._own_text(candidate, text)).saves
 
     def _own_text(self, candidate: Candidate, text: str) -> str:
@@ -406,9 +408,9 @@ class Walk:
         return replacement_text(current, text, candidate.mark)
 
     def continues_with(self, entries: Sequence[Entry]) -> bool:
-        """Whether the walk is still valid with more entries: its last request is still one, or made no edits."""
+        """Return whether the walk stays valid with more entries: its last request still counts or made no edits."""
         at = len(self.entries)
-        # A decision stays if a request did precede the next message, or if none was made here.
+        # A decision stays valid if a request did precede the next message, or if no decision was made here.
         if at == len(entries) or self._begins_request(entries[at]) or self._asked_at != at:
             return True
         if self._remembers:

@@ -75,13 +75,13 @@ def find_problems(messages: Sequence[object]) -> Iterator[Problem]:
 
 
 def call_ids(one: Turn) -> list[str]:
-    """The ids of the calls that the next message must answer."""
+    """Return the ids of the calls that the next message must answer."""
     blocks = one.blocks if one.role == "assistant" else ()
-    return [found for block in blocks if block.get("type") == "tool_use" and (found := string_of(block.get("id")))]
+    return [call_id for block in blocks if block.get("type") == "tool_use" and (call_id := string_of(block.get("id")))]
 
 
 def is_directive(one: Turn) -> bool:
-    """Whether a message is a system message with settings but without text."""
+    """Return whether a message is a system message with settings but without text."""
     return one.role == "system" and is_bare(one.content) and one.fields.get("output_config") is not None
 
 
@@ -155,8 +155,8 @@ def _check_block(path: Path, role: str | None, block: Mapping[str, object]) -> I
             yield Problem(NAME, "misplaced_call", path, PLACE.format(path[0], "tool_use", "assistant"))
         case "tool_result":
             for index, part in enumerate(items_of(block.get("content"))):
-                held = fields_of(part)
-                if held.get("type") == "text" and is_empty_text(held.get("text")):
+                inner = fields_of(part)
+                if inner.get("type") == "text" and is_empty_text(inner.get("text")):
                     yield Problem(NAME, "empty_text", (*path, "content", index), NO_TEXT)
 
 
@@ -182,7 +182,7 @@ def _check_ending(at: int, one: Turn) -> Iterator[Problem]:
 
 
 def _check_calls(at: int, one: Turn, ids: set[str]) -> Iterator[Problem]:
-    """Check that each call has a unique id, and that its input is a mapping."""
+    """Check that each call has a unique id and a mapping as input."""
     for index, block in enumerate(one.blocks if one.role == "assistant" else ()):
         if block.get("type") != "tool_use":
             continue
@@ -219,7 +219,7 @@ def _check_answers(at: int, calls: Sequence[str], following: Turn) -> Iterator[P
 
 
 def _check_results(at: int, one: Turn, calls: Sequence[str]) -> Iterator[Problem]:
-    """Check that a message holds one result for each call of the previous message, and no others."""
+    """Check that a message holds one result for each call of the previous message, and no other results."""
     open_calls, seen = set(calls), set[str]()
     for index, block in enumerate(one.blocks):
         if block.get("type") != "tool_result":
@@ -255,14 +255,14 @@ class _AnthropicShape(Shape):
         return {"role": role, self.field: one["text"] if one.keys() == {"type", "text"} else list(blocks)}
 
     def call_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
-        """The id of a call; None for any other block."""
+        """Return the id of a call; None for any other block."""
         one = fields_of(found)
         if role != self.model or one.get("type") != "tool_use":
             return None
         return id_keys(one.get("id"))
 
     def result_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
-        """The id of the call that a result answers; None for any other block."""
+        """Return the id of the call that a result answers; None for any other block."""
         one = fields_of(found)
         return id_keys(one.get("tool_use_id")) if one.get("type") == "tool_result" else None
 

@@ -75,7 +75,7 @@ def own_calls(one: Turn) -> Iterator[tuple[int, Mapping[str, object]]]:
 
 
 def call_ids(one: Turn) -> list[str]:
-    """The ids of the calls that the next message must answer."""
+    """Return the ids of the calls that the next message must answer."""
     return [call_id for _, call in own_calls(one) if (call_id := string_of(call.get("toolUseId"))) is not None]
 
 
@@ -107,8 +107,8 @@ def _check_contents(at: int, one: Turn) -> Iterator[Problem]:
         inside: Path = (*path, "toolResult", "content")
         if string_of(result.get("status")) == "error" and is_bare(result.get("content")):
             yield Problem(NAME, "empty_result", inside, EMPTY_ERROR.format(_dotted_path(path)))
-        for part, held in enumerate(items_of(result.get("content"))):
-            if is_blank(fields_of(held).get("text")):
+        for part, item in enumerate(items_of(result.get("content"))):
+            if is_blank(fields_of(item).get("text")):
                 yield _blank_text((*inside, part))
 
 
@@ -128,7 +128,7 @@ def _check_places(at: int, one: Turn, served: set[str]) -> Iterator[Problem]:
 
 
 def is_misplaced(role: str | None, result: Mapping[str, object], served: Collection[str]) -> bool:
-    """Whether a result of the caller's tools is in a message of the model."""
+    """Return whether a result of the caller's tools is in a message of the model."""
     is_served = bool(string_of(result.get("type"))) or string_of(result.get("toolUseId")) in served
     return role == "assistant" and bool(result) and not is_served
 
@@ -159,14 +159,14 @@ def _dotted_path(path: Path) -> str:
 
 def _check_answers(at: int, wanted: Sequence[str], following: Turn) -> Iterator[Problem]:
     """Check that the next message begins with a result for each call."""
-    given = list(own_results(following)) if following.role == "user" else []
-    ids = {string_of(result.get("toolUseId")) for _, result in given}
+    results = list(own_results(following)) if following.role == "user" else []
+    ids = {string_of(result.get("toolUseId")) for _, result in results}
     if missing := [call for call in dict.fromkeys(wanted) if call not in ids]:
         yield Problem(NAME, "unanswered_call", (at,), UNANSWERED.format(at + 1, ", ".join(missing)))
     others = (index for index, block in enumerate(following.blocks) if not BEFORE_RESULTS & block.keys())
     first = next(others, len(following.blocks))
     if late := [
-        (index, call) for index, one in given if index > first and (call := string_of(one.get("toolUseId"))) in wanted
+        (index, call) for index, one in results if index > first and (call := string_of(one.get("toolUseId"))) in wanted
     ]:
         said = NOT_FIRST.format(at, ", ".join(str(call) for _, call in late))
         yield Problem(NAME, "results_not_first", (at + 1, "content", late[0][0]), said)
@@ -188,14 +188,14 @@ class _BedrockShape(Shape):
     """Messages with a list of blocks, each under the name of its kind."""
 
     def call_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
-        """The id of a call; None for any other block, and for a call of a server tool."""
+        """Return the id of a call; None for any other block, and for a call of a server tool."""
         call = fields_of(fields_of(found).get("toolUse"))
         if role != self.model or not call or string_of(call.get("type")) == "server_tool_use":
             return None
         return id_keys(call.get("toolUseId"))
 
     def result_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
-        """The id of the call that a result answers; None for any other block."""
+        """Return the id of the call that a result answers; None for any other block."""
         result = fields_of(fields_of(found).get("toolResult"))
         return id_keys(result.get("toolUseId")) if result and role != self.model else None
 

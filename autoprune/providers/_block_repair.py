@@ -1,7 +1,7 @@
 """Repair messages that hold blocks: Anthropic's, Bedrock's and Gemini's. `repair_blocks` makes one round of repairs.
 
-A round first moves misplaced blocks into messages of their role, and then ends if there were any, because which calls
-are answered is known only afterwards. Otherwise it takes the steps below in order: remove empty blocks, change ids,
+A round first moves misplaced blocks into messages of their role. If there were any, the round ends, because which calls
+are answered is known only afterwards. Otherwise the round takes these steps in order: remove empty blocks, change ids,
 put results after their calls, drop or fill empty messages, alternate roles. Each API reads and writes its blocks
 through a `Shape`; a message under repair is a `Draft`.
 """
@@ -52,7 +52,7 @@ MENDED = {
 
 
 class Shape(ABC):
-    """How an API writes messages of blocks. The concrete methods suit an API whose results name their calls by id."""
+    """The way an API writes messages of blocks. The concrete methods suit APIs whose results name calls by id."""
 
     field = "content"  # a message's field for its blocks
     model = "assistant"  # the role of the model
@@ -68,22 +68,22 @@ class Shape(ABC):
 
     @abstractmethod
     def call_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
-        """The keys by which a result can name a call; None for any other block."""
+        """Return the keys by which a result can name a call; None for any other block."""
 
     @abstractmethod
     def result_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
-        """The keys by which a result names its call, best first; None for any other block."""
+        """Return the keys by which a result names its call, best first; None for any other block."""
 
     def nearby_keys(self, found: object) -> tuple[Hashable, ...]:
-        """More keys by which a result can name a call, if the call is in the previous message."""
+        """Return more keys by which a result can name a call, if the call is in the previous message."""
         return ()
 
     def with_call_name(self, found: object, call: object) -> object:
-        """Copy a result with the name of its call, if the API requires it; unchanged if it has that name."""
+        """Copy a result with the name of its call, if the API requires names. Return a matching result unchanged."""
         return found
 
     def result_name(self, found: object) -> str:
-        """The tool that a result names; "" if it names none."""
+        """Return the tool that a result names; "" if the result names no tool."""
         return ""
 
     @abstractmethod
@@ -91,7 +91,7 @@ class Shape(ABC):
         """Create a placeholder for the result of a call, with the reason."""
 
     def with_id(self, found: object, call_id: str) -> object:
-        """Copy a call or a result, with another id; unchanged if the API has no rules for ids."""
+        """Copy a call or a result, with another id. Return it unchanged if the API has no rules for ids."""
         return found
 
     @abstractmethod
@@ -118,13 +118,13 @@ class Draft:
 
 
 def make_draft(at: int, message: object, shape: Shape) -> Draft:
-    """Create a draft of a message. A text becomes one block, and so does a bare part."""
-    found = fields_of(message)
-    content = found.get(shape.field)
+    """Create a draft of a message. A text or a bare part becomes one block."""
+    own = fields_of(message)
+    content = own.get(shape.field)
     blocks = items_of(content) if not isinstance(content, str) or is_bare(content) else [shape.text_block(content)]
     # Gemini's SDK accepts a part without a content around it.
     blocks = [message] if is_part(message, shape) else blocks
-    return Draft(at, message, string_of(found.get("role")) if found else "", tuple(enumerate(blocks)))
+    return Draft(at, message, string_of(own.get("role")) if own else "", tuple(enumerate(blocks)))
 
 
 def new_draft(role: str, blocks: Sequence[object], like: object, shape: Shape) -> Draft:
@@ -133,7 +133,7 @@ def new_draft(role: str, blocks: Sequence[object], like: object, shape: Shape) -
 
 
 def write_message(one: Draft, shape: Shape) -> object:
-    """Write the message of a draft: the same object if nothing has changed. A text remains a text."""
+    """Write the message of a draft. Return the same object if nothing has changed. A text remains a text."""
     if not one.is_touched:
         return one.message
     blocks = [block for _, block in one.blocks]
@@ -146,17 +146,17 @@ def write_message(one: Draft, shape: Shape) -> object:
 
 
 def is_part(message: object, shape: Shape) -> bool:
-    """Whether a message is a bare part, which Gemini's SDK treats as a user's content."""
-    found = fields_of(message)
-    is_content = found.get("role") is not None or found.get(shape.field) is not None
-    is_held = any(value is not None for name, value in found.items() if name != "thought")
+    """Return whether a message is a bare part, which Gemini's SDK treats as a user's content."""
+    own = fields_of(message)
+    is_content = own.get("role") is not None or own.get(shape.field) is not None
+    is_held = any(value is not None for name, value in own.items() if name != "thought")
     return None in shape.users and not is_content and is_held
 
 
 def split_by_role(drafts: Sequence[Draft], shape: Shape, log: Log) -> list[Draft]:
     """Split each draft with misplaced blocks into messages of the roles that its blocks belong to.
 
-    Thinking moves with the calls that follow it; it is removed if there are none.
+    Thinking moves with the calls that follow it. Thinking without such calls is removed.
     """
     kept: list[Draft] = []
     for one in drafts:
@@ -172,7 +172,7 @@ def split_by_role(drafts: Sequence[Draft], shape: Shape, log: Log) -> list[Draft
 
 
 def _target_roles(one: Draft, problems: Mapping[int, Problem], shape: Shape) -> dict[int, str | None]:
-    """The role that each misplaced block belongs to; None for a block that must be removed."""
+    """Return the role that each misplaced block belongs to; None for a block that must be removed."""
     roles: dict[int, str | None] = {}
     is_before_call = False
     for at, _ in reversed(one.blocks):
@@ -185,7 +185,7 @@ def _target_roles(one: Draft, problems: Mapping[int, Problem], shape: Shape) -> 
 
 
 def _split_groups(one: Draft, roles: Mapping[int, str | None], shape: Shape) -> list[Draft]:
-    """Create a draft for each group of blocks of one role. The first group of the message's own role stays in it."""
+    """Create a draft for each group of blocks of one role. The message keeps the first group of its own role."""
     staying = [(at, block) for at, block in one.blocks if roles.get(at, "") is not None]
     groups = [(role, list(group)) for role, group in groupby(staying, key=lambda each: roles.get(each[0]) or one.role)]
     own = next((at for at, (role, _) in enumerate(groups) if role == one.role), None)
@@ -209,7 +209,10 @@ def _split_groups(one: Draft, roles: Mapping[int, str | None], shape: Shape) -> 
 def repair_blocks(
     shape: Shape, messages: Sequence[object], problems: Sequence[Problem], open_calls: OpenCalls, alternates: bool
 ) -> Round:
-    """Make one round of repairs. If `alternates`, empty messages between two of the other role get a placeholder."""
+    """Make one round of repairs.
+
+    If `alternates`, an empty message between two messages of the other role gets a placeholder.
+    """
     log = Log(problems)
     drafts = [make_draft(at, message, shape) for at, message in enumerate(messages)]
     if any(problem.rule in MISPLACED for problem in problems):
@@ -274,14 +277,14 @@ def _alternate_roles(drafts: Sequence[Draft], shape: Shape, log: Log) -> list[Dr
     """Put the user first, and merge neighbors that share a role if a rule requires it."""
     groups: list[list[Draft]] = []
     for one in drafts:
-        found = log.problems_at(one.at, "first_message", "alternation", "call_place")
+        problems = log.problems_at(one.at, "first_message", "alternation", "call_place")
         what = ""
-        if found and not groups and one.at == 0:
+        if problems and not groups and one.at == 0:
             groups.append([new_draft("user", [shape.text_block(BEGINNING)], one.message, shape)])
             what = f"began with a message of the user's: {BEGINNING!r}"
-        if found and not what and groups and _is_same(groups[-1][0], one, shape):
+        if problems and not what and groups and _is_same(groups[-1][0], one, shape):
             # Gemini requires a call directly after a user's turn, so it joins all of the model's contents before it.
-            is_call = any(problem.rule == "call_place" for problem in found)
+            is_call = any(problem.rule == "call_place" for problem in problems)
             while is_call and len(groups) > 1 and _is_same(groups[-2][0], groups[-1][0], shape):
                 last = groups.pop()
                 groups[-1] += last
@@ -289,7 +292,7 @@ def _alternate_roles(drafts: Sequence[Draft], shape: Shape, log: Log) -> list[Dr
             what = "made one message of this and the one before"
         else:
             groups.append([one])
-        for problem in found if what else ():
+        for problem in problems if what else ():
             log.add(problem, what)
     return [_merge(group, shape) if len(group) > 1 else group[0] for group in groups]
 

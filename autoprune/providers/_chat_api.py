@@ -51,23 +51,23 @@ IN_PLACE = ("tool_calls", "function_call", "refusal", "audio")
 
 def find_problems(messages: Sequence[object]) -> Iterator[Problem]:
     """Yield the rules that the API would find broken. Results answer the calls of the message directly before them."""
-    found = [fields_of(message) for message in messages]
+    every = [fields_of(message) for message in messages]
     at = 0
-    while at < len(found):
-        yield from _check_message(at, found[at])
+    while at < len(every):
+        yield from _check_message(at, every[at])
         stop = at + 1
-        while stop < len(found) and string_of(found[stop].get("role")) == "tool":
-            yield from _check_message(stop, found[stop])
+        while stop < len(every) and string_of(every[stop].get("role")) == "tool":
+            yield from _check_message(stop, every[stop])
             stop += 1
-        is_results = string_of(found[at].get("role")) == "tool"
-        yield from _check_results(found, at if is_results else at + 1, stop, [] if is_results else call_ids(found[at]))
+        is_results = string_of(every[at].get("role")) == "tool"
+        yield from _check_results(every, at if is_results else at + 1, stop, [] if is_results else call_ids(every[at]))
         at = stop
 
 
 def check_alternation(messages: Sequence[object]) -> Iterator[Problem]:
     """Yield the places at which user and assistant do not alternate, which local chat templates reject.
 
-    Messages with calls, and results, do not count.
+    Messages with calls and messages with results do not count.
     """
     wanted = "user"
     for at, message in enumerate(messages):
@@ -81,12 +81,12 @@ def check_alternation(messages: Sequence[object]) -> Iterator[Problem]:
 
 
 def has_calls(message: Mapping[str, object]) -> bool:
-    """Whether a message is the assistant's and has calls."""
+    """Return whether a message is the assistant's and has calls."""
     return string_of(message.get("role")) == "assistant" and bool(items_of(message.get("tool_calls")))
 
 
 def call_ids(message: Mapping[str, object]) -> list[str]:
-    """The ids of the calls that the next messages must answer; an id may occur more than once."""
+    """Return the ids of the calls that the next messages must answer; an id may occur more than once."""
     calls = items_of(message.get("tool_calls")) if has_calls(message) else ()
     return [call_id for call in calls if (call_id := string_of(fields_of(call).get("id"))) is not None]
 
@@ -184,25 +184,25 @@ def _place_results(
     taken = astray | {at for at in range(len(found)) if caller[at] != at and caller[at] in is_open}
     if not is_open:
         return list(enumerate(messages))
-    met = list(_call_events(found, is_open, taken))
-    pairs = pair_results(met)
-    lost = find_unanswered(met, pairs)
+    events = list(_call_events(found, is_open, taken))
+    pairs = pair_results(events)
+    lost = find_unanswered(events, pairs)
     answer = (
         (lambda call: _placeholder_result(found, call, open_calls.reason)) if open_calls.become == "answer" else None
     )
-    given = results_by_message(met, pairs, lambda place: messages[place[0]], answer)
-    results = [event.place for event in met if not event.is_call]
+    placed = results_by_message(events, pairs, lambda place: messages[place[0]], answer)
+    results = [event.place for event in events if not event.is_call]
     log_pairs(log, is_open, results=results, pairs=pairs, lost=lost, become=open_calls.become, named={})
     removed = {at: {call for one, call in lost if one == at} for at, _ in lost if open_calls.become == "remove"}
     kept: Kept = []
     for at, message in enumerate(messages):
         left = _without_calls(message, removed[at]) if at in removed else message
-        kept += [] if at in taken or left is None else [(at, left), *((-1, answer) for answer in given.get(at, ()))]
+        kept += [] if at in taken or left is None else [(at, left), *((-1, answer) for answer in placed.get(at, ()))]
     return kept
 
 
 def _without_calls(message: object, removed: Collection[int]) -> object | None:
-    """Copy a message without some of its calls; None if it would be empty."""
+    """Copy a message without some of its calls. Return None if the message would be empty."""
     calls = [call for at, call in enumerate(items_of(fields_of(message).get("tool_calls"))) if at not in removed]
     if calls:
         return with_item(message, "tool_calls", calls)
@@ -226,7 +226,7 @@ def _placeholder_result(found: Sequence[Mapping[str, object]], call: tuple[int, 
 
 
 def _fill_content(at: int, message: object, log: Log) -> object:
-    """Give a message a content, and remove an empty list of calls."""
+    """Add the missing content of a message, and remove an empty list of calls."""
     for problem in log.problems_at(at, "empty_tool_calls"):
         message = without_field(message, "tool_calls")
         log.add(problem, "removed the empty list of calls")
@@ -259,7 +259,7 @@ def _alternate_roles(messages: Kept, log: Log) -> list[Any]:
 
 
 def _has_more(message: object) -> bool:
-    """Whether a message has other fields than its content that merging would lose."""
+    """Return whether a message has other fields than its content that merging would lose."""
     return any(not is_bare(fields_of(message).get(name)) for name in SAID)
 
 

@@ -69,7 +69,7 @@ def find_problems(messages: Sequence[object]) -> Iterator[Problem]:
 
 
 def model_calls(one: Turn) -> list[Mapping[str, object]]:
-    """The function calls in a content of the model; empty for other contents."""
+    """Return the function calls in a content of the model; empty for other contents."""
     return [fields_of(call) for _, _, call in find_first(one.blocks, CALL)] if one.role == "model" else []
 
 
@@ -77,14 +77,14 @@ def _check_parts(at: int, one: Turn) -> Iterator[Problem]:
     # The SDK also accepts bare parts in place of contents.
     if one.fields and is_bare(one.content) and (one.role is not None or _is_empty(one.fields)):
         yield Problem(NAME, "empty_content", (at, "parts"), NO_PARTS.format(at))
-    for index, (part, held) in enumerate(zip(one.blocks, items_of(one.content), strict=True)):
+    for index, (part, item) in enumerate(zip(one.blocks, items_of(one.content), strict=True)):
         path: Path = (at, "parts", index)
-        if _is_empty(part) and fields(held) is not None:
+        if _is_empty(part) and fields(item) is not None:
             yield Problem(NAME, "empty_part", path, NO_DATA.format(at, index))
         elif is_empty_text(part.get("text")) and part.get("thought") is not True and not _is_signed(part):
             yield Problem(NAME, "empty_text", path, NO_TEXT)
-    for index, name, found in find_first(one.blocks, RESPONSE):
-        response = fields_of(found).get("response")
+    for index, name, value in find_first(one.blocks, RESPONSE):
+        response = fields_of(value).get("response")
         if isinstance(response, str | int | float | list | tuple):
             said = LIST_FOR_STRUCT if isinstance(response, list | tuple) else NO_STRUCT
             where: Path = (at, "parts", index, name, "response")
@@ -92,12 +92,15 @@ def _check_parts(at: int, one: Turn) -> Iterator[Problem]:
 
 
 def _is_empty(part: Mapping[str, object]) -> bool:
-    """Whether a part is empty, or only marked as a thought."""
+    """Return whether a part is empty, or only marked as a thought."""
     return all(value is None or name in ("thought", "parts") for name, value in part.items())
 
 
 def _is_signed(part: Mapping[str, object]) -> bool:
-    """Whether a part has a signature. Gemini sends some with an empty text, and requires them in the next request."""
+    """Return whether a part has a signature.
+
+    Gemini sends some signed parts with an empty text, and requires them in the next request.
+    """
     return any(part.get(name) is not None for name in SIGNATURE)
 
 
@@ -110,7 +113,7 @@ def _check_calls(at: int, one: Turn, before: Turn, following: Turn) -> Iterator[
 
 
 def _check_places(at: int, one: Turn) -> Iterator[Problem]:
-    """Check that only the model's contents hold calls, and only others hold responses."""
+    """Check that only the model's contents hold calls, and only other contents hold responses."""
     is_model = one.role == "model"
     for index, name, _ in find_first(one.blocks, RESPONSE if is_model else CALL):
         rule, said = ("misplaced_result", ORPHAN) if is_model else ("misplaced_call", CALL_PLACE)
@@ -119,12 +122,12 @@ def _check_places(at: int, one: Turn) -> Iterator[Problem]:
 
 def _check_responses(at: int, one: Turn, wanted: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
     """Check that a content has a response for each call of the previous content, with the same name."""
-    given = list(find_first(one.blocks, RESPONSE)) if one.role != "model" else []
-    answered = _match_responses(wanted, [fields_of(found) for _, _, found in given])
-    for number, (index, name, found) in enumerate(given):
+    responses = list(find_first(one.blocks, RESPONSE)) if one.role != "model" else []
+    answered = _match_responses(wanted, [fields_of(value) for _, _, value in responses])
+    for number, (index, name, value) in enumerate(responses):
         path: Path = (at, "parts", index, name)
-        response, call = string_of(fields_of(found).get("name")), answered.get(number)
-        if call is None and len(given) > len(wanted):
+        response, call = string_of(fields_of(value).get("name")), answered.get(number)
+        if call is None and len(responses) > len(wanted):
             yield Problem(NAME, "orphan_result", path, COUNT if wanted else ORPHAN)
         elif call is None:
             yield Problem(NAME, "result_names", path, NO_NAME.format(at, index, response))
@@ -136,19 +139,19 @@ def _check_responses(at: int, one: Turn, wanted: Sequence[Mapping[str, object]])
 def _match_responses(
     calls: Sequence[Mapping[str, object]], responses: Sequence[Mapping[str, object]]
 ) -> dict[int, Mapping[str, object]]:
-    """Match each response with a call: by id and name, or else by id, or else with the first call of its name."""
-    found: dict[int, int] = {}
+    """Match each response with a call: by id and name, or else by id, or else by name, the first call first."""
+    matches: dict[int, int] = {}
     for names in (("id", "name"), ("id",), ("name",)):
-        answered = set(found.values())
+        answered = set(matches.values())
         waiting: dict[tuple[str | None, ...], deque[int]] = {}
         for at, call in enumerate(calls):
             if at not in answered:
                 waiting.setdefault(tuple(string_of(call.get(name)) for name in names), deque()).append(at)
         for at, response in enumerate(responses):
             key = tuple(string_of(response.get(name)) for name in names)
-            if at not in found and None not in key and waiting.get(key):
-                found[at] = waiting[key].popleft()
-    return {at: calls[call] for at, call in found.items()}
+            if at not in matches and None not in key and waiting.get(key):
+                matches[at] = waiting[key].popleft()
+    return {at: calls[call] for at, call in matches.items()}
 
 
 def check_alternation(messages: Sequence[object]) -> Iterator[Problem]:
@@ -157,10 +160,10 @@ def check_alternation(messages: Sequence[object]) -> Iterator[Problem]:
 
 
 def _role_of(message: object) -> str | None:
-    """The speaker of a content: the user's role is optional, and responses may have the role "function"."""
-    found = fields_of(message)
-    role = string_of(found.get("role"))
-    return "user" if role == "function" or (found and found.get("role") is None) else role
+    """Return the speaker of a content: the user's role is optional, and responses may have the role "function"."""
+    own = fields_of(message)
+    role = string_of(own.get("role"))
+    return "user" if role == "function" or (own and own.get("role") is None) else role
 
 
 class _GeminiShape(Shape):
@@ -171,13 +174,13 @@ class _GeminiShape(Shape):
     users = ("user", None, "function")
 
     def new_message(self, role: str, blocks: Sequence[object], like: object) -> object:
-        """Create a content from parts, of the type of `like` if that is an SDK's object."""
+        """Create a content from parts, of the same type as `like` if `like` is an SDK's object."""
         if isinstance(like, Mapping) or not fields_of(like):
             return super().new_message(role, blocks, like)
         return with_blocks(with_item(like, "role", role), self.field, blocks)
 
     def call_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
-        """The keys by which a response can name a call: its id and name, its id, or its name."""
+        """Return the keys by which a response can name a call: its id and name, its id, or its name."""
         for _, _, call in find_first([fields_of(found)], CALL) if role == self.model else ():
             name, call_id = _name_and_id(call)
             own = (("name", name),) if call_id is None else (("id", name, call_id), ("id", call_id))
@@ -185,10 +188,10 @@ class _GeminiShape(Shape):
         return None
 
     def result_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
-        """The keys by which a response names its call, best first.
+        """Return the keys by which a response names its call, best first.
 
-        A response with an id answers the call with that id, or else one with its name and without an id. A response
-        without an id answers any call of its name.
+        A response with an id answers the call with that id, or else a call with its name and without an id. A response
+        without an id answers any call with its name.
         """
         for _, _, response in find_first([fields_of(found)], RESPONSE):
             name, call_id = _name_and_id(response)
@@ -196,11 +199,11 @@ class _GeminiShape(Shape):
         return None
 
     def nearby_keys(self, found: object) -> tuple[Hashable, ...]:
-        """The name: a response directly after the calls can answer one of its name, even if their ids differ."""
+        """Return the name as a key: directly after the calls, a response can answer by name even if the ids differ."""
         return (("any", self.result_name(found)),)
 
     def with_call_name(self, found: object, call: object) -> object:
-        """Copy a response with the name of its call; unchanged if it has that name."""
+        """Copy a response with the name of its call. Return a response that has this name unchanged."""
         ((_, _, called),), ((_, spelled, response),) = (
             find_first([fields_of(call)], CALL),
             find_first([fields_of(found)], RESPONSE),
@@ -211,7 +214,7 @@ class _GeminiShape(Shape):
         return with_item(found, spelled, with_item(response, "name", wanted))
 
     def result_name(self, found: object) -> str:
-        """The name of a response."""
+        """Return the name of a response."""
         ((_, _, response),) = find_first([fields_of(found)], RESPONSE)
         return _name_and_id(response)[0]
 

@@ -1,6 +1,6 @@
-"""Shared code of all APIs' rules and repairs: their types, reading messages, and pairing calls with results.
+"""Shared code for the rules and repairs of all APIs: types, reading messages, and pairing calls with results.
 
-How pairing works: A result answers the nearest call before it that has the same key and no result yet. A session file
+How pairing works: a result answers the nearest call before it that has the same key and no result yet. A session file
 may hold a result before its call, so if a key belongs to exactly one call and one result, they are a pair in either
 order.
 """
@@ -35,7 +35,7 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
-        """One line: the provider, the place if the text does not name it, and the text."""
+        """Return one line: the provider, the place if the text does not name it, and the text."""
         # A line break in a provider's text would break the one line.
         root, message = ROOTS.get(self.provider, "messages"), " ".join(self.message.split())
         at = self.path[0] if self.path else None
@@ -61,7 +61,7 @@ NO_WORDS = "(Nothing was said here.)"
 
 @dataclass(frozen=True)
 class OpenCalls:
-    """The treatment of calls without results: "answer" them with a reason, "keep" or "remove" them."""
+    """The treatment of calls without results: "answer" with a placeholder that states `reason`, "keep" or "remove"."""
 
     become: str = "answer"
     reason: str = NO_RESULT
@@ -75,12 +75,12 @@ class Repair:
     what: str
 
     def __str__(self) -> str:
-        """One line: the problem, and the change."""
+        """Return one line: the problem and the change."""
         return f"{self.problem} -> {self.what}"
 
 
 class Repaired(NamedTuple):
-    """A repaired conversation and its repairs. If there are none, the conversation is the caller's object."""
+    """A repaired conversation and its repairs. Without repairs, the conversation is the caller's object."""
 
     conversation: Any
     repairs: tuple[Repair, ...]
@@ -101,10 +101,10 @@ Mend: TypeAlias = Callable[[Sequence[object], Sequence[Problem], OpenCalls, bool
 class Provider:
     """An API: its name, the rules that it checks, and how to repair a conversation that breaks them.
 
-    `problems` yields the rules that a list of messages breaks. `mended` makes one round of repairs: it is called with
-    the messages, their problems, an `OpenCalls` and whether roles must alternate. Without it, nothing is repaired.
-    `alternation` yields the places at which roles do not alternate, which local chat templates reject, and the API too
-    if it `alternates`. If it `begins_with_user`, the first message must be the user's.
+    `problems` yields the rules that a list of messages breaks. `mended` makes one round of repairs, given the messages,
+    their problems, an `OpenCalls` and whether roles must alternate. Without `mended`, nothing is repaired.
+    `alternation` yields the places at which roles do not alternate. Local chat templates reject these, and the API
+    rejects them too if it `alternates`. If it `begins_with_user`, the first message must be the user's.
     """
 
     name: str
@@ -121,18 +121,18 @@ class Log:
     """The problems for one round of repairs, and the repairs made so far."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
-        """Start with the problems and no repair."""
+        """Start with the problems and without repairs."""
         self.repairs: list[Repair] = []
         self._found: dict[int, list[Problem]] = {}
         for problem in problems:
             self._found.setdefault(int(problem.path[0]), []).append(problem)
 
     def problems_at(self, at: int, *rules: str) -> list[Problem]:
-        """The problems of message number `at`; if given, only those of `rules`."""
+        """Return the problems of message number `at`, of the given `rules` or of all."""
         return [problem for problem in self._found.get(at, ()) if not rules or problem.rule in rules]
 
     def nearest_problem(self, at: int) -> Problem:
-        """The first problem of the last message up to `at` with problems, or else of the first message with any."""
+        """Return the first problem of the nearest message: the last with problems up to `at`, or else the first."""
         return self._found[max((one for one in self._found if one <= at), default=min(self._found))][0]
 
     def add(self, problem: Problem, what: str) -> None:
@@ -155,45 +155,45 @@ class Turn:
 
 def read_turn(message: object, name: str = "content") -> Turn:
     """Parse a message into a turn, with its content from the field `name`."""
-    found = fields_of(message)
-    content = found.get(name)
-    return Turn(found, string_of(found.get("role")), content, [fields_of(block) for block in items_of(content)])
+    own = fields_of(message)
+    content = own.get(name)
+    return Turn(own, string_of(own.get("role")), content, [fields_of(block) for block in items_of(content)])
 
 
 def items_of(value: object) -> Sequence[object]:
-    """A list or tuple unchanged; an empty tuple for anything else."""
+    """Return a list or tuple unchanged; an empty tuple for anything else."""
     return value if isinstance(value, list | tuple) else ()
 
 
 def string_of(value: object) -> str | None:
-    """A string, or the string value of an enum member; None for anything else."""
+    """Return a string, or the string value of an enum member; None for anything else."""
     plain = value.value if isinstance(value, Enum) else value
     return plain if isinstance(plain, str) else None
 
 
 def id_keys(call_id: object) -> tuple[Hashable, ...]:
-    """The id of a call or a result as its only key; no key if it has no id."""
+    """Return the id of a call or a result as its only key; () without an id."""
     plain = string_of(call_id)
     return () if plain is None else (plain,)
 
 
 def is_blank(value: object) -> bool:
-    """Whether a value is an empty string or only white space."""
+    """Return whether a value is an empty string or only white space."""
     return isinstance(value, str) and not value.strip()
 
 
 def is_bare(content: object) -> bool:
-    """Whether a content is absent, an empty string or an empty list."""
+    """Return whether a content is absent, an empty string or an empty list."""
     return content is None or (isinstance(content, str | list | tuple) and not content)
 
 
 def is_empty_text(value: object) -> bool:
-    """Whether a value is an empty string."""
+    """Return whether a value is an empty string."""
     return isinstance(value, str) and not value
 
 
 def find_first(blocks: Iterable[Mapping[str, object]], names: Sequence[str]) -> Iterator[tuple[int, str, object]]:
-    """Yield the index, name and value of the first of `names` that each block has; blocks without any are skipped."""
+    """Yield each block's index with the name and value of its first field in `names`. Skip blocks without one."""
     for at, block in enumerate(blocks):
         for name in names:
             if block.get(name) is not None:
@@ -246,8 +246,8 @@ class Event(NamedTuple):
     """A call or a result at its place in the conversation.
 
     A result answers a call by the first of its `keys`, best first, that the call also has. A call that is not open
-    has its result already; it only stops earlier calls with its keys from being answered later. By its `nearby` keys,
-    a result can answer only a call of the message directly before it.
+    already has its result; such a call only prevents that a later result answers an earlier call with the same keys.
+    By its `nearby` keys, a result can answer only a call of the message directly before it.
     """
 
     place: Place
@@ -259,18 +259,18 @@ class Event(NamedTuple):
 
 def pair_results(events: Sequence[Event]) -> dict[Place, Place]:
     """Find the call that each result answers. A later call replaces earlier ones with the same keys."""
-    found = _pair_forward(events)
-    found |= _pair_nearby(events, found)
-    answered = set(found.values())
+    pairs = _pair_forward(events)
+    pairs |= _pair_nearby(events, pairs)
+    answered = set(pairs.values())
     calls, results = _group_by_best_key(events, is_call=True), _group_by_best_key(events, is_call=False)
     for key, strays in results.items():
         waiting = calls.get(key, [])
         # With two of either, the match would be ambiguous.
         if len(strays) == len(waiting) == 1:
             (result,), (call,) = strays, waiting
-            if result.place not in found and call.is_open and call.place not in answered:
-                found[result.place] = call.place
-    return dict(sorted(found.items()))
+            if result.place not in pairs and call.is_open and call.place not in answered:
+                pairs[result.place] = call.place
+    return dict(sorted(pairs.items()))
 
 
 def _group_by_best_key(events: Iterable[Event], *, is_call: bool) -> dict[Hashable, list[Event]]:
@@ -286,7 +286,7 @@ def _pair_forward(events: Iterable[Event]) -> dict[Place, Place]:
     waiting: dict[Hashable, deque[Place]] = {}
     message: dict[Hashable, int] = {}
     answered: set[Place] = set()
-    found: dict[Place, Place] = {}
+    pairs: dict[Place, Place] = {}
     for event in sorted(events, key=_sort_key):
         for key in event.keys:
             if event.is_call:
@@ -297,13 +297,13 @@ def _pair_forward(events: Iterable[Event]) -> dict[Place, Place]:
                     waiting[key].append(event.place)
             elif call := _next_open(waiting.get(key), answered):
                 answered.add(call)
-                found[event.place] = call
+                pairs[event.place] = call
                 break
-    return found
+    return pairs
 
 
 def _sort_key(event: Event) -> tuple[int, bool, int]:
-    """Sort by message; in a message, calls first, then the results with the most keys."""
+    """Return a key that sorts by message and, within a message, calls first, then the results with the most keys."""
     return event.place[0], not event.is_call, 0 if event.is_call else -len(event.keys)
 
 
@@ -324,7 +324,7 @@ def _pair_nearby(events: Iterable[Event], found: Mapping[Place, Place]) -> dict[
 
 
 def _next_open(calls: deque[Place] | None, answered: set[Place]) -> Place | None:
-    """Pop the first unanswered call, and drop those that were answered under another key."""
+    """Pop the first unanswered call, and drop the calls before it, which were answered under another key."""
     while calls:
         call = calls.popleft()
         if call not in answered:
@@ -338,15 +338,15 @@ def results_by_message(
     result: Callable[[Place], object],
     no_result: Callable[[Place], object] | None,
 ) -> dict[int, list[object]]:
-    """Group the results by messages with open calls, in order, then placeholders if `no_result` is given."""
+    """Group results by the message of their call, in order, followed by placeholders if `no_result` is given."""
     calls = [event.place for event in events if event.is_call and event.is_open and event.keys]
-    given: dict[int, list[object]] = {at: [] for at, _ in calls}
+    groups: dict[int, list[object]] = {at: [] for at, _ in calls}
     for place, call in found.items():
-        given[call[0]].append(result(place))
+        groups[call[0]].append(result(place))
     if no_result:
         for call in find_unanswered(events, found):
-            given[call[0]].append(no_result(call))
-    return given
+            groups[call[0]].append(no_result(call))
+    return groups
 
 
 def find_unanswered(events: Iterable[Event], found: Mapping[Place, Place]) -> list[Place]:

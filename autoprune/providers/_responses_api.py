@@ -58,13 +58,13 @@ SECOND_ITEM = "Duplicate item found with id {}. Remove duplicate items from your
 
 def find_problems(items: Sequence[object]) -> Iterator[Problem]:
     """Yield the rules that the API would find broken in an `input` without a `previous_response_id`."""
-    found = [fields_of(item) for item in items]
-    for at, item in enumerate(found):
+    mappings = [fields_of(item) for item in items]
+    for at, item in enumerate(mappings):
         yield from _check_fields(at, item)
-    yield from _check_pairs(found)
-    yield from _check_reasoning(found)
+    yield from _check_pairs(mappings)
+    yield from _check_reasoning(mappings)
     ids: set[str] = set()
-    for at, item in enumerate(found):
+    for at, item in enumerate(mappings):
         item_id = string_of(item.get("id"))
         if item_id is not None and item_id in ids:
             yield Problem(NAME, "duplicate_item", (at,), SECOND_ITEM.format(item_id))
@@ -75,17 +75,17 @@ def find_problems(items: Sequence[object]) -> Iterator[Problem]:
 
 
 def kind(item: Mapping[str, object]) -> str:
-    """The type of an item; a message may leave it out."""
+    """Return the type of an item; a message may leave it out."""
     return string_of(item.get("type")) or "message"
 
 
 def is_message(item: Mapping[str, object]) -> bool:
-    """Whether an item is a message."""
+    """Return whether an item is a message."""
     return kind(item) == "message" and bool(item)
 
 
 def pair_key(item: Mapping[str, object]) -> tuple[str, str] | None:
-    """The key that a call and its output share; None for other items and for a call without an id."""
+    """Return the key that a call and its output share; None for other items and for a call without an id."""
     name = kind(item)
     if (name not in CALL_OF and name not in OUTPUT_OF) or item.get("execution") == "server":
         return None
@@ -97,7 +97,7 @@ def pair_key(item: Mapping[str, object]) -> tuple[str, str] | None:
 
 
 def is_from_model(item: Mapping[str, object]) -> bool:
-    """Whether an item may be the model's: neither another role's message nor a tool's output."""
+    """Return whether an item may come from the model: it is neither another role's message nor a tool's output."""
     name = kind(item)
     if name == "message":
         return string_of(item.get("role")) not in ("user", "system", "developer")
@@ -114,7 +114,7 @@ def _check_fields(at: int, item: Mapping[str, object]) -> Iterator[Problem]:
 
 
 def _check_pairs(found: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
-    """Check that each call has one output, after it. A reused id starts a new pair."""
+    """Check that one output follows each call. A reused id starts a new pair."""
     is_open: dict[tuple[str, str], list[int]] = {}
     for at, item in enumerate(found):
         if (key := pair_key(item)) is None:
@@ -180,13 +180,13 @@ def repair_round(
     kept: list[Any] = []
     waiting: list[object] = []  # placeholders for outputs of the current run of calls
     for at, item in enumerate(items):
-        found = fields_of(item)
-        if kind(found) not in OUTPUT_OF:
+        own = fields_of(item)
+        if kind(own) not in OUTPUT_OF:
             kept += waiting
             waiting = []
         one = _with_unique_id(at, item, log)
         if one is not None and not _is_removed(at, log):
-            answered, output = _answer_call(at, found, log, open_calls)
+            answered, output = _answer_call(at, own, log, open_calls)
             waiting += [output] if output else []
             kept += [one] if answered else []
     return Round([*kept, *waiting], log.repairs)
@@ -194,14 +194,14 @@ def repair_round(
 
 def _fill_fields(items: Sequence[object], log: Log) -> list[Any]:
     """Add the missing required fields."""
-    found = [fields_of(item) for item in items]
-    used = {string_of(item.get("call_id")) for item in found}
-    answered = {key for item in found if kind(item) in CALL_OF and (key := pair_key(item))}
+    mappings = [fields_of(item) for item in items]
+    used = {string_of(item.get("call_id")) for item in mappings}
+    answered = {key for item in mappings if kind(item) in CALL_OF and (key := pair_key(item))}
     waiting: dict[str, deque[object]] = {}
     fresh = (unused for number in count(1) if (unused := f"call_{number}") not in used)
     kept: list[Any] = []
     for at, item in enumerate(items):
-        name, call_id = kind(found[at]), found[at].get("call_id")
+        name, call_id = kind(mappings[at]), mappings[at].get("call_id")
         for problem in log.problems_at(at):
             field = str(problem.path[1])
             if field != "call_id":
@@ -215,21 +215,21 @@ def _fill_fields(items: Sequence[object], log: Log) -> list[Any]:
                 item = None
                 log.add(problem, "removed the output, which answers no call")
                 break
-        if name in OUTPUT_OF and pair_key(found[at]) not in answered:
+        if name in OUTPUT_OF and pair_key(mappings[at]) not in answered:
             waiting.setdefault(name, deque()).append(call_id)
         kept += [] if item is None else [item]
     return kept
 
 
 def _early_outputs(items: Sequence[object]) -> dict[int, int]:
-    """Find the index of each output that comes before its call, with the index of the call."""
+    """Find the outputs that precede their calls: map the index of each output to the index of its call."""
     keys = ((at, fields_of(item), pair_key(fields_of(item))) for at, item in enumerate(items))
     events = [Event((at, 0), kind(item) in OUTPUT_OF, (key,)) for at, item, key in keys if key is not None]
     return {output: call for (output, _), (call, _) in pair_results(events).items() if output < call}
 
 
 def _move_outputs(items: Sequence[object], early: Mapping[int, int], log: Log) -> Round:
-    """Move outputs that come before their calls after them."""
+    """Move outputs that precede their calls behind these calls."""
     outputs = {call: items[output] for output, call in early.items()}
     kept: list[Any] = []
     for at, item in enumerate(items):
@@ -240,7 +240,7 @@ def _move_outputs(items: Sequence[object], early: Mapping[int, int], log: Log) -
 
 
 def _with_unique_id(at: int, item: object, log: Log) -> object | None:
-    """Make ids unique. A duplicate loses its id if it is a message that is not the model's; others are removed."""
+    """Remove a duplicate id from an input message. Return None for any other duplicate item, which is removed."""
     for problem in log.problems_at(at, "duplicate_item"):
         if is_message(fields_of(item)) and not is_from_model(fields_of(item)):
             log.add(problem, "removed the id")
@@ -258,7 +258,7 @@ def _is_removed(at: int, log: Log) -> bool:
 
 
 def _answer_call(at: int, item: Mapping[str, object], log: Log, open_calls: OpenCalls) -> tuple[bool, object]:
-    """Decide whether an item stays, and create a placeholder for its output if it is a call without one."""
+    """Decide whether an item stays, and create a placeholder for the missing output of a call."""
     for problem in log.problems_at(at, "unanswered_call") if open_calls.become != "keep" else ():
         output = _placeholder_output(item, open_calls.reason) if open_calls.become == "answer" else None
         log.add(problem, "answered the call with a placeholder" if output else "removed the call")
@@ -267,7 +267,7 @@ def _answer_call(at: int, item: Mapping[str, object], log: Log, open_calls: Open
 
 
 def _placeholder_output(call: Mapping[str, object], reason: str) -> dict[str, object] | None:
-    """Create an output that states why the real one is missing; None for a call whose output cannot be text."""
+    """Create an output that states why the real output is missing; None for a call whose output cannot be text."""
     output: dict[str, object] = {"type": OUTPUT_OF[kind(call)], "call_id": call.get("call_id")}
     match kind(call):
         case "function_call" | "custom_tool_call" | "local_shell_call":

@@ -1,4 +1,4 @@
-"""The shipped providers: find the rules that a conversation breaks, and repair it. Changes nothing in place."""
+"""Find the rules of a provider that a conversation breaks, and repair conversations. Changes nothing in place."""
 
 from collections.abc import Sequence
 
@@ -27,7 +27,9 @@ USER_FIRST = tuple(provider.name for provider in SHIPPED_PROVIDERS if provider.b
 
 
 def find_provider(provider: object, conversation: Sequence[object]) -> Provider:
-    """Resolve a provider's name, or detect it from the conversation for None. Returns a `Provider` unchanged.
+    """Find a provider by its name, or detect it from the conversation if `provider` is None.
+
+    A `Provider` is returned unchanged.
 
     Raises SettingsError for an unknown name.
     """
@@ -38,8 +40,8 @@ def find_provider(provider: object, conversation: Sequence[object]) -> Provider:
     wanted = provider.strip().lower().replace("-", "_").replace(" ", "_") if isinstance(provider, str) else ""
     # "openai" names a vendor with two APIs.
     if wanted in OPENAI:
-        found = _detect_provider(conversation)
-        return found if found is OPENAI_RESPONSES else OPENAI_CHAT
+        detected = _detect_provider(conversation)
+        return detected if detected is OPENAI_RESPONSES else OPENAI_CHAT
     if wanted in NAMES:
         return NAMES[wanted]
     names = sorted({*NAMES, *OPENAI})
@@ -48,15 +50,15 @@ def find_provider(provider: object, conversation: Sequence[object]) -> Provider:
 
 
 def _detect_provider(conversation: Sequence[object]) -> Provider:
-    """Detect the provider from the first message with a format's mark; OpenAI's Chat Completions if there is none."""
+    """Detect the provider from the first message with a format's mark; OpenAI's Chat Completions without marks."""
     marked = (each.NAME for message in conversation for each in SHIPPED if is_marked(message, each))
     return PROVIDERS[next(marked, OPENAI_CHAT.name)]
 
 
 def is_marked(message: object, written_in: Format) -> bool:
-    """Whether a message is certainly written in a format, because it has the format's mark."""
-    held = fields(message)
-    return held is not None and written_in.seen(held) is not None
+    """Return whether a message is certainly written in a format, because it has the format's mark."""
+    own = fields(message)
+    return own is not None and written_in.seen(own) is not None
 
 
 # Only the program that wrote the conversation can solve these problems; `repair` solves all others.
@@ -69,17 +71,17 @@ def problems(
 ) -> list[Problem]:
     """Find the rules of a provider that a conversation breaks, in the order of their places.
 
-    `provider` is "anthropic", "bedrock", "gemini", "openai_chat" or "openai_responses", another name for one of them,
-    such as "claude" or "openai", or a `Provider`. If it is None, it is detected from the messages. `strict_alternation`
-    adds the rule of local chat templates that user and assistant alternate; the Responses API has no such templates.
-    Fields without a rule are ignored. Raises SettingsError for an unknown provider and ConversationError if the
-    conversation is not a list.
+    `provider` is "anthropic", "bedrock", "gemini", "openai_chat" or "openai_responses", another name for one of these,
+    such as "claude" or "openai", or a `Provider`. With None, the provider is detected from the messages.
+    `strict_alternation` adds the rule of local chat templates that user and assistant alternate; the Responses API has
+    no such templates. Fields without a rule are ignored. Raises SettingsError for an unknown provider and
+    ConversationError if the conversation is not a list.
     """
-    found = _check_list(conversation)
-    rules = find_provider(provider, found)
-    broken = list(rules.problems(found))
+    messages = _check_list(conversation)
+    rules = find_provider(provider, messages)
+    broken = list(rules.problems(messages))
     if strict_alternation and rules.alternation:
-        broken += rules.alternation(found)
+        broken += rules.alternation(messages)
     return sorted(broken, key=lambda problem: problem.path)
 
 
@@ -90,29 +92,31 @@ def check_accepted(
     written_in: str | None = None,
     formats: Sequence[Format] = SHIPPED,
 ) -> tuple[str, ...]:
-    """Raise RuleError if a provider would reject a pruned conversation; the error says if it had rejected the original.
+    """Raise RuleError if a provider would reject a pruned conversation.
+
+    The error says whether the provider would have rejected the original too.
 
     `validate` is the pruner's setting: False for no check, a `Provider` for its rules, True for the rules of the format
     that `written_in` names or that the messages show. `formats` are the formats that messages may be written in. The
-    rules of a caller's format are unknown: if `written_in` names one or a message is written in one, nothing is
-    checked, and the returned notes state this.
+    rules of a caller's format are unknown: if `written_in` names such a format or a message is written in one, nothing
+    is checked, and the returned notes state this.
     """
     if not validate:
         return ()
     provider = validate if isinstance(validate, Provider) else written_in
     if not isinstance(provider, Provider) and (unknown := _format_without_rules(pruned, provider, formats)) is not None:
         return (f"nothing was validated: no rules are known for the format {unknown!r}",)
-    found = problems(pruned, provider)
-    if found:
+    broken = problems(pruned, provider)
+    if broken:
         # Checking the original too shows whether to repair the input or to report a bug in the pruner.
         had = "they were in it before it was pruned; see repair()" if problems(given, provider) else "pruning made them"
-        listed_problems = "; ".join(map(str, found[:5])) + ("; …" if len(found) > 5 else "")
-        raise RuleError(f"the provider would refuse the conversation: {listed_problems} ({had})", found)
+        listed_problems = "; ".join(map(str, broken[:5])) + ("; …" if len(broken) > 5 else "")
+        raise RuleError(f"the provider would refuse the conversation: {listed_problems} ({had})", broken)
     return ()
 
 
 def _format_without_rules(conversation: Sequence[object], name: str | None, formats: Sequence[Format]) -> str | None:
-    """The named format, or else the format of a message, if no rules are known for it; None otherwise."""
+    """Return the named format, or else the format of a message, if no rules are known for it; None otherwise."""
     if name is not None:
         return None if name in PROVIDERS else name
     own = [each for each in formats if each.NAME not in PROVIDERS]
@@ -129,14 +133,15 @@ def repair(
 ) -> Repaired:
     """Repair a conversation so that it breaks no rules of a provider except those in `UNREPAIRED`.
 
-    Messages that break no rule stay the same objects, and so does a conversation without problems. The caller's objects
-    are not changed, and no text of the user or the system is lost. Repairs are made in rounds, since one may
+    Messages that break no rule stay the same objects, as does a conversation without problems. The caller's objects
+    are not changed, and no text of the user or the system is lost. Repairs are made in rounds, since a repair may
     break another rule: the path of each problem is its place in the round that found it. `provider`,
     `strict_alternation` and the errors are those of `problems`. If a `Provider` has no repair, the conversation is
     returned unchanged.
 
-    `open_calls` decides what happens to a call without a result: "answer" gives it one that states the `reason`, "keep"
-    leaves it, which no provider accepts, and "remove" removes it, and its message if that is then empty.
+    `open_calls` decides what happens to a call without a result: "answer" adds a result that states the `reason`,
+    "keep" leaves the call, which no provider accepts, and "remove" removes the call, and its message if it is then
+    empty.
     """
     if open_calls not in DONE:
         raise SettingsError(f"open_calls is {open_calls!r}: give one of {', '.join(DONE)}")
@@ -144,11 +149,11 @@ def repair(
     rules = find_provider(provider, messages)
     done: list[Repair] = []
     for _ in range(MOST_ROUNDS):
-        found = problems(messages, rules, strict_alternation=strict_alternation)
-        if not rules.mended or all(problem.rule in UNREPAIRED for problem in found):
+        broken = problems(messages, rules, strict_alternation=strict_alternation)
+        if not rules.mended or all(problem.rule in UNREPAIRED for problem in broken):
             break
         become = OpenCalls(open_calls, reason)
-        mended = rules.mended(messages, found, become, strict_alternation or rules.alternates)
+        mended = rules.mended(messages, broken, become, strict_alternation or rules.alternates)
         # A round without repairs would repeat forever.
         if not mended.repairs:
             break

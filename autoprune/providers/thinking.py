@@ -1,4 +1,4 @@
-"""Policies for thinking blocks after an edit, on models that bind them to everything before. Edits nothing.
+"""Policies for thinking blocks after an edit, on models that bind each block to everything before it. Edits nothing.
 
 Source: Anthropic's documentation, "Preserved thinking" and "Prefix checks on thinking blocks". On the models named here
 a thinking block is valid only while the system prompt, the tools and the messages before it are unchanged; otherwise
@@ -25,7 +25,7 @@ CONTROLLED = ("adaptive", "enabled")  # the types of `thinking` that accept `blo
 
 
 def policy(wanted: str | None, model: str | None) -> ThinkingPolicy:
-    """Look up a policy by its name. The default is `drop_block` for models known to bind, `report` for all others.
+    """Look up a policy by its name. The default is `drop_block` for models known to bind, `report` for other models.
 
     Raises SettingsError for an unknown policy.
     """
@@ -42,16 +42,16 @@ def policy(wanted: str | None, model: str | None) -> ThinkingPolicy:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a policy for a plan: API parameters, notes, removed thinking, and thinking that the API rejects."""
+    """The result of a policy for a plan: API parameters, notes, and the thinking to remove now and later."""
 
     parameters: Mapping[str, object]
     stripped: tuple[Thought, ...] = ()
-    doomed: tuple[Thought, ...] = ()
+    stripped_later: tuple[Thought, ...] = ()
     notes: tuple[str, ...] = ()
 
     def apply_to(self, plan: Plan) -> Plan:
-        """Add the removed and the doomed thinking to a plan."""
-        return replace(plan, stripped=self.stripped, doomed=self.doomed)
+        """Add the thinking that is removed now and later to a plan."""
+        return replace(plan, stripped=self.stripped, stripped_later=self.stripped_later)
 
 
 NO_OUTCOME = Outcome({})
@@ -86,10 +86,10 @@ def _report_refused(plan: Plan) -> Outcome:
 
 
 def drop_block(thoughts: Sequence[Thought] = ()) -> dict[str, object]:
-    """The request parameters that make the API drop thinking blocks whose prefix has changed.
+    """Return the request parameters that make the API drop thinking blocks whose prefix has changed.
 
-    They are parameters of Anthropic's SDK or, if the thoughts are Bedrock's, of `converse`, which passes fields that it
-    does not know to the model. `thinking` needs a type: adaptive is the default of the models that bind.
+    The parameters are for Anthropic's SDK or, if the thoughts are Bedrock's, for `converse`, which passes unknown
+    fields to the model. `thinking` needs a type: adaptive is the default of the models that bind.
     """
     setting = {"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}
     if thoughts and thoughts[-1].kind == "bedrock":
@@ -98,20 +98,20 @@ def drop_block(thoughts: Sequence[Thought] = ()) -> dict[str, object]:
 
 
 def _thoughts_after(plan: Plan, first: Path) -> list[Thought]:
-    """The thinking blocks after the first change, in messages that are not removed."""
+    """Return the thinking blocks after the first change, in messages that are not removed."""
     entries = plan.transcript.entries[int(first[0]) :]
     behind = (thought for entry in entries for thought in entry.thinking if thought.location.path > first)
     return [thought for thought in behind if thought.location.message not in plan.gone]
 
 
 def _report_stripped(plan: Plan, behind: Sequence[Thought]) -> Outcome:
-    """Report the thinking that the walk removed, and note the rest: that of the latest turn, or alone in a message."""
+    """Report the thinking that the walk removed, and note the thinking that remains behind an edit."""
     out = set(plan.stripped)
     left = [thought for thought in behind if thought not in out]
     number = f"{len(left)} thinking block{'s stay' if len(left) > 1 else ' stays'} behind an edit"
     note = f"{number} (of the latest turn, or alone in a message): models that bind thinking refuse them"
-    doomed = tuple(thought for thought in left if not thought.is_alone)
-    return Outcome({}, plan.stripped, doomed, notes=(note,) if left else ())
+    stripped_later = tuple(thought for thought in left if not thought.is_alone)
+    return Outcome({}, plan.stripped, stripped_later, notes=(note,) if left else ())
 
 
 def merged(parameters: Mapping[str, object], into: Mapping[str, object]) -> dict[str, Any]:
@@ -119,36 +119,36 @@ def merged(parameters: Mapping[str, object], into: Mapping[str, object]) -> dict
 
     The `betas` of Anthropic's SDK are joined too, since a header overrides them. In `additionalModelRequestFields` of
     Bedrock's `converse`, lists of betas are joined. The request's type of `thinking` is kept. If the request turns
-    thinking off, it remains off: the API then accepts no `block_binding`, and earlier thinking should be removed
+    thinking off, thinking remains off: the API then accepts no `block_binding`, and earlier thinking should be removed
     (thinking_policy "strip").
     """
     both = dict(into)
     for name, value in parameters.items():
-        known = _beta_headers(both) if name == "extra_headers" else both.get(name)
-        if name == "thinking" and isinstance(known, Mapping) and isinstance(value, Mapping):
-            both[name] = _merge_thinking(value, known)
-        elif isinstance(known, Mapping) and isinstance(value, Mapping):
-            both[name] = merged(value, known)
+        present = _beta_headers(both) if name == "extra_headers" else both.get(name)
+        if name == "thinking" and isinstance(present, Mapping) and isinstance(value, Mapping):
+            both[name] = _merge_thinking(value, present)
+        elif isinstance(present, Mapping) and isinstance(value, Mapping):
+            both[name] = merged(value, present)
         elif name == BETA_HEADER:
-            both[name] = ",".join(dict.fromkeys((*_split_betas(known), *_split_betas(value))))
-        elif name == BETA_FIELD and isinstance(known, list | tuple) and isinstance(value, list | tuple):
-            both[name] = list(dict.fromkeys((*known, *value)))
+            both[name] = ",".join(dict.fromkeys((*_split_betas(present), *_split_betas(value))))
+        elif name == BETA_FIELD and isinstance(present, list | tuple) and isinstance(value, list | tuple):
+            both[name] = list(dict.fromkeys((*present, *value)))
         else:
             both[name] = value
     return both
 
 
 def _merge_thinking(setting: Mapping[str, object], known: Mapping[str, object]) -> Mapping[str, object]:
-    """Merge a setting into a request's `thinking`, if its type accepts one."""
+    """Merge a setting into a request's `thinking`, if the type of thinking accepts settings."""
     kind = known.get("type", setting.get("type"))
     return merged({**setting, "type": kind}, known) if kind in CONTROLLED else known
 
 
 def _beta_headers(request: Mapping[str, object]) -> Mapping[str, object]:
-    """The headers of a request, including its `betas` as a header. Names of headers are not case-sensitive."""
-    betas, given = request.get("betas"), request.get("extra_headers")
+    """Return the headers of a request, including its `betas` as a header. Names of headers are not case-sensitive."""
+    betas, extra = request.get("betas"), request.get("extra_headers")
     headers: dict[str, object] = {BETA_HEADER: ",".join(map(str, betas))} if isinstance(betas, list | tuple) else {}
-    for name, value in given.items() if isinstance(given, Mapping) else ():
+    for name, value in extra.items() if isinstance(extra, Mapping) else ():
         headers[BETA_HEADER if str(name).lower() == BETA_HEADER else name] = value
     return headers
 

@@ -1,14 +1,14 @@
-"""Texts that replace large results: which summarizer writes them, from which brief, in which form. Calls no model.
+"""The texts that replace large results: which summarizer writes them, from which brief, and in which form.
 
-The plan replaces a large result by a cut of it. A text from a summarizer replaces the cut only if it is no larger, so
-no decision of the plan depends on that text.
+This module calls no model. The plan replaces a large result by a cut of it. A text from a summarizer replaces the cut
+only if it is no larger, so no decision of the plan depends on that text.
 """
 
 import json
 from collections.abc import Callable, Generator, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from autoprune.conversation.edits import Reason, Replace
 from autoprune.conversation.placeholders import Placeholder, append_mark, frame_text
@@ -31,12 +31,13 @@ with what the user wants. Give key facts, figures and conclusions first, exact p
 error messages as they stand, and what came out: whether it worked, how many there are, what is missing. Plain text, \
 no title."""
 
-Together: TypeAlias = Generator[Sequence[Ask], Sequence[Answer], list[Answer]]
+Kind = TypeVar("Kind")
+Asking: TypeAlias = Generator[Sequence[Ask], Sequence[Answer], Kind]
 
 
 @dataclass(frozen=True)
 class Shortener:
-    """The summarizer of large results; without one, they are only cut.
+    """The summarizer of large results; without a summarizer, large results are only cut.
 
     `hard_limit` is the most tokens of a result that the summarizer gets (None: no limit). `notes` are added to the
     report. With `is_quiet`, the report does not mention results that are only cut.
@@ -53,7 +54,7 @@ class Shortener:
         return self.summarizer is not None and calls_model(self.summarizer)
 
     def key(self, draft: "Draft") -> str:
-        """The cache key of a large result's text: a hash of everything that it is written from."""
+        """Compute the cache key of a large result's text: a hash of everything that the text is written from."""
         call = draft.result.call
         made = describe_call(call) if call else ""
         name = identity_of(self.summarizer) if self.summarizer else ""
@@ -61,7 +62,7 @@ class Shortener:
         return sha256(f"{asked}\n{draft.result.text}".encode("utf-8", "surrogatepass")).hexdigest()
 
     def steps(self, draft: "Draft") -> Steps:
-        """The summarizer's steps for the text of a large result."""
+        """Return the summarizer's steps for the text of a large result."""
         if self.summarizer is None:
             return _answer_at_once(Failed("nobody was given who could write a summary"))
         if draft.room < LEAST_TEXT:
@@ -69,7 +70,7 @@ class Shortener:
         return steps_of(self.summarizer, self._brief(draft))
 
     def _brief(self, draft: "Draft") -> Brief:
-        """The brief for a large result: its call and its text.
+        """Create the brief for a large result: its call and its text.
 
         The result is passed as an utterance, since summarizers shorten results in a history.
         """
@@ -84,7 +85,7 @@ NOBODY = Shortener()
 
 
 def shortener(strategy: object, llm: object) -> Shortener:
-    """The summarizer of large results, for a `PerResult` or a strategy with one in its field `results`."""
+    """Choose the summarizer of large results, for a `PerResult` or a strategy with one in its field `results`."""
     results = strategy if isinstance(strategy, PerResult) else getattr(strategy, "results", None)
     if not isinstance(results, PerResult):
         return NOBODY
@@ -103,7 +104,7 @@ def shortener(strategy: object, llm: object) -> Shortener:
 
 @dataclass(frozen=True)
 class Draft:
-    """A large result that a summarizer may write a text for. `edit` replaces it by its cut until then.
+    """A large result that a summarizer may write a text for. Until then, `edit` replaces the result by its cut.
 
     `request` is the user's last request before the result.
     """
@@ -120,18 +121,21 @@ class Draft:
         return count(self.edit.text) - count(self.frame("")) - SLACKS[1]
 
     def frame(self, text: str) -> str:
-        """Format a text as it replaces the result, with a mark. Inside a message's text, it is escaped."""
+        """Format `text` as the replacement of the result, below a mark.
+
+        It is escaped if the result is part of a message's text.
+        """
         head = mark(self.result.tokens)
-        known = self.edit.mark if self.edit.mark in self.edit.text else ""  # a short cut has no room for it
+        kept_mark = self.edit.mark if self.edit.mark in self.edit.text else ""  # a short cut has no room for it
         text = frame_text(self.result, text)
         if self.result.location.start is None or self.result.kind != "xml" or "<content>" in text:
             whole = f"{head}\n{text}"
         else:
             whole = f"\n<message>{head}</message>\n<content>{text}</content>\n"
-        return append_mark(whole, known, gap="\n")
+        return append_mark(whole, kept_mark, gap="\n")
 
     def edit_with(self, text: str) -> Replace | None:
-        """Make the edit with a summarizer's text; None if the text would take more tokens than the cut."""
+        """Create the edit with a summarizer's text; None if the text would take more tokens than the cut."""
         whole = self.frame(text)
         saved = self.placeholder.saves(self.result, whole)
         fits = saved >= self.edit.saved and self.placeholder.count(whole) <= self.placeholder.count(self.edit.text)
@@ -143,44 +147,44 @@ class Draft:
         return replace(self.edit, reason=Reason.CLAMPED)
 
     def fit(self, text: str) -> str | None:
-        """Tidy a text, and cut it to the room if necessary; None if nothing of it fits."""
+        """Tidy a text, and cut it to the room if necessary; None if not even a cut fits."""
         text = tidy(text)
         if not text or self.edit_with(text):
             return text or None
         rooms = (self.room - slack for slack in SLACKS if self.room > slack)
-        found = (cut(text, room, self.placeholder.count) for room in rooms)
-        return next((each for each in found if each and each.strip() and self.edit_with(each)), None)
+        cuts = (cut(text, room, self.placeholder.count) for room in rooms)
+        return next((each for each in cuts if each and each.strip() and self.edit_with(each)), None)
 
 
 def drafts(plan: Plan, request: Callable[[int], str]) -> list[Draft]:
-    """The large results of a plan. `request` gives the user's last request before a message."""
-    known = ((edit, edit.part) for edit in plan.edits if edit.reason is Reason.SHORTENED)
+    """List the large results of a plan. `request` returns the user's last request before a message."""
+    shortened = ((edit, edit.part) for edit in plan.edits if edit.reason is Reason.SHORTENED)
     return [
         Draft(edit, part, plan.placeholder, request(part.location.message))
-        for edit, part in known
+        for edit, part in shortened
         if isinstance(part, ToolResult)
     ]
 
 
 def tidy(text: str) -> str:
-    """Make a text safe to send, and strip the white space around it."""
+    """Make a text safe to send, and strip surrounding white space."""
     return sendable(text).strip()
 
 
-def run_together(questions: Sequence[Steps]) -> Together:
+def run_together(questions: Sequence[Steps]) -> Asking[list[Answer]]:
     """Run the steps of several summarizers at the same time, and return their answers in order."""
     answers: dict[int, Answer] = {}
-    given: dict[int, Sequence[Answer] | None] = dict.fromkeys(range(len(questions)))
-    while given:
+    received: dict[int, Sequence[Answer] | None] = dict.fromkeys(range(len(questions)))
+    while received:
         asked: dict[int, Sequence[Ask]] = {}
-        for number, known in given.items():
+        for number, replied in received.items():
             try:
-                asked[number] = next(questions[number]) if known is None else questions[number].send(known)
+                asked[number] = next(questions[number]) if replied is None else questions[number].send(replied)
             except StopIteration as end:
                 answers[number] = end.value
         if asked:
             replies = iter((yield [ask for asks in asked.values() for ask in asks]))
-        given = {number: [next(replies) for _ in asks] for number, asks in asked.items()}
+        received = {number: [next(replies) for _ in asks] for number, asks in asked.items()}
     return [answers[number] for number in range(len(questions))]
 
 
@@ -200,8 +204,8 @@ BETWEEN = "\0"  # separates notes
 class TextStore:
     """A cache of texts by the hash of their input: texts of models in `store`, all others in `memo`.
 
-    `note` adds a note to the report. The memo also keeps the notes from when a text was written, so that a later prune
-    that finds the text reports the same.
+    `note` adds a note to the report. The memo also keeps the notes about each text, so that a later prune that finds
+    the text reports the same notes.
     """
 
     store: MutableMapping[str, str]
@@ -215,11 +219,11 @@ class TextStore:
         return text if isinstance(text, str) and text.strip() else None
 
     def plain_text(self, key: str) -> str | None:
-        """Look up a text that was made without a model, or as a fallback for one; None if there is none."""
+        """Look up a text that was written without a model, or by a fallback; None if there is none."""
         return self.memo.get(key)
 
     def keep(self, key: str, text: str, *, is_model: bool) -> str:
-        """Store a text and return the one to use: another thread's, if it was stored first."""
+        """Store a text and return the text to use: another thread's text if it was stored first."""
         if not is_model:
             self._remember(key, text)
             return text
@@ -232,7 +236,7 @@ class TextStore:
         self._remember(key + FAILURE, why)
 
     def failure(self, key: str) -> Failed | None:
-        """The reason why there is no text; None if none was asked for."""
+        """Return the reason why there is no text; None if no attempt to write it has failed."""
         why = self.memo.get(key + FAILURE)
         return None if why is None else Failed(why)
 
@@ -252,12 +256,12 @@ class TextStore:
         self.memo[key] = text
 
     def _call_store(self, function: Callable[..., object], *arguments: str) -> object:
-        """Call a method of the caller's mapping; None with a note in the report if it fails."""
-        given = call_safely(function, *arguments)
-        if isinstance(given, Failed):
-            self.note(f"the store failed ({given.why})")
+        """Call a method of the caller's mapping. If the call fails, add a note to the report and return None."""
+        result = call_safely(function, *arguments)
+        if isinstance(result, Failed):
+            self.note(f"the store failed ({result.why})")
             return None
-        return given
+        return result
 
 
 def _notes_of(text: str) -> str:

@@ -1,4 +1,4 @@
-"""A pruner's cache of conversations, so that it only reads and walks new messages. Losing it costs only time.
+"""A pruner's cache of conversations, so that the pruner only reads and walks new messages. Losing it costs only time.
 
 A `History` holds a snapshot and an entry of each message, and the walk over these entries. The messages of the next
 call are compared with the snapshots and not with the earlier messages, so changes in place are noticed. Say that the
@@ -65,7 +65,7 @@ class Reading:
     def transcript_to_compare(self, conversation: list[Any], overhead: int) -> Transcript:
         """Read a conversation to compare it with another one.
 
-        Messages that are missing in one of the two do not change how the others are read.
+        Messages that are missing in one of the two conversations do not change how the others are read.
         """
         parser = self.parser(wants_inputs=True)
         parser.standing = replace(parser.standing, is_free=True)
@@ -73,15 +73,15 @@ class Reading:
 
 
 def fixed_tokens(conversation: list[Any], overhead: int) -> int:
-    """The tokens of a prompt besides its messages: the overhead, and the start of the reply."""
+    """Count the tokens of a prompt besides its messages: the overhead, and the start of the reply."""
     return overhead + (REPLY_TOKENS if conversation else 0)
 
 
 class History:
     """One conversation, up to the last message that a pruner has read.
 
-    `key` identifies the settings that it was read with. `texts` holds its summaries by the number of folds. `archived`
-    maps the parts whose payloads were archived to the texts that replaced them.
+    `key` identifies the settings that the conversation was read with. `texts` holds its summaries by the number of
+    folds. `archived` maps the parts whose payloads were archived to the texts that replaced them.
     """
 
     def __init__(self, key: object) -> None:
@@ -93,14 +93,14 @@ class History:
         self.walk: Any = None
         self.texts: dict[int, str] = {}
         self.archived: dict[Part, str] = {}
-        self._bound = 0.0  # an upper bound of the tokens of the messages, kept until they are read
+        self._most_tokens = 0.0  # an upper bound of the tokens of the messages, kept until they are read
 
     # Compare
 
     def changes(self, messages: list[Any]) -> Mapping[int, object] | None:
-        """The snapshots of messages that came back edited or with other marks, by index.
+        """Collect the snapshots of messages that came back edited or with other marks, by index.
 
-        None if the messages do not continue this conversation.
+        Return None if the messages do not continue this conversation.
         """
         begun = messages[: len(self.snapshots)]
         if is_same(begun, self.snapshots):
@@ -117,14 +117,14 @@ class History:
         return changed
 
     def _edits(self) -> Mapping[int, list[Replace]]:
-        """The edits of the last prune, by message."""
+        """Group the edits of the last prune by message."""
         groups: dict[int, list[Replace]] = {}
         for edit in self.walk.edits.values() if self.walk else ():
             groups.setdefault(edit.part.location.message, []).append(edit)
         return groups
 
     def adopt(self, changed: Mapping[int, object], messages: list[Any]) -> bool:
-        """Update the history with messages that came back changed. False if all must be read from the start."""
+        """Update the history with messages that came back changed. Return False if all must be read from the start."""
         edited = [at for at, now in changed.items() if not is_same_but_marks(now, self.snapshots[at])]
         for at, now in changed.items():
             self.snapshots[at] = now
@@ -133,7 +133,7 @@ class History:
     def _read_edited(self, edited: Iterable[int], messages: list[Any]) -> bool:
         """Read the messages with edits of the last prune again, and keep the other entries.
 
-        False if one of them no longer matches its entry, or has a call that still waits for its result.
+        Return False if a message no longer matches its entry, or has a call that still waits for its result.
         """
         assert self.parser is not None
         calls: dict[int, ToolCall] = {}
@@ -148,7 +148,7 @@ class History:
         return not calls or self._update_calls(calls)
 
     def _update_calls(self, calls: Mapping[int, ToolCall]) -> bool:
-        """Replace the calls in results by their new versions. False if one of the calls has no result yet."""
+        """Replace the calls in results by their new versions. Return False if a call has no result yet."""
         answered: set[int] = set()
         for at, entry in enumerate(self.entries):
             if any(id(result.call) in calls for result in entry.results):
@@ -165,15 +165,15 @@ class History:
         Raises ConversationError for values that are not messages, unless the limit is exceeded before them.
         """
         for at in range(len(self.snapshots), len(messages)):
-            if self._bound + fixed > limit:
+            if self._most_tokens + fixed > limit:
                 return False
             message = snapshot(messages[at], at)
             self.snapshots.append(message)
             _, written_in = recognize(messages[at], at, formats)
             # A caller's format may count any number of tokens for media.
             is_bounded = written_in in SHIPPED or not hasattr(written_in, "media")
-            self._bound += token_bound(message) if is_bounded else math.inf
-        return self._bound + fixed <= limit
+            self._most_tokens += token_bound(message) if is_bounded else math.inf
+        return self._most_tokens + fixed <= limit
 
     def read(self, messages: list[Any], start: Callable[[], Parser]) -> Parser:
         """Read the new messages. Return the parser, which `start` creates for the first of them."""
@@ -186,9 +186,10 @@ class History:
     # Walk
 
     def walk_on(self, messages: list[Any], start: Callable[[], Any], pauses: Mapping[int, float] = NO_PAUSES) -> Any:
-        """Continue the walk over the entries, or begin a new one with `start` if the known one is no longer valid."""
+        """Continue the walk over the entries, or begin a new walk with `start` if the last one is no longer valid."""
         walk = self.walk
-        if walk is None or not walk.has_same_pauses(pauses) or not walk.continues_with(self.entries):
+        is_valid = walk is not None and walk.has_same_pauses(pauses) and walk.continues_with(self.entries)
+        if not is_valid:
             self.walk, self.texts = start(), {}
         self.walk.pauses = pauses
         self.walk.extend(messages, self.entries[len(self.walk.entries) :])
@@ -196,9 +197,10 @@ class History:
 
 
 class Memory:
-    """The conversations that a pruner remembers. Thread-safe: a call takes a history out and puts it back at the end.
+    """The conversations that a pruner remembers.
 
-    Pruners that are copied or pickled start with an empty memory.
+    Thread-safe: a call takes a history out and puts it back at the end. Pruners that are copied or pickled start with
+    an empty memory.
     """
 
     def __init__(self, most: int = REMEMBERED) -> None:
@@ -208,21 +210,20 @@ class Memory:
         self._lock = Lock()
 
     def compare(self, key: object, messages: list[Any]) -> History:
-        """Take out the history that the messages continue, read with the same key; a new one if there is none."""
+        """Take out the history that the messages continue, read with the same key; if there is none, create one."""
         with self._lock:
-            for index, known in enumerate(self._kept):
-                if known.key == key and (changed := known.changes(messages)) is not None:
+            for index, history in enumerate(self._kept):
+                if history.key == key and (changed := history.changes(messages)) is not None:
                     del self._kept[index]
-                    return known if known.adopt(changed, messages) else History(key)
+                    return history if history.adopt(changed, messages) else History(key)
         return History(key)
 
     def keep(self, history: History) -> None:
-        """Remember a conversation, and forget the least recently pruned one if there are too many."""
+        """Remember a conversation, and forget the least recently pruned conversation if there are too many."""
         # No key: the walk used a usage report, which belongs to one request.
         if history.key is None:
             return
         with self._lock:
-            # The most recently pruned conversation comes first and the last one is forgotten.
             self._kept.insert(0, history)
             del self._kept[self._most :]
 
@@ -238,8 +239,8 @@ def snapshot(message: object, at: int) -> Any:
     for _ in range(MOST_CONTAINERS):
         if not open_copies:
             return outer[0]
-        held = open_copies.pop()
-        for name, item in held.items() if type(held) is dict else enumerate(held):
+        container = open_copies.pop()
+        for name, item in container.items() if type(container) is dict else enumerate(container):
             kind = type(item)
             if kind is str or item is None:
                 continue
@@ -247,17 +248,17 @@ def snapshot(message: object, at: int) -> Any:
                 copy = item.copy()
             elif isinstance(item, list | tuple):
                 copy = list(item)
-            elif isinstance(item, LEAVES) or not (known := fields(item)):
+            elif isinstance(item, LEAVES) or not (members := fields(item)):
                 continue
             else:
-                copy = dict(known)
-            held[name] = copy
+                copy = dict(members)
+            container[name] = copy
             open_copies.append(copy)
     raise add_place(endless(), at)
 
 
 def is_same(left: object, right: object) -> bool:
-    """Whether two values are equal. Values that cannot be compared are not."""
+    """Whether two values are equal. Values that cannot be compared count as different."""
     try:
         return bool(left == right)
     except (ValueError, TypeError, RecursionError):  # an array, or a very deep nest
@@ -270,7 +271,7 @@ def is_same_but_marks(left: object, right: object) -> bool:
 
 
 def _without_marks(message: object) -> object:
-    """The message without cache marks, in itself and in its blocks."""
+    """Copy a message without cache marks, both in the message itself and in its blocks."""
     if type(message) is not dict:
         return message
     plain = {name: value for name, value in message.items() if name != MARK}
@@ -284,9 +285,9 @@ def _may_be_marked(block: object) -> bool:
 
 
 def token_bound(message: object) -> float:
-    """An upper bound of the tokens of a message: its bytes as JSON; infinite for media and for SDK objects.
+    """Compute an upper bound of the tokens of a message: its bytes as JSON; infinite for media and SDK objects.
 
-    Objects are not looked into: they may hold media, and their text is not known before a format reads them.
+    SDK objects are not inspected: they may hold media, and their text is not known before a format reads them.
     """
     open_values: list[object] = [message]
     while open_values:

@@ -1,24 +1,27 @@
-"""Write the texts of a plan: the running summary, and the texts of large results. Decides no edit.
+"""Write the texts of a plan: the running summary, and the texts of large results. Makes no decisions about edits.
 
 The writer yields its questions as steps, which a driver answers with or without `await`. Each text is cached by a hash
 of its input, so the same conversation gets the same bytes again at no cost.
 
-A fold within a turn removes the model's messages about a request that stays in the conversation. Here U1 stays (F marks
-a folded message):
+Without U1, A1 would read as an answer to U0. So the first message after a request that stays is marked
+(`Utterance.after_request`). Also, the first request in a summary is not always the user's first request: U0 may stay
+while answers through a tool, or later requests, are folded (`first_request`). `FoldedMessages` finds both. It only
+considers messages that are in the conversation at the time of a fold, so pruned output that is passed back gives the
+same texts.
 
     F U0 | F A0   U1 | F A1 | F A2 ...
 
 Without U1, A1 would read as an answer to U0. So the first message after a request that stays is marked
 (`Utterance.after_request`). Nor is the first request in a summary always the user's first one: U0 may stay while
-answers through a tool, or later requests, are folded (`first_request`). `Record` finds both. It only considers messages
-that are in the conversation at the time of a fold, so pruned output that is passed back gives the same texts.
+answers through a tool, or later requests, are folded (`first_request`). `FoldedMessages` finds both. It only considers
+messages that are in the conversation at the time of a fold, so pruned output that is passed back gives the same texts.
 """
 
 import hashlib
-from collections.abc import Collection, Generator, Iterator, MutableMapping, Sequence
+from collections.abc import Collection, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 from autoprune.conversation.edits import Fold, Replace
 from autoprune.conversation.messages import canonical, fields_of
@@ -29,7 +32,17 @@ from autoprune.facts.utterances import Utterance, utterances
 from autoprune.formats import Format, dominant_format
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import Plan
-from autoprune.pruners.large_results import NOBODY, Draft, Shortener, TextStore, drafts, run_together, tidy
+from autoprune.pruners.large_results import (
+    NOBODY,
+    Asking,
+    Draft,
+    Kind,
+    Shortener,
+    TextStore,
+    drafts,
+    run_together,
+    tidy,
+)
 from autoprune.summarizers import sections
 from autoprune.summarizers.brief import (
     Answer,
@@ -55,16 +68,12 @@ JOINT_TOKENS = 4  # by which the counts of joined texts may differ from their su
 LEAST_CUT = 32  # tokens; a summary that is cut to fewer is of no use
 
 
-Kind = TypeVar("Kind")
-Asking = Generator[Sequence[Ask], Sequence[Answer], Kind]
-
-
 @dataclass
 class SummaryWriter:
-    """Write the texts of one plan. `messages` are the plan's messages, without the summary in them.
+    """Writes the texts of one plan. `messages` are the plan's messages, without the summary in them.
 
     `results` writes the texts of large results, and `title` is put above the summary. `edits` are the plan's edits,
-    with the texts of large results once they are written.
+    with the texts of large results once these are written.
     """
 
     plan: Plan
@@ -87,14 +96,14 @@ class SummaryWriter:
         self.title = escape_end_mark(self.title)
         # A mapping and an SDK's object with the same fields have the same hash.
         self._hash_message = cache(lambda at: hashlib.sha256(canonical(self.messages[at]).encode()).digest())
-        self._record = Record(self.plan, self.messages)
+        self._folded = FoldedMessages(self.plan, self.messages)
         self._known_texts = TextStore(self.store, self.memo, self.count, self._note)
 
     def steps(self) -> Steps:
-        """Ask for all texts of the prune, those of large results last, and return the running summary."""
+        """Ask for all texts of the prune, first the summary, then large results, and return the running summary."""
         answer: Answer = Failed("there is nothing to sum up")
-        if self._record.folds:
-            answer = yield from self._running_summary(self._record.folds)
+        if self._folded.folds:
+            answer = yield from self._running_summary(self._folded.folds)
         yield from self._write_large_results()
         return answer
 
@@ -103,7 +112,7 @@ class SummaryWriter:
         for note in self.results.notes:
             self._note(note)
         keyed = [(self.results.key(draft), draft) for draft in drafts(self.plan, self._request)]
-        texts = {key: found for key, draft in keyed if (found := self._find_result_text(key, draft)) is not None}
+        texts = {key: text for key, draft in keyed if (text := self._find_result_text(key, draft)) is not None}
         new = {key: draft for key, draft in keyed if key not in texts}
         answers = yield from self._meter(run_together([self.results.steps(draft) for draft in new.values()]))
         for (key, draft), answer in zip(new.items(), answers, strict=True):
@@ -113,7 +122,7 @@ class SummaryWriter:
         self.edits = tuple(edits.get(edit.part, edit) for edit in self.plan.edits)
 
     def _find_result_text(self, key: str, draft: Draft) -> str | Failed | None:
-        """Look up the text of a large result, or the failure to write it; None if it was never asked for."""
+        """Look up the text of a large result, or the earlier failure to write it; None if there is neither."""
         text = self._find_text(key, is_model=self.results.calls_model)
         if text is not None and draft.edit_with(text):
             self._known_texts.repeat_notes(text)
@@ -121,7 +130,10 @@ class SummaryWriter:
         return self._known_texts.failure(key)
 
     def _text_from(self, key: str, draft: Draft, answer: Answer) -> str | Failed:
-        """Fit an answer into the draft's room and remember it. Failures are remembered too, so a cut stays a cut."""
+        """Fit an answer into the draft's room and remember the text.
+
+        Failures are remembered too, so that a result that was cut stays cut.
+        """
         failed = answer if isinstance(answer, Failed) else Failed("the text has no room")
         text = draft.fit(answer.text) if isinstance(answer, Written) else None
         if text is None:
@@ -134,23 +146,23 @@ class SummaryWriter:
         return text
 
     def _edit(self, draft: Draft, text: str | Failed) -> Replace:
-        """Make the edit of a large result with its text, or with its cut."""
+        """Create the edit of a large result with its text, or with its cut if there is no text."""
         edit = draft.edit_with(text) if isinstance(text, str) else None
         if edit is None and not self.results.is_quiet:
             self._note(f"a large result was only cut ({text.why if isinstance(text, Failed) else 'no room'})")
         return edit or draft.as_cut
 
     def _running_summary(self, folds: Sequence[Fold]) -> Steps:
-        """Extend the summary by one fold after the other: cached texts as far as they go, then new ones."""
+        """Extend the summary fold by fold: with cached texts as far as there are any, then with new ones."""
         at = max((number for number in self.texts if number <= len(folds)), default=0)
         text = self.texts[at] if at else self.plan.running.text if self.plan.running else ""
         is_model = calls_model(self.summarizer)
         while at < len(folds):
             ahead = folds[at:] if is_model else folds[at : at + 1]
             keys = list(self._keys(text, at, at + len(ahead)))
-            known = self._farthest(keys, ahead, is_model=is_model)
-            if known:
-                at, text = at + known[0], known[1]
+            cached = self._farthest(keys, ahead, is_model=is_model)
+            if cached:
+                at, text = at + cached[0], cached[1]
                 if not is_model:
                     self._known_texts.repeat_notes(text)
                 continue
@@ -170,7 +182,7 @@ class SummaryWriter:
         return Written(text)
 
     def _farthest(self, keys: Sequence[str], folds: Sequence[Fold], *, is_model: bool) -> tuple[int, str] | None:
-        """Find the cached summary that covers most of the next folds: their number and the text; None without one."""
+        """Find the cached summary that covers the most of the next folds: the number of folds and the text."""
         for number in range(len(keys), 0, -1):
             text = self._find_text(keys[number - 1], is_model=is_model)
             if text is not None and escape_end_mark(text) == text and self.count(text) <= folds[number - 1].room:
@@ -179,19 +191,19 @@ class SummaryWriter:
 
     def _keys(self, text: str, start: int, stop: int) -> Iterator[str]:
         """Yield the cache key of the summary after each fold: a hash of the previous summary and the new messages."""
-        given = "\0".join((identity_of(self.summarizer), text, self.title))
-        hashed = hashlib.sha256(given.encode("utf-8", "surrogatepass"))
+        settings = "\0".join((identity_of(self.summarizer), text, self.title))
+        hashed = hashlib.sha256(settings.encode("utf-8", "surrogatepass"))
         for number in range(start, stop):
-            for at, is_after_request in self._record.folded_messages(number, number + 1):
+            for at, is_after_request in self._folded.folded_messages(number, number + 1):
                 hashed.update(self._hash_message(at) + bytes([is_after_request]))
             # The key of each fold extends the hash of the folds before it.
             whole = hashed.copy()
-            request = self._record.first_request(number + 1)
-            whole.update(f"{self._record.folds[number].room} {request}".encode("utf-8", "surrogatepass"))
+            request = self._folded.first_request(number + 1)
+            whole.update(f"{self._folded.folds[number].room} {request}".encode("utf-8", "surrogatepass"))
             yield whole.hexdigest()
 
     def _find_text(self, key: str, *, is_model: bool) -> str | None:
-        """Look up a text by a model or its fallback; None if there is none."""
+        """Look up a text that the model or its fallback wrote; None if there is none."""
         text = self._known_texts.model_text(key) if is_model else None
         if text is None:
             text = self._known_texts.plain_text(key)
@@ -201,15 +213,15 @@ class SummaryWriter:
         return text
 
     def _summary_of(self, previous: str, start: int, stop: int) -> Steps:
-        """Ask for the summary of some folds: the summarizer first, and its fallbacks if it fails."""
+        """Ask for the summary of some folds: first the summarizer, then its fallbacks if it fails."""
         self._fresh = []
         brief = Brief(
-            self._record.utterances(start, stop),
+            self._folded.utterances(start, stop),
             previous,
-            max_tokens=self._room(previous, self._record.folds[start:stop]),
+            max_tokens=self._room(previous, self._folded.folds[start:stop]),
             count=self.count,
             request=self._request(len(self.messages)),
-            first_request=self._record.first_request(stop),
+            first_request=self._folded.first_request(stop),
         )
         answer = yield from self._ask_for_summary(self.summarizer, brief)
         asked = self.summarizer
@@ -224,15 +236,15 @@ class SummaryWriter:
         return answer
 
     def _room(self, previous: str, folds: Sequence[Fold]) -> int:
-        """The maximum tokens of a summary: always fewer than the messages and the summary that it replaces."""
+        """Compute the maximum tokens of a summary: fewer than the messages and the summary that it replaces."""
         room = folds[-1].room
         if not previous:
             return room
         return max(1, min(room, self.count(previous) + sum(fold.saved for fold in folds) - JOINT_TOKENS))
 
     def _request(self, before: int) -> str:
-        """The user's last request before a message; "" if there is none."""
-        requests = reversed(self._record.requests.items())
+        """Find the user's last request before a message; "" if there is none."""
+        requests = reversed(self._folded.requests.items())
         return next((request for at, request in requests if at < before and request), "")
 
     def _ask_for_summary(self, summarizer: Summarizer, brief: Brief) -> Steps:
@@ -298,7 +310,7 @@ class SummaryWriter:
 
 
 def _fallback_note(asked: Summarizer, why: str, other: Summarizer) -> str:
-    """The note for the report that `asked` failed and `other` is asked instead."""
+    """Write the note for the report that `asked` failed and `other` is asked instead."""
     if not calls_model(other):
         return f"the summarizer failed ({why}): the summary was made without a model"
     if reads_in_parts(asked):
@@ -306,8 +318,8 @@ def _fallback_note(asked: Summarizer, why: str, other: Summarizer) -> str:
     return f"the summarizer failed ({why}): its fallback was asked"
 
 
-class Record:
-    """The folded messages of one plan. `messages` are the plan's messages, without the summary in them."""
+class FoldedMessages:
+    """Finds the folded messages of one plan. `messages` are the plan's messages, without the summary in them."""
 
     def __init__(self, plan: Plan, messages: Sequence[object]) -> None:
         """Collect the messages that are gone after each fold."""
@@ -324,16 +336,16 @@ class Record:
     @cached_property
     def requests(self) -> dict[int, str]:
         """The messages with the user's words, each with its request; "" for a summary of an earlier session."""
-        entries, known = self.plan.transcript.entries, self.plan.running
-        summary = known.at if known and known.rest is None else -1
+        entries, running = self.plan.transcript.entries, self.plan.running
+        summary = running.at if running and running.rest is None else -1
         users = [at for at, one in enumerate(entries) if one.speaker is Speaker.USER and not one.results]
         spoken = ((at, one) for at in users if at != summary for one in self._plain([at])[:1])
         return {at: one.user_request for at, one in spoken if one.user_words}
 
     def first_request(self, stop: int) -> str:
-        """The user's first request if it is gone after fold `stop - 1`; "" if it is not, or unknown."""
-        known = self.plan.running
-        if known and sections.may_hold_request(known.text):
+        """Return the user's first request if it is gone after fold `stop - 1`; "" if it stays or is unknown."""
+        running = self.plan.running
+        if running and sections.may_hold_request(running.text):
             return ""
         first = next(iter(self.requests), -1)
         return self.requests[first] if first in self._gone[stop - 1] else ""
@@ -348,12 +360,12 @@ class Record:
             before = at
 
     def utterances(self, start: int, stop: int) -> tuple[Utterance, ...]:
-        """The messages of some folds as utterances."""
-        found: list[Utterance] = []
+        """Convert the messages of some folds to utterances."""
+        converted: list[Utterance] = []
         for at, is_after_request in self.folded_messages(start, stop):
             first, *others = self._plain([at])
-            found += (replace(first, after_request=is_after_request), *others)
-        return tuple(found)
+            converted += (replace(first, after_request=is_after_request), *others)
+        return tuple(converted)
 
     def _plain(self, numbers: Collection[int]) -> tuple[Utterance, ...]:
         entries, is_answer = self.plan.transcript.entries, self.plan.protections.is_answer
@@ -364,20 +376,20 @@ class Record:
 
 
 def old_summary(plan: Plan) -> set[int]:
-    """The index of the message that consists of the earlier summary only; empty if there is none."""
-    known = plan.running
-    return {known.at} if known and known.rest is None else set()
+    """Return the index of the message that consists of the earlier summary only; empty if there is none."""
+    running = plan.running
+    return {running.at} if running and running.rest is None else set()
 
 
 def summary_message(plan: Plan, answer: Answer, messages: Sequence[object], formats: Sequence[Format]) -> Any:
-    """The message of the summary: a new one, the old one if nothing was added to it, or None."""
+    """Create the message of the summary, or return the old message if nothing was added, or None."""
     folds = [fold for fold in plan.folds if not fold.is_drop]
-    known = plan.running
-    text = answer.text if folds and isinstance(answer, Written) else known.text if known else None
+    running = plan.running
+    text = answer.text if folds and isinstance(answer, Written) else running.text if running else None
     if text is None:
         return None
-    replaced = sum(len(fold.messages) for fold in folds) + (known.messages if known else 0)
-    room = max((*(fold.room for fold in folds), *((known.room,) if known else ())))
-    style = call_style(plan.folds, known, plan.transcript.entries)
+    replaced = sum(len(fold.messages) for fold in folds) + (running.messages if running else 0)
+    room = max((*(fold.room for fold in folds), *((running.room,) if running else ())))
+    style = call_style(plan.folds, running, plan.transcript.entries)
     written_in = dominant_format([fields_of(message) for message in messages], formats)
     return written_in.message("user", wrap_summary(text, replaced, room, style))

@@ -33,6 +33,7 @@ class Source(StrEnum):
     CALL = "call"
     ARGS = "args"
     ENVIRONMENT = "environment"
+    FILE = "file"  # read by the command line only
     DEFAULT = "default"
 
 
@@ -41,7 +42,7 @@ class Setting:
     """The value of a setting and its source.
 
     `where` is the place to change it: the keyword of a call ("safe_zone="), the attribute of the arguments
-    ("PruneArgs.model"), or the variable ("AUTOPRUNE_MODEL"); "" for a default.
+    ("PruneArgs.model"), the variable ("AUTOPRUNE_MODEL"), or the file's path; "" for a default.
     """
 
     name: str

@@ -1,12 +1,12 @@
-"""Strategies, and everything needed to write one. Each decides what goes and edits nothing itself.
+"""Strategies, and everything needed to write one. A strategy decides what goes and edits nothing itself.
 
     from autoprune.strategies import BaseStrategy, Replace, View  # for a strategy that clears results
     from autoprune.strategies import BaseFoldingStrategy, Fold, FoldView  # for one that folds or drops messages
 
-`clearing` has strategies that clear results by age, `cache_aware` the one that weighs the prompt cache (`worth` values
-results for it), `per_result` the one that shortens results, and `folding` the one that takes out whole messages;
-`presets` are named settings of the last two. `catalog` finds the strategy that a text names, and `scaffold` writes the
-file of a new one and loads strategies from files.
+`clearing` has strategies that clear results by age, `cache_aware` a strategy that weighs the prompt cache (`worth`
+values results for it), `per_result` a strategy that shortens results, and `folding` a strategy that takes out whole
+messages; `presets` are named settings of the last two. `catalog` finds the strategy that a text names, and `scaffold`
+writes the file of a new strategy and loads strategies from files.
 """
 
 from importlib import import_module

@@ -3,18 +3,18 @@
 The strategy decides at each request, in three steps.
 
 *What may go?* Results that are worth less than `threshold`: large, old, with few names that no call has used, from no
-file that a call touched recently (`worth` has the formula). But none that the agent has not had time to use: below the
+file that a call touched recently (`worth` has the formula). But the agent must have had time to use them: below the
 safe zone a result stays until the agent has written something after it saw it (`worth` says what counts), and for
 `stay` requests after that. So twenty documents that are read for one report are all in view when it is written. A
 result that was fetched again after it had been cleared is not cleared twice. The newest failure stays, and so does the
 newest read of each file that was edited in the last 20 requests. Nothing goes while the prompt has fewer than
 `start_at` tokens, because there is little to save.
 
-*Does it pay?* Carrying what may go costs its tokens at the price of reading, at each request. Clearing it costs
-rewriting the cached tokens after the first of it, and fetching some of it again. An account adds up what carrying has
-cost; when it reaches `patience` times what clearing costs, everything that may go is cleared. After a pause longer than
-the cache's life nothing is cached, so it goes at once. Either way, results worth up to 1.3 times the threshold go along
-if that rewrites no more of the cache.
+*Does it pay?* Carrying these results costs their tokens at the price of reading, at each request. Clearing them costs
+rewriting the cached tokens after the first of them, and fetching some of them again. An account adds up the cost of
+carrying; when the account reaches `patience` times the cost of clearing, all these results are cleared. After a pause
+longer than the cache's life nothing is cached, so they go at once. Either way, results worth up to 1.3 times the
+threshold go along if that rewrites no more of the cache.
 
 *How far, above the safe zone?* The results worth least go first, whatever that costs, until the prompt is down to
 `target` of the safe zone, and further if prices ask for it: the cut should regain half of its cost before the
@@ -22,7 +22,7 @@ conversation has grown back to the safe zone. The cut is made as late in the pro
 anything worth more than twice as much, because everything before it stays cached. If that is not enough, results that
 arrived in the last `stay` requests go as well, and then those that the agent is at work on, but both only as far as
 needed, and the latter only if the prompt then fits. Results under 60 tokens always stay. If placeholders leave no room,
-they lose everything but the tool and the size. If the safe zone cannot be reached at all, results may take three tokens
+they keep only the tool and the size. If the safe zone cannot be reached at all, results may take three tokens
 for each one that is missing, up to a quarter of the safe zone: otherwise the cache would break at every request, and
 the prompt would not fit anyway.
 
@@ -93,17 +93,17 @@ class CacheAware(BaseStrategy):
     every_request = True
 
     def for_prices(self, known: Prices) -> "CacheAware":
-        """Return the strategy with these prices and their cache's life, unless it has its own."""
+        """Return the strategy with these prices and their cache's life, unless the strategy has its own."""
         own = known if self.prices is None else prices(self.prices)
         return replace(self, prices=own, cache_life=known.life if self.cache_life is None else self.cache_life)
 
     @property
     def notes(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only, since the dataclass is frozen
-        """A warning if the prices are not known."""
+        """A warning if the prices are unknown."""
         note = prices(self.prices).note
         return (f"{note}; name the model, or give cache_aware(prices=(…, …))",) if note else ()
 
-    def begin(self) -> "Account":
+    def begin(self) -> "CacheAwareState":
         """Return the state of a new walk."""
         for name in ("threshold", "patience", "cache_life", "stay", "start_at"):
             is_optional = name == "cache_life"
@@ -112,15 +112,15 @@ class CacheAware(BaseStrategy):
             raise SettingsError(
                 f"cache_aware: target is {self.target!r}: give a share of the safe zone, above 0 and at most 1"
             )
-        return Account(self, prices(self.prices, life=self.cache_life))
+        return CacheAwareState(self, prices(self.prices, life=self.cache_life))
 
     def step(self, view: View) -> Iterator[Replace]:
-        """Return the edits for a view without earlier requests; a walk calls `begin` instead."""
+        """Yield the edits for a view without earlier requests; a walk calls `begin` instead."""
         return self.begin().step(view)
 
 
-class Account(BaseStrategy):
-    """The state of one walk: the worth of results, which ones were cleared, and what waiting has cost."""
+class CacheAwareState(BaseStrategy):
+    """The state of one walk: the worth of results, the cleared results, and the cost of waiting so far."""
 
     def __init__(self, strategy: CacheAware, known: Prices) -> None:
         """Start before the first request."""
@@ -143,7 +143,7 @@ class Account(BaseStrategy):
         self._prices = prices(strategy.prices, life=strategy.cache_life)
 
     def step(self, view: View) -> Iterator[Replace]:
-        """Return one batch of edits, or none."""
+        """Yield one batch of edits, or no edits."""
         self._observe(view)
         self._in_use = self._at_work.in_use(view.request)
         here = (each for each in view.candidates() if self._is_open(each))
@@ -166,7 +166,7 @@ class Account(BaseStrategy):
             self._note_cleared(candidate.result, view.request)
 
     def explain(self) -> Rationale:
-        """The decisions with their figures, and why each result stays."""
+        """Return the decisions with their figures, and the reason why each result stays."""
         meaning = (
             f"results worth under {self._strategy.threshold:g} may go: large, old, few names that no call has used"
         )
@@ -180,20 +180,20 @@ class Account(BaseStrategy):
             self._worth.observe(entry)
             self._at_work.observe(entry)
             for result in entry.results:
-                if (known := read_placeholder(result)) is not None:
-                    self._newest_mark = max(self._newest_mark, int(known[1]))
-                    self._gone[id(result)] = without_names(result, known)
-                    self._note_cleared(result, int(known[1]))
+                if (match := read_placeholder(result)) is not None:
+                    self._newest_mark = max(self._newest_mark, int(match[1]))
+                    self._gone[id(result)] = without_names(result, match)
+                    self._note_cleared(result, int(match[1]))
                 elif result.request >= self._cleared_at.get(_key(result), inf):
                     self._fetched_again.add(id(result))
         self._read = len(view.entries)
 
     def _note_cleared(self, result: ToolResult, request: int) -> None:
-        """Remember the fetch whose result was cleared at a request, to know it if it is made again."""
+        """Remember the fetch whose result was cleared at a request, to recognize a repeated fetch."""
         self._cleared_at[_key(result)] = min(request, self._cleared_at.get(_key(result), request))
 
     def _may_be_needed(self, result: ToolResult, request: int) -> bool:
-        """Whether the agent may still need a result: it has had no time to use it, or fetched it again."""
+        """Return whether the agent may still need a result that it fetched again or has had no time to use."""
         if id(result) in self._fetched_again:
             return True
         used_at, stay = self._at_work.used_at(result), self._strategy.stay
@@ -210,7 +210,7 @@ class Account(BaseStrategy):
         return "not used yet" if is_unused else self._describe(candidate)
 
     def _choose_paying(self, view: View) -> tuple[Clearing, str]:
-        """Choose what to clear because that pays now, and say why."""
+        """Choose the results that it pays to clear now, and explain why."""
         threshold, prices = self._strategy.threshold, self._prices
         if view.tokens < self._strategy.start_at:
             return {}, ""
@@ -238,7 +238,7 @@ class Account(BaseStrategy):
         )
 
     def _choose_fitting(self, view: View) -> tuple[Clearing, str] | None:
-        """Choose what to clear above the safe zone, and say why; None if nothing."""
+        """Choose the results to clear above the safe zone, and explain why; None if nothing is cleared."""
         is_decided = self._newest_mark > view.request
         old, new, held = self._by_use(view.request)
         most = self._smallest(view, [*old, *new])  # all but the results that the agent is at work on
@@ -264,9 +264,9 @@ class Account(BaseStrategy):
         )
 
     def _by_use(self, request: int) -> tuple[list[Candidate], list[Candidate], list[Candidate]]:
-        """Group what may go above the safe zone, the least worth first in each group.
+        """Group the results that may go above the safe zone, the least worth first in each group.
 
-        The groups are results that the agent has had time to use, newer ones, and those that it is at work on.
+        The groups are results that the agent has had time to use, newer results, and results that it is at work on.
         """
         old: list[Candidate] = []
         new: list[Candidate] = []
@@ -279,19 +279,19 @@ class Account(BaseStrategy):
         return old, new, held
 
     def _to_target(self, view: View, every: Clearing) -> Clearing:
-        """Choose what to clear to bring the prompt to the target, or lower if that makes the cut last."""
+        """Choose the results to clear to bring the prompt to the target, or lower if that makes the cut last."""
         wanted = min(view.tokens - self._strategy.target * view.limit, _total(every))
         clearing = self._as_late_as_possible(every, wanted)
         lasting = min(self._lasting(view, clearing), _total(every))
         return self._as_late_as_possible(every, lasting) if lasting > wanted else clearing
 
     def _smallest(self, view: View, order: Sequence[Candidate]) -> Clearing:
-        """Give candidates full placeholders, or the shortest ones if the full ones leave no room."""
+        """Give candidates full placeholders, or the shortest placeholders if the full ones leave no room."""
         every = self._with_placeholders(view, order)
         return every if _fits(view, every) else self._shortest(view, order)
 
     def _as_late_as_possible(self, every: Clearing, wanted: float) -> Clearing:
-        """Choose what saves so many tokens: the least worth first, as late in the prompt as its worth allows."""
+        """Choose placeholders that save `wanted` tokens: least worth first, as late in the prompt as worth allows."""
         most = LATER * max((self._open.get(each, 0.0) for (each, _), _ in _until(every, wanted)), default=0.0)
         allowed = {item: saves for item, saves in every.items() if self._open.get(item[0], 0.0) <= most}
         late = {item: allowed[item] for item in sorted(allowed, key=_message_of, reverse=True)}
@@ -299,7 +299,7 @@ class Account(BaseStrategy):
         return dict(_until({item: allowed[item] for item in allowed if _message_of(item) >= first}, wanted))
 
     def _lasting(self, view: View, clearing: Clearing) -> float:
-        """The tokens that must go so that a cut regains enough of its cost before the prompt has grown back.
+        """Return the tokens to clear so that a cut regains enough of its cost before the prompt has grown back.
 
         Cleared tokens are not read for as many requests as it takes to grow by them. So n tokens save n² / growth per
         request, at the price of reading.
@@ -309,18 +309,18 @@ class Account(BaseStrategy):
         return sqrt(cost * growth / self._prices.read) if self._prices.read else inf
 
     def _with_placeholders(self, view: View, chosen: Iterable[Candidate]) -> Clearing:
-        """Give candidates their placeholders; those that save nothing are dropped."""
+        """Give candidates their placeholders. Candidates that save nothing are dropped."""
         fresh, has_failed = self._worth.fresh_names, self._at_work.has_failed
         texts = ((each, placeholder(each, view.request, fresh(each.result), has_failed)) for each in chosen)
         return _weigh(view, texts)
 
     def _shortest(self, view: View, chosen: Iterable[Candidate]) -> Clearing:
-        """Give candidates placeholders that name only the tool; those cleared before come first."""
-        again = ((each, known) for each in view.candidates() if (known := self._gone.get(id(each.part))))
+        """Give candidates placeholders that name only the tool. Results that were cleared before come first."""
+        again = ((each, text) for each in view.candidates() if (text := self._gone.get(id(each.part))))
         return _weigh(view, (*again, *((each, self._shortest_of(each.result, view.request)) for each in chosen)))
 
     def _shortest_of(self, result: ToolResult, request: int) -> str:
-        """The placeholder of a result without names."""
+        """Return the placeholder of a result without names."""
         return short_placeholder(result, request, self._at_work.has_failed)
 
     def _describe(self, candidate: Candidate) -> str:
@@ -330,7 +330,7 @@ class Account(BaseStrategy):
         return self._in_use.get(candidate.result) or _worth_text(self._open[candidate])
 
     def _worth_of(self, result: ToolResult, request: int) -> float:
-        """The worth of a result at a request; infinite while the agent is at work on it."""
+        """Return the worth of a result at a request; infinite while the agent is at work on it."""
         return inf if result in self._in_use else self._worth.worth_of(result, request)
 
     def _is_open(self, candidate: Candidate) -> bool:
@@ -338,15 +338,15 @@ class Account(BaseStrategy):
 
 
 def _key(result: ToolResult) -> Key:
-    """The key of the fetch that gave a result, equal for a repeated call."""
+    """Return a key for the call of a result. A repeated call has the same key."""
     if result.call is None:
         return result.tool, str(id(result))
-    given = {name: value for name, value in arguments(result.call).items() if name not in COMMENTS}
-    return result.tool, repr(given or result.call.arguments)
+    values = {name: value for name, value in arguments(result.call).items() if name not in COMMENTS}
+    return result.tool, repr(values or result.call.arguments)
 
 
 def _worth_text(worth: float) -> str:
-    """A worth as text."""
+    """Format the worth of a result as text."""
     return f"under {LEAST_TOKENS} tokens" if worth == inf else f"worth {worth:.2g}" if worth < 100 else "worth over 100"
 
 
@@ -355,23 +355,23 @@ def _reason(reasons: Mapping[ToolResult, str], result: ToolResult) -> str:
 
 
 def _total(clearing: Clearing) -> int:
-    """The tokens that placeholders save."""
+    """Return the tokens that placeholders save."""
     return sum(clearing.values())
 
 
 def _fits(view: View, clearing: Clearing) -> bool:
-    """Whether the prompt with these placeholders is within the safe zone."""
+    """Return whether the prompt with these placeholders is within the safe zone."""
     return view.tokens - _total(clearing) <= view.limit
 
 
 def _results_text(clearing: Clearing) -> str:
-    """How many results go, and the tokens that saves, as text."""
+    """Return the number of results that go and the tokens saved, as text."""
     what = f"{len(clearing):,} results go" if len(clearing) > 1 else "a result goes"
     return f"{what} ({_total(clearing):,} tokens less)"
 
 
 def _message_of(item: tuple[Candidate, str]) -> int:
-    """The index of the message that a placeholder goes into."""
+    """Return the index of the message that a placeholder goes into."""
     return item[0].part.location.message
 
 
@@ -385,13 +385,13 @@ def _until(clearing: Clearing, wanted: float) -> Iterator[tuple[tuple[Candidate,
 
 
 def _weigh(view: View, texts: Iterable[tuple[Candidate, str]]) -> Clearing:
-    """Weigh placeholders; those that save nothing are dropped."""
+    """Count the tokens that placeholders save. Placeholders that save nothing are dropped."""
     weighed = ((each, text, view.saves(each, text)) for each, text in texts)
     return {(each, text): saves for each, text, saves in weighed if saves > 0}
 
 
 def cached_after(view: View, cut: Sequence[Candidate]) -> int:
-    """The cached tokens that clearing these candidates would rewrite: those after the first of them."""
+    """Return the cached tokens that clearing candidates would rewrite: all tokens after the first candidate."""
     first = min(each.part.location.message for each in cut)
     cached = sum(view.weight(at) for at in range(first + 1, view.sent))
     return max(0, cached - sum(each.saves for each in cut if first < each.part.location.message < view.sent))
@@ -415,15 +415,15 @@ def short_placeholder(result: ToolResult, request: int, has_failed: HasFailed) -
 def read_placeholder(result: ToolResult) -> re.Match[str] | None:
     """Match a placeholder that this module wrote, with its request and size; None for any other text.
 
-    A text that names another tool is not ours but the output of a tool that shows such text. If the payload was JSON in
-    a text, the placeholder is a JSON string. It may carry the mark of an archive.
+    A text that names another tool is the output of a tool that shows such text. If the payload was JSON in a text, the
+    placeholder is a JSON string. A placeholder may carry the mark of an archive.
     """
-    found = PLACEHOLDER.fullmatch(split_mark(result.text)[0].strip().strip('"'))
-    return found if found and found[2].startswith(_tool_name(result)) else None
+    match = PLACEHOLDER.fullmatch(split_mark(result.text)[0].strip().strip('"'))
+    return match if match and match[2].startswith(_tool_name(result)) else None
 
 
 def without_names(result: ToolResult, known: re.Match[str]) -> str:
-    """Shorten the placeholder of a result that was cleared before to its tool and size; it keeps its id."""
+    """Shorten the placeholder of a result that was cleared before to the tool and the size. The id is kept."""
     how = FAILED if known[2].endswith(FAILED) else ""
     text = f"[Cleared at request {known[1]}: {_tool_name(result)}{how}, {known[3]} tokens]"
     id = split_mark(result.text)[1]
@@ -431,7 +431,7 @@ def without_names(result: ToolResult, known: re.Match[str]) -> str:
 
 
 def _fitting_names(names: Iterable[str], tokens: int) -> Iterator[str]:
-    """Yield as many names as the placeholder of a result with so many tokens has room for."""
+    """Yield as many names as fit into the placeholder of a result with `tokens` tokens."""
     room = CHARACTERS_PER_TOKEN * min(max(NAMES_SHARE * tokens, LEAST_NAMES), MOST_NAMES)
     for name in names:
         room -= len(name) + 2
@@ -441,7 +441,7 @@ def _fitting_names(names: Iterable[str], tokens: int) -> Iterator[str]:
 
 
 def _tool_name(result: ToolResult) -> str:
-    """The name of a result's tool, on one line."""
+    """Return the name of a result's tool, on one line."""
     return " ".join(result.tool.split())[:LONGEST_TARGET]
 
 

@@ -1,4 +1,4 @@
-"""Find the strategy that a text names, such as `low_water(target=0.6)`: one that ships, or an installed plugin's.
+"""Find the strategy that a text names, such as `low_water(target=0.6)`: a shipped strategy or a plugin's.
 
 An installed package offers a strategy under the entry point group `autoprune.strategies`: a class or a function that
 makes one, or a strategy itself. A strategy that ships wins over a plugin of the same name.
@@ -59,7 +59,7 @@ class _WrongValueError(ValueError):
 
 
 def makers(names: Iterable[str] = STRATEGIES) -> dict[str, Callable[..., Any]]:
-    """The makers of strategies that ship, by name: classes or functions with defaults."""
+    """Return the makers of strategies that ship, by name: classes or functions with defaults."""
     return {name: _maker(*STRATEGIES[name].split(":")) for name in names}
 
 
@@ -69,7 +69,7 @@ def _maker(module: str, made_by: str) -> Callable[..., Any]:
 
 
 def available(names: Iterable[str] = CLEARING) -> dict[str, Any]:
-    """Strategies that ship, with their defaults, by name."""
+    """Return the strategies that ship, with their defaults, by name."""
     return {name: make() for name, make in makers(names).items()}
 
 
@@ -90,24 +90,24 @@ def folding_named(text: str) -> FoldingStrategy:
 
 
 def names_folding(text: str) -> bool:
-    """Whether a text names a strategy for ConversationPruner. Imports a plugin to find out."""
+    """Return whether a text names a strategy for ConversationPruner. Imports a plugin to find out."""
     return is_named(text, FOLDING) or (is_plugin(text) and folds(make_strategy(text, makers())))
 
 
 def is_plugin(text: str) -> bool:
-    """Whether a text names the strategy of an installed plugin. Imports nothing."""
+    """Return whether a text names the strategy of an installed plugin. Imports nothing."""
     return is_named(text, plugin_names(GROUP)) and not is_named(text, STRATEGIES)
 
 
 def _plugin_maker(name: str) -> Callable[..., Any] | None:
-    """The maker of a plugin's strategy; None if there is no plugin of that name."""
-    found: Any = load_plugin(GROUP, name) if is_plugin(name) else None
-    if found is None:
+    """Return the maker of a plugin's strategy; None if there is no plugin of that name."""
+    plugin: Any = load_plugin(GROUP, name) if is_plugin(name) else None
+    if plugin is None:
         return None
-    is_strategy = not isinstance(found, type) and callable(getattr(found, "step", None))
-    if not is_strategy and not callable(found):
-        raise SettingsError(f"the plugin {name!r} offers {found!r}: give a strategy, or a class that makes one")
-    make: Callable[..., Any] = (lambda: found) if is_strategy else found
+    is_strategy = not isinstance(plugin, type) and callable(getattr(plugin, "step", None))
+    if not is_strategy and not callable(plugin):
+        raise SettingsError(f"the plugin {name!r} offers {plugin!r}: give a strategy, or a class that makes one")
+    make: Callable[..., Any] = (lambda: plugin) if is_strategy else plugin
     try:
         inspect.signature(make).bind()
     except TypeError as error:
@@ -116,40 +116,40 @@ def _plugin_maker(name: str) -> Callable[..., Any] | None:
 
 
 def is_named(text: str, names: Container[str]) -> bool:
-    """Whether a text is one of the names, perhaps with parameters: `low_water(target=0.6)`."""
+    """Return whether a text is one of the names, perhaps with parameters: `low_water(target=0.6)`."""
     return text.partition("(")[0].strip() in names
 
 
 def description(strategy: object) -> str:
-    """What a strategy does: a preset's own description, or the first line of its class's docstring."""
+    """Return what a strategy does: a preset's own description, or the first line of the class's docstring."""
     return str(getattr(strategy, "does", "")) or (type(strategy).__doc__ or "").strip().partition("\n")[0]
 
 
 def config(strategy: object) -> dict[str, object]:
-    """A strategy's parameters; of a preset, only those that differ from their defaults.
+    """Return a strategy's parameters; for a preset, only parameters that differ from their defaults.
 
-    An option, such as `protect`, is a dict of its parameters that differ from their defaults.
+    An option, such as `protect`, becomes a dict of its parameters that differ from their defaults.
     """
     if not dataclasses.is_dataclass(strategy) or isinstance(strategy, type):
         return {}
-    known = {field.name: (getattr(strategy, field.name), field.default) for field in dataclasses.fields(strategy)}
-    is_preset = known.pop("does", None) is not None
-    known.pop("name", None)
-    return {name: _as_dict(value) for name, (value, default) in known.items() if not is_preset or value != default}
+    parameters = {field.name: (getattr(strategy, field.name), field.default) for field in dataclasses.fields(strategy)}
+    is_preset = parameters.pop("does", None) is not None
+    parameters.pop("name", None)
+    return {name: _as_dict(value) for name, (value, default) in parameters.items() if not is_preset or value != default}
 
 
 def _as_dict(value: object) -> object:
     """Turn an option into a dict; other values stay unchanged."""
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
         return value
-    known = {field.name: (getattr(value, field.name), field.default) for field in dataclasses.fields(value)}
-    return {name: given for name, (given, default) in known.items() if given != default}
+    parameters = {field.name: (getattr(value, field.name), field.default) for field in dataclasses.fields(value)}
+    return {name: own for name, (own, default) in parameters.items() if own != default}
 
 
 def make_strategy(text: str, makers: Mapping[str, Callable[..., Value]]) -> Value:
-    """Make the strategy that a text names, with its parameters in brackets: one of `makers`, or a plugin's.
+    """Make the strategy that a text names, with its parameters in brackets, by one of `makers` or by a plugin.
 
-    A parameter is one of the maker's or a field of the strategy. Raises SettingsError for anything else.
+    A parameter belongs to the maker or is a field of the strategy. Raises SettingsError for anything else.
     """
     name, bracket, rest = text.strip().partition("(")
     make = makers.get(name.rstrip()) or _plugin_maker(name.rstrip())
@@ -164,9 +164,9 @@ def make_strategy(text: str, makers: Mapping[str, Callable[..., Value]]) -> Valu
         made: Value = make(**own)
         return dataclasses.replace(made, **values) if values else made  # type: ignore[type-var]
     except (SyntaxError, ValueError, TypeError) as error:
-        known = _parameters(make)
-        names = ", ".join(f"{name}={value!r}" for name, value in known.items()) or "none"
-        why = _near(rest, known) or _why(error)
+        parameters = _parameters(make)
+        names = ", ".join(f"{name}={value!r}" for name, value in parameters.items()) or "none"
+        why = _near(rest, parameters) or _why(error)
         raise SettingsError(
             f"strategy {text!r} cannot be read{why}; {name.rstrip()} has the parameters: {names}"
         ) from error
@@ -181,13 +181,13 @@ def hint(text: str, names: Collection[str]) -> str:
 
 
 def _near(arguments: str, known: Collection[str]) -> str:
-    """Suggest the parameter nearest to the first unknown one; "" if all are known."""
+    """Suggest the parameter nearest to the first unknown parameter; "" if all are known."""
     words = (word for word in re.findall(r"(\w+)\s*=(?!=)", arguments) if word not in known)
     return did_you_mean(next(words, ""), known)
 
 
 def _why(error: Exception) -> str:
-    """What is wrong with a value, in brackets; "" if the list of parameters shows it."""
+    """Return what is wrong with a value, in brackets; "" if the list of parameters shows the problem."""
     return f" ({error})" if isinstance(error, _WrongValueError) else ""
 
 
@@ -207,18 +207,18 @@ def _values(arguments: str) -> dict[str, object]:
 
 
 def _value(name: str, value: object) -> object:
-    """A parameter's value; an option is made from its dict."""
+    """Return the value of a parameter. A dict becomes an option if the parameter is one."""
     kind = OPTIONS.get(name)
     if kind is None or not isinstance(value, dict):
         return value
-    known = [field.name for field in dataclasses.fields(kind)]
+    parameters = [field.name for field in dataclasses.fields(kind)]
     for each in value:
-        if each not in known:
-            raise _WrongValueError(f"{name} has no {each!r}, but {', '.join(known)}")
+        if each not in parameters:
+            raise _WrongValueError(f"{name} has no {each!r}, but {', '.join(parameters)}")
     return kind(**value)
 
 
 def _parameters(make: Callable[..., object]) -> dict[str, object]:
-    """The parameters of a maker and the fields of its strategy, with their defaults."""
+    """Return the parameters of a maker and the fields of its strategy, with their defaults."""
     own = {name: parameter.default for name, parameter in inspect.signature(make).parameters.items()}
     return {**own, **config(make())}

@@ -28,7 +28,7 @@ class ToolOutputCleanup(BaseStrategy):
     name = "tool_output_cleanup"
 
     def step(self, view: View) -> list[Replace]:
-        """Return the edits needed to reach the safe zone; all possible ones if even these are not enough."""
+        """Return the edits needed to reach the safe zone, or all possible edits if they are not enough."""
         excess = view.tokens - view.limit
         chosen: list[Candidate] = []
         for candidate in view.candidates():
@@ -57,7 +57,7 @@ class LowWater(BaseStrategy):
     name = "low_water"
 
     def step(self, view: View) -> Iterator[Replace]:
-        """Return one batch of edits, or none."""
+        """Yield one batch of edits, or no edits."""
         self._check()
         candidates = list(view.candidates())
         available = sum(candidate.saves for candidate in candidates)
@@ -99,7 +99,7 @@ class ObservationMasking(BaseStrategy):
     does: str = ""
 
     def step(self, view: View) -> Iterator[Replace]:
-        """Return an edit for each candidate outside the window, or nothing."""
+        """Yield an edit for each candidate outside the window, or no edits."""
         for name, least in (("keep", 0), ("polling", 1), ("minimum", 0)):
             check_number(name, getattr(self, name), least)
         check_number("after_pause", self.after_pause, 0, "seconds", kind=int | float)
@@ -138,8 +138,8 @@ def like_langchain() -> ObservationMasking:
     """As LangChain's ClearToolUsesEdit: above the safe zone, clear all but the newest 3 results."""
     # Source: LangChain 1.x, `ClearToolUsesEdit(trigger=100_000, keep=3)`, whose trigger is the safe zone here.
     # Anthropic's "Context editing", clear_tool_uses_20250919, has the same defaults.
-    known = ObservationMasking(3, every_request=False)
-    return replace(known, name="like_langchain", does=_first_line(like_langchain))
+    masking = ObservationMasking(3, every_request=False)
+    return replace(masking, name="like_langchain", does=_first_line(like_langchain))
 
 
 def like_swe_agent() -> ObservationMasking:

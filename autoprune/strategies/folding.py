@@ -1,4 +1,4 @@
-"""Fold the oldest messages into one running summary, or drop them: when, how many, and which ones stay."""
+"""Fold the oldest messages into one running summary, or drop them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -73,7 +73,7 @@ class Folding(BaseFoldingStrategy):
         return self.drops or self.then_drops or self.minimum_saved > 0
 
     def step(self, view: FoldView) -> Iterator[Replace | Fold]:
-        """Return the edits of a request: large results first, then whole messages."""
+        """Yield the edits of a request: large results first, then whole messages."""
         self._check()
         if not self._is_many(view) and not self._is_large(view):
             return
@@ -92,11 +92,11 @@ class Folding(BaseFoldingStrategy):
             yield _one_fold(opening, Reason.BEGINS_WITH_USER)
 
     def _is_many(self, view: FoldView) -> bool:
-        """Whether there are too many messages."""
+        """Return whether there are too many messages."""
         return self.over_messages is not None and view.count > self.over_messages
 
     def _is_large(self, view: FoldView) -> bool:
-        """Whether there are too many tokens."""
+        """Return whether there are too many tokens."""
         return self.over_share is not None and view.tokens > self.over_share * view.limit
 
     def _messages_per_group(self) -> int:
@@ -106,7 +106,7 @@ class Folding(BaseFoldingStrategy):
         return self._messages_per_group() if self.keep is None else self.keep
 
     def _fold_oldest(self, view: FoldView, keep: int) -> Iterator[Fold]:
-        """Fold or drop the oldest groups but for the last `keep` messages, as one edit."""
+        """Fold or drop the oldest groups as one edit, without the last `keep` messages."""
         if self.drops:
             yield from self._drop_oldest(view, keep)
             return
@@ -125,16 +125,17 @@ class Folding(BaseFoldingStrategy):
             yield from self._drop_oldest(view, keep)
 
     def _is_worth_it(self, view: FoldView, keep: int) -> bool:
-        """Whether enough of the prompt may be folded for a summary to be worth a call."""
+        """Return whether enough of the prompt may be folded for a summary to be worth a call."""
         if not self.minimum_foldable:
             return True
         return sum(group.tokens for group in view.groups(1, keep)) >= self.minimum_foldable * view.tokens
 
     def _room(self, view: FoldView, weight: int, said: int = 0) -> int:
-        """The tokens that the summary's text may have once `weight` more tokens are folded into it.
+        """Return the tokens that the summary's text may have once `weight` more tokens are folded into it.
 
-        `said` of them are the user's words, which it keeps. The room grows from the summary's current room, which its
-        mark carries. So it is the same for a full history and for pruned output that is passed back.
+        `said` of these tokens are the user's words, which the summary keeps. The room grows from the summary's current
+        room, which the summary's mark records. So the room is the same for a full history and for pruned output that is
+        passed back.
         """
         scaled = max(LEAST_SUMMARY_TOKENS, view.room + said + max(weight - said, 0) // SUMMARY_PART)
         most = scaled if self.summary_tokens is None else self.summary_tokens
@@ -159,7 +160,7 @@ class Folding(BaseFoldingStrategy):
         return Reason.TOO_MANY_MESSAGES if self._is_many(view) else Reason.OVER_SAFE_ZONE
 
     def _groups_to_fold(self, view: FoldView, keep: int) -> list[Group]:
-        """The groups to fold: no more than needed, or all if even that is not enough."""
+        """Return the groups to fold: no more than needed, or all if all are not enough."""
         by_count = view.groups(1, keep) if self._is_many(view) else []
         if not self._is_large(view):
             return by_count
@@ -175,15 +176,15 @@ class Folding(BaseFoldingStrategy):
         return chosen if in_reach or gain >= MINIMUM_RECLAIM * view.limit else by_count
 
     def _gain(self, view: FoldView, weight: int, said: int) -> int:
-        """The tokens saved by folding messages of `weight` tokens, `said` of which are the user's words."""
+        """Return the tokens saved by folding messages of `weight` tokens, `said` of which are the user's words."""
         return view.gain(weight, self._room(view, weight, said))
 
     def _target(self, view: FoldView) -> float:
-        """The tokens to reduce the prompt to."""
+        """Return the tokens to reduce the prompt to."""
         return (self.over_share or 1.0) * view.limit * (1 - self.buffer)
 
     def _drop_oldest(self, view: FoldView, keep: int, at_least: float = 0.0) -> Iterator[Fold]:
-        """Drop the oldest groups; if the safe zone is out of reach, only if that saves `at_least` tokens."""
+        """Drop the oldest groups. If the safe zone is out of reach, the drop must save `at_least` tokens."""
         if self._is_many(view) and (groups := view.groups(1, keep)):
             yield _one_fold(groups, Reason.TOO_MANY_MESSAGES)
         if self._is_large(view) and (groups := view.groups(self._messages_per_group(), max(keep, 1))):
@@ -194,7 +195,7 @@ class Folding(BaseFoldingStrategy):
                 yield _one_fold(enough, Reason.OVER_SAFE_ZONE)
 
     def _extend_drop(self, view: FoldView, enough: list[Group], groups: Sequence[Group]) -> tuple[list[Group], float]:
-        """Extend a drop to the end of a turn, unless the rest of the turn is too large; return groups and tokens."""
+        """Return the groups and tokens of a drop, extended to the end of a turn unless the turn's rest is too large."""
         whole = _extend_to_turn(enough, groups)
         needed, tokens = (sum(group.tokens for group in each) for each in (enough, whole))
         return (whole, tokens) if tokens - needed <= LARGEST_REST * view.limit else (enough, needed)
@@ -223,9 +224,9 @@ class Folding(BaseFoldingStrategy):
 def _first_enough(
     groups: Sequence[Group], excess: float, gain: Callable[[int, int], float]
 ) -> tuple[list[Group], float]:
-    """Return the first groups that save the excess, or all if even they do not, and the tokens saved.
+    """Return the first groups that save the excess, or else all groups, and the tokens saved.
 
-    `gain(weight, said)` gives the tokens saved by folding messages of that weight.
+    `gain(weight, said)` returns the tokens saved by folding messages of that weight.
     """
     weight = said = 0
     for number, group in enumerate(groups, 1):
@@ -240,7 +241,7 @@ def _weight(groups: Sequence[Group]) -> int:
 
 
 def _extend_to_turn(chosen: Sequence[Group], groups: Sequence[Group]) -> list[Group]:
-    """Extend the chosen groups to the end of a turn, if one ends among the groups after them."""
+    """Extend the chosen groups to the end of a turn, if a turn ends among the groups after them."""
     ends = (number for number, group in enumerate(groups, 1) if group.ends_turn and number >= len(chosen))
     return list(groups[: next(ends, len(chosen))])
 
@@ -252,5 +253,5 @@ def _one_fold(groups: Sequence[Group], reason: Reason, room: int = 0) -> Fold:
 
 
 def _last_message(groups: Sequence[Group]) -> int:
-    """The index of the groups' last message; -1 if there are none."""
+    """Return the index of the groups' last message; -1 without groups."""
     return max((group.messages[-1] for group in groups), default=-1)

@@ -1,4 +1,4 @@
-"""Shorten each large tool result by itself: by a cut, a summary, or the caller's function. Writes only cuts."""
+"""Shorten each large tool result by itself: by a cut, a summary, or the caller's function. Makes only the cuts."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ class Question(Protocol):
 
     @property
     def utterances(self) -> tuple[Utterance, ...]:
-        """The messages to sum up: here one, which holds the result's text."""
+        """The messages to sum up: here one message with the result's text."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,12 @@ class ByFunction:
 class PerResult(BaseFoldingStrategy):
     """Shorten each tool result above `threshold` tokens to at most that many, once the model has seen it.
 
-    `mode`: "simple" cuts the result to its head and tail. "auto" has a summarizer sum it up: `summarizer`, else the
-    strategy's, else the pruner's `llm`. "custom" passes it to `function`, which must return the same text for the same
-    text and may be called in several threads at once. A summarizer gets at most `hard_limit` tokens of the result, and
-    a summary that is too long is cut. If there is no summary, or if the result was shortened before, the result itself
-    is cut. A result with anything but text, such as an image, is left unchanged, and so is an element in a text that
-    could be taken for another result.
+    `mode`: "simple" cuts the result to its head and tail. "auto" has a summarizer sum up the result: `summarizer`, else
+    the strategy's, else the pruner's `llm`. "custom" passes the result to `function`, which must return equal texts for
+    equal inputs and may be called in several threads at once. A summarizer gets at most `hard_limit` tokens of the
+    result, and a summary that is too long is cut. If there is no summary, or if the result was shortened before, the
+    result itself is cut. A result with anything but text, such as an image, is left unchanged, and so is an element in
+    a text that could be taken for another result.
 
     The start limits say when to shorten. With `when="inside"` results of the current turn are shortened once
     `start_after` rounds of tools of that turn have returned; with "after" no result is shortened before its turn is
@@ -78,7 +78,7 @@ class PerResult(BaseFoldingStrategy):
     folds = may_drop = False  # it takes no messages out
 
     def step(self, view: "FoldView") -> Iterator[Replace]:
-        """Cut every large result that is due. A summary that is written later replaces the cut."""
+        """Yield a cut for every large result that is due. A summary that is written later replaces the cut."""
         self._check()
         if self.off_reason or max(view.turn, 1) < self.start_turn:
             return
@@ -91,22 +91,22 @@ class PerResult(BaseFoldingStrategy):
                 yield Replace(part, text, self._reason(part), 0)
 
     def _reason(self, part: Part) -> Reason:
-        """The reason of an edit. SHORTENED asks for a summary, except for results that were shortened before."""
+        """Return the reason of an edit. SHORTENED asks for a summary, except for results that were shortened before."""
         return Reason.CLAMPED if self.mode == SIMPLE or is_cut(part.text) else Reason.SHORTENED
 
     @cached_property
     def function_summarizer(self) -> ByFunction:
-        """The function as a summarizer. Raises SettingsError if there is none."""
+        """The caller's function as a summarizer. Raises SettingsError if `mode` is "custom" without a function."""
         self._check()
         assert self.function is not None
         return ByFunction(self.function)
 
     def _is_large(self, part: Part) -> bool:
-        """Whether a part is above the threshold and can be shortened."""
+        """Return whether a part is above the threshold and can be shortened."""
         return part.is_plain and not part.is_fixed and part.tokens > self.threshold
 
     def _is_due(self, result: ToolResult, view: "FoldView") -> bool:
-        """Whether the start limits let a result be shortened at a request."""
+        """Return whether the start limits let a result be shortened at a request."""
         requests_before = view.request - view.iteration + 1  # of earlier turns
         if result.sent <= requests_before:
             return not self.this_turn_only
@@ -114,19 +114,19 @@ class PerResult(BaseFoldingStrategy):
 
     @cached_property
     def off_reason(self) -> str | None:
-        """Why invalid start limits switch the strategy off; None if they are valid."""
-        found = [
+        """The reason why invalid start limits switch the strategy off; None if the limits are valid."""
+        reasons = [
             f"{name} is {value!r}, not a number of 0 or more"
             for name in ("start_after", "start_turn")
             if not is_number(value := getattr(self, name))
         ]
         if self.when not in TIMES:
-            found.append(f"when is {self.when!r}, not one of {', '.join(TIMES)}")
+            reasons.append(f"when is {self.when!r}, not one of {', '.join(TIMES)}")
         if not isinstance(self.this_turn_only, bool):
-            found.append(f"this_turn_only is {self.this_turn_only!r}, not True or False")
+            reasons.append(f"this_turn_only is {self.this_turn_only!r}, not True or False")
         elif self.when == AFTER and self.this_turn_only:
-            found.append(f"this_turn_only leaves nothing for when={AFTER!r}")
-        return f"per_result: no result was shortened: {'; '.join(found)}" if found else None
+            reasons.append(f"this_turn_only leaves nothing for when={AFTER!r}")
+        return f"per_result: no result was shortened: {'; '.join(reasons)}" if reasons else None
 
     def _check(self) -> None:
         """Raise SettingsError for an invalid parameter, except start limits."""
@@ -141,7 +141,7 @@ class PerResult(BaseFoldingStrategy):
 
 
 def mark(tokens: int) -> str:
-    """The mark above a text that replaces a result of so many tokens."""
+    """Return the mark above a text that replaces a result of `tokens` tokens."""
     return f"[… shortened from {tokens:,} tokens …]"
 
 

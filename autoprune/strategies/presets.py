@@ -16,14 +16,14 @@ def truncate(group_size: int | None = None) -> Folding:
 
 def summarize(group_size: int | None = None, buffer: float = BUFFER, summary_tokens: int | None = None) -> Folding:
     """Fold the oldest groups into one running summary until within the safe zone."""
-    known = Folding("summarize", _first_line(summarize), group_size=group_size, buffer=buffer)
-    return replace(known, summary_tokens=summary_tokens)
+    folding = Folding("summarize", _first_line(summarize), group_size=group_size, buffer=buffer)
+    return replace(folding, summary_tokens=summary_tokens)
 
 
 def hybrid(group_size: int | None = None, buffer: float = BUFFER, summary_tokens: int | None = None) -> Folding:
     """Fold the oldest groups into one running summary, and drop more if that is not enough."""
-    known = summarize(group_size, buffer, summary_tokens)
-    return replace(known, name="hybrid", does=_first_line(hybrid), then_drops=True)
+    folding = summarize(group_size, buffer, summary_tokens)
+    return replace(folding, name="hybrid", does=_first_line(hybrid), then_drops=True)
 
 
 def keep_last(n: int = 10) -> Folding:
@@ -50,8 +50,8 @@ def chat_summary(trigger: int = 50, keep: int = 10) -> Folding:
 def action_trace(trigger: int = 10, keep: int = 5) -> Folding:
     """With more messages than the trigger, keep the last ones and list the calls before them by tool."""
     does = _first_line(action_trace)
-    known = Folding("action_trace", does, trigger, keep=keep, buffer=BUFFER, minimum_saved=0.1, summary_share=0.5)
-    return replace(known, summarizer="action_trace")
+    folding = Folding("action_trace", does, trigger, keep=keep, buffer=BUFFER, minimum_saved=0.1, summary_share=0.5)
+    return replace(folding, summarizer="action_trace")
 
 
 def sliding_window(n: int = 10, keep: int = 10, levels: int = 3) -> Folding:
@@ -68,8 +68,8 @@ def snapshot(messages: int | None = 100, keep: int = 10, buffer: float = 0.3, la
     """Shorten large results, then fold all but the last messages into one snapshot of the state of the work."""
     does = _first_line(snapshot)
     results = PerResult(mode="auto", threshold=large)
-    known = Folding("snapshot", does, messages, keep=keep, group_size=1, buffer=buffer, results=results)
-    return replace(known, then_drops=True, at_turns=True)
+    folding = Folding("snapshot", does, messages, keep=keep, group_size=1, buffer=buffer, results=results)
+    return replace(folding, then_drops=True, at_turns=True)
 
 
 def _first_line(preset: Callable[..., object]) -> str:

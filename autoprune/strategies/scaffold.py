@@ -32,8 +32,8 @@ def new_strategy(name: str, *, folding: bool = False) -> Mapping[str, str]:
     """Return the text of a new strategy and of its test, by file name. Both work unchanged.
 
     The strategy clears the largest results first; with `folding` it folds all but the last messages. `name` may be
-    spelled `LargestFirst` or `largest_first`. Raises SettingsError for a name that cannot be that of a class, a module
-    and a strategy.
+    spelled `LargestFirst` or `largest_first`. Raises SettingsError for a name that is invalid for a class, a module
+    or a strategy.
     """
     class_name, module = names(name)
     words = {"Name": class_name, "name": module, "conversation": CONVERSATION}
@@ -49,7 +49,7 @@ def free_name(*, folding: bool = False) -> str:
 
 
 def names(name: str) -> tuple[str, str]:
-    """The names of a new strategy's class and module, such as LargestFirst and largest_first.
+    """Return the names of a new strategy's class and module, such as LargestFirst and largest_first.
 
     Raises SettingsError for a name that is not an ASCII identifier, is a keyword, or is taken. A plugin's name is not
     taken: a strategy in a file is used by its path.
@@ -69,7 +69,7 @@ def _spell(name: str) -> tuple[str, str]:
 
 
 def _why_taken(class_name: str, module: str) -> str | None:
-    """Why a name cannot be used; None if it can."""
+    """Explain why a name cannot be used. Return None if it can."""
     if keyword.iskeyword(class_name) or keyword.iskeyword(module):
         return "it is a Python keyword"
     if module in STRATEGIES:
@@ -80,7 +80,7 @@ def _why_taken(class_name: str, module: str) -> str | None:
 
 
 def is_in_file(text: str) -> bool:
-    """Whether a text names a strategy in a file, as `path/to/file.py:Name` does."""
+    """Return whether a text names a strategy in a file, as `path/to/file.py:Name` does."""
     return IN_FILE.fullmatch(text) is not None
 
 

@@ -1,4 +1,4 @@
-"""What results are worth to the agent, and which of them it is likely to use again. Decides nothing.
+"""Estimate the worth of results to the agent, and which results it is likely to use again. Decides nothing.
 
 *Worth.* An agent acts by names: it searches for them, writes them, and opens files that it has read. A result is worth
 more, the more of its names no call has used yet, the smaller and newer it is, and the more recently any call touched
@@ -36,7 +36,7 @@ LEAST_WRITING = 1_000  # characters of arguments: fewer are a query, more are th
 
 @dataclass(eq=False)
 class _Known:
-    """A result with its `fresh` names: those that no call has used, each once, in order."""
+    """A result with its `fresh` names, which no call has used, each once, in order."""
 
     result: ToolResult
     fresh: dict[str, None]
@@ -66,7 +66,7 @@ class _Known:
 
 @dataclass
 class Worth:
-    """The worth of results in one walk, by the names that calls have used and the files that they touched."""
+    """The worth of results in one walk, given the names that calls have used and the files that calls touched."""
 
     _known: dict[int, _Known] = field(default_factory=dict)  # by the identity of results
     _used: set[str] = field(default_factory=set)
@@ -85,7 +85,7 @@ class Worth:
         self._known.pop(id(result), None)
 
     def fresh_names(self, result: ToolResult) -> Iterable[str]:
-        """The names in a result that no call has used so far, each once, in order."""
+        """Return the names in a result that no call has used so far, each once, in order."""
         return self._known[id(result)].fresh
 
     def _fresh(self, result: ToolResult) -> dict[str, None]:
@@ -99,27 +99,27 @@ class Worth:
                 known.fresh.pop(name, None)
 
     def worth_of(self, result: ToolResult, request: int) -> float:
-        """The worth of a result at a request; infinite for a small one, which always stays."""
-        known = self._known[id(result)]
-        if known.tokens < LEAST_TOKENS:
+        """Return the worth of a result at a request; infinite for a small result, which always stays."""
+        entry = self._known[id(result)]
+        if entry.tokens < LEAST_TOKENS:
             return inf
         age = max(1, request - result.request)
-        since = request - max((self._touched.get(file, NEVER) for file in known.files), default=NEVER)
+        since = request - max((self._touched.get(file, NEVER) for file in entry.files), default=NEVER)
         touched = 1 + TOUCHED_FACTOR * float(0.5 ** (since / TOUCHED_HALF))
-        return 1_000 * (1 + len(known.fresh) + known.prose) / float(known.size * age**0.5) * touched
+        return 1_000 * (1 + len(entry.fresh) + entry.prose) / float(entry.size * age**0.5) * touched
 
 
 def touched_files(call: ToolCall) -> tuple[str, ...]:
-    """The base names of the files that a call touches: in arguments, in a patch, in a shell command."""
+    """Return the base names of the files that a call touches: in arguments, in a patch, in a shell command."""
     words = (*paths(call), *FILE.findall(command(call)))
     return tuple(dict.fromkeys(name for word in words if (name := word.rstrip("/").rpartition("/")[2])))
 
 
 def _call_names(call: ToolCall) -> Iterable[str]:
-    """The names in the arguments of a call."""
-    known = arguments(call)
+    """Return the names in the arguments of a call."""
+    named = arguments(call)
     texts: list[str] = []
-    values: list[object] = [known or call.arguments]
+    values: list[object] = [named or call.arguments]
     while values:
         value = values.pop()
         if isinstance(value, str):
@@ -132,11 +132,11 @@ def _call_names(call: ToolCall) -> Iterable[str]:
 
 
 class AtWork:
-    """Tracks in one walk which results the agent is likely to look back at, regardless of their content."""
+    """Track in one walk which results the agent is likely to look back at, regardless of their content."""
 
     def __init__(self) -> None:
         """Start before the first message."""
-        self.failure: ToolResult | None = None  # the newest one, without calls that the user refused
+        self.failure: ToolResult | None = None  # the newest failure, without calls that the user refused
         self._failed: set[int] = set()  # results by identity
         self._edited: dict[str, int] = {}  # paths, with the newest request that changed each
         self._reads: dict[str, dict[str, ToolResult]] = {}  # by base name and path, the newest last
@@ -173,17 +173,20 @@ class AtWork:
         self._unused = [result for result in self._unused if result.sent > written]
 
     def used_at(self, result: ToolResult) -> int | None:
-        """The request by which the agent had written something after it saw a result; None if it has not."""
+        """Return the request by which the agent had used a result; None if the result is unused.
+
+        The agent uses a result by writing something after it saw the result, and then turning to something else.
+        """
         return self._used_at.get(id(result))
 
     def has_failed(self, result: ToolResult) -> bool:
-        """Whether the call of a result has certainly failed."""
+        """Return whether the call of a result has certainly failed."""
         return id(result) in self._failed
 
     def in_use(self, request: int) -> Mapping[ToolResult, str]:
-        """The results that the agent is likely to look back at, each with the reason in a few words."""
-        found = dict.fromkeys(self.edited_files(request), "file being edited")
-        return {self.failure: "newest failure", **found} if self.failure else found
+        """Return the results that the agent is likely to look back at, each with the reason in a few words."""
+        edited = dict.fromkeys(self.edited_files(request), "file being edited")
+        return {self.failure: "newest failure", **edited} if self.failure else edited
 
     def edited_files(self, request: int) -> Iterator[ToolResult]:
         """Yield the newest read of each file that was edited in the last 20 requests, each once."""
@@ -192,15 +195,15 @@ class AtWork:
         yield from dict.fromkeys(result for result in newest if result)
 
     def _newest(self, path: str) -> ToolResult | None:
-        """The newest read of a file, by the same path or by one that is relative to another folder."""
+        """Return the newest read of a file, by the same path or by a path relative to another folder."""
         reads = self._reads.get(_base_name(path), {})
         return next((reads[each] for each in reversed(reads) if _may_be_same_file(each, path)), None)
 
 
 def _has_written(action: Action) -> bool:
-    """Whether a call changed a file or carried a long text that the agent wrote."""
-    given = action.call.arguments if action.call else ""
-    return len(str(given)) >= LEAST_WRITING or any(does in CHANGING for does, _ in action.files())
+    """Return whether a call changed a file or carried a long text that the agent wrote."""
+    written = action.call.arguments if action.call else ""
+    return len(str(written)) >= LEAST_WRITING or any(does in CHANGING for does, _ in action.files())
 
 
 def _normal_path(path: str) -> str:
@@ -212,5 +215,5 @@ def _base_name(path: str) -> str:
 
 
 def _may_be_same_file(one: str, other: str) -> bool:
-    """Whether two paths may name the same file, one of them relative to a folder."""
+    """Return whether two paths may name the same file, one of them relative to a folder."""
     return one == other or one.endswith(f"/{other}") or other.endswith(f"/{one}")

@@ -1,4 +1,4 @@
-"""A snapshot of the work: read from a model's JSON, checked, shortened, written as text.
+"""A snapshot of the work: read from a model's JSON, checked, shortened and written as text.
 
 A model may have been talked into forgetting the user's request by a tool result. So the first request is kept verbatim,
 constraints are only ever added, and the goal changes only if the user has spoken. Tool results can add neither a goal
@@ -46,7 +46,10 @@ class SnapshotError(ValueError):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The state of the work. `request` is the user's first request, word for word; `goal` is what it has become."""
+    """The state of the work.
+
+    `request` is the user's first request, verbatim; `goal` is what the request has become since.
+    """
 
     request: str = ""
     goal: str = ""
@@ -81,7 +84,7 @@ RESPONSE_FORMAT: Mapping[str, object] = {
 
 
 def summary_of(answer: str, brief: Brief) -> tuple[str, tuple[str, ...]]:
-    """Make the summary from a model's answer, with notes for the report. Raises SnapshotError."""
+    """Write the summary from a model's answer, with notes for the report. Raises SnapshotError."""
     whole = keep_user_words(parse_answer(answer), brief)
     text = shorten_snapshot(whole, brief.max_tokens, brief.count)
     if text == write_snapshot(whole):
@@ -104,16 +107,16 @@ def parse_answer(answer: str) -> Snapshot:
         except TypeError as error:
             problems.append(f'"{name}" {error}')
 
-    found = {name: checked(name, _text_field) for name in TEXTS} | {name: checked(name, _list_field) for name in LISTS}
+    values = {name: checked(name, _text_field) for name in TEXTS} | {name: checked(name, _list_field) for name in LISTS}
     if problems:
         raise SnapshotError("; ".join(problems))
-    if not any(found[name] for name in found if name not in ("goal", "constraints")):
+    if not any(values[name] for name in values if name not in ("goal", "constraints")):
         raise SnapshotError("it says nothing of what was done and how things stand")
-    return Snapshot(**found)
+    return Snapshot(**values)
 
 
 def keep_user_words(proposed: Snapshot, brief: Brief) -> Snapshot:
-    """Restore what no model may drop, and remove what only the user may say unless the user said it.
+    """Restore what the model may not drop, and remove additions that only the user may make.
 
     The first request and all constraints stay. The goal stays unless the user has said more; if the user's only words
     are the first request, or stay in the conversation, they are the goal, and the model's is ignored. Raises
@@ -130,18 +133,18 @@ def keep_user_words(proposed: Snapshot, brief: Brief) -> Snapshot:
             raise SnapshotError('"goal" must not be empty')
     # The user can have stated constraints in messages, or in a partial summary.
     is_stated = bool(said) or any(one.speaker is Speaker.OTHER for one in brief.utterances)
-    known = {_normalized(one) for one in before.constraints}
-    new = [one for one in proposed.constraints if _normalized(one) not in known] if is_stated else []
+    stated = {_normalize(one) for one in before.constraints}
+    new = [one for one in proposed.constraints if _normalize(one) not in stated] if is_stated else []
     return replace(
         proposed,
         request=request,
-        goal="" if _normalized(goal) == _normalized(request) else goal,
+        goal="" if _normalize(goal) == _normalize(request) else goal,
         constraints=(*before.constraints, *new),
     )
 
 
 def shorten_snapshot(snapshot: Snapshot, max_tokens: int, count: Count) -> str:
-    """Write a snapshot in at most `max_tokens`: the oldest items go first, goal and constraints last.
+    """Write a snapshot in at most `max_tokens`: the oldest items are dropped first, goal and constraints last.
 
     Raises SnapshotError if not a word fits.
     """
@@ -172,33 +175,33 @@ def write_snapshot(snapshot: Snapshot) -> str:
 def parse_text(text: str) -> Snapshot:
     """Parse the text of `write_snapshot`; any other text gives an empty snapshot."""
     bodies = {section.title: section.body for section in reversed(sections.parse_sections(text) or ())}
-    found = {name: bodies.get(title, "") for name, title in TITLES.items()}
-    lists: dict[str, Any] = {name: _list_items(found[name]) for name in LISTS}
-    return replace(Snapshot(found["request"], found["goal"], current_state=found["current_state"]), **lists)
+    texts = {name: bodies.get(title, "") for name, title in TITLES.items()}
+    lists: dict[str, Any] = {name: _list_items(texts[name]) for name in LISTS}
+    return replace(Snapshot(texts["request"], texts["goal"], current_state=texts["current_state"]), **lists)
 
 
 def _earlier_snapshot(previous: str) -> Snapshot:
-    """The snapshot in the previous summary: the whole of it, or an earlier part that another summarizer kept."""
-    found = parse_text(previous)
+    """Parse the snapshot in the previous summary: all of it, or an earlier part that another summarizer kept."""
+    outer = parse_text(previous)
     inside = parse_text(sections.body_of(sections.parse_sections(previous), sections.EARLIER))
     return replace(
-        found,
-        request=found.request or inside.request,
-        goal=found.goal or inside.goal,
-        constraints=found.constraints or inside.constraints,
+        outer,
+        request=outer.request or inside.request,
+        goal=outer.goal or inside.goal,
+        constraints=outer.constraints or inside.constraints,
     )
 
 
 def _answer_object(answer: str) -> Mapping[str, object]:
-    """The first JSON object in an answer that has a field of a snapshot."""
+    """Find the first JSON object in an answer that has a field of a snapshot."""
     decoder = json.JSONDecoder(strict=False)
     for brace in islice(re.finditer(r"\{", answer), BRACES):
         try:
-            found, _ = decoder.raw_decode(answer, brace.start())
+            value, _ = decoder.raw_decode(answer, brace.start())
         except (ValueError, RecursionError):
             continue
-        if isinstance(found, dict) and (
-            TITLES.keys() & (named := {_field_name(key): found[key] for key in found}).keys()
+        if isinstance(value, dict) and (
+            TITLES.keys() & (named := {_field_name(key): value[key] for key in value}).keys()
         ):
             return named
     raise SnapshotError("it holds no JSON object with the fields that were asked for")
@@ -230,8 +233,8 @@ def _list_field(value: object) -> tuple[str, ...]:
             raise TypeError("must be a list of strings")
 
 
-def _normalized(text: str) -> str:
-    """Normalize a text, so that copies compare equal."""
+def _normalize(text: str) -> str:
+    """Normalize a text so that copies compare equal."""
     return " ".join(text.split()).casefold().rstrip(".")
 
 
@@ -270,5 +273,5 @@ def _shorten_field(value: Any, name: str, share: int, count: Count) -> Any:
 
 
 def _item_number(value: Sequence[str]) -> int:
-    """The number of items in a list, without the mark for missing ones."""
+    """Count the items in a list, without the mark for missing items."""
     return sum(not LEFT_OUT.fullmatch(item) for item in value)

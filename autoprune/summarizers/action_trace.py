@@ -1,7 +1,7 @@
-"""List what an agent did, by tool: what each call was about, and how it went. Asks no model.
+"""List what an agent did, by tool: the subject of each call, and its outcome. Asks no model.
 
-A trace has one heading per tool, and below it one line per call, numbered in the order of the session. It is written,
-read back, and continued:
+A trace has one heading per tool, and below it one line per call, numbered in the order of the session. A trace is
+written, parsed again, and continued:
 
     read: 3 calls
     - #2 a.py ×2
@@ -56,7 +56,7 @@ class Total:
     failed: int = 0
 
     def __str__(self) -> str:
-        """Return the heading."""
+        """Format the heading."""
         name, unit = self.key
         return f"{name}: {sections.quantity(self.times, unit)}" + (f", {self.failed} failed" if self.failed else "")
 
@@ -65,7 +65,7 @@ class Total:
 class Line:
     """A call with its outcome, or a message, on one line.
 
-    Equal lines that follow each other are one: `times` says how many, and `number` is that of the last one.
+    Consecutive equal lines are merged into one: `times` is how many there were, and `number` is that of the last.
     """
 
     key: Key
@@ -77,21 +77,21 @@ class Line:
 
     @property
     def words(self) -> str:
-        """The whole text, in several lines if the user wrote it so."""
+        """The whole text, in several lines if the user wrote several."""
         return "\n".join((self.text, *self.details))
 
     def with_words(self, words: str) -> "Line":
-        """The line with other words."""
+        """Return a copy of the line with other words."""
         text, *details = words.split("\n")
         return replace(self, text=text, details=tuple(details))
 
     def repeats(self, before: "Line") -> bool:
-        """Whether the line equals another one, except for the results below two calls."""
+        """Whether the line equals the previous line, except for the results below two calls."""
         details = (self.details == before.details) or self.key != USER
         return details and (self.text, self.is_failed) == (before.text, before.is_failed)
 
     def __str__(self) -> str:
-        """Return the line, with its details below."""
+        """Format the line, with its details below."""
         repeated = f" ×{self.times}" if self.times > 1 or ENDS_IN_TIMES.search(self.text) else ""
         first = f"- {'failed ' if self.is_failed else ''}#{self.number} {self.text}{repeated}"
         return "\n".join((first, *(DETAIL + line for line in self.details)))
@@ -99,7 +99,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Trace:
-    """The content of an action trace: `totals` count everything, `lines` are listed, oldest first."""
+    """The content of an action trace: `totals` count everything, `lines` are the listed lines, oldest first."""
 
     totals: tuple[Total, ...] = ()
     lines: tuple[Line, ...] = ()
@@ -120,7 +120,7 @@ class Trace:
         return sum(total.times for total in self.totals if total.key == USER) - sum(line.times for line in self.said)
 
     def __str__(self) -> str:
-        """Return each heading with its lines below."""
+        """Format each heading with its lines below."""
         below = {total.key: [str(total)] for total in self.totals}
         if self.left_out:
             below[USER][0] += f", {self.left_out} left out"
@@ -133,10 +133,10 @@ class Trace:
 class ActionTrace:
     """List the tool calls by tool, with subject and outcome, and what was said between them.
 
-    The last `keep` calls show their results, each in at most `detail_tokens` tokens. If there is no room for that, each
-    call has one line. Then the oldest lines go, errors and the model's last words in a turn later than others, until
-    only the counts are left. The user's words are shortened last, and dropped last, oldest first. The first request
-    comes above everything. A trace from the previous summary is parsed and continued.
+    The last `keep` calls show their results, each in at most `detail_tokens` tokens. If there is no room for the
+    results, each call has one line. Then the oldest lines are dropped, errors and the model's last words in a turn
+    later than others, until only the counts are left. The user's words are shortened last, and dropped last, oldest
+    first. The first request comes above everything. A trace from the previous summary is parsed and continued.
     """
 
     keep: int = 5
@@ -146,14 +146,14 @@ class ActionTrace:
 
     @property
     def identity(self) -> str:
-        """Everything besides the brief that the text depends on."""
+        """All settings that the text depends on, besides the brief."""
         return repr(self)
 
     def __call__(self, brief: Brief, /) -> Answer:
         """Return the trace in at most `brief.max_tokens` tokens."""
         head, mine = sections.resume(brief, _is_mine)
-        known = read_trace(mine[0].body) if mine else None
-        trace = self._extend(known or Trace(), brief, head)
+        earlier = read_trace(mine[0].body) if mine else None
+        trace = self._extend(earlier or Trace(), brief, head)
         text = sections.first_that_fits(_shrinking_texts(head, trace, brief), head, brief)
         if not text:
             return Failed("there is no room for a word")
@@ -163,7 +163,7 @@ class ActionTrace:
         return Written(text, notes=tuple(left_out_note(goal, text, said, shown.left_out)))
 
     def _extend(self, known: Trace, brief: Brief, head: sections.Head) -> Trace:
-        """Add the lines of new messages, and the results of the last calls below their lines."""
+        """Add the lines of new messages, and put the results of the last calls below their lines."""
         new = [*lines_of(known, brief.utterances, sections.body_of(head, sections.GOAL))]
         results = {line.number: result for line, result in new if result}
         trace = extend_trace(known, [line for line, _ in new])
@@ -178,7 +178,7 @@ class ActionTrace:
         return Trace(trace.totals, tuple(lines))
 
     def _with_details(self, line: Line, result: ToolResult | None, count: Count) -> Line:
-        """Put the result below a line; a line of an earlier trace has none and stays unchanged."""
+        """Put the result below a line. A line of an earlier trace has no result and stays unchanged."""
         if result is None or self.detail_tokens < 1:
             return line
         text = result.text.strip()
@@ -187,7 +187,7 @@ class ActionTrace:
 
 
 def _without_details(line: Line) -> Line:
-    """Drop the result below the line of a call; the user's words keep their lines."""
+    """Drop the result below the line of a call; all lines of the user's words stay."""
     return replace(line, details=()) if line.key != USER else line
 
 
@@ -223,23 +223,23 @@ def _with_head(head: sections.Head, trace: Trace) -> str:
 
 
 def _fit_user_lines(said: Sequence[Line], left: int, free: int, brief: Brief) -> tuple[Line, ...]:
-    """The newest of the user's lines that fit, the long ones shortened."""
+    """Choose the newest of the user's lines that fit, and shorten the long ones."""
     frame = brief.count(f"- #{said[-1].number} \n") if said else 0
     words = fit_texts([line.words for line in said], frame, left, free, brief.count)
     return tuple(line.with_words(each) for line, each in zip(said[len(said) - len(words) :], words, strict=True))
 
 
 def _most_telling(lines: Sequence[Line], number: int) -> list[Line]:
-    """Choose the newest lines; up to two thirds may be older lines with errors or words of the model."""
+    """Choose the newest lines; up to two thirds may be older lines with errors or the model's words."""
     telling = [line.number for line in lines if line.is_failed or line.key == MODEL]
-    kept = set(telling[len(telling) - min(-(-number * 2 // 3), len(telling)) :])
-    others = [line.number for line in lines if line.number not in kept]
-    kept.update(others[len(others) - min(number - len(kept), len(others)) :])
-    return [line for line in lines if line.number in kept]
+    numbers = set(telling[len(telling) - min(-(-number * 2 // 3), len(telling)) :])
+    others = [line.number for line in lines if line.number not in numbers]
+    numbers.update(others[len(others) - min(number - len(numbers), len(others)) :])
+    return [line for line in lines if line.number in numbers]
 
 
 def _sum_totals(totals: Sequence[Total]) -> tuple[Total, ...]:
-    """Merge the totals of all tools into one; those of messages stay."""
+    """Merge the totals of all tools into one; the totals of messages stay."""
     calls = [total for total in totals if total.key not in (USER, MODEL)]
     others = tuple(total for total in totals if total.key in (USER, MODEL))
     times, failed = sum(total.times for total in calls), sum(total.failed for total in calls)
@@ -247,7 +247,7 @@ def _sum_totals(totals: Sequence[Total]) -> tuple[Total, ...]:
 
 
 def extend_trace(trace: Trace, more: Sequence[Line]) -> Trace:
-    """Add lines to a trace; equal consecutive ones under a heading become one."""
+    """Add lines to a trace; consecutive equal lines under a heading are merged."""
     totals = {total.key: total for total in trace.totals}
     for line in more:
         total = totals.get(line.key, Total(line.key))
@@ -264,7 +264,7 @@ def extend_trace(trace: Trace, more: Sequence[Line]) -> Trace:
 
 
 def read_trace(text: str) -> Trace | None:
-    """Parse the text of `str(trace)`; None for any other text."""
+    """Parse the text of `str(trace)`; return None for any other text."""
     totals: list[Total] = []
     lines: list[Line] = []
     for row in text.split("\n"):
@@ -282,13 +282,13 @@ def read_trace(text: str) -> Trace | None:
 
 
 def lines_of(known: Trace, utterances: Sequence[Utterance], request: str) -> Iterator[tuple[Line, ToolResult | None]]:
-    """Yield the lines of messages after a known trace, each with its result; the first request is left out."""
-    done = [*read_actions(utterances)]
-    each = [action for several in done for action in several]
+    """Yield the lines of messages after a known trace, each with its result, without the first request."""
+    actions = [*read_actions(utterances)]
+    flattened = [action for several in actions for action in several]
     started = {match[2]: match[1] for line in known.lines if (match := STARTED.fullmatch(line.text))}
-    started.update((one.runs_as, one.subject()) for one in each if one.runs_as and not one.waits_for)
+    started.update((one.runs_as, one.subject()) for one in flattened if one.runs_as and not one.waits_for)
     number = known.number
-    for at, several in enumerate(done):
+    for at, several in enumerate(actions):
         spoken = ((line, None) for line in _spoken_lines(utterances, at, request))
         acted = ((_action_line(one, started.get(one.waits_for, "")), one.result) for one in several)
         for line, result in chain(spoken, acted):
@@ -297,7 +297,7 @@ def lines_of(known: Trace, utterances: Sequence[Utterance], request: str) -> Ite
 
 
 def _spoken_lines(utterances: Sequence[Utterance], at: int, request: str) -> Iterator[Line]:
-    """Yield the line of the user's words, or of the model's last words in a turn."""
+    """Yield a line if a message holds the user's words, or the model's last words in a turn."""
     one = utterances[at]
     if one.speaker is Speaker.USER and not one.earlier_summary and (words := one.user_words) and words != request:
         yield Line(USER, 0, "").with_words(words)
@@ -308,14 +308,14 @@ def _spoken_lines(utterances: Sequence[Utterance], at: int, request: str) -> Ite
 
 
 def _action_line(action: Action, waits_for: str) -> Line:
-    """The line of an action; `waits_for` is the earlier command that it polls."""
+    """Write the line of an action; `waits_for` is the earlier command that the action polls."""
     tool = action.tool.lstrip("- ") or "a tool"
     text = ": ".join(part for part in (waits_for or action.subject(), short_outcome(action)) if part)
     return Line((tool, "call"), 0, _clean(text, 2 * LONGEST_SUBJECT), bool(action.failed))
 
 
 def short_outcome(action: Action) -> str:
-    """The outcome of an action: minimal for a success, with the reason for a failure."""
+    """Describe the outcome of an action: in a word for a success, with the reason for a failure."""
     if action.result is None:
         return "no result"
     if action.runs_as:
@@ -327,5 +327,5 @@ def short_outcome(action: Action) -> str:
 
 
 def _clean(text: str, most: int) -> str:
-    """Put a text on one line, without the sign for repeats."""
+    """Put a text on one line, without the sign that marks repeated lines."""
     return one_line(text, most).replace("×", "x") or "()"

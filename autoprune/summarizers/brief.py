@@ -13,12 +13,12 @@ CODE_CHARACTERS = 16
 
 @dataclass(frozen=True)
 class Brief:
-    """The task of a summarizer: sum up `utterances`, oldest first, which follow the summary `previous` ("" for none).
+    """The task of a summarizer: sum up `utterances`, oldest first, and the summary `previous` before them, if any.
 
-    The summary replaces both and has at most `max_tokens` tokens by `count`. `request` is the user's latest request,
-    which stays in the conversation ("" if it is not known). `first_request` is the user's first request once it has
-    left the conversation, so that the summary must contain it; "" if it has not left, or is not known; None if it is
-    the first request in `utterances`.
+    The new summary replaces both and has at most `max_tokens` tokens by `count`. `request` is the user's latest
+    request, which stays in the conversation ("" if it is not known). `first_request` is the user's first request once
+    it has left the conversation, so that the summary must contain it. It is "" if the first request has not left, or is
+    not known, and None if it is the first request in `utterances`.
     """
 
     utterances: tuple[Utterance, ...] = field(repr=False)
@@ -31,9 +31,9 @@ class Brief:
 
 @dataclass(frozen=True)
 class Written:
-    """A summary, with the tokens and dollars it took, if the provider reports them.
+    """A summary, with its token counts and cost in dollars if the provider reports them.
 
-    `notes` say what was not done as asked, for the report.
+    `notes` are warnings for the report.
     """
 
     text: str
@@ -61,7 +61,7 @@ Answer: TypeAlias = Written | Failed
 
 @dataclass(frozen=True)
 class Spent:
-    """The cost of a prune's texts: calls of a model, tokens, dollars, texts found in the store; notes on failures."""
+    """The cost of a prune's texts: model calls, tokens, dollars and stored texts `found`; `notes` are on failures."""
 
     calls: int = 0
     input_tokens: int = 0
@@ -84,10 +84,10 @@ class Spent:
 
 
 class Summarizer(Protocol):
-    """Turn a brief into a text, at once or awaited.
+    """Turns a brief into a text, directly or as an awaitable.
 
-    Any callable that takes a brief is a summarizer. An exception counts as a failure, which the report mentions. An
-    object may offer more; each of these is optional:
+    Any callable that takes a brief is a summarizer. An exception counts as a failure, which the report mentions. A
+    summarizer may have further attributes, all of them optional:
 
     - `calls_model`: False if it needs no model and answers at once. Default: True.
     - `may_wait`: True if it may take long, so that it is called in a thread. Default: as `calls_model`.
@@ -140,15 +140,15 @@ def offers(summarizer: object, name: str) -> bool:
 
 
 def identity_of(summarizer: object) -> str:
-    """The summarizer's `identity`; else the full name of the function or class."""
+    """Return the summarizer's `identity`, or else the full name of the function or class."""
     own = getattr(summarizer, "identity", None)
-    named = summarizer if hasattr(summarizer, "__qualname__") else type(summarizer)
-    return own if isinstance(own, str) else f"{named.__module__}.{named.__qualname__}"
+    definition = summarizer if hasattr(summarizer, "__qualname__") else type(summarizer)
+    return own if isinstance(own, str) else f"{definition.__module__}.{definition.__qualname__}"
 
 
 @dataclass(frozen=True)
 class Ask:
-    """One question to one summarizer."""
+    """A question to a summarizer."""
 
     summarizer: Summarizer
     brief: Brief
@@ -158,21 +158,21 @@ Steps: TypeAlias = Generator[Sequence[Ask], Sequence[Answer], Answer]
 
 
 def with_usage(text: str, answers: Iterable[Answer], notes: Iterable[str] = ()) -> Written:
-    """Make an answer from several: the text, with the sum of their costs and all their notes."""
-    given = [answer for answer in answers if isinstance(answer, Written)]
-    costs = [answer.cost for answer in given]
+    """Create an answer from several: the text, with the sum of their costs and all their notes."""
+    written = [answer for answer in answers if isinstance(answer, Written)]
+    costs = [answer.cost for answer in written]
     return Written(
         text,
-        input_tokens=sum(answer.input_tokens for answer in given),
-        output_tokens=sum(answer.output_tokens for answer in given),
+        input_tokens=sum(answer.input_tokens for answer in written),
+        output_tokens=sum(answer.output_tokens for answer in written),
         cost=None if None in costs or not costs else sum(cost for cost in costs if cost is not None),
-        model=next((answer.model for answer in given if answer.model), None),
-        notes=tuple(dict.fromkeys((*(note for answer in given for note in answer.notes), *notes))),
+        model=next((answer.model for answer in written if answer.model), None),
+        notes=tuple(dict.fromkeys((*(note for answer in written for note in answer.notes), *notes))),
     )
 
 
 def code_of(brief: Brief) -> str:
-    """A code that cannot occur in the brief: it is a hash of the whole, which no part can contain."""
+    """Compute a code that cannot occur in the brief: a hash of all its texts, which none of them can contain."""
     texts = [brief.previous, brief.request]
     for utterance in brief.utterances:
         texts += [utterance.words, *(result.text for result in utterance.results)]

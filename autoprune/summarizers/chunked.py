@@ -44,7 +44,7 @@ Round: TypeAlias = Generator[Sequence[Ask], Sequence[Answer], Partials | Failed]
 
 @dataclass(frozen=True)
 class Sizes:
-    """The tokens that a question, a partial summary and the last summary may have."""
+    """The maximum tokens of a question, a partial summary and the last summary."""
 
     room: int
     partial: int
@@ -65,9 +65,9 @@ class Chunked:
     `inner` unchanged. The cuts are between utterances, never between a call and its result.
 
     At most `concurrency` parts are asked for at the same time. The first part continues the previous summary, and the
-    others are merged with it, so the goal passes from summary to summary. `inner` is asked at most `calls` questions in
-    at most `depth` rounds. If these are too few for all parts, the parts become longer and their tool results shorter.
-    If one part fails, nothing more is asked and the whole fails.
+    other partial summaries are merged with it, so that the goal is passed on. `inner` is asked at most `calls`
+    questions in at most `depth` rounds. If these are too few for all parts, the parts become longer and their tool
+    results shorter. If one part fails, no more questions are asked and the whole summary fails.
     """
 
     inner: Summarizer = field(repr=False)
@@ -80,15 +80,15 @@ class Chunked:
 
     @property
     def fallback(self) -> Summarizer:
-        """The summarizer to ask for the whole if a part fails: `inner`."""
+        """The summarizer to ask for the whole history if a part fails: `inner`."""
         return self.inner
 
     def with_style(self, style: str) -> "Chunked":
-        """A copy whose `inner` writes in a style."""
+        """Return a copy whose `inner` writes in a style."""
         return replace(self, inner=with_style(self.inner, style))
 
     def with_instructions(self, instructions: str, alone: bool = False) -> "Chunked":
-        """A copy whose `inner` follows instructions."""
+        """Return a copy whose `inner` follows instructions."""
         return replace(self, inner=with_instructions(self.inner, instructions, alone=alone))
 
     @property
@@ -139,7 +139,7 @@ class Chunked:
         return Sizes(room, min(whole, (room - whole) // FAN_IN - FRAME_TOKENS), whole)
 
     def _round(self, parts: Sequence[Brief]) -> Round:
-        """Return the summaries of the parts, or the first failure."""
+        """Ask for the summaries of the parts, and return them or the first failure."""
         partials: Partials = ()
         for at in range(0, len(parts), self.concurrency):
             for answer in (yield [Ask(self.inner, part) for part in parts[at : at + self.concurrency]]):
@@ -149,7 +149,7 @@ class Chunked:
         return partials if len(parts) == 1 else tuple(map(_note_cut, partials, parts))
 
     def _first_round(self, brief: Brief, sizes: Sizes) -> list[Brief]:
-        """The questions of the first round: the brief itself if it fits, else its parts."""
+        """Create the questions of the first round: the brief itself if it fits, else its parts."""
         groups = _groups(brief.utterances)
         weights = [_rendered_tokens(group, brief) for group in groups]
         if sum(weights) <= sizes.room - brief.max_tokens:
@@ -167,7 +167,7 @@ class Chunked:
         ]
 
     def _most_parts(self, fan_in: int) -> int:
-        """The most parts for which `calls` and `depth` suffice."""
+        """Compute the most parts for which `calls` and `depth` suffice."""
 
         def questions(parts: int) -> int:
             return 1 if parts == 1 else parts + questions(math.ceil(parts / fan_in))
@@ -190,7 +190,7 @@ def _groups(utterances: Utterances) -> list[Utterances]:
 
 
 def _rendered_tokens(group: Utterances, brief: Brief) -> int:
-    """The tokens of utterances as a summarizer reads them."""
+    """Count the tokens of utterances as a summarizer reads them."""
     return brief.count(render(group, brief.count, sys.maxsize)) + JOINT_TOKENS
 
 
@@ -217,7 +217,7 @@ def _fill(groups: Sequence[Utterances], weights: Sequence[int], limit: int) -> I
 
 
 def _shorten_part(part: Utterances, brief: Brief, room: int) -> Utterances:
-    """Shorten a part to its room: to its first request, and the rest as one shortened text."""
+    """Shorten a part that exceeds its room to its first request and one shortened text of all its messages."""
     if _rendered_tokens(part, brief) <= room:
         return part
     request = sections.cut(sections.first_request(part), room // REQUEST_SHARE, brief.count)
@@ -227,7 +227,7 @@ def _shorten_part(part: Utterances, brief: Brief, room: int) -> Utterances:
 
 
 def _consolidate(brief: Brief, partials: Partials, sizes: Sizes) -> list[Brief]:
-    """The questions of the next round: each merges several summaries, the first of which is its `previous`."""
+    """Create the questions of the next round. Each merges several summaries, the first of which is its `previous`."""
     lots = math.ceil(len(partials) / sizes.fan_in)
     edges = [len(partials) * at // lots for at in range(lots + 1)]
     room = sizes.whole if lots == 1 else sizes.partial

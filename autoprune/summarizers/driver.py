@@ -40,7 +40,7 @@ Finished: TypeAlias = tuple[int, object, BaseException | None]  # its number, wh
 
 @dataclass
 class Budget:
-    """The limits of one prune: how many questions may be asked of models, and how long all may take.
+    """The limits of one prune: how many questions models may be asked, and how long all questions may take.
 
     A question is one call of a summarizer, which may make several requests: `OpenAISummarizer` makes at most two, each
     with its retries. Summarizers that need no model are not counted. The time is for all questions together, in seconds
@@ -58,7 +58,7 @@ class Budget:
 
     @property
     def left(self) -> float | None:
-        """The seconds that are left, 0 or more; None without a limit."""
+        """The seconds that are left, 0 or more; None if there is no limit."""
         return None if self.seconds is None else max(0.0, self.started + self.seconds - self.clock())
 
     @property
@@ -67,7 +67,7 @@ class Budget:
         return Failed(f"no answer within {self.seconds or 0:g} seconds")
 
     def refusal(self, ask: Ask) -> str | None:
-        """Return why a question may not be asked; if it may, count it and return None."""
+        """Return why a question may not be asked. If it may be asked, count it and return None."""
         if not may_wait(ask.summarizer):
             return None
         if self.left == 0:
@@ -93,8 +93,8 @@ def steps_of(summarizer: Summarizer, brief: Brief) -> Steps:
 def run(steps: Steps, concurrency: int = CONCURRENCY, budget: Budget | None = None) -> Answer:
     """Run steps to their answer. The questions of a batch are asked in threads, at most `concurrency` at a time.
 
-    An awaitable is run in its own event loop. If the caller is within a running loop it is refused, since it may be
-    bound to that loop: use `arun` there.
+    An awaitable is run in its own event loop. If the caller is within a running loop, the awaitable is refused, since
+    it may be bound to that loop: use `arun` there.
     """
     limits = budget or Budget(UNLIMITED)
     asked = _advance(steps, None)
@@ -104,7 +104,7 @@ def run(steps: Steps, concurrency: int = CONCURRENCY, budget: Budget | None = No
 
 
 async def arun(steps: Steps, concurrency: int = CONCURRENCY, budget: Budget | None = None) -> Answer:
-    """Run steps to their answer in asyncio. Summarizers are called in threads, so that none blocks another."""
+    """Run steps to their answer in asyncio. Summarizers are called in threads, so that they do not block each other."""
     limits = budget or Budget(UNLIMITED)
     gate = asyncio.Semaphore(max(concurrency, 1))
     asked = _advance(steps, None)
@@ -116,18 +116,18 @@ async def arun(steps: Steps, concurrency: int = CONCURRENCY, budget: Budget | No
 
 def ask_once(ask: Ask, *, is_within_loop: bool = False, budget: Budget | None = None) -> Answer:
     """Ask one question; whatever the summarizer returns or raises becomes an answer."""
-    given = call_safely(ask.summarizer, ask.brief)
-    if not inspect.isawaitable(given):
-        return as_answer(given)
+    returned = call_safely(ask.summarizer, ask.brief)
+    if not inspect.isawaitable(returned):
+        return as_answer(returned)
     if not is_within_loop:
-        return asyncio.run(_in_time(_await_value(given), budget or Budget(UNLIMITED)))
-    if inspect.iscoroutine(given):
-        given.close()
+        return asyncio.run(_in_time(_await_value(returned), budget or Budget(UNLIMITED)))
+    if inspect.iscoroutine(returned):
+        returned.close()
     return Failed("this summarizer is asynchronous and an event loop is running: use aprune in place of prune")
 
 
 def as_answer(given: object) -> Answer:
-    """Turn what a summarizer returned or raised into an answer."""
+    """Convert what a summarizer returned or raised to an answer."""
     match given:
         case Failed():
             return given
@@ -144,7 +144,7 @@ def as_answer(given: object) -> Answer:
 
 
 def _message_of(error: BaseException) -> str:
-    """The message of an exception; "" if its `__str__` raises."""
+    """Return the message of an exception; "" if its `__str__` raises."""
     return str(_attempt(str, error)[0] or "")
 
 
@@ -157,7 +157,7 @@ def call_safely(function: Callable[..., object], *arguments: object) -> object:
 
 
 def _attempt(function: Callable[..., object], *arguments: object) -> tuple[object, BaseException | None]:
-    """Call a function; return what it returned, and what it raised."""
+    """Call a function, and return its result and the exception that it raised."""
     try:
         return function(*arguments), None
     except BaseException as error:  # a caller's callable may raise anything; an interrupt is passed on between threads
@@ -165,7 +165,7 @@ def _attempt(function: Callable[..., object], *arguments: object) -> tuple[objec
 
 
 def _advance(steps: Steps, answers: Sequence[Answer] | None) -> Sequence[Ask] | Answer:
-    """Return the next batch of questions, or the final answer."""
+    """Resume the steps; return the next batch of questions, or the final answer."""
     try:
         asked = next(steps) if answers is None else steps.send(answers)
     except StopIteration as end:
@@ -177,7 +177,7 @@ def _advance(steps: Steps, answers: Sequence[Answer] | None) -> Sequence[Ask] | 
 
 
 def _afford(asks: Sequence[Ask], budget: Budget) -> list[Ask]:
-    """Replace each question above the budget with a refusal."""
+    """Replace each question that exceeds the budget with a refusal."""
     return [ask if (why := budget.refusal(ask)) is None else Ask(_Refusal(why), ask.brief) for ask in asks]
 
 
@@ -193,7 +193,7 @@ class _Refusal:
 
 
 def _in_threads(asks: Sequence[Ask], concurrency: int, budget: Budget) -> list[Answer]:
-    """Ask all questions: those that answer at once in this thread, the others in daemon threads."""
+    """Ask all questions: the quick ones in this thread, the others in daemon threads."""
     answer = partial(ask_once, is_within_loop=_is_within_loop(), budget=budget)
     # Each thread gets a copy of the context, so that tracing finds the caller's span.
     waiting: deque[Job] = deque(
@@ -220,7 +220,7 @@ def _in_threads(asks: Sequence[Ask], concurrency: int, budget: Budget) -> list[A
 
 
 def _work(waiting: deque[Job], finished: "SimpleQueue[Finished]") -> None:
-    """Ask one question after the other until none is waiting."""
+    """Ask the waiting questions one by one, until none is left."""
     while True:
         try:
             number, ask = waiting.popleft()
@@ -250,11 +250,11 @@ async def _in_time(asked: Coroutine[Any, Any, object], budget: Budget) -> Answer
 async def _ask_in_thread(ask: Ask) -> object:
     """Call a summarizer in a daemon thread and await its answer."""
     loop = asyncio.get_running_loop()
-    given: asyncio.Future[object] = loop.create_future()
+    outcome: asyncio.Future[object] = loop.create_future()
 
     def settle(result: object, error: BaseException | None) -> None:
-        if not given.done():
-            given.set_exception(error) if error else given.set_result(result)
+        if not outcome.done():
+            outcome.set_exception(error) if error else outcome.set_result(result)
 
     def call() -> None:
         result, error = _attempt(call_safely, ask.summarizer, ask.brief)
@@ -262,7 +262,7 @@ async def _ask_in_thread(ask: Ask) -> object:
             loop.call_soon_threadsafe(settle, result, error)
 
     Thread(target=copy_context().run, args=(call,), name="autoprune", daemon=True).start()
-    return await _await_value(await given)
+    return await _await_value(await outcome)
 
 
 async def _await_value(given: object) -> object:

@@ -1,4 +1,4 @@
-"""Sum up in levels: several summaries of one level become one of the next, so that older things take less room."""
+"""Sum up in levels: several summaries of one level become one of the next, so older messages take less room."""
 
 import re
 from collections.abc import Generator, Iterator, Sequence
@@ -49,15 +49,15 @@ Merging = Generator[Sequence[Ask], Sequence[Answer], Leveled]
 
 @dataclass(frozen=True)
 class Levels:
-    """Sum up in sections, oldest first, the older the shorter; `inner` writes each section.
+    """Sum up in sections, oldest first; the older a section, the shorter it is. `inner` writes each section.
 
-    New messages become a section of level 1. `fanout` sections of a level are merged into one of the next, or fewer if
-    there is no room, up to level `depth` (at most 9). If there is still no room, the oldest section is shortened and
-    finally left out. The user's first request comes above all sections and is never summarized. If `inner` fails on the
-    new messages, so does this; if it fails to merge sections, they stay unchanged as far as there is room. The answer's
-    notes say so.
+    New messages become a section of level 1. `fanout` sections of a level are merged into one section of the next, or
+    fewer if there is no room, up to level `depth` (at most 9). If there is still no room, the oldest section is
+    shortened and finally left out. The user's first request comes above all sections and is never summarized. If
+    `inner` fails on the new messages, the whole summary fails. If `inner` fails to merge sections, they stay unchanged
+    as far as there is room, and the answer's notes say so.
 
-    An `inner` that needs no model and has its own sections, such as `Digest`, continues them itself: then its text is
+    An `inner` that needs no model and has its own sections, such as `Digest`, continues these itself. Then its text is
     the whole summary, without levels.
     """
 
@@ -103,7 +103,7 @@ class Levels:
         return with_usage(text, answers, _level_notes(text, sections, head, answers))
 
     def _merge(self, sections: Leveled, shown: Head, brief: Brief, answers: list[Answer]) -> Merging:
-        """Merge sections until they are few enough; add each answer to `answers`."""
+        """Merge sections until there are few enough; add each answer to `answers`."""
         while span := self._too_many(sections, brief.count(_levels_text(shown, sections)) > brief.max_tokens):
             before, several, after = sections[: span[0]], sections[slice(*span)], sections[span[1] :]
             said = tuple(Utterance(Speaker.OTHER, body) for _, body in several)
@@ -117,24 +117,25 @@ class Levels:
         return sections
 
     def _too_many(self, sections: Leveled, is_over: bool) -> tuple[int, int] | None:
-        """The range of sections to merge: the lowest full level, or without room the lowest level with two sections."""
+        """Find the sections to merge: the lowest full level, or without room the lowest level with two sections."""
         fanout = max(self.fanout, 2)
         for least, most in ((fanout, fanout), (2, len(sections))) if is_over else ((fanout, fanout),):
             for level in range(1, self._deepest):
-                at = [number for number, (found, _) in enumerate(sections) if found == level]
-                if len(at) >= least:
-                    return at[0], at[0] + min(most, len(at))
+                positions = [number for number, (found, _) in enumerate(sections) if found == level]
+                if len(positions) >= least:
+                    return positions[0], positions[0] + min(most, len(positions))
         return None
 
     def _section_share(self, shown: Head, brief: Brief) -> int:
-        """The tokens of each section if there are as many sections as possible."""
+        """Compute the tokens of each section if there are as many sections as possible."""
         most = self._deepest * (max(self.fanout, 2) - 1) + 1
         return max((brief.max_tokens - brief.count(write_sections(shown))) // most, LEAST)
 
     def _ask(self, said: tuple[Utterance, ...], share: int, brief: Brief) -> Steps:
         """Ask for a section on messages, or in place of several sections.
 
-        An `inner` with a section for the first request gets it, so that it does not mistake a later one for it.
+        If `inner` has a section for the first request, it gets the request, so that it does not mistake a later request
+        for it.
         """
         goal = write_sections((Section(GOAL, request_of(brief)),)) if keeps_request(self.inner) else ""
         room = share + (brief.count(goal) + JOINT_TOKENS if goal else 0)
@@ -158,11 +159,11 @@ def _level_notes(text: str, sections: Leveled, head: Head, answers: Sequence[Ans
     for answer in answers:
         if isinstance(answer, Failed):
             yield f"sections of the summary could not be merged ({answer.why})"
-    found = parse_sections(text) or ()
-    kept = tuple((int(section.title[-1]), section.body) for section in found if _is_mine(section))
-    if len(kept) < len(sections):
-        yield f"no room for the oldest of the summary: {quantity(len(sections) - len(kept), 'section')} left out"
-    elif kept != tuple((level, body.strip()) for level, body in sections):
+    parsed = parse_sections(text) or ()
+    remaining = tuple((int(section.title[-1]), section.body) for section in parsed if _is_mine(section))
+    if len(remaining) < len(sections):
+        yield f"no room for the oldest of the summary: {quantity(len(sections) - len(remaining), 'section')} left out"
+    elif remaining != tuple((level, body.strip()) for level, body in sections):
         yield "the oldest section of the summary was shortened"
     yield from left_out_note(body_of(head, GOAL), text)
 
@@ -176,7 +177,7 @@ def _levels_text(shown: Head, sections: Leveled) -> str:
 
 
 def _shrinking_levels(sections: Leveled, head: Head, brief: Brief) -> Iterator[str]:
-    """Yield the text with less and less of its oldest section, then without it, until none is left."""
+    """Yield the text with less and less of its oldest section, then without that section, until no section is left."""
     shown = fit_head(head, brief)
     while sections:
         text = _levels_text(shown, sections)

@@ -1,7 +1,7 @@
 """Ask a model for summaries, at any server that speaks OpenAI's Chat Completions API.
 
-In the prompt the history is data: it is enclosed in lines with a code that is derived from the history itself, so
-nothing in it can close them, and the same brief always makes the same prompt, byte for byte.
+In the prompt the history is data: it is enclosed in lines with a code that is derived from the history itself, so no
+text in the history can close the enclosure. The same brief always gives the same prompt, byte for byte.
 """
 
 import copy
@@ -154,22 +154,22 @@ class OpenAISummarizer:
 
     @property
     def calls_model(self) -> bool:
-        """Whether a model is called: always."""
+        """Whether the summarizer calls a model: always True."""
         return True
 
     @property
     def keeps_request(self) -> bool:
-        """Whether the text has a section for the user's first request: only a snapshot has."""
+        """Whether the text has a section for the user's first request: True for snapshots only."""
         return self.style == "snapshot"
 
     def with_style(self, style: str) -> "OpenAISummarizer":
-        """A copy that writes in a style."""
+        """Return a copy that writes in a style."""
         return replace(self, style=style)
 
     def with_instructions(self, instructions: str, alone: bool = False) -> "OpenAISummarizer":
-        """A copy that follows instructions, then its own ones unless `alone`.
+        """Return a copy that follows `instructions`, then its own instructions unless `alone`.
 
-        One in the free style already has its instructions and stays unchanged.
+        A summarizer in the free style keeps only its own instructions, and is returned unchanged, unless `alone`.
         """
         if not alone and self.style == FREE:
             return self
@@ -177,7 +177,7 @@ class OpenAISummarizer:
         return replace(self, style=FREE, instructions="\n\n".join(filter(None, (instructions, own))))
 
     def in_parts(self) -> "OpenAISummarizer | Chunked":
-        """A summarizer that reads long histories in parts, if the window is known and not tiny; else this one."""
+        """Return a summarizer that reads long histories in parts, or this one if the window is unknown or tiny."""
         if self.window and self.window > 2 * INSTRUCTION_TOKENS:
             return Chunked(self, self.window - INSTRUCTION_TOKENS)
         return self
@@ -204,7 +204,7 @@ class OpenAISummarizer:
         check_number("window", self.window, 1, "tokens", optional=True)
 
     def __call__(self, brief: Brief) -> Written | Awaitable[Written]:
-        """Return the summary, or with an asynchronous client an awaitable of it."""
+        """Return the summary, or an awaitable of it if the client is asynchronous."""
         self.check()
         exchange = self._exchange(brief)
         request: list[Message] | Written = next(exchange)
@@ -227,7 +227,7 @@ class OpenAISummarizer:
         return create(model=self.model, messages=messages, extra_headers=HEADERS, **self.parameters)
 
     def _exchange(self, brief: Brief) -> Exchange:
-        """Yield the requests, be sent the completions, and return the summary."""
+        """Yield the requests, receive the completions, and return the summary."""
         asked = prompt_messages(brief, system_prompt(self.style, self.instructions), self.window)
         reply = yield asked
         answer = text_of(reply)
@@ -240,16 +240,16 @@ class OpenAISummarizer:
         return self._finish(_snapshot.summary_of(text_of(again), brief), reply, again)
 
     def _finish(self, summary: tuple[str, tuple[str, ...]], *given: Any) -> Written:
-        """Make the answer: the summary, its notes, and the cost of all replies."""
+        """Create the answer: the summary, its notes, and the cost of all replies."""
         text, notes = summary
         address = str(self.client.base_url)
         return with_usage(text, [usage_of(reply.usage, self.model, self.provider, address) for reply in given], notes)
 
 
 def from_environment(model_name: str | None, style: str = "snapshot") -> OpenAISummarizer:
-    """Make a summarizer whose client takes its key from OPENAI_API_KEY and its address from OPENAI_BASE_URL.
+    """Create a summarizer whose client takes its key from OPENAI_API_KEY and its address from OPENAI_BASE_URL.
 
-    Raises SettingsError without a model or a key.
+    Raises SettingsError if the model or the key is missing.
     """
     if model_name is None:
         raise SettingsError("the summarizer openai needs a model: --model gpt-5-mini")
@@ -262,7 +262,7 @@ def from_environment(model_name: str | None, style: str = "snapshot") -> OpenAIS
 
 
 def _next_request(exchange: Exchange, reply: object) -> list[Message] | Written:
-    """Return the next request, or the summary."""
+    """Send a reply to the exchange, and return the next request or the summary."""
     try:
         return exchange.send(reply)
     except StopIteration as end:
@@ -281,13 +281,13 @@ def _cut_to_room(answer: str, brief: Brief) -> tuple[str, tuple[str, ...]]:
 
 
 def system_prompt(style: str, instructions: str | None) -> str:
-    """The system prompt of a style, which is the same for every brief."""
+    """Write the system prompt of a style, which is the same for every brief."""
     own = f"WHAT THE PERSON WHO RUNS THE AGENT ASKS OF YOU\n{instructions}" if instructions else ""
     return sendable("\n\n".join(filter(None, (ROLE, STYLES[style], own))))
 
 
 def prompt_messages(brief: Brief, instructions: str, window: int | None) -> list[Message]:
-    """The prompt for a brief; if the window is known, the history is cut to the rest of it.
+    """Write the prompt for a brief. If the window is known, cut the history to the rest of it.
 
     Raises ValueError if the window has no room for the history.
     """
@@ -306,29 +306,29 @@ def prompt_messages(brief: Brief, instructions: str, window: int | None) -> list
 
 
 def ask_again(answer: str, problem: str) -> list[Message]:
-    """The messages to add to a prompt whose answer cannot be used, to ask for a better one."""
+    """Create the messages that follow an answer that cannot be used, to ask for a better one."""
     again = f"That cannot be used: {problem}. Answer again with the one JSON object and nothing else."
     return [{"role": "assistant", "content": answer[:LONGEST_QUOTE]}, {"role": "user", "content": sendable(again)}]
 
 
 def _record(brief: Brief, code: str, history: str) -> str:
-    """The record, and the task."""
+    """Write the record of the conversation, and the task."""
     words = max(int(brief.max_tokens * WORDS_PER_TOKEN), LEAST_WORDS)
     parts = (
-        _enclosed("the summary so far", brief.previous, code),
-        _enclosed("the messages that follow it" if brief.previous else "the messages", history, code),
-        _enclosed("what the user wants now, which stays in the conversation", brief.request, code),
+        _enclose("the summary so far", brief.previous, code),
+        _enclose("the messages that follow it" if brief.previous else "the messages", history, code),
+        _enclose("what the user wants now, which stays in the conversation", brief.request, code),
         f"The record ends here. Write the summary now as you were told to, in at most {words} words.",
     )
     return "\n\n".join(filter(None, parts))
 
 
-def _enclosed(name: str, text: str, code: str) -> str:
+def _enclose(name: str, text: str, code: str) -> str:
     return f"<<<{code}: {name}\n{text}\n{code}>>>" if text.strip() else ""
 
 
 def text_of(reply: Any) -> str:
-    """The text of a chat completion. Raises ReplyError if it is missing or incomplete."""
+    """Return the text of a chat completion. Raises ReplyError if the text is missing or incomplete."""
     if not reply.choices:
         raise ReplyError("the reply holds no choice")
     choice = reply.choices[0]
@@ -343,7 +343,7 @@ def text_of(reply: Any) -> str:
 
 
 def _content_text(content: object) -> str:
-    """The text of a content: a str, or blocks as some servers send them, without thinking."""
+    """Return the text of a content, without thinking: a str, or the blocks that some servers send."""
     match content:
         case str():
             return content
@@ -356,17 +356,17 @@ def _content_text(content: object) -> str:
 
 
 def usage_of(usage: object, model: str, provider: str | None, address: str) -> Written:
-    """The cost of a reply as an answer without text; zeros if the provider does not report it.
+    """Return the cost of a reply as an answer without text; zeros if the provider does not report it.
 
-    The price is that of genai-prices: at the named provider, else at the one whose API is at `address`.
+    The price is taken from genai-prices: that of the named provider, else of the provider whose API is at `address`.
     """
     # The client does not validate replies: any of these may be missing.
     details = getattr(usage, "prompt_tokens_details", None)
-    given, written = _token_number(usage, "prompt_tokens"), _token_number(usage, "completion_tokens")
-    cached = min(_token_number(details, "cached_tokens"), given)
+    prompt, written = _token_number(usage, "prompt_tokens"), _token_number(usage, "completion_tokens")
+    cached = min(_token_number(details, "cached_tokens"), prompt)
     where = {"provider_id": provider} if provider else {"provider_api_url": address}
-    cost = _price(given, cached, written, model, where) if given or written else None
-    return Written("", given, written, cost, model)
+    cost = _price(prompt, cached, written, model, where) if prompt or written else None
+    return Written("", prompt, written, cost, model)
 
 
 def _token_number(holder: object, name: str) -> int:
@@ -375,7 +375,7 @@ def _token_number(holder: object, name: str) -> int:
 
 
 def _price(given: int, cached: int, written: int, model: str, where: Mapping[str, Any]) -> float | None:
-    """Dollars for the tokens of a prompt, some of them cached, and of an answer; None if not known."""
+    """Compute the dollars for the tokens of a prompt, some of them cached, and of an answer; None if unknown."""
     from genai_prices import Usage, calc_price
 
     usage = Usage(input_tokens=given, cache_read_tokens=cached, output_tokens=written)

@@ -42,14 +42,14 @@ def render(
     """
     if not utterances:
         return ""
-    known = Memo(count)
+    memo = Memo(count)
     first = next((at for at, one in enumerate(utterances) if one.user_request), 0)
     limit = result_tokens
-    blocks = _message_blocks(utterances, known, limit, delimiter)
-    while limit // 2 >= LEAST_RESULT_TOKENS and sum(map(known, blocks)) + JOINT_TOKENS * len(blocks) > max_tokens:
+    blocks = _message_blocks(utterances, memo, limit, delimiter)
+    while limit // 2 >= LEAST_RESULT_TOKENS and sum(map(memo, blocks)) + JOINT_TOKENS * len(blocks) > max_tokens:
         limit //= 2
-        blocks = _message_blocks(utterances, known, limit, delimiter)
-    text = _without_delimiter(_fit(blocks, first, known, max_tokens), delimiter)
+        blocks = _message_blocks(utterances, memo, limit, delimiter)
+    text = _without_delimiter(_fit(blocks, first, memo, max_tokens), delimiter)
     while text and count(text) > max_tokens:  # a delimiter across two messages, or one of a single character
         text = text[: len(text) * 3 // 4]
     return text
@@ -69,7 +69,7 @@ def _fit(blocks: Sequence[str], first: int, count: Count, max_tokens: int) -> st
 
 
 def _keep_from(blocks: Sequence[str], first: int, start: int) -> Iterator[str]:
-    """Yield the first request and all blocks from `start` on; a heading marks the gap."""
+    """Yield the first request and all blocks from `start` on; if there is a gap, a heading marks it."""
     if start == first + 1:
         yield from blocks
         return
@@ -107,11 +107,11 @@ def _message_lines(utterance: Utterance, number: int, count: Count, limit: int) 
 
 def describe_call(call: ToolCall, longest: int = LONGEST_ARGUMENT) -> str:
     """Write a call on one line, as in `read_file(path="a.py")`; arguments are cut to `longest` characters."""
-    known = arguments(call)
-    given = [f"{_one_line(str(name))}={_argument(value, longest)}" for name, value in known.items()]
-    if not known and call.arguments not in (None, "", {}, "{}"):
-        given = [_argument(call.arguments, longest)]
-    return f"{_one_line(call.name)}({_shorten(', '.join(given), LONGEST_CALL)})"
+    by_name = arguments(call)
+    shown = [f"{_one_line(str(name))}={_argument(value, longest)}" for name, value in by_name.items()]
+    if not by_name and call.arguments not in (None, "", {}, "{}"):
+        shown = [_argument(call.arguments, longest)]
+    return f"{_one_line(call.name)}({_shorten(', '.join(shown), LONGEST_CALL)})"
 
 
 def _argument(value: object, longest: int) -> str:
@@ -128,7 +128,7 @@ def _jsonable(value: object) -> object:
 
 
 def _shorten(text: str, longest: int) -> str:
-    """Cut a text to `longest` characters, with a mark that says how many more there were."""
+    """Cut a text to `longest` characters, with a mark that says how many more characters there were."""
     return text if len(text) <= longest else f"{text[:longest].rstrip()}… [{len(text) - longest:,} characters more]"
 
 
@@ -150,9 +150,9 @@ def _cut_text(text: str, limit: int, count: Count) -> str:
 
 def _without_delimiter(text: str, delimiter: str) -> str:
     """Remove the delimiter, and lone surrogates, which no provider accepts."""
-    found = re.compile(re.escape(delimiter), re.IGNORECASE)
-    if delimiter and found.search(text):
-        text = found.sub(lambda match: f"{match[0][0]} {match[0][1:]}", text)
-        while found.search(text):  # a delimiter of one character, say
-            text = found.sub("", text)
+    pattern = re.compile(re.escape(delimiter), re.IGNORECASE)
+    if delimiter and pattern.search(text):
+        text = pattern.sub(lambda match: f"{match[0][0]} {match[0][1:]}", text)
+        while pattern.search(text):  # a delimiter of one character, say
+            text = pattern.sub("", text)
     return sendable(text)

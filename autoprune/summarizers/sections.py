@@ -30,7 +30,7 @@ HEAD_SHARE = 2  # the head takes at most half of the room
 
 @dataclass(frozen=True)
 class Section:
-    """A title of one line, and a text that is not blank."""
+    """A section of a summary: a one-line title and a non-blank body."""
 
     title: str
     body: str
@@ -46,12 +46,12 @@ def write_sections(sections: Iterable[Section]) -> str:
 
 
 def line_count(body: str) -> str:
-    """The number of lines of a text, as in "2 lines"."""
+    """Format the number of lines of a text, as in "2 lines"."""
     return quantity(body.count("\n") + 1, "line")
 
 
 def quantity(number: int, unit: str) -> str:
-    """A number with its unit: "1 line", "2 lines"."""
+    """Format a number with its unit: "1 line", "2 lines"."""
     return f"{number} {unit}{'' if number == 1 else 's'}"
 
 
@@ -61,10 +61,10 @@ def put_title(text: str, title: str) -> str:
 
 
 def parse_sections(text: str) -> tuple[Section, ...] | None:
-    """Parse a text of `write_sections`; () for a blank text or a stand-in for one, None for any other text."""
+    """Parse a text of `write_sections`; return () for a blank text or its stand-in, None for any other text."""
     if text.strip() == NOTHING or NO_ROOM.startswith(text.strip()):
         return ()
-    found: list[Section] = []
+    parsed: list[Section] = []
     rest = TITLE.sub("", text.strip(), count=1).split("\n")
     at = 0
     while at < len(rest):
@@ -72,13 +72,13 @@ def parse_sections(text: str) -> tuple[Section, ...] | None:
         stop = at + 1 + int(heading[2]) if heading else 0
         if not heading or stop > len(rest) or (stop < len(rest) and rest[stop]):
             return None
-        found.append(Section(heading[1], "\n".join(rest[at + 1 : stop])))
+        parsed.append(Section(heading[1], "\n".join(rest[at + 1 : stop])))
         at = stop + 1
-    return tuple(found)
+    return tuple(parsed)
 
 
 def body_of(sections: Iterable[Section] | None, title: str) -> str:
-    """The text of the first section with a title; "" if there is none."""
+    """Return the text of the first section with a title; "" if there is none."""
     return next((section.body for section in sections or () if section.title == title), "")
 
 
@@ -93,11 +93,11 @@ def resume(brief: Brief, is_mine: Callable[[Section], bool]) -> tuple[Head, Head
     The head contains the user's first request and the texts of others: the previous summary if another summarizer wrote
     it, and a harness's summary of an earlier conversation.
     """
-    found = parse_sections(brief.previous)
-    others = tuple(one for one in found or () if one.title != GOAL)
+    previous = parse_sections(brief.previous)
+    others = tuple(one for one in previous or () if one.title != GOAL)
     earlier = [one.body for one in others if one.title == EARLIER]
     mine = tuple(one for one in others if one.title != EARLIER)
-    if found is None:
+    if previous is None:
         earlier = [brief.previous.strip()]
     elif not all(map(is_mine, mine)):
         earlier, mine = [write_sections(others)], ()
@@ -107,27 +107,27 @@ def resume(brief: Brief, is_mine: Callable[[Section], bool]) -> tuple[Head, Head
 
 
 def request_of(brief: Brief) -> str:
-    """The user's first request, from the previous summary or else from the brief.
+    """Return the user's first request, from the previous summary or else from the brief.
 
-    "" if it is unknown: a summary by another summarizer may contain it anywhere, and what the user says later is not
-    the first request. Also "" while the request stays in the conversation.
+    Return "" if it is unknown: a summary by another summarizer may contain it anywhere, and what the user says later is
+    not the first request. Also return "" while the request stays in the conversation.
     """
-    known = body_of(parse_sections(brief.previous), GOAL)
-    if known or brief.first_request is not None:
-        return known or brief.first_request or ""
+    stated = body_of(parse_sections(brief.previous), GOAL)
+    if stated or brief.first_request is not None:
+        return stated or brief.first_request or ""
     return "" if may_hold_request(brief.previous) else first_request(brief.utterances)
 
 
 def may_hold_request(text: str) -> bool:
     """Whether a summary may contain the first request without marking it."""
-    found = parse_sections(text)
-    return not is_answer_text(text) if found is None else any(section.title == EARLIER for section in found)
+    parsed = parse_sections(text)
+    return not is_answer_text(text) if parsed is None else any(section.title == EARLIER for section in parsed)
 
 
 def first_request(utterances: Iterable[Utterance]) -> str:
-    """The user's first request. Answers through a tool do not count.
+    """Return the user's first request. Answers through a tool do not count.
 
-    "" if there is none, or if a harness's summary of an earlier conversation comes first, which may contain it.
+    Return "" if there is none, or if a harness's summary of an earlier conversation comes first, which may contain it.
     """
     for one in utterances:
         if one.user_request or one.earlier_summary:
@@ -136,13 +136,14 @@ def first_request(utterances: Iterable[Utterance]) -> str:
 
 
 class Frame:
-    """A frame with the user's first request around a summary that does not keep it, so that the next one knows it.
+    """A frame with the user's first request around a summary that does not keep the request.
 
-    `is_kept`: the summarizer has a section for the request; then the frame is added only if that section is missing.
-    Otherwise the request gets its own section above the text, even if the text quotes it: the next summary would not
-    recognize a quote, and would take the user's next words for the first request.
+    The frame shows the request to the next summary. `is_kept` means that the summarizer has a section for the request;
+    then the frame is added only if that section is missing. Otherwise the request gets its own section above the text,
+    even if the text quotes it: the next summary would not recognize a quote, and would take the user's next words for
+    the first request.
 
-    A long request leaves half of the room to the text, and gets what the text does not need of that.
+    A long request leaves half of the room to the text, and gets whatever the text does not need of its half.
     """
 
     def __init__(self, brief: Brief, *, is_kept: bool) -> None:
@@ -168,8 +169,8 @@ class Frame:
         return text.replace(previous, next(bodies, previous))
 
     def put_around(self, text: str) -> str:
-        """Put the frame around a text, within the room: cut, or the request alone if there is no room."""
-        fits = (one for one in self._framed(text) if one and self.brief.count(one) <= self.brief.max_tokens)
+        """Put the frame around a text, cutting both to the room; without room, return only the request."""
+        fits = (one for one in self._frame(text) if one and self.brief.count(one) <= self.brief.max_tokens)
         return next(fits, text)
 
     def notes(self, framed: str) -> Iterator[str]:
@@ -177,14 +178,14 @@ class Frame:
         if self.request and not self.is_kept and self.request not in framed:
             yield f"the user's first request had {self.brief.count(self.request)} tokens and was cut in the summary"
 
-    def _framed(self, text: str) -> Iterator[str]:
+    def _frame(self, text: str) -> Iterator[str]:
         """Yield the text in its frame, with less and less of both."""
         goal = Section(GOAL, self.request)
         if self.is_kept:
-            found = parse_sections(text) or ()
-            if found and not any(section.title == GOAL for section in found):
-                yield write_sections((goal, *found))
-                yield write_sections((Section(GOAL, self._half), *found))
+            sections = parse_sections(text) or ()
+            if sections and not any(section.title == GOAL for section in sections):
+                yield write_sections((goal, *sections))
+                yield write_sections((Section(GOAL, self._half), *sections))
             return
         yield self._around(text, self.request)
         free = self.brief.max_tokens - self.brief.count(self._around(text, "…")) - JOINT_TOKENS
@@ -197,19 +198,19 @@ class Frame:
 
 
 def without_request(brief: Brief, head: Head) -> tuple[Utterance, ...]:
-    """The messages that say anything, without those that the head contains in full."""
-    held = {section.body for section in head}
+    """Return the messages that say anything, without those that the head contains in full."""
+    bodies = {section.body for section in head}
 
     def says_more(one: Utterance) -> bool:
         words = one.user_words if one.speaker is Speaker.USER else one.words.strip()
-        is_held = one.speaker is Speaker.USER and (words in held or bool(one.earlier_summary))
+        is_held = one.speaker is Speaker.USER and (words in bodies or bool(one.earlier_summary))
         return bool(one.calls or one.results or (words and not is_held))
 
     return tuple(one for one in brief.utterances if says_more(one))
 
 
 def fit_head(head: Head, brief: Brief, rest: str = "") -> Head:
-    """Fit the head into half of the room, or into what the rest of the summary leaves: whole if it fits, else cut."""
+    """Fit the head into half of the room, or into what `rest` leaves; cut its sections if they do not fit."""
     size = brief.count("\n\n".join((write_sections(head), rest)))
     if rest and size <= brief.max_tokens:
         return head
@@ -221,7 +222,7 @@ def fit_head(head: Head, brief: Brief, rest: str = "") -> Head:
 
 
 def share_room(sizes: Sequence[int], weights: Sequence[float], room: int) -> list[int]:
-    """Share a room by weights; what one does not need of its share goes to the others."""
+    """Share a room by weights; the room that a size does not need of its share goes to the others."""
     rooms, waiting = list(sizes), sum(weights)
     for at in sorted(range(len(sizes)), key=lambda at: sizes[at] / weights[at]):
         rooms[at] = min(sizes[at], int(room * weights[at] / waiting))
@@ -238,7 +239,7 @@ def cut(text: str, limit: int, count: Count) -> str:
 
 
 def first_that_fits(texts: Iterable[str | None], head: Head, brief: Brief) -> str:
-    """The first text that fits and is not blank; if none does, the first section of the head, cut."""
+    """Return the first text that fits and is not blank; if there is none, the first section of the head, cut."""
     for text in texts:
         if text and brief.count(text) <= brief.max_tokens:
             return text
@@ -246,7 +247,7 @@ def first_that_fits(texts: Iterable[str | None], head: Head, brief: Brief) -> st
 
 
 def most_that_fits(render: Callable[[int], str], most: int, brief: Brief) -> int | None:
-    """The highest number, up to `most`, whose text fits; None if not even that of 0 does."""
+    """Find the highest number, up to `most`, whose text fits; None if not even the text of 0 fits."""
 
     def fits(left_out: int) -> bool:
         return brief.count(render(most - left_out)) <= brief.max_tokens

@@ -1,7 +1,7 @@
 """Choose who writes a summary, by name or from a strategy, and adapt it to its task; sum up a single text.
 
 An installed package offers a summarizer under the entry point group `autoprune.summarizers`: a class that makes one, or
-a summarizer itself. A summarizer that ships wins over a plugin of the same name.
+a summarizer itself. A shipped summarizer wins over a plugin of the same name.
 """
 
 import ast
@@ -45,23 +45,23 @@ ids and error messages as they stand. Plain text, no title."""
 
 
 def summarizer_names() -> list[str]:
-    """The names that `summarizer_named` knows: of summarizers that ship, and of plugins."""
+    """List the names that `summarizer_named` knows: of shipped summarizers and of plugins."""
     return [*SUMMARIZERS, *(name for name in plugin_names(GROUP) if name not in SUMMARIZERS)]
 
 
 def summarizer_named(text: str, model: str | None = None) -> Summarizer:
-    """Return the summarizer that a text names, perhaps with parameters: `digest`, `symbols(batch=5)`, or a plugin's.
+    """Create the summarizer that a text names, perhaps with parameters: `digest`, `symbols(batch=5)`, or a plugin's.
 
     `model` is for summarizers that ask a model of the caller's choice. Raises SettingsError for an unknown name, for
     parameters that cannot be read, and for a missing model.
     """
     name = text.partition("(")[0].strip()
     make = summarizer_maker(name)
-    given = _parameters(text) if "(" in text else {}
+    parameters = _parameters(text) if "(" in text else {}
     if "model_name" in inspect.signature(make).parameters:
-        given.setdefault("model_name", model)
+        parameters.setdefault("model_name", model)
     try:
-        return make(**given)  # type: ignore[no-any-return]
+        return make(**parameters)  # type: ignore[no-any-return]
     except TypeError as error:
         raise SettingsError(f"the summarizer {text!r} cannot be made: {error}") from error
 
@@ -78,24 +78,24 @@ def _parameters(text: str) -> dict[str, Any]:
 
 
 def summarizer_maker(name: str) -> Callable[..., Any]:
-    """The maker of a summarizer. Raises SettingsError for an unknown name."""
+    """Look up the maker of a summarizer. Raises SettingsError for an unknown name."""
     if name in SUMMARIZERS:
         module, _, maker = SUMMARIZERS[name].partition(":")
         make: Callable[..., Any] = getattr(import_module(f"autoprune.summarizers.{module}"), maker)
         return make
-    found: Any = load_plugin(GROUP, name)
-    if found is None:
-        known = summarizer_names()
-        raise SettingsError(f"there is no summarizer {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
-    if not callable(found):
-        raise SettingsError(f"the plugin {name!r} offers {found!r}: give a summarizer, or a class that makes one")
-    return found if isinstance(found, type) else lambda: found
+    plugin: Any = load_plugin(GROUP, name)
+    if plugin is None:
+        names = summarizer_names()
+        raise SettingsError(f"there is no summarizer {name!r}{did_you_mean(name, names)}; there are {', '.join(names)}")
+    if not callable(plugin):
+        raise SettingsError(f"the plugin {name!r} offers {plugin!r}: give a summarizer, or a class that makes one")
+    return plugin if isinstance(plugin, type) else lambda: plugin
 
 
 def summarizer_of(strategy: object, llm: object) -> tuple[Summarizer, str | None]:
-    """Choose the summarizer for a strategy, with a note if it is not the one that was asked for.
+    """Choose the summarizer for a strategy, with a note if it is not the configured one.
 
-    `llm` is the pruner's. A summarizer whose window is known gets longer histories in parts.
+    `llm` is the pruner's model. A summarizer whose window is known reads longer histories in parts.
     """
     own = own_summarizer(strategy)
     chosen = own if own is not None else llm if llm is not None else Digest()
@@ -104,8 +104,8 @@ def summarizer_of(strategy: object, llm: object) -> tuple[Summarizer, str | None
         kind = type(chosen).__name__
         chosen, note = Digest(), f"llm is a {kind} and no summarizer (see OpenAISummarizer): no model was asked"
     if llm is not None:
-        given = _adapt(chosen, "with_model", llm)
-        chosen, note = (chosen, given.why) if isinstance(given, Failed) else (given, note)
+        adapted = _adapt(chosen, "with_model", llm)
+        chosen, note = (chosen, adapted.why) if isinstance(adapted, Failed) else (adapted, note)
     style = getattr(strategy, "style", None)
     if style == "titled" and getattr(strategy, "title", None):
         style = "prose"  # the strategy sets the title itself
@@ -115,13 +115,13 @@ def summarizer_of(strategy: object, llm: object) -> tuple[Summarizer, str | None
 
 
 def own_summarizer(strategy: object) -> Any:
-    """The strategy's own summarizer, looked up if the strategy names it; None if it has none."""
+    """Return the strategy's own summarizer, looked up if the strategy names it; None if it has none."""
     own = getattr(strategy, "summarizer", None)
     return summarizer_named(own) if isinstance(own, str) else own
 
 
 def fallbacks(summarizer: Summarizer) -> Iterator[Summarizer]:
-    """Yield the summarizers to ask in turn if one fails; the last is the digest."""
+    """Yield the summarizers to ask in turn if the previous one fails; the last is the digest."""
     asked = [summarizer]
     while True:
         last = asked[-1]
@@ -133,13 +133,13 @@ def fallbacks(summarizer: Summarizer) -> Iterator[Summarizer]:
 
 
 def with_style(summarizer: Summarizer, style: str | None) -> Summarizer:
-    """Return a summarizer that writes in a style; the same one if it knows no styles, or if `style` is None."""
+    """Return a summarizer that writes in a style; the same one if it has no styles, or if `style` is None."""
     result = _adapt(summarizer, "with_style", style) if style else summarizer
     return summarizer if isinstance(result, Failed) else result
 
 
 def with_instructions(summarizer: Summarizer, instructions: str, *, alone: bool = False) -> Summarizer:
-    """Return a summarizer that follows instructions; the same one if it takes none.
+    """Return a summarizer that follows instructions; the same one if it accepts none.
 
     Its own instructions follow these, or are dropped with `alone`.
     """
@@ -154,7 +154,7 @@ def in_parts(summarizer: Summarizer) -> Summarizer:
 
 
 def _adapt(summarizer: Summarizer, name: str, *arguments: object) -> Summarizer | Failed:
-    """Call an optional method that adapts a summarizer; without it, return the summarizer itself."""
+    """Call an optional method that adapts a summarizer; if it has no such method, return the summarizer itself."""
     method = getattr(summarizer, name) if offers(summarizer, name) else None
     result = call_safely(method, *arguments) if callable(method) else summarizer
     return result if isinstance(result, Failed) or callable(result) else summarizer
@@ -172,10 +172,10 @@ def summarize_text(
 ) -> str:
     """Sum up one text in at most `max_tokens` tokens. A text that fits is returned unchanged, without any call.
 
-    `summarizer` is any that a `ConversationPruner` takes; `request` is what the user wants to know. Without a
-    summarizer, or if it fails, the text is cut to its head and tail with a mark between them, and loguru gets the
-    reason as a warning. `max_calls` and `max_seconds` limit all questions together. Raises SettingsError for an invalid
-    limit.
+    `summarizer` is any summarizer that a `ConversationPruner` takes; `request` is what the user wants to know. Without
+    a summarizer, or if it fails, the text is cut to its head and tail with a mark between them, and the reason is
+    logged as a warning with loguru. `max_calls` and `max_seconds` limit all questions together. Raises SettingsError
+    for an invalid limit.
     """
     brief = _text_brief(text, max_tokens, request, count)
     if brief.count(text) <= max_tokens:
@@ -233,7 +233,7 @@ def _text_chunks(text: str, count: Count) -> Iterator[str]:
 
 
 def _finish_text(text: str, brief: Brief, answer: Answer) -> str:
-    """Return the summary, cut to its room if it is too long; without a summary, the text itself, cut."""
+    """Return the summary, cut to its room if it is too long. If there is none, return the text itself, cut."""
     if isinstance(answer, Written):
         for note in answer.notes:
             logger.warning(note)

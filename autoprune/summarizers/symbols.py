@@ -52,7 +52,7 @@ LIST = re.compile(r"\[.*\]", re.DOTALL)
 
 
 def instructions(words: int = 10) -> str:
-    """The instructions for a summarizer that writes the lines."""
+    """Write the instructions for a summarizer that writes the lines."""
     return (
         f"For each numbered message write one line of at most {words} words that says what the message adds: who "
         "wanted or did what, the exact file, command or name it is about, and how it went. Answer with nothing but a "
@@ -64,13 +64,14 @@ def instructions(words: int = 10) -> str:
 class Symbols:
     """Sum up each message in a line of at most `words` words; the lines of a previous summary stay unchanged.
 
-    `model` takes a prompt and returns a text or an awaitable of one; it gets `batch` messages at a time. Instead,
-    `summarizer` may be a summarizer with `instructions(words)`, such as an OpenAISummarizer in its free style. Without
-    a model, or if its answer does not have one line for each message of a batch, a line consists of the speaker, the
-    tool, its subject, the outcome, and the first words. Lines that are slightly too long are cut.
+    `model` takes a prompt and returns a text or an awaitable of one; it gets `batch` messages at a time. Instead of
+    `model`, `summarizer` may be a summarizer with `instructions(words)`, such as an OpenAISummarizer in its free style.
+    Without a model, or if its answer does not have one line for each message of a batch, a line consists of the
+    speaker, the tool, its subject, the outcome, and the first words. Lines that are slightly too long are cut.
 
-    The user's words are not summed up but kept verbatim. If there is no room, the oldest lines of others go, then the
-    user's words are shortened, then the oldest of these go; a line says how many. The user's first request comes first.
+    The user's words are kept verbatim. If there is no room, the oldest lines of others are dropped, then the user's
+    words are shortened, then the oldest of them are dropped; a line says how many. The user's first request comes
+    first.
     """
 
     model: Callable[[str], object] | None = None
@@ -95,9 +96,9 @@ class Symbols:
         return self.summarizer or (Question(self.model, self.words) if self.model else None)
 
     def with_model(self, llm: Summarizer) -> "Symbols | Failed":
-        """A copy whose lines the pruner's model writes; this one if it has its own model, or if `llm` calls none.
+        """Return a copy whose lines are written by `llm`, or this one if it has its own model or `llm` calls none.
 
-        `Failed` if `llm` takes no instructions.
+        Return `Failed` if `llm` takes no instructions.
         """
         if self.calls_model or not calls_model(llm):
             return self
@@ -133,11 +134,11 @@ class Symbols:
             if answers and not made:
                 why = answer.why if isinstance(answer, Failed) else "its answer is no list with a line for each"
                 notes.append(f"the lines of some messages were made without a model ({why})")
-        known = (_parse_lines(mine[0].body) if mine else None) or _Lines({})
-        lines = replace(known, lines=dict(enumerate((*known.lines.values(), *new))))
+        earlier = (_parse_lines(mine[0].body) if mine else None) or _Lines({})
+        lines = replace(earlier, lines=dict(enumerate((*earlier.lines.values(), *new))))
         text = sections.first_that_fits(_shrinking_lines(head, lines, brief), head, brief)
-        none = _Lines({}, said_left_out=lines.said_left_out + len(lines.said))
-        shown = _parse_lines(sections.body_of(sections.parse_sections(text), TITLE)) or none
+        empty = _Lines({}, said_left_out=lines.said_left_out + len(lines.said))
+        shown = _parse_lines(sections.body_of(sections.parse_sections(text), TITLE)) or empty
         goal = sections.body_of(head, sections.GOAL)
         notes += left_out_note(goal, text, shown.said.values(), shown.said_left_out)
         return with_usage(text, answers, notes)
@@ -163,27 +164,27 @@ class Question:
 
 
 def lines_in(text: str, number: int, words: int) -> list[str]:
-    """Parse the lines in a model's answer; [] if their number is wrong or one is much too long."""
-    found = _json_list(text)
-    lines = [" ".join(line.split()) for line in found if isinstance(line, str)]
-    is_right = len(lines) == len(found) == number and all(0 < len(line.split()) <= 2 * words for line in lines)
+    """Parse the lines in a model's answer; return [] if their number is wrong or a line is much too long."""
+    items = _json_list(text)
+    lines = [" ".join(line.split()) for line in items if isinstance(line, str)]
+    is_right = len(lines) == len(items) == number and all(0 < len(line.split()) <= 2 * words for line in lines)
     return [few_words(line, words) for line in lines] if is_right else []
 
 
 def _json_list(text: str) -> list[object]:
-    """The JSON list in an answer: alone, in a code fence, between words, or in an object."""
+    """Find the JSON list in an answer: alone, in a code fence, between words, or in an object."""
     match = LIST.search(text)
     try:
-        found = json.loads(match[0]) if match else None
+        value = json.loads(match[0]) if match else None
     except (ValueError, RecursionError):
         return []
-    return found if isinstance(found, list) else []
+    return value if isinstance(value, list) else []
 
 
 def describe_message(one: Utterance, words: int) -> str:
-    """Describe a message in a few words: who, which tool, on what, the outcome, and the first words.
+    """Describe a message in a few words: the speaker, the tool, its subject, the outcome, and the first words.
 
-    The user's words are complete.
+    The user's words are kept complete.
     """
     calls = [f"{call.name} {Action(call, None).subject(LONGEST_TARGET)}" for call in one.calls]
     results = [_result_line(result, words) for result in one.results]
@@ -196,7 +197,7 @@ def describe_message(one: Utterance, words: int) -> str:
 
 
 def few_words(text: str, most: int) -> str:
-    """The first words of a text, on one line."""
+    """Return the first words of a text, on one line."""
     words = text.split()
     first = " ".join(words[:most]) + ("…" if len(words) > most else "")
     return one_line(first, most * CHARACTERS_PER_WORD)
@@ -217,7 +218,7 @@ def _is_mine(section: sections.Section) -> bool:
 
 @dataclass(frozen=True)
 class _Lines:
-    """The lines of a summary by number, how many others were left out, and how many of these were the user's."""
+    """The lines of a summary by number, how many lines were left out, and how many of these were the user's."""
 
     lines: Mapping[int, str]
     left_out: int = 0
@@ -225,7 +226,7 @@ class _Lines:
 
     @cached_property
     def said(self) -> dict[int, str]:
-        """The user's words."""
+        """The user's words, by the number of their line."""
         return {at: text.removeprefix(USER) for at, text in self.lines.items() if text.startswith(USER)}
 
     @cached_property
@@ -246,9 +247,9 @@ class _Lines:
 
 
 def _parse_lines(body: str) -> _Lines | None:
-    """Parse the lines in a section; None for any other text.
+    """Parse the lines in a section; return None for any other text.
 
-    The user's words in several lines are one of them: all lines but the first are indented.
+    If the user's words have several lines, they are parsed as one: all lines but the first are indented.
     """
     first, *rest = body.split("\n")
     match = LEFT_OUT.fullmatch(first)
@@ -283,6 +284,6 @@ def _shrinking_lines(head: sections.Head, lines: _Lines, brief: Brief) -> Iterat
 
 
 def _fit_user_words(said: Mapping[int, str], left: int, free: int, count: Count) -> dict[int, str]:
-    """The newest of the user's words that fit, by line number, the long ones shortened."""
+    """Choose the newest of the user's words that fit, by line number, and shorten the long ones."""
     fitting = fit_texts([*said.values()], count(f"- {USER}\n"), left, free, count)
     return dict(zip([*said][len(said) - len(fitting) :], fitting, strict=True))

@@ -1,4 +1,4 @@
-"""Fit the user's words into a room: shorten long ones to their beginning, their end, and what they ask for."""
+"""Fit the user's words into a room: shorten long texts to their beginning, their end, and what they ask for."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -35,10 +35,10 @@ ASKS = re.compile(
 
 
 def fit_texts(said: Sequence[str], frame: int, left: int, free: int, count: Count) -> list[str]:
-    """The newest of the user's texts that fit, the long ones shortened. Each needs `frame` more tokens around it.
+    """Choose the newest of the user's texts that fit, and shorten the long ones.
 
-    They get the `free` tokens, which nothing else needs, or a share of the `left` ones: a larger share if otherwise the
-    oldest texts would be left out.
+    Each text needs `frame` more tokens around it. The texts get the `free` tokens, which nothing else needs, or a share
+    of the `left` tokens: a larger share if otherwise the oldest texts would be left out.
     """
     kept: list[str] = []
     for share in (SHARE, MOST_SHARE, 1):
@@ -67,10 +67,10 @@ def left_out_note(goal: str, summary: str, said: Iterable[str] = (), missing: in
     """Yield a note for the report if a summary leaves out some of the user's words.
 
     `goal` is the first request; `said` are the summary's texts of later messages, and `missing` counts the messages
-    that it leaves out. A summary without sections is the first request, cut.
+    that the summary leaves out. A summary without sections is the first request, cut.
     """
-    found = parse_sections(summary)
-    shown = body_of(found, GOAL) if found else summary
+    sections = parse_sections(summary)
+    shown = body_of(sections, GOAL) if sections else summary
     shortened = sum(map(_is_shortened, said))
     parts = (
         "part of the first request" if goal and shown and (shown != goal or _is_shortened(shown)) else "",
@@ -89,7 +89,7 @@ def _is_shortened(said: str) -> bool:
 def shorten(request: str, limit: int, count: Count) -> str:
     """Shorten a request to about `limit` tokens: to its head, its tail and the sentences that ask for something.
 
-    A mark says how many characters are left out; one that was shortened before keeps a single mark.
+    A mark says how many characters are left out; a request that was shortened before keeps a single mark.
     """
     size = count(request)
     if size <= limit:
@@ -106,7 +106,7 @@ def shorten(request: str, limit: int, count: Count) -> str:
 
 
 def _around_mark(request: str) -> tuple[str, int, str]:
-    """The text before and after the mark of a shortened request, and the characters left out; else all of it, twice."""
+    """Split a shortened request into the text before its mark, the characters left out, and the text after it."""
     marks = [*MARK.finditer(request)]
     if not marks:
         return request, 0, request
@@ -115,7 +115,7 @@ def _around_mark(request: str) -> tuple[str, int, str]:
 
 
 def _in_characters(first: str, missing: int, last: str, most: int) -> str:
-    """Join the beginning of one text and the end of another in about `most` characters, with a mark between."""
+    """Join the beginning of one text and the end of another in about `most` characters, with a mark between them."""
     if most < 2 * LEAST:
         return first[: max(most - len(CUT), 1)].rstrip() + CUT
     head = _beginning(first, int(most * HEAD_SHARE))
@@ -145,19 +145,19 @@ def _ending(text: str, most: int) -> str:
     if len(text) <= most:
         return text.strip()
     start = len(text) - most
-    found = re.compile(r"\n").search(text, start, start + 2 * NEAR) or re.compile(r"\s").search(
+    space = re.compile(r"\n").search(text, start, start + 2 * NEAR) or re.compile(r"\s").search(
         text, start, start + NEAR
     )
-    return text[found.end() if found else start :].strip()
+    return text[space.end() if space else start :].strip()
 
 
 def _asking_sentences(rest: str, last: str, room: int) -> Iterator[str]:
-    """Yield the asking sentences of a middle part: the last one, and the first one if both have room."""
+    """Yield the asking sentences of a middle part: the last, and also the first if both have room."""
     text = rest if rest and last.endswith(rest) else f"{rest}\n{last}"
     text = text if len(text) <= 2 * LOOKED_AT else f"{text[:LOOKED_AT]}\n{text[-LOOKED_AT:]}"
-    found = [one for part in END.split(text) if SHORTEST <= len(one := part.strip()) <= LONGEST and ASKS.search(one)]
+    asking = [one for part in END.split(text) if SHORTEST <= len(one := part.strip()) <= LONGEST and ASKS.search(one)]
     chosen: list[str] = []
-    for one in dict.fromkeys((*found[-1:], *found[:1])):
+    for one in dict.fromkeys((*asking[-1:], *asking[:1])):
         if sum(map(len, chosen)) + len(one) <= room // 2:
             chosen.append(one)
-    yield from sorted(chosen[:MOST], key=found.index)
+    yield from sorted(chosen[:MOST], key=asking.index)

@@ -87,10 +87,7 @@ def test_a_strategy_may_have_parameters():
 
 @pytest.mark.full
 def test_verbose_prints_the_log_line():
-    assert (
-        "cache_aware: "
-        in run_process("prune", XML, "--safe-zone", "20k", "--verbose", "--dry-run").stderr.decode()
-    )
+    assert "cache_aware: " in run_process("prune", XML, "--safe-zone", "20k", "--verbose", "--dry-run").stderr.decode()
 
 
 def test_the_strategies_are_listed():

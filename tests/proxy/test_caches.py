@@ -17,6 +17,7 @@ from strict_provider.server import Provider, serve
 from autoprune.apps.proxy import Running, Session, Settings, running
 from autoprune.apps.proxy._conversations import Cache, cache_writes, requested_life
 from autoprune.apps.proxy._pruning import Account, Job, Work
+from autoprune.errors import SettingsError
 from autoprune.pruners.requests import place
 
 SHORT, HOUR = 300.0, 3_600.0
@@ -222,6 +223,15 @@ def test_an_environment_variable_sets_the_cache_life(monkeypatch: pytest.MonkeyP
         _, account, sent = lane.ask(results, pause, "5m")
     assert (account.prices.life, account.life_from, cleared(sent)) == (7_200, "from the settings", set())
     assert cleared(lane.ask(9, 7_300.0, "5m")[2])
+
+
+def test_a_setting_of_the_proxy_sets_the_cache_life():
+    lane = Lane()
+    lane.work = Work(Settings(safe_zone="100k", cache_ttl="2h"))
+    _, account, _ = lane.ask(7, 0.0, "5m")
+    assert (account.prices.life, account.life_from) == (7_200, "from the settings")
+    with pytest.raises(SettingsError, match="cache_ttl is 'soon'"):
+        Settings(cache_ttl="soon")
 
 
 def test_a_repeated_request_is_reused_until_its_own_cache_expires():

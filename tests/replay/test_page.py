@@ -1,8 +1,10 @@
 """The page as a text: what is in it, and what never is. `test_page_in_a_browser` opens it."""
 
+import gzip
 import json
 import re
-from base64 import b64encode
+from base64 import b64decode, b64encode
+from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from html import unescape
@@ -23,11 +25,11 @@ def written(*replays: Replayed) -> str:
     return write(*replays)
 
 
-def write(*replays: Replayed) -> str:
+def write(*replays: Replayed, paid: float = 0.0) -> str:
     found = [each for replay in replays for each in replay.found]
     details = [each for replay in replays for each in replay.details]
     words = {"command": f"autoprune replay {MARKUP}", "advice": f"Prune. {MARKUP}", "notes": [MARKUP]}
-    return page(found, details, prices="anthropic", **words)  # type: ignore[arg-type]
+    return page(found, details, prices="anthropic", paid=paid, **words)  # type: ignore[arg-type]
 
 
 class Elements(HTMLParser):
@@ -46,24 +48,30 @@ class Elements(HTMLParser):
 
 
 def data_of(text: str) -> Any:
-    """The JSON that the script of a page draws from."""
+    """The JSON that the script of a page draws its frontiers from."""
     (found,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
     return json.loads(found)
+
+
+def sessions_of(text: str) -> list[Any]:
+    """The data of the conversations that a page can open."""
+    found = re.findall(r'<script type="application/gzip" id="session-\d+-data">(.*?)</script>', text)
+    return [json.loads(gzip.decompress(b64decode(each))) for each in found]
 
 
 def test_nothing_that_a_tool_said_becomes_markup():
     elements = Elements(written(hostile(texts=True)))
     tags = {tag for tag, _ in elements.found}
-    assert not tags & {"img", "iframe", "object", "embed", "form", "a", "link", "base", "svg", "foreignobject"}
-    scripts = [{"type": "application/json", "id": "data"}, {"type": "module"}]
-    assert elements.named("script") == scripts
+    assert not tags & {"img", "iframe", "object", "embed", "form", "a", "link", "base", "foreignobject"}
+    assert len(elements.named("svg")) == 2  # the bars of the answer
+    details = {"type": "application/gzip", "id": "session-0-data"}
+    assert elements.named("script") == [{"type": "application/json", "id": "data"}, {"type": "module"}, details]
     attributes = [(name, value or "") for _, found in elements.found for name, value in found.items()]
     assert not [name for name, _ in attributes if name.startswith("on") or name in ("style", "src", "href")]
 
 
 def test_what_a_tool_said_is_in_the_data_as_text():
-    text = written(hostile(texts=True))
-    (session,) = data_of(text)["sessions"]
+    (session,) = sessions_of(written(hostile(texts=True)))
     assert any(MARKUP in each["text"] for each in session["results"])
     assert any(MARKUP in each["tool"] for each in session["results"])
 
@@ -71,14 +79,16 @@ def test_what_a_tool_said_is_in_the_data_as_text():
 def test_unfit_characters_are_marked():
     text = written(hostile(texts=True))
     assert clean("\x00 \x1b[31mred\x1b[0m \u202egnorw \ud800\r\nend") == "\ufffd red \ufffdgnorw \ufffd\nend"
-    assert not re.search("[\x00-\x08\x0b-\x1f\u202a-\u202e\ud800-\udfff]", text)
+    for each in (text, json.dumps(sessions_of(text), ensure_ascii=False)):
+        assert not re.search("[\x00-\x08\x0b-\x1f\u202a-\u202e\ud800-\udfff]", each)
     text.encode("utf-8")
 
 
 def test_texts_are_in_the_page_only_on_request():
-    assert SECRET not in written(hostile())
-    assert SECRET in written(hostile(texts=True))
-    assert "needed_name_23 needed_name_23" not in written(hostile())
+    without = written(hostile())
+    assert SECRET not in without + json.dumps(sessions_of(without))
+    assert "needed_name_23 needed_name_23" not in json.dumps(sessions_of(without))
+    assert SECRET in json.dumps(sessions_of(written(hostile(texts=True))))
 
 
 def test_the_policy_allows_the_style_and_the_script_of_the_page_and_nothing_else():
@@ -110,8 +120,8 @@ def test_ids_are_unique_and_every_chart_of_the_data_has_a_place():
     data = data_of(text)
     assert len(ids) == len(set(ids))
     assert {f"bill-{at}" for at in range(2)} | {f"session-{at}" for at in range(2)} <= set(ids)
-    assert (len(data["bills"]), len(data["sessions"])) == (2, 2)
-    assert [[each["label"] for each in session["outcomes"]] for session in data["sessions"]] == 2 * [
+    assert len(data) == 2
+    assert [[each["label"] for each in session["outcomes"]] for session in sessions_of(text)] == 2 * [
         ["1 none", "2 low_water", "3 window(keep=4)", "4 clairvoyant"]
     ]
 
@@ -121,10 +131,9 @@ def test_the_same_sessions_give_the_same_page():
 
 
 def test_the_table_has_a_share_of_each_kind_of_protected_facts_where_there_were_any():
-    table = re.search(r'<table class="strategies">.*?</table>', written(recorded()), re.DOTALL)
-    assert table
-    heads = [plain_cell(each) for each in re.findall(r'<th scope="col">(.*?)</th>', table[0])]
-    (none,) = [row for row in re.findall(r"<tr>(.*?)</tr>", table[0], re.DOTALL) if "</span> none" in row]
+    _, table, *_ = re.findall(r'<table class="strategies">.*?</table>', written(recorded()), re.DOTALL)
+    heads = [plain_cell(each) for each in re.findall(r'<th scope="col">(.*?)</th>', table)]
+    (none,) = [row for row in re.findall(r"<tr>(.*?)</tr>", table, re.DOTALL) if "</span> none" in row]
     cells = dict(zip(heads[1:], map(plain_cell, re.findall(r"<td>(.*?)</td>", none, re.DOTALL)), strict=True))
     shares = {name: cell for name, cell in cells.items() if name in ("user's words, %", "files being edited, %")}
     assert shares == dict.fromkeys(("user's words, %", "files being edited, %"), "100.0")
@@ -150,4 +159,93 @@ def test_skipped_files_are_listed_with_reasons():
 def test_a_page_without_replayed_sessions_says_so():
     text = page([SessionFigures("a.json", error="it is empty")], [], prices="anthropic", command="", advice="None.")
     assert "it is empty" in text
-    assert data_of(text) == {"bills": [], "sessions": []}
+    assert (data_of(text), sessions_of(text)) == ([], [])
+
+
+def answer_of(text: str) -> str:
+    """The sentence of the first screen."""
+    (found,) = re.findall(r'<p class="answer">(.*?)</p>', text)
+    return plain_cell(found)
+
+
+def priced(dollars: float) -> Replayed:
+    """The recorded session, with a cost."""
+    (session,) = recorded().found
+    shapes = {name: replace(each, dollars=dollars) for name, each in session.shapes.items()}
+    return Replayed((replace(session, shapes=shapes),), ())
+
+
+def test_the_page_begins_with_what_the_sessions_would_have_cost():
+    text = write(priced(8.0), paid=10.0)
+    found = re.fullmatch(
+        r"Of \$10\.00 you would have paid \$(\d+\.\d\d) with low_water: (\d+)% less\.", answer_of(text)
+    )
+    assert found
+    assert 2 < float(found[1]) < 10
+    assert int(found[2]) == round(100 - 10 * float(found[1]))
+    assert "$8.00 of it were replayed" in text
+    assert text.index('class="answer"') < text.index('class="compared"') < text.index('class="strategies"')
+
+
+def test_without_dollars_the_answer_is_a_share():
+    assert re.fullmatch(r"With low_water this session would have cost \d+% less\.", answer_of(written(recorded())))
+
+
+def test_a_single_session_has_no_intervals():
+    (table, *_) = re.findall(r'<table class="strategies">.*?</table>', written(recorded()), re.DOTALL)
+    assert not re.search(r"\d–\d", table)
+    several = re.findall(r'<table class="strategies">.*?</table>', written(recorded(), hostile()), re.DOTALL)
+    assert re.search(r"\d–\d", several[0])
+
+
+def test_a_page_of_two_strategies_has_no_frontier():
+    replay = recorded()
+    two = [
+        replace(each, figures=tuple(row for row in each.figures if row.strategy != "clairvoyant"))
+        for each in replay.found
+    ]
+    pair = [
+        replace(each, figures=tuple(row for row in each.figures if row.strategy in ("none", "low_water")))
+        for each in replay.found
+    ]
+    assert data_of(write(Replayed(tuple(two), ())))[0]
+    assert data_of(write(Replayed(tuple(pair), ()))) == [[], []]
+
+
+def rows_of(text: str) -> list[dict[str, str | None]]:
+    """The attributes of the conversations of a page's list, in order."""
+    return [each for each in Elements(text).named("details") if each.get("class") == "session"]
+
+
+def test_conversations_are_ranked_by_saving_cost_and_date():
+    replays = [_saving(*each) for each in (("a", 1.0, 3.0), ("b", 9.0, 1.0), ("c", 5.0, 2.0))]
+    rows = rows_of(write(*replays))
+    assert [[each["data-saving"], each["data-cost"], each["data-date"]] for each in rows] == [
+        ["0", "0", "2"],  # b: all save the same share, so the most expensive one saves most
+        ["1", "1", "1"],
+        ["2", "2", "0"],
+    ]
+
+
+def _saving(name: str, dollars: float, time: float) -> Replayed:
+    (session,) = priced(dollars).found
+    (shape,) = session.shapes.values()
+    shapes = {name: replace(shape, title=replace(shape.title, time=time))}
+    figures = tuple(replace(each, session=name, episode=name) for each in session.figures)
+    return Replayed((replace(session, path=name, shapes=shapes, figures=figures),), ())
+
+
+def test_a_conversation_is_known_by_its_title_and_its_path_is_beside_it():
+    (session,) = priced(1.0).found
+    (shape,) = session.shapes.values()
+    title = replace(shape.title, project="shop", time=0.0, prompt="Fix the cart")
+    named = replace(session, shapes={name: replace(shape, title=title) for name in session.shapes})
+    text = write(Replayed((named,), ()))
+    assert "<b>shop · Fix the cart</b>" in text
+    assert 'title="edit_loop_openai.jsonl"' in text
+
+
+def test_a_conversation_without_a_price_has_its_saving_in_tokens():
+    (cost, saving) = re.findall(r'<span class="(?:cost|saving)">([^<]*\d[^<]*)</span>', written(recorded()))
+    assert cost.endswith(" tokens")
+    assert re.fullmatch(r"\d[\d.]*[kM] tokens \(\d+ %\)", saving)

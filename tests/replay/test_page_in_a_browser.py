@@ -16,7 +16,7 @@ ON_PAGE = 2 * 3 + 2 * (4 * 2 + 2)  # charts: of prices and measures; of sessions
 OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 OPEN_ALL = "document.querySelectorAll('details:not([open])').forEach(each => each.open = true)"
 DRAWN = "new Promise(done => requestAnimationFrame(() => setTimeout(() => requestAnimationFrame(done), 50)))"
-CHARTS = "[...document.querySelectorAll('svg')].filter(each => each.checkVisibility())"
+CHARTS = "[...document.querySelectorAll('figure:not(.compared) svg')].filter(each => each.checkVisibility())"
 EMPTY = f"{CHARTS}.filter(each => each.getBoundingClientRect().height < 100 || !each.querySelector('path'))"
 HIDDEN_TEXT = f"""{CHARTS}.flatMap(chart => {{
     const box = chart.getBoundingClientRect()
@@ -65,8 +65,10 @@ def opened(browser: Any, text: str, tmp_path: Path) -> Iterator[Callable[..., An
 def test_the_page_fits_its_window_and_shows_its_charts(opened: Callable[..., Any], width: int, scheme: str):
     tab = opened(width, scheme)
     assert tab.evaluate(OVERFLOW) <= 0
-    for _ in range(2):  # sessions, then the results that they hold once they are open
+    for _ in range(2):  # sessions, then what they hold once they are open
         tab.evaluate(OPEN_ALL)
+        for number in range(2):
+            tab.locator(f"#session-{number} .timeline").wait_for()
         tab.evaluate(DRAWN)
     assert tab.evaluate(OVERFLOW) <= 0
     assert tab.evaluate(f"{CHARTS}.length") == ON_PAGE
@@ -90,11 +92,11 @@ def _colors(tab: Any) -> list[str]:
 
 def test_the_keyboard_reaches_the_details_and_opens_them(opened: Callable[..., Any]):
     tab = opened()
-    _tab_to(tab, ".session:not([open]) > summary")
+    _tab_to(tab, "#session-1 > summary")
     tab.keyboard.press("Enter")
     assert tab.evaluate("document.activeElement.parentElement.open")
     tab.locator("#session-1 .timeline").wait_for()  # the script fills a session when it is opened
-    _tab_to(tab, ".timeline li:not([class]) summary")
+    _tab_to(tab, "#session-1 .timeline li:not([class]) summary")
     tab.keyboard.press("Enter")
     result = tab.locator("details:focus-within pre").first
     result.wait_for()
@@ -113,8 +115,10 @@ def _tab_to(tab: Any, selector: str) -> None:
 
 def test_a_chart_tells_its_figures_to_the_pointer_and_to_the_arrow_keys(opened: Callable[..., Any]):
     tab = opened()
-    chart = tab.locator("#session-0 svg").nth(2)
-    tip = tab.locator("#session-0 figure").nth(1).locator(".tip").first
+    tab.locator("#session-0 > summary").click()
+    chart = tab.locator("#session-0 svg").first
+    tip = tab.locator("#session-0 figure").first.locator(".tip").first
+    chart.wait_for()
     assert not tip.is_visible()
     box = chart.bounding_box()
     chart.hover(position={"x": box["width"] - 5, "y": 60})
@@ -141,7 +145,10 @@ def test_a_tooltip_shows_what_a_tool_said_as_text(opened: Callable[..., Any]):
 
 def test_without_a_script_the_page_has_its_sentence_and_its_tables(opened: Callable[..., Any]):
     tab = opened(java_script_enabled=False)
+    assert tab.locator(".answer").inner_text().startswith("With low_water these sessions would have cost ")
+    assert tab.locator(".bar svg").nth(1).bounding_box()["height"] > 20
     assert tab.locator(".advice").inner_text() == "Do not prune."
+    assert tab.locator(".session").count() == 2
     assert tab.locator("table.strategies").first.is_visible()
     assert tab.locator("noscript").is_visible()
 
@@ -172,6 +179,8 @@ def _height(path: str) -> float:
 
 def test_small_results_are_shown_on_request(opened: Callable[..., Any]):
     tab = opened()
+    tab.locator("#session-0 > summary").click()
+    tab.locator("#session-0 .timeline").wait_for()
     small = tab.locator(".session[open] .timeline li.small").first
     assert not small.is_visible()
     tab.locator(".session[open] .timeline input").check()
@@ -183,3 +192,48 @@ def test_injected_scripts_do_not_run(opened: Callable[..., Any], text: str):
     assert tab.title().startswith("Replay of 2 sessions")
     assert len(tab.said) >= 2
     assert all("Content Security Policy" in each for each in tab.said)
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_tables_fit_their_width(opened: Callable[..., Any], width: int):
+    tab = opened(width)
+    if width > 1000:
+        tab.locator(".more > summary").first.click()
+    tables = tab.locator(".scroll:visible")
+    for place in range(tables.count()):
+        assert tables.nth(place).evaluate("each => each.scrollWidth <= each.clientWidth")
+    columns = tab.locator(".strategies").first.locator("thead th")
+    assert [columns.nth(place).evaluate("each => getComputedStyle(each).position") for place in range(2)] == [
+        *("sticky", "static")
+    ]
+
+
+def test_conversations_are_sorted_by_what_the_reader_asks_for(opened: Callable[..., Any]):
+    tab = opened()
+    ranks = "key => [...document.querySelectorAll('.session')].map(each => each.dataset[key])"
+    assert tab.evaluate(ranks, "saving") == ["0", "1"]
+    for words, key in (("cost", "cost"), ("what it would save", "saving"), ("date", "date")):
+        button = tab.locator("#sort button", has_text=words)
+        button.click()
+        assert tab.evaluate(ranks, key) == ["0", "1"]
+        assert button.get_attribute("aria-pressed") == "true"
+
+
+def test_a_conversation_is_decoded_only_when_it_is_opened(opened: Callable[..., Any]):
+    tab = opened()
+    assert tab.locator("#session-0-data, #session-1-data").count() == 2
+    tab.locator("#session-1 > summary").click()
+    tab.locator("#session-1 .timeline").wait_for()
+    assert tab.locator("#session-0 svg").count() == 0
+    assert tab.locator("#session-0-data, #session-1-data").count() == 1
+    assert (
+        "cleared in "
+        in tab.locator("#session-1 .fate").first.text_content() + tab.locator("#session-1 .timeline").text_content()
+    )
+    assert "of 3 strategies" in tab.locator("#session-1 .timeline").text_content()
+
+
+def test_data_that_cannot_be_decoded_is_said(opened: Callable[..., Any], text: str):
+    tab = opened(text=re.sub(r'(id="session-0-data">).*?<', r"\1AAAA<", text))
+    tab.locator("#session-0 > summary").click()
+    tab.locator("#session-0 p", has_text="The charts cannot be shown").wait_for()

@@ -20,7 +20,6 @@ EXAMPLES = options.examples(
 
 app = typer.Typer(
     cls=Commands,
-    add_completion=False,
     no_args_is_help=True,
     help="Keep an agent's conversation inside its token budget.",
     epilog=f"{EXAMPLES}\n\n{EXIT_CODES}",

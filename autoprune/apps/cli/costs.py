@@ -6,7 +6,6 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from autoprune.apps.replay.rows import Interval
 from autoprune.apps.replay.spending import Outlook, ProjectSpending, Spending
 from autoprune.apps.replay.titles import Title
 from autoprune.apps.replay.verdict import count_noun
@@ -19,7 +18,7 @@ PROJECT, PROMPT = 22, 37  # characters of a project and a prompt, so that both t
 
 def spending_table(sums: Sequence[ProjectSpending], sessions: Sequence[Spending]) -> RenderableType:
     """Draw the cost of sessions by agent and project, and the newest sessions. Both lists start with the newest."""
-    return Group(_headline(sums), "", _projects(sums), "", _newest(sessions), *_unpriced(sums), "")
+    return Group(_headline(sums), "", _projects(sums), "", _newest(sessions), *_unpriced_note(sums), "")
 
 
 def _headline(sums: Sequence[ProjectSpending]) -> Text:
@@ -67,7 +66,7 @@ def _table(*names: str) -> Table:
     return table
 
 
-def _unpriced(sums: Sequence[ProjectSpending]) -> Iterator[Text]:
+def _unpriced_note(sums: Sequence[ProjectSpending]) -> Iterator[Text]:
     if count := sum(each.unpriced for each in sums):
         reason = "their usage is not recorded, or the price of their model is not known"
         yield Text(f"\nnote: {count_noun(count, 'request')} without a cost: {reason}", style="yellow")
@@ -75,27 +74,7 @@ def _unpriced(sums: Sequence[ProjectSpending]) -> Iterator[Text]:
 
 def outlook_text(found: Outlook) -> RenderableType:
     """Say in dollars what `autoprune run` would have changed, and which part of the sessions that rests on."""
-    paid, likely = _dollars(found.paid), found.would_pay
-    if found.is_noise:
-        words = f"With `autoprune run` you would have paid about the same: {_range(likely)} instead of {paid}."
-    else:
-        words = f"Of {paid} you would have paid {_range(likely)} with `autoprune run`: {_change(found)}."
-    part = (
-        f"{_dollars(found.replayed)} of it were replayed: of each conversation the longest stretch without a "
-        "compaction, if it has at least 20 requests. The rest is counted as unchanged."
-    )
-    return Group(Text(words, style="bold"), Text(part, style="dim"), "")
-
-
-def _range(known: Interval) -> str:
-    """A cost with its confidence interval, such as "$79.10 (75.20–82.30)"."""
-    digits = 0 if known.value >= 100 else 2
-    return f"${known.value:,.{digits}f} ({known.low:,.{digits}f}–{known.high:,.{digits}f})"
-
-
-def _change(found: Outlook) -> str:
-    change = found.would_pay.value / found.paid - 1
-    return f"{abs(change):.0%} {'less' if change < 0 else 'more'}"
+    return Group(Text(found.sentence("`autoprune run`"), style="bold"), Text(found.basis, style="dim"), "")
 
 
 def _dollars(cost: float) -> str:

@@ -2,24 +2,35 @@
 
 import os
 import sys
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from textwrap import fill
 from typing import Annotated
 
 import typer
 from rich.padding import Padding
+from rich.table import Table
 from rich.text import Text
 
 import autoprune.apps.cli.options as options
+from autoprune.apps.cli.config_files import Given, prune_args
 from autoprune.apps.cli.console import show, show_json
 from autoprune.apps.cli.input_output import write_output
 from autoprune.errors import SessionError, did_you_mean
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.pruners.naming import strategy_text
-from autoprune.pruners.report.drawing import table_of
-from autoprune.settings import VARIABLES, PruneArgs, effective_settings, plugin_names, unknown_variables
+from autoprune.pruners.report.drawing import printable, table_of
+from autoprune.settings import (
+    VARIABLES,
+    PruneArgs,
+    Setting,
+    Source,
+    effective_settings,
+    plugin_names,
+    unknown_variables,
+)
 from autoprune.strategies.catalog import GROUP, RECOMMENDED
 from autoprune.strategies.scaffold import free_name, names, new_strategy
 
@@ -56,24 +67,34 @@ def list_strategies(as_json: options.AsJson = False) -> None:
         show(Text(f"\nFrom installed packages: {', '.join(plugins)}"))
 
 
-def list_settings(as_json: options.AsJson = False) -> None:
+def list_settings(context: typer.Context, as_json: options.AsJson = False) -> None:
     """List the settings in effect.
 
-    Each with its source: an AUTOPRUNE_* variable, or the default.
+    Each with its source: an AUTOPRUNE_* variable, a file, or the default.
     """
-    found = effective_settings(environ=os.environ)
-    AgenticConversationPruner(PruneArgs()).plan([])  # raises the error that a prune would raise
+    held: dict[str, Given] = context.obj
+    known = {name: given.value for name, given in held.items()}
+    args, call = prune_args(**{**known, "strategy": None}), {"strategy": known.get("strategy")}
+    found = [
+        replace(each, source=Source.FILE, where=held[each.name].where) if each.name in held else each
+        for each in effective_settings(args, os.environ, **call)
+    ]
+    AgenticConversationPruner(args).plan([])  # raises the error that a prune would raise
     if as_json:
         show_json([asdict(each) for each in found])
     else:
-        table = table_of(("setting", "left"), ("value", "left"), ("from", "left"))
-        for each in found:
-            value = UNSET.get(each.name, "none") if each.value is None else each.value
-            cell = Text(f"{value:,}" if isinstance(value, int) else str(value))
-            table.add_row(each.name, cell, each.where or "default")
-        show(table)
+        show(_settings_table(found))
     for name in unknown_variables(os.environ):
         print(f"autoprune: there is no setting {name}{did_you_mean(name, VARIABLES.values())}", file=sys.stderr)
+
+
+def _settings_table(found: Sequence[Setting]) -> Table:
+    table = table_of(("setting", "left"), ("value", "left"), ("from", "left"))
+    for each in found:
+        value = UNSET.get(each.name, "none") if each.value is None else each.value
+        cell = Text(f"{value:,}" if isinstance(value, int) else printable(str(value)))
+        table.add_row(each.name, cell, each.where or "default")
+    return table
 
 
 def write_strategy(

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from autoprune.apps.cli.config_files import default_map, load_defaults
 from autoprune.errors import SettingsError
 from autoprune.summarizers.selection import SUMMARIZERS
 
@@ -12,10 +13,17 @@ FLAG = ""  # the metavar of an option without a value
 
 
 class Command(TyperCommand):
-    """A command that refuses empty option values, such as `--archive "$KEPT"` if KEPT is not set."""
+    """A command with defaults from files. Refuses empty option values, such as `--archive "$KEPT"` if KEPT is not set.
+
+    The values from files are the context's `obj`, by key.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the command line. Raises SettingsError if the value of an option is empty."""
+        """Parse the command line. Raises SettingsError if the value of an option is empty, or a file is wrong."""
+        if ctx.resilient_parsing:  # a shell asks for completions
+            return super().parse_args(ctx, args)
+        ctx.obj = load_defaults(ctx)
+        ctx.default_map = default_map(ctx, ctx.obj)
         rest = super().parse_args(ctx, args)
         for each in self.params:
             value = ctx.params.get(each.name)

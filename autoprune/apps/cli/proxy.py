@@ -12,8 +12,11 @@ from urllib.parse import urlsplit
 import typer
 
 import autoprune.apps.cli.options as options
+from autoprune import __version__
+from autoprune.apps.cli.config_files import without_options
 from autoprune.apps.cli.ledgers import keep_ledgers
 from autoprune.errors import SettingsError
+from autoprune.settings import VARIABLES
 
 if TYPE_CHECKING:
     from autoprune.apps.proxy import Running, Settings
@@ -48,15 +51,24 @@ SafeZone = Annotated[
         "-s",
         "--safe-zone",
         metavar="TOKENS",
+        envvar=VARIABLES["safe_zone"],
+        show_envvar=False,
         help="The token budget of a prompt: 51200, 50k. Default: 0.6 of the window of each request's model.",
     ),
 ]
 Strategy = Annotated[
-    str, typer.Option(metavar="STRATEGY", help="A strategy: cache_aware, low_water …; see `autoprune strategies`.")
+    str,
+    typer.Option(
+        metavar="STRATEGY",
+        envvar=VARIABLES["strategy"],
+        show_envvar=False,
+        help="A strategy: cache_aware, low_water …; see `autoprune strategies`.",
+    ),
 ]
 
 
 def run_proxy(
+    context: typer.Context,
     upstream: Upstream = None,
     safe_zone: SafeZone = None,
     strategy: Strategy = "cache_aware",
@@ -86,10 +98,10 @@ def run_proxy(
     Set a client's base address to it. Ctrl-C stops it.
     """
     check_dependencies()
-    from autoprune.apps.proxy import Settings, give_back, running, usual_jobs
+    from autoprune.apps.proxy import Settings, exporting, give_back, running, telemetry_problem, usual_jobs
 
     give_back()
-    given = {} if token is None else {"token": token}
+    given = without_options(context) | ({} if token is None else {"token": token})
     count = usual_jobs() if jobs is None else jobs
     upstream = upstream and upstream.rstrip("/").removesuffix("/v1")
     if upstream and _is_own(upstream, port):
@@ -99,8 +111,13 @@ def run_proxy(
     if settings.is_open and token is None:
         raise SettingsError(f"other machines can reach {host}: give a token (--token, or AUTOPRUNE_TOKEN)")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # service managers stop with SIGTERM: as with Ctrl-C
-    with running(settings) as known, keep_ledgers(lambda: known.sessions), suppress(KeyboardInterrupt):
-        print(*startup_lines(settings, known), sep="\n", flush=True)
+    with (
+        exporting(os.environ, __version__) as telemetry,
+        running(settings, telemetry=telemetry) as known,
+        keep_ledgers(lambda: known.sessions),
+        suppress(KeyboardInterrupt),
+    ):
+        print(*startup_lines(settings, known), *telemetry_lines(telemetry_problem(os.environ)), sep="\n", flush=True)
         while True:
             time.sleep(SLEEP_SECONDS)
 
@@ -142,3 +159,11 @@ def startup_lines(settings: "Settings", known: "Running") -> tuple[str, ...]:
         f"  strategy        {settings.strategy}",
         f"  page            {known.page}",
     )
+
+
+def telemetry_lines(problem: str | None) -> tuple[str, ...]:
+    """The line on telemetry, if the environment asks for it. `problem` is that of `telemetry_problem`."""
+    if problem == "":
+        return ()
+    state = f"off: {problem}" if problem else "OpenTelemetry, to the endpoint in OTEL_* variables"
+    return (f"  telemetry       {state}",)

@@ -8,6 +8,7 @@ import typer
 from loguru import logger
 
 import autoprune.apps.cli.options as options
+from autoprune.apps.cli.config_files import prune_args, without_options
 from autoprune.apps.cli.console import OVER_SAFE_ZONE, count_with_progress, session_notes, show, show_json
 from autoprune.apps.cli.input_output import load_readers, read_session, refuse_agent_log, write_output
 from autoprune.apps.cli.startup import check_output
@@ -37,6 +38,7 @@ RETRY = "repair the archive, name another, or give --force"
 
 
 def prune_session(
+    context: typer.Context,
     session: options.SessionFile,
     safe_zone: options.SafeZone = None,
     strategy: options.StrategyName = None,
@@ -88,8 +90,9 @@ def prune_session(
     if safe_zone and is_named(safe_zone, STRATEGIES):
         raise SettingsError(f"the safe zone is {safe_zone!r}: a strategy is given with --strategy")
     plan = choose_strategy(strategy, os.environ) or clearing_named(RECOMMENDED)
-    args = _settings(
-        conversation_prune_safe_zone_tokens=safe_zone,
+    args = prune_args(
+        **without_options(context),
+        safe_zone=safe_zone,
         model=model,
         provider=provider,
         window=window,
@@ -129,11 +132,6 @@ def _with_prices(plan: Any, loaded: Session, args: PruneArgs) -> Any:
     if adapt is None or loaded.last is None or text_setting(args, "model", variables(None)):
         return plan
     return adapt(prices(None, loaded.last.model, loaded.last.life))
-
-
-def _settings(**given: Any) -> PruneArgs:
-    """Build the arguments from the options that were given; environment variables set the others."""
-    return PruneArgs(**{name: value for name, value in given.items() if value is not None})
 
 
 def _destination(output: str | None, *, prints_something_else: bool) -> str | None:

@@ -84,7 +84,10 @@ EngineName: TypeAlias = Annotated[
 
 
 def parse_prices(given: Sequence[str], life: float | None = None) -> tuple[Prices, ...]:
-    """Parse the values of `--prices`, each once. Without any, each session gets the prices of its own model."""
+    """Parse the values of `--prices` and drop duplicates.
+
+    By default, each session is billed at the prices of its own model.
+    """
     lists = [prices(each, life=life) for each in given] or [OWN]
     return tuple({str(each): each for each in lists}.values())
 
@@ -129,7 +132,7 @@ def find_files(paths: Sequence[str], readers: Iterable[Reader] = ()) -> list[str
         return _files_at_home(readers)
     if not all(paths):
         raise SettingsError("one of the paths is empty: give a session file, a folder or a glob")
-    found = {path: places.named([path]) for path in paths}
+    found = {path: places.expand_names([path]) for path in paths}
     missing = [f"there are no session files ({ENDINGS}) in {path}" for path, files in found.items() if not files]
     if len(missing) == len(found):
         raise SessionError("; ".join(missing))

@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import autoprune.apps.cli.options as options
+from autoprune import __version__
+from autoprune.apps.cli.config_files import without_options
 from autoprune.apps.cli.ledgers import keep_ledgers
 from autoprune.apps.cli.proxy import SafeZone, Strategy, check_dependencies
-from autoprune.apps.clients import CLIENTS, Client, Route, User, named
+from autoprune.apps.clients import CLIENTS, Client, Route, User, find_client
 from autoprune.economics import lifetime
 from autoprune.errors import ClientError, SettingsError
 
@@ -34,7 +36,16 @@ SHARED_OPTIONS = ("--help", "--print")  # clients have these options too
 UNKNOWN = "http://127.0.0.1:PORT", "FOLDER"  # shown for a proxy's address and a temporary folder
 
 NAMES = ", ".join(client.name for client in CLIENTS)
-ClientName = Annotated[str, typer.Argument(metavar="CLIENT", help=f"The assistant: {NAMES}.")]
+
+
+def complete_client(incomplete: str) -> list[str]:
+    """The names of clients that begin as typed, for a shell's completion."""
+    return [client.name for client in CLIENTS if client.name.startswith(incomplete)]
+
+
+ClientName = Annotated[
+    str, typer.Argument(metavar="CLIENT", help=f"The assistant: {NAMES}.", autocompletion=complete_client)
+]
 Arguments = Annotated[
     list[str] | None,
     typer.Argument(metavar="ARGUMENTS", help="The assistant's own arguments. Options of autoprune go before CLIENT."),
@@ -58,6 +69,8 @@ class ClientCommand(options.Command):
         """
         given = tuple(args)
         rest = super().parse_args(ctx, args)
+        if ctx.resilient_parsing:
+            return rest
         client, arguments = ctx.params["client"], ctx.params["arguments"] or ()
         if "--" not in given[: len(given) - len(arguments)]:
             self._refuse_own_options(client, takewhile(lambda each: each != "--", arguments))
@@ -74,6 +87,7 @@ class ClientCommand(options.Command):
 
 
 def run_assistant(
+    context: typer.Context,
     client: ClientName,
     arguments: Arguments = None,
     upstream: Upstream = None,
@@ -88,19 +102,20 @@ def run_assistant(
     Starts a proxy for it on a free port, gives it the terminal, and exits with its exit code. At the end a few lines
     say what pruning saved. The assistant's configuration files are not changed.
     """
-    chosen = named(client)
+    chosen = find_client(client)
     route = chosen.route(current_user(tuple(arguments or ()), upstream))
     if only_print:
         print(*describe_route(chosen, route), sep="\n")
         return
     check_dependencies()
-    from autoprune.apps.proxy import Settings, give_back, running
+    from autoprune.apps.proxy import Settings, exporting, give_back, running
 
     give_back()
-    settings = Settings(route.upstream, safe_zone, strategy)
+    settings = Settings(route.upstream, safe_zone, strategy, **without_options(context))
     path = find_program(chosen)
     with (
-        running(settings) as proxy,
+        exporting(os.environ, __version__) as telemetry,
+        running(settings, telemetry=telemetry) as proxy,
         keep_ledgers(lambda: proxy.sessions),
         start_client(path, route, proxy.url) as process,
     ):

@@ -15,12 +15,26 @@ from autoprune.apps.proxy._configuration import Settings, usual_jobs
 
 if TYPE_CHECKING:
     from autoprune.apps.proxy._server import Running, give_back, running, server
+    from autoprune.apps.proxy._telemetry import Telemetry, exporting, telemetry_problem
     from autoprune.apps.proxy._traffic import Point, Session
 
-__all__ = ["Point", "Running", "Session", "Settings", "give_back", "running", "server", "usual_jobs"]
+__all__ = [
+    "Point",
+    "Running",
+    "Session",
+    "Settings",
+    "Telemetry",
+    "exporting",
+    "give_back",
+    "running",
+    "server",
+    "telemetry_problem",
+    "usual_jobs",
+]
 # Lazy imports: worker processes need no server, which would be a third of their memory.
 LAZY = {
     **dict.fromkeys(("Running", "give_back", "running", "server"), "_server"),
+    **dict.fromkeys(("Telemetry", "exporting", "telemetry_problem"), "_telemetry"),
     **dict.fromkeys(("Point", "Session"), "_traffic"),
 }
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 from autoprune.apps.proxy._bodies import UnreadError, UsageReader, decompress
@@ -28,6 +28,7 @@ from autoprune.apps.proxy._forwarding import (
     UpstreamError,
     end_to_end,
     error_body,
+    host_name,
     limit_encodings,
     new_client,
     open_answer,
@@ -36,11 +37,12 @@ from autoprune.apps.proxy._forwarding import (
     replace_headers,
     stream_back,
     upstream_url,
+    vendor,
     wait_for_disconnect,
 )
 from autoprune.apps.proxy._lanes import Lanes
 from autoprune.apps.proxy._pruning import Job, Outcome
-from autoprune.apps.proxy._traffic import Session, Sessions, session_name
+from autoprune.apps.proxy._traffic import Exchange, Point, Session, Sessions, session_name
 from autoprune.pruners.requests import place
 
 COMPACTION = ("x-interaction-type", "conversation-compaction")  # Copilot's mark of its compaction
@@ -51,10 +53,12 @@ HEAD_BYTES = 65_536  # of a request's head; the same limit as in h11 and most se
 MOST_FIELDS = 256  # in a request's head: assistants send about thirty, and processing time grows with their square
 NO_UPGRADE = 426  # Codex then switches from WebSockets to HTTP at once; after any other status it tries five times
 
+Observer: TypeAlias = Callable[[Exchange], None]
+
 
 @dataclass
 class Incoming:
-    """A client's request. `headers` has lower-case names."""
+    """A client's request. The names in `headers` are in lower case."""
 
     scope: Scope
     headers: Mapping[str, str]
@@ -75,7 +79,7 @@ class Incoming:
 
 @dataclass(frozen=True)
 class Handled:
-    """The outcome of pruning a request that came at `at`, with its lane, and its conversation as `session`, if any."""
+    """The outcome of pruning a request that came at `at`, its lane, and its conversation as `session`, if any."""
 
     outcome: Outcome
     at: float = 0.0
@@ -83,17 +87,31 @@ class Handled:
     session: Session | None = None
 
 
+@dataclass(frozen=True)
+class Answer:
+    """The usage in an answer, {} if it has none, or None and the error: a status, or "unanswered"."""
+
+    usage: dict[str, Any] | None
+    error: str = ""
+
+
 class Proxy:
     """The application for all requests that go upstream. `sessions` holds the conversations."""
 
-    def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
-        """Set the settings, and a clock in seconds. Raises SettingsError for an unusable environment."""
+    def __init__(
+        self, settings: Settings, clock: Callable[[], float] = time.time, observer: Observer | None = None
+    ) -> None:
+        """Set the settings, and a clock in seconds. Raises SettingsError for an unusable environment.
+
+        `observer` is called after each answered or failed request of a conversation.
+        """
         self.settings = settings
         self.sessions = Sessions()
         self.guard = Guard(settings)
         self._client = new_client()
         self.lanes = Lanes(settings)
         self._clock = clock
+        self._observer = observer
         self._accounting: set[asyncio.Future[int]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -131,21 +149,45 @@ class Proxy:
         self._accounting.add(accounting)
         accounting.add_done_callback(self._accounting.discard)
         try:
-            usage = await self._forward(incoming, outgoing, send, gone, handled.session)
+            answer = await self._forward(incoming, outgoing, send, gone, handled.session)
         finally:
             gone.cancel()
             number = await asyncio.shield(accounting)  # at shutdown the server cancels requests that take long
-        if handled.session and usage is None:
-            handled.session.take_back(number)
-        if handled.session and usage:
-            handled.session.usage = usage
+        if session := handled.session:
+            point = next((each for each in reversed(session.points) if each.request == number), None)
+            if self._observer and point:
+                with self._noting_faults():
+                    self._observer(self._exchange(incoming, outgoing.url, answer, session, point))
+            await self._settle(session, number, handled.lane, answer.usage)
+
+    async def _settle(self, session: Session, number: int, lane: int, usage: dict[str, Any] | None) -> None:
+        """Use the usage in an answer; take a request without an answer out of the ledger."""
+        if usage is None:
+            session.take_back(number)
+        if usage:
+            session.usage = usage
             with self._noting_faults():
-                await self.lanes.learn(handled.lane, handled.session.name, usage)
+                await self.lanes.learn(lane, session.name, usage)
+
+    def _exchange(self, incoming: Incoming, url: str, answer: Answer, session: Session, point: Point) -> Exchange:
+        client, model = session.label
+        return Exchange(
+            vendor=vendor(incoming.path, incoming.headers),
+            host=host_name(url),
+            client=client,
+            model=model,
+            conversation=session.name,
+            headers=incoming.headers,
+            point=point,
+            error=answer.error,
+            usage=answer.usage,
+            ended=self._clock(),
+        )
 
     # Pruning
 
     async def _try_to_prune(self, incoming: Incoming) -> Handled:
-        """Prune the conversation in a request; if that is impossible, a note gives the reason."""
+        """Prune the conversation in a request. If pruning is impossible, a note gives the reason."""
         try:
             job = await self._job(incoming)
             if job is None:
@@ -160,7 +202,7 @@ class Proxy:
             return Handled(Outcome(note=describe_fault(error)))
 
     async def _job(self, incoming: Incoming) -> Job | None:
-        """The job for a request that may be a conversation; None for others. Raises UnreadError."""
+        """Create the job for a request that may be a conversation; None for other requests. Raises UnreadError."""
         headers = incoming.headers
         is_compaction = headers.get(COMPACTION[0]) == COMPACTION[1]
         is_signed = headers.get("authorization", "").startswith(SIGNED)
@@ -171,7 +213,7 @@ class Proxy:
         return Job(incoming.path, betas, body, session_name(headers), self._clock())
 
     async def _record(self, handled: Handled) -> int:
-        """Record a request in its session after it was sent; return its number there, 0 for none."""
+        """Record a request in its session after it was sent; return its number in the session, 0 if it has none."""
         session, outcome = handled.session, handled.outcome
         with self._noting_faults():
             if session and (account := await self.lanes.account(handled.lane, outcome.number)):
@@ -190,7 +232,7 @@ class Proxy:
     # Forwarding
 
     def _outgoing(self, incoming: Incoming, handled: Handled) -> Outgoing:
-        """The request for the upstream, with the client's bytes or the pruned ones."""
+        """Create the request for the upstream, with the client's bytes or the pruned bytes."""
         outcome, method = handled.outcome, incoming.scope["method"]
         url = upstream_url(self.settings, incoming.path, incoming.query, incoming.headers)
         own = remove_cookie(incoming.scope["headers"], cookie_name(incoming.headers.get("host", "")))
@@ -204,8 +246,8 @@ class Proxy:
 
     async def _forward(
         self, incoming: Incoming, outgoing: Outgoing, send: Send, gone: asyncio.Future[None], session: Session | None
-    ) -> dict[str, Any] | None:
-        """Forward a request, and return the usage in its answer: {} if there is none, None for a failure."""
+    ) -> Answer:
+        """Forward a request to the upstream, and its answer to the client."""
         try:
             async with open_answer(self._client, outgoing, gone) as response:
                 is_refused = response.status_code >= ERROR_STATUS
@@ -220,10 +262,10 @@ class Proxy:
             if session:
                 session.failed += 1
             await send_error(send, incoming, failure.status, str(failure))
-            return None
+            return Answer(None, "unanswered")
         if is_refused:
-            return None
-        return reader.end() if reader else {}
+            return Answer(None, str(response.status_code))
+        return Answer(reader.end() if reader else {})
 
 
 def describe_fault(error: Exception) -> str:
@@ -232,7 +274,7 @@ def describe_fault(error: Exception) -> str:
 
 
 def header_dict(scope: Scope) -> dict[str, str]:
-    """The headers of a request by lower-case name, with the values of repeated ones joined."""
+    """Map the headers of a request by lower-case name; the values of a repeated header are joined."""
     headers: dict[str, str] = {}
     for raw, value in scope["headers"]:
         name, text = raw.decode("latin-1").lower(), value.decode("latin-1")
@@ -251,7 +293,7 @@ async def send_error(send: Send, incoming: Incoming, status: int, message: str) 
 def has_dot_segment(path: str) -> bool:
     """Whether a path has a `.` or `..` segment, however escaped.
 
-    The upstream would resolve it, and so escape the path of the configured base URL.
+    The upstream would resolve such a segment, and so escape the path of the configured base URL.
     """
     segments = unquote(path).replace("\\", "/").split("/")
     return any(each.partition(";")[0] in (".", "..") for each in segments)

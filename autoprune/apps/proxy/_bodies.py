@@ -1,4 +1,4 @@
-"""Read bodies without changing them: decompress a request, and find the usage in an answer while it streams past.
+"""Read bodies without changing them: decompress requests, and find the usage in answers while they stream past.
 
 A provider reports usage in a JSON body or in the events of a stream: Anthropic sends the prompt's tokens in the first
 event and the answer's in a later one, OpenAI in the last chunk or in `response.completed`, Gemini in each chunk. The
@@ -30,7 +30,7 @@ GZIP = zlib.MAX_WBITS | 16
 
 
 class UnreadError(Exception):
-    """The body of a request cannot be read, for the reason in the message."""
+    """Raised if the body of a request cannot be read; the message gives the reason."""
 
 
 def _gunzip(body: bytes) -> bytes:
@@ -91,7 +91,7 @@ class UsageReader:
         self._left = MOST_ANSWER
 
     def feed(self, piece: bytes) -> None:
-        """Read the next bytes. Raises nothing, because the client must get its answer in any case."""
+        """Read the next bytes. Never raises, because the client must get its answer in any case."""
         if not self._is_readable:
             return
         try:
@@ -140,7 +140,7 @@ class UsageReader:
 
 
 def merge_usage(known: dict[str, Any], reported: Mapping[str, Any], deepest: int = DEEPEST) -> None:
-    """Update known figures with reported ones, nested ones too. Zero and null do not overwrite."""
+    """Update known figures with reported figures, including nested ones. Zero and null do not overwrite."""
     for name, value in reported.items():
         if deepest and isinstance(value, Mapping):
             before = known.get(name)
@@ -152,7 +152,7 @@ def merge_usage(known: dict[str, Any], reported: Mapping[str, Any], deepest: int
 
 
 def reported_usage(data: object) -> Mapping[str, Any]:
-    """The usage in an answer or in an event of one; {} if there is none."""
+    """Return the usage in an answer, or in an event of a streamed answer; {} if there is none."""
     while isinstance(data, Mapping):
         # Anthropic's message_start and OpenAI's response.completed wrap the answer.
         inner = next((data[name] for name in ("message", "response") if isinstance(data.get(name), Mapping)), None)

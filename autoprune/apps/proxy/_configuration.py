@@ -14,7 +14,7 @@ from secrets import token_urlsafe
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from autoprune.errors import SettingsError
-from autoprune.settings import UNKNOWN_ZONE, budget_tokens
+from autoprune.settings import UNKNOWN_ZONE, budget_tokens, duration
 from autoprune.strategies.catalog import clearing_named
 
 LOOPBACK = "127.0.0.1"
@@ -35,6 +35,8 @@ class Settings:
     `safe_zone` is a budget as in `PruneArgs`; the default is 0.6 of the context window of the request's model, or
     100,000 tokens if the window is not known. `strategy` is a strategy's name, with parameters if needed.
 
+    `cache_ttl` and `thinking_policy` are those of `PruneArgs`; AUTOPRUNE_* variables set them if they are None.
+
     `host` is the address to listen on, and `port` 0 is any free port. The page always needs the `token`; if other
     machines can reach `host`, every request needs it.
 
@@ -52,12 +54,15 @@ class Settings:
     token: str = field(default_factory=lambda: token_urlsafe(TOKEN_BYTES), repr=False)
     jobs: int = 0
     bases: Mapping[str, str] = field(default_factory=dict)
+    cache_ttl: int | float | str | None = None
+    thinking_policy: str | None = None
 
     def __post_init__(self) -> None:
-        """Validate what can be validated before the first request. Raises SettingsError."""
+        """Validate the settings that can be validated before the first request. Raises SettingsError."""
         clearing_named(self.strategy)
         if self.safe_zone is not None:
             budget_tokens(self.safe_zone, window_tokens=UNKNOWN_ZONE)
+        duration(self.cache_ttl)
         for url in filter(None, (self.upstream, *self.bases.values())):
             if not is_http_url(url):
                 raise SettingsError(f"upstream is {url!r}: give an address such as https://gateway.example")
@@ -87,12 +92,12 @@ def is_http_url(text: str) -> bool:
 
 
 def usual_jobs() -> int:
-    """The number of workers for a proxy that many clients share: one per core, up to four."""
+    """Return the number of workers for a proxy that many clients share: one per core, up to four."""
     return min(MOST_JOBS, os.cpu_count() or 1)
 
 
 class Guard:
-    """Decides by their headers which requests to reject."""
+    """Decides which requests to reject, by their headers."""
 
     def __init__(self, settings: Settings) -> None:
         """Set the token and the address from the settings."""
@@ -100,7 +105,7 @@ class Guard:
         self._hosts = {*LOCAL_NAMES, settings.host}
 
     def objection(self, headers: Mapping[str, str]) -> str:
-        """The reason why a request may not go to the upstream; "" if it may."""
+        """Return the reason why a request may not go to the upstream; "" if it may."""
         if reason := self.foreign_objection(headers):
             return reason
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
@@ -110,7 +115,7 @@ class Guard:
         return ""
 
     def foreign_objection(self, headers: Mapping[str, str]) -> str:
-        """The reason why a request cannot come from a program that intends to reach this proxy; "" if it can."""
+        """Return why a request cannot come from a program that intends to reach this proxy; "" if it can."""
         host = headers.get("host", "")
         if not self._settings.is_open and _without_port(host).lower() not in self._hosts:
             return f"the host {host!r} is not this proxy: use 127.0.0.1 or localhost"
@@ -129,7 +134,7 @@ class Guard:
 
 
 def cookie_token(headers: Mapping[str, str]) -> str:
-    """The token in the cookies of a request; "" if there is none."""
+    """Return the token in the cookies of a request; "" if there is none."""
     wanted = cookie_name(headers.get("host", ""))
     pairs = (each.strip().partition("=") for each in headers.get("cookie", "").split(";"))
     return unquote(next((value for name, _, value in pairs if name == wanted), ""))
@@ -141,7 +146,7 @@ def quote_token(token: str) -> str:
 
 
 def cookie_name(host: str) -> str:
-    """The name of the cookie that holds the token."""
+    """Return the name of the cookie that holds the token."""
     # Cookies are shared between all ports of a host, so that proxies on two ports would overwrite each other's.
     return f"{TOKEN_COOKIE}_{host.rpartition(':')[2]}" if _without_port(host) != host else TOKEN_COOKIE
 

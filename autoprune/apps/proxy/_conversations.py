@@ -64,8 +64,8 @@ FROM_ANSWERS, FROM_REQUESTS, FROM_SETTINGS, USUAL = "as reported in answers", "a
 class Cache:
     """The provider's cache of one conversation: its life in seconds, and the source of that value.
 
-    `usual` is its life if nothing else is known. `given` is the life in the settings, which takes precedence over all
-    others.
+    `usual` is the life if nothing else is known. `given` is the life in the settings, which takes precedence over all
+    other sources.
     """
 
     usual: float = CACHE_LIFE
@@ -84,12 +84,12 @@ class Cache:
 
     @property
     def life_changes(self) -> dict[int, float]:
-        """The later lives, by the number of messages of the first request that they apply to."""
+        """The later lives, each by the number of messages of the first request that it applies to."""
         return {at: life for (_, before), (at, life) in pairwise(self._lives.items()) if life != before}
 
     @property
     def unusual_source(self) -> str:
-        """The source of the life; "" if it is the usual one."""
+        """The source of the life; "" if the life is the usual one."""
         return self.source if self.life != self.usual else USUAL
 
     def note_request(self, requested: Life, messages: int) -> None:
@@ -118,10 +118,10 @@ class Cache:
 
 
 def requested_life(found: Place, body: Mapping[str, Any], *, charges_writes: bool) -> Life:
-    """The cache life that a request asks for; None if it asks for none.
+    """Read the cache life that a request asks for; None if it asks for none.
 
-    If marks ask for several, the one that covers most messages counts, since tool results are in messages. Marks on the
-    system prompt and the tools count only if no message is marked. OpenAI's models that charge for cache writes
+    If marks ask for several lives, the life that covers most messages counts, since tool results are in messages. Marks
+    on the system prompt and the tools count only if no message is marked. OpenAI's models that charge for cache writes
     (`charges_writes`) ignore `prompt_cache_retention`.
     """
     inside = found.inside(body)
@@ -133,7 +133,7 @@ def requested_life(found: Place, body: Mapping[str, Any], *, charges_writes: boo
 
 
 def _life_in_marks(found: Place, body: Mapping[str, Any]) -> Life:
-    """The life that the cache marks in a request ask for."""
+    """Find the life that the cache marks in a request ask for."""
     messages, inside = found.messages(body), found.inside(body)
     messages = messages if isinstance(messages, list) else []
     covered: Counter[Life] = Counter()
@@ -150,7 +150,7 @@ def _life_in_marks(found: Place, body: Mapping[str, Any]) -> Life:
 
 
 def _message_lives(message: object) -> list[Life]:
-    """The lives that the marks in a message ask for, including blocks within tool results."""
+    """List the lives that the marks in a message ask for, including marks in blocks within tool results."""
     if not isinstance(message, dict):
         return []
     lives: list[Life] = []
@@ -168,7 +168,7 @@ def _content_blocks(value: dict[str, Any]) -> list[object]:
 
 
 def _mark_life(block: object) -> list[Life]:
-    """The life that a block's mark asks for, in a list; an empty list without a mark."""
+    """Return the life that a block's mark asks for, in a list; an empty list if there is no mark."""
     if not isinstance(block, dict):
         return []
     mark = block.get("cache_control") or block.get("cachePoint")  # Anthropic and gateways to it; Bedrock's Converse
@@ -176,7 +176,7 @@ def _mark_life(block: object) -> list[Life]:
 
 
 def cache_writes(usage: object) -> Mapping[float, int]:
-    """The tokens that a usage reports as written to the cache, by their life in seconds."""
+    """Return the tokens that a usage reports as written to the cache, by their life in seconds."""
     tokens: Counter[float] = Counter()
     for name, value in _usage_figures(usage, DEEPEST):
         match = WRITTEN.fullmatch(name)
@@ -187,7 +187,7 @@ def cache_writes(usage: object) -> Mapping[float, int]:
 
 
 def _usage_figures(usage: object, deep: int) -> Iterator[tuple[str, object]]:
-    """Yield the figures of a usage with their names, nested ones too; Bedrock's get names like OpenAI's."""
+    """Yield the figures of a usage with their names, including nested figures; Bedrock's get names like OpenAI's."""
     match usage:
         case {"ttl": str(ttl), "inputTokens": value}:  # Bedrock's CacheDetail
             yield f"ttl_{ttl}_tokens", value
@@ -215,8 +215,8 @@ def ttl_seconds(ttl: object) -> Life:
 class Conversation:
     """The state of a conversation.
 
-    `pauses` are the seconds before its requests, by their number of messages, and `asked_at` is when the last one came.
-    `counted` is the last prompt in pruning's token count, and `cleared` are the ids of payloads cleared so far.
+    `pauses` are the seconds before its requests, by their number of messages, and `asked_at` is when the last request
+    came. `counted` is the last prompt in pruning's token count, and `cleared` are the ids of payloads cleared so far.
     """
 
     name: str
@@ -228,7 +228,7 @@ class Conversation:
     cleared: set[str] = field(default_factory=set)
 
     def note_request(self, messages: int, at: float, *, counts_only: bool = False) -> float:
-        """Record a request with this many messages, and return the seconds since the previous one.
+        """Record a request with this many messages, and return the seconds since the previous request.
 
         A repeated request keeps its pause unless the cache went cold since, so that the same results are cleared again.
         A request that only counts tokens sets the pause of the request that follows, and does not touch the cache.
@@ -263,7 +263,7 @@ class Conversation:
 
 
 class Conversations:
-    """The most recently used conversations."""
+    """Remembers the most recently used conversations."""
 
     def __init__(self, most: int) -> None:
         """Remember up to `most` conversations."""
@@ -272,7 +272,7 @@ class Conversations:
         self._numbers = count(1)
 
     def match(self, session: str, messages: Sequence[object]) -> Conversation:
-        """Find the conversation that the messages continue, or start one."""
+        """Find the conversation that the messages continue, or start a new conversation."""
         start, head = (f"{session}/{digest}" for digest in prefix_digests(messages))
         found = self._known.pop(head, None) or self._known.pop(start, None)
         self._known[head] = found = found or Conversation(f"{head}/{next(self._numbers)}")
@@ -286,7 +286,7 @@ class Conversations:
 
 
 def prefix_digests(messages: Sequence[object]) -> tuple[str, str]:
-    """Digests of the messages before the model's first one, and up to and including it."""
+    """Compute digests of the messages before the model's first message, and of those up to and including it."""
     head = messages[:LONGEST_PREFIX]
     first = next((at for at, message in enumerate(head) if is_from_model(message)), len(head))
     return _digest(head[:first]), _digest(head[: first + 1])
@@ -300,6 +300,6 @@ def is_from_model(message: object) -> bool:
 
 
 def _digest(messages: Sequence[object]) -> str:
-    """A digest that ignores cache marks. Raises RecursionError for messages that are nested too deeply."""
+    """Compute a digest that ignores cache marks. Raises RecursionError if messages are nested too deeply."""
     text = json.dumps([*map(without_marks, messages)], sort_keys=True, default=str)
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).hexdigest()

@@ -66,7 +66,7 @@ ANTHROPIC_ERRORS = {400: "invalid_request_error", 403: "permission_error", 431: 
 
 
 def vendor(path: str, headers: Mapping[str, str]) -> str:
-    """The vendor whose API a request is for, by its path and headers."""
+    """Find the vendor whose API a request is for, by its path and headers."""
     if "anthropic-version" in headers or path.startswith("/v1/messages"):
         return "anthropic"
     if path.startswith(("/v1beta/", "/v1alpha/", "/v1internal", "/upload/v1beta/")) or "x-goog-api-key" in headers:
@@ -75,7 +75,7 @@ def vendor(path: str, headers: Mapping[str, str]) -> str:
 
 
 def upstream_url(settings: Settings, path: str, query: str, headers: Mapping[str, str]) -> str:
-    """The upstream URL of a request."""
+    """Build the upstream URL of a request, using the vendor's own base URL unless another one is configured."""
     name = vendor(path, headers)
     base = settings.upstream
     if base is None and name in settings.bases:
@@ -87,7 +87,7 @@ def upstream_url(settings: Settings, path: str, query: str, headers: Mapping[str
 
 
 def host_name(url: str) -> str:
-    """The host and port of a URL, for messages."""
+    """Return the host and port of a URL, for messages."""
     return urlsplit(url).netloc.rpartition("@")[2]
 
 
@@ -109,7 +109,7 @@ class RawURL(httpx.URL):
         return self._target
 
     def __str__(self) -> str:
-        """The URL without its query."""
+        """Return the URL without its query."""
         return str(self.copy_with(query=None))
 
 
@@ -117,7 +117,7 @@ class RawURL(httpx.URL):
 
 
 def end_to_end(headers: Iterable[tuple[bytes, bytes]], *dropped: str) -> Headers:
-    """Remove the headers of the connection, those that `Connection` lists, and those in `dropped`."""
+    """Remove the headers of the connection, the headers that `Connection` lists, and the headers in `dropped`."""
     known = list(headers)
     listed = (value.decode("latin-1") for name, value in known if name.lower() == b"connection")
     own = {word.strip().lower() for value in listed for word in value.split(",")}
@@ -126,7 +126,7 @@ def end_to_end(headers: Iterable[tuple[bytes, bytes]], *dropped: str) -> Headers
 
 
 def remove_cookie(headers: Headers, name: str) -> Headers:
-    """Remove the cookie `name`."""
+    """Remove the cookie `name` from the headers."""
     rest: Headers = []
     for header, value in headers:
         if header.lower() == b"cookie":
@@ -138,7 +138,7 @@ def remove_cookie(headers: Headers, name: str) -> Headers:
 
 
 def replace_headers(headers: Headers, changed: Mapping[str, str]) -> Headers:
-    """Set headers, and replace all others with the same names."""
+    """Set headers, replacing all headers with the same names."""
     names = {name.lower().encode("latin-1") for name in changed}
     rest = [(name, value) for name, value in headers if name.lower() not in names]
     return [*rest, *((name.encode("latin-1"), value.encode("latin-1")) for name, value in changed.items())]
@@ -159,11 +159,11 @@ def _readable(accepted: bytes) -> bytes:
 
 
 class ClientGoneError(Exception):
-    """The client went away before its answer was complete."""
+    """Raised if the client goes away before its answer is complete."""
 
 
 class UpstreamError(Exception):
-    """The upstream did not answer; `status` is the one for the client."""
+    """Raised if the upstream did not answer; `status` is the status to send to the client."""
 
     def __init__(self, status: int, message: str) -> None:
         """Set the status and the message."""
@@ -172,7 +172,7 @@ class UpstreamError(Exception):
 
 
 def error_body(path: str, headers: Mapping[str, str], status: int, message: str) -> bytes:
-    """The body of an error in the shape of the API that the request is for, so that its clients can read it."""
+    """Write an error in the shape of the API that the request is for, so that its clients can read the error."""
     name = vendor(path, headers)
     if "/model/" in path:  # Bedrock's Converse
         body: object = {"message": message}
@@ -226,7 +226,7 @@ async def open_answer(client: httpx.AsyncClient, outgoing: Outgoing, gone: async
 async def stream_back(
     response: httpx.Response, send: Send, gone: asyncio.Future[None], look: Callable[[bytes], None] | None
 ) -> None:
-    """Stream an answer to the client, and pass each piece to `look`, if given. Raises ClientGoneError."""
+    """Stream an answer to the client, and pass each piece to `look` if there is one. Raises ClientGoneError."""
     headers = [(name, CONTROL.sub(b" ", value)) for name, value in end_to_end(response.headers.raw)]
     await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
     pieces = response.aiter_raw()
@@ -257,7 +257,7 @@ async def _send_once(client: httpx.AsyncClient, outgoing: Outgoing) -> httpx.Res
 
 
 async def _unless_gone(work: Any, gone: asyncio.Future[None]) -> Any:
-    """Await `work` unless the client goes away first. Raises ClientGoneError, once `work` has ended."""
+    """Await `work` unless the client goes away first. Raises ClientGoneError after `work` was cancelled."""
     task = asyncio.ensure_future(work)
     try:
         await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -269,7 +269,7 @@ async def _unless_gone(work: Any, gone: asyncio.Future[None]) -> Any:
 
 
 async def _cancel(task: asyncio.Future[Any]) -> None:
-    """Cancel a task, and close the answer if one came in the meantime."""
+    """Cancel a task, and close the answer if one has arrived in the meantime."""
     if task.done():
         return
     task.cancel()
@@ -291,6 +291,6 @@ async def read_body(receive: Receive) -> bytes:
 
 
 async def wait_for_disconnect(receive: Receive) -> None:
-    """Return when the client goes away."""
+    """Wait until the client goes away."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -31,7 +31,7 @@ Lane: TypeAlias = Work | Worker
 
 
 class Queue:
-    """Orders the work of a lane: requests first, and deferred tasks one by one while no request waits."""
+    """Orders the work of a lane: requests come first, and deferred tasks run one by one while no request waits."""
 
     def __init__(self) -> None:
         """Start with an empty queue."""
@@ -69,7 +69,7 @@ class Queue:
 
 
 def job_digest(job: Job) -> bytes:
-    """A digest of a request that identifies it when it is sent again."""
+    """Compute a digest that identifies a request when it is sent again."""
     head = repr((job.path, job.session, sorted(job.headers.items())))
     digest = blake2b(head.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES)
     digest.update(job.body)
@@ -77,7 +77,7 @@ def job_digest(job: Job) -> bytes:
 
 
 def conversation_key(job: Job) -> str:
-    """The identity of a request whose client names no session: a digest of its first messages, "" if it has none."""
+    """Identify a request whose client names no session by a digest of its first messages; "" if it has none."""
     try:
         body = json.loads(job.body)
         found = place(job.path, body) if isinstance(body, dict) else None
@@ -88,10 +88,10 @@ def conversation_key(job: Job) -> str:
 
 
 class Lanes:
-    """All lanes of a proxy, and the choice between them."""
+    """Runs requests in the lanes of a proxy, and chooses the lane of each."""
 
     def __init__(self, settings: Settings) -> None:
-        """Create a lane for each worker process, or one in a thread without workers."""
+        """Create a lane for each worker process, or a single lane in a thread if there are no workers."""
         self._lanes: Sequence[Lane] = [Worker(settings) for _ in range(settings.jobs)] or [Work(settings)]
         self._queues = [Queue() for _ in self._lanes]
         self._digests: OrderedDict[bytes, int] = OrderedDict()  # of the newest requests, with their lanes
@@ -118,7 +118,7 @@ class Lanes:
         return lane, outcome
 
     async def account(self, lane: int, number: int) -> Account | None:
-        """Wait until no request waits for the lane, and return the account of a prune; None if there is none."""
+        """Wait until no request waits for the lane, and return the account of a prune; None if it has none."""
         async with self._queues[lane].deferred_turn():
             return await self._run(lane, self._lanes[lane].account, number)
 

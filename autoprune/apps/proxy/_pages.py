@@ -1,4 +1,4 @@
-"""The pages that the proxy serves itself: its page, the state and payloads for that, and metrics.
+"""The pages that the proxy serves itself: the main page with its state and payloads, and the metrics.
 
     /?token=…               sets a cookie and redirects to /, so that the token does not stay in the address
     /                       the page, with its files under /autoprune/
@@ -6,8 +6,8 @@
     /autoprune/recall/ID    a cleared payload, as text
     /metrics                for Prometheus
 
-The page shows tool output, so it needs the token. Metrics are only figures, so programs of this machine may read them
-without it. Answers cannot be framed or cached, and only the page's scripts can run.
+The page shows tool output, so it needs the token. Metrics are only figures, so programs on this machine may read them
+without the token. Answers cannot be framed or cached, and only the page's scripts can run.
 """
 
 import json
@@ -159,17 +159,17 @@ class Pages:
 
 
 def state_tag(sessions: Sessions, wanted: str | None = None) -> str:
-    """A digest of the state, for an ETag."""
+    """Compute a digest of the state, for an ETag."""
     known = [(each.name, each.requests, each.refused, each.failed) for each in sessions]
     totals = wanted, sessions.requests, sessions.passed, sessions.refused, sessions.failed
     return blake2b(repr((totals, known)).encode(), digest_size=TAG_BYTES).hexdigest()
 
 
 def state_json(settings: Settings, sessions: Sessions, wanted: str | None = None) -> Json:
-    """The state of a proxy as JSON, the newest conversation first.
+    """Return the state of a proxy as JSON, the newest conversation first.
 
-    Each conversation has its requests, cleared results and decisions. With `wanted`, the name of one, only that
-    one has them, and the others have only their sums.
+    Each conversation has its requests, cleared results and decisions. If `wanted` names a conversation, only that
+    conversation has them, and the others have only their sums.
     """
     known = sorted(sessions, key=attrgetter("started"), reverse=True)
     return {
@@ -182,7 +182,7 @@ def state_json(settings: Settings, sessions: Sessions, wanted: str | None = None
 
 
 def session_json(session: Session, *, in_full: bool) -> Json:
-    """A conversation with its sums; in full, also its requests, its cleared results and the reasons."""
+    """Return a conversation with its sums; in full, also its requests, its cleared results and the reasons."""
     client, model = session.label
     known = {name: getattr(session, name) for name in ("name", "path", "started", "requests", "refused", "failed")}
     sums, last = session.sums, session.points[-1]
@@ -203,7 +203,7 @@ def session_json(session: Session, *, in_full: bool) -> Json:
 
 
 def savings_json(session: Session) -> Json:
-    """The savings from pruning, negative for a loss: in input tokens, in dollars, and as a share of the bill.
+    """Return the savings from pruning, negative for a loss: input tokens, dollars, and the share of the bill.
 
     `pays_from` is the number of the first request at which pruning pays, None if it never does. `cold` are the tokens
     that prunes at cold requests have saved.
@@ -229,7 +229,7 @@ def _details_json(session: Session) -> Json:
 
 
 def explain(cleared: Cleared) -> str:
-    """The reason why a result was cleared; at a cold request, also that the rewrite was paid for anyway."""
+    """Return why a result was cleared; at a cold request, add that the rewrite was paid for anyway."""
     reason = sentence(cleared.reason)
     if not cleared.is_cold or PAID in reason:
         return reason
@@ -246,7 +246,10 @@ def count_from_one(decision: str) -> str:
 
 
 def metrics(sessions: Sessions) -> str:
-    """The metrics of a proxy, labeled by client and model. Sessions are not labels, because there are too many."""
+    """Write the metrics of a proxy, labeled by client and model.
+
+    Sessions are not labels, because there are too many of them.
+    """
     figures = sessions.sums_by_label()
     return "".join(f"{line}\n" for line in (*_total_lines(sessions), *_label_lines(figures), *_time_lines(figures)))
 

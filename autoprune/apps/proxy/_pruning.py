@@ -1,9 +1,9 @@
 """Prune request bodies, bytes in and bytes out, and remember the state of each conversation for its next request.
 
-A `Work` belongs to one thread or one worker process. All of its state (the pruner's memo, pauses, cache lives) can
-be lost at any time: then the next request of a conversation is pruned from its first message.
+A `Work` belongs to one thread or one worker process. All of its state (the pruner's memo, pauses, cache lives) can be
+lost at any time: the next request of a conversation is then pruned from its first message.
 
-Pruning and the account of it are two calls, so that the request is sent before its report is computed.
+Pruning a request and accounting for the prune are two calls, so that the request is sent before its report is computed.
 """
 
 import json
@@ -38,9 +38,10 @@ QUICK = 1  # zlib level: source code shrinks to a fifth in 0.1 ms
 
 @dataclass(frozen=True)
 class Job:
-    """A request to prune: its path, the headers that pruning may change, its body, and when it came, in seconds.
+    """A request to prune.
 
-    `digest` identifies the request if it is sent again.
+    `headers` are those that pruning may change, and `at` is when the request came, in seconds. `digest` identifies the
+    request if it is sent again.
     """
 
     path: str
@@ -59,9 +60,10 @@ WARMING = Job("/v1/messages", {}, WARM_BODY, "autoprune", 0.0)
 
 @dataclass(frozen=True)
 class Cleared:
-    """A cleared result for display. `id` recalls its payload from the proxy while that stores it.
+    """A cleared result for display.
 
-    `is_cold` means that the provider's cache had expired before, so that the rewrite was paid for anyway.
+    `id` recalls its payload from the proxy as long as the payload is stored. `is_cold` means that the provider's cache
+    had expired before the request, so that the rewrite was paid for anyway.
     """
 
     request: int
@@ -77,8 +79,8 @@ class Cleared:
 class Outcome:
     """A pruned request, ready to send. If `body` is None, the original bytes are sent.
 
-    `conversation` names the conversation within its session; it is "" if none was read, and then `note` gives the
-    reason. `number` identifies the prune when its account is requested; 0 means that there is none.
+    `conversation` names the conversation within its session; it is "" if no conversation was read, and then `note`
+    gives the reason. `number` identifies the prune when its account is requested; 0 means that it has no account.
     """
 
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -94,8 +96,8 @@ class Outcome:
 class Account:
     """The account of a prune, for people and the ledger: tokens before and after, cleared results and their reasons.
 
-    `prices` are those for the life of the conversation's cache. `life_from` is the source of that life, such as "as
-    reported in answers"; it is "" if the life is the usual one for the model.
+    `prices` are the prices for the life of the conversation's cache. `life_from` is the source of that life, such as
+    "as reported in answers"; it is "" if the life is the usual one for the model.
     """
 
     model: str | None
@@ -132,8 +134,8 @@ class Open:
 class Last:
     """The last request of a conversation, with its outcome and account in case it is sent again.
 
-    These are stored as compressed bytes: small objects that outlive the prune would be scattered over its memory, and
-    keep the allocator from returning it.
+    Outcome and account are stored as compressed bytes: small objects that outlive the prune would be scattered over its
+    memory, and keep the allocator from returning it.
     """
 
     digest: bytes
@@ -146,13 +148,13 @@ class Last:
         self.outcome = None
 
     def unpack(self) -> tuple[Outcome, Account] | None:
-        """The outcome and its account; None until there is an account."""
+        """Return the outcome and its account; None if there is no account yet."""
         packed: tuple[Outcome, Account] | None = pickle.loads(zlib.decompress(self.packed)) if self.packed else None
         return packed
 
 
 class Payloads:
-    """The newest cleared payloads by id, compressed and in memory only, so that a person can look at them."""
+    """Stores the newest cleared payloads by id, compressed and in memory only, so that a person can look at them."""
 
     def __init__(self, most: int) -> None:
         """Store up to `most` bytes."""
@@ -160,7 +162,7 @@ class Payloads:
         self._packed: OrderedDict[str, bytes] = OrderedDict()
 
     def put(self, id: str, text: str) -> None:
-        """Store a payload, and drop the oldest ones if there is no room."""
+        """Store a payload, and drop the oldest payloads if there is no room."""
         if id in self._packed:
             return
         self._packed[id] = packed = zlib.compress(text.encode("utf-8", "surrogatepass"), QUICK)
@@ -181,7 +183,8 @@ class Work:
     def __init__(self, settings: Settings) -> None:
         """Start without any state."""
         self._settings = settings
-        self._args = PruneArgs() if settings.safe_zone is None else PruneArgs(settings.safe_zone)
+        zone = {} if settings.safe_zone is None else {"conversation_prune_safe_zone_tokens": settings.safe_zone}
+        self._args = PruneArgs(cache_ttl=settings.cache_ttl, thinking_policy=settings.thinking_policy, **zone)  # type: ignore[arg-type]
         self._environ = variables(None)
         self._strategy = clearing_named(settings.strategy)
         self._pruner = AgenticConversationPruner(self._args, remember=REMEMBERED)
@@ -197,7 +200,10 @@ class Work:
         self.prune(WARMING)
 
     def prune(self, job: Job) -> Outcome:
-        """Prune the conversation in a request. If that is impossible, the outcome has no body and a note says why."""
+        """Prune the conversation in a request.
+
+        If that is impossible, the outcome has no body, and a note with the reason.
+        """
         started = time.perf_counter()
         try:
             outcome = self._prune_bytes(job)
@@ -224,7 +230,7 @@ class Work:
         return replace(outcome, number=number, seconds=time.perf_counter() - started)
 
     def account(self, number: int) -> Account | None:
-        """The account of a prune, once; None if there is none."""
+        """Return the account of a prune the first time it is requested; None after that or if there is none."""
         return self._make_account(number) if number in self._open else self._accounts.pop(number, None)
 
     def learn(self, conversation: str, usage: object) -> None:
@@ -302,7 +308,7 @@ class Work:
     # Accounts
 
     def _open_account(self, prune: Open) -> int:
-        """Number a new prune. If too many accounts are due, compute the oldest one now."""
+        """Assign a number to a new prune. If too many accounts are due, compute the oldest account now."""
         number = next(self._numbers)
         self._open[number] = prune
         holding = [each for each, prune in self._open.items() if prune.conversation.counted]
@@ -364,7 +370,7 @@ def reject_constant(text: str) -> Any:
 
 
 def to_json(body: object) -> bytes:
-    """Serialize a body. Raises ValueError for an infinite number, such as Python makes of 1e999."""
+    """Serialize a body. Raises ValueError for an infinite number, which Python makes of 1e999 for example."""
     try:
         return json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError:  # half a surrogate pair, as in an emoji that a tool cut: only escapes can encode it
@@ -373,5 +379,5 @@ def to_json(body: object) -> bytes:
 
 @lru_cache(maxsize=64)
 def usual_prices(model: str | None) -> Prices:
-    """The prices of a model with the cache life that its vendor documents."""
+    """Look up the prices of a model with the cache life that its vendor documents."""
     return prices(None, model)

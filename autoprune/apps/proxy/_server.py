@@ -37,6 +37,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from autoprune.apps.proxy._application import HEAD_BYTES, Proxy, with_pages
 from autoprune.apps.proxy._configuration import Settings, quote_token
 from autoprune.apps.proxy._pages import Pages
+from autoprune.apps.proxy._telemetry import Telemetry
 from autoprune.apps.proxy._traffic import Session, Sessions
 from autoprune.economics import Clock
 from autoprune.errors import SettingsError
@@ -73,14 +74,14 @@ class Running:
 
 
 @contextmanager
-def running(settings: Settings, clock: Clock = time.time) -> Iterator[Running]:
+def running(settings: Settings, clock: Clock = time.time, telemetry: Telemetry | None = None) -> Iterator[Running]:
     """Run a proxy in a thread within the context. `clock` returns seconds and is used to measure pauses.
 
-    Raises SettingsError if it cannot listen on its address, or if the environment's HTTP proxy or certificates cannot
-    be used.
+    Raises SettingsError if the proxy cannot listen on its address, or if the environment's HTTP proxy or certificates
+    cannot be used.
     """
     with open_socket(settings) as listening:
-        known, proxy = server(settings, clock)
+        known, proxy = server(settings, clock, telemetry)
         thread = threading.Thread(target=known.run, args=([listening],), name="autoprune-proxy", daemon=True)
         thread.start()
         while not known.started and thread.is_alive():
@@ -94,9 +95,13 @@ def running(settings: Settings, clock: Clock = time.time) -> Iterator[Running]:
             thread.join()
 
 
-def server(settings: Settings, clock: Clock = time.time) -> tuple[uvicorn.Server, Proxy]:
+def server(
+    settings: Settings, clock: Clock = time.time, telemetry: Telemetry | None = None
+) -> tuple[uvicorn.Server, Proxy]:
     """Create a server that is not yet started, and its application. `clock` returns seconds."""
-    proxy = Proxy(settings, clock)
+    proxy = Proxy(settings, clock, telemetry.note if telemetry else None)
+    if telemetry:
+        telemetry.watch(proxy.sessions)
     config = uvicorn.Config(
         with_pages(proxy, Pages(proxy)),
         http=partial(Connection, waiting=Waiting(most_connections())),  # type: ignore[arg-type]  # uvicorn only calls it
@@ -113,7 +118,7 @@ def server(settings: Settings, clock: Clock = time.time) -> tuple[uvicorn.Server
 
 
 def most_connections() -> int:
-    """The number of client connections that the process's limit of open files allows."""
+    """Compute how many client connections the process's limit of open files allows."""
     try:
         import resource
     except ImportError:  # not on Windows
@@ -161,7 +166,7 @@ class Stage(Enum):
 
 
 class Waiting:
-    """The connections that wait for a request, first those that never had one."""
+    """The connections that wait for a request; those that never had a request come first."""
 
     def __init__(self, most: int) -> None:
         """Limit the connections, waiting and busy, to `most`."""
@@ -170,16 +175,16 @@ class Waiting:
         self._idle: dict[Connection, None] = {}
 
     def join(self, connection: "Connection") -> None:
-        """Add a connection that starts to wait."""
+        """Add a connection that begins to wait."""
         (self._idle if connection.cycle else self._fresh)[connection] = None
 
     def leave(self, connection: "Connection") -> None:
-        """Remove a connection that has a request now, or is closed."""
+        """Stop tracking a connection that is no longer waiting: it received a request or was closed."""
         self._fresh.pop(connection, None)
         self._idle.pop(connection, None)
 
     def make_room(self, newest: "Connection") -> bool:
-        """Close a waiting connection if there are too many. False means that there is no room for the newest."""
+        """Close a waiting connection if there are too many. Return False if there is no room for the newest."""
         connections = newest.server_state.connections
         if len(connections) <= self.most:
             return True
@@ -204,7 +209,7 @@ class Connection(HttpToolsProtocol):
     """One connection of a client."""
 
     def __init__(self, *args: Any, waiting: Waiting, **named: Any) -> None:
-        """Initialize the protocol of uvicorn, and set the waiting connections."""
+        """Initialize uvicorn's protocol, and set the tracker of waiting connections."""
         super().__init__(*args, **named)
         self._waiting = waiting
         self._stage = Stage.NOTHING
@@ -223,7 +228,7 @@ class Connection(HttpToolsProtocol):
             self._refuse(TOO_MANY)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting and cancel the timer."""
+        """Stop tracking the connection and cancel the timer."""
         self._waiting.leave(self)
         self._stop_timer()
         super().connection_lost(exc)
@@ -241,7 +246,7 @@ class Connection(HttpToolsProtocol):
             self._enforce_limits(was_in_body)
 
     def _enforce_limits(self, was_in_body: bool) -> None:
-        """Restart the timer and check the size after more of a request has arrived."""
+        """Restart the timer and check the size of the head after more of a request has arrived."""
         if self._stage is Stage.BODY:
             if not (was_in_body and self.cycle.response_complete):  # a rejected request gets no more time
                 self._start_timer(BODY_SECONDS)
@@ -253,7 +258,7 @@ class Connection(HttpToolsProtocol):
     def _parse(self, data: bytes) -> None:
         """Parse bytes. Raises HttpParserError.
 
-        If a request offers to upgrade the protocol, like the first requests of Java's HTTP client, httptools stops
+        If a request offers to upgrade the protocol, as the first requests of Java's HTTP client do, httptools stops
         after its head and leaves the rest to the new protocol. The proxy never upgrades, so another parser reads the
         rest as the request's body, and the connection is closed after the answer.
         """
@@ -272,12 +277,12 @@ class Connection(HttpToolsProtocol):
     # The parser calls these
 
     def on_message_begin(self) -> None:
-        """Start with the head of a request."""
+        """Expect the head of a request."""
         super().on_message_begin()
         self._stage = Stage.HEAD
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Record a header. Trailers are dropped, because the request was forwarded before they arrived."""
+        """Record a header. Drop trailers, because the request was forwarded before they arrived."""
         if self._stage is Stage.HEAD:
             super().on_header(name, value)
 
@@ -290,13 +295,13 @@ class Connection(HttpToolsProtocol):
             end_with_connection(self.cycle)
 
     def on_message_complete(self) -> None:
-        """End the request."""
+        """Note the end of the request and stop the timer."""
         super().on_message_complete()
         self._stage = Stage.NOTHING
         self._stop_timer()
 
     def on_response_complete(self) -> None:
-        """Wait for the next request."""
+        """Wait for the next request, unless it is already queued or the connection is closing."""
         super().on_response_complete()
         if self._is_answered and not self.transport.is_closing():
             self._waiting.join(self)
@@ -328,7 +333,7 @@ class Connection(HttpToolsProtocol):
             self._refuse(TOO_SLOW)
 
     def _refuse(self, status: str) -> None:
-        """Close the connection, after an answer if the client expects one."""
+        """Close the connection, after an error response if the client expects an answer."""
         self._stop_timer()
         if self._stage is Stage.BODY:
             is_due = not self.cycle.response_started
@@ -342,7 +347,7 @@ class Connection(HttpToolsProtocol):
 
 
 def end_with_connection(cycle: RequestResponseCycle) -> None:
-    """End an answer by closing the connection, for HTTP/1.0, although uvicorn would send chunks."""
+    """End an HTTP/1.0 answer by closing the connection, where uvicorn would send chunks."""
     send, cycle.chunked_encoding = cycle.send, False
 
     async def send_plain(event: Any) -> None:

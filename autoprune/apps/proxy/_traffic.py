@@ -37,11 +37,13 @@ Label: TypeAlias = tuple[str, str]  # the names of a client and a model
 
 @dataclass(frozen=True)
 class Figures:
-    """Sums over requests: conversations, requests, prompt tokens without pruning and with it, results cleared.
+    """Sums over requests.
 
-    `saved` is the net saving in the ledgers in input tokens, and `saved_cold` that of the prunes at the `cold`
-    requests, before which the provider's cache had expired. `seconds` is the time spent on pruning. `times` is the
-    histogram of that time: requests up to each of `BUCKETS`, and those above the last.
+    `before` and `after` are prompt tokens without pruning and with pruning, and `cleared` counts cleared results.
+    `saved` is the net saving in the ledgers in input tokens, and `saved_cold` the part of it from prunes at the `cold`
+    requests, before which the provider's cache had expired. `dollars` is `saved` at known prices. `seconds` is the time
+    spent on pruning. `times` is the histogram of that time: the number of requests up to each of `BUCKETS`, and above
+    the last.
     """
 
     sessions: int = 0
@@ -52,6 +54,7 @@ class Figures:
     saved: float = 0.0
     cold: int = 0
     saved_cold: float = 0.0
+    dollars: float = 0.0
     seconds: float = 0.0
     times: tuple[int, ...] = NO_TIMES
 
@@ -65,7 +68,7 @@ SUMMED = tuple(each.name for each in fields(Figures) if each.name != "times")
 
 
 def client_name(user_agent: str) -> str:
-    """The name of a client from its User-Agent, without version and platform."""
+    """Return the name of a client from its User-Agent, without version and platform."""
     found = PRODUCT.match(user_agent)
     return found[0] if found else UNKNOWN
 
@@ -75,9 +78,9 @@ def client_name(user_agent: str) -> str:
 
 @dataclass(frozen=True)
 class Point:
-    """One request: its prompt in tokens without pruning and with it, and the results cleared.
+    """The figures of one request: its prompt in tokens before and after pruning, and the number of cleared results.
 
-    `is_cold` means that the provider's cache had expired before.
+    `is_cold` means that the provider's cache had expired before the request.
     """
 
     request: int
@@ -90,14 +93,33 @@ class Point:
     is_cold: bool = False
 
 
+@dataclass(frozen=True)
+class Exchange:
+    """A request of a conversation and its answer, for observers. `point` has the figures of pruning.
+
+    `error` is the status of a refusal, "unanswered" if there was no answer, or "". `ended` is in seconds since 1970.
+    """
+
+    vendor: str
+    host: str
+    client: str
+    model: str
+    conversation: str
+    headers: Mapping[str, str] = field(repr=False)
+    point: Point
+    error: str
+    usage: Mapping[str, Any] | None
+    ended: float
+
+
 @dataclass
 class Session:
     """One conversation of a client with a provider.
 
     `ledger` holds the savings, and `points` the figures of each request. `cleared` are the cleared results, each with
     the number of the request that cleared it. `refused` counts answers with a status of 400 or more, and `failed`
-    requests that the upstream did not answer; neither are in the ledger. `life_from` is the source of the life of the
-    cache (the one in the ledger's prices), such as "as reported in answers"; it is "" for the usual life.
+    requests that the upstream did not answer; neither are in the ledger. `life_from` is the source of the cache's life
+    in the ledger's prices, such as "as reported in answers"; it is "" for the usual life.
     """
 
     name: str
@@ -134,7 +156,7 @@ class Session:
 
     @property
     def total(self) -> Entry:
-        """The sum of the ledger."""
+        """The sum of all prunes in the ledger."""
         return self._ledger_sums[0]
 
     @property
@@ -144,7 +166,10 @@ class Session:
 
     @property
     def _ledger_sums(self) -> tuple[Entry, Entry]:
-        """Both sums, computed once per request, since the page may poll them every second."""
+        """The sums of all prunes and of cold prunes.
+
+        They are computed once per request, since the page may poll them every second.
+        """
         if self._totals is None:
             self._totals = self.ledger.total, self.ledger.cold
         return self._totals
@@ -152,10 +177,10 @@ class Session:
     @property
     def sums(self) -> Figures:
         """The sums over all requests, including those that `points` has dropped."""
-        return replace(self._sums, saved=self.total.net, saved_cold=self.cold.net)
+        return replace(self._sums, saved=self.total.net, saved_cold=self.cold.net, dollars=self.total.money or 0.0)
 
     def enter_request(self, account: Account, outcome: Outcome, at: float) -> None:
-        """Record a request that came at `at` and was sent."""
+        """Record a request that was sent, and that came at `at`."""
         if not self.requests:
             self.model, self.ledger = account.model, Ledger(account.prices)
         self.requests += 1
@@ -194,7 +219,10 @@ class Session:
         )
 
     def take_back(self, request: int) -> None:
-        """Remove an unanswered request, which cost nothing, from the ledger, unless another request followed."""
+        """Remove the last request from the ledger if it has the number `request`.
+
+        For unanswered requests, which cost nothing.
+        """
         if request == self.requests and self._before:
             self.ledger, self.usage = self._before
             self._before, self._is_unanswered, self._totals = None, True, None
@@ -203,7 +231,7 @@ class Session:
         return self._entered is not None and self._entered.sent.sent == account.sent.sent
 
     def _is_retry(self, account: Account, at: float) -> bool:
-        """Whether a request repeats the last one, before which the same cache had expired.
+        """Whether a request repeats the last request, before which the same cache had expired.
 
         A retry has the pause of the request that it repeats. If a cached answer came in between, and expired, the
         retry is a cold request by itself.
@@ -228,10 +256,10 @@ class Session:
 
 
 class Sessions:
-    """The conversations of a proxy, the newest last. The oldest ones are dropped, but stay in the sums.
+    """The conversations of a proxy, the newest last. The oldest are dropped, but stay in the sums.
 
-    `passed` counts requests that were not pruned, and `why` is the reason why the last of these could not be read.
-    `refused` and `failed` are those of `Session`, over all requests.
+    `passed` counts requests that were not pruned, and `why` is why the last unreadable request could not be read.
+    `refused` and `failed` are counted as in `Session`, over all requests.
     """
 
     def __init__(self) -> None:
@@ -254,7 +282,7 @@ class Sessions:
         self.why = why[:LONGEST_NOTE] or self.why
 
     def match(self, outcome: Outcome, job: Job, client: str) -> Session:
-        """Find the conversation that a request continues, or start one."""
+        """Find the conversation that a request continues, or start a new conversation."""
         known = self._known.pop(outcome.conversation, None)
         found = known or Session(outcome.conversation, client, job.path, job.at)
         self._known[outcome.conversation] = found
@@ -265,7 +293,7 @@ class Sessions:
         return found
 
     def sums_by_label(self) -> dict[Label, Figures]:
-        """The sums by client and model, including dropped conversations."""
+        """Compute the sums by client and model, including dropped conversations."""
         sums = dict(self._dropped)
         for session in self:
             _add_up(session, sums)
@@ -273,7 +301,7 @@ class Sessions:
 
 
 def _add_up(session: Session, sums: dict[Label, Figures]) -> None:
-    """Add a conversation to the sums, under a shared label if there are too many."""
+    """Add a conversation to the sums, under a shared label if there are too many labels."""
     client, model = session.label
     label = client[:LONGEST_LABEL], model[:LONGEST_LABEL]
     if label not in sums and len(sums) >= MOST_LABELS:
@@ -282,5 +310,5 @@ def _add_up(session: Session, sums: dict[Label, Figures]) -> None:
 
 
 def session_name(headers: Mapping[str, str]) -> str:
-    """The session's name that the client sends in a header; "" if it gives none."""
+    """Return the session's name that the client sends in a header; "" if it sends none."""
     return next((headers[name] for name in SESSION_HEADERS if headers.get(name)), "")

@@ -1,4 +1,4 @@
-"""Worker processes that prune. Each runs one `Work` and answers one call at a time over a pipe.
+"""Worker processes that prune. Each process runs one `Work` and answers one call at a time over a pipe.
 
 Workers are forked from the standard library's fork server, which imports `_preload` once, so that the tokenizer's
 vocabulary and the price list are in memory once. Systems without a fork server (Windows) spawn each worker, which then
@@ -23,7 +23,7 @@ LOST = Outcome(note="the worker process died or did not answer in time: the requ
 
 
 class Worker:
-    """A lane in its own process. A process that dies is replaced by one without state."""
+    """A lane in its own process. A process that dies is replaced by a new process without state."""
 
     def __init__(self, settings: Settings) -> None:
         """Choose the start method. The lane's thread starts the process later, since that waits for the fork server."""
@@ -39,7 +39,7 @@ class Worker:
             self._start()
 
     def prune(self, job: Job) -> Outcome:
-        """Prune the conversation in a request; `LOST` if the process dies."""
+        """Prune the conversation in a request; return `LOST` if the process dies."""
         outcome = self._call_worker("prune", job)
         return outcome if isinstance(outcome, Outcome) else LOST
 
@@ -49,7 +49,7 @@ class Worker:
         return outcome if isinstance(outcome, Outcome) else None
 
     def account(self, number: int) -> Account | None:
-        """The account of a prune; None if there is none."""
+        """Return the account of a prune; None if there is none."""
         account = self._call_worker("account", number)
         return account if isinstance(account, Account) else None
 
@@ -95,7 +95,7 @@ class Worker:
         return None
 
     def _send(self, call: tuple[str, tuple[object, ...]]) -> Connection:
-        """Send a call, to a new process if the last one has died."""
+        """Send a call, to a new process if the previous process has died."""
         connection = self._connection or self._start()
         try:
             connection.send(call)
@@ -107,7 +107,7 @@ class Worker:
 
 
 def serve(connection: Connection, settings: Settings) -> None:
-    """Answer calls of the methods of `Work` until the proxy closes the connection or dies; None after a fault."""
+    """Answer calls of the methods of `Work`, with None after a fault, until the proxy closes the connection or dies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group; the proxy stops its workers
     import_module(PRELOAD)  # at no cost in a forked process, which has imported it
     work = Work(settings)

@@ -93,25 +93,25 @@ FETCHED = frozenset(Kind) - {Kind.QUOTE}
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """A text that a model cannot have invented, so it must have read it."""
+    """A text that a model must have read, since it cannot have invented it."""
 
     kind: Kind
     text: str
 
 
 def atoms(calls: Sequence[ToolCall], words: str = "") -> tuple[Atom, ...]:
-    """The atoms of an action, without duplicates: those of its calls, and errors that its `words` quote."""
-    found = [atom for call in calls for atom in _call_atoms(call)]
-    found += (Atom(Kind.ERROR, quote) for quote in quoted_errors(words))
-    return tuple(dict.fromkeys(found))
+    """Find the distinct atoms of an action: those of its calls, and errors that its `words` quote."""
+    collected = [atom for call in calls for atom in _call_atoms(call)]
+    collected += (Atom(Kind.ERROR, quote) for quote in quoted_errors(words))
+    return tuple(dict.fromkeys(collected))
 
 
 def _call_atoms(call: ToolCall) -> Iterator[Atom]:
-    known: object = arguments(call)
-    if not known and isinstance(call.arguments, str):
-        known = {"input": call.arguments}  # a tool that takes free text, such as a patch
+    call_arguments: object = arguments(call)
+    if not call_arguments and isinstance(call.arguments, str):
+        call_arguments = {"input": call.arguments}  # a tool that takes free text, such as a patch
     yield from (Atom(Kind.PATH, path) for path in paths(call) if len(path) >= LEAST_PATH)
-    yield from _argument_atoms(known, 0)
+    yield from _argument_atoms(call_arguments, 0)
     script = command(call)
     if script and not is_patch(script):
         yield from (Atom(Kind.PATH, word) for word in path_words(script))
@@ -152,7 +152,7 @@ def _edit_atom(text: str) -> Iterator[Atom]:
 
 
 def path_words(script: str) -> list[str]:
-    """The words of a shell command that look like paths, without duplicates."""
+    """List the words of a shell command that look like paths, without duplicates."""
     return [word for word in dict.fromkeys(PATH_WORD.findall(script)) if len(word) >= LEAST_PATH]
 
 

@@ -1,4 +1,4 @@
-"""Strategies that know the agent's later actions. They cannot be used live: they are an upper bound for savings.
+"""Strategies that know the agent's later actions: an upper bound for savings, since no live loop can use them.
 
 `Clairvoyant` clears whole results that are never needed again, as soon as clearing pays. With passages, it also
 shortens results that are needed later to the passages that are needed.
@@ -42,19 +42,19 @@ def cut_to_passages(text: str, atoms: Iterable[Atom]) -> str | None:
     for atom in atoms:
         if any(Text("\n".join(lines[start:stop])).shows(atom) for start, stop in spans):
             continue
-        found = (
+        span = (
             _find_statement(atom, texts)
             if atom.kind in STATED
             else _find_lines(atom, lines) or _find_lines(atom, numbered)
         )
-        if found is None:
+        if span is None:
             return None
-        spans = merge_spans([*spans, _widen(found, len(lines))])
+        spans = merge_spans([*spans, _widen(span, len(lines))])
     return _join_spans(lines, spans)
 
 
 def _find_lines(atom: Atom, lines: Sequence[str]) -> Span | None:
-    """The span of the first lines that contain an atom; None if there are none."""
+    """Find the span of the first lines that contain an atom; None if there are none."""
     whole = "\n".join(lines)
     at = next(_offsets(atom, whole), None)
     if at is None:
@@ -64,10 +64,10 @@ def _find_lines(atom: Atom, lines: Sequence[str]) -> Span | None:
 
 
 def _find_statement(atom: Atom, lines: Sequence[Text]) -> Span | None:
-    """The first line that shows a statement, or otherwise the first few consecutive lines that show it together."""
-    found = next((at for at, line in enumerate(lines) if line.shows(atom)), None)
-    if found is not None:
-        return found, found + 1
+    """Find the first line that shows a statement, or else the first few consecutive lines that show it together."""
+    first = next((at for at, line in enumerate(lines) if line.shows(atom)), None)
+    if first is not None:
+        return first, first + 1
     spans = ((at, at + count) for count in range(2, MOST_BROKEN + 1) for at in range(len(lines) - count + 1))
     raw = [line.raw for line in lines]
     return next((span for span in spans if Text("\n".join(raw[slice(*span)])).shows(atom)), None)
@@ -89,13 +89,13 @@ def _widen(span: Span, end: int) -> Span:
 
 def merge_spans(spans: Iterable[Span]) -> list[Span]:
     """Sort spans, and merge those with small gaps between them."""
-    found: list[Span] = []
+    merged: list[Span] = []
     for start, stop in sorted(spans):
-        if found and start - found[-1][1] < LEAST_GAP:
-            found[-1] = found[-1][0], max(stop, found[-1][1])
+        if merged and start - merged[-1][1] < LEAST_GAP:
+            merged[-1] = merged[-1][0], max(stop, merged[-1][1])
         else:
-            found.append((start, stop))
-    return found
+            merged.append((start, stop))
+    return merged
 
 
 def _join_spans(lines: Sequence[str], spans: Sequence[Span]) -> str:
@@ -117,9 +117,9 @@ Needs = Sequence[tuple[int, Atom]]  # of a result, with the requests as a walk n
 
 @dataclass(frozen=True)
 class Clairvoyant:
-    """Clear results that no later action needs, as soon as carrying them costs as much as the cut.
+    """Clear results that no later action needs, as soon as carrying them costs as much as clearing them.
 
-    `needed` holds the atoms that later actions need of each result, by its place; other results are never needed.
+    `needed` holds the atoms that later actions need of each result, by its place; all other results are never needed.
     With `passages`, a result that is needed later is cut to its needed passages if that saves at least 300 tokens.
     """
 
@@ -131,7 +131,7 @@ class Clairvoyant:
 
     @property
     def name(self) -> str:
-        """The name; it says whether passages are kept."""
+        """The name, which tells whether passages are kept."""
         return "clairvoyant_passages" if self.passages else "clairvoyant"
 
     def begin(self) -> "_Account":
@@ -145,7 +145,7 @@ class Clairvoyant:
 
 @dataclass(frozen=True)
 class _Cut:
-    """A candidate, its replacement text (None for the placeholder), and the tokens that this saves."""
+    """A candidate, its replacement text (None for the placeholder), and the tokens that the replacement saves."""
 
     candidate: Candidate
     text: str | None
@@ -167,19 +167,19 @@ class _Account:
         self._shortened: set[Place] = set()
 
     def step(self, view: View) -> Iterator[Replace]:
-        known = self._strategy
+        strategy = self._strategy
         cuts = [cut for each in view.candidates() if (cut := self._find_cut(each, view.request))]
         if not cuts:
             return
-        self._owed += known.prices.read * sum(cut.saves for cut in cuts)
-        lost = (known.prices.write - known.prices.read) * tokens_behind(view, cuts)
-        if view.pause > known.prices.life or self._owed >= known.threshold * lost:
+        self._owed += strategy.prices.read * sum(cut.saves for cut in cuts)
+        lost = (strategy.prices.write - strategy.prices.read) * tokens_behind(view, cuts)
+        if view.pause > strategy.prices.life or self._owed >= strategy.threshold * lost:
             self._owed = 0.0
             self._shortened.update(place(cut.candidate.result) for cut in cuts if cut.text is not None)
             yield from (cut.edit for cut in cuts)
 
     def _find_cut(self, candidate: Candidate, request: int) -> _Cut | None:
-        """The possible cut of a candidate; None if (nearly) all of it is needed from this request on."""
+        """Find the possible cut of a candidate; None if (nearly) all of it is needed from this request on."""
         needs = self._strategy.needed.get(place(candidate.result), ())
         atoms = tuple(dict.fromkeys(atom for at, atom in needs if at >= request))
         if not atoms:
@@ -193,18 +193,18 @@ class _Account:
         return _Cut(candidate, text, candidate.saves - more) if text and candidate.saves - more >= LEAST_SAVED else None
 
     def _passages(self, candidate: Candidate, atoms: tuple[Atom, ...]) -> tuple[str | None, int]:
-        """The passages that show the atoms, and how many more tokens they take than the placeholder."""
+        """Find the passages that show the atoms, and how many more tokens they take than the placeholder."""
         part = candidate.part
-        known = self._known.get((part, atoms))
-        if known is None:
+        cut = self._known.get((part, atoms))
+        if cut is None:
             text = cut_to_passages(part.text, atoms)
             more = part.count(part.with_text(text)) - part.count(part.with_text(candidate.text)) if text else 0
-            known = self._known[part, atoms] = text, more
-        return known
+            cut = self._known[part, atoms] = text, more
+        return cut
 
 
 def tokens_behind(view: View, cuts: Sequence[_Cut]) -> int:
-    """The cached tokens after the first cut, which have to be written again."""
+    """Count the cached tokens after the first cut, which have to be written again."""
     places = [(cut.candidate.part.location.message, cut.saves) for cut in cuts]
     first = min(at for at, _ in places)
     cached = sum(view.weight(at) for at in range(first + 1, view.sent))
@@ -212,7 +212,7 @@ def tokens_behind(view: View, cuts: Sequence[_Cut]) -> int:
 
 
 def clairvoyant(episode: Episode, prices: Prices, threshold: float = 1.0, *, passages: bool = False) -> Clairvoyant:
-    """Create the strategy that knows an episode's later needs. It keeps the newest source of each atom."""
+    """Create a strategy that knows an episode's later needs and keeps the newest source of each atom."""
     needed: dict[Place, list[tuple[int, Atom]]] = {}
     results = episode.transcript.results
     for need in episode.evidence.needs:
@@ -221,5 +221,5 @@ def clairvoyant(episode: Episode, prices: Prices, threshold: float = 1.0, *, pas
 
 
 def place(result: ToolResult) -> Place:
-    """The place of a result, the same each time the message is read."""
+    """Return the place of a result, which is the same each time the message is read."""
     return result.location.path, result.location.start

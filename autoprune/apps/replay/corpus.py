@@ -1,4 +1,4 @@
-"""Replay many session files, one task each, in processes or on a cluster. Keeps only the figures of a session.
+"""Replay many session files, one task each, in processes or on a cluster. Keeps only the figures of each session.
 
 An *engine* runs tasks: `one_by_one`, `Processes`, or `on_ray`. Workers read the files themselves. If one task fails,
 the others continue: a file that cannot be read, breaks a strategy or kills its process gives `SessionFigures` with an
@@ -41,13 +41,13 @@ class Task:
 
 @dataclass(frozen=True)
 class Failed:
-    """Why a task failed, as text."""
+    """The outcome of a failed task: the reason, as text."""
 
     why: str
 
 
 class Engine(Protocol):
-    """Calls a function with each task, and yields tasks with their outcomes as they are done."""
+    """Calls a function with each task, and yields each task with its outcome as soon as it is done."""
 
     def __call__(self, do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | Failed]]:
         """Run the tasks. `do` is a module-level function, so that it can be pickled."""
@@ -60,7 +60,7 @@ def one_by_one(do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple
 
 
 def attempt(do: Callable[[Task], T], task: Task) -> T | Failed:
-    """Run a task. Exceptions become a `Failed`."""
+    """Run a task, and convert an exception to a `Failed`."""
     try:
         return do(task)
     except AutopruneError as error:
@@ -79,20 +79,20 @@ def replay_files(
     """Yield each file with its figures as tasks finish; None if the file's digest in `known` has not changed."""
     digests = known or {}
     tasks = (Task(file, args, digests.get(file, "")) for file in files)
-    for task, found in engine(figures_of, tasks):
-        yield task.path, SessionFigures(task.path, error=found.why) if isinstance(found, Failed) else found
+    for task, outcome in engine(figures_of, tasks):
+        yield task.path, SessionFigures(task.path, error=outcome.why) if isinstance(outcome, Failed) else outcome
 
 
 def details_of_files(
     files: Iterable[str], args: ReplayArgs, *, texts: bool = False, engine: Engine = one_by_one
 ) -> Iterator[list[SessionDetail]]:
     """Yield the details of each session file as tasks finish; an empty list if a file cannot be replayed."""
-    for _, found in engine(details_of, (Task(file, args, texts=texts) for file in files)):
-        yield [] if isinstance(found, Failed) else found
+    for _, outcome in engine(details_of, (Task(file, args, texts=texts) for file in files)):
+        yield [] if isinstance(outcome, Failed) else outcome
 
 
 def figures_of(task: Task) -> SessionFigures | None:
-    """The figures of a file; None if its digest is the task's."""
+    """Compute the figures of a file; None if the file still has the task's digest."""
     data = task.read_file()
     if task.digest and task.digest == sha256(data).hexdigest():
         return None
@@ -100,32 +100,34 @@ def figures_of(task: Task) -> SessionFigures | None:
 
 
 def details_of(task: Task) -> list[SessionDetail]:
-    """The details of a file's episodes."""
+    """Compute the details of a file's episodes."""
     return list(session_details(task.path, task.read_file(), task.args, texts=task.texts))
 
 
 def why_skipped(found: SessionFigures) -> str:
-    """The reason why a file was skipped, without its name; "" if it was replayed."""
+    """Return the reason why a file was skipped, without its name; "" if it was replayed."""
     if found.figures:
         return ""
     return found.error.removeprefix(found.path).lstrip(" ,:") if found.error else TOO_SHORT
 
 
 def without_curves(found: SessionFigures) -> SessionFigures:
-    """Replace the figures of each request, which take most of the space, by their sum."""
-    # Sums suffice for tables; only charts need each request.
+    """Replace the figures of each request by their sum.
+
+    They take most of the space, and only charts need them.
+    """
     summed = (replace(each, prompts=(sum(each.prompts),), held=(sum(each.held),)) for each in found.figures)
     return replace(found, figures=tuple(summed))
 
 
 def key(args: ReplayArgs, version: str, environ: Mapping[str, str] | None = None) -> str:
-    """A digest of a replay's arguments, the version, and the user's files that the arguments name.
+    """Compute a digest of a replay's arguments, the version, and the user's files that the arguments name.
 
     Raises OSError if such a file cannot be read.
     """
-    known = os.environ if environ is None else environ
+    variables = os.environ if environ is None else environ
     # AUTOPRUNE_* variables change what strategies do, so figures under other ones are not the same.
-    settings = sorted((name, value) for name, value in known.items() if name.startswith("AUTOPRUNE_"))
+    settings = sorted((name, value) for name, value in variables.items() if name.startswith("AUTOPRUNE_"))
     named = {**asdict(args), "readers": [each if isinstance(each, str) else each.name for each in args.readers]}
     files = _own_files((*args.strategies, *(each for each in args.readers if isinstance(each, str))))
     return sha256(repr((FORMAT, version, named, settings, files)).encode()).hexdigest()[:16]
@@ -158,7 +160,7 @@ class Processes:
 
 
 def cores() -> int:
-    """The number of cores that this process may use, or of all cores if the system does not say (macOS, Windows)."""
+    """Count the cores that this process may use, or all cores if the system does not say (macOS, Windows)."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -229,7 +231,7 @@ def _run(do: Callable[[Task], T], tasks: list[Task], jobs: int) -> Iterator[tupl
 
 
 def serve(do: Callable[[Task], object], pipe: Connection) -> None:
-    """Do tasks until the pipe closes. Only the parent process handles Ctrl-C."""
+    """Run tasks until the pipe closes. Only the parent process handles Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
         try:
@@ -243,7 +245,7 @@ WAITING = 2  # tasks for each core of the cluster that are submitted at a time
 
 
 def on_ray(do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | Failed]]:
-    """Yield tasks as they finish, on the cluster at RAY_ADDRESS or from a new one on this machine.
+    """Yield tasks as they finish, on the cluster at RAY_ADDRESS or on a new cluster on this machine.
 
     Each node reads the files itself, so it needs autoprune and the same paths. If a task's node or process dies, the
     task fails and the others continue. Raises SettingsError if the extra `autoprune[ray]` is not installed.

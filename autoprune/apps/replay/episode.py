@@ -4,7 +4,7 @@ Providers count tokens differently from our tokenizer, and logs do not contain w
 size of a prompt is estimated as `ratio * counted + head`, both fitted to the sizes that the log records.
 
 A log may say for each request how much of the prompt was read from the cache. If that was at least half of the previous
-prompt, the cache was warm, and a replay reads the same share of the prefix that it shares with the previous one.
+prompt, the cache was warm, and a replay reads the same share of the prefix that a prompt shares with the previous one.
 If it was less, the cache was cold, and a replay reads no more than the log says. If the log says nothing, the cache is
 cold after a pause longer than its life.
 
@@ -40,7 +40,8 @@ WARM = 0.5  # least share of the previous prompt that a warm cache holds
 class Billing:
     """The basis of one request's bill: the prices of its model and cache, and the tokens of its answer.
 
-    `hit` is the share of the previous prompt that was read from the cache, None if not recorded; `read` is in tokens.
+    `hit` is the share of the previous prompt that was read from the cache, None if it was not recorded; `read` is the
+    number of tokens read.
     """
 
     prices: Prices
@@ -67,16 +68,16 @@ def fit_size(recording: Recording, transcript: Transcript) -> Size:
     If no size is recorded, the head is assumed to be 15,000 tokens, or 0 if the log holds the whole prompt.
     """
     before = list(accumulate((entry.tokens for entry in transcript.entries), initial=0))
-    known = [
+    sizes = [
         (before[each.message], each.usage.prompt)
         for each in recording.requests
         if each.usage and each.usage.prompt and each.message < len(before)
     ]
-    if not known:
+    if not sizes:
         return Size(1.0, 0 if recording.holds_prompt else UNKNOWN_HEAD)
-    fitted = _fit(known)
-    near = [(counted, real) for counted, real in known if abs(fitted.estimate(counted) - real) <= OUTLIER * real]
-    return _fit(near) if len(near) >= len(known) / 2 else fitted
+    fitted = _fit(sizes)
+    near = [(counted, real) for counted, real in sizes if abs(fitted.estimate(counted) - real) <= OUTLIER * real]
+    return _fit(near) if len(near) >= len(sizes) / 2 else fitted
 
 
 def _fit(known: Sequence[tuple[int, int]]) -> Size:
@@ -92,27 +93,29 @@ def _fit(known: Sequence[tuple[int, int]]) -> Size:
 def billings(
     recording: Recording, answers: Sequence[int], *, model: str | None = None, life: float | None = None
 ) -> tuple[Billing, ...]:
-    """Return the basis of each request's bill.
+    """Find the basis of each request's bill.
 
     `answers` are the counted tokens of each answer. `model` is used if the log names none. `life` overrides the
     recorded life of the cache, in seconds.
     """
     lives = tuple(_lives(recording.requests)) if life is None else (life,) * len(recording.requests)
     # A model is priced once for each cache life.
-    known: dict[tuple[str, float | None], Prices] = {}
-    found: list[Billing] = []
+    prices_by_model: dict[tuple[str, float | None], Prices] = {}
+    billed_requests: list[Billing] = []
     last: Usage | None = None
     named = next((each.model for each in recording.requests if each.model), "") or model or ""
     for request, alive, counted in zip(recording.requests, lives, answers, strict=True):
         named = request.model or named
-        billed = known.setdefault((named, alive), prices(None, named, alive))
+        billed = prices_by_model.setdefault((named, alive), prices(None, named, alive))
         usage = request.usage
         # Older logs record only the first event of an answer: see the top of this module.
         answer = usage.output if usage and 2 * usage.output >= counted else counted
-        found.append(Billing(billed, answer, *_hit(usage, last)))
+        billed_requests.append(Billing(billed, answer, *_hit(usage, last)))
         last = usage or last
     says_nothing = not any(each.usage and each.usage.cached for each in recording.requests)
-    return tuple(Billing(each.prices, each.answer) for each in found) if says_nothing else tuple(found)
+    return (
+        tuple(Billing(each.prices, each.answer) for each in billed_requests) if says_nothing else tuple(billed_requests)
+    )
 
 
 def _hit(usage: Usage | None, last: Usage | None) -> tuple[float | None, int]:
@@ -131,17 +134,19 @@ def _lives(requests: Sequence[Request]) -> Iterator[float | None]:
 
 
 def sources(recording: Recording, *, model: str | None, life: float | None) -> tuple[str, str]:
-    """Say how a session's model and its cache life are known: "recorded", "requested", "given" or "assumed"."""
+    """Tell how a session's model and its cache life are known: "recorded", "requested", "given" or "assumed"."""
     requests = recording.requests
     is_named = any(each.model for each in requests)
     is_written = any(each.usage and (each.usage.written_5m or each.usage.written_1h) for each in requests)
     is_asked = any(each.cache_life for each in requests)
-    found = "recorded" if is_written else "requested" if is_asked else "assumed"
-    return "recorded" if is_named else "given" if model else "assumed", found if life is None else "given"
+    model_from = "recorded" if is_named else "given" if model else "assumed"
+    if life is not None:
+        return model_from, "given"
+    return model_from, "recorded" if is_written else "requested" if is_asked else "assumed"
 
 
 def recorded_cost(requests: Sequence[Request], known: Sequence[Billing]) -> float | None:
-    """The cost of the recorded requests in dollars by their usage; None if usage or a price is unknown.
+    """Compute the dollars of the recorded requests from their usage; None if usage or a price is unknown.
 
     A cost that the log states takes precedence over the cost of its tokens.
     """
@@ -160,7 +165,7 @@ def recorded_cost(requests: Sequence[Request], known: Sequence[Billing]) -> floa
 
 
 def usage_cost(usage: Usage, at: Prices, answer: int) -> float:
-    """The cost of a prompt's recorded tokens and of an answer of `answer` tokens, in input tokens."""
+    """Compute the cost of recorded prompt tokens and of an answer of `answer` tokens, in input tokens."""
     fresh = max(0, usage.prompt - usage.cached - usage.written)
     return at.read * usage.cached + at.write * usage.written + fresh + at.output * answer
 
@@ -172,12 +177,13 @@ LEAST_REQUESTS = 20  # shorter recordings say little about a strategy
 class Episode:
     """A conversation without a compaction, request by request, as it was sent.
 
-    `session` is the name of its file, `number` the number of the conversation in the file, 0 if it is the only one.
+    `session` is the name of its file, and `number` the number of the conversation in the file, 0 if it is the only one.
     `requests` are the indexes of the messages before which the recorded requests were sent: the first messages of their
     answers. A model message that a compaction kept, or that the agent wrote itself, is not an answer to a request.
+
     `head` are the counted tokens before the messages: the system prompt and the schemas of the tools. `ratio` is the
-    number of tokens that the provider counts for each counted one. `pauses` are seconds, by the index of the message
-    after the pause. `safe_zone` is for a whole prompt, in the provider's tokens.
+    number of tokens that the provider counts for each token that we count. `pauses` are seconds, by the index of the
+    message after the pause. `safe_zone` is for a whole prompt, in the provider's tokens.
     """
 
     session: str
@@ -203,7 +209,7 @@ class Episode:
         return tuple(bisect_right(self.transcript.requests, start) - 1 for start in self.requests)
 
     def first_request_from(self, walk_number: int) -> int:
-        """The first recorded request at or after number `walk_number` of a walk."""
+        """Find the first recorded request at or after number `walk_number` of a walk."""
         return bisect_left(self.walk_numbers, walk_number)
 
     @cached_property
@@ -219,13 +225,13 @@ class Episode:
 
     @cached_property
     def prices(self) -> Prices:
-        """The most frequent prices of its requests."""
-        known = Counter(each.prices for each in self.billings)
-        return known.most_common(1)[0][0] if known else DEFAULT
+        """The most frequent prices of the episode's requests."""
+        counts = Counter(each.prices for each in self.billings)
+        return counts.most_common(1)[0][0] if counts else DEFAULT
 
     @cached_property
     def evidence(self) -> Evidence:
-        """What the recorded actions needed."""
+        """The evidence that the recorded actions needed."""
         return evidence(self.transcript, self.requests, self.walk_numbers)
 
     @cached_property
@@ -236,8 +242,8 @@ class Episode:
     def is_cold(self, request: int, life: float | None = None) -> bool:
         """Whether a request finds no part of its prompt in the cache.
 
-        With a `life` in seconds, it does after a longer pause. Without one, the log decides, or otherwise whether the
-        pause was longer than the life of the request's own cache.
+        With a `life` in seconds, a request is cold after a longer pause. Without `life`, the log decides, or else
+        whether the pause was longer than the life of the request's own cache.
         """
         billing = self.billings[request] if life is None else None
         if billing and billing.hit is not None:
@@ -246,23 +252,23 @@ class Episode:
         return request == 0 or self.pauses.get(self.requests[request], 0.0) > (life or 0.0)
 
     def cached_tokens(self, request: int, prompt: int, shared: int, life: float | None = None) -> float:
-        """The counted tokens of a prompt that are read from the cache.
+        """Estimate how many counted tokens of a prompt are read from the cache.
 
         `shared` are the tokens of the prefix that the prompt shares with the previous one; `life` is as in `is_cold`.
         """
         billing = self.billings[request] if life is None else None
         if billing is None or billing.hit is None:
             return 0 if self.is_cold(request, life) else shared
-        known = billing.read / self.ratio
+        recorded = billing.read / self.ratio
         if request == 0:
-            return min(known, prompt)
-        return min(known, shared) if billing.hit < WARM else billing.hit * shared
+            return min(recorded, prompt)
+        return min(recorded, shared) if billing.hit < WARM else billing.hit * shared
 
 
 def longest(recordings: Sequence[Recording]) -> Recording | None:
-    """The recording with the most requests; None if none has at least 20."""
-    found = max(recordings, key=lambda each: len(each.requests), default=None)
-    return found if found and len(found.requests) >= LEAST_REQUESTS else None
+    """Find the recording with the most requests; None if no recording has at least 20."""
+    recording = max(recordings, key=lambda each: len(each.requests), default=None)
+    return recording if recording and len(recording.requests) >= LEAST_REQUESTS else None
 
 
 def episode(
@@ -279,25 +285,25 @@ def episode(
     """Read a recording as an episode; `number` is its number in a session file with several conversations.
 
     `model` is used if the log names none, and `life` overrides the life of the cache, in seconds. The default safe zone
-    is the one that `run` uses for the session's model.
+    is the one that `autoprune run` uses for the session's model.
     """
     messages: list[Any] = list(recording.messages)
     transcript = parse(messages, new_parser(count), 0)
     pauses = {now.message: seconds for before, now in pairwise(recording.requests) if (seconds := _pause(before, now))}
     requests = tuple(each.message for each in recording.requests)
-    known = fit_size(recording, transcript)
-    billed = billings(recording, tuple(answers_of(transcript, requests, known.ratio)), model=model, life=life)
+    size = fit_size(recording, transcript)
+    billed = billings(recording, tuple(answers_of(transcript, requests, size.ratio)), model=model, life=life)
     named = next((each.model for each in recording.requests if each.model), model)
     return Episode(
         session=session,
         messages=messages,
         transcript=transcript,
         requests=requests,
-        head=round(known.head / known.ratio),
+        head=round(size.head / size.ratio),
         pauses=pauses,
         safe_zone=safe_zone or usual_zone(named),
         number=number,
-        ratio=known.ratio,
+        ratio=size.ratio,
         billings=billed,
         title=title,
     )
@@ -314,7 +320,7 @@ def answers_of(transcript: Transcript, requests: Sequence[int], ratio: float) ->
 
 
 def _pause(before: Request, now: Request) -> float:
-    """The seconds from one answer to the next or, if their times are unknown, the recorded pause without the model."""
+    """Compute the seconds between two answers. If their times are unknown, return the recorded pause of the model."""
     if before.time is None or now.time is None:
         return now.pause or 0.0
     return max(0.0, now.time - before.time)

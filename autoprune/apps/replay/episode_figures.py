@@ -36,7 +36,7 @@ class Bill:
 def bill(run: Run, prices: Prices) -> Bill:
     """Compute the bill of a run at the given prices, or at its own.
 
-    If requests went to models with different prices, the unit is an input token of the most frequent one.
+    If requests went to models with different prices, the unit is an input token at the most frequent prices.
     """
     episode = run.episode
     life = None if prices is OWN or prices == OWN else prices.life
@@ -63,7 +63,7 @@ def bill(run: Run, prices: Prices) -> Bill:
 
 
 def _request_prices(episode: Episode, prices: Prices) -> Iterator[tuple[Prices, float]]:
-    """Yield the prices of each request, and the value of its input tokens in those of the most frequent prices."""
+    """Yield the prices of each request, and the value of its input tokens in tokens of the most frequent prices."""
     if prices != OWN:
         yield from ((prices, 1.0) for _ in episode.requests)
         return
@@ -74,7 +74,7 @@ def _request_prices(episode: Episode, prices: Prices) -> Iterator[tuple[Prices, 
 
 
 def _cold_savings(run: Run, at: tuple[tuple[Prices, float], ...], life: float | None) -> float:
-    """The saving from cuts at cold requests: the tokens that they removed are not sent with any later request."""
+    """Compute the saving from cuts at cold requests: the removed tokens are not sent with any later request."""
     episode = run.episode
     left = [whole - prompt.tokens for whole, prompt in zip(episode.unpruned, run.prompts, strict=True)]
     cold = [episode.is_cold(request, life) for request in range(len(left))]
@@ -90,7 +90,7 @@ def _cold_savings(run: Run, at: tuple[tuple[Prices, float], ...], life: float | 
 
 
 def _fetch_cost(run: Run, request: int, result: int, prices: Prices, weight: float) -> float:
-    """The cost of one more request that fetches a result, and of carrying the result in later prompts."""
+    """Compute the cost of one more request that fetches a result, and of carrying the result in later prompts."""
     ratio = run.episode.ratio
     tokens = ratio * run.episode.transcript.results[result].tokens
     prompt = ratio * run.prompts[request].tokens
@@ -104,7 +104,7 @@ NEAREST, NEAR = 5, 20  # requests since the newest source was sent: the bounds o
 
 @dataclass(frozen=True)
 class Kept:
-    """The number of atoms that were needed, that stayed visible, and that stayed visible outside placeholders."""
+    """The numbers of needed atoms, of atoms that stayed visible, and of those visible outside placeholders."""
 
     needed: int = 0
     kept: int = 0
@@ -122,12 +122,12 @@ class Kept:
 
 @dataclass(frozen=True)
 class Figures:
-    """An episode under a strategy. Bills are in input tokens, by the name of their prices; times in seconds.
+    """The figures of an episode under a strategy. Bills are in input tokens, by the name of their prices.
 
     `session` is the name of the session's file, which may hold several episodes. `evidence` is by group: code, edits,
     shell edits, facts; for code also by action (all atoms of a request) and by the age of its source. `protected`
-    counts protected content by kind, once for each request. `prompts` are the tokens of each request's prompt, `held`
-    those read from its cache.
+    counts protected content by kind, once for each request. `prompts` are the tokens of each request's prompt, and
+    `held` the tokens that were read from its cache. `seconds` is the median time of a prune, and `slowest` the longest.
     """
 
     session: str
@@ -147,20 +147,18 @@ class Figures:
     protected: Mapping[str, Kept] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures as JSON-compatible values."""
+        """Convert the figures to JSON-compatible values."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, known: Mapping[str, Any]) -> "Figures":
-        """Create figures from the output of `to_dict`. Older versions called code `all`, protected content `facts`."""
+        """Create figures from the output of `to_dict`."""
         bills = {name: Bill(**each) for name, each in known["bills"].items()}
-        evidence = {
-            str(Group.CODE) if name == "all" else name: Kept(**each) for name, each in known["evidence"].items()
-        }
-        protected = {name: Kept(**each) for name, each in known.get("protected", known.get("facts", {})).items()}
+        evidence, protected = (
+            {name: Kept(**each) for name, each in known[kind].items()} for kind in ("evidence", "protected")
+        )
         lists = {name: tuple(known[name]) for name in ("violations", "prompts", "held")}
-        given = {name: each for name, each in known.items() if name != "facts"}
-        return cls(**{**given, **lists, "bills": bills, "evidence": evidence, "protected": protected})
+        return cls(**{**known, **lists, "bills": bills, "evidence": evidence, "protected": protected})
 
 
 def figures(run: Run, strategy: str, prices: Sequence[Prices], *, style: str) -> Figures:
@@ -189,16 +187,16 @@ def figures(run: Run, strategy: str, prices: Sequence[Prices], *, style: str) ->
 
 
 def _evidence(run: Run) -> dict[str, Kept]:
-    found = {name: Kept() for name in (*map(str, GROUPS), "actions", "lag 1-5", "lag 6-20", "lag > 20")}
+    counts = {name: Kept() for name in (*map(str, GROUPS), "actions", "lag 1-5", "lag 6-20", "lag > 20")}
     actions: dict[int, list[tuple[bool, bool]]] = {}
     for need, kept, in_results in zip(run.episode.evidence.needs, run.retained, run.in_results, strict=True):
         for name in _group_names(need):
-            found[name] += Kept(1, int(kept), int(in_results))
+            counts[name] += Kept(1, int(kept), int(in_results))
         if need.atom.kind in GROUPS[Group.CODE]:
             actions.setdefault(need.request, []).append((kept, in_results))
     for each in actions.values():
-        found["actions"] += Kept(1, int(all(kept for kept, _ in each)), int(all(whole for _, whole in each)))
-    return found
+        counts["actions"] += Kept(1, int(all(kept for kept, _ in each)), int(all(whole for _, whole in each)))
+    return counts
 
 
 def _group_names(need: Need) -> Iterator[str]:

@@ -1,8 +1,8 @@
-"""What each recorded action needed, which results showed it, and which content should always stay visible.
+"""What each recorded action needed, which results showed this evidence, and which content should stay visible.
 
-Computed once for each episode, before any pruning. An atom that earlier text outside results contains is *free*; one
-that no earlier result shows is *unsupported*. A statement of the agent counts only if it is *scarce*: if more than
-three earlier results show it, it is *common*, and points to none of them.
+The evidence is computed once for each episode, before any pruning. An atom that earlier text outside results contains
+is *free*; an atom that no earlier result shows is *unsupported*. A statement of the agent counts only if it is
+*scarce*: if more than three earlier results show it, it is *common*, and points to none of them.
 
 Protected at each request are
 
@@ -34,7 +34,7 @@ MOST_SOURCES = 3  # a statement that more earlier results show is common
 class Need:
     """An atom of the action at a request, and the earlier results that show it, by number, oldest first.
 
-    `lag` is the number of requests since the newest of them was called.
+    `lag` is the number of requests since the newest of these results was called.
     """
 
     request: int
@@ -53,15 +53,15 @@ class Evidence:
     common: Mapping[Kind, int] = field(default_factory=dict)
 
     def needed(self, group: Group) -> int:
-        """The number of atoms of a group that were needed."""
+        """Count the atoms of a group that were needed."""
         return sum(need.atom.kind in GROUPS[group] for need in self.needs)
 
 
 def evidence(transcript: Transcript, requests: Sequence[int], walk_numbers: Sequence[int]) -> Evidence:
     """Find the atoms that the actions in a conversation needed.
 
-    `requests` are the indexes of the messages before which the requests are sent, `walk_numbers` the numbers of these
-    requests in a walk, which are those of results.
+    `requests` are the indexes of the messages before which the requests are sent. `walk_numbers` are the numbers of
+    these requests in a walk, which the calls of results refer to.
     """
     results, spoken = Texts(), Texts()
     needs: list[Need] = []
@@ -109,10 +109,10 @@ def _words_outside_results(transcript: Transcript, message: int) -> Iterator[str
     entry = transcript.entries[message]
     yield from texts(transcript.messages[message], entry)
     for call in entry.calls:
-        known = arguments(call)
-        said = "\n".join(strings(dict(known))) if known else str(call.arguments)
+        call_arguments = arguments(call)
+        said = "\n".join(strings(dict(call_arguments))) if call_arguments else str(call.arguments)
         yield said
-        if counted := "\n".join(numbers(known)):
+        if counted := "\n".join(numbers(call_arguments)):
             yield counted
         if is_patch(said):
             yield "\n".join(after for _, after in hunks(said))
@@ -135,7 +135,7 @@ PROTECTED_NAMES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Protected:
-    """Content of a message. In other messages, it is whole if all texts of one of its `forms` occur."""
+    """Content of a message. The content is whole in other messages if all texts of one of its `forms` occur there."""
 
     kind: ProtectedKind
     message: int
@@ -145,20 +145,20 @@ class Protected:
 def protected_content(
     transcript: Transcript, requests: Sequence[int], walk_numbers: Sequence[int]
 ) -> tuple[tuple[Protected, ...], ...]:
-    """The protected content at each request of a conversation, the user's words first.
+    """Collect the protected content at each request of a conversation, the user's words first.
 
-    `requests` are the indexes of the messages before which the requests are sent, `walk_numbers` the numbers of these
-    requests in a walk, which are those of calls.
+    `requests` are the indexes of the messages before which the requests are sent. `walk_numbers` are the numbers of
+    these requests in a walk, which calls refer to.
     """
     reader = _Reader(transcript)
-    found: list[tuple[Protected, ...]] = []
+    at_requests: list[tuple[Protected, ...]] = []
     at = 0
     for start, number in zip(requests, walk_numbers, strict=True):
         for message in range(at, start):
             reader.read(message)
-        found.append(tuple(reader.current(number)))
+        at_requests.append(tuple(reader.current(number)))
         at = start
-    return tuple(found)
+    return tuple(at_requests)
 
 
 class _Reader:
@@ -189,11 +189,11 @@ class _Reader:
             yield self._protect(ProtectedKind.FILES, result)
 
     def _protect(self, kind: ProtectedKind, result: ToolResult) -> Protected:
-        """Mark a result as protected, with the same object each time."""
-        known = self._protected.get((kind, result))
-        if known is None:
-            known = self._protected[kind, result] = Protected(kind, result.location.message, ((result.text,),))
-        return known
+        """Mark a result as protected; return the same object each time."""
+        item = self._protected.get((kind, result))
+        if item is None:
+            item = self._protected[kind, result] = Protected(kind, result.location.message, ((result.text,),))
+        return item
 
     def _words_outside_results(self, at: int) -> Iterator[Protected]:
         whole = texts(self._transcript.messages[at], self._transcript.entries[at])

@@ -1,4 +1,4 @@
-"""Render a replay as one self-contained HTML file: tables as markup, charts by a script from JSON. Opens no file.
+"""Render a replay as one self-contained HTML file: its answer, the strategies, the conversations. Opens no file.
 
 Sessions hold hostile text. `element` escapes it in markup, and the script only ever sets it as text. The page's policy
 allows only its own style and script, by their hashes.
@@ -6,35 +6,33 @@ allows only its own style and script, by their hashes.
 
 import json
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from string import Template
-from typing import Any
 
-from autoprune.apps.frontend import Markup, asset, bundle, clean, collapsible, concatenate, element, escape_text, table
-from autoprune.apps.replay.atoms import Group
+from autoprune.apps.frontend import Markup, asset, bundle, collapsible, concatenate, element, escape_text
 from autoprune.apps.replay.corpus import why_skipped
 from autoprune.apps.replay.detail import SessionDetail
-from autoprune.apps.replay.episode_figures import Figures
-from autoprune.apps.replay.evidence import PROTECTED_NAMES
-from autoprune.apps.replay.policies import NO_PRUNING
-from autoprune.apps.replay.rows import Interval, Row
+from autoprune.apps.replay.page_sessions import (
+    broken_promises,
+    clean_all,
+    conversations,
+    session_data,
+    session_list,
+)
+from autoprune.apps.replay.page_strategies import Ranked, bill_section, legend, points, with_code
+from autoprune.apps.replay.rows import Interval
 from autoprune.apps.replay.session import Overview, SessionFigures, overview
-from autoprune.apps.replay.verdict import Standing, count_noun, standings, strategy_label
-from autoprune.economics import LISTS
+from autoprune.apps.replay.spending import dollars_text, outlook
+from autoprune.apps.replay.verdict import Standing, count_noun, standings
 
-MOST_ROWS = 200  # of a table or a list; the rest is only counted
+MOST_ROWS = 200  # of a list; the rest is only counted
+LEAST_REST = 0.005  # of the cost: a smaller part that was not replayed is not drawn
 SHARED_SCRIPTS = ("dom.js", "numbers.js", "chart.js", "columns.js")
-SCRIPTS = ("frontier.js", "lives.js", "report.js")
+SCRIPTS = ("frontier.js", "lives.js", "listing.js", "report.js")
 
-INTRO = """Requests are numbered from 0. Upper charts: the part of each prompt that was read from the cache, newly
-written, and cleared; the line is the unpruned prompt. A tall newly written column is a broken cache. Lower charts:
-each result is a bar, as high as its tokens, the oldest at the bottom, from the request that first held it until it was
-cleared; so the colored area is what the prompts carried. A dot is a request whose action needed the result, a cross
-one that no longer found it. Point at a chart, or focus it and use the arrow keys, to read its figures."""
-NO_TEXTS = """This page holds no text of a result, and of the calls only tools’ names, paths and names of programs. With
---texts, results open to their texts."""
+NO_TEXTS = """This page holds the first words of the user, but no text of a result, and of the calls only tools’ names,
+paths and names of programs. With --texts, results open to their texts."""
 
 
 def page(
@@ -45,16 +43,19 @@ def page(
     command: str,
     advice: str,
     notes: Sequence[str] = (),
+    paid: float = 0.0,
 ) -> str:
     """Render replayed sessions as an HTML page.
 
     `details` are the sessions that the page can open, `prices` the name of the prices to show first, `command` the
-    command that made the page, and `notes` remarks on the figures.
+    command that made the page, `notes` remarks on the figures, and `paid` the recorded cost of all sessions in dollars,
+    0 if it is not known.
     """
     figures = [each for session in found for each in session.figures]
     names = [prices, *(name for name in figures[0].bills if name != prices)] if figures else []
     bills = [(name, [Ranked(*each) for each in enumerate(standings(figures, name), 1)]) for name in names]
     shown = details if bills else ()
+    chosen = _chosen(bills[0][1]) if bills else None
     whole = overview(found)
     style, script = _files()
     return Template(asset("report/report.html", "autoprune.apps.replay")).substitute(
@@ -63,51 +64,26 @@ def page(
         title=escape_text(f"Replay of {count_noun(whole.sessions, 'session')}: autoprune"),
         style=style,
         summary=_summary(whole),
-        advice=escape_text(advice),
+        answer=concatenate(_answer(found, chosen, prices, paid)),
         command=escape_text(command),
-        bills=concatenate(_bill(number, name, ranked) for number, (name, ranked) in enumerate(bills)),
-        sessions=element("section", *_sessions(found, whole, figures, notes), aria_labelledby="sessions"),
-        opened=_session_list(shown),
+        bills=concatenate(bill_section(number, name, ranked, advice) for number, (name, ranked) in enumerate(bills)),
+        sessions=element(
+            "section",
+            *_sessions(found, shown, chosen.row.strategy if chosen else "", prices),
+            *_totals(found, whole, notes),
+            aria_labelledby="sessions",
+        ),
         texts=_texts_notice(shown),
-        data=_data(bills, shown),
+        data=_json([points(ranked) for _, ranked in bills]),
+        details=session_data(shown, found, bills[0][1] if bills else ()),
         script=script,
     )
 
 
-@dataclass(frozen=True)
-class Ranked:
-    """A strategy with its number on the page, which labels its point in charts and its row in the table."""
-
-    number: int
-    standing: Standing
-
-    @property
-    def row(self) -> Row:
-        """Its figures over all episodes."""
-        return self.standing.row
-
-    @property
-    def name(self) -> str:
-        """Its name, with the style unless that is full history."""
-        return strategy_label(self.row)
-
-    @property
-    def kind(self) -> str:
-        """Whether it can be chosen, is a baseline, or knows later actions."""
-        if self.standing.is_clairvoyant:
-            return "clairvoyant"
-        return "reference" if self.standing.is_reference else "choice"
-
-
-def _bullets(lines: Sequence[Markup]) -> Iterator[Markup]:
-    """Yield a list of the first lines, and the number of the others."""
-    yield element("ul", *(element("li", line) for line in lines[:MOST_ROWS]))
-    if len(lines) > MOST_ROWS:
-        yield element("p", f"And {len(lines) - MOST_ROWS:,} more.")
-
-
-def _small(text: str) -> Markup:
-    return element("small", text)
+def _chosen(ranked: Sequence[Ranked]) -> Ranked | None:
+    """The strategy that the page compares with no pruning: that of `autoprune run`, or else the best choice."""
+    choices = [each for each in ranked if each.kind == "choice"]
+    return next((each for each in choices if each.standing.is_run), choices[0] if choices else None)
 
 
 def _files() -> tuple[str, str]:
@@ -121,53 +97,92 @@ def _hash(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-def _data(bills: Sequence[tuple[str, Sequence[Ranked]]], details: Iterable[SessionDetail]) -> str:
-    """The data of the charts as JSON for a script element, where `<` could end the element."""
-    data = {
-        "bills": [_points(ranked) for _, ranked in bills],
-        "sessions": [_detail(each, bills[0][1]) for each in details],
-    }
-    return json.dumps(_clean_all(data), separators=(",", ":")).replace("<", "\\u003c")
+def _json(value: object) -> str:
+    """JSON for a script element, where `<` could end the element."""
+    return json.dumps(clean_all(value), separators=(",", ":")).replace("<", "\\u003c")
 
 
-def _clean_all(value: Any) -> Any:
-    match value:
-        case str():
-            return clean(value)
-        case Mapping():
-            return {clean(name): _clean_all(each) for name, each in value.items()}
-        case list() | tuple():
-            return [_clean_all(each) for each in value]
-    return value
+# The answer: a sentence and two bars.
 
 
-def _points(ranked: Sequence[Ranked]) -> list[dict[str, Any]]:
-    """The points of the frontiers, without facts if no action used any."""
-    fields = ["bill", "code", "edits", *(["facts"] if any(each.row.needed[Group.FACTS] for each in ranked) else [])]
-    return [
-        {
-            "number": each.number,
-            "name": each.name,
-            "kind": each.kind,
-            **{field: list(asdict(getattr(each.row, field)).values()) for field in fields},
-        }
-        for each in ranked
-    ]
+def _answer(found: Sequence[SessionFigures], chosen: Ranked | None, prices: str, paid: float) -> Iterator[Markup]:
+    """Yield the sentence and the chart of the first screen; nothing if no strategy that can be chosen was replayed."""
+    if chosen is None:
+        return
+    standing = chosen.standing
+    name = "`autoprune run`" if standing.is_run else chosen.name
+    likely = outlook(found, chosen.row.strategy, prices, paid)
+    if not likely.replayed:
+        yield element("p", with_code(_share_sentence(standing, name)), class_="answer")
+        yield _bars(name, ("100 %", _percentages(standing.rereads)), standing.rereads)
+    else:
+        yield element("p", with_code(likely.sentence(name)), class_="answer")
+        would_pay, rest = likely.would_pay, likely.paid - likely.replayed
+        share = Interval(*(each / paid for each in (would_pay.value, would_pay.low, would_pay.high)))
+        yield _bars(name, (f"${paid:,.2f}", dollars_text(would_pay)), share, rest / paid)
+    if kept := _kept(standing):
+        yield element("p", kept)
+    if likely.replayed:
+        yield element("p", likely.basis, class_="note")
 
 
-def _detail(detail: SessionDetail, ranked: Sequence[Ranked]) -> dict[str, Any]:
-    """The data of a session's charts, with outcomes labeled and ordered by the numbers of their strategies."""
-    # A strategy that was replayed in two styles has the number of the better one: details are of full history only.
-    numbers = {each.row.strategy: each for each in reversed(ranked)}
-    known = [(numbers[each.strategy], each) for each in detail.outcomes if each.strategy in numbers]
-    outcomes = [
-        {**asdict(each), "label": f"{rank.number} {rank.name}"}
-        for rank, each in sorted(known, key=lambda pair: pair[0].number)
-    ]
-    return {**detail.to_dict(), "name": detail.episode, "outcomes": outcomes}
+def _share_sentence(standing: Standing, name: str) -> str:
+    """Say what a strategy would have changed if the cost in dollars is not known."""
+    share, what = standing.rereads, "this session" if standing.sessions == 1 else "these sessions"
+    if share.low <= 1.0 <= share.high:
+        return f"With {name} {what} would have cost about the same: {_percentages(share)} of the unpruned cost."
+    words = f"{abs(1 - share.value):.0%} {'less' if share.value < 1 else 'more'}"
+    return f"With {name} {what} would have cost {words}."
 
 
-# The section on strategies.
+def _percentages(share: Interval) -> str:
+    value, low, high = (f"{100 * each:.0f}" for each in (share.value, share.low, share.high))
+    return f"{value} %" if low == high else f"{value} % ({low}–{high} %)"
+
+
+def _kept(standing: Standing) -> str:
+    """Say how much of what the agent needed later would have stayed in view; "" if it needed nothing."""
+    row = standing.row
+    shares = [share.value for group, share in row.evidence.items() if row.needed[group]]
+    if not shares:
+        return ""
+    little = "" if standing.keeps_enough or standing.is_near_floor else " That is little: see the advice below."
+    least = "all" if min(shares) == 1.0 else f"at least {100 * min(shares):.1f} % each"
+    return (
+        f"Of the code, the edited texts and the facts that the agent later needed from tool results, {least} would "
+        f"still have been in its prompt.{little}"
+    )
+
+
+def _bars(name: str, values: tuple[str, str], share: Interval, rest: float = 0.0) -> Markup:
+    """Two bars: no pruning, and a strategy with its confidence interval. `rest` is the share that was not replayed."""
+    most = max(1.0, share.high)
+    has_rest = rest >= LEAST_REST
+    legends = [("area sent", "", "replayed"), ("area rest", "", "not replayed, counted as unchanged")]
+    saved = [("area cleared", "", "saved")] if share.value < 1 else []
+    return element(
+        "figure",
+        _bar("No pruning", values[0], Interval(1.0, 1.0, 1.0), rest, most),
+        _bar(name.strip("`"), values[1], share, rest, most),
+        legend(*(legends if has_rest else legends[:1]), *saved) if has_rest or saved else "",
+        class_="compared",
+    )
+
+
+def _bar(name: str, value: str, share: Interval, rest: float, most: float) -> Markup:
+    def part(kind: str, start: float, end: float) -> Markup:
+        place = {"x": f"{100 * start / most:.2f}%", "width": f"{100 * max(0.0, end - start) / most:.2f}%"}
+        return element("rect", class_=kind, y="0", height="100%", **place)
+
+    ends = {"x1": f"{100 * share.low / most:.2f}%", "x2": f"{100 * share.high / most:.2f}%"}
+    shapes = [part("rest", 0.0, rest), part("sent", rest, share.value), part("cleared", share.value, 1.0)]
+    if share.low < share.high:
+        shapes.append(element("line", class_="interval", y1="50%", y2="50%", **ends))
+    drawn = element("svg", *shapes, aria_hidden="true", focusable="false")
+    return element("p", element("span", name), drawn, element("b", value), class_="bar")
+
+
+# The sections on sessions.
 
 
 def _summary(whole: Overview) -> Markup:
@@ -178,129 +193,40 @@ def _summary(whole: Overview) -> Markup:
     )
 
 
-def _bill(number: int, prices: str, ranked: Sequence[Ranked]) -> Markup:
-    """The frontier and the table at one set of prices; all but the first set are collapsed."""
-    words = ""
-    if known := LISTS.get(prices):
-        words = f" ({known.write:g} written, {known.read:g} read, {known.output:g} answered, in input tokens)"
-    parts = (
-        element(
-            "p",
-            "Prices: ",
-            element("b", prices),
-            f"{words}. Each point is a strategy with its 95 % interval over sessions, and has the number of its row "
-            "below. The broad line is the frontier: no other strategy beats those on it in both. Diamonds "
-            "know what comes later: they cannot be chosen, and show how much there is to gain.",
-        ),
-        element("div", class_="charts frontier", id=f"bill-{number}"),
-        _legend(
-            ("mark choice", "", "a strategy that you can choose"),
-            ("mark reference", "", "a reference to compare with"),
-            ("mark limit", "", "knows what comes later"),
-        ),
-        _strategies(prices, ranked),
-        element(
-            "p",
-            "Bills are shares of the unpruned one, the four kinds of evidence shares of what later actions needed. "
-            "Strategies are in bands by the lowest of them, the cheapest first in each; ≈ marks a bill that does not "
-            "differ significantly from the one above.",
-            class_="note",
-        ),
-    )
-    if number:
-        return collapsible(f"The same at other prices: {prices}", *parts, class_="prices")
-    return element("section", element("h2", "Bill against evidence", id="frontier"), *parts, aria_labelledby="frontier")
-
-
-def _legend(*items: tuple[str, str, str]) -> Markup:
-    return element(
-        "ul", *(element("li", element("i", mark, class_=name), text) for name, mark, text in items), class_="key"
-    )
-
-
-def _strategies(prices: str, ranked: Sequence[Ranked]) -> Markup:
-    head = (
-        *("strategy", "bill", "with re-reads", "worst session", "dearer in", "code,\xa0%", "edits,\xa0%"),
-        *("shell\xa0edits,\xa0%", "facts,\xa0%", "code in\xa0results,\xa0%", "code, lag\xa0>\xa020,\xa0%"),
-        *(f"{name},\xa0%" for name in PROTECTED_NAMES.values()),
-        *("cache breaks", "re-reads", "slowest prune"),
-    )
-    return table(head, _rows_by_band(ranked, len(head)), f"Strategies at {prices} prices", class_="strategies")
-
-
-def _rows_by_band(ranked: Iterable[Ranked], width: int) -> Iterator[Markup]:
-    """Yield the rows of the table, with a heading before each band."""
-    band = ""
-    for each in ranked:
-        if band != (band := _band(each.standing)):
-            yield element("tr", element("th", band, scope="rowgroup", colspan=str(width)), class_="band")
-        yield _strategy_row(each)
-
-
-def _band(standing: Standing) -> str:
-    if standing.is_clairvoyant:
-        return "Knows what comes later: no choice"
-    kept = f"At least {100 * standing.band:.0f} % of each kind of evidence kept"
-    return kept if standing.band else "Below 90 % of some kind of evidence"
-
-
-def _strategy_row(each: Ranked) -> Markup:
-    row = each.row
-    broken = element("small", f"promises broken: {row.violations}", class_="wrong") if row.violations else ""
-    tied = element("span", "≈", class_="tied", title="not significantly different from the one above")
-    cells = (
-        concatenate((tied if each.standing.is_tied else "", _interval_cell(row.bill, 1, 3))),
-        _interval_cell(each.standing.rereads, 1, 3),
-        *(f"{row.worst:.2f}", f"{row.dearer:.0%}".replace("%", " %")),
-        *(
-            _interval_cell(share, 100, 1) if row.needed[group] else _small("none needed")
-            for group, share in row.evidence.items()
-        ),
-        *(f"{100 * row.in_results:.1f}", f"{100 * row.far:.1f}"),
-        *(
-            f"{100 * row.protected[kind].value:.1f}" if kind in row.protected else _small("none")
-            for kind in PROTECTED_NAMES
-        ),
-        *(f"{row.cache_breaks:,}", f"{row.rereads:,}", f"{1_000 * row.slowest:.0f} ms"),
-    )
-    number = element("span", str(each.number), class_=f"number {each.kind}")
-    name = element("th", number, f" {each.name}", broken, scope="row")
-    return element("tr", name, *(element("td", cell) for cell in cells))
-
-
-def _interval_cell(value: Interval, factor: int, digits: int) -> Markup:
-    figure, low, high = (f"{factor * each:.{digits}f}" for each in (value.value, value.low, value.high))
-    return concatenate((element("b", figure), " ", _small(f"{low} to {high}")))
-
-
-# The section on sessions.
-
-
 def _sessions(
-    found: Sequence[SessionFigures], whole: Overview, figures: Iterable[Figures], notes: Sequence[str]
+    found: Sequence[SessionFigures], details: Sequence[SessionDetail], strategy: str, prices: str
 ) -> Iterator[Markup]:
-    yield element("h2", "The sessions", id="sessions")
+    rows = conversations(found, strategy, prices)
+    yield element("h2", "The conversations", id="sessions")
+    if rows:
+        yield from session_list(rows, sum(len(each.shapes) for each in found), details)
+
+
+def _totals(found: Sequence[SessionFigures], whole: Overview, notes: Sequence[str]) -> Iterator[Markup]:
+    """Yield what is known of all sessions together, and of the files that were skipped."""
+    yield element("h3", "All of them together")
     pairs = (
-        element("div", element("dt", name), element("dd", value, _small(beside)))
+        element("div", element("dt", name), element("dd", value, element("small", beside)))
         for name, value, beside in _sums(whole)
     )
     yield element("dl", *pairs, class_="figures")
-    yield collapsible("Each conversation: its size, its results, its cache", *_conversations(found))
     if skipped := [(each.path, why) for each in found if (why := why_skipped(each))]:
         lines = [concatenate((element("code", path), f": {why}")) for path, why in skipped]
         yield collapsible(
             f"{count_noun(len(skipped), 'file')} {'was' if len(skipped) == 1 else 'were'} skipped", *_bullets(lines)
         )
-    broken = [
-        concatenate((f"{each.strategy}, ", element("code", each.episode), f": {what}"))
-        for each in figures
-        for what in each.violations
-    ]
-    if broken:
-        yield collapsible(f"Broken promises: {len(broken):,}", *_bullets(broken))
+    if broken := broken_promises([each for session in found for each in session.figures]):
+        yield collapsible(f"Broken guarantees: {len(broken):,}", *_bullets(broken))
     if notes:
         yield element("h3", "Notes")
-        yield element("ul", *(element("li", note) for note in notes))
+        yield element("ul", *(element("li", with_code(note)) for note in notes))
+
+
+def _bullets(lines: Sequence[Markup]) -> Iterator[Markup]:
+    """Yield a list of the first lines, and the number of the others."""
+    yield element("ul", *(element("li", line) for line in lines[:MOST_ROWS]))
+    if len(lines) > MOST_ROWS:
+        yield element("p", f"And {len(lines) - MOST_ROWS:,} more.")
 
 
 def _sums(whole: Overview) -> Iterator[tuple[str, str, str]]:
@@ -311,8 +237,8 @@ def _sums(whole: Overview) -> Iterator[tuple[str, str, str]]:
     results = f"of the tokens, in {count_noun(whole.results, 'result')}; the largest has {whole.largest_result:,}"
     yield "tool results", _percent(whole.result_share), results
     again = whole.reads_again / whole.reads if whole.reads else 0.0
-    yield "paths touched again", _percent(again), f"of {whole.reads:,}"
-    yield "pauses that lose the cache", f"{whole.long_pauses:,}", ""
+    yield "paths named again", _percent(again), f"of {whole.reads:,} in calls"
+    yield "pauses that lose the cache", f"{whole.long_pauses:,}", "after them the whole prompt is written again"
     yield "needed from results", f"{whole.atoms:,}", "texts and names of code that later actions used"
     if whole.recorded is None or whole.simulated is None:
         yield "prompts read from the cache", "–", "not recorded"
@@ -323,65 +249,6 @@ def _sums(whole: Overview) -> Iterator[tuple[str, str, str]]:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
-
-
-def _conversations(found: Sequence[SessionFigures]) -> Iterator[Markup]:
-    """Yield a table of the episodes, the largest first."""
-    head = (
-        *("conversation", "agent", "requests", "tokens", "results", "largest", "of the tokens", "touched again"),
-        *("cached, recorded", "cached, replayed", "notes"),
-    )
-    known = [(each, name) for each in found for name in each.shapes]
-    known.sort(key=lambda pair: (-pair[0].shapes[pair[1]].tokens, pair[1]))
-    yield table(head, (_conversation_row(each, name) for each, name in known[:MOST_ROWS]), "Conversations")
-    if len(known) > MOST_ROWS:
-        yield element("p", f"{len(known) - MOST_ROWS:,} smaller ones are left out here.")
-
-
-def _conversation_row(session: SessionFigures, name: str) -> Markup:
-    shape = session.shapes[name]
-    is_recorded = shape.recorded_cached and shape.recorded_prompt
-    cells = (
-        *(session.agent, f"{shape.requests:,}", f"{shape.tokens:,}", f"{shape.results:,}", f"{shape.largest_result:,}"),
-        _percent(shape.result_tokens / shape.tokens if shape.tokens else 0.0),
-        concatenate((f"{shape.reads_again:,} ", _small(f"of {shape.reads:,}"))),
-        _percent(shape.recorded_cached / shape.recorded_prompt) if is_recorded else "–",
-        _percent(_simulated_share(session, name)),
-    )
-    words = element("td", "; ".join(session.notes), class_="words")
-    return element("tr", element("th", name, scope="row"), *(element("td", cell) for cell in cells), words)
-
-
-def _simulated_share(session: SessionFigures, episode: str) -> float:
-    """The share of an episode's prompts that an unpruned replay reads from the cache."""
-    known = next((each for each in session.figures if (each.episode, each.strategy) == (episode, NO_PRUNING)), None)
-    return sum(known.held) / sum(known.prompts) if known and sum(known.prompts) else 0.0
-
-
-def _session_list(details: Sequence[SessionDetail]) -> Markup:
-    """The elements that the script fills with the charts and results of sessions; the first one is open."""
-    if not details:
-        return Markup()
-    which = f"The {len(details)} conversations with the largest unpruned bills. " if len(details) > 1 else ""
-    intro = element("p", which, INTRO)
-    key = _legend(
-        ("area cached", "", "read from the cache; in view"),
-        ("area written", "", "newly written"),
-        ("area cleared", "", "cleared"),
-        ("mark needed", "", "needed"),
-        ("mark missed", "×", "needed and missed"),
-    )
-    sessions = (_session(number, each) for number, each in enumerate(details))
-    heading = element("h2", "Session by session", id="opened")
-    return element("section", heading, intro, key, *sessions, aria_labelledby="opened")
-
-
-def _session(number: int, detail: SessionDetail) -> Markup:
-    sizes = f" {count_noun(detail.requests, 'request')}, {count_noun(len(detail.results), 'result')}, "
-    words = _small(f"{sizes}last prompt {detail.unpruned[-1]:,} tokens")
-    summary = concatenate((element("b", detail.episode), " ", words))
-    is_open = {} if number else {"open": ""}
-    return collapsible(summary, class_="session", id=f"session-{number}", **is_open)
 
 
 def _texts_notice(details: Sequence[SessionDetail]) -> Markup:

@@ -9,9 +9,9 @@ The promises of docs/loop.md are checked at each request whose prompt changed:
     5  pruning the output again changes nothing
     6  what was cleared stays cleared
 
-If whole messages are folded or dropped, promises 2, 4 and 6 are checked for the rest. Promises 3 and 5 re-read the
-whole prompt, so they are checked only at the first eight changes, at every sixteenth change after that, and at the last
-request.
+If whole messages are folded or dropped, promises 2, 4 and 6 are checked for the remaining messages. Promises 3 and 5
+re-read the whole prompt, so they are checked only at the first eight changes, at every sixteenth change after that, and
+at the last request.
 """
 
 from collections import Counter
@@ -38,8 +38,8 @@ FIRST, EVERY = 8, 16  # changes after which promises 3 and 5 are checked
 HOLDERS = ("content", "parts")  # fields that hold a message's blocks: Anthropic's and OpenAI's, Gemini's
 
 
-class Scale:
-    """Counts the tokens of messages, each message once."""
+class MessageCounter:
+    """Counts the tokens of messages, but only once for each message."""
 
     def __init__(self, episode: Episode, count: Count) -> None:
         """Start with the counts of an episode's messages."""
@@ -49,15 +49,15 @@ class Scale:
         self._parser = new_parser(count)
 
     def count_message(self, message: object) -> int:
-        """The tokens of a message, counted once."""
-        known = self._tokens.get(id(message))
-        if known is None:
-            known = self._tokens[id(message)] = self._parser.read(message, 0).tokens
+        """Count the tokens of a message, or return its earlier count."""
+        tokens = self._tokens.get(id(message))
+        if tokens is None:
+            tokens = self._tokens[id(message)] = self._parser.read(message, 0).tokens
             self._kept.append(message)
-        return known
+        return tokens
 
     def leading_tokens(self, before: object, now: object) -> int:
-        """The tokens of the leading blocks that a message shares with the previous message at its place.
+        """Count the tokens of the leading blocks that a message shares with the previous message at its place.
 
         Providers cache blocks: if one of several results in a message is cleared, the results before it stay cached.
         """
@@ -70,7 +70,7 @@ class Scale:
 
 
 def common_length(before: Sequence[object], now: Sequence[object]) -> int:
-    """The number of leading messages, or blocks, that two lists share."""
+    """Count the leading messages, or blocks, that two lists share."""
     at = 0
     for old, new in zip(before, now, strict=False):
         if old is not new and old != new:
@@ -79,7 +79,7 @@ def common_length(before: Sequence[object], now: Sequence[object]) -> int:
     return at
 
 
-class _Sight:
+class _VisibleEvidence:
     """Records which needs and which protected content the prompts of an episode show.
 
     Each text is searched once in each changed message.
@@ -105,7 +105,7 @@ class _Sight:
         self._parser = new_parser(len)
 
     def look(self, request: int, messages: Sequence[object]) -> None:
-        """Search the prompt of a request for what its action needed, and for protected content."""
+        """Search the prompt of a request for the evidence that its action needed, and for protected content."""
         self._whole = {at for message in messages if (at := self._own.get(id(message))) is not None}
         self._others = {self._number(message): None for message in messages if id(message) not in self._own}
         missing: list[Need] = []
@@ -144,25 +144,25 @@ class _Sight:
         """Whether a changed or new message contains the whole text."""
         if not text or not self._others:
             return False
-        seen, found = self._found.get(text, (0, []))
-        found += (number for number in range(seen, len(self._texts)) if text in self._texts[number][1].raw)
-        self._found[text] = len(self._texts), found
-        return any(number in self._others for number in found)
+        seen, holders = self._found.get(text, (0, []))
+        holders += (number for number in range(seen, len(self._texts)) if text in self._texts[number][1].raw)
+        self._found[text] = len(self._texts), holders
+        return any(number in self._others for number in holders)
 
     def _number(self, message: object) -> int:
-        """The number of a message that is not the episode's. Reads the message if it is new."""
-        known = self._numbers.get(id(message))
-        if known is None:
+        """Return the number of a message that is not the episode's; read the message if it is new."""
+        number = self._numbers.get(id(message))
+        if number is None:
             entry = self._parser.read(message, 0)
             said = [*texts(message, entry), *(result.text for result in entry.results)]
-            known = self._numbers[id(message)] = len(self._texts)
+            number = self._numbers[id(message)] = len(self._texts)
             self._texts.append((message, Text("\n".join(said))))
-        return known
+        return number
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A request's prompt: its tokens, and how many of them are a prefix shared with the previous prompt."""
+    """A request's prompt: its tokens, and how many of them are in the prefix shared with the previous prompt."""
 
     tokens: int
     held: int
@@ -173,9 +173,9 @@ class Prompt:
 class Run:
     """An episode under a strategy, request by request, without prices.
 
-    `retained` tells for each need whether it was visible, `in_results` whether it was visible without the text of
+    `retained` tells for each need whether it was visible, and `in_results` whether it was visible without the text of
     placeholders and summaries. `rereads` are pairs of a request and a result that would have been fetched again.
-    `protected` counts protected content that was visible whole, and that was not, over all requests.
+    `protected` counts, over all requests, the protected content that was whole and the protected content that was not.
     """
 
     episode: Episode = field(repr=False)
@@ -190,55 +190,56 @@ class Run:
 def play(
     episode: Episode, new_pruner: Callable[[], Any], strategy: Any, *, count: Count, fed_back: bool = False
 ) -> Run:
-    """Replay an episode: the prompts that a strategy would have sent, and the evidence that it would have lost.
+    """Replay an episode: find the prompts that a strategy would have sent, and the evidence that they lack.
 
-    `new_pruner` makes a pruner with the episode's safe zone. At each request, it prunes the full history, or with
-    `fed_back` its own previous output and the new messages.
+    `new_pruner` creates a pruner with the episode's safe zone. At each request, the pruner prunes the full history, or
+    with `fed_back` its own previous output and the new messages.
     """
-    scale = Scale(episode, count)
-    laws = _Laws(episode, scale.count_message)
-    sight = _Sight(episode)
+    counter = MessageCounter(episode, count)
+    promises = _PromiseChecker(episode, counter.count_message)
+    evidence = _VisibleEvidence(episode)
     prompts: list[Prompt] = []
     before: list[Any] = []
     read = 0
     arguments = pruner_arguments(episode, strategy)
     # Two pruners: promise 5 is checked by one that remembers nothing of the run.
-    prune, once_more = (partial(new_pruner().prune, strategy=strategy, **arguments) for _ in range(2))
+    prune, prune_again = (partial(new_pruner().prune, strategy=strategy, **arguments) for _ in range(2))
     for request, start in enumerate(episode.requests):
         given = [*before, *episode.messages[read:start]] if fed_back else episode.messages[:start]
         began = perf_counter()
         messages = prune(given).conversation
         seconds = perf_counter() - began
-        sizes = list(map(scale.count_message, messages))
+        sizes = list(map(counter.count_message, messages))
         same = common_length(before, messages)
         held = sum(sizes[:same]) + (episode.head if request else 0)
         # If the prefix ends within a message, the blocks before its first change are still cached.
-        if is_new := same < len(before):
-            held += sum(map(scale.leading_tokens, before[same : same + 1], messages[same : same + 1]))
+        is_new = same < len(before)
+        if is_new:
+            held += sum(map(counter.leading_tokens, before[same : same + 1], messages[same : same + 1]))
         prompts.append(Prompt(episode.head + sum(sizes), held, seconds))
-        laws.check(request, given, messages, partial(once_more, messages), is_new=is_new)
-        sight.look(request, messages)
+        promises.check(request, given, messages, partial(prune_again, messages), is_new=is_new)
+        evidence.look(request, messages)
         before, read = messages, start
-    laws.finish()
+    promises.finish()
     return Run(
         episode=episode,
         prompts=tuple(prompts),
-        retained=tuple(sight.retained),
-        in_results=tuple(sight.in_results),
-        rereads=tuple(sight.rereads),
-        violations=tuple(laws.violations),
-        protected=sight.protected,
+        retained=tuple(evidence.retained),
+        in_results=tuple(evidence.in_results),
+        rereads=tuple(evidence.rereads),
+        violations=tuple(promises.violations),
+        protected=evidence.protected,
     )
 
 
 def pruner_arguments(episode: Episode, strategy: Any) -> dict[str, Any]:
-    """The arguments that a live loop would pass to `prune`: the calibration, and known pauses."""
+    """Return the arguments that a live loop would pass to `prune`: the calibration, and known pauses."""
     pauses = {"pauses": episode.pauses} if episode.pauses and not folds(strategy) else {}
     return {"calibration": episode.ratio, **pauses}
 
 
-class _Laws:
-    """Checks one replay. `violations` are sentences that name the promise and the request."""
+class _PromiseChecker:
+    """Checks the promises in one replay. `violations` are sentences that name the promise and the request."""
 
     def __init__(self, episode: Episode, tokens: Callable[[object], int]) -> None:
         """Fingerprint the recorded messages; `tokens` counts a message."""
@@ -260,12 +261,12 @@ class _Laws:
         """
         broken: list[tuple[int, str]] = []
         for at, old, new, before in list(self._edits(given, sent)):
-            broken += self._edit(at, old, new, before)
+            broken += self._check_edit(at, old, new, before)
             is_new = True
         self._changes += is_new
         is_due = is_new and (self._changes <= FIRST or self._changes % EVERY == 0)
         if is_due or (request == self._last and self._changes):
-            broken += self._prompt(given, sent, again().conversation)
+            broken += self._check_prompt(given, sent, again().conversation)
         self.violations += (f"promise {promise}, request {request}: {what}" for promise, what in broken)
 
     def finish(self) -> None:
@@ -288,7 +289,7 @@ class _Laws:
             self._edited[at] = new
             yield at, old, new, before
 
-    def _edit(self, at: int, old: Any, new: Any, before: Any) -> Iterator[tuple[int, str]]:
+    def _check_edit(self, at: int, old: Any, new: Any, before: Any) -> Iterator[tuple[int, str]]:
         """Check an edited message."""
         tokens = self._tokens(new)
         if before is None and new == old:
@@ -297,26 +298,28 @@ class _Laws:
             yield 6, f"message {at} is larger than in the previous prompt"
         elif tokens > self._tokens(old):
             yield 4, f"message {at} is larger than it was"
-        if self._outside(new) != self._outside(old):
+        if self._fixed_content(new) != self._fixed_content(old):
             yield 2, f"message {at} differs outside its results and calls"
 
-    def _outside(self, message: Any) -> object:
-        """Everything but the payloads of results and the arguments of calls."""
+    def _fixed_content(self, message: Any) -> object:
+        """Return everything in a message except the payloads of results and the arguments of calls."""
         entry = self._parser.read(message, 0)
         results = [(each.kind, each.is_error, each.tool) for each in entry.results]
         return texts(message, entry), results, [(call.id, call.name) for call in entry.calls]
 
-    def _prompt(self, given: Sequence[Any], sent: Sequence[Any], again: Sequence[Any]) -> Iterator[tuple[int, str]]:
-        """Check a whole prompt. If messages were removed, problems are compared by rule alone, not by place."""
+    def _check_prompt(
+        self, given: Sequence[Any], sent: Sequence[Any], again: Sequence[Any]
+    ) -> Iterator[tuple[int, str]]:
+        """Check a whole prompt. If messages were removed, compare problems by rule alone, not by place."""
         has_all = len(given) == len(sent)
-        known = {(found.rule, found.path if has_all else ()) for found in problems(given)}
-        for found in problems(sent):
-            if (found.rule, found.path if has_all else ()) not in known:
-                yield 3, str(found)
+        expected = {(problem.rule, problem.path if has_all else ()) for problem in problems(given)}
+        for problem in problems(sent):
+            if (problem.rule, problem.path if has_all else ()) not in expected:
+                yield 3, str(problem)
         if list(again) != list(sent):
             yield 5, "pruning the output again changes it"
 
 
 def _fingerprint(messages: Sequence[Any]) -> bytes:
-    """A digest of messages."""
+    """Compute a digest of messages."""
     return sha256(repr(messages).encode("utf-8", "surrogatepass")).digest()

@@ -58,12 +58,12 @@ BUILT_IN = (
 
 @dataclass(frozen=True)
 class Policy:
-    """A strategy as the user types it, created for each episode; "low_water @ 60k" has its own safe zone."""
+    """A strategy as the user types it, created for each episode. "low_water @ 60k" has its own safe zone."""
 
     text: str
 
     def __post_init__(self) -> None:
-        """Raise SettingsError if the strategy does not exist, or if none is named."""
+        """Raise SettingsError if the strategy does not exist, or if the text names no strategy."""
         if not self.name:
             raise SettingsError(f"{self.text!r} names no strategy; there are {', '.join(NAMES)}")
         if not self.is_clairvoyant:
@@ -92,7 +92,7 @@ class Policy:
 
     @property
     def is_reference(self) -> bool:
-        """Whether it is only a baseline and cannot be used live."""
+        """Whether the strategy is only a baseline that cannot be used live."""
         return self.is_clairvoyant or is_named(self.name, REFERENCES)
 
     def for_episode(self, episode: Episode, prices: Prices) -> tuple[Any, Callable[[], Any]]:
@@ -106,7 +106,7 @@ class Policy:
         return strategy, lambda: pruner_for(strategy, args)
 
     def strategy(self) -> Any:
-        """Create the strategy. Raises SettingsError if no strategy has that name, and for a clairvoyant."""
+        """Create the strategy. Raises SettingsError if no strategy has the policy's name, and for clairvoyants."""
         if is_named(self.name, REFERENCES):
             return make_strategy(self.name, REFERENCES)
         try:
@@ -121,6 +121,6 @@ class Policy:
 
 
 def _with_prices(strategy: Any, prices: Prices) -> Any:
-    """Give the replay's prices to a strategy that uses prices and has none."""
+    """Pass the replay's prices to a strategy that uses prices but has none."""
     adapt = getattr(strategy, "for_prices", None)
     return adapt(prices) if callable(adapt) else strategy

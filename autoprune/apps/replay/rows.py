@@ -33,15 +33,15 @@ class Interval:
 
 
 def interval(sessions: Iterable[Pair], nothing: float = 1.0) -> Interval:
-    """Compute the ratio over sessions with its interval; `nothing` is the ratio if the denominator is 0."""
+    """Compute the ratio of two sums over sessions, with its interval; `nothing` is the ratio if the second sum is 0."""
     pairs = list(sessions) or [(0.0, 0.0)]
     parts, wholes = [part for part, _ in pairs], [whole for _, whole in pairs]
     drawn_parts, drawn_wholes = _grouped_values(parts), _grouped_values(wholes)
-    found = sorted(
+    ratios = sorted(
         _ratio(sum(map(drawn_parts.__getitem__, draw)), sum(map(drawn_wholes.__getitem__, draw)), nothing)
         for draw in _samples(len(drawn_parts))
     )
-    low, high = found[round(0.025 * SAMPLES)], found[round(0.975 * SAMPLES) - 1]
+    low, high = ratios[round(0.025 * SAMPLES)], ratios[round(0.975 * SAMPLES) - 1]
     return Interval(_ratio(sum(parts), sum(wholes), nothing), low, high)
 
 
@@ -58,13 +58,13 @@ def _grouped_values(values: Sequence[float]) -> Sequence[float]:
 
 @lru_cache(maxsize=2)
 def _shuffle(count: int) -> list[int]:
-    """The numbers of the sessions in random order."""
+    """Return the numbers of the sessions in random order."""
     return random.Random(SEED).sample(range(count), count)
 
 
 @lru_cache(maxsize=2)
 def _samples(count: int) -> list[list[int]]:
-    """The numbers of the sessions in each bootstrap sample."""
+    """Draw the numbers of the sessions in each bootstrap sample."""
     draw = random.Random(SEED)
     return [draw.choices(range(count), k=count) for _ in range(SAMPLES)]
 
@@ -77,10 +77,10 @@ DEARER = 1.0 + 1e-9  # a bill above the unpruned one; the margin is for rounding
 class Row:
     """A strategy over all episodes: bills as shares of the unpruned bill, evidence as shares of the needed atoms.
 
-    Bills are weighted in dollars if the input price of every episode is known. Evidence is by group: `code`
-    (with `edits`), `shell_edits` and `facts`; `needed` counts the atoms of each. `in_results` and `far` are of code.
-    `cold` is the part of the saving from cuts at requests that found no cache. `protected` are shares of the
-    protected content by its kind, of those kinds that were needed at all.
+    Bills are weighted in dollars if the input price of every episode is known. Evidence is by group: `code` (with
+    `edits`), `shell_edits` and `facts`; `needed` counts the atoms of each group. `in_results` and `far` are shares of
+    code. `cold` is the part of the saving from cuts at requests that found no cache. `protected` are the shares of
+    protected content that stayed whole, by kind, without kinds that never occurred.
     """
 
     strategy: str
@@ -111,13 +111,13 @@ class Row:
 
     @property
     def judged(self) -> dict[Group, Interval]:
-        """The shares that a strategy is judged by: shell edits and facts count only if at least 20 were needed."""
+        """The shares that decide: shell edits and facts count only if at least 20 atoms were needed."""
         few = {group for group in (Group.SHELL_EDITS, Group.FACTS) if self.needed.get(group, 0) < FEW_ATOMS}
         return {group: share for group, share in self.evidence.items() if group not in few}
 
     @property
     def least(self) -> float:
-        """The lowest share that it is judged by."""
+        """The lowest of the shares in `judged`."""
         return min(share.value for share in self.judged.values())
 
 
@@ -126,13 +126,13 @@ def summarize(figures: Iterable[Figures], prices: str) -> list[Row]:
 
     Episodes that were not also replayed without pruning are skipped.
     """
-    found = list(figures)
-    worth = worth_of(found, prices)
+    measured = list(figures)
+    worth = worth_of(measured, prices)
     unpruned = {
-        each.episode: worth[each.episode] * each.bills[prices].total for each in found if each.strategy == NO_PRUNING
+        each.episode: worth[each.episode] * each.bills[prices].total for each in measured if each.strategy == NO_PRUNING
     }
     groups: dict[tuple[str, str], list[Figures]] = {}
-    for each in found:
+    for each in measured:
         if each.episode in unpruned:
             groups.setdefault((each.strategy, each.style), []).append(each)
     rows = (_row(each, unpruned, worth, prices) for each in groups.values())
@@ -140,12 +140,12 @@ def summarize(figures: Iterable[Figures], prices: str) -> list[Row]:
 
 
 def worth_of(found: Iterable[Figures], prices: str) -> Mapping[str, float]:
-    """The weight of each episode's input tokens: their price in dollars if all are known, otherwise 1."""
-    known = {each.episode: each.bills[prices].input_price for each in found}
+    """Find the weight of each episode's input tokens: their price in dollars if all are known, otherwise 1."""
+    input_prices = {each.episode: each.bills[prices].input_price for each in found}
     return (
-        {episode: price or 1.0 for episode, price in known.items()}
-        if all(known.values())
-        else dict.fromkeys(known, 1.0)
+        {episode: price or 1.0 for episode, price in input_prices.items()}
+        if all(input_prices.values())
+        else dict.fromkeys(input_prices, 1.0)
     )
 
 

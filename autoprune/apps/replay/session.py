@@ -32,9 +32,9 @@ class ReplayArgs:
     """The arguments of a replay, the same for every session of a run.
 
     `styles` are the ways in which a loop calls the pruner: with its full history each time, or with the previous
-    output. `safe_zone` is for whole prompts; None means the one that `run` uses for each session's model. `model` is
-    used for sessions that name none, and `cache_life` overrides the life of every cache, in seconds. `readers` are
-    values, or names such as path/to/file.py:NAME, that each process loads.
+    output. `safe_zone` is for whole prompts; None means the safe zone that `autoprune run` uses for each session's
+    model. `model` is used for sessions that name none, and `cache_life` overrides the life of every cache, in seconds.
+    `readers` are values, or names such as path/to/file.py:NAME, that each process loads.
     """
 
     strategies: Sequence[str] = BUILT_IN
@@ -49,11 +49,11 @@ class ReplayArgs:
 
 @dataclass(frozen=True)
 class Shape:
-    """An episode in numbers. Tokens are by our count; `recorded_*` by the provider's, 0 if not recorded.
+    """An episode in numbers. Tokens are by our count, those in `recorded_*` by the provider's count, 0 if not recorded.
 
     `longest_prompt` is the longest prompt by the provider's count, estimated if it is not recorded. `cache_life` is the
-    most frequent one, in seconds; `life_from` is "recorded", "requested", "given" or "assumed", and so is `model_from`.
-    `dollars` are the recorded cost of its requests, None if it is not known.
+    most frequent cache life, in seconds. `life_from` and `model_from` tell how life and model are known: "recorded",
+    "requested", "given" or "assumed". `dollars` are the recorded cost of the requests, None if it is not known.
     """
 
     requests: int = 0
@@ -94,22 +94,22 @@ class SessionFigures:
     error: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures as JSON-compatible values."""
+        """Convert the figures to JSON-compatible values."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, known: Mapping[str, Any]) -> "SessionFigures":
-        """Create figures from the output of `to_dict`. Older versions did not name the session in each figure."""
+        """Create figures from the output of `to_dict`."""
         shapes = {
             name: Shape(**{**each, "models": tuple(each["models"]), "title": Title(**each["title"])})
             for name, each in known["shapes"].items()
         }
-        found = tuple(Figures.from_dict({"session": known["path"], **each}) for each in known["figures"])
-        return cls(**{**known, "shapes": shapes, "figures": found, "notes": tuple(known["notes"])})
+        rows = tuple(Figures.from_dict(each) for each in known["figures"])
+        return cls(**{**known, "shapes": shapes, "figures": rows, "notes": tuple(known["notes"])})
 
 
 def replay_session(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
-    """Replay a session file. If it cannot be read or replayed, the figures hold an error message."""
+    """Replay a session file. If the file cannot be read or replayed, the figures hold an error message."""
     digest = sha256(data).hexdigest()
     try:
         return _replay(name, data, args, digest)
@@ -118,13 +118,13 @@ def replay_session(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
 
 
 def _replay(name: str, data: bytes, args: ReplayArgs, digest: str) -> SessionFigures:
-    found = list(episodes(name, data, args))
-    agent = next((recording.agent for recording, _ in found if recording.agent), "")
-    notes = tuple(dict.fromkeys(note for recording, _ in found for note in recording.notes))
-    if not found:
+    replayable = list(episodes(name, data, args))
+    agent = next((recording.agent for recording, _ in replayable if recording.agent), "")
+    notes = tuple(dict.fromkeys(note for recording, _ in replayable for note in recording.notes))
+    if not replayable:
         return SessionFigures(name, digest=digest, notes=(TOO_SHORT,))
-    shapes = {each.name: shape(each, recording, args) for recording, each in found}
-    rows = tuple(row for _, each in found for row in replay_episode(each, args))
+    shapes = {each.name: shape(each, recording, args) for recording, each in replayable}
+    rows = tuple(row for _, each in replayable for row in replay_episode(each, args))
     return SessionFigures(name, agent, digest, shapes, figures=rows, notes=notes)
 
 
@@ -133,13 +133,22 @@ def episodes(path: str, data: bytes, args: ReplayArgs) -> Iterator[tuple[Recordi
 
     Raises SessionError if the bytes are not a session file, SettingsError if a named reader does not exist.
     """
-    held = open_recordings(path, data, args)
-    for number, stretches in enumerate(held, 1):
-        if recording := longest(stretches):
-            which = number if len(held) > 1 else 0
-            title = title_of(path, stretches)
-            told = {"safe_zone": args.safe_zone, "model": args.model, "life": args.cache_life, "title": title}
-            yield recording, episode(recording, path, exact(), number=which, **told)  # type: ignore[arg-type]
+    conversations = open_recordings(path, data, args)
+    for number, stretches in enumerate(conversations, 1):
+        recording = longest(stretches)
+        if recording is None:
+            continue
+        stretch = episode(
+            recording,
+            path,
+            exact(),
+            number=number if len(conversations) > 1 else 0,
+            safe_zone=args.safe_zone,
+            model=args.model,
+            life=args.cache_life,
+            title=title_of(path, stretches),
+        )
+        yield recording, stretch
 
 
 def open_recordings(path: str, data: bytes, args: ReplayArgs) -> list[list[Recording]]:
@@ -164,7 +173,7 @@ def replay_episode(known: Episode, args: ReplayArgs) -> Iterator[Figures]:
 
 
 def deciding_prices(known: Episode, prices: Sequence[Prices]) -> Prices:
-    """The prices that strategies decide by: the first ones, or the most frequent ones of the episode."""
+    """Choose the prices that strategies decide by: the first prices, or the episode's most frequent ones."""
     return known.prices if prices[0] == OWN else prices[0]
 
 
@@ -207,10 +216,10 @@ def shape(known: Episode, recording: Recording, args: ReplayArgs) -> Shape:
 class Overview:
     """Totals over the episodes of some sessions; tokens are by our count.
 
-    `lives` counts the episodes by the life of their caches, such as "1 h recorded"; `unnamed` counts those whose log
-    names no model. `recorded` is the share of the prompts that providers read from their caches, in the `recording`
-    sessions that record it, and `simulated` the share in an unpruned replay of the same sessions. Both are None if no
-    session records it.
+    `lives` counts the episodes by the life of their caches, such as "1 h recorded"; `unnamed` counts the episodes whose
+    log names no model. `recorded` is the share of the prompts that providers read from their caches, in the `recording`
+    episodes that record this share, and `simulated` the share in an unpruned replay of the same episodes. Both are None
+    if no episode records the share.
     """
 
     files: int
@@ -278,7 +287,7 @@ def overview(found: Iterable[SessionFigures]) -> Overview:
 
 
 def _cache_shares(sessions: Iterable[SessionFigures]) -> tuple[int, float | None, float | None]:
-    """The number of episodes that record cached tokens, their share in the prompts, and the simulated share."""
+    """Count the episodes that record cached tokens; return the count, the recorded and the simulated share."""
     said: list[Shape] = []
     prompts = held = 0
     for each in sessions:

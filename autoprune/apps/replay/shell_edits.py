@@ -47,17 +47,17 @@ class Heredoc:
 
 
 def shell_edits(script: str) -> list[str]:
-    """The distinct old texts of the edits in a shell script, or the names of the files if there is no old text."""
+    """Find the distinct old texts of the edits in a shell script, or the names of the files if there are none."""
     if not EDITS.search(script):
         return []
     commands, heredocs = parse_script(script)
     runs_python = any(PYTHON.fullmatch(words[0]) for words in commands)
-    found: list[str] = []
+    texts: list[str] = []
     for words in commands:
-        found += _command_edits(words)
+        texts += _command_edits(words)
     for heredoc in heredocs:
-        found += _heredoc_edits(heredoc, runs_python=runs_python)
-    return list(dict.fromkeys(found))
+        texts += _heredoc_edits(heredoc, runs_python=runs_python)
+    return list(dict.fromkeys(texts))
 
 
 # Commands and here-documents
@@ -85,7 +85,7 @@ def parse_script(script: str) -> tuple[list[tuple[str, ...]], list[Heredoc]]:
 
 
 def _heredocs(words: Sequence[str], count: int) -> Iterator[str]:
-    """Yield the numbers of the here-documents in the words of a command, also those in "$(cat <<EOF …)"."""
+    """Yield the numbers of the here-documents in the words of a command, including those in "$(cat <<EOF …)"."""
     return (at for word in words for at in re.findall(r"<<(\d{1,4})(?!\d)", word) if int(at) < count)
 
 
@@ -136,29 +136,29 @@ def _heredoc_edits(heredoc: Heredoc, *, runs_python: bool) -> Iterator[str]:
 
 
 def _output_files(words: Sequence[str]) -> list[str]:
-    """The files that a command writes its output to."""
-    found = [word for word in words[1:] if words[0] == "tee" and word[:1] not in "-<>"]
+    """List the files that a command writes its output to."""
+    files = [word for word in words[1:] if words[0] == "tee" and word[:1] not in "-<>"]
     for at, word in enumerate(words):
         if target := re.fullmatch(r"1?>{1,2}([^&>].*)?", word):
-            found += [target[1]] if target[1] else words[at + 1 : at + 2]
-    return [each for each in found if not each.startswith("/dev/")]
+            files += [target[1]] if target[1] else words[at + 1 : at + 2]
+    return [each for each in files if not each.startswith("/dev/")]
 
 
 def _options(words: Sequence[str], *extended: str) -> tuple[list[str], list[str], bool]:
-    """Split the arguments of sed or perl into scripts and files, and tell if one is an option in `extended`."""
+    """Split the arguments of sed or perl into scripts and files, and tell whether an option is in `extended`."""
     scripts = [words[at + 1] for at, word in enumerate(words[:-1]) if re.fullmatch(r"-\w*e|--expression", word)]
     rest = [
         word
         for before, word in zip(("", *words), words, strict=False)
         if word[:1] not in ("", "-", "<", ">") and not re.fullmatch(r"-\w*e|--expression|[<>]", before)
     ]
-    known = any(word in extended or re.fullmatch(r"-[a-zA-Z]*[Er][a-zA-Z]*", word) for word in words)
-    return scripts or rest[:1], rest if scripts else rest[1:], known
+    is_extended = any(word in extended or re.fullmatch(r"-[a-zA-Z]*[Er][a-zA-Z]*", word) for word in words)
+    return scripts or rest[:1], rest if scripts else rest[1:], is_extended
 
 
 def _texts_or_names(texts: Sequence[str], files: Sequence[str]) -> Iterator[str]:
-    found = [text for text in texts if _is_long(text)]
-    yield from found or _names(files)
+    long_texts = [text for text in texts if _is_long(text)]
+    yield from long_texts or _names(files)
 
 
 def _is_long(text: str) -> bool:
@@ -177,7 +177,7 @@ def _names(paths: Iterable[str]) -> Iterator[str]:
 
 
 def _patterns(scripts: Sequence[str], *, extended: bool) -> list[str]:
-    """The longest literal piece of each pattern in the scripts of sed, ed or perl."""
+    """Find the longest literal piece of each pattern in the scripts of sed, ed or perl."""
     return [literal(pattern, extended=extended) for script in scripts for pattern in _search_patterns(script)]
 
 
@@ -204,7 +204,7 @@ def _search_patterns(script: str) -> Iterator[str]:
 
 
 def _read_delimited(script: str, at: int) -> tuple[str, int]:
-    """The text between the delimiter at an offset and the next one, and the offset after that."""
+    """Read the text between the delimiter at an offset and the next delimiter, and the offset after that."""
     opening = script[at]
     closing = CLOSING.get(opening, opening)
     start = at = at + 1
@@ -223,7 +223,7 @@ def _read_delimited(script: str, at: int) -> tuple[str, int]:
 
 
 def literal(pattern: str, *, extended: bool) -> str:
-    r"""The longest literal piece of a regular expression.
+    r"""Find the longest literal piece of a regular expression.
 
     In basic expressions `(`, `+`, `|` and `{` are literal, in extended ones `\(` and so on. A dot without a quantifier
     counts as a literal dot, since `os.path` seldom means anything else.
@@ -243,7 +243,7 @@ def literal(pattern: str, *, extended: bool) -> str:
 
 
 def _next_character(pattern: str, at: int, *, extended: bool) -> tuple[str, int, bool]:
-    """The next character of a pattern, its length in the pattern, and whether it is special."""
+    """Read the next character of a pattern, its length in the pattern, and whether it is special."""
     sign = pattern[at]
     after = pattern[at + 1 : at + 2]
     if sign == "\\" and after:
@@ -277,12 +277,12 @@ def _python_edits(source: str, *, must_change: bool) -> Iterator[str]:
     tree = _tree(source)
     if tree is None:
         return
-    known = _constants(tree)
+    constants = _constants(tree)
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    files = [file for call in calls for file in _changed_files(call, known)]
+    files = [file for call in calls for file in _changed_files(call, constants)]
     if not files and not any(_is_writing(call) for call in calls):
         return
-    texts = [text for node in ast.walk(tree) for text in _search_texts(node, known)]
+    texts = [text for node in ast.walk(tree) for text in _search_texts(node, constants)]
     yield from _texts_or_names(texts, files if must_change else ())
 
 
@@ -296,15 +296,15 @@ def _tree(source: str) -> ast.AST | None:
 
 
 def _constants(tree: ast.AST) -> Mapping[str, list[str]]:
-    """The strings that are assigned to names, also by loops over lists of strings."""
-    found: dict[str, list[str]] = {}
+    """Collect the strings that are assigned to names, including those assigned by loops over lists of strings."""
+    constants: dict[str, list[str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            _name_strings(node.targets[0], node.value, found)
+            _name_strings(node.targets[0], node.value, constants)
         elif isinstance(node, ast.For):
             for item in getattr(node.iter, "elts", ()):
-                _name_strings(node.target, item, found)
-    return found
+                _name_strings(node.target, item, constants)
+    return constants
 
 
 def _name_strings(target: ast.AST, value: ast.AST, found: dict[str, list[str]]) -> None:
@@ -316,7 +316,7 @@ def _name_strings(target: ast.AST, value: ast.AST, found: dict[str, list[str]]) 
 
 
 def _strings(node: ast.AST, known: Mapping[str, list[str]]) -> list[str]:
-    """The possible strings of an expression: a constant, a name of one, or a path of one."""
+    """Return the possible strings of an expression: a constant, the name of a constant, or a path of either."""
     match node:
         case ast.Constant(value=str(text)):
             return [text]
@@ -328,7 +328,7 @@ def _strings(node: ast.AST, known: Mapping[str, list[str]]) -> list[str]:
 
 
 def _search_texts(node: ast.AST, known: Mapping[str, list[str]]) -> list[str]:
-    """The texts that an expression searches for."""
+    """Return the texts that an expression searches for."""
     match node:
         case ast.Call(func=ast.Attribute(attr=name), args=[first, *_]) if name in SEARCHING:
             return _strings(first, known)
@@ -349,7 +349,7 @@ def _is_writing(call: ast.Call) -> bool:
 
 
 def _changed_files(call: ast.Call, known: Mapping[str, list[str]]) -> list[str]:
-    """The files that a call writes to, by their names in the script."""
+    """Return the files that a call writes to, by their names in the script."""
     if not _is_writing(call):
         return []
     match call:

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from autoprune.apps.replay.corpus import Engine, Failed, Task, one_by_one
 from autoprune.apps.replay.episode import usage_cost
+from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.policies import NO_PRUNING
 from autoprune.apps.replay.rows import Interval, interval, sums_by_session
 from autoprune.apps.replay.session import ReplayArgs, SessionFigures, open_recordings
@@ -24,7 +25,7 @@ Identity = tuple[float, str, Usage]
 class Charge:
     """The cost of one recorded request in dollars; None if its usage or the price of its model is not known.
 
-    `identity` is equal in all records of the same request; None if the log does not tell when it was sent.
+    `identity` is equal in all records of the same request; None if the log does not tell when the request was sent.
     """
 
     dollars: float | None
@@ -36,7 +37,7 @@ class Charge:
 
 @dataclass(frozen=True)
 class Spending:
-    """The charges of one session file. `error` says why it could not be read."""
+    """The charges of one session file. `error` is the reason why the file could not be read."""
 
     path: str
     title: Title = UNTITLED
@@ -49,15 +50,15 @@ def read_spending(files: Iterable[str], args: ReplayArgs, *, engine: Engine = on
 
     Of the arguments only `model`, `cache_life` and `readers` are used.
     """
-    found = (
+    read = (
         Spending(task.path, error=spent.why) if isinstance(spent, Failed) else spent
         for task, spent in engine(spending_of, (Task(file, args) for file in files))
     )
-    return sorted(found, key=lambda each: (-each.title.time, each.path))
+    return sorted(read, key=lambda each: (-each.title.time, each.path))
 
 
 def spending_of(task: Task) -> Spending:
-    """The charges of one file. Raises SessionError if it cannot be read."""
+    """Compute the charges of one file. Raises SessionError if the file cannot be read."""
     conversations = open_recordings(task.path, task.read_file(), task.args)
     charges = [
         each
@@ -84,7 +85,7 @@ def _charges(requests: Sequence[Request], args: ReplayArgs) -> Iterable[Charge]:
 
 
 def _dollars(usage: Usage, model: str, life: float | None) -> float | None:
-    """The cost that the log states, or the cost of its tokens; None if the price of the model is not known."""
+    """Return the cost that the log states, or the cost of the tokens; None if the price of the model is unknown."""
     if usage.cost is not None:
         return usage.cost
     at = _prices(model, life)
@@ -98,7 +99,10 @@ def _prices(model: str, life: float | None) -> Prices:
 
 @dataclass(frozen=True)
 class ProjectSpending:
-    """The sum of some sessions: of an agent in a project, or of all. `unpriced` counts requests without a cost."""
+    """The sum of some sessions: of an agent in a project, or of all sessions.
+
+    `unpriced` counts requests without a cost.
+    """
 
     agent: str
     project: str
@@ -121,7 +125,7 @@ def sum_spending(found: Iterable[Spending]) -> list[ProjectSpending]:
 
 
 def _distinct(found: Iterable[Spending]) -> Iterable[tuple[Spending, list[Charge]]]:
-    """Yield each session that has requests, with the charges that no session before it has."""
+    """Yield each session that has requests, with the charges that no earlier session has."""
     seen: set[Identity] = set()
     for each in found:
         charges = [charge for charge in each.charges if charge.identity is None or charge.identity not in seen]
@@ -146,11 +150,45 @@ def _sum(agent: str, project: str, known: Sequence[tuple[Spending, list[Charge]]
 
 
 @dataclass(frozen=True)
-class Outlook:
-    """What a strategy would have changed, in dollars, fetching results again included.
+class Change:
+    """The bill of an episode without pruning and with a strategy, fetching results again included, in input tokens.
 
-    `paid` is the recorded cost of all sessions. `replayed` is the part of it that was replayed: the longest stretch
-    without a compaction of each conversation, if it has at least 20 requests. The rest is taken to cost the same.
+    `paid` is the recorded cost of the episode in dollars; None if it is not known.
+    """
+
+    figures: Figures
+    unpruned: float
+    pruned: float
+    paid: float | None
+
+    @property
+    def saved(self) -> float:
+        """What the strategy would have saved: in dollars if the cost is known, otherwise in input tokens."""
+        return (self.unpruned - self.pruned) * (self.paid / self.unpruned if self.paid else 1.0)
+
+
+def changes(session: SessionFigures, strategy: str, prices_name: str) -> list[Change]:
+    """Compare the bills of a session's episodes. An episode that was replayed in several styles has its first one."""
+    names = {NO_PRUNING: "unpruned", strategy: "pruned"}
+    known: dict[tuple[str, str], Figures] = {}
+    for each in session.figures:
+        if each.strategy in names:
+            known.setdefault((each.episode, each.strategy), each)
+    return [
+        Change(figures, before.bills[prices_name].total, figures.bills[prices_name].with_rereads, shape.dollars)
+        for name, shape in session.shapes.items()
+        if (figures := known.get((name, strategy))) and (before := known.get((name, NO_PRUNING)))
+        if before.bills[prices_name].total
+    ]
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """The effect that a strategy would have had on the cost in dollars, including results fetched again.
+
+    `paid` is the recorded cost of all sessions. `replayed` is the part of this cost that was replayed: the longest
+    stretch without a compaction of each conversation, if the stretch has at least 20 requests. The rest is assumed to
+    cost the same.
     """
 
     paid: float
@@ -168,20 +206,38 @@ class Outlook:
         """Whether the confidence interval of the share covers 1: no saving is shown."""
         return self.share.low <= 1.0 <= self.share.high
 
+    def sentence(self, strategy: str) -> str:
+        """Say in dollars what the strategy, such as "`autoprune run`", would have changed."""
+        paid, likely = f"${self.paid:,.2f}", self.would_pay
+        if self.is_noise:
+            return f"With {strategy} you would have paid about the same: {dollars_text(likely)} instead of {paid}."
+        change = likely.value / self.paid - 1
+        words = f"{abs(change):.0%} {'less' if change < 0 else 'more'}"
+        return f"Of {paid} you would have paid {dollars_text(likely)} with {strategy}: {words}."
+
+    @property
+    def basis(self) -> str:
+        """The part of the cost that was replayed, as text."""
+        return (
+            f"${self.replayed:,.2f} of it were replayed: of each conversation the longest stretch without a "
+            "compaction, if it has at least 20 requests. The rest is counted as unchanged."
+        )
+
+
+def dollars_text(known: Interval) -> str:
+    """A cost with its confidence interval, if there is one, such as "$79.10 (75.20–82.30)"."""
+    digits = 0 if known.value >= 100 else 2
+    value, low, high = (f"{each:,.{digits}f}" for each in (known.value, known.low, known.high))
+    return f"${value}" if low == high else f"${value} ({low}–{high})"
+
 
 def outlook(sessions: Iterable[SessionFigures], strategy: str, prices_name: str, paid: float) -> Outlook:
     """Estimate what sessions that cost `paid` dollars would have cost with a replayed strategy.
 
     The share of each conversation's unpruned bill is applied to its recorded cost.
     """
-    figures, pairs = [], []
-    for session in sessions:
-        unpruned = {
-            each.episode: each.bills[prices_name].total for each in session.figures if each.strategy == NO_PRUNING
-        }
-        for each in session.figures:
-            cost = session.shapes[each.episode].dollars
-            if each.strategy == strategy and cost and unpruned.get(each.episode):
-                figures.append(each)
-                pairs.append((cost * each.bills[prices_name].with_rereads / unpruned[each.episode], cost))
-    return Outlook(paid, sum(cost for _, cost in pairs), interval(sums_by_session(figures, pairs)))
+    known = [each for session in sessions for each in changes(session, strategy, prices_name) if each.paid]
+    pairs = [(each.pruned / each.unpruned * (each.paid or 0.0), each.paid or 0.0) for each in known]
+    share = interval(sums_by_session([each.figures for each in known], pairs))
+    # Requests in several files are replayed in each, but paid once.
+    return Outlook(paid, min(paid, sum(cost for _, cost in pairs)), share)

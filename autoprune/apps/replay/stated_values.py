@@ -1,13 +1,10 @@
-"""Find values in texts and normalize them, so that every spelling of a value has one form.
+"""Find values in texts and normalize them, so that every spelling of a value has the same form.
 
 A *value* is one of
 
-    number    three digits or more: 12,345 and 12.345 and 12 345 and １２３４５ are "12345"; 1,234.50 is "1234.5"
-    amount    two digits beside a sign of a currency: $45 and 45 € are "¤45"
-    date      with its year: 2026-03-14, 14.03.2026, March 14, 2026, 14 марта 2026 and 2026年3月14日 are "2026-03-14"
-    time      with its seconds: "10:23:45"
-    address   an http URL, or numbers with two dots or more: "10.0.12.7"
-    code      a word with three digits or more, in lower case: "w2378156", "inv-2026-00017", a UUID
+Some values are ambiguous: 12,345 may be 12.345, and 03/04/2026 may be in March or in April. `all_readings` returns
+every reading, so that a value is found with either meaning; `values_in` returns the readings of each value, the
+likeliest first.
 
 Some are ambiguous: 12,345 may be 12.345, and 03/04/2026 may be in March or in April. `all_readings` returns every
 reading, so that a value is found with either meaning; `values_in` the readings of each value, the likeliest first.
@@ -103,26 +100,29 @@ def squeeze(text: str) -> str:
 
 
 def all_readings(text: str, words: Iterable[str] | None = None) -> set[str]:
-    """Find all readings of all values in a text. `words` are all of its words, if they are known."""
+    """Find all readings of all values in a text.
+
+    `words` are all words of the text, if they are known.
+    """
     text = normalize(text)
-    found = _word_values(_words_with_digits(words or set(TOKEN.findall(text))))
+    readings = _word_values(_words_with_digits(words or set(TOKEN.findall(text))))
     for chunk in set(CHUNK.findall(text)):
-        found.update(_readings(chunk))
+        readings.update(_readings(chunk))
     for pattern, read in _READERS:
         for match in pattern.finditer(text):
-            found.update(read(match) or ())
-    return found
+            readings.update(read(match) or ())
+    return readings
 
 
 def values_in(text: str) -> list[tuple[str, ...]]:
-    """The readings of each value in a text, the likeliest first. Values do not overlap."""
-    found: list[tuple[str, ...]] = []
+    """Find the readings of each value in a text, the likeliest first. Values do not overlap."""
+    values: list[tuple[str, ...]] = []
 
     def collect(read: "_Read") -> Callable[[re.Match[str]], str]:
         def replace(match: re.Match[str]) -> str:
             readings = read(match)
             if readings:
-                found.append(readings)
+                values.append(readings)
             return match[0] if readings is None else HIDDEN
 
         return replace
@@ -136,15 +136,15 @@ def values_in(text: str) -> list[tuple[str, ...]]:
         (WITH_DIGIT, _word_readings),
     ):
         text = pattern.sub(collect(read), text)
-    return found
+    return values
 
 
 def _words_with_digits(words: Iterable[str]) -> list[str]:
-    """The words with three digits or more. Other scripts end a word."""
-    known = list(filter(DIGITS.match, words))
-    if all(map(str.isascii, known)):
-        return known
-    pieces = (piece for word in known for piece in WORD.findall(normalize(word)))
+    """Select the words with three digits or more. Letters of other scripts end a word."""
+    candidates = list(filter(DIGITS.match, words))
+    if all(map(str.isascii, candidates)):
+        return candidates
+    pieces = (piece for word in candidates for piece in WORD.findall(normalize(word)))
     return list(filter(DIGITS.match, pieces))
 
 
@@ -165,7 +165,7 @@ def _verbatim(match: re.Match[str]) -> tuple[str, ...]:
 
 
 def _dotted_readings(match: re.Match[str]) -> tuple[str, ...] | None:
-    """The digits with their dots, unless they are the groups of one number: 1.234.567."""
+    """Return the digits with their dots, unless they are the groups of one number: 1.234.567."""
     return None if ONE_NUMBER.fullmatch(match[0]) else (match[0],) if DIGITS.match(match[0]) else ()
 
 
@@ -201,7 +201,7 @@ def _month_day(match: re.Match[str]) -> tuple[str, ...] | None:
 
 
 def _month(name: str) -> int:
-    """The number of a month by the first letters of its name; 0 for other words."""
+    """Return the number of a month by the first letters of its name; 0 for other words."""
     low = name.lower()
     return MONTHS.get(low[:4]) or MONTHS.get(low[:3]) or 0
 
@@ -226,7 +226,7 @@ _READERS: tuple[tuple[re.Pattern[str], _Read], ...] = (
 
 
 def _number_readings(match: re.Match[str]) -> tuple[str, ...] | None:
-    """The readings of digits with separators, if they are one number."""
+    """Return the readings of digits with separators, if they are one number."""
     one = ONE_NUMBER.fullmatch(match[0])
     return tuple(_one_number(one)) if one else None
 
@@ -242,7 +242,7 @@ def _one_number(match: re.Match[str]) -> Iterator[str]:
 
 
 def _decimal(whole: str, part: str) -> Iterator[str]:
-    """Yield a number if it has enough digits: 1234.50 is "1234.5", 0.5 has one digit."""
+    """Yield a number if it has enough digits: 1234.50 is "1234.5", but 0.5 has only one digit."""
     part = part.rstrip("0")
     if not part:
         yield from (whole,) if len(whole) >= LEAST_DIGITS else ()
@@ -253,7 +253,7 @@ def _decimal(whole: str, part: str) -> Iterator[str]:
 
 
 def _readings(chunk: str) -> Iterator[str]:
-    """Yield the readings of digits with separators, starting at each group: grouped by thousands, or decimal."""
+    """Yield the readings of digits with separators from each group on: grouped by thousands, or decimal."""
     pieces = PARTS.split(chunk)
     parts, between = pieces[::2], pieces[1::2]
     for at in range(len(between)):
@@ -281,11 +281,11 @@ def _word_readings(match: re.Match[str]) -> tuple[str, ...]:
 
 
 def _word_values(words: Iterable[str]) -> set[str]:
-    """The values of words with three digits or more: the words, and the number in each."""
-    found = {word for word in words if word.isdecimal()}
+    """Find the values of words with three digits or more: the words, and the number in each."""
+    values = {word for word in words if word.isdecimal()}
     for word in words:
         if not word.isdecimal():
-            found.add(word.lower())
+            values.add(word.lower())
             if part := WITH_NUMBER.fullmatch(word):
-                found.add((part["behind"] or part["before"] or part["grouped"]).replace("_", ""))
-    return found
+                values.add((part["behind"] or part["before"] or part["grouped"]).replace("_", ""))
+    return values

@@ -76,16 +76,16 @@ IsShown = Callable[[Atom], bool]
 
 
 def stated_atoms(calls: Sequence[ToolCall], words: str, is_shown: IsShown) -> tuple[Atom, ...]:
-    """The distinct facts, quotes and rows of an answer.
+    """Find the distinct facts, quotes and rows of an answer.
 
-    `is_shown` tells whether an earlier result shows an atom. It selects one of the readings of a statement: where a
-    name begins, which number 12.345 is, and which characters of a run were copied.
+    `is_shown` tells whether an earlier result shows an atom. The reading of a statement that a result shows is
+    selected: where a name begins, which number 12.345 is, and which characters of a run were copied.
     """
     rows = {atom.text: atom for call in calls for atom in _rows(call, is_shown)}
-    found = [*rows.values()]
+    stated = [*rows.values()]
     for text in statements(calls, words):
-        found += (atom for atom in _text_atoms(normalize(text[:LONGEST]), is_shown) if atom.text not in rows)
-    return tuple(dict.fromkeys(found))
+        stated += (atom for atom in _text_atoms(normalize(text[:LONGEST]), is_shown) if atom.text not in rows)
+    return tuple(dict.fromkeys(stated))
 
 
 # Statements
@@ -96,8 +96,8 @@ def statements(calls: Sequence[ToolCall], words: str) -> Iterator[str]:
     if words:
         yield words
     for call in calls:
-        known: object = arguments(call)
-        yield from _texts_in(known or {"input": call.arguments}, "", 0)
+        call_arguments: object = arguments(call)
+        yield from _texts_in(call_arguments or {"input": call.arguments}, "", 0)
         script = command(call)
         if script and not is_patch(script):
             yield from _texts_in_script(script)
@@ -127,7 +127,7 @@ def is_text(name: str, value: str) -> bool:
 
 
 def _texts_in_script(script: str) -> Iterator[str]:
-    """Yield the here-documents of a script that no interpreter runs, and its long quoted words."""
+    """Yield the here-documents of a script that no interpreter runs, and the script's long quoted words."""
     commands, heredocs = parse_script(script)
     for heredoc in heredocs:
         if not RUN_BY.fullmatch(heredoc.words[0]):
@@ -162,7 +162,7 @@ def _text_atoms(text: str, is_shown: IsShown) -> Iterator[Atom]:
 
 
 def _likeliest(readings: Sequence[Atom], is_shown: IsShown) -> Atom:
-    """The first reading that a result shows, or the first one if none does."""
+    """Return the first reading that a result shows, or the first reading if no result shows any."""
     return next(filter(is_shown, readings), readings[0])
 
 
@@ -209,7 +209,7 @@ def _is_capitalized(word: str) -> bool:
 
 
 def _readings(name: Sequence[str]) -> list[str]:
-    """A name, and the name without its first or last word, which may belong to the sentence."""
+    """List a name, and the name without its first or last words, which may belong to the sentence."""
     shorter = [name[1:], name[:-1], name[2:]] if len(name) > 2 else []
     return [" ".join(each) for each in (name, *shorter) if len(each) >= 2]
 
@@ -218,14 +218,14 @@ def _run_atoms(run: str, is_shown: IsShown) -> Iterator[Atom]:
     """Yield the pieces of a run that results show, from left to right, or the first piece if they show none."""
     size = next((size for script, size in RUNS if script.search(run)), LEAST_RUN)
     pieces = [Atom(Kind.FACT, run[at : at + size]) for at in range(len(run) - size + 1)]
-    at, found = 0, False
+    at, any_copied = 0, False
     while at < len(pieces):
         is_copied = is_shown(pieces[at])
         if is_copied:
             yield pieces[at]
-        found |= is_copied
+        any_copied |= is_copied
         at += size if is_copied else 1
-    yield from pieces[:1] if not found else ()
+    yield from pieces[:1] if not any_copied else ()
 
 
 # Rows

@@ -18,7 +18,10 @@ LONGEST = 80  # characters of a prompt
 
 @dataclass(frozen=True)
 class Title:
-    """What a conversation is known by. `time` is its last request in seconds since the epoch, 0 if unknown."""
+    """The name of a conversation for people.
+
+    `time` is the time of its last request in seconds since the epoch, 0 if unknown.
+    """
 
     agent: str = ""
     project: str = ""
@@ -27,11 +30,11 @@ class Title:
 
     @property
     def date(self) -> str:
-        """The local date of its last request; "" if unknown."""
+        """The local date of the last request; "" if unknown."""
         return datetime.fromtimestamp(self.time).date().isoformat() if self.time else ""
 
     def __str__(self) -> str:
-        """Project, date and prompt, as far as they are known."""
+        """Join project, date and prompt, as far as they are known."""
         return " · ".join(filter(None, (self.project, self.date, self.prompt)))
 
 
@@ -41,8 +44,8 @@ UNTITLED = Title()
 def title_of(path: str, stretches: Sequence[Recording]) -> Title:
     """Find the title of a conversation from its stretches between compactions.
 
-    The project is the name of the folder that the agent worked in or, if the log does not name it, of the one that
-    holds the file.
+    The project is the name of the folder that the agent worked in. If the log does not name that folder, the project is
+    the name of the folder that holds the file.
     """
     times = [request.time for each in stretches for request in each.requests if request.time]
     folder = next((each.folder for each in stretches if each.folder), "")
@@ -52,7 +55,7 @@ def title_of(path: str, stretches: Sequence[Recording]) -> Title:
 
 
 def _first_words(recording: Recording) -> str:
-    """The user's first words in a conversation, on one line; "" if there are none in its first messages."""
+    """Find the user's first words, on one line; "" if the first messages of the conversation hold none."""
     messages = list(recording.messages[:SEARCHED])
     entries = parse(messages, new_parser(len), 0).entries
     for message, entry in zip(messages, entries, strict=True):

@@ -1,9 +1,9 @@
-"""The best setting for a user's sessions, with cross-validation.
+"""Find the best setting for a user's sessions, with cross-validation.
 
-Each setting of a grid is replayed on each session. The best one is the cheapest whose evidence of each group stays at
-or above a floor. Its figures on the sessions used to choose it are optimistic, so sessions are split into folds:
-for each fold, a setting is chosen on the other folds and judged on this one. The held-out figures together are the
-honest estimate; their interval, and how often the same setting was chosen, say how reliable it is. All figures of a
+Each setting of a grid is replayed on each session. The best setting is the cheapest whose evidence of each group stays
+at or above a floor. Its figures on the sessions used to choose it are optimistic, so sessions are split into folds: for
+each fold, a setting is chosen on the other folds and judged on this fold. The held-out figures together are the honest
+estimate; their interval, and how often the same setting was chosen, show how reliable the estimate is. All figures of a
 session are in the same fold.
 """
 
@@ -39,7 +39,7 @@ GRID = (
 
 @dataclass(frozen=True)
 class Tuning:
-    """The outcome: all settings as rows, those on the frontier, and the recommended one.
+    """The outcome: all settings as rows, the rows on the frontier, and the recommended setting.
 
     `recommended` is "none" if no setting within the floor is cheaper than no pruning. `bill`, `code`, `edits` and
     `facts` are held-out figures, of settings chosen without the sessions that they are judged on; None if there are too
@@ -66,17 +66,17 @@ def tune(
 
     `model` is the model to name in the snippet, if it is known.
     """
-    found = [each for each in figures if not Policy(each.strategy).is_clairvoyant]
-    sessions = sorted({each.session for each in found})
-    rows = tuple(summarize(found, prices))
-    best = choice(found, prices, floor)
-    zones = Counter(each.safe_zone for each in found)
+    usable = [each for each in figures if not Policy(each.strategy).is_clairvoyant]
+    sessions = sorted({each.session for each in usable})
+    rows = tuple(summarize(usable, prices))
+    best = choice(usable, prices, floor)
+    zones = Counter(each.safe_zone for each in usable)
     code = snippet(best, prices, model, zones.most_common(1)[0][0] if zones else UNKNOWN_ZONE)
     outcome = Tuning(rows, tuple(frontier(rows)), best, len(sessions), floor, snippet=code)
     folds = min(folds, len(sessions))
     if folds < 2:
         return outcome
-    held_out, picks = _held_out(found, sessions, prices, floor, folds)
+    held_out, picks = _held_out(usable, sessions, prices, floor, folds)
     judged = next(row for row in summarize(held_out, prices) if row.strategy == HELD_OUT)
     outcome = replace(outcome, bill=judged.bill, picks=tuple(picks.most_common()))
     return replace(outcome, code=judged.code, edits=judged.edits, facts=judged.facts)
@@ -88,7 +88,7 @@ HELD_OUT = "chosen on other sessions"
 def _held_out(
     found: Sequence[Figures], sessions: Sequence[str], prices: str, floor: float, folds: int
 ) -> tuple[list[Figures], Counter[str]]:
-    """The figures of each session under the setting chosen on the other folds, and the count of each choice."""
+    """Return the figures of each session under the setting chosen on other folds, and the count of each choice."""
     dealt = list(sessions)
     random.Random(SEED).shuffle(dealt)
     chosen: list[Figures] = []
@@ -104,36 +104,36 @@ def _held_out(
 
 
 def choice(found: Sequence[Figures], prices: str, floor: float) -> str:
-    """The cheapest setting within the floor, by the bill including re-reads; "none" if there is none."""
+    """Choose the cheapest setting within the floor, by the bill including re-reads; "none" if there is none."""
     fine = [row for row in summarize(found, prices) if row.least >= floor]
     return min(fine, key=lambda row: row.with_rereads).strategy if fine else NO_PRUNING
 
 
 def frontier(rows: Sequence[Row]) -> list[Row]:
-    """The rows that no other row beats in both bill and evidence, the cheapest first."""
-    kept: list[Row] = []
+    """Select the rows that no other row beats in both bill and evidence, the cheapest first."""
+    unbeaten: list[Row] = []
     for row in sorted(rows, key=lambda each: (each.with_rereads, -each.code.value)):
-        if not kept or row.code.value > kept[-1].code.value:
-            kept.append(row)
-    return kept
+        if not unbeaten or row.code.value > unbeaten[-1].code.value:
+            unbeaten.append(row)
+    return unbeaten
 
 
 # The snippet
 
-NO_PRUNING = "# No setting is cheaper and keeps that much: send the messages as they are."
+NO_SETTING = "# No setting is cheaper and keeps that much: send the messages as they are."
 ANY_ZONE = "# Every session was replayed with a safe zone for its size: set the one that you want."
 
 
 def snippet(setting: str, prices: str, model: str | None = None, safe_zone: int = UNKNOWN_ZONE) -> str:
     """Write Python code that prunes `messages` with a setting, such as "low_water(target=0.6) @ 60k".
 
-    It names the prices that the setting was judged by, unless they are those of the `model`. A setting without a safe
-    zone gets `safe_zone`.
+    The code names the prices that the setting was judged by, unless they are those of the `model`. A setting without a
+    safe zone gets `safe_zone`.
     """
     policy = Policy(setting)
     strategy = policy.strategy()
     if isinstance(strategy, NoPruning):
-        return NO_PRUNING
+        return NO_SETTING
     kind = type(pruner_for(strategy, PruneArgs()))
     takes_pauses = kind is AgenticConversationPruner and asks_always(strategy)
     is_priced = getattr(strategy, "prices", "") is None
@@ -154,21 +154,21 @@ def snippet(setting: str, prices: str, model: str | None = None, safe_zone: int 
 
 
 def _strategy_code(policy: Policy, strategy: object, prices: str) -> str:
-    """The code of a strategy: its name as a string, with `prices` if they are not "".
+    """Write the code of a strategy: its name as a string, with `prices` unless they are "".
 
     A reference gets the name that it has in a live loop.
     """
     name = policy.name
     if policy.is_reference:  # a window, which has another name in a live loop
-        known = ", ".join(f"{field}={value!r}" for field, value in config(strategy).items())
-        name = f"observation_masking({known})"
+        parameters = ", ".join(f"{field}={value!r}" for field, value in config(strategy).items())
+        name = f"observation_masking({parameters})"
     if prices:
         head, _, rest = name.partition("(")
-        known = rest.rstrip().removesuffix(")").strip().removesuffix(",")
-        name = f"{head.strip()}({known}{', ' if known else ''}prices={prices!r})"
+        parameters = rest.rstrip().removesuffix(")").strip().removesuffix(",")
+        name = f"{head.strip()}({parameters}{', ' if parameters else ''}prices={prices!r})"
     return f"load_strategy({_literal(name)})" if is_in_file(name) else _literal(name)
 
 
 def _literal(text: str) -> str:
-    """A text as a Python literal, in double quotes if that needs no escapes."""
+    """Write a text as a Python literal, in double quotes if that needs no escapes."""
     return f'"{text}"' if text.isprintable() and not {'"', "\\"} & {*text} else repr(text)

@@ -1,4 +1,4 @@
-"""Recommend a strategy: compare bills at equal evidence, tell differences from noise, and advise, perhaps not to prune.
+"""Recommend a strategy: compare bills at equal evidence, tell differences from noise, or advise not to prune.
 
 A cheap bill with poor evidence is no bargain: lost evidence has costs that a replay cannot measure. So strategies
 are sorted into bands by the lowest group of their evidence, and within a band by their bill.
@@ -21,9 +21,10 @@ LITTLE = 0.01  # of the bill: a strategy that is cheaper by less is not mentione
 
 @dataclass(frozen=True)
 class Standing:
-    """A row in its band. `rereads` is its bill including fetching results again, as a share of the unpruned bill.
+    """A strategy's row in its band.
 
-    `is_tied` means that its bill does not differ significantly from that of the row above in the band.
+    `rereads` is the strategy's bill including results fetched again, as a share of the unpruned bill. `is_tied` means
+    that its bill does not differ significantly from the bill of the row above in the band.
     """
 
     row: Row
@@ -36,7 +37,7 @@ class Standing:
 
     @property
     def is_cheaper(self) -> bool:
-        """Whether it is significantly cheaper than no pruning."""
+        """Whether the strategy is significantly cheaper than no pruning."""
         return self.rereads.high < 1.0
 
     @property
@@ -51,25 +52,25 @@ class Standing:
 
     @property
     def shortfall(self) -> float:
-        """How far it is from both floors: the larger of its excess cost and of its missing evidence; 0 for neither."""
+        """How far the strategy is from both floors: the larger of its excess cost and its missing evidence, or 0."""
         return max(self.rereads.value - 1.0, FLOOR - self.row.least, 0.0)
 
     @property
     def is_run(self) -> bool:
-        """Whether this is what `autoprune run` does."""
+        """Whether this is the strategy of `autoprune run`."""
         return strategy_label(self.row) == RUN
 
 
 def standings(figures: Iterable[Figures], prices: str) -> list[Standing]:
-    """Rank the strategies: that of `autoprune run`, then the best band first and the cheapest first in each.
+    """Rank the strategies: first that of `autoprune run`, then by band, and within each band by bill.
 
     Clairvoyants are last: they cannot be used live.
     """
-    known = _Bills(figures, prices)
-    placed = [known.standing(row) for row in summarize(known.figures, prices)]
+    bills = _Bills(figures, prices)
+    placed = [bills.standing(row) for row in summarize(bills.figures, prices)]
     placed.sort(key=lambda each: (not each.is_run, each.is_clairvoyant, -each.band, each.row.bill.value))
     pairs = zip((None, *placed), placed, strict=False)
-    return [replace(each, is_tied=above is not None and known.is_tied(above, each)) for above, each in pairs]
+    return [replace(each, is_tied=above is not None and bills.is_tied(above, each)) for above, each in pairs]
 
 
 class _Bills:
@@ -86,14 +87,14 @@ class _Bills:
                 self._groups.setdefault((each.strategy, each.style), []).append(each)
 
     def standing(self, row: Row) -> Standing:
-        known = self._groups[row.strategy, row.style]
+        own = self._groups[row.strategy, row.style]
         policy = Policy(row.strategy)
-        rereads = [self._worth[each.episode] * each.bills[self._prices].with_rereads for each in known]
+        rereads = [self._worth[each.episode] * each.bills[self._prices].with_rereads for each in own]
         return Standing(
             row=row,
-            sessions=len({each.session for each in known}),
+            sessions=len({each.session for each in own}),
             band=next(band for band in BANDS if row.least >= band),
-            rereads=self._shares(known, rereads),
+            rereads=self._shares(own, rereads),
             is_clairvoyant=policy.is_clairvoyant,
             is_reference=policy.is_reference,
         )
@@ -103,10 +104,10 @@ class _Bills:
         if (above.band, above.is_clairvoyant) != (below.band, below.is_clairvoyant):
             return False
         first, second = (self._groups[each.row.strategy, each.row.style] for each in (above, below))
-        known = {each.episode: self._total(each) for each in first}
+        totals = {each.episode: self._total(each) for each in first}
         # Compare only episodes that both strategies have.
-        both = [each for each in second if each.episode in known]
-        more = self._shares(both, [self._total(each) - known[each.episode] for each in both])
+        both = [each for each in second if each.episode in totals]
+        more = self._shares(both, [self._total(each) - totals[each.episode] for each in both])
         return more.low <= 0.0 <= more.high
 
     def _total(self, each: Figures) -> float:
@@ -118,7 +119,7 @@ class _Bills:
 
 
 def advice(placed: Sequence[Standing]) -> str:
-    """Advise in a few sentences: a strategy that is cheaper and keeps the needed evidence, or no pruning.
+    """Advise in a few sentences: use a strategy that is cheaper and keeps the needed evidence, or do not prune.
 
     The strategy of `autoprune run` is preferred if it is both. Evidence below the floor is good enough if the interval
     covers the floor and no other strategy is better.
@@ -143,7 +144,7 @@ def advice(placed: Sequence[Standing]) -> str:
 
 
 def _better_text(usual: Standing, placed: Sequence[Standing]) -> str:
-    """The cheapest other row that keeps enough, baselines included, as a sentence; "" if none is cheaper."""
+    """Describe the cheapest other row that keeps enough evidence, including baselines; "" if none is cheaper."""
     others = [each for each in placed if each.keeps_enough and not each.is_clairvoyant]
     best = min(others, key=lambda each: each.rereads.value, default=usual)
     if best.rereads.value >= usual.rereads.value - LITTLE:
@@ -153,24 +154,24 @@ def _better_text(usual: Standing, placed: Sequence[Standing]) -> str:
 
 
 def _cold_text(each: Standing) -> str:
-    """The share of the saving from requests with a cold cache, as a sentence; "" if there is none."""
+    """Describe the share of the saving from requests with a cold cache; "" if there is none."""
     if not each.row.cold:
         return ""
     return f" {each.row.cold:.0%} of the saving comes from cuts at requests that found the cache cold anyway."
 
 
 def strategy_label(row: Row) -> str:
-    """The name of a row's strategy, with its style unless that is full history."""
+    """Return the name of a row's strategy, with its style unless that is full history."""
     return row.strategy if row.style == FULL else f"{row.strategy} ({row.style})"
 
 
 def _bill_text(each: Standing) -> str:
-    known = each.rereads
-    return f"{known.value:.3f}" if known.low == known.high else f"{known.value:.3f} ({known.low:.2f}–{known.high:.2f})"
+    share = each.rereads
+    return f"{share.value:.3f}" if share.low == share.high else f"{share.value:.3f} ({share.low:.2f}–{share.high:.2f})"
 
 
 def _shortcoming_text(each: Standing) -> str:
-    """The reason why the closest strategy is not recommended, as a sentence."""
+    """Explain why the closest strategy is not recommended."""
     name, costs = strategy_label(each.row), f"{_bill_text(each)} of the unpruned bill, re-reads included"
     kept = _evidence_text(each)
     if not each.is_cheaper:
@@ -179,7 +180,7 @@ def _shortcoming_text(each: Standing) -> str:
 
 
 def _evidence_text(each: Standing) -> str:
-    """The share of each needed group of evidence that stays visible, as text."""
+    """Describe the share of each needed group of evidence that stays visible."""
     row = each.row
     shares = [f"{share.value:.1%} for {group}" for group, share in row.evidence.items() if row.needed[group]]
     *before, last = shares or ["all"]
@@ -188,5 +189,5 @@ def _evidence_text(each: Standing) -> str:
 
 
 def count_noun(number: int, noun: str) -> str:
-    """A number with its noun, such as "1 file" or "1,200 files"."""
+    """Format a number with its noun, such as "1 file" or "1,200 files"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -52,10 +52,10 @@ class Text:
         return frozenset(word for form in self.forms for word in self._words_of(form) if len(word) >= LEAST_NAME)
 
     def _words_of(self, form: str) -> set[str]:
-        known = self._known.get(form)
-        if known is None:
-            known = self._known[form] = set(TOKEN.findall(form))
-        return known
+        words = self._known.get(form)
+        if words is None:
+            words = self._known[form] = set(TOKEN.findall(form))
+        return words
 
     @cached_property
     def plain_forms(self) -> tuple[str, ...]:
@@ -78,15 +78,15 @@ class Text:
     def keys(self) -> frozenset[str]:
         """The words of four letters or more, and all runs of characters in scripts without spaces."""
         tokens = {token for form in self.plain_forms for token in self._words_of(form)}
-        found = {token.casefold() for token in tokens if len(token) >= LEAST_LETTERS and token.isalpha()}
+        collected = {token.casefold() for token in tokens if len(token) >= LEAST_LETTERS and token.isalpha()}
         mixed = (token for token in tokens if not token.isalpha())
-        found.update(word.casefold() for token in mixed for word in LETTERS.findall(token))
+        collected.update(word.casefold() for token in mixed for word in LETTERS.findall(token))
         for form in self.plain_forms:
-            found.update(_join_hyphenated(form))
+            collected.update(_join_hyphenated(form))
             if UNSPACED.search(form):
                 runs = UNSPACED.findall(squeeze(form))
-                found.update(run[at : at + LEAST_RUN] for run in runs for at in range(len(run) - LEAST_RUN + 1))
-        return frozenset(found)
+                collected.update(run[at : at + LEAST_RUN] for run in runs for at in range(len(run) - LEAST_RUN + 1))
+        return frozenset(collected)
 
     def shows(self, atom: Atom) -> bool:
         """Whether the text shows the atom."""
@@ -102,7 +102,7 @@ class Text:
 
     @staticmethod
     def search_text(atom: Atom) -> str:
-        """The text to search for an atom: for a path its base name, if that is long enough."""
+        """Return the text to search for an atom: for a path its base name, if the base name is long enough."""
         if atom.kind is not Kind.PATH:
             return atom.text.replace("\r", "")
         name = atom.text.rstrip("/").rpartition("/")[2]
@@ -116,7 +116,7 @@ def is_value(atom: Atom) -> bool:
 
 @lru_cache(maxsize=4_096)
 def _name_pattern(atom: Atom) -> re.Pattern[str] | None:
-    """The pattern of a name, whose words may be on two lines or in two columns; None if the atom is not a name."""
+    """Compile a pattern for a name, whose words may be on two lines or in two columns; None for other atoms."""
     if atom.kind is not Kind.FACT or " " not in atom.text:
         return None
     words = BETWEEN_WORDS.join(map(re.escape, atom.text.split()))
@@ -124,13 +124,13 @@ def _name_pattern(atom: Atom) -> re.Pattern[str] | None:
 
 
 def _index_keys(atom: Atom) -> list[str]:
-    """The words and runs that occur in every text that shows the atom (a name, a run or a quote)."""
+    """List the words and runs that occur in every text that shows the atom (a name, a run or a quote)."""
     runs = [run[:LEAST_RUN] for run in UNSPACED.findall(squeeze(atom.text)) if len(run) >= LEAST_RUN]
     return runs or [word.casefold() for word in LETTERS.findall(atom.text)]
 
 
 class Texts:
-    """A growing list of texts to search for atoms. Each text is searched once for each atom.
+    """A growing list of texts to search for atoms. Each text is searched only once for each atom.
 
     Names and values are found by an index. Matches of other atoms are cached, since most are looked up again.
     """
@@ -148,8 +148,8 @@ class Texts:
         """Add a text."""
         text = Text(raw)
         number = len(self._texts)
-        for index, held in ((self._by_word, text.words), (self._by_value, text.values)):
-            for each in held:
+        for index, keys in ((self._by_word, text.words), (self._by_value, text.values)):
+            for each in keys:
                 index.setdefault(each, []).append(number)
         self._texts.append(text)
 
@@ -160,13 +160,13 @@ class Texts:
         if is_value(atom):
             return tuple(self._by_value.get(atom.text, ()))
         wanted = atom if atom.kind in STATED else Text.search_text(atom)
-        seen, found = self._found.get(wanted, (0, []))
-        found += (at for at in self._candidates(atom, seen) if self._texts[at].shows(atom))
-        self._found[wanted] = len(self._texts), found
-        return tuple(found)
+        seen, showing = self._found.get(wanted, (0, []))
+        showing += (at for at in self._candidates(atom, seen) if self._texts[at].shows(atom))
+        self._found[wanted] = len(self._texts), showing
+        return tuple(showing)
 
     def _candidates(self, atom: Atom, seen: int) -> Sequence[int]:
-        """The numbers, from `seen` on, of texts that may show an atom."""
+        """Select the numbers, from `seen` on, of texts that may show an atom."""
         keys = _index_keys(atom) if atom.kind in STATED else []
         if not keys:
             return range(seen, len(self._texts))

@@ -2,7 +2,8 @@
 
 `load` reads a file's text, of any supported agent. To read the files of another agent, write a `Reader`: `fields`,
 `listed`, `objects` and `text` look into parsed JSON of any shape, and `conversation` turns messages in the order of a
-log into a conversation that can be sent: it pairs calls with results and drops blocks that the API would reject.
+log into a conversation that can be sent: calls are paired with results, and blocks that the API would reject are
+dropped.
 """
 
 from autoprune.apps.sessions import places

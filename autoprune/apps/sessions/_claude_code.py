@@ -63,7 +63,7 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
 
 
 def _own_lines(values: Sequence[object]) -> tuple[dict[str, Line], int]:
-    """The main agent's lines by uuid, and the number of other lines. Raises SessionError for missing content."""
+    """Return the main agent's lines by uuid, and the number of other lines. Raises SessionError for missing content."""
     for at, line in enumerate(map(fields, values), 1):
         if line.get("type") in SPOKEN and not isinstance(fields(line.get("message")).get("content"), str | list):
             raise bad_record(f"is a line of type {line['type']} without a message that has content", at)
@@ -75,21 +75,22 @@ def _own_lines(values: Sequence[object]) -> tuple[dict[str, Line], int]:
 
 
 def _relink(lines: dict[str, Line]) -> dict[str, Line]:
-    """Attach each line whose parent was never written to the previous line, which preceded it in the request.
+    """Attach each line whose parent was never written to the line before it in the log.
 
-    Claude Code does not: when it resumes such a log, it drops everything before the line.
+    That line preceded it in the request, too. Claude Code itself does not repair the chain: when it resumes such a log,
+    it drops everything before the gap.
     """
-    mended: dict[str, Line] = {}
+    relinked: dict[str, Line] = {}
     last = ""
     for uuid, line in lines.items():
         parent = text(line.get("parentUuid"))
-        mended[uuid] = {**line, "parentUuid": last} if parent and parent not in lines else line
+        relinked[uuid] = {**line, "parentUuid": last} if parent and parent not in lines else line
         last = uuid
-    return mended
+    return relinked
 
 
 def _lines_before(lines: dict[str, Line], uuid: str) -> dict[str, Line]:
-    """The lines of the log before the line `uuid`."""
+    """Select the lines of the log before the line `uuid`."""
     return dict(takewhile(lambda named: named[0] != uuid, lines.items()))
 
 
@@ -108,35 +109,35 @@ def _is_own_report(line: Line) -> bool:
 
 def _responses(lines: Mapping[str, Line]) -> dict[str, list[Object]]:
     """Collect the blocks of each response, which span several lines, perhaps on different branches."""
-    found: dict[str, dict[str, Object]] = {}
+    collected: dict[str, dict[str, Object]] = {}
     for line in lines.values():
         if line.get("type") == "assistant" and not _is_own_report(line):
-            blocks = found.setdefault(_response_id(line), {})
+            blocks = collected.setdefault(_response_id(line), {})
             for block in _content_blocks(line):
                 # Anthropic rejects thoughts without a signature.
                 if block.get("type") != "thinking" or block.get("signature"):
                     blocks.setdefault(_block_key(block), block)
-    return {response: list(blocks.values()) for response, blocks in found.items()}
+    return {response: list(blocks.values()) for response, blocks in collected.items()}
 
 
 def _block_key(block: Object) -> str:
-    """A key that is equal for copies of a block on other lines."""
+    """Return a key that is equal for copies of a block on other lines."""
     return f"{block.get('type')}:{block.get('id') or block.get('signature') or block.get('text') or block.get('data')}"
 
 
 def _answers(lines: Mapping[str, Line], before: Container[str]) -> dict[str, Answer]:
-    """The data that the log has about each response of a model, except those `before` a compaction.
+    """Collect the recorded data of each response of a model, except for responses `before` a compaction.
 
-    The usage is that of its last line: earlier lines, written while the response streams, count less output.
+    The usage is that of the response's last line: earlier lines, written while the response streams, count less output.
     """
-    found: dict[str, Answer] = {}
+    answers: dict[str, Answer] = {}
     for uuid, line in lines.items():
         message, time = fields(line.get("message")), parse_time(line.get("timestamp"))
         if line.get("type") == "assistant" and uuid not in before and message.get("model") != SYNTHETIC:
-            first = found.setdefault(_response_id(line), Answer(time, text(message.get("model"))))
+            first = answers.setdefault(_response_id(line), Answer(time, text(message.get("model"))))
             cost = line.get("costUSD") or (first.usage and first.usage.cost)  # only in logs until mid-2025
-            found[_response_id(line)] = replace(first, usage=_usage(message, cost) or first.usage, end=time)
-    return found
+            answers[_response_id(line)] = replace(first, usage=_usage(message, cost) or first.usage, end=time)
+    return answers
 
 
 def _usage(message: Object, cost: object) -> Usage | None:
@@ -153,7 +154,7 @@ def _messages_of_thread(
 ) -> Iterator[tuple[Message, Moment]]:
     """Yield the messages of a thread, each with its recorded data.
 
-    `before` are the lines before a compaction: responses that it kept are not new requests.
+    `before` are the lines before a compaction: responses that the compaction kept are not new requests.
     """
     responses = _responses(lines)
     answers = _answers(lines, before)
@@ -171,7 +172,7 @@ def _messages_of_thread(
 
 
 def _queued_blocks(line: Line) -> list[Object]:
-    """The blocks that the user typed while the model worked; none for other attachments."""
+    """Return the blocks that the user typed while the model worked; none for other attachments."""
     attachment = fields(line.get("attachment"))
     return content_blocks(attachment.get("prompt")) if attachment.get("type") == "queued_command" else []
 
@@ -234,12 +235,12 @@ def _is_part(line: Line, responses: set[str]) -> bool:
 
 
 def _is_boundary(line: Line) -> bool:
-    """Whether a line ends a compaction: of all earlier lines, only those that it names are sent again."""
+    """Whether a line ends a compaction: of all earlier lines, only those that the line names are sent again."""
     return line.get("type") == "system" and line.get("subtype") == "compact_boundary"
 
 
 def _thread(lines: dict[str, Line]) -> list[Line]:
-    """The lines of the conversation in order; `lines` are one agent's by uuid, in the order of the log."""
+    """List the lines of the conversation in order. `lines` are one agent's lines by uuid, in the order of the log."""
     parents = _parents(lines)
     last = at = next((uuid for uuid in reversed(lines) if lines[uuid].get("type") in SPOKEN), "")
     chain: list[Line] = []
@@ -264,18 +265,21 @@ def _waiting(lines: dict[str, Line], parents: Mapping[str, str], last: str) -> I
 
 
 def _parents(lines: dict[str, Line]) -> dict[str, str]:
-    """The parent of each line; messages that the last compaction kept follow its summary."""
+    """Find the parent of each line. Messages that the last compaction kept follow its summary."""
     parents = {uuid: text(line.get("parentUuid")) for uuid, line in lines.items()}
     boundary = next((lines[uuid] for uuid in reversed(lines) if _is_boundary(lines[uuid])), {})
-    anchor, kept = _preserved(fields(boundary.get("compactMetadata")), parents)
+    anchor, kept = _find_kept_messages(fields(boundary.get("compactMetadata")), parents)
     if not kept or anchor not in lines or not all(uuid in lines for uuid in kept):
         return parents
     behind = {uuid: kept[-1] for uuid, parent in parents.items() if parent == anchor}
     return {**parents, **behind, **dict(zip(kept, [anchor, *kept], strict=False))}
 
 
-def _preserved(metadata: Line, parents: Mapping[str, str]) -> tuple[str, Sequence[str]]:
-    """The uuids of a compaction's summary and of the messages it kept, given as a list or as the ends of a chain."""
+def _find_kept_messages(metadata: Line, parents: Mapping[str, str]) -> tuple[str, Sequence[str]]:
+    """Find the uuids of a compaction's summary and of the messages that the compaction kept.
+
+    The log gives the kept messages as a list, or as the ends of a chain.
+    """
     named, segment = fields(metadata.get("preservedMessages")), fields(metadata.get("preservedSegment"))
     if named:
         return text(named.get("anchorUuid")), [text(uuid) for uuid in listed(named.get("uuids"))]

@@ -1,7 +1,7 @@
 """Reader of Cline's sessions (`messages.json`, contract version 1). Returns Anthropic messages.
 
-Its older `api_conversation_history.json` is a plain list of Anthropic messages and needs no reader. The rules are
-those of Cline's `messages-contract-v1`, `message-builder` and `ai-sdk-format`; Cline also cuts results of over 8,000
+Cline's older `api_conversation_history.json` is a plain list of Anthropic messages and needs no reader. The rules are
+those of Cline's `messages-contract-v1`, `message-builder` and `ai-sdk-format`. Cline also cuts results of over 8,000
 characters when it sends them; this reader does not.
 """
 

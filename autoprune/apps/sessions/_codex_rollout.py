@@ -58,9 +58,10 @@ Entry = tuple[Item, Moment]
 
 @dataclass
 class CodexTurn:
-    """The items of a user's turn; `base` is the history with which a compaction replaced everything before.
+    """The items of a user's turn.
 
-    `stretches` holds the entries that were sent before each compaction.
+    `base` is the history that replaced everything before a compaction. `stretches` holds the entries that were sent
+    before each compaction.
     """
 
     base: Sequence[Entry] | None = None
@@ -71,7 +72,7 @@ class CodexTurn:
 
 @dataclass(frozen=True)
 class Record:
-    """A line of the log, with the current model, and the `usage` of a request unless it repeats a report."""
+    """A line of the log, with the current model, and the `usage` of a request unless the line repeats a report."""
 
     kind: str
     payload: Object
@@ -86,7 +87,7 @@ class Record:
 
 
 def detect(values: Sequence[object]) -> bool:
-    """Look for a line of `{type, payload}` with one of Codex's types, or the header of its first format."""
+    """Look for a line of `{type, payload}` with one of Codex's types, or for the header of its first format."""
     return any(
         (value.get("type") in KINDS and isinstance(value.get("payload"), dict)) or _is_bare_header(value)
         for value in map(fields, values[:100])  # every rollout has one early, and other files may be long
@@ -107,7 +108,7 @@ def read(values: Sequence[object]) -> list[Conversation]:
 
 
 def _without_lone_reasoning(items: Sequence[Item]) -> list[Item]:
-    """Drop reasoning that no item of the model follows, because the log or the turn ended: the API rejects it."""
+    """Drop reasoning that no item of the model follows, since the API rejects it."""
     kept: list[Item] = []
     is_followed = False
     for item in reversed(items):
@@ -171,7 +172,7 @@ def _read_turns(records: Sequence[Record]) -> list[CodexTurn]:
 
 
 def _apply_record(turns: list[CodexTurn], record: Record, starts: bool) -> None:
-    """Apply a line to the turns; `starts` tells whether the log has events for turns."""
+    """Apply a line to the turns; `starts` is whether the log has events for turns."""
     payload = record.payload
     if record.event in ("task_started", "turn_started"):
         turns.append(CodexTurn())
@@ -191,7 +192,7 @@ def _apply_record(turns: list[CodexTurn], record: Record, starts: bool) -> None:
 
 
 def _is_answer(item: Item) -> bool:
-    """Whether recordings keep an item as the model's answer or a part of it."""
+    """Whether recordings keep an item as the model's answer or as a part of an answer."""
     is_given = text(item.get("type")) in OUTPUTS or item.get("role") in OTHERS
     return not is_given and item.get("type") != "reasoning" and _as_sent(item) is not None
 
@@ -206,7 +207,7 @@ def _attach_usage(entries: list[Entry], usage: Usage) -> None:
 
 
 def _as_sent(item: Item) -> Item | None:
-    """Convert an item to the form that Codex sends; None if it does not send it."""
+    """Convert an item to the form that Codex sends; None if Codex does not send it."""
     kind = text(item.get("type"))
     bare = {name: value for name, value in item.items() if value is not None and name != INTERNAL}
     if kind == "message":
@@ -221,7 +222,7 @@ def _as_sent(item: Item) -> Item | None:
 
 
 def _plain_output(value: object) -> object:
-    """The output as text or blocks; early rollouts hold `{content, success}`."""
+    """Return an output as text or blocks; early rollouts hold `{content, success}`."""
     if isinstance(value, str | list):
         return value
     content = fields(value).get("content")
@@ -259,7 +260,7 @@ def is_user_message(item: Item) -> bool:
 
 
 def history(turns: Sequence[CodexTurn]) -> list[Entry]:
-    """The entries that are sent: the newest base, and all later items."""
+    """Return the entries that are sent: the newest base, and all later items."""
     start = next((at for at in range(len(turns) - 1, -1, -1) if turns[at].base is not None), 0)
     since = chain.from_iterable(turn.items for turn in turns[start:])
     return [*(turns[start].base or () if turns else ()), *since]
@@ -333,13 +334,13 @@ def _cut_middle(said: str, size: int) -> str:
 
 
 def _is_summary(item: Item, summary: str) -> bool:
-    """Whether a message is the summary of an earlier compaction: it starts with the same line."""
+    """Whether a message is the summary of an earlier compaction, which starts with the same line."""
     first = summary.partition("\n")[0]
     return bool(first) and "\n" in summary and _item_text(item).startswith(first + "\n")
 
 
 def _item_text(item: Item) -> str:
-    """The text of a message."""
+    """Return the text of a message."""
     return "".join(text(part.get("text")) for part in objects(item.get("content")))
 
 

@@ -77,7 +77,10 @@ def _stretches(events: Sequence[Event]) -> Iterator[list[tuple[Message, Moment]]
 
 
 def _event_moment(event: Event, model: str) -> Moment:
-    """The recorded data of a message. Of an answer's usage, the log holds only the output tokens."""
+    """Return the recorded data of a message.
+
+    Of an answer's usage, the log holds only the output tokens.
+    """
     data, time = fields(event.get("data")), parse_time(event.get("timestamp"))
     if event.get("type") != "assistant.message":
         return time
@@ -85,7 +88,7 @@ def _event_moment(event: Event, model: str) -> Moment:
 
 
 def _unique_events(values: Sequence[object]) -> list[Event]:
-    """The events without duplicates: resuming a session writes earlier ones again."""
+    """Return the events without duplicates: resuming a session writes earlier events again."""
     seen: dict[str, Event] = {}
     for at, event in enumerate(map(fields, values), 1):
         if not text(event.get("type")) or not isinstance(event.get("data"), dict):
@@ -107,7 +110,7 @@ def _user_turn(content: str) -> Message:
 
 
 def _event_messages(kind: str, data: Event) -> Iterator[Message]:
-    """Yield the message that an event adds, if it is sent."""
+    """Yield the message that an event adds, if Copilot sends it."""
     match kind:
         case "user.message":
             yield _user_turn(text(data.get("transformedContent")) or text(data.get("content")))
@@ -129,7 +132,7 @@ def _requested_call(request: Event) -> Message:
 
 
 def _result_text(data: Event) -> str:
-    """The result as the model sees it: its short form, or the error."""
+    """Return a result as the model sees it: the short form, or the error."""
     done = data.get("result")
     if isinstance(done, str):
         return done

@@ -71,25 +71,26 @@ def _sample_messages(sample: Object) -> list[Message]:
 
 
 def _moments(sample: Object, model: str) -> Iterator[Moment]:
-    """Yield the data of each message in the events, which refer to answers by id, and to results by their calls' ids.
+    """Yield the recorded data of each message, from the sample's events.
 
-    `model` is the evaluation's, for answers whose message and event name none.
+    Events refer to answers by id, and to results by the ids of their calls. `model` is the evaluation's model, for
+    answers whose message and event name none.
     """
-    known: dict[str, Moment] = {}
+    by_id: dict[str, Moment] = {}
     for event in objects(sample.get("events")):
         time = parse_time(event.get("completed")) or parse_time(event.get("timestamp"))
         if event.get("event") == "tool":
-            known[text(event.get("id"))] = time
+            by_id[text(event.get("id"))] = time
         elif event.get("event") == "model":
             choices = objects(fields(event.get("output")).get("choices"))
             answer = _event_answer(event, time, model)
-            known |= {text(fields(each.get("message")).get("id")): answer for each in choices}
+            by_id |= {text(fields(each.get("message")).get("id")): answer for each in choices}
     for record in objects(sample.get("messages")):
         is_models = record["role"] == "assistant"
-        found = known.get(text(record.get("id" if is_models else "tool_call_id")))
+        moment = by_id.get(text(record.get("id" if is_models else "tool_call_id")))
         unknown = Answer(model=text(record.get("model")) or model) if is_models else None
         # An answer and a call may have equal ids, so an answer takes only an answer, any other message only a time.
-        yield found if isinstance(found, Answer) == is_models else unknown
+        yield moment if isinstance(moment, Answer) == is_models else unknown
 
 
 def _event_answer(event: Object, time: float | None, model: str) -> Answer:
@@ -101,7 +102,7 @@ def _event_answer(event: Object, time: float | None, model: str) -> Answer:
 
 
 def _usage(usage: Object, own: Object) -> Usage | None:
-    """The usage of an output.
+    """Read the usage of an output.
 
     Providers differ in what they count as input, but the total always includes the whole prompt. Only the provider's
     `own` usage says which cache was written.
@@ -143,8 +144,8 @@ def _content_blocks(parts: Sequence[Object], attachments: Object) -> Iterator[Me
 
 
 def _resolve_attachment(value: str, attachments: Object) -> str:
-    found = attachments.get(value.removeprefix(ATTACHMENT)) if value.startswith(ATTACHMENT) else None
-    return found if isinstance(found, str) else value
+    attachment = attachments.get(value.removeprefix(ATTACHMENT)) if value.startswith(ATTACHMENT) else None
+    return attachment if isinstance(attachment, str) else value
 
 
 # tau-bench

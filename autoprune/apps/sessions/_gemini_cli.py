@@ -51,7 +51,7 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
 
 
 def _stretch(records: Sequence[Record], kept: Container[str]) -> Conversation:
-    """Make a stretch of records; answers that a rewrite of the history `kept` are not new requests."""
+    """Create a stretch from records. Answers that a rewrite of the history `kept` are not new requests."""
     said = (
         (content, None if text(record.get("id")) in kept else _content_moment(record, content["role"]))
         for content, record in _history_contents(records)
@@ -60,7 +60,10 @@ def _stretch(records: Sequence[Record], kept: Container[str]) -> Conversation:
 
 
 def _content_moment(record: Record, role: object) -> Moment:
-    """The recorded data of a content; responses have the time of the last call in their record."""
+    """Return the recorded data of a content.
+
+    Responses to calls have the time of the last call in their record.
+    """
     time = parse_time(record.get("timestamp"))
     if role == "user":
         # The responses to all calls of a record are sent together, when the last call is done.
@@ -86,27 +89,27 @@ def _history_contents(records: Sequence[Record]) -> Iterator[tuple[Message, Reco
 def _histories(values: Sequence[object]) -> Iterator[tuple[list[Record], frozenset[str]]]:
     """Yield the history before each rewrite that does more than append, and the history at the end.
 
-    A message keeps its first place and its last content. Each history comes with the ids of the messages that the
-    previous rewrite kept.
+    A message that was logged several times stays at its first position, with its latest content. Each history comes
+    with the ids of the messages that the previous rewrite kept.
     """
-    known: dict[str, Record] = {}
+    records: dict[str, Record] = {}
     kept: frozenset[str] = frozenset()
     for at, value in enumerate(values, 1):
         line = fields(value)
         update = fields(line.get("$set")) if "$set" in line else line
         if isinstance(line.get("$rewindTo"), str):
-            _rewind(known, text(line["$rewindTo"]))
+            _rewind(records, text(line["$rewindTo"]))
         elif isinstance(update.get("messages"), list):
             new = {text(each.get("id")) or str(place): each for place, each in enumerate(objects(update["messages"]))}
-            if not _is_addition(list(known.values()), list(new.values())):
-                yield list(known.values()), kept
+            if not _is_addition(list(records.values()), list(new.values())):
+                yield list(records.values()), kept
                 kept = frozenset(new)
-            known = new
+            records = new
         elif isinstance(line.get("id"), str):
-            known[text(line["id"])] = line
+            records[text(line["id"])] = line
         elif "$set" not in line and "sessionId" not in line:
             raise bad_record("is neither a message nor an update of a Gemini CLI chat", at)
-    yield list(known.values()), kept
+    yield list(records.values()), kept
 
 
 def _is_addition(old: Sequence[Record], new: Sequence[Record]) -> bool:
@@ -116,13 +119,13 @@ def _is_addition(old: Sequence[Record], new: Sequence[Record]) -> bool:
 
 
 def _history_parts(records: Sequence[Record]) -> list[tuple[object, Object]]:
-    """The parts of a history that are sent, each with its role."""
+    """Return the parts of a history that are sent, each with its role."""
     messages = _stretch(records, ()).messages
     return [(message["role"], part) for message in messages for part in objects(message["parts"])]
 
 
 def _rewind(known: dict[str, Record], to: str) -> None:
-    """Remove a message and all later ones; all messages if it is unknown, as Gemini CLI does."""
+    """Remove a message and all later messages. If the message is unknown, remove all, as Gemini CLI does."""
     if to not in known:
         known.clear()
     while known and known.popitem()[0] != to:
@@ -144,9 +147,9 @@ def _contents(record: Record) -> Iterator[Message]:
 
 
 def _is_copy(record: Record, done: set[str]) -> bool:
-    """Whether a user's message holds responses that are also recorded with their calls, as all are since 2026."""
-    held = [fields(part.get("functionResponse")) for part in _as_parts(record.get("content"))]
-    return record.get("type") == "user" and any(text(each.get("id")) in done for each in held if each)
+    """Whether a user's message holds responses that are also recorded with their calls, as since 2026."""
+    responses = [fields(part.get("functionResponse")) for part in _as_parts(record.get("content"))]
+    return record.get("type") == "user" and any(text(each.get("id")) in done for each in responses if each)
 
 
 def _as_parts(content: object) -> list[Object]:
@@ -156,7 +159,7 @@ def _as_parts(content: object) -> list[Object]:
 
 
 def _is_ignored(record: Record) -> bool:
-    """Whether Gemini CLI does not send a user's message, because it is blank or a command to the CLI."""
+    """Whether Gemini CLI does not send a user's message, because it is blank or a command."""
     parts = _as_parts(record.get("content"))
     said = "".join(text(part.get("text")) for part in parts).strip()
     return said.startswith(IGNORED) or (not said and all("text" in part for part in parts))
@@ -165,19 +168,19 @@ def _is_ignored(record: Record) -> bool:
 def _responses(made: Record, *, is_first: bool) -> Iterator[Object]:
     """Yield the response to a call, and other parts of its result, such as a picture.
 
-    After a rewrite of the history, each call holds the responses to all calls of its message: only its own is used, and
-    the other parts are used once, for the first call.
+    After a rewrite of the history, each call holds the responses to all calls of its message: only the call's own
+    response is used, and the other parts are used once, for the first call.
     """
     result = made.get("result")
     if isinstance(result, str) and result:
         yield function_response(made, {"output": result})
         return
     parts = _as_parts(result) if result else []
-    held = [fields(part["functionResponse"]) for part in parts if "functionResponse" in part]
-    own = [each for each in held if text(each.get("id")) in ("", text(made.get("id")))]
+    responses = [fields(part["functionResponse"]) for part in parts if "functionResponse" in part]
+    own = [each for each in responses if text(each.get("id")) in ("", text(made.get("id")))]
     for each in own[:1]:
         yield function_response(made, each.get("response"))
-    if len(held) < 2 or is_first:
+    if len(responses) < 2 or is_first:
         yield from (part for part in parts if "functionResponse" not in part)
 
 

@@ -22,8 +22,8 @@ FEW, MOST_BAD = 8, 0.01
 def decode(data: bytes, name: str, *, keeps_bad: bool = False) -> str:
     """Decode a file: UTF-8, UTF-16 or UTF-32, with or without a byte order mark, perhaps compressed with gzip.
 
-    A truncated last character is dropped. Raises SessionError that names the first bad byte. With `keeps_bad` a
-    few bad bytes in UTF-8 are kept as surrogates, which `load` replaces and notes.
+    A truncated last character is dropped. Raises SessionError that names the first bad byte. With `keeps_bad`, a few
+    bad bytes in UTF-8 are kept as surrogates, which `load` replaces and notes.
     """
     if data.startswith(GZIP):
         try:
@@ -43,7 +43,7 @@ def decode(data: bytes, name: str, *, keeps_bad: bool = False) -> str:
 
 
 def bad_bytes(text: str) -> dict[int, str]:
-    """Map the numbers of lines with bad bytes to the place of the first one in each."""
+    """Map the number of each line with bad bytes to the position of its first bad byte."""
     if BAD.search(text) is None:
         return {}
     lines = ((number, line, BAD.search(line)) for number, line in enumerate(text.split("\n"), 1))
@@ -56,22 +56,22 @@ def bad_bytes(text: str) -> dict[int, str]:
 
 
 def fields(value: object) -> Object:
-    """The fields of a JSON object; empty for anything else."""
+    """Return the fields of a JSON object; empty for anything else."""
     return value if isinstance(value, dict) else NOTHING
 
 
 def listed(value: object) -> Sequence[object]:
-    """The items of a JSON list; empty for anything else."""
+    """Return the items of a JSON list; empty for anything else."""
     return value if isinstance(value, list) else ()
 
 
 def objects(value: object) -> list[Object]:
-    """The JSON objects in a list; empty for anything else."""
+    """Return the JSON objects in a list; empty for anything else."""
     return [item for item in listed(value) if isinstance(item, dict)]
 
 
 def text(value: object) -> str:
-    """A string unchanged; "" for anything else."""
+    """Return a string unchanged; "" for anything else."""
     return value if isinstance(value, str) else ""
 
 
@@ -97,7 +97,7 @@ def parse_json(text: str, name: str, line: int = 1, *, is_line: bool = False) ->
 
 
 def try_parse(text: str) -> object:
-    """Parse JSON text; None if it is broken."""
+    """Parse JSON text; return None if it is broken."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -105,7 +105,7 @@ def try_parse(text: str) -> object:
 
 
 class _NotJSONError(ValueError):
-    """A number that Python parses, but that is not JSON."""
+    """Raised for a number that Python parses, but that is not JSON."""
 
 
 def _refuse(text: str) -> NoReturn:
@@ -113,7 +113,7 @@ def _refuse(text: str) -> NoReturn:
 
 
 def _finite(text: str) -> float:
-    """Parse a number; reject one so large that Python would write it as Infinity."""
+    """Parse a number, and reject it if it is so large that Python would write it as Infinity."""
     number = float(text)
     return number if math.isfinite(number) else _refuse(text)
 
@@ -122,7 +122,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
 
 
 def dump(value: object, indent: int | None = None) -> str:
-    """Write JSON text, with escapes only if it holds a lone surrogate, which UTF-8 cannot encode."""
+    """Write JSON text, with escapes only if the value holds a lone surrogate, which UTF-8 cannot encode."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     try:
         text.encode()

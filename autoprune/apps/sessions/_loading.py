@@ -56,12 +56,12 @@ SHOWN = 5  # lines with bad bytes that a note names
 
 
 def reader_for(values: Sequence[object], readers: Sequence[Reader] = ()) -> Reader | None:
-    """The first reader that detects the values, of `readers` and then of those that ship; None if none does."""
+    """Find the first reader that detects the values: one of `readers`, then a shipped one; None if none does."""
     return next((reader for reader in (*readers, *READERS) if reader.detect(values)), None)
 
 
 def find_reader(name: str) -> Reader:
-    """Find a reader by its name: a shipped one, or one that an installed package registers.
+    """Find a reader by its name: a shipped reader, or a reader that an installed package registers.
 
     Packages register readers under the entry point group `autoprune.readers`. Raises SettingsError for an unknown name,
     and for an entry point that is not a reader or cannot be imported.
@@ -76,7 +76,7 @@ def find_reader(name: str) -> Reader:
 
 
 def plugin_readers() -> list[str]:
-    """The names of the readers in installed packages, without those that a shipped reader has too."""
+    """List the names of the readers in installed packages, without names of shipped readers."""
     shipped = {reader.name for reader in READERS}
     return [name for name in plugin_names(PLUGINS) if name not in shipped]
 
@@ -86,8 +86,8 @@ class Session:
     """The messages of a file, and a function that writes other messages in the same file format.
 
     `agent` names the agent that wrote the file, None for plain messages. `notes` describe dropped and added content,
-    and `conversations` counts those in the file. Conversations from an agent's file are written as a JSON list.
-    `recorded` reads the requests on demand.
+    and `conversations` is the number of conversations in the file. Conversations from an agent's file are written as a
+    JSON list. `recorded` reads the requests on demand.
     """
 
     messages: list[Any]
@@ -117,12 +117,12 @@ def load(
 ) -> Session:
     """Read one of the conversations in a file's text, by its number from 1.
 
-    `name` is the file's name in errors. `readers` are tried before those that ship. The last line of JSONL may be cut
+    `name` is the file's name in errors. `readers` are tried before the shipped ones. The last line of JSONL may be cut
     off, because the program that wrote it was stopped; with `skip_broken`, other broken lines are left out too, and
     noted. Raises SessionError with the problem and its place: the line and column of broken JSON, the fields of an
-    unknown shape, or how many conversations there are if none has this number.
+    unknown shape, or the number of conversations if there are fewer than `number`.
     """
-    return _read_aroundbad_bytes(
+    return _read_around_bad_bytes(
         text, lambda text: _load(text, name, number, readers, skip_broken), skip_broken=skip_broken
     )
 
@@ -134,10 +134,10 @@ def _load(text: str, name: str, number: int, readers: Sequence[Reader], skip_bro
     conversations = opened.call(opened.reader.read, name)
     if not 1 <= number <= len(conversations):
         _raise_no_such(name, number, len(conversations))
-    found = conversations[number - 1]
-    notes = (*opened.notes, *found.notes)
+    chosen = conversations[number - 1]
+    notes = (*opened.notes, *chosen.notes)
     return Session(
-        [*found.messages],
+        [*chosen.messages],
         _as_list,
         notes,
         agent=opened.reader.name,
@@ -147,7 +147,7 @@ def _load(text: str, name: str, number: int, readers: Sequence[Reader], skip_bro
 
 
 def _requests(log: "_Log", number: int) -> Sequence[Request]:
-    """The recorded requests of a conversation; empty if reading them fails."""
+    """Read the recorded requests of a conversation; empty if reading them fails."""
     try:
         stretches = log.reader.record(log.values)[number - 1] if log.reader.record else []
     except (SessionError, RecursionError, IndexError):
@@ -160,10 +160,10 @@ def recordings(
 ) -> list[list[Recording]]:
     """Read the conversations in a file's text as they were sent, each as its stretches between compactions.
 
-    Plain messages are one stretch, and so is a conversation whose reader has no `record`: their requests have no times.
-    Arguments and errors are those of `load`.
+    Plain messages are one stretch, and so is a conversation whose reader has no `record`: the requests in these have no
+    times. Arguments and errors are those of `load`.
     """
-    return _read_aroundbad_bytes(
+    return _read_around_bad_bytes(
         text, lambda text: _read_recordings(text, name, readers, skip_broken), skip_broken=skip_broken
     )
 
@@ -182,7 +182,7 @@ def _read_recordings(text: str, name: str, readers: Sequence[Reader], skip_broke
 
 
 def _find_folder(value: object, depth: int) -> str:
-    """The folder that an agent worked in, by the field `cwd` of a record of its log; "" if there is none.
+    """Find the folder that an agent worked in, by the field `cwd` of a record of its log; "" if there is none.
 
     Claude Code and Pi write it into their records, Codex into a `payload`, Copilot CLI into the `context` of `data`.
     """
@@ -200,12 +200,12 @@ def agent_log(text: str, readers: Sequence[Reader] = ()) -> AgentLog | None:
     if reader is None:
         return None
     try:
-        found = reader.read(values)
+        conversations = reader.read(values)
     except (SessionError, RecursionError):
         return AgentLog(reader.name, len(values))
-    if len(found) == len(values) == 1 and found[0].messages == values[0]:
+    if len(conversations) == len(values) == 1 and conversations[0].messages == values[0]:
         return None
-    left_out = (note for each in found for note in each.notes if "left out" in note)
+    left_out = (note for each in conversations for note in each.notes if "left out" in note)
     return AgentLog(reader.name, len(values), tuple(dict.fromkeys(left_out)))
 
 
@@ -215,7 +215,7 @@ def _numbered_lines(text: str) -> list[tuple[int, str]]:
 
 @dataclass(frozen=True)
 class _Log:
-    """The values in an agent's log, with its reader."""
+    """The values in an agent's log, and the reader that detected them."""
 
     reader: Reader
     values: Sequence[object]
@@ -234,8 +234,8 @@ class _Log:
 def _parse(text: str, name: str, readers: Sequence[Reader], *, skip_broken: bool) -> _Log | Session:
     """Parse a file's text as an agent's log or as plain messages.
 
-    Bad bytes are replaced in logs and in JSONL, whose lines are independent. A single JSON value with bad bytes
-    is in another encoding: this raises SessionError, so that no wrong characters are sent.
+    Bad bytes are replaced in logs and in JSONL, whose lines are independent. A single JSON value with bad bytes is in
+    another encoding: this raises SessionError, so that no wrong characters are sent.
     """
     opened = _parse_text(BAD.sub("\ufffd", text), name, readers, skip_broken=skip_broken)
     bad = list(bad_bytes(text).values())
@@ -247,7 +247,7 @@ def _parse(text: str, name: str, readers: Sequence[Reader], *, skip_broken: bool
     return replace(opened, notes=(f"not UTF-8, read as \ufffd: {'; '.join((*bad[:SHOWN], *more))}", *opened.notes))
 
 
-def _read_aroundbad_bytes(text: str, read: Callable[[str], T], *, skip_broken: bool) -> T:
+def _read_around_bad_bytes(text: str, read: Callable[[str], T], *, skip_broken: bool) -> T:
     """Read a text. If that fails, lines with bad bytes may be the cause, for instance in the name of a field.
 
     With `skip_broken` the text is read again without these lines; otherwise the error names them.
@@ -286,23 +286,23 @@ def _parse_text(text: str, name: str, readers: Sequence[Reader], *, skip_broken:
 def _parse_log(
     lines: Sequence[tuple[int, str]], name: str, readers: Sequence[Reader], skip_broken: bool
 ) -> _Log | Session:
-    found, notes = _parse_lines(lines, name, skip_broken=skip_broken)
-    values = [value for _, value in found]
+    numbered, notes = _parse_lines(lines, name, skip_broken=skip_broken)
+    values = [value for _, value in numbered]
     if reader := reader_for(values, readers):
         return _Log(reader, values, notes)
-    return Session([_message(value, name, line) for line, value in found], _as_lines, notes)
+    return Session([_message(value, name, line) for line, value in numbered], _as_lines, notes)
 
 
 def _parse_lines(
     lines: Sequence[tuple[int, str]], name: str, *, skip_broken: bool
 ) -> tuple[list[tuple[int, object]], tuple[str, ...]]:
     """Parse lines of JSONL into values with their line numbers, and notes about lines that are left out."""
-    found: list[tuple[int, object]] = []
+    parsed: list[tuple[int, object]] = []
     skipped: list[int] = []
     notes: list[str] = []
     for number, line in lines:
         try:
-            found.append((number, parse_json(line, name, number, is_line=True)))
+            parsed.append((number, parse_json(line, name, number, is_line=True)))
         except SessionError as error:
             is_cut_off = number == lines[-1][0] and isinstance(error.__cause__, json.JSONDecodeError)
             if is_cut_off:
@@ -313,7 +313,7 @@ def _parse_lines(
                 raise
     if skipped:
         notes.append(f"broken lines, left out: {', '.join(map(str, skipped))}")
-    return found, tuple(notes)
+    return parsed, tuple(notes)
 
 
 def _with_requests(read: Conversation) -> Conversation:
@@ -348,7 +348,7 @@ def _is_record(line: str) -> bool:
 
 
 def _is_mostly_records(lines: Sequence[tuple[int, str]]) -> bool:
-    """Whether invalid JSON is JSONL with a broken first line: at least half of its lines are records."""
+    """Whether invalid JSON is JSONL with a broken first line, since at least half of its lines are records."""
     return len(lines) > 1 and 2 * sum(_is_record(line) for _, line in lines) >= len(lines)
 
 

@@ -1,4 +1,4 @@
-"""Reader of mini-swe-agent's trajectories: a list of messages, or since 1.0 an object with one. Returns chat messages.
+"""Reader of mini-swe-agent's trajectories: a list of messages, since 1.0 within an object. Returns chat messages.
 
 An action in a fenced block becomes a call, and the user's answer becomes its result. A run over the Responses API is
 read as Responses items. The rules are those of mini-swe-agent's model classes, which send all but `extra`.
@@ -70,7 +70,7 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
 
 
 def _record_moment(record: Object, config: Object) -> Moment:
-    """The recorded data of a message; `config` is the run's configuration of the model.
+    """Return the recorded data of a message; `config` is the run's configuration of the model.
 
     mini-swe-agent 1 writes no times; only the response has one, `created`.
     """
@@ -85,7 +85,7 @@ def _record_moment(record: Object, config: Object) -> Moment:
 
 
 def _cache_life(config: Object) -> float | None:
-    """The cache life in seconds that a run's requests ask for, by `cache_control` marks or by arguments."""
+    """Return the cache life in seconds that a run's requests ask for, by `cache_control` marks or by arguments."""
     marked = {"cache_control": {"type": "ephemeral"}} if config.get("set_cache_control") else {}
     return requested_cache_life({**fields(config.get("model_kwargs")), **marked})
 
@@ -104,18 +104,20 @@ def _records(values: Sequence[object]) -> list[Object]:
 
 
 def _response_items(record: Object) -> Iterator[Message]:
-    """Yield the items of a response; other records are single items."""
+    """Yield the items of a response; any other record is a single item."""
     for item in objects(record.get("output")) if record.get("object") == "response" else [record]:
         yield {name: value for name, value in item.items() if name != "extra" and value is not None}
 
 
 def _actions(record: Object) -> list[str]:
-    """The command in an assistant's text, if there is exactly one."""
+    """Return the command in an assistant's text, if there is exactly one."""
     if record.get("role") != "assistant" or objects(record.get("tool_calls")):
         return []
     parsed = [text(each.get("command")) for each in objects(fields(record.get("extra")).get("actions"))]
-    found = parsed or [action.strip() for action in ACTION.findall(text(record.get("content")))]
-    return found if len(found) == 1 else []  # mini-swe-agent answers any other number of commands with an error message
+    commands = parsed or [action.strip() for action in ACTION.findall(text(record.get("content")))]
+    return (
+        commands if len(commands) == 1 else []
+    )  # mini-swe-agent answers any other number of commands with an error message
 
 
 def _chat_messages(records: Sequence[Object]) -> Iterator[Message]:

@@ -63,17 +63,20 @@ def _stretches(events: Sequence[Event], run: Object) -> list[Conversation]:
     """Split a run at its condensations. Answers that a condensation kept are not new requests."""
     answered = _answers_by_response(events, run)
     ends = [at for at, event in enumerate(events) if event.get("action") == "condensation"]
-    found: list[Conversation] = []
+    stretches: list[Conversation] = []
     for start, end in pairwise([0, *ends, len(events)]):
         kept = {id(event) for event in events[:start]}  # by identity, since ids may be missing
         said = _view_messages(events[:end])
         timed = ((each, None if id(event) in kept else _event_moment(event, each, answered)) for event, each in said)
-        found.append(stretch(CHAT, timed))
-    return found
+        stretches.append(stretch(CHAT, timed))
+    return stretches
 
 
 def _event_moment(event: Event, message: Message, answered: Mapping[str, Answer]) -> Moment:
-    """The recorded data of an event; `answered` is by response id, "" for actions without a response."""
+    """Return the recorded data of an event.
+
+    `answered` holds the answers by response id, and under "" the answer for actions without a response.
+    """
     time, response = parse_time(event.get("timestamp")), text(_response(event).get("id"))
     if message["role"] != "assistant":
         return time
@@ -81,9 +84,10 @@ def _event_moment(event: Event, message: Message, answered: Mapping[str, Answer]
 
 
 def _answers_by_response(events: Sequence[Event], run: Object) -> dict[str, Answer]:
-    """The answers by response id. The usage is in the response, or else in the run's metrics.
+    """Collect the answers by response id.
 
-    The cost of a response is the increase of the run's accumulated cost.
+    The usage is in the response, or else in the run's metrics. The cost of a response is the increase of the run's
+    accumulated cost.
     """
     metered = {text(each.get("response_id")): each for each in objects(fields(run.get("metrics")).get("token_usages"))}
     model = text(fields(fields(run.get("metadata")).get("llm_config")).get("model"))
@@ -102,12 +106,12 @@ def _answers_by_response(events: Sequence[Event], run: Object) -> dict[str, Answ
 
 
 def _history(value: object) -> list[Event]:
-    """The events of a conversation; early histories hold pairs of an action and its observation."""
-    found: list[Event] = []
+    """Return the events of a conversation; early histories hold pairs of an action and its observation."""
+    events: list[Event] = []
     history = listed(fields(value).get("history"))
     for item in listed(value) or history:
-        found += objects(item) if isinstance(item, list) else objects([item])
-    return list(_complete(map(_nest, found) if history and any(map(_is_flat, found)) else found))
+        events += objects(item) if isinstance(item, list) else objects([item])
+    return list(_complete(map(_nest, events) if history and any(map(_is_flat, events)) else events))
 
 
 def _run_conversation(events: Sequence[Event]) -> Conversation:
@@ -131,7 +135,7 @@ def _view_messages(events: Sequence[Event]) -> Iterator[tuple[Event, Message]]:
 
 
 def _view(events: Sequence[Event]) -> list[Event]:
-    """The events without those that condensations dropped, with the newest summary in its place."""
+    """Return the events that condensations did not drop, with the newest summary in place of the dropped events."""
     condensed = [fields(event.get("args")) for event in events if event.get("action") == "condensation"]
     named = {each for args in condensed for each in listed(args.get("forgotten_event_ids")) if isinstance(each, int)}
     spans = [(args.get("forgotten_events_start_id"), args.get("forgotten_events_end_id")) for args in condensed]
@@ -147,7 +151,7 @@ def _view(events: Sequence[Event]) -> list[Event]:
 
 
 def _merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Merge overlapping spans of ids (ends included) and sort them."""
+    """Merge overlapping spans of ids, which include their ends, and sort them."""
     apart: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if apart and start <= apart[-1][1]:
@@ -165,12 +169,15 @@ def _is_in(event_id: object, named: set[int], spans: Sequence[tuple[int, int]]) 
 
 
 def _response(event: Event) -> Event:
-    """The model's response that contains an action."""
+    """Return the model's response that contains an action."""
     return fields(fields(event.get("tool_call_metadata")).get("model_response"))
 
 
 def _one_action_per_response(events: Sequence[Event]) -> Iterator[Event]:
-    """Yield the events but only the first action per response: a response with several calls has an action for each."""
+    """Yield the events, but only the first action of each response.
+
+    A response with several calls has an action for each call.
+    """
     seen: set[str] = set()
     for event in events:
         response = text(_response(event).get("id"))
@@ -182,7 +189,7 @@ def _one_action_per_response(events: Sequence[Event]) -> Iterator[Event]:
 
 
 def _response_calls(event: Event) -> list[Event]:
-    """The calls of the response that contains an action."""
+    """Return the calls of the response that contains an action."""
     return objects(_response_message(event).get("tool_calls"))
 
 
@@ -198,7 +205,7 @@ def _is_bare_call(event: Event) -> bool:
 
 
 def _event_message(event: Event, calls: set[str]) -> Iterator[Message]:
-    """Yield the message of an event, if it is sent; `calls` are the ids of calls written as text."""
+    """Yield the message of an event, if OpenHands sends it; `calls` are the ids of calls written as text."""
     if "action" in event:
         if text(event["action"]) not in UNSENT_ACTIONS:
             yield _action(event)
@@ -225,7 +232,7 @@ def _action(event: Event) -> Message:
 
 
 def _user_or_agent_message(args: Event, by_user: bool) -> Message:
-    """Create a message of the user or the agent; only the user's have pictures."""
+    """Create a message of the user or the agent; only the user's messages have pictures."""
     images = args.get("image_urls") or args.get("images_urls")  # its name until October 2024
     content, urls = text(args.get("content")), [url for url in listed(images) if isinstance(url, str)]
     if not by_user:
@@ -235,7 +242,7 @@ def _user_or_agent_message(args: Event, by_user: bool) -> Message:
 
 
 def _last_words(event: Event, args: Event) -> str:
-    """The agent's final thought and its answer, joined unless they are equal."""
+    """Join the agent's final thought and its answer, unless they are equal."""
     content, thought = text(_response_message(event).get("content")), text(args.get("thought"))
     return "\n".join(part for part in dict.fromkeys((thought, content)) if part)
 
@@ -262,7 +269,7 @@ def _observation(event: Event, calls: set[str]) -> Message:
 
 
 def _observation_text(event: Event) -> str:
-    """The text of an observation as the model sees it."""
+    """Return the text of an observation as the model sees it."""
     content = text(event.get("content"))
     if event.get("observation") == "error":
         return f"{content}\n[Error occurred in processing last action]"
@@ -317,25 +324,25 @@ def _is_event(event: Event) -> bool:
 def _complete(events: Iterable[Event]) -> Iterator[Event]:
     """Add the fields that only later versions write: ids, sources and causes.
 
-    An observation belongs to the previous action. The first message is the user's, and so is one right after a
-    message of the agent, which waited for it; all other actions are the agent's.
+    An observation belongs to the previous action. The first message is the user's, and so is a message right after one
+    of the agent's, which waited for it. All other actions are the agent's.
     """
     action: Event = {}
     is_users_turn = True
     for number, event in enumerate(events):
-        known = event
+        completed = event
         if "source" not in event and _is_event(event):
             if "action" in event:
                 waits = fields(event.get("args")).get("wait_for_response") is True
                 is_users = event["action"] == SPOKEN and is_users_turn and not waits
-                known = {"id": f"at_{number}", **event, "source": "user" if is_users else "agent"}
+                completed = {"id": f"at_{number}", **event, "source": "user" if is_users else "agent"}
             else:
                 cause = {"cause": action["id"]} if "id" in action else {}
-                known = {**cause, **event, "source": "environment"}
-        yield known
-        if "action" in known:
-            action = known
-            is_users_turn = known["action"] == SPOKEN and known.get("source") == "agent"
+                completed = {**cause, **event, "source": "environment"}
+        yield completed
+        if "action" in completed:
+            action = completed
+            is_users_turn = completed["action"] == SPOKEN and completed.get("source") == "agent"
 
 
 READER = Reader("openhands", detect, read, record)

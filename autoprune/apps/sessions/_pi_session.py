@@ -1,7 +1,7 @@
 """Reader of pi's sessions: JSONL with a header and, since version 2, a tree of entries. Returns Anthropic messages.
 
-The rules are those of pi's `session-manager`, `messages` and `transform-messages` modules. pi supports many providers;
-unless the newest message's Claude model signed them, thoughts become text, as in pi when the model changes.
+The rules are those of pi's `session-manager`, `messages` and `transform-messages` modules. pi supports many providers.
+Thoughts become text, as in pi when the model changes, unless they are signed by the Claude model of the newest answer.
 """
 
 from collections.abc import Iterator, Sequence
@@ -83,12 +83,12 @@ def _count_messages(entries: Sequence[Object]) -> int:
 
 
 def _is_version_1(entries: Sequence[Object]) -> bool:
-    """Whether entries are of version 1: without ids, by a version of pi that resent interrupted answers."""
+    """Whether entries are of version 1, which has no ids and resent interrupted answers."""
     return not entries or "id" not in entries[0]
 
 
 def _branch(entries: Sequence[Object]) -> list[Object]:
-    """The entries from the root to the last one; all entries of version 1, which have no ids."""
+    """Return the entries from the root to the last one, or all entries of version 1, which have no ids."""
     if _is_version_1(entries):
         return list(entries)
     tree = {text(entry.get("id")): entry for entry in entries}
@@ -105,7 +105,7 @@ def _branch(entries: Sequence[Object]) -> list[Object]:
 def _branch_messages(path: Sequence[Object], values: Sequence[object]) -> Iterator[tuple[Object, Moment]]:
     """Yield the messages of a branch: the last compaction's summary, the messages it kept, and later ones.
 
-    Each has its recorded data, except for the summary and kept messages.
+    Each message has its recorded data, except for the summary and kept messages.
     """
     last = next((at for at in range(len(path) - 1, -1, -1) if path[at].get("type") == "compaction"), None)
     if last is None:
@@ -133,7 +133,7 @@ def _entry_messages(entries: Sequence[Object]) -> Iterator[tuple[Object, Moment]
 
 
 def _entry_moment(entry: Object) -> Moment:
-    """The recorded data of an entry; pi writes entries when they are complete."""
+    """Return the recorded data of an entry; pi writes entries when they are complete."""
     message, time = fields(entry.get("message")), parse_time(entry.get("timestamp"))
     if message.get("role") != "assistant":
         return time
@@ -158,7 +158,7 @@ def _model_key(message: Object) -> tuple[object, ...]:
 
 
 def _api_message(message: Object, model: tuple[object, ...]) -> Message | None:
-    """Convert a message to the form that pi sends; None if it is not sent."""
+    """Convert a message to the form that pi sends; None if pi does not send it."""
     match message.get("role"):
         case "assistant" if message.get("stopReason") not in BROKEN_OFF:
             # A signature is valid only for the model that created it, and only Claude's API uses signatures.
@@ -181,7 +181,7 @@ def _user_words(words: str) -> Message:
 
 
 def _answer_block(part: Object, is_own: bool) -> Iterator[Object]:
-    """Yield the block of an answer's part. If `is_own`, the model that receives it has signed its thoughts."""
+    """Yield the block for a part of an answer; `is_own` means that the receiving model signed its thoughts."""
     match part.get("type"):
         case "text":
             yield text_block(text(part.get("text")))
@@ -205,7 +205,7 @@ def _shown_part(part: Object) -> Object:
 
 
 def _tool_result(message: Object) -> Object:
-    """Convert a result. Its texts are joined unless it holds a picture."""
+    """Convert a result. Its texts are joined unless the result holds a picture."""
     parts = [fields(part) for part in listed(message.get("content"))]
     joined = "\n".join(text(part.get("text")) for part in parts)
     pictures = any(part.get("type") == "image" for part in parts)

@@ -21,7 +21,7 @@ NO_SYSTEM_PROMPT = "the system prompt is not in the log"
 
 @dataclass(frozen=True)
 class Usage:
-    """The tokens that the provider reported for one request (0 if unknown), and their cost.
+    """The tokens that the provider reported for one request (0 if unknown), and what they cost.
 
     If `written` is not 0 but `written_5m` and `written_1h` are, the log does not tell which cache was written.
     """
@@ -40,8 +40,8 @@ class Request:
     """A recorded call of the model, whose answer begins with `messages[message]`.
 
     `time` is when the answer was written, in seconds since the epoch. `pause` is how many seconds the model was idle:
-    from the end of the previous answer to the newest message sent to it since, or to this answer if these
-    messages have no times. `cache_life` is the one that the request asked for, in seconds. None and "" mean unknown.
+    from the end of the previous answer to the newest message sent to it since, or to this answer if these messages have
+    no times. `cache_life` is the cache life that the request asked for, in seconds. None and "" mean unknown.
     """
 
     message: int
@@ -64,8 +64,8 @@ class Request:
 class Answer:
     """The recorded data of an answer or a part of one: its time, its model and the usage of its request.
 
-    `time` is when its first line was written, and `end` when its last one was, if it has several. `cache_life` is the
-    one that its request asked for, in seconds.
+    `time` is when its first line was written, and `end` when its last line was written, if it has several. `cache_life`
+    is the cache life that its request asked for, in seconds.
     """
 
     time: float | None = None
@@ -97,7 +97,7 @@ class Recording:
     """The part of a session between two compactions: all messages as sent, without thinking.
 
     `agent` names the agent that wrote the file, None for plain messages. `holds_prompt` tells whether the messages
-    begin with the system prompt; then only the tools' schemas are unknown. `folder` is the one that the agent worked
+    begin with the system prompt; then only the tools' schemas are unknown. `folder` is the folder that the agent worked
     in, "" if the log does not name it.
     """
 
@@ -128,7 +128,7 @@ class Reader:
 
 
 def note(what: str, count: int) -> tuple[str, ...]:
-    """A note with a count, or no note if the count is 0."""
+    """Write a note with a count, or no note if the count is 0."""
     return (f"{what}: {count}",) if count else ()
 
 
@@ -146,8 +146,8 @@ def find_requests(places: Mapping[int, int], moments: Sequence[Moment]) -> tuple
     `places` maps the index of a record to the index of its message. Consecutive answers are one request. An answer
     without a message is not a request, but the pause after it still starts at its end.
     """
-    given = sorted(moment for moment in moments if isinstance(moment, float))
-    found: list[Request] = []
+    times = sorted(moment for moment in moments if isinstance(moment, float))
+    requests: list[Request] = []
     started = ended = None  # the times of the previous answer
     last = -2  # the index of the last answer's message; -2, so that message 0 does not follow it
     for is_answered, run in groupby(enumerate(moments), lambda each: isinstance(each[1], Answer)):
@@ -158,7 +158,7 @@ def find_requests(places: Mapping[int, int], moments: Sequence[Moment]) -> tuple
         if kept and places[kept[0]] > last + 1:
             # Codex logs usage after the last part of an answer, even if that is an open call, which has no message.
             answer = _join([part for at, part in parts.items() if at >= kept[0]])
-            pause = _pause(given, started, ended, answer.time) if found else None
+            pause = _pause(times, started, ended, answer.time) if requests else None
             request = Request(
                 places[kept[0]],
                 time=answer.time,
@@ -167,11 +167,11 @@ def find_requests(places: Mapping[int, int], moments: Sequence[Moment]) -> tuple
                 usage=answer.usage,
                 cache_life=answer.cache_life,
             )
-            found.append(request)
+            requests.append(request)
         last = places[kept[-1]] if kept else last
         work = _join(list(parts.values()))
         started, ended = work.time, work.end
-    return tuple(found)
+    return tuple(requests)
 
 
 def unrecorded_requests(messages: Sequence[Mapping[str, object]]) -> tuple[Request, ...]:
@@ -192,7 +192,7 @@ def is_from_model(message: Mapping[str, object]) -> bool:
 
 
 def _join(parts: Sequence[Answer]) -> Answer:
-    """Join the parts of an answer. The first known usage is that of the request."""
+    """Join the parts of an answer. The first known usage is the usage of the request."""
     times = [time for part in parts for time in (part.time, part.end) if time is not None]
     model = next((part.model for part in parts if part.model), "")
     usage = next((part.usage for part in parts if part.usage), None)
@@ -201,7 +201,7 @@ def _join(parts: Sequence[Answer]) -> Answer:
 
 
 def _pause(given: Sequence[float], started: float | None, ended: float | None, answer: float | None) -> float | None:
-    """The seconds from the end of the previous answer to the newest message to the model since then.
+    """Compute the seconds from the end of the previous answer to the newest message to the model since then.
 
     Without such a message, the pause ends with its `answer`. A message that arrived while the previous answer was still
     streaming is no pause: agents run a tool as soon as its call is complete.
@@ -213,7 +213,7 @@ def _pause(given: Sequence[float], started: float | None, ended: float | None, a
 
 
 def parse_time(value: object) -> float | None:
-    """Parse a time in ISO 8601 as seconds since the epoch, in UTC unless it has a zone; None if it is not a time."""
+    """Parse a time in ISO 8601 as seconds since the epoch, in UTC if it has no zone; None if it is not a time."""
     try:
         time = datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:
@@ -232,12 +232,12 @@ def parse_epoch(value: object) -> float | None:
 
 
 def token_count(value: object) -> int:
-    """A count of tokens; 0 if the value is not one."""
+    """Return a count of tokens; 0 if the value is not a count."""
     return value if isinstance(value, int) and value > 0 and not isinstance(value, bool) else 0
 
 
 def dollars(value: object) -> float | None:
-    """A cost; None if it is not one, or 0, which agents write if they do not know the model's price."""
+    """Return a cost; None for other values and for 0, which agents write if they do not know the model's price."""
     return float(value) if isinstance(value, int | float) and 0 < value < DEAREST else None
 
 
@@ -266,8 +266,8 @@ def build_usage(
 def parse_usage(usage: Object, cost: object = None) -> Usage | None:
     """Parse the `usage` of a response of Chat Completions or Responses, including fields that gateways add.
 
-    Knows the field names of OpenAI, LiteLLM, OpenRouter, Portkey and OpenHands. `cost` comes from another place in the
-    log.
+    Knows the field names of OpenAI, LiteLLM, OpenRouter, Portkey and OpenHands. `cost` is a cost from another place in
+    the log, which takes precedence.
     """
     details = fields(usage.get("prompt_tokens_details") or usage.get("input_tokens_details"))
     prompt = _first(usage, "prompt_tokens", "input_tokens")
@@ -285,12 +285,12 @@ def parse_usage(usage: Object, cost: object = None) -> Usage | None:
 
 
 def _first(counts: Object, *names: str) -> int:
-    """The first of the named counts that is not 0."""
+    """Return the first of the named counts that is not 0."""
     return next((count for name in names if (count := token_count(counts.get(name)))), 0)
 
 
 def requested_cache_life(request: Object) -> float | None:
-    """The seconds for which a request asks the provider to cache its prompt; None if it does not ask.
+    """Return the seconds for which a request asks the provider to cache its prompt; None if it does not ask.
 
     The last `cache_control` mark counts, because it covers the longest prefix.
     """

@@ -46,10 +46,10 @@ def conversation(
     """Turn messages in the order of a log into a conversation that can be sent.
 
     `api` is "openai_chat", "openai_responses" (`messages` are items then), "anthropic" or "gemini". Each result moves
-    after its call. A call without a result is answered with `missing`, or left out if that is None. Empty messages are
-    left out, and so is everything before the user's first words for "anthropic" and "gemini", which must begin with
-    them. Notes are added that count calls without results and results without calls. `moments` are the data of
-    each message in the log.
+    after its call. A call without a result is answered with `missing`, or left out if `missing` is None. Empty messages
+    are left out. For "anthropic" and "gemini", whose conversations must begin with the user's words, everything before
+    these is left out too. Notes are added that count calls without results and results without calls. `moments` are the
+    data of each message in the log.
 
     Raises SessionError for a message that the API does not accept, such as a call without an id, and SettingsError for
     an unknown `api`.
@@ -63,15 +63,15 @@ def conversation(
             raise SessionError(f"message {number} of the conversation {problem}")
         cleaned.append(wire.clean(message))
     start = next((at for at, each in enumerate(cleaned) if _is_opening(each, wire)), len(cleaned))
-    given = [_mark(each, at, wire) for at, each in enumerate(cleaned[start:]) if each is not None]
+    marked = [_mark(each, at, wire) for at, each in enumerate(cleaned[start:]) if each is not None]
     open_calls = "answer" if missing is not None else "remove"
-    repaired = repair(given, api, open_calls=open_calls, reason=missing or "").conversation
-    made = _as_agents_send(repaired, wire)
+    repaired = repair(marked, api, open_calls=open_calls, reason=missing or "").conversation
+    sent = _as_agents_send(repaired, wire)
     early = note(f"{wire.unit}s before the user's first, left out", start)
-    all_notes = (*notes, *early, *_pairing_notes(given, made, wire))
-    origins = [_unmark(message, wire) for message in made]
+    all_notes = (*notes, *early, *_pairing_notes(marked, sent, wire))
+    origins = [_unmark(message, wire) for message in sent]
     places = {origin: place for place, origin in enumerate(origins) if origin is not None}
-    return Conversation(made, all_notes, find_requests(places, moments[start:]))
+    return Conversation(sent, all_notes, find_requests(places, moments[start:]))
 
 
 def stretch(api: str, recorded: Iterable[tuple[Object, Moment]]) -> Conversation:
@@ -85,8 +85,8 @@ class Wire:
     """How messages are written for an API.
 
     `clean` returns a message without empty and unsent parts, None if nothing is left. `check` describes the problem of
-    a message, "" if there is none. `field` is where a message holds its blocks, None if the message itself is one
-    block. Neighboring messages of one role are joined if the role is in `joins`. `unit` is the API's name for a
+    a message, "" if there is none. `field` names the field that holds a message's blocks, None if the message itself is
+    one block. Neighboring messages of one role are joined if the role is in `joins`. `unit` is the API's name for a
     message.
     """
 
@@ -97,12 +97,12 @@ class Wire:
     unit: str = "message"
 
     def blocks(self, message: Object) -> list[Object]:
-        """The blocks of a message, or the message itself if the API has no blocks."""
+        """Return the blocks of a message, or the message itself if the API has no blocks."""
         return [message] if self.field is None else content_blocks(message.get(self.field))
 
 
 def _is_opening(message: Object | None, wire: Wire) -> bool:
-    """Whether a conversation may begin with a message: for APIs with turns, only with text of the user."""
+    """Whether a conversation may begin with a message. In APIs with turns, it must be text of the user."""
     if not wire.joins:
         return True
     if message is None or message["role"] != "user":
@@ -121,25 +121,25 @@ def _as_agents_send(messages: Iterable[Object], wire: Wire) -> list[Message]:
     """Copy repaired messages in the order and grouping in which agents send them."""
     if wire is WIRES[RESPONSES]:
         return _with_remarks_moved(messages)
-    made: list[Message] = []
+    sent: list[Message] = []
     for message in messages:
         blocks = wire.blocks(message)
         while blocks and blocks[-1].get("type") in THOUGHTS:
             # Anthropic rejects messages that end in a thought, which happens if the call after it is dropped.
             blocks.pop()
-        is_next = made and message["role"] == made[-1]["role"] and message["role"] in wire.joins
+        is_next = sent and message["role"] == sent[-1]["role"] and message["role"] in wire.joins
         if wire.field is None:
-            made.append({**message})
+            sent.append({**message})
         elif blocks and is_next:
-            made[-1][wire.field] = [*wire.blocks(made[-1]), *blocks]
+            sent[-1][wire.field] = [*wire.blocks(sent[-1]), *blocks]
         elif blocks:
-            made.append({**message, wire.field: blocks})
-    _sort_results(made, wire)
-    return made
+            sent.append({**message, wire.field: blocks})
+    _sort_results(sent, wire)
+    return sent
 
 
 def _with_remarks_moved(items: Iterable[Object]) -> list[Message]:
-    """Copy items, and move each added output directly after its call, like Codex."""
+    """Copy items, and move each added output directly after its call, as Codex does."""
     kept: list[Message] = []
     for item in items:
         at = len(kept)
@@ -177,7 +177,7 @@ def _calls(message: Object, wire: Wire) -> list[Object]:
 
 
 def _place(result: Object, order: Mapping[str, int]) -> int:
-    """The place of the call that a result answers."""
+    """Find the place of the call that a result answers."""
     response = fields(result.get("functionResponse"))
     names = (result.get("tool_use_id"), result.get("tool_call_id"), response.get("id"), response.get("name"))
     return next((order[name] for name in map(text, names) if name and name in order), 0)
@@ -192,7 +192,7 @@ def _with_id_of(call: Object, result: Object) -> Object:
 
 
 def _unmark(message: Message, wire: Wire) -> int | None:
-    """Remove the origins from a message, and return that of its first block that is not a result."""
+    """Remove the origins from a message, and return the origin of its first block that is not a result."""
     blocks = wire.blocks(message)
     origins = [block.get(ORIGIN) for block in blocks if not _is_result(block)]
     plain = [{name: value for name, value in block.items() if name != ORIGIN} for block in blocks]
@@ -207,7 +207,7 @@ def _unmark(message: Message, wire: Wire) -> int | None:
 
 
 def _count_calls(block: Object) -> int:
-    """The number of calls in a block, or in a message of Chat Completions."""
+    """Count the calls in a block, or in a message of Chat Completions."""
     is_call = block.get("type") in ("tool_use", *CALLS) or "functionCall" in block
     return is_call or len(objects(block.get("tool_calls")))
 
@@ -219,7 +219,7 @@ def _is_result(block: Object) -> bool:
 
 
 def _pairing_notes(given: Sequence[Message], made: Sequence[Message], wire: Wire) -> tuple[str, ...]:
-    """Notes that count the calls without a result, and the results without a call, in the log."""
+    """Write notes that count the calls without a result, and the results without a call, in the log."""
     before = [block for message in given for block in wire.blocks(message)]
     after = [block for message in made for block in wire.blocks(message)]
     results = [block for block in after if _is_result(block)]
@@ -312,7 +312,7 @@ def text_block(value: str) -> Message:
 
 
 def content_blocks(content: object) -> list[Object]:
-    """The blocks of an Anthropic message's content, which may be a text."""
+    """Return the blocks of an Anthropic message's content, which may be a text."""
     return [text_block(content)] if isinstance(content, str) else objects(content)
 
 
@@ -390,8 +390,8 @@ def _api_part(part: Object) -> Message:
         called = fields(bare["functionCall"])
         return {**bare, "functionCall": function_call(called, called.get("args"))} if called else {}
     if "functionResponse" in bare:
-        given = fields(bare["functionResponse"])
-        return function_response(given, given.get("response")) if given else {}
+        response = fields(bare["functionResponse"])
+        return function_response(response, response.get("response")) if response else {}
     return bare
 
 

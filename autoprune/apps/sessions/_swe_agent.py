@@ -44,12 +44,15 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
 
 
 def _moments(records: Sequence[Object], model: str) -> list[Moment]:
-    """The data of records: only the run's model is known, which did not write demonstrations."""
+    """Return the recorded data of records: only the name of the run's model.
+
+    The model did not write demonstrations.
+    """
     return unrecorded_answers([{} if record.get("is_demo") else record for record in records], model)
 
 
 def _configured_model(config: object) -> str:
-    """The model in a run's configuration (an object or its JSON); "" if it names none."""
+    """Return the model in a run's configuration (an object or its JSON); "" if it names none."""
     whole = fields(try_parse(config) if isinstance(config, str) else config)
     name = text(fields(fields(whole.get("agent")).get("model")).get("name"))
     return "" if name in NO_MODELS else name
@@ -70,7 +73,7 @@ def _attempts(value: object) -> list[Object]:
 
 
 def _own_records(history: Sequence[Object]) -> list[Object]:
-    """The records of the agent that speaks first, which owns the history; reviewers may follow."""
+    """Select the records of the agent that speaks first, which owns the history; reviewers may follow."""
     agent = history[0].get("agent") if history else None
     return [record for record in history if record.get("agent") == agent]
 

@@ -40,7 +40,7 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
 
 
 def _exchange_messages(values: Sequence[object]) -> list[tuple[Message, Moment]]:
-    """The messages of all exchanges with their recorded data; only answers have times."""
+    """Return the messages of all exchanges with their recorded data; only answers have times."""
     whole = fields(values[0])
     said: list[tuple[Message, Moment]] = []
     for at, exchange in enumerate(map(fields, listed(whole.get("llm_interactions"))), 1):
@@ -81,7 +81,7 @@ def _exchange_call(made: Object) -> Message:
 
 
 def _call_result(done: Object) -> Message:
-    """The result of a call: the tool's output and its error."""
+    """Create the result of a call from the tool's output and its error."""
     error = f"Error: {done['error']}" if done.get("error") else ""
     output = "" if done.get("result") is None else str(done["result"])
     return tool_result(text(done.get("call_id")), "\n".join(part for part in (output, error) if part))

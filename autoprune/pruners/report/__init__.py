@@ -1,7 +1,8 @@
 """Reports on prunes: what was done, and why.
 
 `Report` describes one prune, and `statistics` compares any two conversations. `drawing` renders both for a terminal or
-a notebook. It needs rich, so it is imported lazily. `advice` suggests a next step if the safe zone is not reached.
+a notebook. This needs rich, so `drawing` is imported lazily. `advice` suggests a next step if the safe zone is not
+reached.
 """
 
 from autoprune.pruners.report._figures import LASTING, cleanup_statistics, reason, statistics, token_figures

@@ -46,7 +46,7 @@ PARTS = {
 
 
 def floor(plan: Plan) -> dict[str, int]:
-    """The counted tokens of each part of the prompt; they add up to the whole.
+    """Count the tokens of each part of the prompt; the parts add up to the whole.
 
     Tokens that a provider reported beyond the count belong to "sent beside", such as a system prompt or tool schemas.
     """
@@ -76,7 +76,7 @@ def _part(plan: Plan, result: ToolResult) -> str:
 
 
 def reason(plan: Plan, result: ToolResult) -> str:
-    """The reason for a result's state after the prune."""
+    """Return the reason for a result's state after the prune."""
     if result in plan.kept:
         return plan.kept[result]
     edit = plan.results.get(result)
@@ -86,7 +86,7 @@ def reason(plan: Plan, result: ToolResult) -> str:
 
 
 def tools(plan: Plan) -> Mapping[str, Mapping[str, int]]:
-    """Count the results of each tool, their tokens, the edited ones and the tokens saved; the largest saving first."""
+    """Count the results of each tool, their tokens, the edited results and the tokens saved, largest saving first."""
     table: dict[str, dict[str, int]] = {}
     for result in plan.transcript.results:
         edit = plan.results.get(result)
@@ -101,7 +101,7 @@ def tools(plan: Plan) -> Mapping[str, Mapping[str, int]]:
 
 
 def result_row(plan: Plan, result: ToolResult) -> dict[str, object]:
-    """The row of a result: its location, tokens before and after, state and reason."""
+    """Create the row of a result: its location, tokens before and after, state and reason."""
     edit = plan.results.get(result)
     fold = plan.gone.get(result.location.message)
     why = fold.reason if fold else edit.reason if edit else plan.kept[result]
@@ -112,7 +112,7 @@ def result_row(plan: Plan, result: ToolResult) -> dict[str, object]:
 
 
 def part_row(plan: Plan, part: Part, edit: Replace | None, why: str) -> dict[str, object]:
-    """The row of a result or of a call's argument, with the columns that both have."""
+    """Create the row of a result or of a call's argument, with the columns that both have."""
     return {
         "message": part.location.message,
         "turn": plan.transcript.turns[part.location.message],
@@ -127,7 +127,7 @@ def part_row(plan: Plan, part: Part, edit: Replace | None, why: str) -> dict[str
 
 
 def fold_row(fold: Fold) -> dict[str, object]:
-    """The row of a fold or drop: its messages, tokens and reason."""
+    """Create the row of a fold or drop: its messages, tokens and reason."""
     return {
         "messages": list(fold.messages),
         "request": fold.request,
@@ -143,7 +143,7 @@ def fold_row(fold: Fold) -> dict[str, object]:
 
 
 def tokens_lost(plan: Plan) -> int:
-    """The counted tokens of the previous prompt from the first edit of this request on."""
+    """Count the tokens of the previous prompt from the first edit of this request on."""
     transcript = plan.transcript
     last = len(transcript.requests) - 1
     fresh = [edit.part.location.message for edit in plan.edits if edit.request == last]
@@ -161,14 +161,14 @@ def tokens_lost(plan: Plan) -> int:
 
 
 def stable_boundary(plan: Plan) -> int | None:
-    """The index of the last message up to which no later prune changes anything; None if there is none.
+    """Find the index of the last message up to which no later prune changes anything; None if there is none.
 
     If messages may be folded or dropped, only the system messages at the head are stable, even before the first fold.
     """
     if plan.head is not None:
         return plan.head - 1 if plan.head else None
     results = (result for result in plan.transcript.results if reason(plan, result) not in LASTING)
-    may_change: tuple[Part | Thought, ...] = (*results, *plan.open_inputs, *plan.doomed)
+    may_change: tuple[Part | Thought, ...] = (*results, *plan.open_inputs, *plan.stripped_later)
     first = min((part.location.message for part in may_change), default=len(plan.transcript.entries))
     return first - 1 if first else None
 
@@ -187,23 +187,23 @@ def cleanup_statistics(
         reading.transcript_to_compare(list(with_separate_summary(messages)), overhead)
         for messages in (original, pruned)
     )
-    found = statistics(before, after, placeholder)
-    gone = found["messages_removed"] + found["messages_summarized"]
+    changes = statistics(before, after, placeholder)
+    gone = changes["messages_removed"] + changes["messages_summarized"]
     if now := find_summary(pruned):
         # The summary's mark records the number of messages that it replaces.
         was = find_summary(original)
         is_new = was and (was.text, was.messages, was.room) != (now.text, now.messages, now.room)
         gone -= bool(is_new)  # the old summary is gone too, but is not counted
         summarized = min(gone, max(0, now.messages - (was.messages if was else 0)))
-        found |= {"messages_removed": gone - summarized, "messages_summarized": summarized}
+        changes |= {"messages_removed": gone - summarized, "messages_summarized": summarized}
     tokens = (reading.transcript(messages, overhead).tokens for messages in (original, pruned))
-    return {**found, **token_figures(*tokens), "total_messages": len(original)}
+    return {**changes, **token_figures(*tokens), "total_messages": len(original)}
 
 
 def figures(
     *, original: int, pruned: int, messages: int, cleaned: int, calls: int, removed: int, summarized: int
 ) -> dict[str, int | float]:
-    """The statistics by name: tokens before and after, messages before, and the numbers of changes."""
+    """Name the statistics: tokens before and after, messages before, and the numbers of changes."""
     return {
         **token_figures(original, pruned),
         "tool_results_cleaned": cleaned,
@@ -215,7 +215,7 @@ def figures(
 
 
 def token_figures(original: int, pruned: int) -> dict[str, int | float]:
-    """The statistics about tokens."""
+    """Compute the statistics about tokens."""
     return {
         "original_tokens": original,
         "pruned_tokens": pruned,
@@ -278,7 +278,7 @@ def _is_placeholder(result: ToolResult, placeholder: Placeholder) -> bool:
 
 @dataclass(frozen=True)
 class Alignment:
-    """Match the messages of one conversation with those of another."""
+    """Matches the messages of one conversation with those of another."""
 
     before: Transcript
     after: Transcript
@@ -286,11 +286,11 @@ class Alignment:
 
     @cached_property
     def kinds(self) -> tuple[Sequence[Hashable], Sequence[Hashable]]:
-        """For each message, before and after: what clearing never changes in it."""
+        """The content of each message, before and after, that clearing never changes."""
         return _kinds(self.before), _kinds(self.after)
 
     def groups(self) -> Iterator[list[Pair]]:
-        """Pair the messages, with missing ones and those that replace them in one group."""
+        """Pair the messages. Missing messages are in one group with the messages that replace them."""
         kinds, new_kinds = self.kinds
         length, new_length = len(kinds), len(new_kinds)
         if kinds == new_kinds:
@@ -312,7 +312,7 @@ class Alignment:
         return is_kind and all(_is_same(was, now) or _is_placeholder(now, self.placeholder) for was, now in results)
 
     def _middle(self, old: range, new: range) -> Iterator[list[Pair]]:
-        """Group a stretch: identical messages, and the differing ones between them."""
+        """Group a stretch: identical messages, and the differing messages between them."""
         prints = [_fingerprint(self.before.messages[at]) for at in old]
         new_prints = [_fingerprint(self.after.messages[at]) for at in new]
         matcher = SequenceMatcher(None, prints, new_prints, autojunk=False)
@@ -324,27 +324,27 @@ class Alignment:
                 yield self._gap(stretch, new_stretch)
 
     def _gap(self, old: range, new: range) -> list[Pair]:
-        """Pair differing messages: those of the same kind, in order, only differ in cleared results."""
+        """Pair differing messages: messages of the same kind, in order, differ only in cleared results."""
         places: dict[Hashable, list[int]] = defaultdict(list)
         for index in reversed(old):
             places[self.kinds[0][index]].append(index)
         pairs: list[Pair] = []
         at = old.start
         for index in new:
-            found = places[self.kinds[1][index]]
-            while found and found[-1] < at:
-                found.pop()
-            if not found:
+            same_kind = places[self.kinds[1][index]]
+            while same_kind and same_kind[-1] < at:
+                same_kind.pop()
+            if not same_kind:
                 pairs.append((None, index))
                 continue
-            pairs.extend((other, None) for other in range(at, found[-1]))
-            pairs.append((found[-1], index))
-            at = found[-1] + 1
+            pairs.extend((other, None) for other in range(at, same_kind[-1]))
+            pairs.append((same_kind[-1], index))
+            at = same_kind[-1] + 1
         return [*pairs, *((other, None) for other in range(at, old.stop))]
 
 
 def _kinds(transcript: Transcript) -> list[Hashable]:
-    """The kind of each message: its content without everything that can be cleared, and the tools of its results."""
+    """Find the kind of each message: its content without everything that can be cleared, and its results' tools."""
     return [
         (_fingerprint(_without_parts(message, entry)), *(_tool_in_text(result) for result in entry.results))
         for message, entry in zip(transcript.messages, transcript.entries, strict=True)
@@ -360,7 +360,7 @@ def _without_parts(message: object, entry: Entry) -> object:
 
 
 def _tool_in_text(result: ToolResult) -> str:
-    """The tool of a result inside a text, which names it; "" for a native result, which only its call identifies."""
+    """Return the tool of a result inside a text, which names it; "" for a native result."""
     return result.tool if result.location.start is not None else ""
 
 

@@ -30,12 +30,12 @@ from autoprune.tokens import scale_tokens
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Report:
-    """The outcome of one prune. Tokens are the provider's if a calibration or a usage was given, else counted tokens.
+    """The outcome of one prune.
 
-    `tokens_before` and `tokens_after` are the figures that are compared with the safe zone. `fallbacks` are notes on
-    everything that was not done as requested, and `notes` holds them and other warnings. `seconds` is the duration of
-    the prune. If the size of the messages in bytes showed that there was nothing to do, tokens are counted when a
-    figure is first read.
+    Tokens are the provider's if a calibration or a usage was given, else counted tokens. `tokens_before` and
+    `tokens_after` are the figures that are compared with the safe zone. `fallbacks` are notes on everything that was
+    not done as requested, and `notes` holds them and other warnings. `seconds` is the duration of the prune. If the
+    size of the messages in bytes showed that there was nothing to do, tokens are counted when a figure is first read.
     """
 
     strategy: str
@@ -50,7 +50,7 @@ class Report:
 
     @cached_property
     def advice(self) -> str:
-        """What to do if the safe zone is not reached, with figures; "" if it is. Computed when first read."""
+        """Advice on how to reach the safe zone, with figures; "" if it is reached. Computed when first read."""
         return self.advise(self) if self.advise and not self.within_safe_zone else ""
 
     @cached_property
@@ -144,7 +144,7 @@ class Report:
         """The counted tokens of each part of the prompt after the prune; they add up to the whole.
 
         `frames` is the content around the results in a tool's messages. `unseen` results cannot be cleared yet,
-        `cleared` results are placeholders, `answers` are the user's, and `kept` are all others. `summary` is the
+        `cleared` results are placeholders, `answers` are the user's, and `kept` are all other results. `summary` is the
         running summary, and `sent beside` is the overhead plus the start of the reply.
         """
         return floor(self.plan)
@@ -175,7 +175,7 @@ class Report:
     @property
     def decisions(self) -> tuple[str, ...]:
         """The strategy's explanations of its decisions, with figures, oldest first; () if it gives none."""
-        return self.plan.told.decisions
+        return self.plan.rationale.decisions
 
     @property
     def messages_summarized(self) -> int:
@@ -274,7 +274,7 @@ class Report:
         return "".join(f", {number} {what}{'s' if number > 1 else ''} {done}" for number, what, done in done if number)
 
     def __str__(self) -> str:
-        """The report in one line for a person."""
+        """Format the report in one line for a person."""
         state = "within" if self.within_safe_zone else "over"
         line = (
             f"{self.strategy}: {self.tokens_before:,} → {self.tokens_after:,} tokens, {self.results_cleared} of "
@@ -301,7 +301,7 @@ class Report:
 
 
 def _return_plan(plan: Plan) -> Plan:
-    """Return the plan; a module-level function, so that `partial` of it can be pickled."""
+    """Return the plan. This is a module-level function, so that a `partial` of it can be pickled."""
     return plan
 
 
@@ -317,15 +317,17 @@ NO_REFERENCES = 2  # marshal's last version without references: with them, equal
 
 
 def ledger_figures(report: Report, conversation: Sequence[Any]) -> Sent:
-    """The figures of the prompt before a prune and of the conversation that it returned, in counted tokens."""
+    """Compute the figures of a prompt before and after a prune for a ledger, in counted tokens."""
     plan, spent = report.plan, report.spent
-    known = plan.transcript
+    transcript = plan.transcript
     after = _weigh_messages(conversation, _weights(plan))
     is_changed = bool(plan.edits or plan.folds or plan.stripped)
     return Sent(
-        given=_weigh_messages(known.messages, [entry.tokens for entry in known.entries]) if is_changed else after,
+        given=_weigh_messages(transcript.messages, [entry.tokens for entry in transcript.entries])
+        if is_changed
+        else after,
         sent=after,
-        beside=known.fixed_tokens,
+        beside=transcript.fixed_tokens,
         placeholders=_tokens_placed(report),
         cleared=tuple(filter(None, map(_digest_of_result, _results_edited_now(plan)))),
         fetched=tuple(_unseen_results(plan)),
@@ -336,7 +338,7 @@ def ledger_figures(report: Report, conversation: Sequence[Any]) -> Sent:
 
 
 def _weights(plan: Plan) -> Sequence[int]:
-    """The tokens of each message that is sent."""
+    """Count the tokens of each message that is sent."""
     if plan.weights:
         return plan.weights
     saved = savings_by_message(plan.edits, plan.stripped)
@@ -350,15 +352,15 @@ def _weigh_messages(messages: Iterable[object], tokens: Iterable[int]) -> Weighe
 
 def _serialize(message: object) -> bytes:
     """Serialize a message, ignoring its marks for the prompt cache. Equal messages give equal bytes."""
-    known: Any = without_marks(message)
+    plain: Any = without_marks(message)
     try:
-        return marshal.dumps(known, NO_REFERENCES)  # four times as fast as repr
+        return marshal.dumps(plain, NO_REFERENCES)  # four times as fast as repr
     except ValueError:  # an SDK's object is in it
-        return repr(known).encode("utf-8", "surrogatepass")
+        return repr(plain).encode("utf-8", "surrogatepass")
 
 
 def _tokens_placed(report: Report) -> int:
-    """The tokens that this request's edits put into the previous prompt, and those of a new summary."""
+    """Count the tokens that this request's edits put into the previous prompt, and those of a new summary."""
     plan = report.plan
     requests = plan.transcript.requests
     last = len(requests) - 1
@@ -385,7 +387,7 @@ def _unseen_results(plan: Plan) -> Iterator[tuple[str, int]]:
 
 
 def _digest_of_result(result: ToolResult) -> str:
-    """A digest of a result: its tool, target and text; "" if the call has no target.
+    """Compute a digest of a result from its tool, target and text; "" if the call has no target.
 
     The text is included, since a file that is read again after a change, or tests that run again, would have been
     fetched without pruning too.

@@ -26,7 +26,7 @@ GIANT_SHARE = 4  # a result that stays is named if it takes at least a quarter o
 
 
 class OtherZone:
-    """The arguments of a pruner with another safe zone."""
+    """Wraps the arguments of a pruner to give it another safe zone."""
 
     def __init__(self, args: object, tokens: int) -> None:
         """Wrap `args`, with `tokens` as the safe zone."""
@@ -43,13 +43,13 @@ class OtherZone:
 def advice(pruner: Any, folding: Callable[[], Any], strategy: object, calibration: float, report: Report) -> str:
     """Advise what to do if a prune leaves the conversation over its safe zone, with figures; "" without advice.
 
-    `pruner` pruned with `strategy`, and `folding` creates a `ConversationPruner` with the same settings. Each figure is
-    that of an actual plan, so the advice does what it says.
+    `pruner` pruned with `strategy`, and `folding` creates a `ConversationPruner` with the same settings. Each figure
+    comes from an actual plan, so following the advice has exactly this effect.
     """
     messages, beyond = list(report.plan.transcript.messages), report.plan.beyond
 
     def tokens_left(by: Any, chosen: object, zone: int | None = None) -> int:
-        """The most tokens that are left if another strategy prunes instead."""
+        """Compute the most tokens that are left if another strategy prunes instead."""
         other = copy.copy(by)
         other._memory = Memory()
         if zone is not None or beyond:
@@ -118,9 +118,9 @@ LEAST_LOSS = 1.02  # times the cost without pruning; a smaller loss is not worth
 
 
 def cache_note(plan: Plan, prices: Prices) -> str:
-    """A note if the prunes broke the cache so often that they cost more than no pruning; "" if not.
+    """Write a note if the prunes broke the cache so often that they cost more than no pruning; "" otherwise.
 
-    Only the requests of the conversation as passed are counted, since results cleared before that are unknown.
+    Only the requests of the conversation as passed are counted, since results that were cleared earlier are unknown.
     """
     pruned, unpruned = bills(plan, prices)
     if pruned <= LEAST_LOSS * unpruned:
@@ -132,7 +132,7 @@ def cache_note(plan: Plan, prices: Prices) -> str:
 
 
 def bills(plan: Plan, prices: Prices) -> tuple[float, float]:
-    """The cost of all prompts with the plan's edits and without any, in input tokens at full price."""
+    """Compute the cost of all prompts with the plan's edits and without any, in input tokens at full price."""
     weights = [entry.tokens for entry in plan.transcript.entries]
     saved: list[int] = [0] * len(weights)
     edits = _savings_by_request(plan)
@@ -154,10 +154,10 @@ def bills(plan: Plan, prices: Prices) -> tuple[float, float]:
 
 
 def _savings_by_request(plan: Plan) -> Mapping[int, Mapping[int, int]]:
-    """The tokens that edits save, by the request at which they were made and by message."""
-    found: dict[int, dict[int, int]] = {}
+    """Sum the tokens that edits save, by the request at which they were made and by message."""
+    savings: dict[int, dict[int, int]] = {}
     for edit in plan.edits:
-        messages = found.setdefault(edit.request, {})
+        messages = savings.setdefault(edit.request, {})
         at = edit.part.location.message
         messages[at] = messages.get(at, 0) + edit.saved
-    return found
+    return savings

@@ -67,7 +67,7 @@ def _floor(report: Report) -> Table:
 
 
 def printable(text: object) -> str:
-    """Replace characters that would control the terminal or cannot be printed by dots."""
+    """Replace characters that would control the terminal, or cannot be printed, by dots."""
     return "".join(character if character.isprintable() else "·" for character in str(text))
 
 
@@ -185,13 +185,13 @@ def _fold_key(row: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def _numbers(row: Mapping[str, object]) -> Sequence[int]:
-    found = row["messages"]
-    return found if isinstance(found, list) else []
+    messages = row["messages"]
+    return messages if isinstance(messages, list) else []
 
 
 def _number(row: Mapping[str, object], name: str = "tokens") -> int:
-    found = row[name]
-    return found if isinstance(found, int) else 0
+    figure = row[name]
+    return figure if isinstance(figure, int) else 0
 
 
 def _ranges(numbers: Iterable[int]) -> str:
@@ -249,13 +249,13 @@ def _tokens(stretch: Sequence[Mapping[str, object]]) -> str:
 
 
 def _short(row: Mapping[str, object]) -> str:
-    """The short text of a row's reason; a strategy's own text is unchanged."""
+    """Return the short text of a row's reason; a strategy's own text is unchanged."""
     reason = str(row["reason"])
     return SHORT.get(reason, reason.replace("_", " "))
 
 
 def _reasons(report: Report) -> dict[str, str]:
-    """The meaning of each short reason in a report, without those that need no explanation."""
+    """Map each short reason in a report to its meaning, without reasons that need no explanation."""
     rows = (*report.fold_rows, *report.rows, *report.input_rows)
     return {_short(row): str(row["why"]) for row in rows if row["why"] not in (_short(row), row["reason"])}
 
@@ -288,7 +288,7 @@ def _fit_table(columns: Sequence[tuple[str, str]], lines: Sequence[Sequence[str]
 
 
 def _widths(columns: Sequence[tuple[str, str]], lines: Sequence[Sequence[str]], width: int) -> list[int]:
-    """The width of each column; 0 if it is removed."""
+    """Compute the width of each column; 0 if the column is removed."""
     names = [name for name, _ in columns]
     widths = [max(cell_len(text) for text in texts) for texts in zip(names, *lines, strict=True)]
     for name, least in FLEXIBLE:

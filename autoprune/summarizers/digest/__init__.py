@@ -45,9 +45,9 @@ __all__ = ["Digest"]
 class Digest:
     """Write a digest of a brief: sections with the user's requests, plan, files, commands, errors and findings.
 
-    Deterministic: the same brief gives the same text, in any process. It has at most `brief.max_tokens` tokens and is
-    blank only if not even a character fits. The user's words are kept verbatim as far as they fit: the first request,
-    the latest one and another summarizer's earlier summary are shortened last.
+    Deterministic: the same brief gives the same text, in any process. The text has at most `brief.max_tokens` tokens
+    and is blank only if not even a character fits. The user's words are kept verbatim as far as they fit: the first
+    request, the latest request and another summarizer's earlier summary are shortened last.
 
     A previous digest (`brief.previous`) is parsed and continued, so that it loses only its oldest items that do not
     fit; any other previous text is kept as an earlier summary.
@@ -65,5 +65,5 @@ class Digest:
             return Failed("there is no room for a word")
         is_whole = parse_sections(text) is not None
         shown = [one.request for one in parse_contents(text).exchanges if one.request] if is_whole else []
-        known = contents.left_out.get(REQUESTS, 0) + sum(bool(one.request) for one in contents.exchanges)
-        return Written(text, notes=tuple(left_out_note(contents.goal, text, shown, known - len(shown))))
+        requests = contents.left_out.get(REQUESTS, 0) + sum(bool(one.request) for one in contents.exchanges)
+        return Written(text, notes=tuple(left_out_note(contents.goal, text, shown, requests - len(shown))))

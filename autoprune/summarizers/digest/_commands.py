@@ -1,4 +1,4 @@
-"""Read what commands say: the state of version control and tests, short values, and which command reruns which.
+"""Read command output: the state of version control and tests, short values, and which command reruns which.
 
 Two commands run the same if they run the same program on the same target, regardless of setup, wrappers and pipes:
 
@@ -125,12 +125,12 @@ def command_states(action: Action) -> Iterator[tuple[str, str]]:
 def has_passing_tests(action: Action) -> bool:
     """Whether a command printed test figures without a failure."""
     text = _output(action.result.text)[-LOOKED_AT:] if action.command and action.result else ""
-    found = [match[0] for pattern in (FIGURES, GO) for match in pattern.finditer(text)]
-    return bool(found) and not any(map(FAILURES.search, found))
+    figures = [match[0] for pattern in (FIGURES, GO) for match in pattern.finditer(text)]
+    return bool(figures) and not any(map(FAILURES.search, figures))
 
 
 def printed_value(action: Action) -> str:
-    """The one short line that a command printed, if it looks like a value; "" for others."""
+    """Return the one short line that a command printed, if it looks like a value; "" otherwise."""
     is_short = len(action.name) <= LONGEST_NAME and action.result and len(action.result.text) <= LONGEST_OUTPUT
     if not action.command or not action.result or action.failed or not is_short:
         return ""
@@ -142,13 +142,13 @@ def printed_value(action: Action) -> str:
 
 
 def _output(text: str) -> str:
-    """The output of a command, also if the result is a JSON document that contains it."""
+    """Return the output of a command, even if the result is a JSON document that contains it."""
     try:
-        known = json.loads(text) if text[:1] == "{" and len(text) <= LOOKED_AT else None
+        document = json.loads(text) if text[:1] == "{" and len(text) <= LOOKED_AT else None
     except (ValueError, RecursionError):
         return text
-    found = (known.get(name) for name in ("output", "stdout")) if isinstance(known, dict) else ()
-    return next((value for value in found if isinstance(value, str)), text)
+    outputs = (document.get(name) for name in ("output", "stdout")) if isinstance(document, dict) else ()
+    return next((value for value in outputs if isinstance(value, str)), text)
 
 
 def _git_status(text: str) -> str:
@@ -166,22 +166,22 @@ def _git_status(text: str) -> str:
 
 
 def _last_commit(text: str) -> str:
-    found = [*COMMITTED.finditer(text)]
-    if not found:
+    commits = [*COMMITTED.finditer(text)]
+    if not commits:
         return ""
-    extent = EXTENT.search(text, found[-1].end())
-    branch, commit, subject = found[-1].groups()
+    extent = EXTENT.search(text, commits[-1].end())
+    branch, commit, subject = commits[-1].groups()
     return f"{commit} on {branch}: {subject}" + (f" ({extent[0].strip()})" if extent else "")
 
 
 def _test_figures(action: Action, text: str) -> str:
-    """The command of a test run, with its figures."""
+    """Describe a test run by its command and figures; "" if the command runs no tests."""
     command = shell.essence(action.command)
     bare = shell.QUOTED.sub("''", command)
     if not TESTING.search(bare) and not RUNNERS.search(bare):
         return ""
-    found = [match["pytest"] or match["line"] for match in FIGURES.finditer(text)]
-    figures = "; ".join(line.strip() for line in found[-3:])
+    lines = [match["pytest"] or match["line"] for match in FIGURES.finditer(text)]
+    figures = "; ".join(line.strip() for line in lines[-3:])
     if not figures and (packages := GO.findall(text)):
         failed = [name for word, name in packages if word != "ok"]
         named = f" ({', '.join(failed[:SHOWN])})" if failed else ""
@@ -200,7 +200,7 @@ class Run:
     chosen: frozenset[str]
 
     def covers(self, other: "Run") -> bool:
-        """Whether this runs everything that another one ran."""
+        """Whether this run includes everything that another run ran."""
         if self.program == ("git", "commit") and other.program[:1] == ("git",) and other.program[1] in ENDED_BY_COMMIT:
             return True
         if self.program != other.program or (self.chosen and not (other.chosen and self.chosen >= other.chosen)):
@@ -215,7 +215,7 @@ class Run:
 
 @lru_cache(maxsize=4_096)
 def runs(command: str) -> tuple[Run, ...]:
-    """The runs in a script, in order, without read-only commands and filters after a pipe."""
+    """List the runs in a script, in order, without read-only commands and filters after a pipe."""
     return tuple(_runs_of(command, 0))
 
 
@@ -239,7 +239,7 @@ def _runs_of(script: str, depth: int) -> Iterator[Run]:
 
 
 def _run_of(words: Sequence[str]) -> Run:
-    """The run of one command."""
+    """Create the run of one command."""
     name = words[0].rpartition("/")[2]
     name = match[1] if (match := NUMBERED.fullmatch(name)) else name
     plain, chosen = _split_arguments(words[1:])
@@ -278,7 +278,7 @@ def _normal_target(target: str) -> str:
 
 
 def _is_within(target: str, whole: str) -> bool:
-    """Whether a target equals another one or is part of it: a file in a folder, a test in a file."""
+    """Whether a target equals another target or is part of it: a file in a folder, a test in a file."""
     if not whole or target == whole or target.endswith(f"/{whole}") or whole.endswith(f"/{target}"):
         return True
     return target.startswith((f"{whole}/", f"{whole}::"))

@@ -45,8 +45,8 @@ SHORTENED = frozenset((CHANGED, READ, COMMANDS, VALUES, OPEN, RESOLVED, LAST))
 class Exchange:
     """A request of the user, how often it was repeated, and the assistant's last words in answer.
 
-    `request` is "" for the first request, which is kept apart. What the user said through a tool is here too; it has
-    no answer, because it belongs to the request before it.
+    `request` is "" for the first request, which is stored separately. The user's answers through tools are exchanges
+    too. They have no assistant's answer, because that belongs to the request before them.
     """
 
     request: str
@@ -55,7 +55,7 @@ class Exchange:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has an answer that is not only the one so far, and the request was not repeated since."""
+        """Whether the exchange has a final answer, and its request was not repeated since."""
         return bool(self.answer) and self.answer == self.bare_answer
 
     @property
@@ -65,7 +65,7 @@ class Exchange:
 
     @property
     def is_through_tool(self) -> bool:
-        """Whether the user said it through a tool."""
+        """Whether the user gave these words as an answer through a tool."""
         return is_answer_text(self.request)
 
 
@@ -73,8 +73,8 @@ class Exchange:
 class Contents:
     """The first request, another summarizer's summary, later exchanges, and lists that map items to values.
 
-    Paths inside `folder` are relative to it in the lists. Exchanges and items are oldest first;
-    `left_out` says how many older ones of each were left out.
+    Paths inside `folder` are relative to it in the lists. Exchanges and items are oldest first; `left_out` counts the
+    older exchanges and items that were left out, by section.
     """
 
     goal: str = ""
@@ -102,14 +102,16 @@ class Contents:
 def parse_contents(text: str) -> Contents:
     """Parse a digest; any other text becomes the earlier summary.
 
-    In the sections of another summarizer the first request is known by its title.
+    In the sections of another summarizer, the first request is recognized by its title.
     """
-    found = parse_sections(text)
-    if found is None:
+    sections = parse_sections(text)
+    if sections is None:
         return Contents(earlier=text.strip())
-    if not {section.title for section in found} <= {GOAL, EARLIER, REQUESTS, FOLDER, *LISTS}:
-        return Contents(body_of(found, GOAL), write_sections(section for section in found if section.title != GOAL))
-    bodies = {section.title: section.body for section in found}
+    if not {section.title for section in sections} <= {GOAL, EARLIER, REQUESTS, FOLDER, *LISTS}:
+        return Contents(
+            body_of(sections, GOAL), write_sections(section for section in sections if section.title != GOAL)
+        )
+    bodies = {section.title: section.body for section in sections}
     goal, earlier, folder = (bodies.pop(title, "") for title in (GOAL, EARLIER, FOLDER))
     left_out = {title: missing for title, body in bodies.items() if (missing := _left_out_number(body))}
     exchanges = tuple(_parse_exchanges(_lines_below(bodies.pop(REQUESTS, ""))))
@@ -180,7 +182,7 @@ def tally(*values: str) -> str:
 
 
 def make_relative(contents: Contents, worked_in: Sequence[str]) -> Contents:
-    """Make the paths relative to the contents' folder; without one, choose the folder of most paths.
+    """Make the paths relative to the contents' folder; if there is none, choose the folder of most paths.
 
     `worked_in` are the folders that commands were run in.
     """
@@ -205,24 +207,24 @@ def _folder_prefix(folder: str) -> re.Pattern[str]:
 
 
 def _shorten_paths(title: str, items: Mapping[str, str], folder: str) -> dict[str, str]:
-    """Shorten the paths of items; if two become equal, the last wins, or for files both are added up."""
-    found: dict[str, str] = {}
+    """Shorten the paths of items. If two become equal, the last wins; the counts of files are added up."""
+    shortened: dict[str, str] = {}
     for key, value in items.items():
         short = relative(key, folder)
-        before = found.pop(short, "")
-        found[short] = tally(before, value) if title in (CHANGED, READ) else value
-    return found
+        before = shortened.pop(short, "")
+        shortened[short] = tally(before, value) if title in (CHANGED, READ) else value
+    return shortened
 
 
 def _common_folder(contents: Contents, worked_in: Sequence[str]) -> str:
-    """The folder that most commands were run in; else the one that saves the most characters, if any saves enough."""
+    """Find the folder that most commands were run in, else the folder that saves enough characters."""
     paths = [path for title in (CHANGED, READ) for path in contents.lists.get(title, {})]
     around = Counter(folder for path in paths if path[0] == "/" for folder in _parent_folders(path))
-    found = [(times * len(folder), folder) for folder, times in around.items() if times >= LEAST_PATHS]
+    savings = [(times * len(folder), folder) for folder, times in around.items() if times >= LEAST_PATHS]
     for folder, _ in Counter(folder for folder in worked_in if folder.count("/") >= LEAST_DEPTH).most_common(1):
-        if any(path.startswith(f"{folder}/") for path in paths) or (paths and not found):
+        if any(path.startswith(f"{folder}/") for path in paths) or (paths and not savings):
             return folder
-    return max(found, default=(0, ""))[1]
+    return max(savings, default=(0, ""))[1]
 
 
 def _parent_folders(path: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Fit the contents of a digest into a number of tokens: old items go first, the first request last."""
+"""Fit the contents of a digest into a number of tokens: old items are dropped first, the first request last."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -41,13 +41,13 @@ Candidate = tuple[float, str, int]  # when it is taken, its part, and its tokens
 
 def fit_contents(contents: Contents, count: Count, max_tokens: int) -> str:
     """Write the contents in at most `max_tokens` tokens; at least some of the first request remains."""
-    known = Memo(count)
-    attempts = _attempts(_sendable_contents(contents), known, max_tokens)
-    return next((attempt for attempt in attempts if attempt and known(attempt) <= max_tokens), "")
+    memo = Memo(count)
+    attempts = _attempts(_sendable_contents(contents), memo, max_tokens)
+    return next((attempt for attempt in attempts if attempt and memo(attempt) <= max_tokens), "")
 
 
 def _attempts(contents: Contents, count: Count, max_tokens: int) -> Iterator[str]:
-    """Yield texts of the contents, each shorter than the one before."""
+    """Yield texts of the contents, each shorter than the previous one."""
     yield str(contents)
     shorter = _with_cut_answers(_with_cut_requests(contents, count, max_tokens), count, max_tokens)
     yield str(shorter)
@@ -69,7 +69,7 @@ def _without_answer(exchange: Exchange) -> Exchange:
 
 
 def _more_left_out(contents: Contents, exchanges: Sequence[Exchange]) -> Mapping[str, int]:
-    """The number of the user's requests that are left out, including these."""
+    """Count the user's requests that are left out, including those of `exchanges`."""
     missing = sum(bool(one.request) for one in exchanges)
     return {_contents.REQUESTS: contents.left_out.get(_contents.REQUESTS, 0) + missing}
 
@@ -88,7 +88,8 @@ def _sendable_contents(contents: Contents) -> Contents:
 def _with_cut_requests(contents: Contents, count: Count, max_tokens: int) -> Contents:
     """Cut the requests and the earlier summary to the room that the lists leave.
 
-    The long ones are cut first. Where each would have too little, the oldest of the user's later requests are left out.
+    The long texts are cut first. If each would have too little room, the oldest of the user's later requests are left
+    out.
     """
     free = max_tokens - count(str(replace(contents, goal="", earlier="", exchanges=()))) - 2 * HEADING_TOKENS
     most = max(int(max_tokens * MOST_SHARE), free)
@@ -148,7 +149,7 @@ def _with_cut_answers(contents: Contents, count: Count, max_tokens: int) -> Cont
 
 
 def _shorten_line(line: str, limit: int, count: Count) -> str:
-    """Shorten a line of the assistant's to its beginning and end if it exceeds about `limit` tokens."""
+    """Shorten the assistant's line to its beginning and end if it exceeds about `limit` tokens."""
     return line if count(line) <= limit else one_line(shorten(line, limit, count), len(line))
 
 
@@ -161,7 +162,7 @@ class _Room:
     max_tokens: int
 
     def texts(self) -> Iterator[str]:
-        """Yield the text of the chosen items, then texts with one item less each."""
+        """Yield the text of the chosen items, then texts with one item less each time."""
         kept = dict.fromkeys(SHARES, 0)
         taken: list[str] = []  # the part of each chosen item, in the order of the choice
         waiting = sorted(self._candidates())
@@ -190,7 +191,7 @@ class _Room:
         return left
 
     def _candidates(self) -> Iterator[Candidate]:
-        """Yield each item of each part, newest first: its priority, its part, and its tokens."""
+        """Yield each item of each part, the newest first: its priority, its part, and its tokens."""
         parts = {
             title: [_contents.item_line(title, *item) for item in items.items()]
             for title, items in self.contents.lists.items()

@@ -1,4 +1,4 @@
-"""Read messages into the contents of a digest: what was asked, said, found, planned and done in them."""
+"""Read messages into the contents of a digest: requests, answers, findings, plans and actions."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -83,12 +83,12 @@ def extend_contents(contents: Contents, utterances: Sequence[Utterance], goal: s
         expects_goal=bool(goal) and not contents.goal,
         is_opening=contents == Contents(),
     )
-    made = [*read_actions(utterances)]
-    for one, done in zip(utterances, made, strict=True):
+    actions = [*read_actions(utterances)]
+    for one, done in zip(utterances, actions, strict=True):
         reader.add_message(one, done)
     exchanges = tuple(reader.exchanges)
     extended = replace(contents, goal=reader.goal, earlier=reader.earlier, exchanges=exchanges, lists=lists)
-    return make_relative(extended, [action.folder for done in made for action in done if action.folder])
+    return make_relative(extended, [action.folder for done in actions for action in done if action.folder])
 
 
 @dataclass
@@ -96,8 +96,8 @@ class _Reader:
     """The contents of a digest while messages are read into them.
 
     An exchange is over once it has an answer: the assistant's last words before the user's next request, whether that
-    request is among the messages or stays in the conversation. The words in the list `LAST` are about the exchange
-    that is not over; if all are over, about a request that stays in the conversation.
+    request is among the messages or stays in the conversation. The words in the list `LAST` are about the exchange that
+    is not over. If all exchanges are over, they are about a request that stays in the conversation.
     """
 
     goal: str
@@ -121,14 +121,14 @@ class _Reader:
             self._note_action(action)
 
     def _put(self, title: str, item: str, value: str = "") -> None:
-        """Put an item at the end of a list, replacing an earlier equal one."""
+        """Put an item at the end of a list, and remove an equal item before it."""
         self.lists[title].pop(item, None)
         self.lists[title][item] = value
 
     def _note_said(self, one: Utterance, said: str) -> None:
-        """Read the user's words: a request ends the exchange before it.
+        """Read the user's words. A request ends the previous exchange.
 
-        An answer through a tool does not, nor do words beside results: both come while the assistant is working.
+        Answers through a tool and words beside results do not: both come while the assistant is working.
         """
         if one.is_answer or one.results:
             self.exchanges.append(Exchange(said))
@@ -139,7 +139,7 @@ class _Reader:
             self._begin_exchange(said, is_behind=one.after_request)
 
     def _begin_exchange(self, request: str, *, is_behind: bool) -> None:
-        """Begin a new exchange. `is_behind`: an earlier request stays in the conversation."""
+        """Begin a new exchange. `is_behind` means that an earlier request stays in the conversation."""
         open_before = self._open_exchange() is not None
         self._end_exchange()
         if not open_before and (is_behind or self.is_opening):
@@ -156,20 +156,21 @@ class _Reader:
             self.exchanges.append(again or Exchange(request))
 
     def _take_repeated(self, request: str) -> Exchange | None:
-        """Remove an equal long request that was made before; return it with one more repetition."""
+        """Remove an equal long request that was made before, and return it with one more repetition."""
         same = [exchange for exchange in self.exchanges if len(request) >= LONG_REQUEST and exchange.request == request]
         self.exchanges = [exchange for exchange in self.exchanges if exchange not in same]
         return _repeat(same[-1], sum(exchange.times for exchange in same) + 1) if same else None
 
     def _open_exchange(self) -> int | None:
-        """The index of the exchange that is not over; None if all are."""
+        """Find the index of the exchange that is not over; None if all exchanges are over."""
         asked = [at for at, exchange in enumerate(self.exchanges) if not exchange.is_through_tool]
         return asked[-1] if asked and not self.exchanges[asked[-1]].is_over else None
 
     def _end_exchange(self, otherwise: str = "") -> None:
-        """End the exchange that is not over. Its answer is the assistant's last words, or `otherwise` without any.
+        """End the exchange that is not over.
 
-        The very last exchange needs an answer: without one it is not over.
+        Its answer is the assistant's last words, or `otherwise` if there are none. The very last exchange needs an
+        answer: without an answer it is not over.
         """
         at = self._open_exchange()
         if at is None:
@@ -240,7 +241,7 @@ class _Reader:
                 self._tally(_contents.READ, path, does)
 
     def _listed_path(self, path: str) -> str:
-        """The spelling of a path that the lists already have, with more folders or fewer."""
+        """Find the spelling of a path that the lists already have, with more folders or fewer."""
         if "/" not in path:
             return path
         listed = {**self.lists[_contents.CHANGED], **self.lists[_contents.READ]}
@@ -248,7 +249,7 @@ class _Reader:
         return same[0] if path not in listed and len(same) == 1 else path
 
     def _note_outcome(self, action: Action) -> None:
-        """Record the outcome: a command's latest one, a new error, or that an error is resolved."""
+        """Record the outcome: a command's latest outcome, a new error, or that an error is resolved."""
         name = self._short_name(action.name)
         if action.command and not action.is_read_only:
             times = self._take_runs(name) + (not action.is_late)
@@ -281,7 +282,7 @@ class _Reader:
         return action.failed is False or not hides_failures(action.command) or has_passing_tests(action) or is_silent
 
     def _errors_rerun_by(self, action: Action, name: str) -> list[str]:
-        """The open errors that an action retries: of the same command, file or tool."""
+        """List the open errors that an action retries: errors of the same command, file or tool."""
         done = runs(action.name) if action.command else ()
         changed = {path.rpartition("/")[2] for does, path in action.files() if does != "read"}
         is_plain = not (action.command or changed)  # a tool of which only the name and the target are known
@@ -297,12 +298,12 @@ class _Reader:
 
     def _note_state(self, action: Action) -> None:
         """Record the state of version control and tests, and the value that a command printed."""
-        known = dict(command_states(action))
-        if STATUS not in known and COMMIT in known:
+        states = dict(command_states(action))
+        if STATUS not in states and COMMIT in states:
             self.lists[_contents.STATE].pop(STATUS, None)  # it described changes that are now committed
-        for kind, found in known.items():
+        for kind, found in states.items():
             self._put(_contents.STATE, kind, relative(found, self.folder))
-        if (found := printed_value(action)) and not known:
+        if (found := printed_value(action)) and not states:
             self._put(_contents.VALUES, self._short_name(action.name), found)
         for old in [*self.lists[_contents.VALUES]][:-MOST_VALUES]:
             del self.lists[_contents.VALUES][old]
@@ -313,13 +314,13 @@ class _Reader:
 
 
 def _repeat(exchange: Exchange, times: int) -> Exchange:
-    """Count a repetition of an exchange's request; its answer stays until there is another one."""
+    """Count a repetition of an exchange's request; the answer stays until there is another answer."""
     answer = exchange.bare_answer
     return replace(exchange, times=times, answer=answer and answer + _contents.AGAIN)
 
 
 def findings(words: str) -> Iterator[str]:
-    """Yield sentences that state a cause, an outcome or a decision; a short one together with the next."""
+    """Yield sentences that state a cause, an outcome or a decision; a short sentence together with the next."""
     before = ""
     for sentence in sentences(words):
         is_step = bool(STEP.match(sentence))
@@ -333,7 +334,7 @@ def findings(words: str) -> Iterator[str]:
 
 
 def sentences(words: str) -> Iterator[str]:
-    """Yield the sentences of a text, each on one line, without fenced code and too long or too short ones."""
+    """Yield the sentences of a text, each on one line, without fenced code and sentences of unusual length."""
     text = words if len(words) <= 2 * SEARCHED else f"{words[:SEARCHED]}\n{words[-SEARCHED:]}"
     for sentence in SENTENCE_END.split(CODE.sub("\n", text)):
         plain = one_line(BULLET.sub("", sentence), 2 * LONGEST_SENTENCE)
@@ -342,20 +343,20 @@ def sentences(words: str) -> Iterator[str]:
 
 
 def update_plan(action: Action, plan: Mapping[str, str]) -> Mapping[str, str]:
-    """Update the plan by a call: a new list, or one task added or changed; else it stays the same."""
+    """Update the plan by a call: a new list, or one task added or changed; any other call leaves it unchanged."""
     words = tool_words(action.tool)
     if not action.call or action.failed or "read" in words:
         return plan
     if not PLAN_WORDS.isdisjoint(words):
-        found = [*_plan_items(arguments(action.call), 0)]
-        return _done_first(found) if found else plan
+        items = [*_plan_items(arguments(action.call), 0)]
+        return _done_first(items) if items else plan
     if words in (["task", "create"], ["task", "update"]):
         return _change_task(plan, action, arguments(action.call))
     return plan
 
 
 def _done_first(items: list[str]) -> Mapping[str, str]:
-    """Order the items, done ones first, because the first are dropped first."""
+    """Order the items with completed ones first, because the first items are dropped first."""
     return dict.fromkeys(sorted(items, key=lambda item: not item.startswith("[x]")), "")
 
 

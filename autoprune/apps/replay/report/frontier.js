@@ -19,7 +19,7 @@ const PLACES = [
 ];
 
 export const MEASURES = [
-  { field: "code", name: "evidence of code in view", words: "the share of the names, paths, errors and old texts that later actions used" },
+  { field: "code", name: "code in view", words: "the share of the names, paths, errors and old texts that later actions used" },
   { field: "edits", name: "edits whose old text is in view", words: "the share of the replaced texts, the strictest measure" },
   { field: "facts", name: "facts in view", words: "the share of the figures, names, quotes and keys in what the agent wrote" },
 ];
@@ -62,7 +62,7 @@ function frame(across, up, x, y, right, bottom, name) {
     ...levels(up, y, LEFT, right, value => value.toFixed(digits)),
     shape("path", { class: "axis", d: `M${LEFT} ${TOP}V${bottom}H${right}` }),
     shape("text", { x: (LEFT + right) / 2, y: bottom + 34, "text-anchor": "middle" }, `${name}, %`),
-    shape("text", { x: 12, y: middle, "text-anchor": "middle", transform: `rotate(-90 12 ${middle})` }, "bill, share of the unpruned one"),
+    shape("text", { x: 12, y: middle, "text-anchor": "middle", transform: `rotate(-90 12 ${middle})` }, "bill, share of no pruning"),
   ];
 }
 
@@ -124,7 +124,7 @@ const cross = (one, other) => one[0] < other[2] && other[0] < one[2] && one[1] <
 const shortened = text => (text.length <= LONGEST ? text : `${text.slice(0, LONGEST - 1)}…`);
 
 function spot({ number, name, left, top, bill, ...shares }, field, measure) {
-  const within = ([value, low, high], write) => `${write(value)} (${write(low)} to ${write(high)})`;
+  const within = ([value, low, high], write) => (write(low) === write(high) ? write(value) : `${write(value)} (${write(low)} to ${write(high)})`);
   const text = `${number} ${name}\nbill ${within(bill, value => value.toFixed(3))}\n${measure} ${within(shares[field], value => percent(value, 1))}`;
   return { x: left - SPOT / 2, y: top - SPOT / 2, width: SPOT, height: SPOT, text };
 }

@@ -11,6 +11,7 @@ const CROSS = 3.5; // pixels
 const MOST_TOOLS = 8;
 const NAMES = 122, ROW = 24, BAR = 17, BELOW = 40; // pixels of bar charts
 const LONGEST = 19; // characters of a bar's name
+const SOURCES = { head: "system and tools" }; // what is sent before the messages
 const CLASSES = [[300, "under 300"], [1_000, "300 to 1k"], [3_000, "1k to 3k"], [10_000, "3k to 10k"], [Infinity, "10k and more"]];
 
 const sum = numbers => numbers.reduce((whole, each) => whole + each, 0);
@@ -97,7 +98,7 @@ const grouped = (results, keyOf) => [...groups(results, keyOf)].map(([name, memb
 /** Return bars of a session's tokens by their source; those of results by tool. */
 export function byPart({ parts, results }) {
   const whole = Math.max(1, sum(Object.values(parts))), tools = byTool(results), rest = tools.slice(MOST_TOOLS);
-  const bars = Object.entries(parts).filter(([name, size]) => name !== "tool results" && size).map(([name, size]) => ({ name, tokens: size }));
+  const bars = Object.entries(parts).filter(([name, size]) => name !== "tool results" && size).map(([name, size]) => ({ name: SOURCES[name] ?? name, tokens: size }));
   bars.push(...tools.slice(0, MOST_TOOLS).map(tool => ({ ...tool, name: `results: ${tool.name}` })));
   if (rest.length) bars.push({ name: counted(rest.length, "other tool"), tokens: sum(rest.map(each => each.tokens)) });
   return bars.map(bar => ({ ...bar, beside: percent(bar.tokens / whole) }));

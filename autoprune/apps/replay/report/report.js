@@ -4,6 +4,7 @@ import { Chart, canvas } from "./chart.js";
 import { at, element } from "./dom.js";
 import { MEASURES, describe as describeBills, frontier } from "./frontier.js";
 import { barsOf, byPart, bySize, byTool, groups, describe as describeLife, promptSizes, resultLives } from "./lives.js";
+import { sortable, unpack } from "./listing.js";
 import { count, counted } from "./numbers.js";
 
 const SMALL = 300; // tokens
@@ -26,16 +27,19 @@ function bills(points, parent) {
 
 /** Fill the details of a session. */
 function open(session, parent) {
-  const lives = session.outcomes.map(outcome => {
-    const size = [`${outcome.label}: the prompt at each request. ${describeLife(session, outcome)}`, width => promptSizes(width, session, outcome)];
-    const life = [`${outcome.label}: how long each result stays`, width => resultLives(width, session, outcome)];
-    return figure(outcome.label, size, life);
-  });
+  const lives = session.outcomes.map(outcome => life(session, outcome));
   const rows = [["Where the tokens are", byPart(session)], ["Results by their tokens", bySize(session)]].map(([title, bars]) => {
     const words = bars.map(bar => `${bar.name}: ${count(bar.tokens)} tokens, ${bar.beside}`).join("; ");
     return figure(title, [`${title}. ${words}`, width => barsOf(width, bars)]);
   });
-  parent.append(element("div", "charts", ...lives), element("div", "charts", ...rows), ...pauses(session), tools(session), timeline(session));
+  const others = lives.slice(1).length ? [details("", lives.length === 2 ? "The same under the other strategy" : `The same under the other ${count(lives.length - 1)} strategies`, element("div", "charts", ...lives.slice(1)))] : [];
+  parent.append(document.querySelector(".key.lives").cloneNode(true));
+  parent.append(element("div", "charts", ...lives.slice(0, 1), ...rows), ...others, ...pauses(session), tools(session), timeline(session));
+}
+
+function life(session, outcome) {
+  const size = [`${outcome.label}: the prompt at each request. ${describeLife(session, outcome)}`, width => promptSizes(width, session, outcome)];
+  return figure(outcome.label, size, [`${outcome.label}: how long each result stays`, width => resultLives(width, session, outcome)]);
 }
 
 function pauses({ cold }) {
@@ -58,7 +62,7 @@ function tools({ name, results }) {
 }
 
 function timeline(session) {
-  const fates = session.outcomes.map(({ label, cleared, missed }) => ({
+  const fates = session.outcomes.filter(each => each.prunes).map(({ label, cleared, missed }) => ({
     label,
     cleared: new Map(cleared.map(each => [each.result, each])),
     missed: groups(missed, ([result]) => result),
@@ -82,11 +86,12 @@ function checkbox(small) {
 
 function row(result, fates, hasText) {
   const missed = fates.filter(each => each.missed.length).length, cleared = fates.filter(each => each.cleared).length;
+  const among = number => `in ${count(number)} of ${count(fates.length)}`;
   const marks = [
     result.failed && element("em", "", "failed"),
     result.needed.length && element("em", "needed", `needed ${count(result.needed.length)}×`),
-    missed && element("em", "missed", `× missed by ${count(missed)}`),
-    cleared && element("em", "cleared", `cleared by ${count(cleared)}`),
+    missed && element("em", "missed", `× missed ${among(missed)}`),
+    cleared && element("em", "cleared", `cleared ${among(cleared)} ${fates.length === 1 ? "strategy" : "strategies"}`),
   ].filter(Boolean);
   const what = element("span", "what", element("b", "", result.tool), ` ${result.target}`);
   const summary = [element("span", "when", count(result.sent)), what, element("span", "size", count(result.tokens)), element("span", "fate", ...marks)];
@@ -117,11 +122,24 @@ function text(result) {
   return [shown, ...(result.left_out ? [element("p", "", `${count(result.left_out)} characters in the middle are left out.`)] : [])];
 }
 
-const data = JSON.parse(at("data").textContent);
-data.bills.forEach((points, place) => bills(points, at(`bill-${place}`)));
-data.sessions.forEach((session, place) => {
-  const parent = at(`session-${place}`);
-  const fill = () => parent.open && parent.children.length === 1 && open(session, parent);
-  parent.addEventListener("toggle", fill);
-  fill();
-});
+async function fill(parent) {
+  const node = at(`${parent.id}-data`);
+  if (!parent.open || !node) return;
+  const text = unpack(node);
+  node.remove(); // so that it is filled once
+  const wait = element("p", "note", "Reading …");
+  parent.append(wait);
+  try {
+    open(await text, parent);
+    wait.remove();
+  } catch (error) {
+    wait.textContent = `The charts cannot be shown: ${error.message}`;
+  }
+}
+
+JSON.parse(at("data").textContent).forEach((points, place) => points.length && bills(points, at(`bill-${place}`)));
+sortable();
+for (const each of document.querySelectorAll(".session[id]")) {
+  each.addEventListener("toggle", () => fill(each));
+  fill(each);
+}

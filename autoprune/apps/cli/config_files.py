@@ -1,0 +1,260 @@
+"""Defaults for the command line from files: the project's (`autoprune.toml`, or `[tool.autoprune]`) and the user's.
+
+    option > AUTOPRUNE_* variable > the project's file > the user's file > default
+
+Keys at the top of a file are settings, used by `prune`, `run`, `proxy` and `settings`. A table such as `[replay]` holds
+options of that command and takes precedence over the top of the same file.
+
+A project's file arrives with a clone, and nobody may have read it. So it can set figures and names, but nothing that
+runs code, writes files, opens the proxy to other machines, or says where requests and keys go.
+"""
+
+import os
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from autoprune.errors import AutopruneError, SettingsError, did_you_mean
+from autoprune.providers.thinking import policy
+from autoprune.pruners.naming import choose_strategy
+from autoprune.settings import SETTINGS, UNKNOWN_ZONE, VARIABLES, PruneArgs, budget_tokens, setting, variables
+from autoprune.strategies.scaffold import is_in_file
+
+NAME, PYPROJECT = "autoprune.toml", "pyproject.toml"
+# The proxy takes all other settings from each request.
+OF_REQUESTS = ("safe_zone", "strategy", "cache_ttl", "thinking_policy")
+COMMAND_SETTINGS: Mapping[str, Sequence[str]] = {
+    "prune": SETTINGS,
+    "settings": SETTINGS,
+    "run": OF_REQUESTS,
+    "proxy": OF_REQUESTS,
+}
+# The options that a project's file may set, besides settings.
+HARMLESS = frozenset(("cache_life", "floor", "port", "prices", "style"))
+RENAMED = {"overhead": "overhead_tokens"}  # options whose setting has another name
+ATTRIBUTES = {"safe_zone": "conversation_prune_safe_zone_tokens", "group_size": "conversation_prune_group_size"}
+TEXTS = ("model", "provider", "format", "thinking_policy")
+
+
+@dataclass(frozen=True)
+class ConfigFile:
+    """The content of a file, and whether it is a project's."""
+
+    path: Path
+    content: Mapping[str, Any] = field(repr=False)
+    is_project: bool = False
+
+    @property
+    def name(self) -> str:
+        """The path for messages, with `~` for the home folder."""
+        folder = str(self.path.parent)
+        home = os.path.expanduser("~")
+        return str(Path(folder.replace(home, "~", 1) if folder.startswith(home) else folder, self.path.name))
+
+
+@dataclass(frozen=True)
+class Given:
+    """A value from a file, and the name of the file."""
+
+    value: Any
+    where: str
+
+
+# Finding and reading
+
+
+def read_files(folder: Path | None, environ: Mapping[str, str]) -> list[ConfigFile]:
+    """Read the user's file and that of the project which contains `folder`; later ones take precedence.
+
+    Raises SettingsError for a file that cannot be read.
+    """
+    base = environ.get("XDG_CONFIG_HOME", "").strip()
+    path = Path(base if os.path.isabs(base) else os.path.expanduser("~/.config"), "autoprune", NAME)
+    content = _read_toml(path)
+    found = [] if content is None else [ConfigFile(path, content)]
+    project = _project_file(folder) if folder else ()
+    return [*found, *(each for each in project if each.path != path)]
+
+
+def _project_file(folder: Path) -> Iterator[ConfigFile]:
+    """Yield the nearest file, upwards from a folder to the root of its repository."""
+    for each in (folder, *folder.parents):
+        content = _read_toml(each / NAME)
+        if content is not None:
+            yield ConfigFile(each / NAME, content, is_project=True)
+            return
+        match _read_toml(each / PYPROJECT, "[tool.autoprune"):
+            case {"tool": {"autoprune": dict(content)}}:
+                yield ConfigFile(each / PYPROJECT, content, is_project=True)
+                return
+        if os.path.exists(each / ".git"):
+            return
+
+
+def _read_toml(path: Path, needed: str = "") -> dict[str, Any] | None:
+    """Read a file; None if it does not exist or lacks a `needed` text. Raises SettingsError if it cannot be read."""
+    if not os.path.isfile(path):  # nor a link to a device, which a clone may contain
+        return None
+    try:
+        data = path.read_bytes()
+        return tomllib.loads(data.decode()) if needed.encode() in data else None
+    except (OSError, ValueError, RecursionError) as error:
+        raise SettingsError(f"{path} cannot be read: {error}") from error
+
+
+# What the files give a command
+
+
+def find_defaults(
+    files: Iterable[ConfigFile], command: str, options: Mapping[str, Sequence[str]], environ: Mapping[str, str]
+) -> dict[str, Given]:
+    """The values that files give a command by key, without settings for which there is a variable.
+
+    `options` are the keys of the options of all commands. Raises SettingsError for an unknown key or a wrong value.
+    """
+    found: dict[str, Given] = {}
+    own = COMMAND_SETTINGS.get(command, ())
+    for file in files:
+        _check_names(file, options)
+        tables = {key: value for key, value in file.content.items() if isinstance(value, dict)}
+        top = _renamed({key: value for key, value in file.content.items() if key not in tables})
+        chosen = {key: value for key, value in top.items() if key in own} | _renamed(tables.get(command, {}))
+        found |= {key: Given(value, file.name) for key, value in chosen.items()}
+    set_already = {name for name in own if VARIABLES[name] in variables(environ)}
+    return {key: given for key, given in found.items() if key not in set_already}
+
+
+def _check_names(file: ConfigFile, options: Mapping[str, Sequence[str]]) -> None:
+    """Raise SettingsError for a key that does not exist, may not be in a project's file, or has a wrong value."""
+    for key, value in file.content.items():
+        if isinstance(value, dict):
+            known = {*options.get(key, ()), *COMMAND_SETTINGS.get(key, ())}
+            _check_known(f"{file.name} has no table {key!r}", key, options)
+            for name, held in _renamed(value).items():
+                _check_known(f"{file.name} has no key {name!r} in [{key}]", name, known)
+                _check_entry(file, f"{name} in [{key}]", name, held)
+        else:
+            (name,) = _renamed({key: value})
+            tables = " or ".join(f"[{table}]" for table, names in options.items() if name in names)
+            near = f": it is an option, for the table {tables}" if tables else ""
+            _check_known(f"{file.name} has no key {name!r}{near}", name, SETTINGS)
+            if isinstance(value, list):
+                raise SettingsError(f"{file.name}: {name} is {value!r}: give a single value")
+            _check_entry(file, name, name, value)
+
+
+def _check_known(problem: str, name: str, known: Iterable[str]) -> None:
+    if name not in known:
+        raise SettingsError(f"{problem}{did_you_mean(name, known)}")
+
+
+def _check_entry(file: ConfigFile, title: str, name: str, value: object) -> None:
+    values = value if isinstance(value, list) else [value]
+    if not all(isinstance(each, str | int | float) for each in values):
+        raise SettingsError(f"{file.name}: {title} is {value!r}: give a text, a number, true or false")
+    runs_code = name == "strategy" and any(is_in_file(str(each).partition(" @ ")[0].strip()) for each in values)
+    if file.is_project and (runs_code or name not in {*SETTINGS, *HARMLESS}):
+        what = "a strategy from a Python file" if runs_code else title
+        raise SettingsError(
+            f"{file.name}: a project's file cannot set {what}, since it arrives with a clone: use the option, or "
+            f"~/.config/autoprune/{NAME}"
+        )
+    if name in SETTINGS and not isinstance(value, list):
+        try:
+            _check_setting(name, value)
+        except AutopruneError as error:
+            raise SettingsError(f"{file.name}: {error}") from error
+
+
+def _check_setting(name: str, value: Any) -> None:
+    """Raise SettingsError for a value that a setting cannot have."""
+    if name == "safe_zone":
+        budget_tokens(value, window_tokens=UNKNOWN_ZONE)
+    elif name == "strategy" and isinstance(value, str):
+        text = value.partition(" @ ")[0].strip()  # replay's own form with a safe zone
+        if not is_in_file(text):
+            choose_strategy(text, {})
+    elif name in (*TEXTS, "strategy"):
+        if not isinstance(value, str):
+            raise SettingsError(f"{name} is {value!r}: give a text in quotes")
+        if name == "thinking_policy":
+            policy(value, None)
+    else:
+        setting(name, None, call={name: value})
+
+
+def _renamed(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The content with the names of settings, in which words are joined by underscores."""
+    names = {key: key.replace("-", "_") for key in content}
+    return {RENAMED.get(name, name): content[key] for key, name in names.items()}
+
+
+# As defaults of click's options
+
+
+def option_key(parameter: Any) -> str:
+    """The key of an option in a file: its long name, with underscores; "" for an argument."""
+    if parameter.param_type_name != "option":
+        return ""
+    name = next((each for each in parameter.opts if each.startswith("--")), "")
+    key = name.removeprefix("--").replace("-", "_")
+    return RENAMED.get(key, key)
+
+
+def option_keys(group: Any) -> dict[str, list[str]]:
+    """The keys of the options of each command in a group."""
+    return {
+        name: [key for each in command.params if (key := option_key(each)) and key not in ("help", "version")]
+        for name, command in group.commands.items()
+    }
+
+
+def load_defaults(context: Any) -> dict[str, Given]:
+    """The values that files give the command of a click context. Raises SettingsError."""
+    try:
+        folder = Path.cwd()
+    except FileNotFoundError:  # deleted
+        folder = None
+    files = read_files(folder, os.environ)
+    if not files:
+        return {}
+    return find_defaults(files, context.command.name, option_keys(context.parent.command), os.environ)
+
+
+def default_map(context: Any, found: Mapping[str, Given]) -> dict[str, Any]:
+    """The values in `found` for click's parameters, by name. Raises SettingsError for one of a wrong type."""
+    known = {key: each for each in context.command.params if (key := option_key(each)) in found}
+    return {each.name: _convert(context, each, found[key]) for key, each in known.items()}
+
+
+def _convert(context: Any, parameter: Any, given: Given) -> Any:
+    value = given.value
+    if parameter.multiple:
+        value = [str(each) for each in (value if isinstance(value, list) else [value])]
+    elif not isinstance(value, bool):
+        value = str(value)
+    try:
+        if isinstance(given.value, list) and not parameter.multiple:
+            raise typer.BadParameter("give a single value")
+        if isinstance(value, bool) != bool(getattr(parameter, "is_flag", False)):
+            raise typer.BadParameter("give true or false only for an option without a value")
+        parameter.process_value(context, value)
+    except typer.BadParameter as error:
+        raise SettingsError(f"{given.where}: {option_key(parameter)} is {value!r}: {error.message}") from error
+    return value
+
+
+def without_options(context: Any) -> dict[str, Any]:
+    """The settings from files for which the command has no option, by name."""
+    options = {option_key(each) for each in context.command.params}
+    found: Mapping[str, Given] = context.obj or {}
+    return {key: given.value for key, given in found.items() if key not in options}
+
+
+def prune_args(**given: Any) -> PruneArgs:
+    """Build the arguments of a pruner from settings by name; variables set those that are None or missing."""
+    return PruneArgs(**{ATTRIBUTES.get(name, name): value for name, value in given.items() if value is not None})

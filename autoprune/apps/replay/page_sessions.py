@@ -1,0 +1,222 @@
+"""The conversations on a replay's page: what each cost and would save, and the data of those that can be opened.
+
+The data of a conversation is compressed JSON in a script element of its own, which the browser never runs. The page's
+script decodes it when the conversation is opened.
+"""
+
+import gzip
+import json
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from autoprune.apps.frontend import Markup, clean, collapsible, concatenate, element
+from autoprune.apps.replay.detail import SessionDetail
+from autoprune.apps.replay.episode_figures import Figures
+from autoprune.apps.replay.page_strategies import Ranked, legend
+from autoprune.apps.replay.policies import NO_PRUNING
+from autoprune.apps.replay.session import SessionFigures, Shape
+from autoprune.apps.replay.spending import Change, changes
+from autoprune.apps.replay.verdict import count_noun
+
+MOST_LISTED = 1_000  # conversations; the cheaper ones are only counted
+HEAD = (("what", "conversation"), ("size", "requests"), ("cost", "cost"), ("saving", "would save"))
+INTRO = """Requests are numbered from 0. Upper charts: the part of each prompt that was read from the cache, newly
+written, and cleared; the line is the unpruned prompt. A tall newly written column is a broken cache. Lower charts:
+each result is a bar, as high as its tokens, the oldest at the bottom, from the request that first held it until it was
+cleared; so the colored area is what the prompts carried. A dot is a request whose action needed the result, a cross
+one that no longer found it. Point at a chart, or focus it and use the arrow keys, to read its figures."""
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """A row of the list. `change` is None if it was not replayed with the strategy that is compared."""
+
+    session: SessionFigures
+    name: str
+    change: Change | None
+
+    @property
+    def shape(self) -> Shape:
+        """Its size and its recorded cost."""
+        return self.session.shapes[self.name]
+
+    @property
+    def order(self) -> Mapping[str, tuple[float, ...]]:
+        """What the list can be sorted by; the lowest comes first. Dollars come before tokens."""
+        paid, change = self.shape.dollars or 0.0, self.change
+        return {
+            "saving": (not paid, -change.saved if change else 0.0),
+            "cost": (not paid, -paid, -change.unpruned if change else 0.0),
+            "date": (-self.shape.title.time,),
+        }
+
+
+def conversations(found: Sequence[SessionFigures], strategy: str, prices: str) -> list[Conversation]:
+    """The conversations of some sessions, those that would save most first."""
+    rows: list[Conversation] = []
+    for session in found:
+        known = {each.figures.episode: each for each in changes(session, strategy, prices)} if strategy else {}
+        rows.extend(Conversation(session, name, known.get(name)) for name in session.shapes)
+    rows.sort(key=lambda each: (each.order["cost"], each.name))
+    return sorted(rows[:MOST_LISTED], key=lambda each: each.order["saving"])
+
+
+def session_list(rows: Sequence[Conversation], total: int, details: Sequence[SessionDetail]) -> Iterator[Markup]:
+    """Yield the list of conversations. The script can sort it, and fills those that have details when they are open."""
+    numbers = {each.episode: number for number, each in enumerate(details)}
+    ranks = {key: _ranks(rows, key) for key in ("saving", "cost", "date")}
+    yield element("p", _about(len(rows), len(details)))
+    if details:
+        yield collapsible("How to read the charts of a conversation", element("p", INTRO), _key())
+    yield element("div", class_="sort", id="sort")
+    yield element("div", *(element("span", text, class_=name) for name, text in HEAD), class_="row head")
+    items = (
+        _conversation(each, numbers.get(each.name), {key: str(known[place]) for key, known in ranks.items()})
+        for place, each in enumerate(rows)
+    )
+    yield element("div", *items, id="conversations")
+    if total > len(rows):
+        yield element("p", f"{total - len(rows):,} cheaper ones are left out here.")
+
+
+def _ranks(rows: Sequence[Conversation], key: str) -> list[int]:
+    """The place of each row if the list is sorted by `key`."""
+    places = sorted(range(len(rows)), key=lambda place: rows[place].order[key])
+    return sorted(range(len(rows)), key=places.__getitem__)
+
+
+def _about(listed: int, detailed: int) -> str:
+    which = "the conversation" if listed == 1 else "each conversation"
+    words = f"Of {which}, the longest stretch without a compaction was replayed: cost and saving are of that stretch."
+    opened = "▪ marks the one" if detailed == 1 else f"▪ marks the {detailed} with the largest bills, those"
+    return f"{words} {opened} that can be followed result by result." if 0 < detailed < listed else words
+
+
+def _key() -> Markup:
+    return legend(
+        ("area cached", "", "read from the cache; in view"),
+        ("area written", "", "newly written"),
+        ("area cleared", "", "cleared"),
+        ("mark needed", "", "needed: a later step used it"),
+        ("mark missed", "×", "needed, but cleared before"),
+        name="lives",
+    )
+
+
+def _conversation(row: Conversation, number: int | None, ranks: Mapping[str, str]) -> Markup:
+    shape = row.shape
+    title = str(shape.title) or row.name
+    mark = element("i", "▪", title="can be followed result by result") if number is not None else ""
+    cells = (title, f"{shape.requests:,}", cost_text(row), saving_text(row.change))
+    spans = [element("span", cell, class_=name) for (name, _), cell in zip(HEAD[1:], cells[1:], strict=True)]
+    # The path is only shown to those who look for it: a title says more.
+    what = element("span", mark, element("b", title), class_="what", title=row.name)
+    summary = element("span", what, *spans, class_="row")
+    place = {} if number is None else {"id": f"session-{number}"}
+    marks = {f"data_{key}": rank for key, rank in ranks.items()}
+    return collapsible(summary, element("p", *_facts(row), class_="note"), class_="session", **place, **marks)
+
+
+def cost_text(row: Conversation) -> str:
+    """The recorded cost in dollars or, if that is not known, the unpruned bill in input tokens."""
+    if row.shape.dollars:
+        return f"${row.shape.dollars:,.2f}"
+    return f"{tokens_text(row.change.unpruned)} tokens" if row.change else "–"
+
+
+def saving_text(change: Change | None) -> str:
+    """What the strategy would have saved, in dollars or else in input tokens, with its share."""
+    if change is None:
+        return "–"
+    sign = "−" if change.saved < 0 else ""
+    size = f"${abs(change.saved):,.2f}" if change.paid else f"{tokens_text(abs(change.saved))} tokens"
+    share = 100 * (change.unpruned - change.pruned) / change.unpruned
+    return f"{sign}{size} ({sign}{abs(share):.0f} %)" if round(share) else f"{sign}{size}"
+
+
+def tokens_text(tokens: float) -> str:
+    """A number of tokens in about three digits: 950, 134k, 2.1M."""
+    if tokens < 10_000:
+        return f"{tokens:,.0f}"
+    return f"{tokens / 1_000:.0f}k" if tokens < 999_500 else f"{tokens / 1_000_000:.1f}M"
+
+
+def _facts(row: Conversation) -> Iterator[str]:
+    """Yield the size of a conversation, its results and its cache, and the file that holds it."""
+    shape, session = row.shape, row.session
+    yield ", ".join(filter(None, (session.agent, *shape.models, count_noun(shape.requests, "request"))))
+    share = f"{100 * shape.result_tokens / shape.tokens:.0f} %" if shape.tokens else "none"
+    results = f"{share} of them in {count_noun(shape.results, 'result')}, the largest {shape.largest_result:,}"
+    yield f". {shape.tokens:,} tokens of messages, {results}. "
+    if shape.reads:
+        yield f"{shape.reads_again:,} of {shape.reads:,} paths in calls had been named before. "
+    if shape.recorded_cached and shape.recorded_prompt:
+        cached = f"{100 * shape.recorded_cached / shape.recorded_prompt:.0f} % of the prompts came from the cache"
+        yield f"{cached}; the unpruned replay says {100 * _simulated_share(session, row.name):.0f} %. "
+    yield from (f"{note}. " for note in session.notes)
+    yield element("code", row.name)
+
+
+def _simulated_share(session: SessionFigures, episode: str) -> float:
+    """The share of an episode's prompts that an unpruned replay reads from the cache."""
+    known = next((each for each in session.figures if (each.episode, each.strategy) == (episode, NO_PRUNING)), None)
+    return sum(known.held) / sum(known.prompts) if known and sum(known.prompts) else 0.0
+
+
+def broken_promises(figures: Sequence[Figures]) -> list[Markup]:
+    """The guarantees that strategies broke, as lines."""
+    return [
+        concatenate((f"{each.strategy}, ", element("code", each.episode), f": {what}"))
+        for each in figures
+        for what in each.violations
+    ]
+
+
+# The data of those that can be opened.
+
+
+def session_data(details: Sequence[SessionDetail], found: Sequence[SessionFigures], ranked: Sequence[Ranked]) -> Markup:
+    """The script elements that hold the data of each conversation with details."""
+    titles = {name: str(shape.title) for session in found for name, shape in session.shapes.items()}
+    return concatenate(
+        element(
+            "script",
+            Markup(packed(_detail(each, ranked, titles.get(each.episode) or each.episode))),
+            type="application/gzip",
+            id=f"session-{number}-data",
+        )
+        for number, each in enumerate(details)
+    )
+
+
+def packed(value: object) -> str:
+    """JSON-like data with clean texts as gzip in base64, the same bytes at each run."""
+    text = json.dumps(clean_all(value), separators=(",", ":"))
+    return b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+def clean_all(value: Any) -> Any:
+    """JSON-like data in which every text is clean."""
+    match value:
+        case str():
+            return clean(value)
+        case Mapping():
+            return {clean(name): clean_all(each) for name, each in value.items()}
+        case list() | tuple():
+            return [clean_all(each) for each in value]
+    return value
+
+
+def _detail(detail: SessionDetail, ranked: Sequence[Ranked], name: str) -> dict[str, Any]:
+    """The data of a conversation's charts, with outcomes labeled and ordered by the numbers of their strategies."""
+    # A strategy that was replayed in two styles has the number of the better one: details are of full history only.
+    numbers = {each.row.strategy: each for each in reversed(ranked)}
+    known = [(numbers[each.strategy], each) for each in detail.outcomes if each.strategy in numbers]
+    by_number: Callable[[Any], int] = lambda pair: pair[0].number  # noqa: E731
+    outcomes = [
+        {**asdict(each), "label": f"{rank.number} {rank.name}", "prunes": each.strategy != NO_PRUNING}
+        for rank, each in sorted(known, key=by_number)
+    ]
+    return {**detail.to_dict(), "name": name, "outcomes": outcomes}

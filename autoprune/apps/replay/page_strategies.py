@@ -1,0 +1,214 @@
+"""The strategies on a replay's page: their tables, the data of their charts, and what the columns mean."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from autoprune.apps.frontend import Markup, collapsible, concatenate, element, table
+from autoprune.apps.replay.atoms import Group
+from autoprune.apps.replay.evidence import PROTECTED_NAMES
+from autoprune.apps.replay.rows import Interval, Row
+from autoprune.apps.replay.verdict import Standing, count_noun, strategy_label
+from autoprune.economics import LISTS
+
+FEWEST_POINTS = 3  # a chart of fewer strategies says less than their table
+MAIN = (Group.CODE, Group.EDITS, Group.FACTS)  # columns of the first table, beside the bill
+MAIN_TERMS = {
+    "bill": "the cost of all prompts and answers as a share of no pruning, including re-reads: fetching again what "
+    "was missing. 0.900 is 10 % cheaper",
+    "code": "the evidence for code: of the names, paths, errors and old texts that the agent used later, the share "
+    "that was still in its prompt",
+    "edits": "the same for the old texts of its edits only, which must match exactly",
+    "facts": "the same for the figures, names, quotes and keys that it wrote",
+    "cold cache": "the provider had dropped the prompt from its cache, as after a long pause: then clearing costs "
+    "nothing extra",
+}
+MORE_TERMS = {
+    "no re-reads": "the bill without fetching anything again",
+    "worst": "the highest bill of a session",
+    "dearer in": "the share of conversations that became more expensive",
+    "shell edits": "as edits, made with commands such as sed -i",
+    "in results": "code in view in whole results: texts that replaced a result do not count",
+    "old code": "code in view that the agent last read more than 20 requests before",
+    "user’s words, last failure, files being edited": "what should stay in view whatever comes next, over all requests",
+    "cache breaks": "requests that changed what the cache held",
+    "re-reads": "results that the agent would have fetched again",
+    "slowest": "the longest time that one prune took",
+}
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A strategy with its number on the page, which labels its point in charts and its row in the table."""
+
+    number: int
+    standing: Standing
+
+    @property
+    def row(self) -> Row:
+        """Its figures over all episodes."""
+        return self.standing.row
+
+    @property
+    def name(self) -> str:
+        """Its name, with the style unless that is full history."""
+        return strategy_label(self.row)
+
+    @property
+    def kind(self) -> str:
+        """Whether it can be chosen, is a baseline, or knows later actions."""
+        if self.standing.is_clairvoyant:
+            return "clairvoyant"
+        return "reference" if self.standing.is_reference else "choice"
+
+
+def points(ranked: Sequence[Ranked]) -> list[dict[str, Any]]:
+    """The points of the frontiers, without facts if no action used any. Empty if there are too few."""
+    if len(ranked) < FEWEST_POINTS:
+        return []
+    fields = ["code", "edits", *(["facts"] if any(each.row.needed[Group.FACTS] for each in ranked) else [])]
+    return [
+        {
+            "number": each.number,
+            "name": each.name,
+            "kind": each.kind,
+            "bill": list(asdict(each.standing.rereads).values()),
+            **{field: list(asdict(getattr(each.row, field)).values()) for field in fields},
+        }
+        for each in ranked
+    ]
+
+
+def legend(*items: tuple[str, str, str], name: str = "") -> Markup:
+    """The key of a chart: the class of a mark, its text, and what it means."""
+    entries = (element("li", element("i", mark, class_=kind), text) for kind, mark, text in items)
+    return element("ul", *entries, class_=f"key {name}".strip())
+
+
+def terms(known: Mapping[str, str]) -> Markup:
+    """What the words of a table mean."""
+    pairs = (element("div", element("dt", word), element("dd", meaning)) for word, meaning in known.items())
+    return element("dl", *pairs, class_="terms")
+
+
+def with_code(text: str) -> Markup:
+    """A text with its parts in backticks as code."""
+    return concatenate(element("code", each) if place % 2 else each for place, each in enumerate(text.split("`")))
+
+
+def bill_section(number: int, prices: str, ranked: Sequence[Ranked], advice: str) -> Markup:
+    """The strategies at one set of prices: tables and frontiers. All but the first set are collapsed."""
+    parts = (
+        _prices_line(prices),
+        _main_table(prices, ranked),
+        terms(MAIN_TERMS),
+        collapsible("More columns", _more_table(prices, ranked), terms(MORE_TERMS), class_="more"),
+        *(_frontier(number, ranked) if len(ranked) >= FEWEST_POINTS else ()),
+    )
+    if number:
+        return collapsible(f"The same at other prices: {prices}", *parts, class_="prices")
+    head = element("h2", "All strategies", id="strategies"), element("p", with_code(advice), class_="advice")
+    return element("section", *head, *parts, aria_labelledby="strategies")
+
+
+def _prices_line(prices: str) -> Markup:
+    if known := LISTS.get(prices):
+        words = f": a token costs {known.write:g} written, {known.read:g} read, {known.output:g} answered, as against 1"
+        return element("p", "Prices: ", element("b", prices), f"{words} of plain input.", class_="note")
+    own = {"own": "Prices: those of each request’s own model and cache."}
+    return element("p", own.get(prices, f"Prices: {prices}"), class_="note")
+
+
+def _frontier(number: int, ranked: Sequence[Ranked]) -> Iterator[Markup]:
+    over = ", with its 95 % confidence interval over sessions" if ranked[0].standing.sessions > 1 else ""
+    yield element("h3", "Cheap against complete")
+    yield element(
+        "p",
+        f"Each point is a strategy{over}, under the number of its row above. Lower is cheaper, and farther right keeps "
+        "more in view. No strategy beats those on the broad line in both.",
+    )
+    yield element("div", class_="charts frontier", id=f"bill-{number}")
+    yield legend(
+        ("mark choice", "", "a strategy that you can choose"),
+        ("mark reference", "", "a baseline to compare with"),
+        ("mark limit", "", "knows what comes later: shows how much there is to gain"),
+    )
+
+
+def _main_table(prices: str, ranked: Sequence[Ranked]) -> Markup:
+    head = ("strategy", "bill", *(f"{group}, %" for group in MAIN))
+    rows = _rows_by_band(ranked, len(head))
+    tied = element("p", "≈ The bill does not differ significantly from the one above.", class_="note")
+    parts = table(head, rows, f"Strategies at {prices} prices", class_="strategies")
+    return concatenate((parts, tied if any(each.standing.is_tied for each in ranked) else ""))
+
+
+def _rows_by_band(ranked: Iterable[Ranked], width: int) -> Iterator[Markup]:
+    """Yield the rows of the table, with a heading before each band."""
+    band = ""
+    for each in ranked:
+        if band != (band := _band(each.standing)):
+            heading = element("th", element("span", band), scope="rowgroup", colspan=str(width))
+            yield element("tr", heading, class_="band")
+        yield _main_row(each)
+
+
+def _band(standing: Standing) -> str:
+    if standing.is_run:
+        return "What autoprune run does"
+    if standing.is_clairvoyant:
+        return "No choice: these read the rest of the session first"
+    kept = f"At least {100 * standing.band:.0f} % of what was needed later stays in view"
+    return kept if standing.band else "Less than 90 % of what was needed later stays in view"
+
+
+def _name_cell(each: Ranked) -> Markup:
+    count = each.row.violations
+    broken = element("small", f"broke a guarantee {count_noun(count, 'time')}", class_="wrong") if count else ""
+    number = element("span", str(each.number), class_=f"number {each.kind}")
+    return element("th", number, f" {each.name}", broken, scope="row")
+
+
+def _main_row(each: Ranked) -> Markup:
+    tied = element("span", "≈", class_="tied", title="not significantly different from the one above")
+    bill = concatenate((tied if each.standing.is_tied else "", _interval_cell(each.standing.rereads, 1, 3)))
+    cells = (bill, *(_share_cell(each.row, group) for group in MAIN))
+    return element("tr", _name_cell(each), *(element("td", cell) for cell in cells))
+
+
+def _share_cell(row: Row, group: Group) -> Markup:
+    return _interval_cell(row.evidence[group], 100, 1) if row.needed[group] else element("small", "none needed")
+
+
+def _more_table(prices: str, ranked: Iterable[Ranked]) -> Markup:
+    head = (
+        *("strategy", "no re-reads", "worst", "dearer in", "shell edits, %", "in results, %", "old code, %"),
+        *(f"{name}, %" for name in PROTECTED_NAMES.values()),
+        *("cache breaks", "re-reads", "slowest"),
+    )
+    return table(head, map(_more_row, ranked), f"More columns at {prices} prices", class_="strategies")
+
+
+def _more_row(each: Ranked) -> Markup:
+    row = each.row
+    protected = (
+        f"{100 * row.protected[kind].value:.1f}" if kind in row.protected else element("small", "none")
+        for kind in PROTECTED_NAMES
+    )
+    cells = (
+        _interval_cell(row.bill, 1, 3),
+        f"{row.worst:.2f}",
+        f"{100 * row.dearer:.0f} %",
+        _share_cell(row, Group.SHELL_EDITS),
+        *(f"{100 * row.in_results:.1f}", f"{100 * row.far:.1f}"),
+        *protected,
+        *(f"{row.cache_breaks:,}", f"{row.rereads:,}", f"{1_000 * row.slowest:.0f} ms"),
+    )
+    return element("tr", _name_cell(each), *(element("td", cell) for cell in cells))
+
+
+def _interval_cell(value: Interval, factor: int, digits: int) -> Markup:
+    """A figure with its confidence interval, unless that is the figure itself, as for a single session."""
+    figure, low, high = (f"{factor * each:.{digits}f}" for each in (value.value, value.low, value.high))
+    ends = "–".join(f"{factor * each:.{digits - 1}f}" for each in (value.low, value.high))
+    return concatenate((element("b", figure), "" if low == high else element("small", ends)))

@@ -1,0 +1,166 @@
+"""Defaults of the command line in files: what applies to which command, and what a project's file may not set."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from command_line import OPENAI, run_text
+from tables import each_row
+from typer.main import get_command
+
+from autoprune.apps.cli.command_table import app
+from autoprune.apps.cli.config_files import HARMLESS, find_defaults, option_keys, read_files
+from autoprune.errors import SettingsError
+from autoprune.settings import SETTINGS
+
+OPTIONS = option_keys(get_command(app))
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> tuple[Path, Path]:
+    """A project's folder within its repository, and the folder of the user's file."""
+    folder = tmp_path / "repository" / "package"
+    folder.mkdir(parents=True)
+    (tmp_path / "repository" / ".git").mkdir()
+    user = tmp_path / "config" / "autoprune"
+    user.mkdir(parents=True)
+    return folder, user
+
+
+def found(
+    places: tuple[Path, Path], command: str, environ: Mapping[str, str] | None = None
+) -> dict[str, tuple[object, str]]:
+    folder, user = places
+    having = {"XDG_CONFIG_HOME": str(user.parent), **(environ or {})}
+    known = find_defaults(read_files(folder, having), command, OPTIONS, having)
+    return {name: (given.value, Path(given.where).name) for name, given in known.items()}
+
+
+def values(places: tuple[Path, Path], command: str, environ: Mapping[str, str] | None = None) -> dict[str, object]:
+    return {name: value for name, (value, _) in found(places, command, environ).items()}
+
+
+def test_the_projects_file_comes_before_the_users_and_a_variable_before_both(places: tuple[Path, Path]):
+    folder, user = places
+    (user / "autoprune.toml").write_text('safe_zone = "20k"\nstrategy = "low_water"\nmodel = "gpt-5"')
+    (folder.parent / "autoprune.toml").write_text('strategy = "cache_aware"\ngroup_size = 6')
+    expected = {"safe_zone": "20k", "strategy": "cache_aware", "model": "gpt-5", "group_size": 6}
+    assert values(places, "prune") == expected
+    set_by_variable = values(places, "prune", {"AUTOPRUNE_STRATEGY": "hybrid", "AUTOPRUNE_MODEL": "gpt-4o"})
+    assert set_by_variable == {"safe_zone": "20k", "group_size": 6}
+
+
+def test_a_table_comes_before_the_top_of_its_file(places: tuple[Path, Path]):
+    folder, _ = places
+    (folder / "autoprune.toml").write_text(
+        'safe-zone = "20k"\n[run]\nsafe-zone = 0.5\n[replay]\nprices = ["anthropic"]'
+    )
+    assert values(places, "run") == {"safe_zone": 0.5}
+    assert values(places, "proxy") == {"safe_zone": "20k"}
+    assert values(places, "replay") == {"prices": ["anthropic"]}
+
+
+def test_run_and_the_proxy_take_the_model_from_each_request(places: tuple[Path, Path]):
+    folder, _ = places
+    (folder / "autoprune.toml").write_text('model = "gpt-5"\ncache_ttl = "1h"')
+    assert values(places, "run") == values(places, "proxy") == {"cache_ttl": "1h"}
+
+
+def test_the_nearest_file_counts_up_to_the_root_of_the_repository(places: tuple[Path, Path], tmp_path: Path):
+    folder, _ = places
+    (tmp_path / "autoprune.toml").write_text('safe_zone = "10k"')
+    assert found(places, "prune") == {}
+    (folder.parent / "pyproject.toml").write_text('[project]\nname = "x"\n[tool.autoprune]\nsafe_zone = "20k"')
+    assert found(places, "prune") == {"safe_zone": ("20k", "pyproject.toml")}
+    (folder / "pyproject.toml").write_text("[broken")  # somebody else's problem
+    (folder.parent / "autoprune.toml").write_text('safe_zone = "30k"')
+    assert found(places, "prune") == {"safe_zone": ("30k", "autoprune.toml")}
+
+
+WRONG = {
+    "a setting": ('safe_zon = "50k"', "has no key 'safe_zon' (did you mean safe_zone?)"),
+    "a table": ("[prox]\nport = 1", "has no table 'prox' (did you mean proxy?)"),
+    "an option": ("[proxy]\nprt = 1", "has no key 'prt' in [proxy] (did you mean port?)"),
+    "an option at the top": ("style = 'both'", "has no key 'style': it is an option, for the table [replay]"),
+    "a budget": ('safe_zone = "much"', "the safe zone is 'much': write it as 51200"),
+    "a strategy": ('strategy = "lowwater"', "there is no strategy 'lowwater' (did you mean low_water?)"),
+    "a list": ("model = [1]", "model is [1]: give a single value"),
+    "a date": ("model = 2026-01-01", "model is datetime.date(2026, 1, 1): give a text, a number, true or false"),
+    "toml": ("a = [", "cannot be read: "),
+}
+
+
+@each_row("text, said", WRONG.values(), ids=WRONG)
+def test_a_wrong_file_is_an_error_that_names_the_file(places: tuple[Path, Path], text: str, said: str):
+    folder, _ = places
+    (folder / "autoprune.toml").write_text(text)
+    with pytest.raises(SettingsError) as caught:
+        found(places, "proxy")
+    assert str(caught.value).startswith(str(folder / "autoprune.toml"))
+    assert said in str(caught.value)
+
+
+def test_a_project_cannot_set_what_sends_opens_writes_or_runs_anything(places: tuple[Path, Path]):
+    folder, user = places
+    keys = {name for names in OPTIONS.values() for name in names}
+    allowed = {name for name in keys if name in {*SETTINGS, *HARMLESS}}
+    assert allowed == {*HARMLESS, *SETTINGS} - {"group_size", "cache_ttl"}
+    for command, names in OPTIONS.items():
+        for name in set(names) - allowed:
+            (folder / "autoprune.toml").write_text(f'[{command}]\n{name} = "x"')
+            with pytest.raises(SettingsError, match="a project's file cannot set"):
+                found(places, "prune")
+    (folder / "autoprune.toml").write_text("[replay]\nstrategy = ['mine.py:Mine @ 60k']")
+    with pytest.raises(SettingsError, match="cannot set a strategy from a Python file"):
+        found(places, "prune")
+    (folder / "autoprune.toml").unlink()
+    (user / "autoprune.toml").write_text('strategy = "mine.py:Mine"\n[proxy]\nupstream = "https://gateway.example"')
+    assert values(places, "proxy") == {"strategy": "mine.py:Mine", "upstream": "https://gateway.example"}
+
+
+def test_a_link_to_a_device_is_no_file(places: tuple[Path, Path]):
+    folder, _ = places
+    (folder / "autoprune.toml").symlink_to("/dev/zero")
+    assert found(places, "prune") == {}
+
+
+def test_control_characters_in_a_file_are_not_printed(places: tuple[Path, Path]):
+    folder, user = places
+    environ = {"XDG_CONFIG_HOME": str(user.parent)}
+    for text in ('model = "\\u001b[31m"', '["\\u001b[31m"]\nport = 1', '"\\u001b[31m" = 1', 'strategy = "\\u001b[31m"'):
+        (folder / "autoprune.toml").write_text(text)
+        done = run_text("settings", folder=folder, environ=environ)
+        assert "\x1b" not in done.stdout + done.stderr
+        assert folder.name in done.stdout + done.stderr
+
+
+def test_options_come_before_files_and_the_list_of_settings_names_the_file(places: tuple[Path, Path]):
+    folder, user = places
+    environ = {"XDG_CONFIG_HOME": str(user.parent)}
+    (folder / "autoprune.toml").write_text('safe_zone = "20k"\ngroup_size = 6\n[prune]\nstrategy = "low_water"')
+    listed = json.loads(run_text("settings", "--json", folder=folder, environ=environ).stdout)
+    known = {each["name"]: (each["value"], each["source"], Path(each["where"]).name) for each in listed}
+    assert known["safe_zone"] == (20_480, "file", "autoprune.toml")
+    assert known["strategy"] == (None, "default", "")
+    from_file = json.loads(run_text("prune", OPENAI, "--json", folder=folder, environ=environ).stdout)
+    assert (from_file["safe_zone"], from_file["strategy"]) == (20_480, "low_water")
+    given = run_text("prune", OPENAI, "--json", "-s", "30k", folder=folder, environ=environ)
+    assert json.loads(given.stdout)["safe_zone"] == 30_720
+
+
+def test_a_value_that_is_no_value_of_its_option_is_an_error_that_names_the_file(places: tuple[Path, Path]):
+    folder, user = places
+    (folder / "autoprune.toml").write_text('[proxy]\nport = "many"')
+    done = run_text("proxy", folder=folder, environ={"XDG_CONFIG_HOME": str(user.parent)})
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"autoprune: {folder / 'autoprune.toml'}: port is 'many': ")
+
+
+def test_the_proxy_reads_the_variables_of_its_options():
+    for variable, value, said in (
+        ("AUTOPRUNE_SAFE_ZONE", "much", "the safe zone is 'much'"),
+        ("AUTOPRUNE_STRATEGY", "lowwater", "there is no strategy 'lowwater'"),
+    ):
+        done = run_text("proxy", environ={variable: value})
+        assert (done.returncode, done.stderr.startswith(f"autoprune: {said}")) == (2, True)
