@@ -16,7 +16,7 @@ from autoprune.planning.clamping import Clamp
 from autoprune.planning.protections import Protections
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.providers import problems, repair
-from autoprune.pruners.agentic import AgenticConversationPruner
+from autoprune.pruners.agentic import AgenticConversationPruner, prune
 from autoprune.pruners.report import Report
 from autoprune.pruners.result import PruneEvent, Result
 from autoprune.settings import PruneArgs, effective_settings
@@ -53,6 +53,7 @@ __all__ = [
     "calibration",
     "effective_settings",
     "problems",
+    "prune",
     "prune_history",
     "repair",
     "summarize_text",
@@ -78,3 +79,8 @@ def __getattr__(name: str) -> Any:
     if name not in LAZY:
         raise AttributeError(f"module 'autoprune' has no attribute {name!r}")
     return getattr(import_module(f"autoprune.{LAZY[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    """List the public names, including those that are not imported yet."""
+    return sorted({*globals(), *__all__})

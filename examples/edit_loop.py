@@ -25,7 +25,7 @@ from openai.types.chat import ChatCompletionMessage
 from scripted_model import WINDOW, serve
 from scripted_session import TASK
 
-from autoprune import AgenticConversationPruner, PruneArgs, Report
+from autoprune import AgenticConversationPruner, Report
 from autoprune.economics import Ledger, Pauses
 
 PROJECT = Path(__file__).parent.parent / "fixtures" / "project"
@@ -169,7 +169,6 @@ def run(
     task: str,
     pruner: AgenticConversationPruner,
     max_requests: int = MAX_REQUESTS,
-    strategy: str | None = None,
 ) -> list[Any]:
     """Work on a task until the model calls no more tools. Returns the full, unpruned history."""
     messages: list[Any] = [{"role": "system", "content": dialect.system}, {"role": "user", "content": task}]
@@ -177,7 +176,7 @@ def run(
     pauses, ledger = Pauses(), Ledger(PRICES)
     while len(reports) < max_requests:
         waited = pauses.before(messages)
-        result = pruner.prune(messages, strategy, pauses=waited)
+        result = pruner.prune(messages, pauses=waited)
         ledger.add(result, pauses=waited)
         reports.append(result.report)
         if result.report.results_cleared:
@@ -243,11 +242,11 @@ def main(
     record: Annotated[Path | None, typer.Option(help="write the full history as JSON")] = None,
 ) -> None:
     """Run the agent and print its last answer."""
-    pruner = AgenticConversationPruner(args=PruneArgs(conversation_prune_safe_zone_tokens=safe_zone), llm=None)
+    pruner = AgenticConversationPruner(safe_zone, strategy=strategy)
     logger.remove()
     logger.add(sys.stderr, format="{message}")
     with offline() if is_offline else online(base_url, folder) as (client, place):
-        messages = run(client, model, DIALECTS[dialect], place, task, pruner, max_requests, strategy)
+        messages = run(client, model, DIALECTS[dialect], place, task, pruner, max_requests)
     if record:
         record.write_text(json.dumps(plain(messages), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     typer.echo(plain(messages)[-1]["content"])

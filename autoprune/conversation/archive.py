@@ -26,6 +26,7 @@ from autoprune.conversation.transcript import Part
 from autoprune.errors import ArchiveError, SettingsError, did_you_mean, is_number
 
 Archive: TypeAlias = MutableMapping[str, str]
+ArchiveLike: TypeAlias = Archive | str | os.PathLike[str]  # a path is that of a `Directory`
 SUFFIX = ".txt"
 TOOL = "recall"
 DESCRIPTION = (
@@ -115,14 +116,16 @@ class Directory(MutableMapping[str, str]):
         return os.path.join(self.path, key + SUFFIX)
 
 
-def check_archive(archive: Archive | None) -> Archive | None:
-    """Return `archive`. Raises SettingsError if it cannot store texts, such as a path."""
+def check_archive(archive: ArchiveLike | None) -> Archive | None:
+    """Return the archive: a mapping unchanged, and a `Directory` for a path. Raises SettingsError for anything else."""
+    if isinstance(archive, str | os.PathLike):
+        return Directory(archive)
     if archive is None or all(callable(getattr(archive, name, None)) for name in ("get", "setdefault", "__setitem__")):
         return archive
-    raise SettingsError(f"archive is {archive!r}: give a mutable mapping, such as a dict or Directory('archive')")
+    raise SettingsError(f"archive is {archive!r}: give the path of a folder, or a mutable mapping such as a dict")
 
 
-def recall(archive: Archive | None, id: str) -> str:
+def recall(archive: ArchiveLike | None, id: str) -> str:
     """Return the payload stored under an id.
 
     Raises ArchiveError if the id is malformed, if nothing is stored under it, or if the stored text has changed;
@@ -130,7 +133,7 @@ def recall(archive: Archive | None, id: str) -> str:
     """
     if (archive := check_archive(archive)) is None:
         raise SettingsError(
-            "there is no archive to recall from: give the pruner archive=, such as Directory('archive')"
+            "there is no archive to recall from: give the pruner archive=, such as the path of a folder"
         )
     if not isinstance(id, str) or not ID.fullmatch(id):
         raise ArchiveError(
@@ -248,7 +251,7 @@ SHAPES: Mapping[str, Shape] = {
 }
 
 
-def handle(archive: Archive | None, arguments: object) -> str:
+def handle(archive: ArchiveLike | None, arguments: object) -> str:
     """Run a call of the `recall` tool. Return the payload, or an error message for the model if the call is wrong.
 
     `arguments` is a mapping or JSON text. Raises SettingsError without an archive; exceptions of the archive itself are

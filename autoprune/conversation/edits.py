@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, TypeAlias
 
 from autoprune.conversation.messages import item, with_item, with_items
+from autoprune.conversation.placeholders import split_mark
 from autoprune.conversation.transcript import Part, Path, Thought, ToolResult, as_text
 from autoprune.errors import SettingsError
 
@@ -19,19 +20,24 @@ from autoprune.errors import SettingsError
 class Replace:
     """Replace the payload of `part` with `text`, which saves `saved` tokens. The walk sets `request`.
 
-    `reason` is a `Reason`, or a short text from the strategy. `saved_before` is the number of tokens that an earlier
+    `reason.sentence` explains the edit to people. `saved_before` is the number of tokens that an earlier
     edit of the same part had already saved, if a result was cut and then cleared. `mark` carries the id that recalls
     the payload; "" without an archive. `may_change` says that a later edit may replace the text, such as a cut.
     """
 
     part: Part
     text: str = field(repr=False)
-    reason: str
+    reason: "AnyReason"
     saved: int
     request: int = -1
     saved_before: int = 0
     mark: str = ""
     may_change: bool = False
+
+    @property
+    def recall_id(self) -> str:
+        """The id that recalls the payload from the pruner's archive; "" without an archive."""
+        return split_mark(self.mark)[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,15 @@ def savings_by_message(edits: Iterable[Replace], stripped: Iterable[Thought] = (
 LONGEST_REASON = 80  # characters
 
 
+class CustomReason(str):
+    """A strategy's own reason: a short text, which is also its `sentence`."""
+
+    @property
+    def sentence(self) -> str:
+        """The reason as text."""
+        return str(self)
+
+
 class Reason(StrEnum):
     """The reason why a part was changed or kept; `sentence` explains the reason to people."""
 
@@ -100,6 +115,8 @@ class Reason(StrEnum):
         return SENTENCES[self]
 
 
+AnyReason: TypeAlias = Reason | CustomReason
+
 SENTENCES: dict[str, str] = {
     Reason.OVER_SAFE_ZONE: "oldest first, until within the safe zone",
     Reason.TO_TARGET: "oldest first, down to the target",
@@ -132,17 +149,19 @@ def sentence(reason: str) -> str:
     return SENTENCES.get(reason, reason)
 
 
-def check_reason(reason: object) -> str:
+def check_reason(reason: object) -> AnyReason:
     """Normalize a reason for the plan: join it to one line, and cut a custom text to 80 characters.
 
     Raises SettingsError if the reason is blank or not a string.
     """
+    if isinstance(reason, AnyReason):
+        return reason
     words = " ".join(reason.split()) if isinstance(reason, str) else ""
     if not words:
         raise SettingsError(f"a strategy gave the reason {reason!r}: give a short text, such as 'largest first'")
     if words in SENTENCES:
         return Reason(words)
-    return words if len(words) <= LONGEST_REASON else words[: LONGEST_REASON - 1].rstrip() + "…"
+    return CustomReason(words if len(words) <= LONGEST_REASON else words[: LONGEST_REASON - 1].rstrip() + "…")
 
 
 def apply(messages: list[Any], edits: Sequence[Replace]) -> list[Any]:

@@ -48,21 +48,20 @@ from autoprune.settings import PruneArgs
 
 AnyPruner: TypeAlias = AgenticConversationPruner | ConversationPruner
 Pruning: TypeAlias = AnyPruner | PruneArgs | int | float | str
-DEFAULT_STRATEGY = "cache_aware"  # the literal rule breaks the provider's prompt cache at almost every request
 
 
 class RequestPruner:
     """Prunes requests that hold messages as an API writes them.
 
     `pruning` is a safe zone such as `"50k"`, settings, or a pruner. `strategy` is a strategy or the name of one in the
-    pruner; the default is `cache_aware` if the pruner has it.
+    pruner. By default, it is the pruner's strategy if one was given to its constructor or in AUTOPRUNE_STRATEGY, else
+    `cache_aware`.
     """
 
     def __init__(self, pruning: Pruning, strategy: str | Strategy | None) -> None:
         """Store the arguments. The strategy is looked up at the first prune."""
         self._pruner = _find_pruner(pruning)
-        is_default = strategy is None and DEFAULT_STRATEGY in self._pruner.strategies
-        self._strategy = DEFAULT_STRATEGY if is_default else strategy
+        self._strategy = strategy
 
     def prune(self, body: Mapping[str, Any], path: str, headers: Mapping[str, str] | None = None) -> PrunedRequest:
         """Prune a request's body. If it cannot be read, log a warning and return it unchanged.
@@ -78,8 +77,9 @@ class RequestPruner:
 
 
 def _find_pruner(pruning: Pruning) -> AnyPruner:
-    """The given pruner, or a new one for settings or a safe zone."""
-    return pruning if isinstance(pruning, AnyPruner) else AgenticConversationPruner(pruning)
+    """The given pruner, or a new one for settings or a safe zone; `cache_aware` if neither names a strategy."""
+    pruner = pruning if isinstance(pruning, AnyPruner) else AgenticConversationPruner(pruning)
+    return pruner.with_recommended_strategy()
 
 
 def thinking_settings(
@@ -114,8 +114,8 @@ class FrameworkPruner:
     """Prunes messages that the format `written_in` reads, with a copy of the caller's pruner or a new one.
 
     `pruning` is a safe zone such as `"50k"`, settings, or a pruner, which keeps its settings, archive and callbacks and
-    is never changed. `strategy` is a strategy or the name of one in the pruner; the default is `cache_aware` if the
-    pruner has it.
+    is never changed. `strategy` is a strategy or the name of one in the pruner. By default, it is the pruner's strategy
+    if one was given to its constructor or in AUTOPRUNE_STRATEGY, else `cache_aware`.
     """
 
     def __init__(self, written_in: FrameworkFormat, pruning: Pruning, strategy: str | Strategy | None) -> None:
@@ -123,7 +123,6 @@ class FrameworkPruner:
         # A copy, since the caller may use the pruner elsewhere, without this format.
         pruner = copy(_find_pruner(pruning))
         pruner.formats = (written_in, *pruner.formats)
-        pruner.default = pruner.strategies.get(DEFAULT_STRATEGY, pruner.default)
         self._pruner = pruner
         self._strategy = strategy
         self._written_in = written_in

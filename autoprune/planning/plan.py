@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import takewhile
 from typing import Any
 
-from autoprune.conversation.edits import Fold, Reason, Replace, savings_by_message
+from autoprune.conversation.edits import AnyReason, Fold, Reason, Replace, check_reason, savings_by_message
 from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.summary import RunningSummary
 from autoprune.conversation.transcript import Path, Speaker, Thought, ToolInput, ToolResult, Transcript
@@ -115,7 +115,7 @@ class Plan:
         return {edit.part: edit for edit in self.edits if isinstance(edit.part, ToolInput)}
 
     @cached_property
-    def kept(self) -> Mapping[ToolResult, str]:
+    def kept(self) -> Mapping[ToolResult, AnyReason]:
         """The results that stay, oldest first, each with the reason."""
         here = (each for each in self.transcript.results if each.location.message not in self.gone)
         return {each: self._why_kept(each) for each in here if each not in self.results}
@@ -164,7 +164,7 @@ class Plan:
         """Return whether the model has not seen a result yet."""
         return result.sent == len(self.transcript.requests) - 1
 
-    def _why_kept(self, result: ToolResult) -> str:
+    def _why_kept(self, result: ToolResult) -> AnyReason:
         """Return the first reason that explains why a result stays."""
         if self.placeholder.has_replaced(result):
             return Reason.ALREADY_CLEARED
@@ -177,5 +177,6 @@ class Plan:
             return Reason.NO_GAIN
         if result.location.path < self.bound_before:
             return Reason.BOUND
-        why = self._guard(result) or self.rationale.why_kept(result)
-        return why or (Reason.WITHIN_SAFE_ZONE if self.tokens <= self.limit else Reason.NOT_CHOSEN)
+        if why := self._guard(result) or self.rationale.why_kept(result):
+            return check_reason(why)
+        return Reason.WITHIN_SAFE_ZONE if self.tokens <= self.limit else Reason.NOT_CHOSEN

@@ -63,8 +63,8 @@ class Protections:
 
     in_text: ClassVar[str] = "{'last_results': 5}"
 
-    tools: tuple[str, ...] = ()
-    paths: tuple[str, ...] = ()
+    tools: Sequence[str] = ()
+    paths: Sequence[str] = ()
     last_results: int = 0
     last_tokens: int = 0
     failed: bool = False

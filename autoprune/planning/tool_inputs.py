@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import ClassVar
@@ -28,7 +29,7 @@ class ToolInputs:
 
     in_text: ClassVar[str] = "{'above': 200}"
 
-    tools: tuple[str, ...] = ("*",)
+    tools: Sequence[str] = ("*",)
     above: int = 200
 
     def __post_init__(self) -> None:

@@ -63,7 +63,7 @@ class Candidate:
 
     def cleared(self, reason: str) -> Replace:
         """Make the edit that clears the part. The reason is a `Reason` or a short text such as "largest first"."""
-        return Replace(self.part, self.text, reason, self.saves)
+        return Replace(self.part, self.text, reason, self.saves)  # type: ignore[arg-type]  # the walk normalizes it
 
     def replaced(self, text: str, reason: str) -> Replace:
         """Make the edit that replaces the result by `text`, or by the placeholder if `text` is blank.
@@ -71,7 +71,7 @@ class Candidate:
         The result stays a candidate, which then saves fewer tokens. In pruned output that is passed back, the text
         looks like the tool's own output, so a strategy should mark its texts and leave marked texts unchanged.
         """
-        return Replace(self.part, text, reason, 0)
+        return Replace(self.part, text, reason, 0)  # type: ignore[arg-type]  # the walk normalizes it
 
 
 class View(Protocol):

@@ -35,7 +35,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from autoprune.conversation.edits import Reason, Replace, check_reason
+from autoprune.conversation.edits import AnyReason, Reason, Replace, check_reason
 from autoprune.conversation.placeholders import Placeholder, replacement_text, trim_text
 from autoprune.conversation.transcript import Entry, Part, Path, Speaker, ToolInput, ToolResult, Transcript
 from autoprune.planning._stripping import Stripping
@@ -331,7 +331,7 @@ class Walk:
         shown = self.tool_inputs.of(parts.as_cut[result]) if self.tool_inputs else ()
         parts.useless += (part for part in _inputs(result) if part not in shown)
 
-    def _record_edit(self, candidate: Candidate, reason: str, *, may_change: bool = False) -> None:
+    def _record_edit(self, candidate: Candidate, reason: AnyReason, *, may_change: bool = False) -> None:
         """Record an edit, which replaces an earlier edit of the same part, such as a cut."""
         part, before = candidate.part, self.edits.pop(candidate.part, None)
         saved_before = before.saved if before else 0

@@ -7,6 +7,7 @@ the API answers with status 400. Claude Mythos 5.1 signs its blocks too, but doe
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from autoprune.conversation.edits import Reason
 from autoprune.conversation.transcript import Path, Thought
@@ -113,7 +114,7 @@ def _report_stripped(plan: Plan, behind: Sequence[Thought]) -> Outcome:
     return Outcome({}, plan.stripped, stripped_later, notes=(note,) if left else ())
 
 
-def merged(parameters: Mapping[str, object], into: Mapping[str, object]) -> dict[str, object]:
+def merged(parameters: Mapping[str, object], into: Mapping[str, object]) -> dict[str, Any]:
     """Merge parameters into the arguments of a request: mappings are merged, beta headers are joined.
 
     The `betas` of Anthropic's SDK are joined too, since a header overrides them. In `additionalModelRequestFields` of

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from loguru import logger
 
-from autoprune.conversation.archive import Archive, check_archive, recall
+from autoprune.conversation.archive import Archive, ArchiveLike, check_archive, recall
 from autoprune.conversation.messages import check_conversation
 from autoprune.conversation.placeholders import SENTENCE, Placeholder, element
 from autoprune.economics import prices
@@ -19,24 +19,35 @@ from autoprune.errors import SettingsError, is_number
 from autoprune.formats import SHIPPED, Format, find_formats
 from autoprune.formats import xml_tool_result as xml
 from autoprune.planning.plan import Plan, ThinkingPolicy
-from autoprune.planning.view import Strategy, folds, name_of
+from autoprune.planning.view import FoldingStrategy, Strategy, folds, name_of
 from autoprune.providers.thinking import policy
 from autoprune.pruners.memory import REMEMBERED, Memory, Reading
 from autoprune.pruners.report import Report, cleanup_statistics
 from autoprune.pruners.report.advice import advice
-from autoprune.pruners.result import BeforePrune, Callbacks, OnPruned, Result
+from autoprune.pruners.result import BeforePrune, Callbacks, Message, OnPruned, Result
 from autoprune.settings import (
+    Args,
     cache_ttl,
     duration,
     fill_in,
     missing_safe_zone,
     overhead_tokens,
+    override,
     resolve,
     safe_zone,
     text_setting,
     variables,
 )
-from autoprune.strategies.catalog import STRATEGIES, config, description, hint, is_named, is_plugin, names_folding
+from autoprune.strategies.catalog import (
+    RECOMMENDED,
+    STRATEGIES,
+    config,
+    description,
+    hint,
+    is_named,
+    is_plugin,
+    names_folding,
+)
 from autoprune.tokens import Count, Memo, exact, for_model, scale_tokens
 
 CACHES = ("_counters", "_memory")  # attributes that are caches: not copied or pickled
@@ -78,41 +89,49 @@ class Pruner:
 
     def __init__(
         self,
-        args: object,
+        args: Args,
         llm: object = None,
         *,
+        strategy: str | Strategy | FoldingStrategy | None = None,
+        model: str | None = None,
         count: Count | None = None,
         formats: Sequence[Format] = (),
         conversation_id: object = None,
-        archive: Archive | None = None,
+        archive: ArchiveLike | None = None,
         remember: int = REMEMBERED,
         before_prune: BeforePrune | None = None,
         on_pruned: OnPruned | None = None,
         clock: Callable[[], float] = time.perf_counter,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        """Store the arguments. Each is checked when it is first used.
+        """Store the arguments. `strategy` and `archive` are checked here, the others when they are first used.
+
+        `strategy` is the default for all calls, by name or itself. `model` is the setting of that name; `args` is then
+        read once, here.
 
         `before_prune` and `on_pruned` get a `PruneEvent` with `conversation_id`. If `before_prune` returns False,
         nothing is pruned. `environ` (default: the environment of this process) is read once, here: its AUTOPRUNE_*
-        variables supply settings that `args` does not have. `archive`, any mutable mapping such as
-        `archive.Directory(path)`, stores cleared content, and the placeholders hold the ids for `recall`. `remember` is
-        the number of conversations that the pruner remembers; others are read from the start.
+        variables supply settings that `args` does not have. `archive`, the path of a folder or
+        any mutable mapping, stores cleared content, and the placeholders hold the ids for `recall`. `remember` is the
+        number of conversations that the pruner remembers; others are read from the start.
         """
         self.conversation_id = conversation_id
-        self.archive = archive
+        self.archive: Archive | None = check_archive(archive)
         self.remember = remember
         self.before_prune = before_prune
         self.on_pruned = on_pruned
-        self.args = args
+        self._environ = variables(environ)
+        self.args: Args = args if model is None else override(args, self._environ, model=model)
         self.llm = llm
         self.replacement_message = SENTENCE
         self.formats: Sequence[Format] = (*formats, *SHIPPED) if formats else SHIPPED
         self._given_count = count
         self._clock = clock
-        self._environ = variables(environ)
         self.strategies = self._shipped_strategies()
         self.default = next(iter(self.strategies.values()))
+        self._has_strategy = strategy is not None
+        if strategy is not None:
+            self.default, _ = self._choose_strategy(strategy)
         self._clear_caches()
 
     def _clear_caches(self) -> None:
@@ -135,17 +154,17 @@ class Pruner:
         self.formats = tuple(import_module(each) if isinstance(each, str) else each for each in state["formats"])
         self._clear_caches()
 
-    def prune(self, *conversation: Any, **options: Any) -> Result:
+    def prune(self, *conversation: Any, **options: Any) -> Result[Any]:
         """Prune a conversation with the given strategy or the default one."""
         raise NotImplementedError
 
-    async def aprune(self, *conversation: Any, **options: Any) -> Result:
+    async def aprune(self, *conversation: Any, **options: Any) -> Result[Any]:
         """Prune as `prune` does, and await the summarizers."""
         raise NotImplementedError
 
     def prune_conversations(
-        self, conversations: list[Any], strategy_name: Any = None, *, strategy: Any = None, **options: Any
-    ) -> list[Any]:
+        self, conversations: list[Message], strategy_name: Any = None, *, strategy: Any = None, **options: Any
+    ) -> list[Message]:
         """Prune a conversation and return the list to send; the same list if there is nothing to do.
 
         `strategy` and `options` are those of `prune`. `strategy_name` also names a strategy, but an unknown name means
@@ -154,8 +173,8 @@ class Pruner:
         return self.prune(conversations, one_strategy(strategy_name, strategy), **options).conversation
 
     async def aprune_conversations(
-        self, conversations: list[Any], strategy_name: Any = None, *, strategy: Any = None, **options: Any
-    ) -> list[Any]:
+        self, conversations: list[Message], strategy_name: Any = None, *, strategy: Any = None, **options: Any
+    ) -> list[Message]:
         """Prune as `prune_conversations` does, and await the summarizers."""
         return (await self.aprune(conversations, one_strategy(strategy_name, strategy), **options)).conversation
 
@@ -176,11 +195,21 @@ class Pruner:
         The keywords are settings of `settings.SETTINGS`, such as model="gpt-5" or overhead_tokens=9_000.
         """
         args = fill_in(self.args, self._environ, **known)
-        if args is self.args:
-            return self
+        return self if args is self.args else self._with(args=args)
+
+    def with_recommended_strategy(self) -> Self:
+        """Return a copy whose default strategy is `cache_aware`, with the same caches.
+
+        Return the pruner itself if its constructor got a strategy, or if it folds messages.
+        """
+        recommended = self.strategies.get(RECOMMENDED)
+        return self if self._has_strategy or recommended is None else self._with(default=recommended)
+
+    def _with(self, **attributes: Any) -> Self:
+        """Return a copy with other attributes. Both share their caches."""
         # Not `copy.copy`, which would leave out the caches.
         twin = object.__new__(type(self))
-        vars(twin).update(vars(self), args=args)
+        vars(twin).update(vars(self), **attributes)
         return twin
 
     def count_text(self, text: str) -> int:
@@ -283,7 +312,7 @@ class Pruner:
 
         Raises SettingsError for an unknown name, and for an object that is not a strategy.
         """
-        if strategy is None and not self._environ:
+        if strategy is None and (self._has_strategy or not self._environ):
             return self.default, None
         if strategy is None:
             found: tuple[Any, str | None] = resolve("strategy", self._default_strategy, self.args, self._environ)

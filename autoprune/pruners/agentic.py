@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from autoprune.conversation.archive import ArchiveLike
 from autoprune.conversation.edits import apply, strip_thinking
 from autoprune.conversation.messages import check_conversation
 from autoprune.conversation.summary import find_summary
@@ -23,8 +24,8 @@ from autoprune.providers.thinking import NO_OUTCOME, outcome
 from autoprune.pruners._base import Pruner, Terms, log_prune
 from autoprune.pruners.memory import NO_PAUSES, fixed_tokens
 from autoprune.pruners.report.advice import cache_note
-from autoprune.pruners.result import Result, archive_payloads
-from autoprune.settings import cache_ttl, text_setting
+from autoprune.pruners.result import Message, Result, archive_payloads
+from autoprune.settings import Args, cache_ttl, text_setting
 from autoprune.strategies.catalog import OPTIONS, available, clearing_named
 from autoprune.strategies.clearing import ToolOutputCleanup
 from autoprune.tokens import ExactCounter
@@ -47,7 +48,7 @@ class AgenticConversationPruner(Pruner):
 
     def prune(
         self,
-        conversation: list[Any],
+        conversation: list[Message],
         strategy: str | Strategy | None = None,
         *,
         calibration: float = 1.0,
@@ -55,7 +56,7 @@ class AgenticConversationPruner(Pruner):
         conversation_id: object = None,
         pauses: Mapping[int, float] | None = None,
         cache_ttls: Mapping[int, float] | None = None,
-    ) -> Result:
+    ) -> Result[Message]:
         """Prune a conversation. The result has `.conversation` to send, and `.report` and `.plan` with the reasons.
 
         `strategy` is a name of `self.strategies`, a strategy itself, or None for the default. `calibration` is the
@@ -116,7 +117,7 @@ class AgenticConversationPruner(Pruner):
 
     async def aprune(
         self,
-        conversation: list[Any],
+        conversation: list[Message],
         strategy: str | Strategy | None = None,
         *,
         calibration: float = 1.0,
@@ -124,7 +125,7 @@ class AgenticConversationPruner(Pruner):
         conversation_id: object = None,
         pauses: Mapping[int, float] | None = None,
         cache_ttls: Mapping[int, float] | None = None,
-    ) -> Result:
+    ) -> Result[Message]:
         """Prune as `prune` does. Nothing is awaited, since no model is called."""
         return self.prune(
             conversation,
@@ -174,6 +175,29 @@ class AgenticConversationPruner(Pruner):
         return ConversationPruner(
             self.args, count=self._given_count, formats=self.formats, archive=self.archive, environ=self._environ
         )
+
+
+def prune(
+    messages: list[Message],
+    args: Args,
+    *,
+    strategy: str | Strategy | None = None,
+    model: str | None = None,
+    calibration: float = 1.0,
+    validate: bool | Provider = False,
+    pauses: Mapping[int, float] | None = None,
+    archive: ArchiveLike | None = None,
+) -> Result[Message]:
+    """Prune a conversation once: `prune(messages, "50k", model="gpt-5").conversation` is what to send.
+
+    The strategy is `cache_aware`, unless `strategy` or AUTOPRUNE_STRATEGY names another. `args` is a safe zone or
+    settings, as for `AgenticConversationPruner`, whose `prune` documents the other arguments and the errors.
+
+    Each call reads the conversation from its start. In a loop, keep an `AgenticConversationPruner`: it returns the same
+    and reads only the new messages. You also need one for callbacks, your own formats or token counter, and `recall`.
+    """
+    pruner = AgenticConversationPruner(args, strategy=strategy, model=model, archive=archive)
+    return pruner.with_recommended_strategy().prune(messages, calibration=calibration, validate=validate, pauses=pauses)
 
 
 def _plan_from_start(terms: Terms, conversation: list[Any], pauses: Mapping[int, float]) -> Plan:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from autoprune.conversation.archive import Archive
+from autoprune.conversation.archive import ArchiveLike
 from autoprune.conversation.edits import apply, strip_thinking
 from autoprune.conversation.messages import check_conversation
 from autoprune.conversation.summary import RunningSummary, assemble, find_summary, without_summary
@@ -25,9 +25,9 @@ from autoprune.providers.thinking import Outcome, drop_block, outcome
 from autoprune.pruners._base import Pruner, Terms, log_prune
 from autoprune.pruners.large_results import shortener
 from autoprune.pruners.memory import REMEMBERED, Reading, fixed_tokens
-from autoprune.pruners.result import BeforePrune, OnPruned, Result, archive_payloads
+from autoprune.pruners.result import BeforePrune, Message, OnPruned, Result, archive_payloads
 from autoprune.pruners.writing import SummaryWriter, old_summary, summary_message
-from autoprune.settings import group_size, text_setting
+from autoprune.settings import Args, group_size, text_setting
 from autoprune.strategies.catalog import FOLDING, available, folding_named
 from autoprune.strategies.folding import Folding
 from autoprune.summarizers.brief import Answer, Summarizer, identity_of
@@ -100,14 +100,16 @@ class ConversationPruner(Pruner):
 
     def __init__(
         self,
-        args: object,
+        args: Args,
         llm: object = None,
         *,
+        strategy: str | FoldingStrategy | None = None,
+        model: str | None = None,
         conversation_id: object = None,
         count: Count | None = None,
         formats: Sequence[Format] = (),
         store: MutableMapping[str, str] | None = None,
-        archive: Archive | None = None,
+        archive: ArchiveLike | None = None,
         remember: int = REMEMBERED,
         max_calls: int = MAX_CALLS,
         max_seconds: float | None = MAX_SECONDS,
@@ -117,10 +119,12 @@ class ConversationPruner(Pruner):
         clock: Callable[[], float] = time.perf_counter,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        """Store the arguments. Each is checked when it is first used."""
+        """Store the arguments. `strategy` and `archive` are checked here, the others when they are first used."""
         super().__init__(
             args,
             llm,
+            strategy=strategy,
+            model=model,
             count=count,
             formats=formats,
             conversation_id=conversation_id,
@@ -142,14 +146,14 @@ class ConversationPruner(Pruner):
 
     def prune(
         self,
-        conversation: list[Any],
+        conversation: list[Message],
         strategy: str | FoldingStrategy | None = None,
         *,
         calibration: float = 1.0,
         usage: object = None,
         validate: bool | Provider = False,
         conversation_id: object = None,
-    ) -> Result:
+    ) -> Result[Message]:
         """Prune a conversation. The result has `.conversation` to send, and `.report` and `.plan` with the reasons.
 
         `strategy` is a name of `self.strategies`, a strategy itself, or None for the default. `usage` is the provider's
@@ -169,14 +173,14 @@ class ConversationPruner(Pruner):
 
     async def aprune(
         self,
-        conversation: list[Any],
+        conversation: list[Message],
         strategy: str | FoldingStrategy | None = None,
         *,
         calibration: float = 1.0,
         usage: object = None,
         validate: bool | Provider = False,
         conversation_id: object = None,
-    ) -> Result:
+    ) -> Result[Message]:
         """Prune as `prune` does, and await the summarizers."""
         inputs = self._check_inputs(conversation, strategy, calibration, usage)
         stages = self._stages(inputs, validate, conversation_id)
@@ -188,7 +192,7 @@ class ConversationPruner(Pruner):
 
     def _stages(
         self, inputs: Inputs, validate: bool | Provider, conversation_id: object
-    ) -> Generator[SummaryWriter, Answer, Result]:
+    ) -> Generator[SummaryWriter, Answer, Result[Any]]:
         """Run the stages of a prune. Yield the writer of its texts, and continue with the answer that is sent."""
         terms = inputs.terms
         conversation = inputs.messages
@@ -316,13 +320,13 @@ class ConversationPruner(Pruner):
 
 
 def _run_stages(
-    stages: Generator[SummaryWriter, Answer, Result], answer: Answer | None = None
-) -> SummaryWriter | Result:
+    stages: Generator[SummaryWriter, Answer, Result[Any]], answer: Answer | None = None
+) -> SummaryWriter | Result[Any]:
     """Run the stages of a prune to the next writer, or to the result."""
     try:
         return next(stages) if answer is None else stages.send(answer)
     except StopIteration as end:
-        result: Result = end.value
+        result: Result[Any] = end.value
         return result
 
 

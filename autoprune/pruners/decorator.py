@@ -14,6 +14,7 @@ from autoprune.planning.view import Strategy, folds
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.pruners.result import BeforePrune, Callbacks, OnPruned, Result
+from autoprune.settings import Args
 from autoprune.strategies.catalog import names_folding
 
 P = ParamSpec("P")
@@ -23,14 +24,14 @@ R = TypeVar("R")
 class Prunes(Protocol):
     """A pruner of any kind. Decorated coroutines await its `aprune` if it has one."""
 
-    def prune(self, conversation: list[Any], strategy: str | Strategy | None = None, /) -> Result:
+    def prune(self, conversation: list[Any], strategy: str | Strategy | None = None, /) -> Result[Any]:
         """Prune a conversation."""
 
 
 def prune_history(
     *,
     pruner: Prunes | None = None,
-    args: object = None,
+    args: Args = None,
     strategy: str | Strategy | None = None,
     field: str = "messages",
     before_prune: BeforePrune | None = None,
@@ -49,7 +50,8 @@ def prune_history(
     return value is unchanged.
 
     `pruner` is a pruner of any kind. Without one, the first call creates it from `args` and the environment: a
-    `ConversationPruner` if `strategy` is one of its names or folds messages, else an `AgenticConversationPruner`.
+    `ConversationPruner` if `strategy` is one of its names or folds messages, else an `AgenticConversationPruner` whose
+    default is `cache_aware`.
     `before_prune` and `on_pruned` are called as in `pruners.result`, after the pruner has finished. Pass them to the
     pruner instead if no model should be called for a prune that is refused. If the next request needs more parameters,
     they are in `on_pruned`'s event.
@@ -86,10 +88,10 @@ def prune_history(
     return decorate
 
 
-async def _prune_async(pruner: Prunes, messages: list[Any], strategy: str | Strategy | None) -> Result:
+async def _prune_async(pruner: Prunes, messages: list[Any], strategy: str | Strategy | None) -> Result[Any]:
     """Prune with `aprune` if the pruner has it, else with `prune`."""
     aprune = getattr(pruner, "aprune", None)
-    return pruner.prune(messages, strategy) if aprune is None else cast(Result, await aprune(messages, strategy))
+    return pruner.prune(messages, strategy) if aprune is None else cast(Result[Any], await aprune(messages, strategy))
 
 
 # Where the messages are
@@ -160,11 +162,11 @@ def _begins(messages: list[Any], first: tuple[Any, ...]) -> bool:
     return is_long_enough and all(one is other for one, other in zip(messages, first, strict=False))
 
 
-def _pruner(args: object, strategy: object) -> Any:
+def _pruner(args: Args, strategy: object) -> Any:
     """Create the pruner for a strategy."""
     if folds(strategy) or (isinstance(strategy, str) and names_folding(strategy)):
         return ConversationPruner(args)
-    return AgenticConversationPruner(args)
+    return AgenticConversationPruner(args).with_recommended_strategy()
 
 
 def _find_call(place: _Place, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> _Call | None:
@@ -183,7 +185,7 @@ def _find_call(place: _Place, arguments: tuple[Any, ...], keywords: Mapping[str,
     return _Call(arguments, keywords, at=at, field=place.field, state=state, messages=known)
 
 
-def _with_pruned(call: _Call, result: Result, callbacks: Callbacks) -> _Call:
+def _with_pruned(call: _Call, result: Result[Any], callbacks: Callbacks) -> _Call:
     """Return the call with the pruned messages, or with a copy of the original ones if the prune is refused."""
     if result.conversation is call.messages:
         return call.with_messages([*call.messages])

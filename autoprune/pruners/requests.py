@@ -137,7 +137,7 @@ class PrunedRequest:
 
     body: Any = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
-    result: Result | None = None
+    result: Result[Any] | None = None
     note: str = ""
     counts_only: bool = False
 

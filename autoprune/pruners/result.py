@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from autoprune.conversation.archive import Archive, store_payloads
 from autoprune.conversation.transcript import Part
@@ -13,15 +13,17 @@ from autoprune.errors import SettingsError
 from autoprune.planning.plan import Plan
 from autoprune.pruners.report import Report, ledger_figures
 
+Message = TypeVar("Message")
+
 
 @dataclass(frozen=True)
-class Result:
-    """The new conversation and the report.
+class Result(Generic[Message]):
+    """The new conversation and the report. `Message` is the type of the messages that were passed.
 
     `request_parameters` must be added to the next request; usually {}. See `providers.merged`.
     """
 
-    conversation: list[Any] = field(repr=False)
+    conversation: list[Message] = field(repr=False)
     report: Report
     request_parameters: Mapping[str, object] = field(default_factory=dict)
 
@@ -35,13 +37,13 @@ class Result:
         """The figures of the prompt before and after the prune, for a ledger (`economics.Ledger`)."""
         return ledger_figures(self.report, self.conversation)
 
-    def with_notes(self, notes: Sequence[str]) -> "Result":
+    def with_notes(self, notes: Sequence[str]) -> "Result[Message]":
         """Return the result with more notes in its report."""
         if not notes:
             return self
         return replace(self, report=replace(self.report, fallbacks=(*self.report.fallbacks, *notes)))
 
-    def without_changes(self, conversation: list[Any], note: str) -> "Result":
+    def without_changes(self, conversation: list[Message], note: str) -> "Result[Message]":
         """Return a result without changes: the caller's conversation, and a report with the reason."""
         nothing = partial(_nothing_done, self.report.plan_of)
         return Result(conversation, replace(self.report, plan_of=nothing)).with_notes([note])
@@ -109,7 +111,7 @@ class Callbacks:
     on_pruned: OnPruned | None
     conversation_id: object = None
 
-    def refusal(self, result: Result, conversation: list[Any]) -> Result | None:
+    def refusal(self, result: Result[Message], conversation: list[Message]) -> Result[Message] | None:
         """Ask `before_prune`. Return a result without changes if it refuses the prune, else None.
 
         The callback is not called if the prune changes nothing. Raises the same errors as `ask_before_prune`.
@@ -119,13 +121,13 @@ class Callbacks:
         note = ask_before_prune(self.before_prune, self._event(result))
         return None if note is None else result.without_changes(conversation, note)
 
-    def notify(self, result: Result, conversation: list[Any]) -> Result:
+    def notify(self, result: Result[Message], conversation: list[Message]) -> Result[Message]:
         """Call `on_pruned` if the prune changed anything, and return the result. Raises like `call_on_pruned`."""
         if self.on_pruned is not None and result.conversation is not conversation:
             call_on_pruned(self.on_pruned, self._event(result))
         return result
 
-    def _event(self, result: Result) -> PruneEvent:
+    def _event(self, result: Result[Any]) -> PruneEvent:
         return PruneEvent(result.report, self.conversation_id, request_parameters=result.request_parameters)
 
 
@@ -145,7 +147,9 @@ def _qualified_name(function: object) -> str:
     return str(getattr(function, "__qualname__", type(function).__qualname__))
 
 
-def archive_payloads(result: Result, archive: Archive, messages: Sequence[object], known: dict[Part, str]) -> Result:
+def archive_payloads(
+    result: Result[Message], archive: Archive, messages: Sequence[object], known: dict[Part, str]
+) -> Result[Message]:
     """Archive the payloads that a prune replaced, as `store_payloads` does. Failures are noted in the report."""
     from autoprune.summarizers.driver import call_safely  # lazy: most pruners have no archive
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import lru_cache, partial
 from numbers import Integral, Number
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from autoprune.errors import SettingsError, did_you_mean, is_number
 
@@ -105,6 +105,16 @@ class PruneArgs:
     window: int | str | None = None
     cache_ttl: int | float | str | None = None
 
+
+class HasSafeZone(Protocol):
+    """An object with a safe zone, such as the settings of your own program. Its other settings are optional."""
+
+    @property
+    def conversation_prune_safe_zone_tokens(self) -> Any:
+        """The safe zone, as in `PruneArgs`."""
+
+
+Args: TypeAlias = PruneArgs | Mapping[str, Any] | HasSafeZone | str | int | float | None
 
 ATTRIBUTES = {
     **{name: name for name in SETTINGS if name != "strategy"},  # only a call or a variable names a strategy
@@ -318,13 +328,15 @@ def text_setting(args: object, name: str, environ: Mapping[str, str] = NOTHING, 
 def fill_in(args: object, environ: Mapping[str, str] = NOTHING, **known: Any) -> object:
     """Add values for settings that neither `args` nor a variable gives; return `args` itself if none is missing."""
     missing = {
-        ATTRIBUTES[name]: value
-        for name, value in known.items()
-        if _lookup(name, args, environ, NOTHING)[1] is Source.DEFAULT
+        name: value for name, value in known.items() if _lookup(name, args, environ, NOTHING)[1] is Source.DEFAULT
     }
-    if not missing:
-        return args
-    return PruneArgs(**{**given_attributes(args), **missing})
+    return override(args, environ, **missing) if missing else args
+
+
+def override(args: object, environ: Mapping[str, str] = NOTHING, **settings: Any) -> PruneArgs:
+    """Copy `args` with other values for some settings. Raises SettingsError if `args` is an object without any."""
+    missing_safe_zone(args, environ)
+    return PruneArgs(**{**given_attributes(args), **{ATTRIBUTES[name]: value for name, value in settings.items()}})
 
 
 def resolve(

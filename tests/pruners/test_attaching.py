@@ -21,7 +21,9 @@ from autoprune.pruners.decorator import prune_history
 
 ARGS = PruneArgs(1_000)
 LONG = conversations.openai_chat([conversations.words(900)], [conversations.words(500)])
-PRUNED = conversations.openai_chat([None], [conversations.words(500)])
+CLEARED = "[Cleared at request 2: read_file 0.py, 900 tokens]"  # by cache_aware
+PRUNED = conversations.openai_chat([CLEARED], [conversations.words(500)])
+LOW_WATER = conversations.openai_chat([None], [conversations.words(500)])
 SHORT = [{"role": "user", "content": "Hello."}]
 REPLY = {"role": "assistant", "content": "Done."}
 
@@ -280,7 +282,7 @@ def test_a_coroutine_awaits_a_pruner_that_can_wait():
         await asyncio.sleep(0)
         return {"messages": [*state["messages"], REPLY], "seen": state["messages"][3]}
 
-    assert asyncio.run(node({"messages": LONG})) == {"messages": [*LONG, REPLY], "seen": PRUNED[3]}
+    assert asyncio.run(node({"messages": LONG})) == {"messages": [*LONG, REPLY], "seen": LOW_WATER[3]}
     assert waiting.calls == 1
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator, MutableMapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -283,13 +284,27 @@ def test_payloads_that_an_archive_could_not_keep_for_the_same_reason_are_named_i
     assert note.endswith(f"cannot be recalled by {content_id(LONG)}, {content_id(LONG + '2')}")
 
 
-@each_row("given", ["cleared", 5, []])
-def test_an_object_that_cannot_store_a_text_is_not_an_archive(given: Any):
+@each_row("given", [5, [], ""])
+def test_an_object_that_cannot_store_a_text_is_refused_by_the_constructor(given: Any):
     for kind in (AgenticConversationPruner, ConversationPruner):
-        with pytest.raises(SettingsError, match=r"give a mutable mapping, such as a dict or Directory\('archive'\)"):
-            kind(300, archive=given).prune(chat(LONG, LONG + "2"))
-    with pytest.raises(SettingsError, match="archive is"):
-        AgenticConversationPruner(300, archive=given).recall(content_id(LONG))
+        with pytest.raises(SettingsError, match="archive"):
+            kind(300, archive=given)
+    with pytest.raises(SettingsError, match="archive"):
+        recall(given, content_id(LONG))
+
+
+def test_a_path_is_an_archive_of_files(tmp_path: Path):
+    for archive in (tmp_path / "cleared", str(tmp_path / "cleared")):
+        pruner = AgenticConversationPruner(300, archive=archive)
+        (edit,) = pruner.prune(chat(LONG, LONG + "2")).plan.edits
+        assert edit.recall_id == content_id(LONG)
+        assert pruner.recall(edit.recall_id) == recall(archive, edit.recall_id) == LONG
+    assert [path.name for path in (tmp_path / "cleared").iterdir()] == [f"{content_id(LONG)}.txt"]
+
+
+def test_the_edits_of_a_pruner_without_an_archive_have_no_id():
+    (edit,) = AgenticConversationPruner(300).prune(chat(LONG, LONG + "2")).plan.edits
+    assert edit.recall_id == ""
 
 
 def test_without_an_archive_nothing_can_be_recalled():

@@ -39,6 +39,7 @@ FULL_ONLY = (
     "tests/strategies/test_scaffold.py",
     "tests/summarizers/test_deadlines.py",
     "tests/test_edit_loop.py",
+    "tests/test_examples.py",
 )
 Case = TypeVar("Case")
 MOST = 6  # examples of a property in the quick profile

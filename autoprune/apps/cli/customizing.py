@@ -31,7 +31,7 @@ from autoprune.settings import (
     plugin_names,
     unknown_variables,
 )
-from autoprune.strategies.catalog import GROUP
+from autoprune.strategies.catalog import GROUP, RECOMMENDED
 from autoprune.strategies.scaffold import free_name, names, new_strategy
 
 STRATEGIES_EXAMPLES = options.examples("strategies", "prune session.jsonl --strategy 'keep_last(n=20)'")
@@ -49,7 +49,7 @@ calls:
     low_water(clamp={'max_result_tokens': 4000})
     low_water(clear_tool_inputs={'above': 200})"""
 # Shown for settings whose default is not a value.
-UNSET = {"strategy": "tool_output_cleanup", "format": "detected for each message", "thinking_policy": "by the model"}
+UNSET = {"strategy": RECOMMENDED, "format": "detected for each message", "thinking_policy": "by the model"}
 
 
 def list_strategies(as_json: options.AsJson = False) -> None:

@@ -55,7 +55,7 @@ StrategyName = Annotated[
     typer.Option(
         metavar="STRATEGY",
         help="A strategy: low_water, keep_last(n=20), hybrid … (see `autoprune strategies`), or your own as "
-        "mine.py:Mine.",
+        "mine.py:Mine. Default: AUTOPRUNE_STRATEGY, else cache_aware.",
     ),
 ]
 Output = Annotated[

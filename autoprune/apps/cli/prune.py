@@ -14,7 +14,6 @@ from autoprune.apps.cli.input_output import load_readers, read_session, refuse_a
 from autoprune.apps.cli.startup import check_output
 from autoprune.apps.sessions import Session
 from autoprune.conversation.archive import Directory, recall
-from autoprune.conversation.placeholders import split_mark
 from autoprune.economics import prices
 from autoprune.errors import ArchiveError, SessionError, SettingsError
 from autoprune.pruners.agentic import AgenticConversationPruner
@@ -22,12 +21,12 @@ from autoprune.pruners.naming import AnyPruner, choose_strategy, pruner_for
 from autoprune.pruners.report import Report
 from autoprune.pruners.report.drawing import Explanation, statistics, summary
 from autoprune.settings import PruneArgs, text_setting, variables
-from autoprune.strategies.catalog import STRATEGIES, is_named
+from autoprune.strategies.catalog import RECOMMENDED, STRATEGIES, clearing_named, is_named
 
 EXAMPLES = options.examples(
     "prune session.jsonl -s 50k -o pruned.json",
     "prune session.jsonl -s 50k --explain",
-    "prune session.jsonl -s 0.7 --model gpt-5 --strategy cache_aware",
+    "prune session.jsonl -s 0.7 --model gpt-5 -o pruned.json",
     "prune session.jsonl --strategy 'low_water(target=0.6)' --json",
     "prune session.jsonl --strategy hybrid --explain",
 )
@@ -90,7 +89,7 @@ def prune_session(
         logger.enable("autoprune")
     if safe_zone and is_named(safe_zone, STRATEGIES):
         raise SettingsError(f"the safe zone is {safe_zone!r}: a strategy is given with --strategy")
-    plan = choose_strategy(strategy, os.environ)
+    plan = choose_strategy(strategy, os.environ) or clearing_named(RECOMMENDED)
     args = prune_args(
         **without_options(context),
         safe_zone=safe_zone,
@@ -144,7 +143,7 @@ def _destination(output: str | None, *, prints_something_else: bool) -> str | No
 
 def _has_lost_content(pruner: AnyPruner, report: Report) -> bool:
     """Whether any cleared content cannot be recalled from the pruner's archive."""
-    ids = {split_mark(edit.mark)[1] for edit in report.plan.edits}
+    ids = {edit.recall_id for edit in report.plan.edits}
     try:
         for id in ids:
             pruner.recall(id)

@@ -122,7 +122,7 @@ class Account:
 class Open:
     """A prune whose account is due."""
 
-    result: Result
+    result: Result[Any]
     conversation: Conversation
     model: str | None
     pause: float
@@ -338,7 +338,7 @@ class Work:
             last.pack(replace(account, cleared=()))
         return account
 
-    def _newly_cleared(self, result: Result, known: Conversation) -> Iterator[Cleared]:
+    def _newly_cleared(self, result: Result[Any], known: Conversation) -> Iterator[Cleared]:
         """Yield the results that were not cleared before, and store their payloads."""
         for part, edit in result.plan.results.items():
             id = content_id(part.text)

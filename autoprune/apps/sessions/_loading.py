@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from autoprune.apps.sessions._claude_code import READER as CLAUDE_CODE
 from autoprune.apps.sessions._cline_messages import READER as CLINE
@@ -90,7 +90,7 @@ class Session:
     JSON list. `recorded` reads the requests on demand.
     """
 
-    messages: list[object]
+    messages: list[Any]
     write: Callable[[list[object]], str]
     notes: tuple[str, ...] = ()
     agent: str | None = None
