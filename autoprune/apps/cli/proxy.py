@@ -13,7 +13,7 @@ import typer
 
 import autoprune.apps.cli.options as options
 from autoprune.apps.cli.ledgers import keep_ledgers
-from autoprune.errors import SettingsError
+from autoprune.errors import SettingsError, how_to_install
 
 if TYPE_CHECKING:
     from autoprune.apps.proxy import Running, Settings
@@ -127,7 +127,7 @@ def check_dependencies() -> None:
     """Raise SettingsError if a package that the proxy needs is not installed."""
     missing = [name for name in DEPENDENCIES if find_spec(name) is None]
     if missing:
-        raise SettingsError(f"a proxy needs {', '.join(missing)}: pip install 'autoprune[proxy]'")
+        raise SettingsError(f"a proxy needs {', '.join(missing)}: {how_to_install('proxy')}")
 
 
 def startup_lines(settings: "Settings", known: "Running") -> tuple[str, ...]:
