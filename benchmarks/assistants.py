@@ -43,11 +43,11 @@ PIECE = 8_000  # characters of a file
 def run_and_print(options: argparse.Namespace) -> None:
     """Run Claude Code like `autoprune run claude`, and print the time and memory as JSON."""
     from autoprune.apps.cli.run import current_user, find_program, start_client, wait_for
-    from autoprune.apps.clients import named
+    from autoprune.apps.clients import find_client
     from autoprune.apps.proxy import Settings, give_back, running
 
     give_back()
-    client = named("claude")
+    client = find_client("claude")
     route = client.route(current_user(assistants.claude(options.model).arguments, options.child))
     path = find_program(client)
     with running(Settings(route.upstream, options.safe_zone, options.strategy)) as proxy:

@@ -122,7 +122,7 @@ def draw_results(source: random.Random, pool: Sequence[tuple[str, str, int]], se
     while tokens > 0:
         other, text, size = source.choice(pool)
         if other != session:
-            found.append(text)
+            found.add_text(text)
             tokens -= max(size, 1)
     return found
 

@@ -137,7 +137,7 @@ def main() -> None:
     parser.add_argument("paths", nargs="+", help="session files, folders, globs")
     parser.add_argument("--cache-life", type=float, help="seconds: ignore what the logs say of their caches")
     given = parser.parse_args()
-    files = [str(path) for path in places.named(given.paths)]
+    files = [str(path) for path in places.expand_names(given.paths)]
     with ProcessPoolExecutor() as pool:
         found = [
             one for some in pool.map(partial(compare_file, life=given.cache_life), files, chunksize=4) for one in some

@@ -283,7 +283,9 @@ class Parser:
         if is_model:
             self.standing.add_calls(entry.calls)
         elif who is Speaker.OTHER and isinstance(role := known.get("role"), str):
-            self.miss(f"role {role!r}", "is not known: give 'user', 'assistant' or 'tool', or nothing in it is pruned")
+            self.note_lookalike(
+                f"role {role!r}", "is not known: give 'user', 'assistant' or 'tool', or nothing in it is pruned"
+            )
         for call in entry.calls:
             self.open_calls.expect(call)
         is_first = self.sent == self._requests_of_results  # as far as is known, the model has not been asked yet
@@ -310,7 +312,7 @@ class Parser:
         results = (replace(result, request=self.request, sent=self.sent) for result in entry.results)
         return replace(entry, results=tuple(results), begins_request=True)
 
-    def miss(self, what: str, why: str) -> None:
+    def note_lookalike(self, what: str, why: str) -> None:
         """Note that a lookalike of a result in the current message is not one, and why."""
         places = self._missed.setdefault((what, why), [])
         if places[-1:] != [self._at]:

@@ -8,7 +8,7 @@ last output (`parsing.Standing`); of several dialects, the one that begins first
     user:      <tool_response>a.py <tool_result tool_name='x'>…</tool_result></tool_response>
 
 the user's text holds one result of the dialect with `<tool_response>`; the element inside it is part of the payload.
-For the report, `Parser.miss` notes lookalikes that are no results, and the reason.
+For the report, `Parser.note_lookalike` notes lookalikes that are no results, and the reason.
 """
 
 from collections.abc import Callable, Sequence
@@ -72,7 +72,7 @@ def user_text(text: str, path: Path, parser: Parser) -> Reading:
     # If a dialect was read, lookalikes of others are inside its payloads or beside them, which is not worth a note.
     for dialect in [chosen] if chosen and found else possible:
         if why := dialect.explain(text, parser):
-            parser.miss(dialect.look, f"is no result: {why}")
+            parser.note_lookalike(dialect.look, f"is no result: {why}")
     return results_in_text(text, found, path, parser, (chosen or possible[0]).kind)
 
 

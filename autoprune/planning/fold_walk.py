@@ -11,8 +11,8 @@ summary, which counts as 500 tokens plus those of its mark. The text is written 
 depends on what a summary says.
 
 Later folds extend the same summary. Its room may grow and never shrinks. Pruned output that is passed back holds the
-summary, and its mark records the room and the number of folded messages (`Given.running`). So the walk over pruned
-output decides as the walk over the full history does.
+summary, and its mark records the room and the number of folded messages (`FoldContext.running`). So the walk over
+pruned output decides as the walk over the full history does.
 
 The walk ignores edits of messages that it did not offer. It may also hold back some of the offered ones: messages that
 separate two user messages, and the user's words until the summary has room for them (`_find_waiting`). A summary must
@@ -39,8 +39,8 @@ from autoprune.planning.view import (
     SAID_SHARE,
     SAID_TOKENS,
     Candidate,
+    FoldContext,
     FoldingStrategy,
-    Given,
     Group,
     Strategy,
     edits_of,
@@ -115,7 +115,7 @@ class FoldWalk(Walk):
         limit: int,
         fixed_tokens: int,
         placeholder: Placeholder,
-        given: Given,
+        given: FoldContext,
         *,
         thinking: ThinkingPolicy = ThinkingPolicy.REPORT,
         reported: tuple[int, int] | None = None,

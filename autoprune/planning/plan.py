@@ -38,14 +38,14 @@ class Plan:
     `edits` and `folds`: the parts to replace, and the messages to fold or drop, in this order.
     `bound_before`: the path before which nothing is edited; () if everything may be.
     `stripped`: thinking blocks to remove, since something before them has changed.
-    `doomed`: such blocks that stay until their turn is over.
+    `stripped_later`: thinking blocks that are removed once their turn is over.
     `changed`: the path of the first visible change, by this prune or an earlier one, if the thinking policy needs it.
     `running`: the summary that the conversation already held.
     `counted`: with folds, the tokens of the next prompt; an upper bound until the summary is written.
     `weights`: the tokens of each message that is sent, once the summary is written.
     `head`: the number of first messages that never go; None if the strategy never removes messages.
     `beyond`: the tokens that the provider reported beyond the count.
-    `told`: the strategy's reasons for its decisions.
+    `rationale`: the strategy's reasons for its decisions.
     """
 
     transcript: Transcript = field(repr=False)
@@ -56,7 +56,7 @@ class Plan:
     tool_inputs: ToolInputs | None = None
     bound_before: Path = ()
     stripped: tuple[Thought, ...] = ()
-    doomed: tuple[Thought, ...] = ()
+    stripped_later: tuple[Thought, ...] = ()
     changed: Path | None = None
     folds: tuple[Fold, ...] = ()
     running: RunningSummary | None = None
@@ -64,7 +64,7 @@ class Plan:
     weights: tuple[int, ...] = ()
     head: int | None = None
     beyond: int = 0
-    told: Rationale = NO_RATIONALE
+    rationale: Rationale = NO_RATIONALE
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields without cached properties."""
@@ -177,5 +177,5 @@ class Plan:
             return Reason.NO_GAIN
         if result.location.path < self.bound_before:
             return Reason.BOUND
-        why = self._guard(result) or self.told.why_kept(result)
+        why = self._guard(result) or self.rationale.why_kept(result)
         return why or (Reason.WITHIN_SAFE_ZONE if self.tokens <= self.limit else Reason.NOT_CHOSEN)

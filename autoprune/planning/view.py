@@ -333,12 +333,12 @@ def asks_always(strategy: object) -> bool:
     return getattr(strategy, "every_request", False) is True
 
 
-OF_FOLDING = frozenset(("retain", "folds", "may_drop"))  # attributes of strategies for ConversationPruner only
+FOLDING_ATTRIBUTES = frozenset(("retain", "folds", "may_drop"))  # attributes of strategies for ConversationPruner only
 
 
 def folds(strategy: object) -> bool:
     """Whether a strategy needs a `FoldView`."""
-    return not OF_FOLDING.isdisjoint(dir(strategy))
+    return not FOLDING_ATTRIBUTES.isdisjoint(dir(strategy))
 
 
 def stepper(strategy: Strategy) -> Strategy:
@@ -347,7 +347,7 @@ def stepper(strategy: Strategy) -> Strategy:
     return begin() if callable(begin) else strategy
 
 
-def repriced(known: Strategy, strategy: Strategy) -> Strategy:
+def reprice(known: Strategy, strategy: Strategy) -> Strategy:
     """The object to ask once the strategy has new prices; it keeps what `known` remembers."""
     if not callable(getattr(strategy, "begin", None)):  # it remembers nothing
         return strategy
@@ -382,7 +382,7 @@ def rationale_of(known: object) -> Rationale:
 
 
 @dataclass(frozen=True)
-class Given:
+class FoldContext:
     """Facts about a conversation besides its messages: the summary in it, and its provider's rule.
 
     `begins_with_user` says whether the provider of a message requires the conversation to begin with the user.

@@ -27,9 +27,8 @@ decision.
 `Walk` is itself the `View` that the strategy gets, so no decision can depend on later messages. `Walk.extend` takes new
 messages, `append` takes each one, `ask` calls the strategy at a request, and `make_plan` returns the outcome. The walk
 also applies the strategy's options: it withholds protected parts (`protect`), cuts oversized results as they arrive
-(`clamp`), and offers the arguments of successful calls (`clear_tool_inputs`). `Parts` tracks which parts may be cleared
-and `Stripping` (in `_stripping`)
-tracks which thinking blocks an edit invalidates.
+(`clamp`), and offers the arguments of successful calls (`clear_tool_inputs`). `Parts` tracks which parts may be
+cleared, and `Stripping` (in `_stripping`) tracks which thinking blocks an edit invalidates.
 """
 
 from collections import defaultdict
@@ -44,7 +43,7 @@ from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Guard, Protections, guard
 from autoprune.planning.tool_inputs import ToolInputs
-from autoprune.planning.view import Candidate, Strategy, asks_always, edits_of, option, rationale_of, repriced, stepper
+from autoprune.planning.view import Candidate, Strategy, asks_always, edits_of, option, rationale_of, reprice, stepper
 
 
 @dataclass(eq=False)
@@ -182,7 +181,7 @@ class Walk:
             bound_before=self.bound_before,
             stripped=tuple(changes.stripped) if changes else (),
             changed=changes.first if changes else None,
-            told=rationale_of(self._stepper),
+            rationale=rationale_of(self._stepper),
         )
 
     @property
@@ -303,7 +302,7 @@ class Walk:
     def _reprice(self) -> None:
         """Switch the strategy to the prices of this request. It keeps what it remembers."""
         while self._later and self._later[0][0] <= len(self.entries):
-            self._stepper = repriced(self._stepper, self._later.pop(0)[1])
+            self._stepper = reprice(self._stepper, self._later.pop(0)[1])
 
     def _apply_edit(self, edit: Replace) -> None:
         """Apply the strategy's edit if its part was offered; ignore it otherwise.

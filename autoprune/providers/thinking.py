@@ -41,16 +41,16 @@ def policy(wanted: str | None, model: str | None) -> ThinkingPolicy:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a policy for a plan: API parameters, notes, removed thinking, and thinking that the API rejects."""
+    """The result of a policy for a plan: API parameters, notes, thinking that is removed now, and later."""
 
     parameters: Mapping[str, object]
     stripped: tuple[Thought, ...] = ()
-    doomed: tuple[Thought, ...] = ()
+    stripped_later: tuple[Thought, ...] = ()
     notes: tuple[str, ...] = ()
 
     def apply_to(self, plan: Plan) -> Plan:
-        """Add the removed and the doomed thinking to a plan."""
-        return replace(plan, stripped=self.stripped, doomed=self.doomed)
+        """Add the thinking that is removed now and later to a plan."""
+        return replace(plan, stripped=self.stripped, stripped_later=self.stripped_later)
 
 
 NO_OUTCOME = Outcome({})
@@ -109,8 +109,8 @@ def _report_stripped(plan: Plan, behind: Sequence[Thought]) -> Outcome:
     left = [thought for thought in behind if thought not in out]
     number = f"{len(left)} thinking block{'s stay' if len(left) > 1 else ' stays'} behind an edit"
     note = f"{number} (of the latest turn, or alone in a message): models that bind thinking refuse them"
-    doomed = tuple(thought for thought in left if not thought.is_alone)
-    return Outcome({}, plan.stripped, doomed, notes=(note,) if left else ())
+    stripped_later = tuple(thought for thought in left if not thought.is_alone)
+    return Outcome({}, plan.stripped, stripped_later, notes=(note,) if left else ())
 
 
 def merged(parameters: Mapping[str, object], into: Mapping[str, object]) -> dict[str, object]:

@@ -39,7 +39,7 @@ from autoprune.settings import (
 from autoprune.strategies.catalog import STRATEGIES, config, description, hint, is_named, is_plugin, names_folding
 from autoprune.tokens import Count, Memo, exact, for_model, scale_tokens
 
-MEMOS = ("_counters", "_memory")  # attributes that are caches: not copied or pickled
+CACHES = ("_counters", "_memory")  # attributes that are caches: not copied or pickled
 
 
 class OrDefault(str):
@@ -113,9 +113,9 @@ class Pruner:
         self._environ = variables(environ)
         self.strategies = self._shipped_strategies()
         self.default = next(iter(self.strategies.values()))
-        self._begin()
+        self._clear_caches()
 
-    def _begin(self) -> None:
+    def _clear_caches(self) -> None:
         """Start with empty caches."""
         self._counters: dict[str | None, tuple[Memo, str | None]] = {}
         self._memory = Memory(self.remember)
@@ -126,14 +126,14 @@ class Pruner:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes without caches, with modules (the built-in formats) replaced by their names."""
-        state = {name: value for name, value in vars(self).items() if name not in MEMOS}
+        state = {name: value for name, value in vars(self).items() if name not in CACHES}
         return {**state, "formats": [each.__name__ if isinstance(each, ModuleType) else each for each in self.formats]}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         """Restore the attributes, with empty caches."""
         vars(self).update(state)
         self.formats = tuple(import_module(each) if isinstance(each, str) else each for each in state["formats"])
-        self._begin()
+        self._clear_caches()
 
     def prune(self, *conversation: Any, **options: Any) -> Result:
         """Prune a conversation with the given strategy or the default one."""

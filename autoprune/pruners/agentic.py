@@ -94,13 +94,13 @@ class AgenticConversationPruner(Pruner):
             thinking = outcome(terms.thinking, plan) if walk.newest_thinking else NO_OUTCOME
             plan_of = partial(thinking.apply_to, plan)
             notes = (*thinking.notes, *parser.notes) if is_at_work else thinking.notes
-            # Rewrite
+            # Rewrite the messages.
             pruned = apply(conversation, plan.edits)
             if thinking.stripped:
                 pruned = strip_thinking(pruned, thinking.stripped)
         # A refused prune is remembered too: what was read and decided does not depend on the callback.
         self._memory.keep(history)
-        # Report
+        # Report what was done.
         warn = self._warn if isinstance(terms.strategy, ToolOutputCleanup) else None
         report = self._report(terms, notes, self._clock() - started, plan_of, warn=warn)
         result = Result(pruned, report, thinking.parameters)

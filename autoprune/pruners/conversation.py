@@ -19,7 +19,7 @@ from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.formats import Format, Parser, parse, recognize
 from autoprune.planning.fold_walk import FoldWalk
 from autoprune.planning.plan import Plan, ThinkingPolicy
-from autoprune.planning.view import FoldingStrategy, Given
+from autoprune.planning.view import FoldContext, FoldingStrategy
 from autoprune.providers import USER_FIRST, Provider, check_accepted, find_provider
 from autoprune.providers.thinking import Outcome, drop_block, outcome
 from autoprune.pruners._base import Pruner, Terms, log_prune
@@ -69,7 +69,7 @@ class Inputs:
             self.terms.limit,
             fixed_tokens(self.bare, self.terms.overhead),
             self.terms.placeholder,
-            Given(self.running, self.begins_with_user),
+            FoldContext(self.running, self.begins_with_user),
             thinking=self.terms.thinking,
             reported=None if self.reported is None else (len(self.bare), self.reported),
         )
@@ -223,11 +223,11 @@ class ConversationPruner(Pruner):
             title=getattr(terms.strategy, "title", None) or "",
         )
         answer = yield writer
-        # Rewrite
+        # Rewrite the messages.
         finished, pruned = _rewrite(replace(plan, edits=writer.edits), answer, inputs)
         if plan.folds and not finished.folds:
             notes = (*notes, "nothing was folded: with its summary the conversation would not have been smaller")
-        # Report
+        # Report what was done.
         notes = (*notes, *writer.spent.notes)
         report = self._report(terms, notes, self._clock() - inputs.started, lambda: finished, spent=writer.spent)
         result = Result(pruned, report, thinking.parameters)

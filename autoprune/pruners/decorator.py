@@ -162,8 +162,7 @@ def _begins(messages: list[Any], first: tuple[Any, ...]) -> bool:
 
 def _pruner(args: object, strategy: object) -> Any:
     """Create the pruner for a strategy."""
-    is_foldings = isinstance(strategy, str) and names_folding(strategy)
-    if is_foldings or folds(strategy):
+    if folds(strategy) or (isinstance(strategy, str) and names_folding(strategy)):
         return ConversationPruner(args)
     return AgenticConversationPruner(args)
 

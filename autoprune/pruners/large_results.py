@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Generator, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from autoprune.conversation.edits import Reason, Replace
 from autoprune.conversation.placeholders import Placeholder, append_mark, frame_text
@@ -31,7 +31,8 @@ with what the user wants. Give key facts, figures and conclusions first, exact p
 error messages as they stand, and what came out: whether it worked, how many there are, what is missing. Plain text, \
 no title."""
 
-Together: TypeAlias = Generator[Sequence[Ask], Sequence[Answer], list[Answer]]
+Kind = TypeVar("Kind")
+Asking: TypeAlias = Generator[Sequence[Ask], Sequence[Answer], Kind]
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,7 @@ def tidy(text: str) -> str:
     return sendable(text).strip()
 
 
-def run_together(questions: Sequence[Steps]) -> Together:
+def run_together(questions: Sequence[Steps]) -> Asking[list[Answer]]:
     """Run the steps of several summarizers at the same time, and return their answers in order."""
     answers: dict[int, Answer] = {}
     given: dict[int, Sequence[Answer] | None] = dict.fromkeys(range(len(questions)))

@@ -93,7 +93,7 @@ class History:
         self.walk: Any = None
         self.texts: dict[int, str] = {}
         self.archived: dict[Part, str] = {}
-        self._bound = 0.0  # an upper bound of the tokens of the messages, kept until they are read
+        self._most_tokens = 0.0  # an upper bound of the tokens of the messages, kept until they are read
 
     # Compare
 
@@ -165,15 +165,15 @@ class History:
         Raises ConversationError for values that are not messages, unless the limit is exceeded before them.
         """
         for at in range(len(self.snapshots), len(messages)):
-            if self._bound + fixed > limit:
+            if self._most_tokens + fixed > limit:
                 return False
             message = snapshot(messages[at], at)
             self.snapshots.append(message)
             _, written_in = recognize(messages[at], at, formats)
             # A caller's format may count any number of tokens for media.
             is_bounded = written_in in SHIPPED or not hasattr(written_in, "media")
-            self._bound += token_bound(message) if is_bounded else math.inf
-        return self._bound + fixed <= limit
+            self._most_tokens += token_bound(message) if is_bounded else math.inf
+        return self._most_tokens + fixed <= limit
 
     def read(self, messages: list[Any], start: Callable[[], Parser]) -> Parser:
         """Read the new messages. Return the parser, which `start` creates for the first of them."""
@@ -188,7 +188,8 @@ class History:
     def walk_on(self, messages: list[Any], start: Callable[[], Any], pauses: Mapping[int, float] = NO_PAUSES) -> Any:
         """Continue the walk over the entries, or begin a new one with `start` if the known one is no longer valid."""
         walk = self.walk
-        if walk is None or not walk.has_same_pauses(pauses) or not walk.continues_with(self.entries):
+        is_valid = walk is not None and walk.has_same_pauses(pauses) and walk.continues_with(self.entries)
+        if not is_valid:
             self.walk, self.texts = start(), {}
         self.walk.pauses = pauses
         self.walk.extend(messages, self.entries[len(self.walk.entries) :])
@@ -222,7 +223,6 @@ class Memory:
         if history.key is None:
             return
         with self._lock:
-            # The most recently pruned conversation comes first and the last one is forgotten.
             self._kept.insert(0, history)
             del self._kept[self._most :]
 

@@ -49,7 +49,7 @@ class Result:
 
 def _nothing_done(plan_of: Callable[[], Plan]) -> Plan:
     """Return a plan without its changes."""
-    return replace(plan_of(), edits=(), folds=(), stripped=(), doomed=(), counted=None, weights=())
+    return replace(plan_of(), edits=(), folds=(), stripped=(), stripped_later=(), counted=None, weights=())
 
 
 @dataclass(frozen=True)
@@ -84,21 +84,21 @@ BeforePrune = Callable[[PruneEvent], object]  # returns False to refuse the prun
 OnPruned = Callable[[PruneEvent], object]
 
 
-def veto(before_prune: BeforePrune | None, event: PruneEvent) -> str | None:
+def ask_before_prune(before_prune: BeforePrune | None, event: PruneEvent) -> str | None:
     """Ask `before_prune` about a prune. Return a note for the report if it refuses, else None.
 
     Only False refuses, so a function that only logs and returns None does not. Raises SettingsError if the callback is
     not a plain function, and any error of the function.
     """
-    if before_prune is None or _answer(before_prune, event, "before_prune") is not False:
+    if before_prune is None or _call_callback(before_prune, event, "before_prune") is not False:
         return None
     return f"nothing was pruned: {_qualified_name(before_prune)} (before_prune) returned False"
 
 
-def tell(on_pruned: OnPruned | None, event: PruneEvent) -> None:
-    """Call `on_pruned` after a prune. Raises the same errors as `veto`."""
+def call_on_pruned(on_pruned: OnPruned | None, event: PruneEvent) -> None:
+    """Call `on_pruned` after a prune. Raises the same errors as `ask_before_prune`."""
     if on_pruned is not None:
-        _answer(on_pruned, event, "on_pruned")
+        _call_callback(on_pruned, event, "on_pruned")
 
 
 @dataclass(frozen=True)
@@ -112,24 +112,24 @@ class Callbacks:
     def refusal(self, result: Result, conversation: list[Any]) -> Result | None:
         """Ask `before_prune`. Return a result without changes if it refuses the prune, else None.
 
-        The callback is not called if the prune changes nothing. Raises the same errors as `veto`.
+        The callback is not called if the prune changes nothing. Raises the same errors as `ask_before_prune`.
         """
         if self.before_prune is None or result.conversation is conversation:
             return None
-        note = veto(self.before_prune, self._event(result))
+        note = ask_before_prune(self.before_prune, self._event(result))
         return None if note is None else result.without_changes(conversation, note)
 
     def notify(self, result: Result, conversation: list[Any]) -> Result:
-        """Call `on_pruned` if the prune changed anything, and return the result. Raises the same errors as `tell`."""
+        """Call `on_pruned` if the prune changed anything, and return the result. Raises like `call_on_pruned`."""
         if self.on_pruned is not None and result.conversation is not conversation:
-            tell(self.on_pruned, self._event(result))
+            call_on_pruned(self.on_pruned, self._event(result))
         return result
 
     def _event(self, result: Result) -> PruneEvent:
         return PruneEvent(result.report, self.conversation_id, request_parameters=result.request_parameters)
 
 
-def _answer(function: Callable[[PruneEvent], object], event: PruneEvent, option: str) -> object:
+def _call_callback(function: Callable[[PruneEvent], object], event: PruneEvent, option: str) -> object:
     """Call a caller's function with an event. Raises SettingsError if it is not a plain function."""
     if not callable(function):
         raise SettingsError(f"{option} is {function!r}: give a function that takes a PruneEvent")

@@ -10,15 +10,15 @@ a folded message):
 
 Without U1, A1 would read as an answer to U0. So the first message after a request that stays is marked
 (`Utterance.after_request`). Nor is the first request in a summary always the user's first one: U0 may stay while
-answers through a tool, or later requests, are folded (`first_request`). `Record` finds both. It only considers messages
-that are in the conversation at the time of a fold, so pruned output that is passed back gives the same texts.
+answers through a tool, or later requests, are folded (`first_request`). `FoldedMessages` finds both. It only considers
+messages that are in the conversation at the time of a fold, so pruned output that is passed back gives the same texts.
 """
 
 import hashlib
-from collections.abc import Collection, Generator, Iterator, MutableMapping, Sequence
+from collections.abc import Collection, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 from autoprune.conversation.edits import Fold, Replace
 from autoprune.conversation.messages import canonical, fields_of
@@ -29,7 +29,17 @@ from autoprune.facts.utterances import Utterance, utterances
 from autoprune.formats import Format, dominant_format
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import Plan
-from autoprune.pruners.large_results import NOBODY, Draft, Shortener, TextStore, drafts, run_together, tidy
+from autoprune.pruners.large_results import (
+    NOBODY,
+    Asking,
+    Draft,
+    Kind,
+    Shortener,
+    TextStore,
+    drafts,
+    run_together,
+    tidy,
+)
 from autoprune.summarizers import sections
 from autoprune.summarizers.brief import (
     Answer,
@@ -53,10 +63,6 @@ from autoprune.tokens import Count
 
 JOINT_TOKENS = 4  # by which the counts of joined texts may differ from their sum
 LEAST_CUT = 32  # tokens; a summary that is cut to fewer is of no use
-
-
-Kind = TypeVar("Kind")
-Asking = Generator[Sequence[Ask], Sequence[Answer], Kind]
 
 
 @dataclass
@@ -87,14 +93,14 @@ class SummaryWriter:
         self.title = escape_end_mark(self.title)
         # A mapping and an SDK's object with the same fields have the same hash.
         self._hash_message = cache(lambda at: hashlib.sha256(canonical(self.messages[at]).encode()).digest())
-        self._record = Record(self.plan, self.messages)
+        self._folded = FoldedMessages(self.plan, self.messages)
         self._known_texts = TextStore(self.store, self.memo, self.count, self._note)
 
     def steps(self) -> Steps:
         """Ask for all texts of the prune, those of large results last, and return the running summary."""
         answer: Answer = Failed("there is nothing to sum up")
-        if self._record.folds:
-            answer = yield from self._running_summary(self._record.folds)
+        if self._folded.folds:
+            answer = yield from self._running_summary(self._folded.folds)
         yield from self._write_large_results()
         return answer
 
@@ -182,12 +188,12 @@ class SummaryWriter:
         given = "\0".join((identity_of(self.summarizer), text, self.title))
         hashed = hashlib.sha256(given.encode("utf-8", "surrogatepass"))
         for number in range(start, stop):
-            for at, is_after_request in self._record.folded_messages(number, number + 1):
+            for at, is_after_request in self._folded.folded_messages(number, number + 1):
                 hashed.update(self._hash_message(at) + bytes([is_after_request]))
             # The key of each fold extends the hash of the folds before it.
             whole = hashed.copy()
-            request = self._record.first_request(number + 1)
-            whole.update(f"{self._record.folds[number].room} {request}".encode("utf-8", "surrogatepass"))
+            request = self._folded.first_request(number + 1)
+            whole.update(f"{self._folded.folds[number].room} {request}".encode("utf-8", "surrogatepass"))
             yield whole.hexdigest()
 
     def _find_text(self, key: str, *, is_model: bool) -> str | None:
@@ -204,12 +210,12 @@ class SummaryWriter:
         """Ask for the summary of some folds: the summarizer first, and its fallbacks if it fails."""
         self._fresh = []
         brief = Brief(
-            self._record.utterances(start, stop),
+            self._folded.utterances(start, stop),
             previous,
-            max_tokens=self._room(previous, self._record.folds[start:stop]),
+            max_tokens=self._room(previous, self._folded.folds[start:stop]),
             count=self.count,
             request=self._request(len(self.messages)),
-            first_request=self._record.first_request(stop),
+            first_request=self._folded.first_request(stop),
         )
         answer = yield from self._ask_for_summary(self.summarizer, brief)
         asked = self.summarizer
@@ -232,7 +238,7 @@ class SummaryWriter:
 
     def _request(self, before: int) -> str:
         """The user's last request before a message; "" if there is none."""
-        requests = reversed(self._record.requests.items())
+        requests = reversed(self._folded.requests.items())
         return next((request for at, request in requests if at < before and request), "")
 
     def _ask_for_summary(self, summarizer: Summarizer, brief: Brief) -> Steps:
@@ -306,7 +312,7 @@ def _fallback_note(asked: Summarizer, why: str, other: Summarizer) -> str:
     return f"the summarizer failed ({why}): its fallback was asked"
 
 
-class Record:
+class FoldedMessages:
     """The folded messages of one plan. `messages` are the plan's messages, without the summary in them."""
 
     def __init__(self, plan: Plan, messages: Sequence[object]) -> None:

@@ -103,7 +103,7 @@ class CacheAware(BaseStrategy):
         note = prices(self.prices).note
         return (f"{note}; name the model, or give cache_aware(prices=(…, …))",) if note else ()
 
-    def begin(self) -> "Account":
+    def begin(self) -> "CacheAwareState":
         """Return the state of a new walk."""
         for name in ("threshold", "patience", "cache_life", "stay", "start_at"):
             is_optional = name == "cache_life"
@@ -112,14 +112,14 @@ class CacheAware(BaseStrategy):
             raise SettingsError(
                 f"cache_aware: target is {self.target!r}: give a share of the safe zone, above 0 and at most 1"
             )
-        return Account(self, prices(self.prices, life=self.cache_life))
+        return CacheAwareState(self, prices(self.prices, life=self.cache_life))
 
     def step(self, view: View) -> Iterator[Replace]:
         """Return the edits for a view without earlier requests; a walk calls `begin` instead."""
         return self.begin().step(view)
 
 
-class Account(BaseStrategy):
+class CacheAwareState(BaseStrategy):
     """The state of one walk: the worth of results, which ones were cleared, and what waiting has cost."""
 
     def __init__(self, strategy: CacheAware, known: Prices) -> None:

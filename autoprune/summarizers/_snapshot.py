@@ -130,12 +130,12 @@ def keep_user_words(proposed: Snapshot, brief: Brief) -> Snapshot:
             raise SnapshotError('"goal" must not be empty')
     # The user can have stated constraints in messages, or in a partial summary.
     is_stated = bool(said) or any(one.speaker is Speaker.OTHER for one in brief.utterances)
-    known = {_normalized(one) for one in before.constraints}
-    new = [one for one in proposed.constraints if _normalized(one) not in known] if is_stated else []
+    known = {_normalize(one) for one in before.constraints}
+    new = [one for one in proposed.constraints if _normalize(one) not in known] if is_stated else []
     return replace(
         proposed,
         request=request,
-        goal="" if _normalized(goal) == _normalized(request) else goal,
+        goal="" if _normalize(goal) == _normalize(request) else goal,
         constraints=(*before.constraints, *new),
     )
 
@@ -230,7 +230,7 @@ def _list_field(value: object) -> tuple[str, ...]:
             raise TypeError("must be a list of strings")
 
 
-def _normalized(text: str) -> str:
+def _normalize(text: str) -> str:
     """Normalize a text, so that copies compare equal."""
     return " ".join(text.split()).casefold().rstrip(".")
 

@@ -315,15 +315,15 @@ def _record(brief: Brief, code: str, history: str) -> str:
     """The record, and the task."""
     words = max(int(brief.max_tokens * WORDS_PER_TOKEN), LEAST_WORDS)
     parts = (
-        _enclosed("the summary so far", brief.previous, code),
-        _enclosed("the messages that follow it" if brief.previous else "the messages", history, code),
-        _enclosed("what the user wants now, which stays in the conversation", brief.request, code),
+        _enclose("the summary so far", brief.previous, code),
+        _enclose("the messages that follow it" if brief.previous else "the messages", history, code),
+        _enclose("what the user wants now, which stays in the conversation", brief.request, code),
         f"The record ends here. Write the summary now as you were told to, in at most {words} words.",
     )
     return "\n\n".join(filter(None, parts))
 
 
-def _enclosed(name: str, text: str, code: str) -> str:
+def _enclose(name: str, text: str, code: str) -> str:
     return f"<<<{code}: {name}\n{text}\n{code}>>>" if text.strip() else ""
 
 

@@ -169,7 +169,7 @@ class Frame:
 
     def put_around(self, text: str) -> str:
         """Put the frame around a text, within the room: cut, or the request alone if there is no room."""
-        fits = (one for one in self._framed(text) if one and self.brief.count(one) <= self.brief.max_tokens)
+        fits = (one for one in self._frame(text) if one and self.brief.count(one) <= self.brief.max_tokens)
         return next(fits, text)
 
     def notes(self, framed: str) -> Iterator[str]:
@@ -177,7 +177,7 @@ class Frame:
         if self.request and not self.is_kept and self.request not in framed:
             yield f"the user's first request had {self.brief.count(self.request)} tokens and was cut in the summary"
 
-    def _framed(self, text: str) -> Iterator[str]:
+    def _frame(self, text: str) -> Iterator[str]:
         """Yield the text in its frame, with less and less of both."""
         goal = Section(GOAL, self.request)
         if self.is_kept:

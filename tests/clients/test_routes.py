@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tables import each_row
 
-from autoprune.apps.clients import CLIENTS, Route, User, named
+from autoprune.apps.clients import CLIENTS, Route, User, find_client
 from autoprune.errors import ClientError
 
 HOME, FOLDER = PurePath("/home/ann"), PurePath("/work/project")
@@ -29,7 +29,7 @@ def user(
 
 
 def route(client: str, *arguments: str, **given: Any) -> Route:
-    return named(client).route(user(*arguments, **given)).through("http://proxy", "/tmp/x")
+    return find_client(client).route(user(*arguments, **given)).through("http://proxy", "/tmp/x")
 
 
 def provider(content: str) -> dict[str, str]:
@@ -467,4 +467,4 @@ def test_an_unknown_client_is_an_error_that_suggests_the_nearest():
     with pytest.raises(
         ClientError, match=r"there is no client 'claud' \(did you mean claude\?\); there are claude, codex"
     ):
-        named("claud")
+        find_client("claud")

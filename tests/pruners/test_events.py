@@ -8,7 +8,7 @@ import pytest
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, Report, SettingsError
-from autoprune.pruners.result import PruneEvent, tell, veto
+from autoprune.pruners.result import PruneEvent, ask_before_prune, call_on_pruned
 from autoprune.summarizers.brief import Spent
 
 MESSAGES = conversations.openai_chat([conversations.words(900)], [conversations.words(500)])
@@ -41,7 +41,7 @@ def test_an_event_reckons_nothing_before_it_is_asked():
         raise AssertionError("the plan was made")
 
     event = PruneEvent(Report("mine", 1_000, 1.0, (), 0.0, uncounted, Spent(2, cost=0.01)))
-    assert veto(lambda event: event.report.strategy == "mine", event) is None
+    assert ask_before_prune(lambda event: event.report.strategy == "mine", event) is None
     assert (event.report.spent.calls, event.report.spent.cost, event.report.seconds) == (2, 0.01, 0.0)
 
 
@@ -59,7 +59,7 @@ class Judge:
     [(never, "never"), (Judge(), "Judge"), (partial(never), "partial"), (Judge().__call__, "J")],
 )
 def test_false_refuses_and_the_report_can_say_who(before_prune, name: str):
-    said = veto(before_prune, EVENT)
+    said = ask_before_prune(before_prune, EVENT)
     assert said is not None
     assert said.startswith(f"nothing was pruned: {name}")
     assert said.endswith(" (before_prune) returned False")
@@ -68,22 +68,22 @@ def test_false_refuses_and_the_report_can_say_who(before_prune, name: str):
 @each_row("answer", [None, True, 0, "", [], "no"])
 def test_anything_but_false_goes_on(answer: object):
     seen = []
-    assert veto(lambda event: seen.append(event) or answer, EVENT) is None
+    assert ask_before_prune(lambda event: seen.append(event) or answer, EVENT) is None
     assert seen == [EVENT]
 
 
 def test_nobody_need_listen():
-    assert veto(None, EVENT) is None
-    assert tell(None, EVENT) is None
+    assert ask_before_prune(None, EVENT) is None
+    assert call_on_pruned(None, EVENT) is None
 
 
 def test_a_listener_is_told_once():
     seen = []
-    tell(seen.append, EVENT)
+    call_on_pruned(seen.append, EVENT)
     assert seen == [EVENT]
 
 
-@pytest.mark.parametrize("use", [veto, tell])
+@pytest.mark.parametrize("use", [ask_before_prune, call_on_pruned])
 def test_what_a_callers_function_raises_comes_through(use):
     def broken(event: PruneEvent) -> None:
         raise KeyError("mine")
@@ -96,7 +96,7 @@ async def later(event: PruneEvent) -> bool:
     return False
 
 
-@pytest.mark.parametrize(("use", "option"), [(veto, "before_prune"), (tell, "on_pruned")])
+@pytest.mark.parametrize(("use", "option"), [(ask_before_prune, "before_prune"), (call_on_pruned, "on_pruned")])
 def test_what_is_no_plain_function_is_refused(use, option: str):
     with pytest.raises(SettingsError, match=f"{option} is later, which is async: give a plain function"):
         use(later, EVENT)

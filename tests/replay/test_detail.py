@@ -6,7 +6,14 @@ from replayed import SECRET, call, hostile, recorded, replayed
 from tables import each_row
 
 from autoprune.apps.replay import ReplayArgs
-from autoprune.apps.replay.detail import Cleared, Held, SessionDetail, head_and_tail, most_expensive, public_target
+from autoprune.apps.replay.detail import (
+    Cleared,
+    ResultDetail,
+    SessionDetail,
+    head_and_tail,
+    most_expensive,
+    public_target,
+)
 from autoprune.conversation.transcript import Location, ToolCall
 from autoprune.economics import LISTS
 
@@ -28,8 +35,8 @@ def detail(*strategies: str, texts: bool = False) -> SessionDetail:
 
 def test_a_result_names_its_first_request_and_the_actions_that_needed_it():
     results = detail("none").results
-    assert results[0] == Held("read", "/src/file_0.py", results[0].tokens, 0, 1, needed=((22, "edit"),))
-    assert results[1] == Held("read", "/src/file_1.py", results[1].tokens, 1, 2)
+    assert results[0] == ResultDetail("read", "/src/file_0.py", results[0].tokens, 0, 1, needed=((22, "edit"),))
+    assert results[1] == ResultDetail("read", "/src/file_1.py", results[1].tokens, 1, 2)
 
 
 def test_an_outcome_names_cleared_results_and_the_actions_that_missed_them():

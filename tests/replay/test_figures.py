@@ -9,7 +9,7 @@ from episodes import episode, in_words, reading
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, SettingsError
-from autoprune.apps.replay import Figures, Interval, Kept, Policy, ReplayArgs, SessionFigures, replay_session, summarize
+from autoprune.apps.replay import Figures, Kept, Policy, ReplayArgs, SessionFigures, replay_session, summarize
 from autoprune.apps.replay.episode_figures import Bill, figures
 from autoprune.apps.replay.play import play
 from autoprune.apps.replay.policies import NoPruning
@@ -33,29 +33,6 @@ def test_figures_are_the_same_after_a_round_trip_through_json():
         replace(some(NoPruning(), "none"), violations=("promise 1", "promise 2")),
     ):
         assert Figures.from_dict(json.loads(json.dumps(found.to_dict()))) == found
-
-
-def test_what_an_older_version_wrote_can_be_read():
-    """Its figures did not name their session, all evidence was of code, and nothing was protected."""
-    (row,) = (some(NoPruning(), "none"),)
-    known = json.loads(json.dumps(SessionFigures("runs#1/a.json", figures=(row,)).to_dict()))
-    for name in ("session", "protected"):
-        del known["figures"][0][name]
-    evidence = known["figures"][0]["evidence"]
-    evidence["all"] = evidence.pop("code")
-    del evidence["shell edits"], evidence["facts"]
-    (found,) = SessionFigures.from_dict(known).figures
-    left = {name: each for name, each in row.evidence.items() if name not in ("shell edits", "facts")}
-    assert found == replace(row, session="runs#1/a.json", protected={}, evidence=left)
-    (known_row,) = summarize([found], "anthropic")
-    assert (known_row.protected, known_row.code, known_row.facts) == ({}, Interval(1, 1, 1), Interval(1, 1, 1))
-
-
-def test_protected_content_was_called_facts_before():
-    row = some(NoPruning(), "none")
-    known = json.loads(json.dumps(row.to_dict()))
-    known["facts"] = known.pop("protected")
-    assert Figures.from_dict(known) == row
 
 
 def test_a_row_has_shares_of_the_protected_content_that_exists():

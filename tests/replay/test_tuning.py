@@ -16,7 +16,7 @@ from autoprune.apps.replay.policies import Policy
 from autoprune.apps.replay.rows import summarize
 from autoprune.apps.replay.tuning import GRID, choice, frontier, snippet, tune
 from autoprune.economics import LISTS, Prices, prices
-from autoprune.settings import budget_tokens
+from autoprune.settings import budget_tokens, text_setting
 from autoprune.strategies.catalog import STRATEGIES
 
 CHEAP, CAREFUL = "low_water(target=0.4) @ 40k", "low_water(target=0.9) @ 80k"
@@ -152,7 +152,7 @@ def test_the_snippet_prunes_with_the_setting_its_safe_zone_its_model_and_its_pri
         report: Report = names["result"].report
         assert report.safe_zone == budget_tokens(zone.strip(" @") or 80_000)
         assert [note for note in report.fallbacks if "strategy" in note] == []
-        assert names["pruner"]._text("model") == model
+        assert text_setting(names["pruner"].args, "model", {}) == model
         by_list = "unknown" not in listed and prices(listed)
         assert figures_of(used(code, names)) == figures_of(expected(written, by_list or prices(None, model), model))
 

@@ -107,4 +107,4 @@ def test_names_are_expanded_to_files_folders_and_globs(
         files(tmp_path, "[x].json", "x.json")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", ".")
-    assert [os.path.normpath(file) for file in places.named(names)] == found
+    assert [os.path.normpath(file) for file in places.expand_names(names)] == found

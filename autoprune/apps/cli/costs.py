@@ -19,7 +19,7 @@ PROJECT, PROMPT = 22, 37  # characters of a project and a prompt, so that both t
 
 def spending_table(sums: Sequence[ProjectSpending], sessions: Sequence[Spending]) -> RenderableType:
     """Draw the cost of sessions by agent and project, and the newest sessions. Both lists start with the newest."""
-    return Group(_headline(sums), "", _projects(sums), "", _newest(sessions), *_unpriced(sums), "")
+    return Group(_headline(sums), "", _projects(sums), "", _newest(sessions), *_unpriced_note(sums), "")
 
 
 def _headline(sums: Sequence[ProjectSpending]) -> Text:
@@ -67,7 +67,7 @@ def _table(*names: str) -> Table:
     return table
 
 
-def _unpriced(sums: Sequence[ProjectSpending]) -> Iterator[Text]:
+def _unpriced_note(sums: Sequence[ProjectSpending]) -> Iterator[Text]:
     if count := sum(each.unpriced for each in sums):
         reason = "their usage is not recorded, or the price of their model is not known"
         yield Text(f"\nnote: {count_noun(count, 'request')} without a cost: {reason}", style="yellow")

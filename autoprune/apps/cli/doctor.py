@@ -27,7 +27,7 @@ from autoprune.apps.cli.run import (
     shell_exit_code,
     start_client,
 )
-from autoprune.apps.clients import Route, named
+from autoprune.apps.clients import Route, find_client
 from autoprune.pruners.report.drawing import printable
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def examine(
     The question that the assistant is asked goes no further than the proxy, so the test costs nothing. Exits with 1 if
     no request arrives or the provider does not answer.
     """
-    chosen = named(client)
+    chosen = find_client(client)
     check_dependencies()
     path = find_program(chosen)
     print(f"installed     {path}, {program_version(path)} (tried with {chosen.tried})")

@@ -1,4 +1,15 @@
-"""`autoprune replay`: what strategies would have cost on recorded sessions, and what they would have lost."""
+"""`autoprune replay`: what strategies would have cost on recorded sessions, and what they would have lost.
+
+The calls, from here to the pruner:
+
+    replay_sessions            this module: options, tables, JSON and the page
+    spending.read_spending     prices the recorded usage; `costs` draws it
+    replaying.replay_all       progress, and results of an earlier run
+    corpus.replay_files        an engine runs `corpus.figures_of` for each file, in a worker process
+    session.replay_session     reads the file into episodes (`sessions.recordings`, `episode.episode`)
+    session.replay_episode     for each strategy: `play.play` prunes at each request
+    episode_figures.figures    the bill and the evidence of that run
+"""
 
 import math
 import shlex
@@ -66,7 +77,7 @@ def replay_sessions(
         typer.Option(
             metavar="STRATEGY",
             help="Compare this strategy with no pruning; may be repeated. 'low_water @ 60k' sets its safe zone. "
-            f"Default: {', '.join(BUILT_IN)}.",
+            f"Default: {RUN}, and with a path {', '.join(each for each in BUILT_IN if each != RUN)} too.",
         ),
     ] = None,
     model: replaying.Model = None,
@@ -112,9 +123,11 @@ def replay_sessions(
     engine: replaying.EngineName = replaying.ENGINES[0],
     reader: options.Reader = None,
 ) -> None:
-    """Compare the cost of strategies on recorded sessions.
+    """Say what sessions cost, and what pruning would have saved.
 
-    Also checks whether what the agent needed next would still have been in view. No model is called.
+    Without a path: all sessions that agents have stored on this machine, priced by their recorded usage, and what
+    `autoprune run` would have changed. With paths: a comparison of strategies, also by whether what the agent needed
+    next would still have been in view. No model is called.
     """
     if style not in STYLES:
         raise SettingsError(f"there is no style {style!r}; there are {', '.join(STYLES)}")
@@ -256,11 +269,13 @@ def overview_table(whole: Overview) -> RenderableType:
 def _overview_rows(whole: Overview) -> Iterator[tuple[str, str]]:
     agents = ", ".join(f"{printable(agent)} {count:,}" for agent, count in whole.agents.items())
     yield "replayed", f"{whole.sessions:,} of {count_noun(whole.files, 'file')}: {agents}"
-    sizes = f"the median session {_rounded(whole.median_tokens)}, the largest {_rounded(whole.largest_tokens)}"
-    yield "size", f"{count_noun(whole.requests, 'request')}; {_rounded(whole.tokens)} tokens, {sizes}"
+    sizes = (
+        f"the median session {_round_tokens(whole.median_tokens)}, the largest {_round_tokens(whole.largest_tokens)}"
+    )
+    yield "size", f"{count_noun(whole.requests, 'request')}; {_round_tokens(whole.tokens)} tokens, {sizes}"
     calls = f"arguments of calls {_percent(whole.call_tokens, whole.tokens)}"
     mean = whole.result_tokens / whole.results if whole.results else 0
-    each = f"{whole.results:,} of {mean:,.0f} on average, the largest {_rounded(whole.largest_result)}"
+    each = f"{whole.results:,} of {mean:,.0f} on average, the largest {_round_tokens(whole.largest_result)}"
     yield "tool results", f"{whole.result_share:.0%} of the tokens ({calls}): {each}"
     yield (
         "files again",
@@ -277,7 +292,7 @@ def _percent(part: float, whole: float) -> str:
     return f"{part / whole:.0%}" if whole else "–"
 
 
-def _rounded(tokens: int) -> str:
+def _round_tokens(tokens: int) -> str:
     """A number of tokens in about three digits: 950, 134k, 2.1m."""
     if tokens < 10_000:
         return f"{tokens:,}"
@@ -321,7 +336,7 @@ def _prices_line(prices: Prices, unpruned: Unpruned) -> Text:
     name, meaning = own if prices == OWN else (f"prices: {printable(prices)}", f" (a token {relative})")
     dollars = f", ${unpruned.dollars:,.2f}" if unpruned.dollars else ""
     priced = f" for {count_noun(unpruned.priced, 'conversation')} of a known price" if unpruned.has_unpriced else ""
-    costs = f"without pruning {_rounded(round(unpruned.tokens))} input tokens{dollars}{priced if dollars else ''}"
+    costs = f"without pruning {_round_tokens(round(unpruned.tokens))} input tokens{dollars}{priced if dollars else ''}"
     return Text.assemble((name, "bold"), f"{meaning}; {costs}")
 
 

@@ -129,7 +129,7 @@ def find_files(paths: Sequence[str], readers: Iterable[Reader] = ()) -> list[str
         return _files_at_home(readers)
     if not all(paths):
         raise SettingsError("one of the paths is empty: give a session file, a folder or a glob")
-    found = {path: places.named([path]) for path in paths}
+    found = {path: places.expand_names([path]) for path in paths}
     missing = [f"there are no session files ({ENDINGS}) in {path}" for path, files in found.items() if not files]
     if len(missing) == len(found):
         raise SessionError("; ".join(missing))

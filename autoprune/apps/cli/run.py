@@ -19,7 +19,7 @@ import typer
 import autoprune.apps.cli.options as options
 from autoprune.apps.cli.ledgers import keep_ledgers
 from autoprune.apps.cli.proxy import SafeZone, Strategy, check_dependencies
-from autoprune.apps.clients import CLIENTS, Client, Route, User, named
+from autoprune.apps.clients import CLIENTS, Client, Route, User, find_client
 from autoprune.economics import lifetime
 from autoprune.errors import ClientError, SettingsError
 
@@ -88,7 +88,7 @@ def run_assistant(
     Starts a proxy for it on a free port, gives it the terminal, and exits with its exit code. At the end a few lines
     say what pruning saved. The assistant's configuration files are not changed.
     """
-    chosen = named(client)
+    chosen = find_client(client)
     route = chosen.route(current_user(tuple(arguments or ()), upstream))
     if only_print:
         print(*describe_route(chosen, route), sep="\n")

@@ -1,6 +1,6 @@
 """Assistants that can be routed through a proxy: each `Client` gives the settings for one run. Applies none itself.
 
-client = named("claude")
+client = find_client("claude")
 route = client.route(user)  # raises ClientError if its requests would bypass the proxy
 run(client.program, route.through(proxy.url, folder))
 """
@@ -9,7 +9,7 @@ from autoprune.apps.clients import _assistants, _claude_cli, _codex_cli
 from autoprune.apps.clients._routing import Client, Route, User
 from autoprune.errors import ClientError, did_you_mean
 
-__all__ = ["CLIENTS", "Client", "Route", "User", "named"]
+__all__ = ["CLIENTS", "Client", "Route", "User", "find_client"]
 
 # To add a client, add its constant here.
 CLIENTS = (
@@ -25,7 +25,7 @@ CLIENTS = (
 )
 
 
-def named(name: str) -> Client:
+def find_client(name: str) -> Client:
     """Look up a client by its name. Raises ClientError if there is none."""
     known = {client.name: client for client in CLIENTS}
     if name not in known:

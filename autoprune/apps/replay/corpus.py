@@ -112,8 +112,7 @@ def why_skipped(found: SessionFigures) -> str:
 
 
 def without_curves(found: SessionFigures) -> SessionFigures:
-    """Replace the figures of each request, which take most of the space, by their sum."""
-    # Sums suffice for tables; only charts need each request.
+    """Replace the figures of each request by their sum. They take most of the space, and only charts need them."""
     summed = (replace(each, prompts=(sum(each.prompts),), held=(sum(each.held),)) for each in found.figures)
     return replace(found, figures=tuple(summed))
 

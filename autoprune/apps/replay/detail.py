@@ -28,7 +28,7 @@ MOST_PROGRAMS = 3  # of a command, enough to recognize it
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ResultDetail:
     """A tool result: the `request` of its call, and `sent`, the first request whose prompt held it.
 
     `needed` are the requests for which it was the newest source of a needed atom, each with the kinds of atoms.
@@ -80,7 +80,7 @@ class SessionDetail:
     episode: str
     unpruned: tuple[int, ...] = field(repr=False)
     parts: Mapping[str, int]
-    results: tuple[Held, ...] = field(repr=False)
+    results: tuple[ResultDetail, ...] = field(repr=False)
     outcomes: tuple[Outcome, ...] = field(repr=False)
     cold: tuple[int, ...] = ()
     has_texts: bool = False
@@ -116,7 +116,7 @@ def detail(known: Episode, args: ReplayArgs, *, texts: bool = False) -> SessionD
         episode=known.name,
         unpruned=known.unpruned,
         parts=parts(known),
-        results=tuple(_held_results(known, texts)),
+        results=tuple(_result_details(known, texts)),
         outcomes=tuple(_outcome(known, Policy(name), args) for name in args.strategies),
         cold=tuple(request for request in range(len(known.requests)) if known.is_cold(request)),
         has_texts=texts,
@@ -134,7 +134,7 @@ def parts(known: Episode) -> dict[str, int]:
     return found
 
 
-def _held_results(known: Episode, texts: bool) -> Iterator[Held]:
+def _result_details(known: Episode, texts: bool) -> Iterator[ResultDetail]:
     needed: dict[int, dict[int, dict[str, None]]] = {}
     for need in known.evidence.needs:
         needed.setdefault(need.sources[-1], {}).setdefault(need.request, {})[str(need.atom.kind)] = None
@@ -142,7 +142,7 @@ def _held_results(known: Episode, texts: bool) -> Iterator[Held]:
         when = tuple((request, ", ".join(kinds)) for request, kinds in needed.get(number, {}).items())
         text, left_out = head_and_tail(result.text) if texts else ("", 0)
         shown = (target if texts else public_target)(result.call)[:LONGEST_TARGET]
-        yield Held(
+        yield ResultDetail(
             tool=result.tool,
             target=shown,
             tokens=result.tokens,

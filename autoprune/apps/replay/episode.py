@@ -136,8 +136,10 @@ def sources(recording: Recording, *, model: str | None, life: float | None) -> t
     is_named = any(each.model for each in requests)
     is_written = any(each.usage and (each.usage.written_5m or each.usage.written_1h) for each in requests)
     is_asked = any(each.cache_life for each in requests)
-    found = "recorded" if is_written else "requested" if is_asked else "assumed"
-    return "recorded" if is_named else "given" if model else "assumed", found if life is None else "given"
+    model_from = "recorded" if is_named else "given" if model else "assumed"
+    if life is not None:
+        return model_from, "given"
+    return model_from, "recorded" if is_written else "requested" if is_asked else "assumed"
 
 
 def recorded_cost(requests: Sequence[Request], known: Sequence[Billing]) -> float | None:

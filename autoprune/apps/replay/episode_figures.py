@@ -152,15 +152,13 @@ class Figures:
 
     @classmethod
     def from_dict(cls, known: Mapping[str, Any]) -> "Figures":
-        """Create figures from the output of `to_dict`. Older versions called code `all`, protected content `facts`."""
+        """Create figures from the output of `to_dict`."""
         bills = {name: Bill(**each) for name, each in known["bills"].items()}
-        evidence = {
-            str(Group.CODE) if name == "all" else name: Kept(**each) for name, each in known["evidence"].items()
-        }
-        protected = {name: Kept(**each) for name, each in known.get("protected", known.get("facts", {})).items()}
+        evidence, protected = (
+            {name: Kept(**each) for name, each in known[kind].items()} for kind in ("evidence", "protected")
+        )
         lists = {name: tuple(known[name]) for name in ("violations", "prompts", "held")}
-        given = {name: each for name, each in known.items() if name != "facts"}
-        return cls(**{**given, **lists, "bills": bills, "evidence": evidence, "protected": protected})
+        return cls(**{**known, **lists, "bills": bills, "evidence": evidence, "protected": protected})
 
 
 def figures(run: Run, strategy: str, prices: Sequence[Prices], *, style: str) -> Figures:

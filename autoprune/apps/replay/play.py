@@ -38,7 +38,7 @@ FIRST, EVERY = 8, 16  # changes after which promises 3 and 5 are checked
 HOLDERS = ("content", "parts")  # fields that hold a message's blocks: Anthropic's and OpenAI's, Gemini's
 
 
-class Scale:
+class MessageCounter:
     """Counts the tokens of messages, each message once."""
 
     def __init__(self, episode: Episode, count: Count) -> None:
@@ -79,7 +79,7 @@ def common_length(before: Sequence[object], now: Sequence[object]) -> int:
     return at
 
 
-class _Sight:
+class _VisibleEvidence:
     """Records which needs and which protected content the prompts of an episode show.
 
     Each text is searched once in each changed message.
@@ -195,39 +195,40 @@ def play(
     `new_pruner` makes a pruner with the episode's safe zone. At each request, it prunes the full history, or with
     `fed_back` its own previous output and the new messages.
     """
-    scale = Scale(episode, count)
-    laws = _Laws(episode, scale.count_message)
-    sight = _Sight(episode)
+    counter = MessageCounter(episode, count)
+    promises = _PromiseChecker(episode, counter.count_message)
+    evidence = _VisibleEvidence(episode)
     prompts: list[Prompt] = []
     before: list[Any] = []
     read = 0
     arguments = pruner_arguments(episode, strategy)
     # Two pruners: promise 5 is checked by one that remembers nothing of the run.
-    prune, once_more = (partial(new_pruner().prune, strategy=strategy, **arguments) for _ in range(2))
+    prune, prune_again = (partial(new_pruner().prune, strategy=strategy, **arguments) for _ in range(2))
     for request, start in enumerate(episode.requests):
         given = [*before, *episode.messages[read:start]] if fed_back else episode.messages[:start]
         began = perf_counter()
         messages = prune(given).conversation
         seconds = perf_counter() - began
-        sizes = list(map(scale.count_message, messages))
+        sizes = list(map(counter.count_message, messages))
         same = common_length(before, messages)
         held = sum(sizes[:same]) + (episode.head if request else 0)
         # If the prefix ends within a message, the blocks before its first change are still cached.
-        if is_new := same < len(before):
-            held += sum(map(scale.leading_tokens, before[same : same + 1], messages[same : same + 1]))
+        is_new = same < len(before)
+        if is_new:
+            held += sum(map(counter.leading_tokens, before[same : same + 1], messages[same : same + 1]))
         prompts.append(Prompt(episode.head + sum(sizes), held, seconds))
-        laws.check(request, given, messages, partial(once_more, messages), is_new=is_new)
-        sight.look(request, messages)
+        promises.check(request, given, messages, partial(prune_again, messages), is_new=is_new)
+        evidence.look(request, messages)
         before, read = messages, start
-    laws.finish()
+    promises.finish()
     return Run(
         episode=episode,
         prompts=tuple(prompts),
-        retained=tuple(sight.retained),
-        in_results=tuple(sight.in_results),
-        rereads=tuple(sight.rereads),
-        violations=tuple(laws.violations),
-        protected=sight.protected,
+        retained=tuple(evidence.retained),
+        in_results=tuple(evidence.in_results),
+        rereads=tuple(evidence.rereads),
+        violations=tuple(promises.violations),
+        protected=evidence.protected,
     )
 
 
@@ -237,7 +238,7 @@ def pruner_arguments(episode: Episode, strategy: Any) -> dict[str, Any]:
     return {"calibration": episode.ratio, **pauses}
 
 
-class _Laws:
+class _PromiseChecker:
     """Checks one replay. `violations` are sentences that name the promise and the request."""
 
     def __init__(self, episode: Episode, tokens: Callable[[object], int]) -> None:
@@ -260,12 +261,12 @@ class _Laws:
         """
         broken: list[tuple[int, str]] = []
         for at, old, new, before in list(self._edits(given, sent)):
-            broken += self._edit(at, old, new, before)
+            broken += self._check_edit(at, old, new, before)
             is_new = True
         self._changes += is_new
         is_due = is_new and (self._changes <= FIRST or self._changes % EVERY == 0)
         if is_due or (request == self._last and self._changes):
-            broken += self._prompt(given, sent, again().conversation)
+            broken += self._check_prompt(given, sent, again().conversation)
         self.violations += (f"promise {promise}, request {request}: {what}" for promise, what in broken)
 
     def finish(self) -> None:
@@ -288,7 +289,7 @@ class _Laws:
             self._edited[at] = new
             yield at, old, new, before
 
-    def _edit(self, at: int, old: Any, new: Any, before: Any) -> Iterator[tuple[int, str]]:
+    def _check_edit(self, at: int, old: Any, new: Any, before: Any) -> Iterator[tuple[int, str]]:
         """Check an edited message."""
         tokens = self._tokens(new)
         if before is None and new == old:
@@ -297,16 +298,18 @@ class _Laws:
             yield 6, f"message {at} is larger than in the previous prompt"
         elif tokens > self._tokens(old):
             yield 4, f"message {at} is larger than it was"
-        if self._outside(new) != self._outside(old):
+        if self._fixed_content(new) != self._fixed_content(old):
             yield 2, f"message {at} differs outside its results and calls"
 
-    def _outside(self, message: Any) -> object:
+    def _fixed_content(self, message: Any) -> object:
         """Everything but the payloads of results and the arguments of calls."""
         entry = self._parser.read(message, 0)
         results = [(each.kind, each.is_error, each.tool) for each in entry.results]
         return texts(message, entry), results, [(call.id, call.name) for call in entry.calls]
 
-    def _prompt(self, given: Sequence[Any], sent: Sequence[Any], again: Sequence[Any]) -> Iterator[tuple[int, str]]:
+    def _check_prompt(
+        self, given: Sequence[Any], sent: Sequence[Any], again: Sequence[Any]
+    ) -> Iterator[tuple[int, str]]:
         """Check a whole prompt. If messages were removed, problems are compared by rule alone, not by place."""
         has_all = len(given) == len(sent)
         known = {(found.rule, found.path if has_all else ()) for found in problems(given)}

@@ -99,12 +99,12 @@ class SessionFigures:
 
     @classmethod
     def from_dict(cls, known: Mapping[str, Any]) -> "SessionFigures":
-        """Create figures from the output of `to_dict`. Older versions did not name the session in each figure."""
+        """Create figures from the output of `to_dict`."""
         shapes = {
             name: Shape(**{**each, "models": tuple(each["models"]), "title": Title(**each["title"])})
             for name, each in known["shapes"].items()
         }
-        found = tuple(Figures.from_dict({"session": known["path"], **each}) for each in known["figures"])
+        found = tuple(Figures.from_dict(each) for each in known["figures"])
         return cls(**{**known, "shapes": shapes, "figures": found, "notes": tuple(known["notes"])})
 
 
@@ -133,13 +133,22 @@ def episodes(path: str, data: bytes, args: ReplayArgs) -> Iterator[tuple[Recordi
 
     Raises SessionError if the bytes are not a session file, SettingsError if a named reader does not exist.
     """
-    held = open_recordings(path, data, args)
-    for number, stretches in enumerate(held, 1):
-        if recording := longest(stretches):
-            which = number if len(held) > 1 else 0
-            title = title_of(path, stretches)
-            told = {"safe_zone": args.safe_zone, "model": args.model, "life": args.cache_life, "title": title}
-            yield recording, episode(recording, path, exact(), number=which, **told)  # type: ignore[arg-type]
+    conversations = open_recordings(path, data, args)
+    for number, stretches in enumerate(conversations, 1):
+        recording = longest(stretches)
+        if recording is None:
+            continue
+        found = episode(
+            recording,
+            path,
+            exact(),
+            number=number if len(conversations) > 1 else 0,
+            safe_zone=args.safe_zone,
+            model=args.model,
+            life=args.cache_life,
+            title=title_of(path, stretches),
+        )
+        yield recording, found
 
 
 def open_recordings(path: str, data: bytes, args: ReplayArgs) -> list[list[Recording]]:

@@ -120,7 +120,7 @@ def frontier(rows: Sequence[Row]) -> list[Row]:
 
 # The snippet
 
-NO_PRUNING = "# No setting is cheaper and keeps that much: send the messages as they are."
+NO_SETTING = "# No setting is cheaper and keeps that much: send the messages as they are."
 ANY_ZONE = "# Every session was replayed with a safe zone for its size: set the one that you want."
 
 
@@ -133,7 +133,7 @@ def snippet(setting: str, prices: str, model: str | None = None, safe_zone: int 
     policy = Policy(setting)
     strategy = policy.strategy()
     if isinstance(strategy, NoPruning):
-        return NO_PRUNING
+        return NO_SETTING
     kind = type(pruner_for(strategy, PruneArgs()))
     takes_pauses = kind is AgenticConversationPruner and asks_always(strategy)
     is_priced = getattr(strategy, "prices", "") is None

@@ -267,14 +267,14 @@ def _parents(lines: dict[str, Line]) -> dict[str, str]:
     """The parent of each line; messages that the last compaction kept follow its summary."""
     parents = {uuid: text(line.get("parentUuid")) for uuid, line in lines.items()}
     boundary = next((lines[uuid] for uuid in reversed(lines) if _is_boundary(lines[uuid])), {})
-    anchor, kept = _preserved(fields(boundary.get("compactMetadata")), parents)
+    anchor, kept = _find_kept_messages(fields(boundary.get("compactMetadata")), parents)
     if not kept or anchor not in lines or not all(uuid in lines for uuid in kept):
         return parents
     behind = {uuid: kept[-1] for uuid, parent in parents.items() if parent == anchor}
     return {**parents, **behind, **dict(zip(kept, [anchor, *kept], strict=False))}
 
 
-def _preserved(metadata: Line, parents: Mapping[str, str]) -> tuple[str, Sequence[str]]:
+def _find_kept_messages(metadata: Line, parents: Mapping[str, str]) -> tuple[str, Sequence[str]]:
     """The uuids of a compaction's summary and of the messages it kept, given as a list or as the ends of a chain."""
     named, segment = fields(metadata.get("preservedMessages")), fields(metadata.get("preservedSegment"))
     if named:

@@ -32,7 +32,7 @@ def at_home(
 
 def _newest_first(home: Path, places: Iterable[str], environ: Mapping[str, str]) -> list[Path]:
     files = {file for place in places for folder, glob in _globs(home, place, environ) for file in folder.glob(glob)}
-    times = [(_modified(file), file) for file in files]
+    times = [(_modification_time(file), file) for file in files]
     return [file for time, file in sorted(times, key=lambda timed: (-(timed[0] or 0), timed[1])) if time is not None]
 
 
@@ -45,7 +45,7 @@ def _globs(home: Path, place: str, environ: Mapping[str, str]) -> Iterator[tuple
             yield Path(folder).expanduser(), place if usual in HOMES else place.removeprefix(usual)
 
 
-def _modified(file: Path) -> float | None:
+def _modification_time(file: Path) -> float | None:
     """The time of a file's last change; None if it is gone or not a file."""
     try:
         return os.path.getmtime(file) if os.path.isfile(file) else None
@@ -53,22 +53,22 @@ def _modified(file: Path) -> float | None:
         return None
 
 
-def named(names: Iterable[str]) -> list[Path]:
+def expand_names(names: Iterable[str]) -> list[Path]:
     """Expand names to distinct files: files, all session files in folders, and matches of globs.
 
     A name that matches nothing is returned unchanged, so that reading it fails with an error; a folder without session
     files gives none.
     """
-    found = (file for name in names for file in _named(name))
+    found = (file for name in names for file in _expand_name(name))
     return list(dict.fromkeys(found))
 
 
-def _named(name: str) -> list[Path]:
+def _expand_name(name: str) -> list[Path]:
     # If access is denied, the functions of os.path report a missing file, while those of Path raise.
     name = os.path.expanduser(name)
     if os.path.isdir(name):
         return sorted(file for file in Path(name).rglob("*") if file.suffix in ENDINGS and os.path.isfile(file))
     if has_magic(name) and not os.path.exists(name):
         matches = sorted(glob(name, recursive=True))
-        return [file for match in matches for file in _named(match)] if matches else [Path(name)]
+        return [file for match in matches for file in _expand_name(match)] if matches else [Path(name)]
     return [Path(name)]

@@ -168,7 +168,7 @@ def stable_boundary(plan: Plan) -> int | None:
     if plan.head is not None:
         return plan.head - 1 if plan.head else None
     results = (result for result in plan.transcript.results if reason(plan, result) not in LASTING)
-    may_change: tuple[Part | Thought, ...] = (*results, *plan.open_inputs, *plan.doomed)
+    may_change: tuple[Part | Thought, ...] = (*results, *plan.open_inputs, *plan.stripped_later)
     first = min((part.location.message for part in may_change), default=len(plan.transcript.entries))
     return first - 1 if first else None
 

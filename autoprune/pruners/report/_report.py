@@ -175,7 +175,7 @@ class Report:
     @property
     def decisions(self) -> tuple[str, ...]:
         """The strategy's explanations of its decisions, with figures, oldest first; () if it gives none."""
-        return self.plan.told.decisions
+        return self.plan.rationale.decisions
 
     @property
     def messages_summarized(self) -> int:
