@@ -19,6 +19,11 @@ from contextlib import contextmanager
 from types import UnionType
 
 
+def how_to_install(extra: str) -> str:
+    """Say how to install an extra of this package, which has no release on a package index."""
+    return f"run pip install '.[{extra}]' in a clone of autoprune"
+
+
 class AutopruneError(ValueError):
     """Base class of all errors. The message names the problem, its place, and the remedy."""
 

@@ -64,6 +64,16 @@ def test_every_page_is_in_the_menu_of_the_site():
     assert sorted(menu) == PAGES
 
 
+def test_no_extra_is_installed_by_the_name_of_the_package():
+    """There is no release, so anybody could register the name on a package index."""
+    folders = (ROOT / name for name in ("autoprune", "docs", "examples"))
+    files = [path for folder in folders for path in folder.rglob("*") if path.suffix in (".py", ".md", ".js")]
+    assert len(files) > 100
+    named = re.compile(r"autoprune\[|pip install '?\"?autoprune\b")
+    assert [path.name for path in (ROOT / "README.md", *files) if named.search(path.read_text(encoding="utf-8"))] == []
+    assert named.search("pip install 'autoprune[proxy]'")
+
+
 def test_the_glossary_is_short():
     words = re.findall(r"^\| (\w[\w ]*) \|", text("glossary.md"), re.MULTILINE)[1:]
     assert len(words) == len({*words}) <= 30

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tables import each_row
 
-from autoprune import Report
+from autoprune import Report, SettingsError
 from autoprune.apps.replay.episode_figures import Bill, Figures, Kept
 from autoprune.apps.replay.policies import Policy
 from autoprune.apps.replay.rows import summarize
@@ -184,6 +184,20 @@ def figures_of(strategy: Any) -> dict[str, Any]:
         **({"prices": prices(fields["prices"])} if "prices" in fields else {}),
         "kind": type(strategy).__name__,
     }
+
+
+@each_row("setting", [*GRID[1:], "cache_aware", "cache_aware @ 60k"])
+def test_the_code_for_each_setting_that_tune_can_recommend_runs(setting: str):
+    for model in (None, "gpt-5.5"):
+        names: dict[str, Any] = {"messages": [{"role": "user", "content": "Go."}]}
+        exec(snippet(setting, "anthropic", model, 80_000), names)
+        assert names["result"].conversation == names["messages"]
+
+
+@each_row("setting", ["cache_aware @ 0.6", "low_water(target=0.6)@0.25"])
+def test_a_share_of_a_window_is_refused_before_anything_is_replayed(setting: str):
+    with pytest.raises(SettingsError, match="a safe zone that is a share of the context window needs a model"):
+        Policy(setting)
 
 
 @pytest.mark.parametrize("setting", ["none", "none @ 60k"])

@@ -15,7 +15,7 @@ import autoprune.apps.cli.options as options
 from autoprune import __version__
 from autoprune.apps.cli.config_files import without_options
 from autoprune.apps.cli.ledgers import keep_ledgers
-from autoprune.errors import SettingsError
+from autoprune.errors import SettingsError, how_to_install
 from autoprune.settings import VARIABLES
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def check_dependencies() -> None:
     """Raise SettingsError if a package that the proxy needs is not installed."""
     missing = [name for name in DEPENDENCIES if find_spec(name) is None]
     if missing:
-        raise SettingsError(f"a proxy needs {', '.join(missing)}: pip install 'autoprune[proxy]'")
+        raise SettingsError(f"a proxy needs {', '.join(missing)}: {how_to_install('proxy')}")
 
 
 def startup_lines(settings: "Settings", known: "Running") -> tuple[str, ...]:

@@ -5,7 +5,7 @@
     print(proxy.sessions[-1].ledger)
 
 Requests that are not conversations are forwarded unchanged. API keys pass through and are never stored. Needs the extra
-`proxy`: pip install 'autoprune[proxy]'.
+`proxy`: `pip install '.[proxy]'` in a clone.
 """
 
 from importlib import import_module

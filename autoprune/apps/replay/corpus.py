@@ -18,7 +18,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from autoprune.apps.replay.detail import SessionDetail, session_details
 from autoprune.apps.replay.session import TOO_SHORT, ReplayArgs, SessionFigures, replay_session
-from autoprune.errors import AutopruneError, SettingsError
+from autoprune.errors import AutopruneError, SettingsError, how_to_install
 from autoprune.strategies.scaffold import is_in_file
 
 T = TypeVar("T")
@@ -248,7 +248,7 @@ def on_ray(do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Tas
     """Yield tasks as they finish, on the cluster at RAY_ADDRESS or on a new cluster on this machine.
 
     Each node reads the files itself, so it needs autoprune and the same paths. If a task's node or process dies, the
-    task fails and the others continue. Raises SettingsError if the extra `autoprune[ray]` is not installed.
+    task fails and the others continue. Raises SettingsError if Ray is not installed.
     """
     ray = _connect()
     start_task = ray.remote(num_cpus=1, max_retries=0)(attempt).remote
@@ -271,7 +271,7 @@ def _connect() -> Any:
     try:
         import ray  # type: ignore[import-not-found, unused-ignore]
     except ImportError as error:
-        raise SettingsError("the engine ray is not installed: pip install 'autoprune[ray]'") from error
+        raise SettingsError(f"the engine ray is not installed: {how_to_install('ray')}") from error
     if not ray.is_initialized():
         # Without an address, Ray looks for a cluster that was started here before, and waits for it if it is gone.
         if address := os.environ.get("RAY_ADDRESS"):
