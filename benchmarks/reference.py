@@ -1,9 +1,9 @@
-"""tiktoken as the reference, without a network: its vocabulary comes from the toktok-rs wheel."""
+"""tiktoken as the reference, without a network: its vocabulary comes from the splintr-rs wheel."""
 
 from functools import cache
 
 import tiktoken
-import toktok
+from splintr import Tokenizer
 from tiktoken_ext.openai_public import ENDOFTEXT
 
 ENCODING = "o200k_base"
@@ -27,6 +27,6 @@ PATTERN = "|".join(
 @cache
 def encoding() -> tiktoken.Encoding:
     """Build tiktoken's o200k_base from the bundled vocabulary."""
-    bundled = toktok._encoding(ENCODING)
-    ranks = {bundled.decode_single_token_bytes(rank): rank for rank in range(RANKS)}
+    bundled = Tokenizer.from_pretrained(ENCODING)
+    ranks = {bundled.decode_token_bytes(rank): rank for rank in range(RANKS)}
     return tiktoken.Encoding(ENCODING, pat_str=PATTERN, mergeable_ranks=ranks, special_tokens={ENDOFTEXT: 199_999})

@@ -36,7 +36,7 @@ def test_a_proxy_warms_up_before_the_first_request():
         import sys, time
         from autoprune.apps.proxy import Settings, running
         with running(Settings()):
-            while "genai_prices" not in sys.modules or "toktok" not in sys.modules:
+            while "genai_prices" not in sys.modules or "splintr" not in sys.modules:
                 time.sleep(0.01)
     """
     subprocess.run([sys.executable, "-c", program], timeout=20, check=True)
