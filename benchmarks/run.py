@@ -110,7 +110,7 @@ def below_budget() -> str:
         "from autoprune.tokens import exact\nimport sys\n"
         "messages = [{'role': 'user', 'content': 'x ' * 20_000}]\n"
         "assert P(PruneArgs('50k')).prune_conversations(messages) is messages\n"
-        "print(exact().loaded or 'splintr' in sys.modules or 'tiktoken' in sys.modules)"
+        "print(exact().is_loaded or 'splintr' in sys.modules or 'tiktoken' in sys.modules)"
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
     return "the vocabulary was loaded" if loaded == "True" else "no vocabulary was loaded"
