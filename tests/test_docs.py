@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import types
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 from command_line import run_text
-from pages import ROOT, blocks, run_commands
+from pages import ROOT, bare_clone, blocks, run_commands, run_in_clone
 from shipped import PRESETS
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
@@ -51,6 +52,45 @@ def test_the_ledger_example_prints_the_ledger_on_the_page(capsys: pytest.Capture
 @pytest.mark.parametrize("page", [page for page in HERE if blocks(text(page), "bash")])
 def test_the_commands_of_a_page_run_one_after_the_other(page: str, tmp_path: Path):
     run_commands(text(page), tmp_path)
+
+
+# The beginnings of commands that cannot run in a clone, and why.
+NOT_IN_A_CLONE = {
+    "autoprune doctor": "it needs an assistant",
+    "autoprune --install-completion": "it changes the files of the user's shell",
+    "autoprune proxy": "it serves until it is stopped; tests/proxy starts it",
+    "autoprune run": "it needs an assistant; tests/e2e runs four",
+    "python benchmarks/": "they take long, or need other repositories",
+    "python examples/edit_loop.py --base-url": "it needs a model",
+}
+FENCED = re.compile(r"^```[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
+INDENTED = re.compile(r"^ {4}(.*)$", re.MULTILINE)
+
+
+def commands(page: str) -> list[str]:
+    """Return the commands in the blocks of a page, fenced or indented."""
+    lines = [line for block in FENCED.findall(page) for line in block.splitlines()]
+    return [line for line in (*lines, *INDENTED.findall(page)) if line.startswith(("autoprune ", "python "))]
+
+
+@pytest.mark.full
+def test_the_commands_of_all_pages_run_in_a_bare_clone(tmp_path: Path):
+    clone = bare_clone(tmp_path)
+    project = tmp_path / ".claude" / "projects" / "-home-me-shop"
+    for folder, ending in ((clone / "sessions", ".json"), (project, ".jsonl")):
+        folder.mkdir(parents=True)
+        shutil.copyfile(ROOT / "fixtures" / "sessions" / "edit_loop_openai.jsonl", folder / f"one{ending}")
+    skipped, count = set(), 0
+    for page in HERE:
+        for command in commands(text(page)):
+            if reason := next((each for each in NOT_IN_A_CLONE if command.startswith(each)), None):
+                skipped.add(reason)
+                continue
+            done = run_in_clone(command, clone)
+            assert done.returncode == 0, f"{page}: {command}\n{done.stderr}"
+            count += 1
+    assert skipped == {*NOT_IN_A_CLONE}
+    assert count > 20
 
 
 def test_every_file_that_a_page_links_to_exists():

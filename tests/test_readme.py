@@ -3,17 +3,14 @@
 import contextlib
 import io
 import json
-import os
 import re
 import runpy
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from command_line import run_text
-from pages import ROOT, blocks, run_commands
+from pages import ROOT, bare_clone, blocks, run_commands, run_in_clone
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 LONGEST = 148  # lines: the README is a front page, not a manual
@@ -44,23 +41,12 @@ def test_the_commands_run_one_after_the_other(tmp_path: Path):
 
 @pytest.mark.full
 def test_the_installed_commands_run_in_a_bare_clone(tmp_path: Path):
-    """The package is the clone's; its dependencies are those of this environment, since `.ci/run` runs pip."""
-    clone = tmp_path / "clone"
-    subprocess.run(["git", "clone", "--quiet", ROOT, clone], check=True)
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", clone / ".venv"], check=True)
-    packages = next((clone / ".venv").glob("lib/python*/site-packages"))
-    (packages / "clone.pth").write_text(
-        "\n".join((str(clone), *(path for path in sys.path if "site-packages" in path)))
-    )
-    command = clone / ".venv" / "bin" / "autoprune"
-    command.write_text(f"#!{command.with_name('python')}\nfrom autoprune.apps.cli import main\n\nmain()\n")
-    command.chmod(0o755)
+    clone = bare_clone(tmp_path)
     steps = [step for block in blocks(README, "bash") for line in block.splitlines() for step in line.split(" && ")]
     run = [step for step in steps if step.startswith(".venv/bin/autoprune ")]
     assert len(run) >= 2
-    environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     for step in run:
-        done = subprocess.run(shlex.split(step), cwd=clone, env=environ, capture_output=True, text=True, check=False)
+        done = run_in_clone(step, clone)
         assert done.returncode == 0, f"{step}\n{done.stderr}"
 
 

@@ -35,6 +35,31 @@ def run_commands(page: str, folder: Path) -> list[str]:
     return commands
 
 
+def bare_clone(folder: Path) -> Path:
+    """Clone the repository with an environment whose package is the clone's.
+
+    The dependencies are those of this environment, since `.ci/run` runs pip.
+    """
+    clone = folder / "clone"
+    subprocess.run(["git", "clone", "--quiet", ROOT, clone], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", clone / ".venv"], check=True)
+    packages = next((clone / ".venv").glob("lib/python*/site-packages"))
+    (packages / "clone.pth").write_text(
+        "\n".join((str(clone), *(path for path in sys.path if "site-packages" in path)))
+    )
+    command = clone / ".venv" / "bin" / "autoprune"
+    command.write_text(f"#!{command.with_name('python')}\nfrom autoprune.apps.cli import main\n\nmain()\n")
+    command.chmod(0o755)
+    return clone
+
+
+def run_in_clone(command: str, clone: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command with a shell in a clone, with its environment, and with the folder that holds it as home folder."""
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environ |= {"PATH": f"{clone / '.venv' / 'bin'}:{os.environ['PATH']}", "HOME": str(clone.parent)}
+    return subprocess.run(["bash", "-c", command], cwd=clone, env=environ, capture_output=True, text=True, check=False)
+
+
 def _python(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     environ = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
     command = [sys.executable, *arguments]
