@@ -48,7 +48,9 @@ def bare_clone(folder: Path) -> Path:
         "\n".join((str(clone), *(path for path in sys.path if "site-packages" in path)))
     )
     command = clone / ".venv" / "bin" / "autoprune"
-    command.write_text(f"#!{command.with_name('python')}\nfrom autoprune.apps.cli import main\n\nmain()\n")
+    command.write_text(
+        f"#!{command.with_name('python')}\nfrom autoprune.apps.cli import main\n\nif __name__ == '__main__':\n    main()\n"
+    )
     command.chmod(0o755)
     return clone
 
