@@ -48,9 +48,8 @@ def bare_clone(folder: Path) -> Path:
         "\n".join((str(clone), *(path for path in sys.path if "site-packages" in path)))
     )
     command = clone / ".venv" / "bin" / "autoprune"
-    command.write_text(
-        f"#!{command.with_name('python')}\nfrom autoprune.apps.cli import main\n\nif __name__ == '__main__':\n    main()\n"
-    )
+    code = "from autoprune.apps.cli import main\n\nif __name__ == '__main__':\n    main()\n"
+    command.write_text(f"#!{command.with_name('python')}\n{code}")
     command.chmod(0o755)
     return clone
 
