@@ -20,13 +20,14 @@ HOMES: Mapping[str, str] = {".gemini/": "GEMINI_CLI_HOME"}  # variables that rep
 
 
 def at_home(
-    home: Path, readers: Sequence[Reader] = (), environ: Mapping[str, str] = os.environ
+    home: Path, readers: Sequence[Reader] = (), environ: Mapping[str, str] | None = None
 ) -> dict[str, list[Path]]:
     """Find the session files of agents, by agent, the newest first; agents without files are left out.
 
     Looks in the home folder, and in the folders that the agents' variables name, such as `CLAUDE_CONFIG_DIR`.
     """
-    by_agent = {reader.name: _newest_first(home, reader.places, environ) for reader in (*readers, *READERS)}
+    variables = os.environ if environ is None else environ
+    by_agent = {reader.name: _newest_first(home, reader.places, variables) for reader in (*readers, *READERS)}
     return {name: files for name, files in by_agent.items() if files}
 
 
