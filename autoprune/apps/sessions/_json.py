@@ -44,7 +44,7 @@ def decode(data: bytes, name: str, *, keeps_bad: bool = False) -> str:
 
 def bad_bytes(text: str) -> dict[int, str]:
     """Map the number of each line with bad bytes to the position of its first bad byte."""
-    if BAD.search(text) is None:
+    if _can_be_encoded(text):
         return {}
     lines = ((number, line, BAD.search(line)) for number, line in enumerate(text.split("\n"), 1))
     return {
@@ -53,6 +53,20 @@ def bad_bytes(text: str) -> dict[int, str]:
         for number, line, found in lines
         if found
     }
+
+
+def replace_bad_bytes(text: str) -> str:
+    """Replace each run of bad bytes by U+FFFD."""
+    return text if _can_be_encoded(text) else BAD.sub("\ufffd", text)
+
+
+def _can_be_encoded(text: str) -> bool:
+    """Whether a text has no surrogates. To encode a log takes a tenth of the time of a search in it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def fields(value: object) -> Object:

@@ -13,7 +13,7 @@ from autoprune.apps.sessions._codex_rollout import READER as CODEX
 from autoprune.apps.sessions._copilot_cli import READER as COPILOT_CLI
 from autoprune.apps.sessions._evaluations import INSPECT, TAU_BENCH
 from autoprune.apps.sessions._gemini_cli import READER as GEMINI_CLI
-from autoprune.apps.sessions._json import BAD, bad_bytes, decode, dump, fields, parse_json, try_parse
+from autoprune.apps.sessions._json import bad_bytes, decode, dump, fields, parse_json, replace_bad_bytes, try_parse
 from autoprune.apps.sessions._json import text as text_of
 from autoprune.apps.sessions._mini_swe_agent import READER as MINI_SWE_AGENT
 from autoprune.apps.sessions._openhands import READER as OPENHANDS
@@ -193,7 +193,7 @@ def _find_folder(value: object, depth: int) -> str:
 
 def agent_log(text: str, readers: Sequence[Reader] = ()) -> AgentLog | None:
     """Summarize an agent's log; None for any other text, and for a log that `Session.write` would not change."""
-    text = BAD.sub("\ufffd", text)
+    text = replace_bad_bytes(text)
     whole = try_parse(text)
     values = [whole] if whole is not None else [try_parse(line) for _, line in _numbered_lines(text)]
     reader = reader_for(values, readers)
@@ -237,7 +237,7 @@ def _parse(text: str, name: str, readers: Sequence[Reader], *, skip_broken: bool
     Bad bytes are replaced in logs and in JSONL, whose lines are independent. A single JSON value with bad bytes is in
     another encoding: this raises SessionError, so that no wrong characters are sent.
     """
-    opened = _parse_text(BAD.sub("\ufffd", text), name, readers, skip_broken=skip_broken)
+    opened = _parse_text(replace_bad_bytes(text), name, readers, skip_broken=skip_broken)
     bad = list(bad_bytes(text).values())
     if not bad:
         return opened
