@@ -183,7 +183,7 @@ def test_the_page_begins_with_what_the_sessions_would_have_cost():
     assert found
     assert 2 < float(found[1]) < 10
     assert int(found[2]) == round(100 - 10 * float(found[1]))
-    assert "$8.00 of it were replayed" in text
+    assert "$8.00 of the $10.00 were replayed" in text
     assert text.index('class="answer"') < text.index('class="compared"') < text.index('class="strategies"')
 
 

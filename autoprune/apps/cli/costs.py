@@ -47,7 +47,7 @@ def _figures(sums: Sequence[ProjectSpending]) -> Iterator[str]:
 
 
 def _newest(sessions: Sequence[Spending]) -> Table:
-    table = _table("date", "project", "first prompt", "cost")
+    table = _table("newest", "project", "first prompt of the five newest", "cost")
     for each in sessions[:MOST_SESSIONS]:
         cost = sum(charge.dollars or 0.0 for charge in each.charges)
         project, prompt = (

@@ -65,7 +65,7 @@ facts     the same for numbers, names, quotes and keys that the agent wrote;
           rows are grouped by the lowest of code, edits and facts
 worst     the highest bill of a session
 breaks    requests whose prompt broke the cache"""
-COMPARE = "Give session files or folders to compare strategies, and --html FILE for a page with charts."
+COMPARE = "With session files or folders this command compares strategies; --html FILE writes a page with charts."
 T = TypeVar("T")
 Ranking = dict[Prices, list[Standing]]
 
@@ -165,6 +165,8 @@ def replay_sessions(
     if html and rows:
         details = replaying.most_expensive_details(sessions, args, chosen_engine, texts=texts)
         write_output(html, _as_page(sessions, details, args, whole, ranking, likely.paid))
+        if html != "-":
+            show(Text(f"wrote {html}: open it in a browser"), to_stderr=True, wraps=False)
     if as_json:
         show_json({**_as_json(sessions, args, whole, ranking), "spending": [asdict(each) for each in sums]})
     else:

@@ -5,13 +5,13 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from statistics import median
 from typing import Any
 
 from autoprune.apps.replay.atoms import GROUPS, Group
-from autoprune.apps.replay.episode import UNKNOWN_HEAD, Episode, episode, longest, recorded_cost, sources
+from autoprune.apps.replay.episode import UNKNOWN_HEAD, Billing, Episode, episode, longest, recorded_cost, sources
 from autoprune.apps.replay.episode_figures import OWN, Figures, figures
 from autoprune.apps.replay.play import play
 from autoprune.apps.replay.policies import BUILT_IN, NO_PRUNING, Policy
@@ -208,8 +208,14 @@ def shape(known: Episode, recording: Recording, args: ReplayArgs) -> Shape:
         free_atoms=sum(known.evidence.free.get(kind, 0) for kind in GROUPS[Group.CODE]),
         unsupported_atoms=sum(known.evidence.unsupported.get(kind, 0) for kind in GROUPS[Group.CODE]),
         title=known.title,
-        dollars=recorded_cost(recording.requests, known.billings),
+        dollars=recorded_cost(recording.requests, tuple(_as_recorded(recording, known))),
     )
+
+
+def _as_recorded(recording: Recording, known: Episode) -> Iterator[Billing]:
+    """Yield the billing of each request with the answer's recorded tokens, which `spending` adds up too."""
+    for request, billing in zip(recording.requests, known.billings, strict=True):
+        yield replace(billing, answer=request.usage.output) if request.usage else billing
 
 
 @dataclass(frozen=True)

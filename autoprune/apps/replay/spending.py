@@ -219,8 +219,8 @@ class Outlook:
     def basis(self) -> str:
         """The part of the cost that was replayed, as text."""
         return (
-            f"${self.replayed:,.2f} of it were replayed: of each conversation the longest stretch without a "
-            "compaction, if it has at least 20 requests. The rest is counted as unchanged."
+            f"${self.replayed:,.2f} of the ${self.paid:,.2f} were replayed: of each conversation the longest stretch "
+            "between compactions, if it has 20 requests or more. The rest is counted as unchanged."
         )
 
 
