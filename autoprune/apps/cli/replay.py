@@ -279,7 +279,7 @@ def _overview_rows(whole: Overview) -> Iterator[tuple[str, str]]:
     yield "size", f"{count_noun(whole.requests, 'request')}; {_round_tokens(whole.tokens)} tokens, {sizes}"
     calls = f"arguments of calls {_percent(whole.call_tokens, whole.tokens)}"
     mean = whole.result_tokens / whole.results if whole.results else 0
-    each = f"{whole.results:,} of {mean:,.0f} on average, the largest {_round_tokens(whole.largest_result)}"
+    each = f"{whole.results:,} with {mean:,.0f} tokens on average, the largest {_round_tokens(whole.largest_result)}"
     yield "tool results", f"{whole.result_share:.0%} of the tokens ({calls}): {each}"
     yield (
         "files again",
