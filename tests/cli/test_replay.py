@@ -225,6 +225,20 @@ def test_recorded_usage_is_priced_before_the_replay_and_the_saving_is_in_dollars
     assert [round(each["dollars"], 2) for each in known["spending"]] == [4.08]
 
 
+def test_words_of_the_user_are_no_markup_and_an_unknown_price_is_said(tmp_path: Path):
+    folder = tmp_path / ".claude" / "projects" / "here"
+    folder.mkdir(parents=True)
+    answers = [(f"2026-01-02T10:{minute}:00.000Z", "mine", {"input_tokens": 9_000}) for minute in range(10, 30)]
+    path = Path(write_claude_log(folder / "one.jsonl", *answers, folder="/home/me/[red]shop"))
+    path.write_text(path.read_text(encoding="utf-8").replace("Fix the cart", "Fix [/b] the cart"), encoding="utf-8")
+    done = run("replay", "--jobs", "1", environ={"HOME": str(tmp_path), "COLUMNS": "80"})
+    words = " ".join(done.stdout.decode().split())
+    assert done.returncode == 0, done.stderr
+    assert "1 session with recorded usage, but without a known price of the model: give --model" in words
+    assert "[red]shop" in words
+    assert "Fix [/b] the cart" in words
+
+
 @each_row(
     "arguments, code, said",
     [

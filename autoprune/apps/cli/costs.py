@@ -23,7 +23,10 @@ def spending_table(sums: Sequence[ProjectSpending], sessions: Sequence[Spending]
 
 def _headline(sums: Sequence[ProjectSpending]) -> Text:
     sessions = count_noun(sum(each.sessions for each in sums), "session")
-    cost = f"${sum(each.dollars for each in sums):,.2f}"
+    dollars = sum(each.dollars for each in sums)
+    if not dollars:
+        return Text(f"{sessions} with recorded usage, but without a known price of the model: give --model")
+    cost = f"${dollars:,.2f}"
     return Text.assemble(f"{sessions} cost ", (cost, "bold"), " by their recorded usage and their models' prices")
 
 
@@ -31,7 +34,7 @@ def _projects(sums: Sequence[ProjectSpending]) -> Table:
     table = _table("agent", "project", "newest", "sessions", "requests", "cached", "cost")
     shown, others = sums[:MOST_PROJECTS], sums[MOST_PROJECTS:]
     for each in shown:
-        project = one_line(printable(each.project), PROJECT)
+        project = _cell(each.project, PROJECT)
         table.add_row(printable(each.agent) or "–", project, Title(time=each.newest).date, *_figures([each]))
     if others:
         table.add_row("", f"{len(others):,} more", "", *_figures(others))
@@ -50,12 +53,14 @@ def _newest(sessions: Sequence[Spending]) -> Table:
     table = _table("newest", "project", "first prompt of the five newest", "cost")
     for each in sessions[:MOST_SESSIONS]:
         cost = sum(charge.dollars or 0.0 for charge in each.charges)
-        project, prompt = (
-            one_line(printable(each.title.project), PROJECT),
-            one_line(printable(each.title.prompt), PROMPT),
-        )
+        project, prompt = _cell(each.title.project, PROJECT), _cell(each.title.prompt, PROMPT)
         table.add_row(each.title.date, project, prompt, _dollars(cost))
     return table
+
+
+def _cell(words: str, most: int) -> Text:
+    """Create a cell of a user's words. As a plain string, rich would read "[red]" in them as markup."""
+    return Text(one_line(printable(words), most))
 
 
 def _table(*names: str) -> Table:

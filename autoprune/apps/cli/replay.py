@@ -153,7 +153,7 @@ def replay_sessions(
     chosen_engine = replaying.choose_engine(engine, jobs)
     spent = read_spending(files, args, engine=partial(_with_progress, chosen_engine, len(files)))
     sums = sum_spending(spent)
-    if not as_json and any(each.dollars for each in sums):
+    if not as_json and any(each.prompt or each.dollars for each in sums):
         show(spending_table(sums, spent))
     # Figures of each request are large: JSON holds all of them, the page some, tables none.
     with_curves = math.inf if as_json else replaying.MOST_DETAILED if html else 0
@@ -198,7 +198,7 @@ def _print_tables(
         show(details_table(ranking[args.prices[0]]))
         show(Text(LEGEND, style="dim"))
     elif ranking:
-        show(Group(advice(ranking[args.prices[0]]), "", COMPARE))
+        show(Group(Text(advice(ranking[args.prices[0]])), "", COMPARE))
     skipped = replaying.skipped_files(sessions)
     show(replaying.skipped_table(skipped, brief=not compares), to_stderr=True, wraps=False)
     if ranking:
