@@ -166,9 +166,10 @@ def _reader(given: Reader | str) -> Reader:
 def replay_episode(known: Episode, args: ReplayArgs) -> Iterator[Figures]:
     """Replay an episode under each strategy, in each style."""
     for policy in map(Policy, args.strategies):
-        for style in args.styles if not policy.is_clairvoyant else (FULL,):
+        for style in (FULL,) if policy.is_clairvoyant or policy.is_published else args.styles:
             strategy, new_pruner = policy.for_episode(known, deciding_prices(known, args.prices))
-            run = play(known, new_pruner, strategy, count=exact(), fed_back=style == FED_BACK)
+            fed_back, only_rules = style == FED_BACK, policy.is_published
+            run = play(known, new_pruner, strategy, count=exact(), fed_back=fed_back, only_rules=only_rules)
             yield figures(run, policy.text, args.prices, style=style)
 
 

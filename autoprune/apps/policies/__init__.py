@@ -1,0 +1,17 @@
+"""Context policies of other tools, as they really decide, for comparison in a replay. None of them can be used live.
+
+Each module holds the policies of one tool and their sources (`PUBLISHED`). A policy decides from a `RequestView` and
+answers with `Changes`; `PolicyPrompts` sends what it decides. To add one, write such a class, describe it with
+`Published`, and add its module below.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from autoprune.apps.policies import masking
+from autoprune.apps.policies._policy import NOTHING, Changes, ContextPolicy, Published, RequestView
+from autoprune.apps.policies._prompts import PolicyPrompts
+
+__all__ = ["NOTHING", "POLICIES", "Changes", "ContextPolicy", "PolicyPrompts", "Published", "RequestView"]
+
+POLICIES: Mapping[str, Published] = MappingProxyType({each.name: each for each in masking.PUBLISHED})

@@ -1,0 +1,110 @@
+"""Conversations over which a context policy and its original are compared, in Chat Completions form.
+
+Drivers of originals in other languages read them as JSON:
+
+    python tests/support/policy_conversations.py > conversations.json
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+WORDS = ("value", "count", "index", "buffer", "parser", "request", "handler", "result", "config", "error")
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """Messages, and the seconds before each request that follows a pause, by the index of the message after it."""
+
+    messages: list[dict[str, Any]]
+    pauses: dict[int, float] = field(default_factory=dict)
+
+
+def text(seed: int, characters: int) -> str:
+    """Lines of code with some numbers in them, the same for the same seed, of at least `characters`."""
+    lines, size, at = [], 0, seed
+    while size < characters:
+        at = (at * 1_103_515_245 + 12_345) % 2**31
+        line = f"    {WORDS[at % 10]}_{at % 97} = self.{WORDS[at // 10 % 10]}({at % 1_000}, {WORDS[at // 100 % 10]!r})"
+        lines.append(line)
+        size += len(line) + 1
+    return "\n".join(lines)
+
+
+def asks(*calls: tuple[str, str, dict[str, Any]], said: str = "") -> dict[str, Any]:
+    """An answer of the model with calls, each an id, a tool and arguments."""
+    made = [
+        {"id": known, "type": "function", "function": {"name": tool, "arguments": json.dumps(arguments)}}
+        for known, tool, arguments in calls
+    ]
+    return {"role": "assistant", "content": said or None, "tool_calls": made}
+
+
+def gives(known: str, content: str) -> dict[str, Any]:
+    """The result of a call."""
+    return {"role": "tool", "tool_call_id": known, "content": content}
+
+
+def long_work(rounds: int = 60, characters: int = 4_000) -> Iterator[dict[str, Any]]:
+    """Yield one task of many rounds: files read, some twice, commands that fail, edits, several calls at once."""
+    yield {"role": "system", "content": "You are a careful engineer."}
+    yield {"role": "user", "content": "Make the parser faster, and keep its tests green."}
+    for number in range(rounds):
+        known, path = f"call_{number}", f"src/module_{number % 17}.py"
+        if number % 9 == 4:
+            yield asks((known, "bash", {"command": f"pytest tests/test_{number}.py"}), said="Now the tests.")
+            yield gives(known, f"Error: command failed with exit code 1\n{text(number, 600)}")
+        elif number % 7 == 3:
+            arguments = {"path": path, "old_string": text(number % 17, 80), "new_string": text(900 + number, 400)}
+            yield asks((known, "edit", arguments))
+            yield gives(known, "The file has been updated.")
+        elif number % 11 == 6:
+            second = f"{known}b"
+            yield asks((known, "grep", {"pattern": f"handler_{number}"}), (second, "read", {"path": path}))
+            yield gives(known, text(500 + number, characters // 4))
+            yield gives(second, text(number % 17, characters))
+        else:
+            yield asks((known, "read", {"path": path}), said="" if number % 2 else f"I read {path} again.")
+            yield gives(known, text(number % 17, characters))
+    yield {"role": "assistant", "content": "The parser is faster, and the tests are green."}
+
+
+def talk(turns: int = 8) -> Iterator[dict[str, Any]]:
+    """Yield a talk of several turns, each with a few calls, and an answer in words at the end of each."""
+    yield {"role": "system", "content": "You answer questions about orders."}
+    for turn in range(turns):
+        yield {"role": "user", "content": f"What about order {turn}? And why is it late?"}
+        for step in range(turn % 4):
+            known = f"call_{turn}_{step}"
+            yield asks((known, "find_order", {"order": turn, "step": step}))
+            yield gives(known, text(turn * 10 + step, 300 if step % 2 else 9_000))
+        yield {"role": "assistant", "content": f"Order {turn} is late because the truck of line {turn} broke down."}
+
+
+def giants() -> Iterator[dict[str, Any]]:
+    """Yield a task with results of very different sizes, up to 400,000 characters, in one line and in many."""
+    yield {"role": "user", "content": "Look at the logs."}
+    for number, size in enumerate((10, 900, 12_000, 60_000, 400_000, 2_500, 30_000, 100_000)):
+        known = f"call_{number}"
+        yield asks((known, "bash", {"command": f"cat log_{number}"}))
+        yield gives(known, text(number, size) if number % 3 else "x" * size)
+    yield {"role": "assistant", "content": "I have seen the logs."}
+
+
+def all_conversations() -> dict[str, Conversation]:
+    """Make the conversations, by name."""
+    work = list(long_work())
+    return {
+        "long work": Conversation(work),
+        "long work with pauses": Conversation(work, {20: 400.0, 60: 4_000.0, 90: 90_000.0}),
+        "large results": Conversation(list(long_work(40, 40_000))),
+        "talk": Conversation(list(talk())),
+        "giants": Conversation(list(giants())),
+    }
+
+
+if __name__ == "__main__":
+    known = {name: {"messages": each.messages, "pauses": each.pauses} for name, each in all_conversations().items()}
+    json.dump(known, sys.stdout)
