@@ -1,6 +1,6 @@
 """What a policy and its original send, in a form that compares them: the differences to the recorded messages.
 
-A recording of an original is a file of fixtures/policies/, named after the policy, made by a driver in tests/originals/:
+A recording of an original is a file of fixtures/policies/, named after the policy; tests/originals/ makes them:
 
     {"original": "langchain 1.1.0", "parameters": {}, "sent": {"long work": {"digests": [...], "samples": {...}}}}
 
