@@ -273,13 +273,11 @@ def overview_table(whole: Overview) -> RenderableType:
 def _overview_rows(whole: Overview) -> Iterator[tuple[str, str]]:
     agents = ", ".join(f"{printable(agent)} {count:,}" for agent, count in whole.agents.items())
     yield "replayed", f"{whole.sessions:,} of {count_noun(whole.files, 'file')}: {agents}"
-    sizes = (
-        f"the median session {_round_tokens(whole.median_tokens)}, the largest {_round_tokens(whole.largest_tokens)}"
-    )
-    yield "size", f"{count_noun(whole.requests, 'request')}; {_round_tokens(whole.tokens)} tokens, {sizes}"
+    sizes = f"the median session {round_tokens(whole.median_tokens)}, the largest {round_tokens(whole.largest_tokens)}"
+    yield "size", f"{count_noun(whole.requests, 'request')}; {round_tokens(whole.tokens)} tokens, {sizes}"
     calls = f"arguments of calls {_percent(whole.call_tokens, whole.tokens)}"
     mean = whole.result_tokens / whole.results if whole.results else 0
-    each = f"{whole.results:,} with {mean:,.0f} tokens on average, the largest {_round_tokens(whole.largest_result)}"
+    each = f"{whole.results:,} with {mean:,.0f} tokens on average, the largest {round_tokens(whole.largest_result)}"
     yield "tool results", f"{whole.result_share:.0%} of the tokens ({calls}): {each}"
     yield (
         "files again",
@@ -296,7 +294,7 @@ def _percent(part: float, whole: float) -> str:
     return f"{part / whole:.0%}" if whole else "–"
 
 
-def _round_tokens(tokens: int) -> str:
+def round_tokens(tokens: int) -> str:
     """A number of tokens in about three digits: 950, 134k, 2.1m."""
     if tokens < 10_000:
         return f"{tokens:,}"
@@ -328,8 +326,8 @@ def details_table(ranking: Sequence[Standing]) -> RenderableType:
     for each in ranking:
         strategy = Text(printable(strategy_label(each.row)), style="dim" if each.is_clairvoyant else "")
         shares = (each.row.protected.get(kind) for kind in PROTECTED_NAMES)
-        cells = (_share_cell(known, 1) if known else "–" for known in shares)
-        shell_edits = _share_cell(each.row.shell_edits, each.row.needed[atoms.Group.SHELL_EDITS])
+        cells = (share_cell(known, 1) if known else "–" for known in shares)
+        shell_edits = share_cell(each.row.shell_edits, each.row.needed[atoms.Group.SHELL_EDITS])
         table.add_row(strategy, f"{each.row.worst:.2f}", f"{each.row.cache_breaks:,}", shell_edits, *cells)
     return Group(table, "")
 
@@ -340,7 +338,7 @@ def _prices_line(prices: Prices, unpruned: Unpruned) -> Text:
     name, meaning = own if prices == OWN else (f"prices: {printable(prices)}", f" (a token {relative})")
     dollars = f", ${unpruned.dollars:,.2f}" if unpruned.dollars else ""
     priced = f" for {count_noun(unpruned.priced, 'conversation')} of a known price" if unpruned.has_unpriced else ""
-    costs = f"without pruning {_round_tokens(round(unpruned.tokens))} input tokens{dollars}{priced if dollars else ''}"
+    costs = f"without pruning {round_tokens(round(unpruned.tokens))} input tokens{dollars}{priced if dollars else ''}"
     return Text.assemble((name, "bold"), f"{meaning}; {costs}")
 
 
@@ -356,24 +354,25 @@ def _verdict_cells(each: Standing) -> tuple[Text | str, ...]:
     row = each.row
     style = "dim" if each.is_clairvoyant else "red" if row.bill.value > 1 else ""
     tie = "≈" if each.is_tied else ""
-    bill = f"{tie}{row.bill.value:.3f} {_interval(row.bill, '.2f', 1):9}"
+    bill = f"{tie}{row.bill.value:.3f} {interval_text(row.bill, '.2f', 1):9}"
     return (
         Text(printable(strategy_label(row))),
         Text(bill, style=style),
         f"{each.rereads.value:.3f}",
-        *(_share_cell(row.evidence[group], row.needed[group]) for group in MAIN_GROUPS),
+        *(share_cell(row.evidence[group], row.needed[group]) for group in MAIN_GROUPS),
     )
 
 
-def _interval(known: Interval, form: str, factor: float) -> str:
+def interval_text(known: Interval, form: str, factor: float) -> str:
+    """A confidence interval, "" if it is empty."""
     return f"{known.low * factor:{form}}–{known.high * factor:{form}}" if known.low < known.high else ""
 
 
-def _share_cell(known: Interval, needed: int) -> str:
+def share_cell(known: Interval, needed: int) -> str:
     """A share in percent with its confidence interval; a dash if nothing was needed."""
     if not needed:
         return "–"
-    return f"{100 * known.value:.1f} {_interval(known, '.0f', 100)}".rstrip()
+    return f"{100 * known.value:.1f} {interval_text(known, '.0f', 100)}".rstrip()
 
 
 def _violation_lines(each: Standing) -> Iterator[str]:

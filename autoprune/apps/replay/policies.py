@@ -19,6 +19,7 @@ from autoprune.pruners.naming import choose_strategy, pruner_for
 from autoprune.settings import PruneArgs, budget_tokens
 from autoprune.strategies.catalog import STRATEGIES, is_named, make_strategy
 from autoprune.strategies.clearing import ObservationMasking
+from autoprune.strategies.scaffold import is_in_file, make_in_file
 from autoprune.tokens import exact
 
 NO_PRUNING = "none"  # the baseline
@@ -103,7 +104,14 @@ class Policy:
     @property
     def is_published(self) -> bool:
         """Whether this is a context policy of another tool, which makes none of our promises."""
-        return is_named(self.name, PUBLISHED)
+        return is_named(self.name, PUBLISHED) or _is_policy_in_file(self.name)
+
+    @property
+    def uses_prices(self) -> bool:
+        """Whether the strategy decides by prices and has none of its own."""
+        if self.is_clairvoyant:
+            return True
+        return not self.is_published and callable(getattr(self.strategy(), "for_prices", None))
 
     def for_episode(self, episode: Episode, prices: Prices) -> tuple[Any, Callable[[], Any]]:
         """Create the strategy, and a factory of pruners for it with the episode's safe zone and head."""
@@ -121,8 +129,10 @@ class Policy:
     def strategy(self) -> Any:
         """Create the strategy. Raises SettingsError if no strategy has the policy's name, and for clairvoyants."""
         if self.is_published:
-            make_strategy(self.name, PUBLISHED)
-            return partial(make_strategy, self.name, PUBLISHED)
+            new = partial(make_in_file, self.name) if is_in_file(self.name) else None
+            new = new or partial(make_strategy, self.name, PUBLISHED)
+            new()  # raises for wrong parameters
+            return new
         if is_named(self.name, REFERENCES):
             return make_strategy(self.name, REFERENCES)
         try:
@@ -134,6 +144,11 @@ class Policy:
             raise SettingsError(
                 f"there is no strategy {name!r}{did_you_mean(name, NAMES)}; there are {', '.join(NAMES)}"
             ) from error
+
+
+def _is_policy_in_file(text: str) -> bool:
+    """Whether a text names a context policy in a file, such as mine.py:Mine. Runs the file."""
+    return is_in_file(text) and callable(getattr(make_in_file(text), "changes", None))
 
 
 def _prompts(policy: ContextPolicy, episode: Episode) -> PolicyPrompts:

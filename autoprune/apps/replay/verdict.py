@@ -61,14 +61,16 @@ class Standing:
         return strategy_label(self.row) == RUN
 
 
-def standings(figures: Iterable[Figures], prices: str) -> list[Standing]:
-    """Rank the strategies: first that of `autoprune run`, then by band, and within each band by bill.
+def standings(figures: Iterable[Figures], prices: str, *, run_first: bool = True) -> list[Standing]:
+    """Rank the strategies by band, and within each band by bill; that of `autoprune run` comes first if `run_first`.
 
     Clairvoyants are last: they cannot be used live.
     """
     bills = _Bills(figures, prices)
     placed = [bills.standing(row) for row in summarize(bills.figures, prices)]
-    placed.sort(key=lambda each: (not each.is_run, each.is_clairvoyant, -each.band, each.row.bill.value))
+    placed.sort(
+        key=lambda each: (not (run_first and each.is_run), each.is_clairvoyant, -each.band, each.row.bill.value)
+    )
     pairs = zip((None, *placed), placed, strict=False)
     return [replace(each, is_tied=above is not None and bills.is_tied(above, each)) for above, each in pairs]
 
