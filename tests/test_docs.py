@@ -77,7 +77,7 @@ def commands(page: str) -> list[str]:
 def test_the_commands_of_all_pages_run_in_a_bare_clone(tmp_path: Path):
     clone = bare_clone(tmp_path)
     project = tmp_path / ".claude" / "projects" / "-home-me-shop"
-    for folder, ending in ((clone / "sessions", ".json"), (project, ".jsonl")):
+    for folder, ending in ((clone / "sessions" / "assistants", ".json"), (project, ".jsonl")):
         folder.mkdir(parents=True)
         shutil.copyfile(ROOT / "fixtures" / "sessions" / "edit_loop_openai.jsonl", folder / f"one{ending}")
     skipped, count = set(), 0
