@@ -1,6 +1,7 @@
 """What a policy and its original send, in a form that compares them: the differences to the recorded messages.
 
-A recording of an original is a file of fixtures/policies/, named after the policy; tests/originals/ makes them:
+A recording of an original is a file of fixtures/policies/, made by a driver in tests/originals/. It is named after the
+policy; a second one, with other parameters, is named <policy>.<variant>:
 
     {"original": "langchain 1.1.0", "parameters": {}, "sent": {"long work": {"digests": [...], "samples": {...}}}}
 
