@@ -137,13 +137,13 @@ def choose_variant(known: Mapping[str, Found], agent: str, prices: str) -> str:
     """The cheapest variant that keeps enough evidence on the sessions of all agents except one."""
     others = {name: row((each for each in found if each.agent != agent), prices) for name, found in known.items()}
     enough = {name for name, each in others.items() if min(each.code.value, each.edits.value) >= ENOUGH}
-    return min(enough or others, key=lambda name: others[name].bill.value)
+    return min(enough or others, key=lambda name: others[name].with_rereads.value)
 
 
 def line(each: Row) -> str:
     """The figures of a row as table cells."""
     shares = (each.code.value, each.in_results, each.edits.value, each.facts.value, each.far)
-    bills = f"{each.bill.value:.3f} | {each.with_rereads:.3f} | {each.worst:.2f}"
+    bills = f"{each.bill.value:.3f} | {each.with_rereads.value:.3f} | {each.worst:.2f}"
     return f"{bills} | {' | '.join(f'{100 * share:.1f}' for share in shares)} |"
 
 
