@@ -99,7 +99,7 @@ SIZES = (("under 100k", 0, 100_000), ("100k to 300k", 100_000, 300_000), ("over 
 CHOICES = frozenset(("unchanged", *(each.name for each in VARIANTS if each.name.startswith(("patience", "threshold")))))
 ENOUGH = 0.97  # of the evidence of code and of edits
 
-COLUMNS = ("bill", "with re-reads", "worst", "code", "in results", "edits", "facts", "lag > 20")
+COLUMNS = ("without re-reads", "bill", "worst", "code", "in results", "edits", "facts", "lag > 20")
 
 Found: TypeAlias = list["Replayed"]
 Replay: TypeAlias = Callable[[Iterable[Variant]], Iterable[Found]]
@@ -137,7 +137,7 @@ def choose_variant(known: Mapping[str, Found], agent: str, prices: str) -> str:
     """The cheapest variant that keeps enough evidence on the sessions of all agents except one."""
     others = {name: row((each for each in found if each.agent != agent), prices) for name, found in known.items()}
     enough = {name for name, each in others.items() if min(each.code.value, each.edits.value) >= ENOUGH}
-    return min(enough or others, key=lambda name: others[name].with_rereads.value)
+    return min(enough or others, key=lambda name: others[name].bill.value)
 
 
 def line(each: Row) -> str:

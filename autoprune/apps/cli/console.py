@@ -24,7 +24,7 @@ from autoprune.pruners.report.drawing import printable
 
 OVER_SAFE_ZONE, WRONG_OPTION, UNREADABLE, RULE_BROKEN = 1, 2, 3, 4
 CLOSED_PIPE = 141  # 128 + SIGPIPE, as a shell reports it
-PIPE_WIDTH = 100  # columns of a table that goes to a pipe or a file, unless COLUMNS is set
+PIPE_WIDTH = 140  # columns of a table that goes to a pipe or a file, unless COLUMNS is set
 REPORT_WIDTH = 100  # the most columns of a report, whose sentences are hard to read in longer lines
 SLOW_SECONDS = 1.0  # a progress bar that appears and vanishes within a second only flickers
 STRATEGY_FIELD = re.compile(r"^(\w+): (\w+)(?= is )")  # in an error such as "keep_last: over_messages is -1: …"
