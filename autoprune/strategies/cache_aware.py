@@ -168,7 +168,8 @@ class CacheAwareState(BaseStrategy):
     def explain(self) -> Rationale:
         """Return the decisions with their figures, and the reason why each result stays."""
         meaning = (
-            f"results worth under {self._strategy.threshold:g} may go: large, old, few names that no call has used"
+            "A result's worth falls with its size and age, and rises with names in it that no call has used yet. "
+            f"Results worth less than {self._strategy.threshold:g} may be cleared."
         )
         decisions = (meaning, *self._decisions) if self._open or self._decisions else ()
         reasons = {each.result: self._why_kept(each) for each in self._open}
@@ -231,10 +232,11 @@ class CacheAwareState(BaseStrategy):
         clearing = self._with_placeholders(view, (each for each in free if each.part.location.message >= first))
         results = _results_text(clearing)
         if is_cold:
-            return clearing, f"cold: the rewrite was paid for anyway, after a pause of {view.pause:,.0f} s; {results}"
+            expired = f"the cache had expired after a pause of {view.pause:,.0f} s, so clearing cost nothing"
+            return clearing, f"cold: {expired}; {results}"
         return clearing, (
-            f"pays: {results}; carrying what may go has cost {self._owed:,.0f} input tokens, "
-            f"rewriting the cache after it costs {cost:,.0f}"
+            f"pays: {results}; sending what may be cleared had cost {self._owed:,.0f} input tokens, "
+            f"and writing the cache again costs {cost:,.0f}"
         )
 
     def _choose_fitting(self, view: View) -> tuple[Clearing, str] | None:
@@ -245,7 +247,7 @@ class CacheAwareState(BaseStrategy):
         missing = max(0, view.tokens - _total(most) - view.limit)
         largest = ROOM_AT_LEAST * view.limit
         room = largest if is_decided else min(largest, ROOM_FOR_MISSING * missing)
-        least_first = "the least worth first"
+        least_first = "those worth least first"
         if is_decided and view.tokens <= view.limit + missing + room:
             return None  # the walk over the full history left no more than that
         if _fits(view, every := self._smallest(view, old)):
@@ -257,10 +259,10 @@ class CacheAwareState(BaseStrategy):
         else:
             clearing = self._smallest(view, [*old, *new])
             clearing = {each: saves for each, saves in clearing.items() if each[0] in self._open}
-            least_first += f"; with all gone it would be {view.tokens - _total(clearing):,}"
+            least_first += f"; that leaves {view.tokens - _total(clearing):,}"
         return (
             clearing,
-            f"over zone: {view.tokens:,} tokens, of {view.limit:,} allowed; {_results_text(clearing)}, {least_first}",
+            f"over zone: {view.tokens:,} tokens, {view.limit:,} allowed; {_results_text(clearing)}, {least_first}",
         )
 
     def _by_use(self, request: int) -> tuple[list[Candidate], list[Candidate], list[Candidate]]:
@@ -365,9 +367,8 @@ def _fits(view: View, clearing: Clearing) -> bool:
 
 
 def _results_text(clearing: Clearing) -> str:
-    """Return the number of results that go and the tokens saved, as text."""
-    what = f"{len(clearing):,} results go" if len(clearing) > 1 else "a result goes"
-    return f"{what} ({_total(clearing):,} tokens less)"
+    """Return the number of cleared results and the tokens saved, as text."""
+    return f"{len(clearing):,} result{'s' if len(clearing) > 1 else ''} cleared, {_total(clearing):,} tokens saved"
 
 
 def _message_of(item: tuple[Candidate, str]) -> int:

@@ -213,9 +213,11 @@ def test_recorded_usage_is_priced_before_the_replay_and_the_saving_is_in_dollars
     usage = {"input_tokens": 0, "cache_read_input_tokens": 400_000, "output_tokens": 5_600}  # $0.12 and $0.084
     answers = [(f"2026-01-02T10:{minute}:00.000Z", "claude-sonnet-4-5", usage) for minute in range(10, 30)]
     write_claude_log(folder / "one.jsonl", *answers)
+    (folder / "empty.jsonl").touch()
     environ = {"HOME": str(tmp_path), "COLUMNS": "80"}
     words = " ".join(run("replay", "--jobs", "1", environ=environ).stdout.decode().split())
     assert "1 session cost $4.08 by the recorded usage" in words
+    assert "1 other session recorded no requests, or only those of another session" in words
     assert "claude-code shop" in words
     assert "Fix the cart, please" in words
     assert "Of $4.08 you would have paid $" in words or "about the same" in words

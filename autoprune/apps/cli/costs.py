@@ -19,7 +19,16 @@ PROJECT, PROMPT = 22, 37  # characters of a project and a prompt, so that both t
 
 def spending_table(sums: Sequence[ProjectSpending], sessions: Sequence[Spending]) -> RenderableType:
     """Draw the cost of sessions by agent and project, and the newest sessions. Both lists start with the newest."""
-    return Group(_headline(sums), "", _projects(sums), "", _newest(sessions), *_unpriced_note(sums), "")
+    return Group(
+        _headline(sums),
+        *_others_note(sums, sessions),
+        "",
+        _projects(sums),
+        "",
+        _newest(sessions),
+        *_unpriced_note(sums),
+        "",
+    )
 
 
 def _headline(sums: Sequence[ProjectSpending]) -> Text:
@@ -29,6 +38,13 @@ def _headline(sums: Sequence[ProjectSpending]) -> Text:
         return Text(f"{sessions} with recorded usage, but without a known price of the model: give --model")
     cost = f"${dollars:,.2f}"
     return Text.assemble(f"{sessions} cost ", (cost, "bold"), " by the recorded usage and the models' prices")
+
+
+def _others_note(sums: Sequence[ProjectSpending], sessions: Sequence[Spending]) -> Iterator[Text]:
+    if others := len(sessions) - sum(each.sessions for each in sums):
+        yield Text(
+            f"{count_noun(others, 'other session')} recorded no requests, or only those of another session", "dim"
+        )
 
 
 def _projects(sums: Sequence[ProjectSpending]) -> Table:

@@ -72,7 +72,8 @@ code      % still in the prompt, of the names, paths, error messages and old
           texts of edits that the agent used in its next steps
 edits     the same for the old texts of edits (shell edits: in shell commands)
 facts     the same for numbers, names, quotes and keys that the agent wrote;
-          rows are grouped by the lowest of code, edits and facts
+          rows are grouped by the lowest of code, edits and, if the agent
+          used 20 or more, facts
 worst     the highest cost of a conversation, as a share, without re-reads
 breaks    requests at which a change made the provider's cache useless
 words, failure, files

@@ -13,7 +13,7 @@ from autoprune.apps.cli.console import show, show_json, show_report
 from autoprune.apps.replay import Interval, Policy, ReplayArgs, Row
 from autoprune.apps.replay.session import overview
 from autoprune.apps.replay.tuning import FLOOR, FOLDS, GRID, Tuning, tune
-from autoprune.apps.replay.verdict import NONE, count_noun
+from autoprune.apps.replay.verdict import NONE, count_noun, rounded
 from autoprune.errors import SettingsError
 from autoprune.pruners.report.drawing import table_of
 from autoprune.settings import duration
@@ -129,14 +129,14 @@ def _cross_validation(tuned: Tuning) -> str:
     few = "" if tuned.sessions >= 2 * FOLDS else f" {tuned.sessions} sessions are few: expect other figures on others."
     return (
         f"Cross-validation: chosen on some sessions and judged on the others, {folds} times, settings had a bill of "
-        f"{_with_interval(tuned.bill, 1, '.3f')} and kept "
-        f"{_with_interval(tuned.code, 100, '.1f')}% of the code, "
-        f"{_with_interval(tuned.edits, 100, '.1f')}% of the edits and "
-        f"{_with_interval(tuned.facts, 100, '.1f')}% of the facts. The recommended setting was chosen {same} of "
+        f"{_with_interval(tuned.bill, '.3f')} and kept "
+        f"{_with_interval(tuned.code, '.1f', '%')} of the code, "
+        f"{_with_interval(tuned.edits, '.1f', '%')} of the edits and "
+        f"{_with_interval(tuned.facts, '.1f', '%')} of the facts. The recommended setting was chosen {same} of "
         f"{folds} times.{few}"
     )
 
 
-def _with_interval(known: Interval, factor: float, form: str) -> str:
-    value, low, high = (f"{factor * each:{form}}" for each in (known.value, known.low, known.high))
-    return f"{value} ({low}–{high})"
+def _with_interval(known: Interval, form: str, unit: str = "") -> str:
+    value, bounds = rounded(known, form, 100 if unit else 1)
+    return f"{value}{unit} ({bounds})" if bounds else f"{value}{unit}"

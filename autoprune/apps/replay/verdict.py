@@ -196,9 +196,9 @@ def _evidence_text(each: Standing) -> str:
 
 
 def rounded(known: Interval, form: str, factor: float = 1.0) -> tuple[str, str]:
-    """Format a figure and its bounds with the same precision; the bounds are "" if they are equal."""
-    bounds = f"{factor * known.low:{form}}–{factor * known.high:{form}}" if known.low < known.high else ""
-    return f"{factor * known.value:{form}}", bounds
+    """Format a figure and its bounds with the same precision; the bounds are "" if they do not differ."""
+    value, low, high = (f"{factor * each:{form}}" for each in (known.value, known.low, known.high))
+    return value, "" if low == high else f"{low}–{high}"
 
 
 def count_noun(number: int, noun: str) -> str:
