@@ -306,7 +306,7 @@ def test_explain_lists_folds_before_results():
     assert number(results[1:]) == 60
     assert any("→ 0" in line and "summed up" in line for line in results)
     assert any("kept" in line and "not needed" in line for line in results)
-    assert "not needed the safe zone is reached" in " ".join(" ".join(legend).split())
+    assert "not needed the prompt is within the safe zone" in " ".join(" ".join(legend).split())
 
 
 def test_folding_strategies_are_listed_with_their_parameters():

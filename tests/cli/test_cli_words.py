@@ -105,8 +105,8 @@ def test_reasons_are_short_and_the_legend_has_the_full_sentences():
     lines = explained(conversation(*CALLS)).splitlines()
     legend = dict(re.split(r"\s{2,}", line.rstrip()) for line in lines[lines.index("") + 1 :])
     assert legend == {
-        "oldest first": "oldest first, until within the safe zone",
-        "not needed": "the safe zone is reached",
+        "oldest first": "the prompt was above the safe zone: oldest first, until it fits",
+        "not needed": "the prompt is within the safe zone without clearing it",
         "no gain": "a placeholder would not be smaller",
     }
 

@@ -558,7 +558,7 @@ class Oldest:
         ("older than two requests", "older than two requests"),
         ("  two\nlines ", "two lines"),
         ("x" * 200, "x" * 79 + "…"),
-        ("to_target", "oldest first, down to the target"),
+        ("to_target", "the prompt was above the safe zone: oldest first, to the target"),
     ],
 )
 def test_a_reason_of_the_strategys_own_is_reported(reason: str, shown: str):
