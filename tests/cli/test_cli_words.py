@@ -176,7 +176,10 @@ def test_errors_name_the_parameter_that_sets_a_field(name: str, field: str, said
 @each_row(
     ("arguments", "said"),
     [
-        (("--strategy", "low-water"), "there is no strategy 'low-water' (did you mean low_water?); there are"),
+        (
+            ("--strategy", "low-water"),
+            "there is no strategy 'low-water' (did you mean low_water?); `autoprune strategies`",
+        ),
         (("--strategy", "low_water(traget=1)"), "(did you mean target?); low_water has the parameters: target=0.75"),
         (("--strategy", "low_water("), "cannot be read: write it as low_water(target=0.75, minimum_reclaim=0.1)"),
         (("-s", "hybrid"), "the safe zone is 'hybrid': a strategy is given with --strategy"),

@@ -469,7 +469,7 @@ def test_the_strategy_that_is_nearest_to_a_text_is_offered(text: str):
     with pytest.raises(SettingsError) as refusal:
         clearing_named(text)
     assert str(refusal.value) == (
-        f"there is no strategy {text!r} (did you mean low_water?); there are {', '.join(available())}"
+        f"there is no strategy {text!r} (did you mean low_water?); `autoprune strategies` lists all"
     )
 
 
