@@ -161,6 +161,7 @@ def test_a_file_that_is_no_session_gives_an_error_message(data: bytes):
 @each_row(
     ("text", "words"),
     [
+        ("window @ 0.6", "a safe zone after @ is in tokens, such as 60k"),
         ("windw", "did you mean window"),
         ("", "'' names no strategy; there are none,"),
         (" @ 60k", "' @ 60k' names no strategy"),

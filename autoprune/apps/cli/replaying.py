@@ -35,7 +35,7 @@ from autoprune.apps.replay.session import Overview
 from autoprune.apps.replay.verdict import NONE, count_noun
 from autoprune.apps.sessions import READABLE, Reader, dump, find_reader, places, plugin_readers
 from autoprune.economics import DEFAULT, Prices, prices
-from autoprune.errors import SessionError, SettingsError, did_you_mean
+from autoprune.errors import SessionError, SettingsError, near_or_all
 from autoprune.pruners.report.drawing import printable
 from autoprune.settings import SHARE, UNKNOWN_ZONE
 
@@ -117,7 +117,7 @@ def _note(line: str) -> None:
 def choose_engine(name: str, jobs: int | None) -> Engine:
     """Look up an engine by its name. Raises SettingsError for an unknown name."""
     if name not in ENGINES:
-        raise SettingsError(f"there is no engine {name!r}{did_you_mean(name, ENGINES)}; there are {', '.join(ENGINES)}")
+        raise SettingsError(f"there is no engine {name!r}{near_or_all(name, ENGINES)}")
     return on_ray if name == "ray" else Processes(jobs)
 
 
