@@ -87,7 +87,7 @@ def list_strategies(as_json: options.AsJson = False) -> None:
 
 
 def list_settings(context: typer.Context, as_json: options.AsJson = False) -> None:
-    """List the settings in effect, for `prune` and for `run` and `proxy`.
+    """List the settings in effect for `prune`, `run` and `proxy`.
 
     Each with its source: an AUTOPRUNE_* variable, a file, or the default.
     """
