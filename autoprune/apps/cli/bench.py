@@ -46,7 +46,7 @@ UNSEEN, UNCHECKED = "*", "†"
 BILLS = ("bill", "no re-reads", "worst", "breaks", "code", "edits", "facts")
 KEPT: Mapping[str, Atoms] = {"code": Atoms.CODE, "edits": Atoms.EDITS, "facts": Atoms.FACTS}
 PROTECTED = {ProtectedKind.WORDS: "words", ProtectedKind.FAILURE: "failure", ProtectedKind.FILES: "files"}
-NAME_WIDTH = 24  # columns; longer names continue on the next line
+NAME_WIDTH = 26  # columns; longer names continue on the next line
 LEGEND = f"""\
 bill      cost as a share of the cost without pruning, with its 95% confidence
           interval over sessions; it includes results that the agent would have
