@@ -8,12 +8,13 @@ answers with `Changes`; `PolicyPrompts` sends what it decides. To add one, write
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from autoprune.apps.policies import clear_tool_uses, deepagents, masking, strands_window
+from autoprune.apps.policies import clear_tool_uses, deepagents, haystack_pruning, masking, strands_window
 from autoprune.apps.policies._policy import NOTHING, Changes, ContextPolicy, Published, RequestView
 from autoprune.apps.policies._prompts import PolicyPrompts
 
 __all__ = ["NOTHING", "POLICIES", "Changes", "ContextPolicy", "PolicyPrompts", "Published", "RequestView"]
 
+_MODULES = (clear_tool_uses, deepagents, haystack_pruning, masking, strands_window)
 POLICIES: Mapping[str, Published] = MappingProxyType(
-    {each.name: each for module in (clear_tool_uses, deepagents, masking, strands_window) for each in module.PUBLISHED}
+    {each.name: each for module in _MODULES for each in module.PUBLISHED}
 )
