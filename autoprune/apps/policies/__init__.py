@@ -14,6 +14,7 @@ from autoprune.apps.policies import (
     haystack_pruning,
     masking,
     opencode,
+    openhands_condensers,
     strands_window,
 )
 from autoprune.apps.policies._policy import NOTHING, Changes, ContextPolicy, Published, RequestView
@@ -27,6 +28,7 @@ MODULES = (
     haystack_pruning,
     masking,
     opencode,
+    openhands_condensers,
     strands_window,
 )
 POLICIES: Mapping[str, Published] = MappingProxyType({each.name: each for tool in MODULES for each in tool.PUBLISHED})
