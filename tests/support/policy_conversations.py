@@ -114,14 +114,15 @@ def giants() -> Iterator[dict[str, Any]]:
 def all_conversations() -> dict[str, Conversation]:
     """Make the conversations, by name."""
     work, in_turns = list(long_work()), list(turns())
-    users = [at for at, message in enumerate(in_turns) if message["role"] == "user"]
+    rounds = [at for at, message in enumerate(work) if message["role"] == "assistant"]
+    first_rounds = [at + 1 for at, message in enumerate(in_turns) if message["role"] == "user"]
     return {
         "long work": Conversation(work),
-        "long work with pauses": Conversation(work, {20: 400.0, 60: 4_000.0, 90: 90_000.0}),
+        "long work with pauses": Conversation(work, {rounds[9]: 400.0, rounds[28]: 4_000.0, rounds[42]: 90_000.0}),
         "large results": Conversation(list(long_work(40, 40_000))),
         "talk": Conversation(list(talk())),
         "turns with pauses": Conversation(
-            in_turns, {users[3]: 200.0, users[5]: 400.0, users[7]: 4_000.0, users[9]: 90_000.0}
+            in_turns, dict(zip(first_rounds[3::2], (200.0, 400.0, 4_000.0, 90_000.0), strict=False))
         ),
         "giants": Conversation(list(giants())),
     }
