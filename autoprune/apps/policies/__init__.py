@@ -11,10 +11,13 @@ from types import MappingProxyType
 from autoprune.apps.policies import (
     clear_tool_uses,
     deepagents,
+    gemini_masking,
     haystack_pruning,
     masking,
+    openclaw,
     opencode,
     openhands_condensers,
+    qwen_clearing,
     strands_window,
 )
 from autoprune.apps.policies._policy import NOTHING, Changes, ContextPolicy, Published, RequestView
@@ -25,10 +28,13 @@ __all__ = ["NOTHING", "POLICIES", "Changes", "ContextPolicy", "PolicyPrompts", "
 MODULES = (
     clear_tool_uses,
     deepagents,
+    gemini_masking,
     haystack_pruning,
     masking,
+    openclaw,
     opencode,
     openhands_condensers,
+    qwen_clearing,
     strands_window,
 )
 POLICIES: Mapping[str, Published] = MappingProxyType({each.name: each for tool in MODULES for each in tool.PUBLISHED})
