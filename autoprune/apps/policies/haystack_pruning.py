@@ -41,7 +41,7 @@ class HaystackPruning:
         window = self._window or request.window
         estimated = self._estimate(chat, request)
         if estimated >= window * self._compact_at:
-            overhead = estimated - self._tokens()
+            overhead = estimated - self._estimated_tokens()
             self._prune(chat, max(int(window * self._compact_to) - overhead, 0))
         return Changes(dict(self._texts))
 
@@ -50,16 +50,16 @@ class HaystackPruning:
         answer = max((at for at, message in enumerate(chat) if message.role == "assistant"), default=-1)
         is_new_run = not request.last_prompt or (answer + 1 < len(chat) and chat[answer + 1].role == "user")
         if is_new_run:
-            return request.head + self._tokens()
+            return request.head + self._estimated_tokens()
         answered = sum(request.entries[at].tokens for at in chat[answer].at)
-        return request.last_prompt + answered + self._tokens(answer + 1)
+        return request.last_prompt + answered + self._estimated_tokens(answer + 1)
 
-    def _tokens(self, first: int = 0) -> int:
+    def _estimated_tokens(self, first: int = 0) -> int:
         lengths = self._characters[first:]
         return int((sum(lengths) + max(len(lengths) - 1, 0)) / CHARACTERS_PER_TOKEN)
 
     def _prune(self, chat: Sequence[ChatMessage], target: int) -> None:
-        tokens = self._tokens()
+        tokens = self._estimated_tokens()
         protected = _newest_results(chat, self._min_keep_steps)
         for at, message in enumerate(chat):
             if tokens <= target:
