@@ -15,7 +15,7 @@ from playwright.sync_api import sync_playwright
 from autoprune.apps.replay import ReplayArgs, replay_session
 from autoprune.apps.replay.detail import session_details
 from autoprune.apps.replay.page import page
-from autoprune.apps.replay.verdict import advice, standings
+from autoprune.apps.replay.verdict import advice, run_command, standings
 from autoprune.economics import LISTS
 
 ROOT = Path(__file__).parent.parent
@@ -30,12 +30,13 @@ PARTS = (".answer", ".compared", ".scroll", "#session-0 .charts")  # of the page
 
 def report() -> str:
     """Return the page of the session."""
-    args = ReplayArgs(STRATEGIES, (LISTS["anthropic"],), safe_zone=20_000)
+    args = ReplayArgs(STRATEGIES, (LISTS["anthropic"],), safe_zone=20 * 1024)
     data = SESSION.read_bytes()
     found = replay_session(SESSION.name, data, args)
-    words = advice(standings(found.figures, "anthropic"))
+    run = run_command(args.safe_zone)
+    words = advice(standings(found.figures, "anthropic", run))
     details = list(session_details(SESSION.name, data, args))
-    return page([found], details, prices="anthropic", command=COMMAND, advice=words)
+    return page([found], details, prices="anthropic", command=COMMAND, advice=words, run=run)
 
 
 def photographs(html: str) -> list[Image.Image]:

@@ -264,7 +264,7 @@ def missing_safe_zone(args: object, environ: Mapping[str, str] = NOTHING, call: 
         misspelled = ((name, did_you_mean(name, [wanted])) for name in getattr(args, "__dict__", ()) if name != wanted)
         near = next((f" but {name!r}{question}" for name, question in misspelled if question), "")
         raise SettingsError(f"args is a {type(args).__name__} and holds no setting{near}: {GIVE}")
-    return f"the safe zone is {SAFE_ZONE_TOKENS:,}: nobody gave a safe zone"
+    return f"the safe zone is {SAFE_ZONE_TOKENS:,}, because none was given"
 
 
 def safe_zone(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> int:

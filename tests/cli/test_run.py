@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import pytest
 from command_line import run_text
 from fake_clients import install
+from pages import ROOT
 from proxied import prefix_changes, recorded
 from proxy.conftest import messages
 from raw_upstream import Connection, always, answer, serving
@@ -69,6 +70,9 @@ def test_an_assistant_runs_behind_a_proxy_and_its_ledger_is_printed_at_the_end(
     page = r"autoprune: live page http://127\.0\.0\.1:\d+/\?token=[\w-]+\n"
     introduction = r"autoprune: claude-opus-4-8: 9 requests, the last prompt [\d,]+ tokens, 1\d,\d+ without pruning"
     assert re.match(page + introduction, done.stderr)
+    first = done.stderr.splitlines()[0]
+    shown = re.sub(r":\d+/\?token=[\w-]+$", ":41327/?token=…", first)
+    assert f"autoprune run claude\n{shown}\n```" in (ROOT / "README.md").read_text(encoding="utf-8")
     assert re.search(r"^In 9 requests, \d prunes (saved|lost)", done.stderr, re.MULTILINE)
     assert "in 1 session." in run_text("savings", environ=user).stdout
 

@@ -16,6 +16,7 @@ from replayed import MARKUP, SECRET, Replayed, hostile, recorded
 from autoprune.apps.frontend import bundle, clean
 from autoprune.apps.replay import SessionFigures
 from autoprune.apps.replay.page import page
+from autoprune.apps.replay.verdict import RUN, RUN_COMMAND, run_command
 
 BROKEN = Replayed((SessionFigures("logs/broken.json", error="logs/broken.json: it is no JSON"),), ())
 
@@ -25,11 +26,11 @@ def written(*replays: Replayed) -> str:
     return write(*replays)
 
 
-def write(*replays: Replayed, paid: float = 0.0) -> str:
+def write(*replays: Replayed, paid: float = 0.0, run: str = RUN_COMMAND) -> str:
     found = [each for replay in replays for each in replay.found]
     details = [each for replay in replays for each in replay.details]
     words = {"command": f"autoprune replay {MARKUP}", "advice": f"Prune. {MARKUP}", "notes": [MARKUP]}
-    return page(found, details, prices="anthropic", paid=paid, **words)  # type: ignore[arg-type]
+    return page(found, details, prices="anthropic", paid=paid, run=run, **words)  # type: ignore[arg-type]
 
 
 class Elements(HTMLParser):
@@ -122,7 +123,7 @@ def test_ids_are_unique_and_every_chart_of_the_data_has_a_place():
     assert {f"bill-{at}" for at in range(2)} | {f"session-{at}" for at in range(2)} <= set(ids)
     assert len(data) == 2
     assert [[each["label"] for each in session["outcomes"]] for session in sessions_of(text)] == 2 * [
-        ["1 none", "2 low_water", "3 window(keep=4)", "4 clairvoyant"]
+        ["none", "low_water", "window(keep=4)", "clairvoyant"]
     ]
 
 
@@ -189,6 +190,21 @@ def test_the_page_begins_with_what_the_sessions_would_have_cost():
 
 def test_without_dollars_the_answer_is_a_share():
     assert re.fullmatch(r"With low_water this session would have cost \d+% less\.", answer_of(written(recorded())))
+
+
+def test_the_answer_names_the_command_that_has_the_safe_zone_of_the_replay():
+    replay = recorded()
+    found = [
+        replace(
+            each,
+            figures=tuple(replace(row, strategy=RUN) if row.strategy == "low_water" else row for row in each.figures),
+        )
+        for each in replay.found
+    ]
+    text = write(Replayed(tuple(found), ()), run=run_command(20_480))
+    assert answer_of(text).startswith("With autoprune run --safe-zone 20480 this session")
+    assert "What autoprune run --safe-zone 20480 does" in text
+    assert "autoprune run</code>" not in text
 
 
 def test_a_single_session_has_no_intervals():

@@ -9,7 +9,7 @@ from autoprune.apps.replay import Figures, Kept
 from autoprune.apps.replay.atoms import Group
 from autoprune.apps.replay.episode_figures import Bill
 from autoprune.apps.replay.rows import FEW_ATOMS, Interval, interval
-from autoprune.apps.replay.verdict import Standing, advice, rounded, standings
+from autoprune.apps.replay.verdict import Standing, advice, rounded, run_command, standings
 
 Outcome = tuple[float, float, int]  # a bill, the same with re-reads, and how many of 100 atoms are kept
 
@@ -139,6 +139,12 @@ def test_advice_names_a_strategy_or_what_keeps_it_from_that(
     strategies: Mapping[str, Outcome], sessions: int, said: str
 ):
     assert advice(placed(strategies, sessions)) == said
+
+
+def test_advice_names_the_command_with_the_safe_zone_of_the_replay():
+    found = figures({"cache_aware": (0.7, 0.75, 97)}, 10)
+    assert ", as `autoprune run` does: " in advice(standings(found, "p", run_command(None)))
+    assert ", as `autoprune run --safe-zone 20480` does: " in advice(standings(found, "p", run_command(20_480)))
 
 
 def test_an_interval_is_that_of_a_ratio_of_sums_and_the_same_for_many_sessions():

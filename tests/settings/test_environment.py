@@ -346,7 +346,7 @@ def test_a_window_is_given_on_the_command_line_and_in_the_environment(
 
 def test_the_command_line_says_that_nobody_gave_a_safe_zone():
     done = run({"AUTOPRUNE_MODEL": "gpt-5"}, "prune", SESSION, "--json")
-    assert json.loads(done.stdout)["fallbacks"] == ["the safe zone is 51,200: nobody gave a safe zone"]
+    assert json.loads(done.stdout)["fallbacks"] == ["the safe zone is 51,200, because none was given"]
     assert (
         json.loads(run({"AUTOPRUNE_MODEL": "gpt-5", "AUTOPRUNE_SAFE_ZONE": "50k"}, "prune", SESSION, "--json").stdout)[
             "fallbacks"

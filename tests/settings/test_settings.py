@@ -154,7 +154,7 @@ def test_any_object_with_a_safe_zone_serves(kind: type):
     assert result.conversation == conversations.openai_chat([None], [conversations.words(500)])
 
 
-NOBODY = "the safe zone is 51,200: nobody gave a safe zone"
+NOBODY = "the safe zone is 51,200, because none was given"
 
 
 @each_row(

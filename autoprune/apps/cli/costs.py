@@ -97,9 +97,9 @@ def _unpriced_note(sums: Sequence[ProjectSpending]) -> Iterator[Text]:
         yield Text(f"\nnote: {count_noun(count, 'request')} without a cost: {reason}", style="yellow")
 
 
-def outlook_text(found: Outlook) -> RenderableType:
-    """Say in dollars what `autoprune run` would have changed, and which part of the sessions that rests on."""
-    return Group(Text(found.sentence("`autoprune run`"), style="bold"), Text(found.basis, style="dim"), "")
+def outlook_text(found: Outlook, run: str) -> RenderableType:
+    """Say in dollars what the command `run` would have changed, and which part of the sessions that rests on."""
+    return Group(Text(found.sentence(f"`{run}`"), style="bold"), Text(found.basis, style="dim"), "")
 
 
 def _dollars(cost: float) -> str:

@@ -45,6 +45,7 @@ from autoprune.apps.replay.verdict import (
     advice,
     count_noun,
     rounded,
+    run_command,
     standings,
     strategy_label,
 )
@@ -175,7 +176,7 @@ def replay_sessions(
     with_curves = math.inf if as_json else replaying.MOST_DETAILED if html else 0
     sessions = replaying.replay_all(files, args, chosen_engine, output, with_curves).sessions
     rows = [row for each in sessions for row in each.figures]
-    ranking = {each: standings(rows, str(each)) for each in args.prices} if rows else {}
+    ranking = {each: standings(rows, str(each), run_command(zone)) for each in args.prices} if rows else {}
     whole = overview(sessions)
     likely = outlook(sessions, RUN, str(args.prices[0]), sum(each.dollars for each in sums))
     if html and rows:
@@ -206,7 +207,7 @@ def _print_tables(
 ) -> None:
     """Print what `autoprune run` would have changed and, if the user compares strategies, all tables."""
     if ranking and likely:
-        show_report(outlook_text(likely))
+        show_report(outlook_text(likely, run_command(args.safe_zone)))
     if ranking and compares:
         show_report(overview_table(whole))
         for each, rows in ranking.items():
@@ -237,6 +238,7 @@ def _as_page(
         advice=advice(ranking[args.prices[0]]),
         notes=list(replaying.assumptions(whole, args)),
         paid=paid,
+        run=run_command(args.safe_zone),
     )
 
 
@@ -370,7 +372,7 @@ def _heading(each: Standing) -> str:
     if each.is_clairvoyant:
         return "knows the future:"
     if each.is_run:
-        return "autoprune run:"
+        return f"{each.run}:"
     return f"keeps ≥ {each.band:.0%}:" if each.band else f"keeps < {LOWEST_BAND:.0%}:"
 
 

@@ -24,7 +24,7 @@ from autoprune.apps.replay.page_strategies import Ranked, bill_section, legend, 
 from autoprune.apps.replay.rows import Interval
 from autoprune.apps.replay.session import Overview, SessionFigures, overview
 from autoprune.apps.replay.spending import dollars_text, outlook
-from autoprune.apps.replay.verdict import Standing, count_noun, standings
+from autoprune.apps.replay.verdict import RUN_COMMAND, Standing, count_noun, standings
 
 MOST_ROWS = 200  # of a list; the rest is only counted
 LEAST_REST = 0.005  # of the cost: a smaller part that was not replayed is not drawn
@@ -44,16 +44,17 @@ def page(
     advice: str,
     notes: Sequence[str] = (),
     paid: float = 0.0,
+    run: str = RUN_COMMAND,
 ) -> str:
     """Render replayed sessions as an HTML page.
 
     `details` are the sessions that the page can open, `prices` the name of the prices to show first, `command` the
-    command that made the page, `notes` remarks on the figures, and `paid` the recorded cost of all sessions in dollars,
-    0 if it is not known.
+    command that made the page, `notes` remarks on the figures, `paid` the recorded cost of all sessions in dollars,
+    0 if it is not known, and `run` the command that prunes with the safe zone of the replay.
     """
     figures = [each for session in found for each in session.figures]
     names = [prices, *(name for name in figures[0].bills if name != prices)] if figures else []
-    bills = [(name, [Ranked(*each) for each in enumerate(standings(figures, name), 1)]) for name in names]
+    bills = [(name, [Ranked(*each) for each in enumerate(standings(figures, name, run), 1)]) for name in names]
     shown = details if bills else ()
     chosen = _chosen(bills[0][1]) if bills else None
     whole = overview(found)
@@ -110,16 +111,16 @@ def _answer(found: Sequence[SessionFigures], chosen: Ranked | None, prices: str,
     if chosen is None:
         return
     standing = chosen.standing
-    name = "`autoprune run`" if standing.is_run else chosen.name
+    name, label = (f"`{standing.run}`", RUN_COMMAND) if standing.is_run else (chosen.name, chosen.name)
     likely = outlook(found, chosen.row.strategy, prices, paid)
     if not likely.replayed:
         yield element("p", with_code(_share_sentence(standing, name)), class_="answer")
-        yield _bars(name, ("100%", _percentages(standing.rereads)), standing.rereads)
+        yield _bars(label, ("100%", _percentages(standing.rereads)), standing.rereads)
     else:
         yield element("p", with_code(likely.sentence(name)), class_="answer")
         would_pay, rest = likely.would_pay, likely.paid - likely.replayed
         share = Interval(*(each / paid for each in (would_pay.value, would_pay.low, would_pay.high)))
-        yield _bars(name, (f"${paid:,.2f}", dollars_text(would_pay)), share, rest / paid)
+        yield _bars(label, (f"${paid:,.2f}", dollars_text(would_pay)), share, rest / paid)
     if kept := _kept(standing):
         yield element("p", kept)
     if likely.replayed:
@@ -163,7 +164,7 @@ def _bars(name: str, values: tuple[str, str], share: Interval, rest: float = 0.0
     return element(
         "figure",
         _bar("No pruning", values[0], Interval(1.0, 1.0, 1.0), rest, most),
-        _bar(name.strip("`"), values[1], share, rest, most),
+        _bar(name, values[1], share, rest, most),
         legend(*(legends if has_rest else legends[:1]), *saved) if has_rest or saved else "",
         class_="compared",
     )

@@ -210,13 +210,13 @@ def clean_all(value: Any) -> Any:
 
 
 def _detail(detail: SessionDetail, ranked: Sequence[Ranked], name: str) -> dict[str, Any]:
-    """The data of a conversation's charts, with outcomes labeled and ordered by the numbers of their strategies."""
+    """The data of a conversation's charts, with outcomes in the order of the table of strategies."""
     # A strategy that was replayed in two styles has the number of the better one: details are of full history only.
     numbers = {each.row.strategy: each for each in reversed(ranked)}
     known = [(numbers[each.strategy], each) for each in detail.outcomes if each.strategy in numbers]
     by_number: Callable[[Any], int] = lambda pair: pair[0].number  # noqa: E731
     outcomes = [
-        {**asdict(each), "label": f"{rank.number} {rank.name}", "prunes": each.strategy != NO_PRUNING}
+        {**asdict(each), "label": rank.name, "prunes": each.strategy != NO_PRUNING}
         for rank, each in sorted(known, key=by_number)
     ]
     return {**detail.to_dict(), "name": name, "outcomes": outcomes}

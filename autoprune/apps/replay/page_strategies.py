@@ -121,7 +121,8 @@ def _heading(ranked: Sequence[Ranked]) -> str:
     chosen = next((each for each in ranked if each.kind == "choice"), None)
     if chosen is None:
         return "No pruning"
-    return f"No pruning, and {'what `autoprune run` does' if chosen.standing.is_run else chosen.name}"
+    run = chosen.standing.run
+    return f"No pruning, and {f'what `{run}` does' if run else chosen.name}"
 
 
 def _prices_line(prices: str) -> Markup:
@@ -168,7 +169,7 @@ def _rows_by_band(ranked: Iterable[Ranked], width: int) -> Iterator[Markup]:
 
 def _band(standing: Standing) -> str:
     if standing.is_run:
-        return "What autoprune run does"
+        return f"What {standing.run} does"
     if standing.is_clairvoyant:
         return "Knows the future: shows how much there is to gain"
     kept = f"At least {100 * standing.band:.0f}% of what was needed later stays in view"

@@ -16,6 +16,7 @@ from autoprune.apps.replay.tuning import FLOOR
 BANDS = (0.97, 0.95, 0.90, 0.0)  # the lowest share of evidence in each
 FEW = 5  # sessions: with fewer, the advice warns that they say little about others
 NONE, RUN = NO_PRUNING, "cache_aware"  # the baseline, and the strategy of `autoprune run`
+RUN_COMMAND = "autoprune run"
 DECIMALS = 3  # of shares, in all tables and sentences
 LITTLE = 0.01  # of the bill: a strategy that is cheaper by less is not mentioned
 
@@ -25,7 +26,8 @@ class Standing:
     """A strategy's row in its band.
 
     `is_tied` means that its bill does not differ significantly from that of the row above in the band. Figures are
-    judged as they are shown, rounded to three decimals.
+    judged as they are shown, rounded to three decimals. `run` is the command that prunes in the same way, "" if the
+    strategy is not that of `autoprune run`.
     """
 
     row: Row
@@ -34,6 +36,7 @@ class Standing:
     is_clairvoyant: bool = False
     is_reference: bool = False
     is_tied: bool = False
+    run: str = ""
 
     @property
     def rereads(self) -> Interval:
@@ -63,15 +66,22 @@ class Standing:
     @property
     def is_run(self) -> bool:
         """Whether this is the strategy of `autoprune run`."""
-        return strategy_label(self.row) == RUN
+        return bool(self.run)
 
 
-def standings(figures: Iterable[Figures], prices: str, *, run_first: bool = True) -> list[Standing]:
+def run_command(safe_zone: int | None) -> str:
+    """The command that prunes as a replay with this safe zone does; None is the command's own default."""
+    return RUN_COMMAND if safe_zone is None else f"{RUN_COMMAND} --safe-zone {safe_zone}"
+
+
+def standings(
+    figures: Iterable[Figures], prices: str, run: str = RUN_COMMAND, *, run_first: bool = True
+) -> list[Standing]:
     """Rank the strategies by band, and within each band by bill; that of `autoprune run` comes first if `run_first`.
 
-    Clairvoyants are last: they cannot be used live.
+    Clairvoyants are last: they cannot be used live. `run` is the command that has the safe zone of the replay.
     """
-    bills = _Bills(figures, prices)
+    bills = _Bills(figures, prices, run)
     placed = [bills.standing(row) for row in summarize(bills.figures, prices)]
     placed.sort(key=lambda each: (not (run_first and each.is_run), each.is_clairvoyant, -each.band, each.rereads.value))
     pairs = zip((None, *placed), placed, strict=False)
@@ -81,9 +91,10 @@ def standings(figures: Iterable[Figures], prices: str, *, run_first: bool = True
 class _Bills:
     """The bills of strategies and of no pruning, for each episode."""
 
-    def __init__(self, figures: Iterable[Figures], prices: str) -> None:
+    def __init__(self, figures: Iterable[Figures], prices: str, run: str) -> None:
         self.figures = sorted(figures, key=lambda each: each.episode)
         self._prices = prices
+        self._run = run
         self._worth = worth_of(self.figures, prices)
         self._unpruned = {each.episode: self._cost(each) for each in self.figures if each.strategy == NONE}
         self._groups: dict[tuple[str, str], list[Figures]] = {}
@@ -100,6 +111,7 @@ class _Bills:
             band=next(band for band in BANDS if row.least >= band),
             is_clairvoyant=policy.is_clairvoyant,
             is_reference=policy.is_reference,
+            run=self._run if strategy_label(row) == RUN else "",
         )
 
     def is_tied(self, above: Standing, below: Standing) -> bool:
@@ -139,7 +151,7 @@ def advice(placed: Sequence[Standing]) -> str:
         return f"Do not prune: nothing is cheaper and keeps what is needed. {_shortcoming_text(closest)}{few}"
     best = min(fine, key=lambda each: each.rereads.value)
     usual = next((each for each in fine if each.is_run), best)
-    what = strategy_label(usual.row) + (", as `autoprune run` does" if usual.is_run else "")
+    what = strategy_label(usual.row) + (f", as `{usual.run}` does" if usual.is_run else "")
     noise = "" if usual.keeps_enough else f", within noise of the floor of {FLOOR:.0%}"
     more = f"{_cold_text(usual)}{_better_text(usual, placed)}{few}"
     return f"Use {what}: {_bill_sentence(usual)}, and it keeps in view {_evidence_text(usual)}{noise}.{more}"
