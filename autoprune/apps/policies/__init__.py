@@ -8,13 +8,20 @@ answers with `Changes`; `PolicyPrompts` sends what it decides. To add one, write
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from autoprune.apps.policies import clear_tool_uses, deepagents, haystack_pruning, masking, strands_window
+from autoprune.apps.policies import (
+    clear_tool_uses,
+    deepagents,
+    haystack_pruning,
+    inspect_compaction,
+    masking,
+    strands_window,
+)
 from autoprune.apps.policies._policy import NOTHING, Changes, ContextPolicy, Published, RequestView
 from autoprune.apps.policies._prompts import PolicyPrompts
 
 __all__ = ["NOTHING", "POLICIES", "Changes", "ContextPolicy", "PolicyPrompts", "Published", "RequestView"]
 
-_MODULES = (clear_tool_uses, deepagents, haystack_pruning, masking, strands_window)
+_MODULES = (clear_tool_uses, deepagents, haystack_pruning, inspect_compaction, masking, strands_window)
 POLICIES: Mapping[str, Published] = MappingProxyType(
     {each.name: each for module in _MODULES for each in module.PUBLISHED}
 )
