@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from autoprune.apps.policies import (
+    adk_filter,
     clear_tool_uses,
     deepagents,
     haystack_pruning,
@@ -21,7 +22,7 @@ from autoprune.apps.policies._prompts import PolicyPrompts
 
 __all__ = ["NOTHING", "POLICIES", "Changes", "ContextPolicy", "PolicyPrompts", "Published", "RequestView"]
 
-_MODULES = (clear_tool_uses, deepagents, haystack_pruning, inspect_compaction, masking, strands_window)
+_MODULES = (adk_filter, clear_tool_uses, deepagents, haystack_pruning, inspect_compaction, masking, strands_window)
 POLICIES: Mapping[str, Published] = MappingProxyType(
     {each.name: each for module in _MODULES for each in module.PUBLISHED}
 )
