@@ -4,7 +4,8 @@
     PYTHONPATH=tests/support original/bin/python tests/originals/inspect_compaction.py
 
 The handler runs before each call of the model, as in `react`. The model's provider counts tokens as autoprune does, and
-has a context window of WINDOW tokens. If compaction fails, which ends the task, all messages are sent.
+has a context window of WINDOW tokens. If compaction fails, which ends the task, the last prompt is sent once more with
+the new messages.
 """
 
 import asyncio
@@ -77,12 +78,13 @@ async def replay(conversation: Conversation, strategy: CompactionStrategy) -> li
     model.api.count_tokens = count_tokens  # type: ignore[method-assign, assignment]
     set_model_info("mockllm/model", ModelInfo(context_length=WINDOW))
     handler = compaction(strategy, messages[: starts[0]], model=model)
-    found = []
+    found, sent, known = [], [], 0
     for start in starts:
         try:
             sent = (await handler.compact_input(messages[:start]))[0]
         except RuntimeError:
-            sent = messages[:start]
+            sent = [*sent, *messages[known:start]]
+        known = start
         usage = ModelUsage(input_tokens=await count_tokens(sent))
         await handler.record_output(sent, ModelOutput(model="mockllm/model", usage=usage))
         found.append(differences(conversation.messages[:start], [from_inspect(each) for each in sent]))

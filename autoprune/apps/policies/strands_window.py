@@ -88,12 +88,13 @@ class StrandsSlidingWindow:
 
 
 def _strands_messages(chat: Sequence[ChatMessage]) -> Iterator[Message]:
-    """Join the results of an answer's calls, and the user's messages beside them, to one message."""
+    """Join the results of an answer's calls, and a text recorded in the same message as a result, to one message."""
     joined: list[ChatMessage] = []
     for message in chat:
         if message.role == "system":
             continue
-        if joined and "assistant" in (message.role, joined[-1].role):
+        belongs = message.result or (joined and message.at == joined[-1].at)
+        if joined and not (belongs and _has_results(joined)):
             yield joined
             joined = []
         joined.append(message)
