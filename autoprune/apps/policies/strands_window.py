@@ -43,7 +43,7 @@ class StrandsSlidingWindow:
         self._known = len(messages)
         if self._per_turn and (request.number + 1) % self._per_turn == 0:
             self._slide(messages)
-        while self._tokens(request, messages) > request.window and self._recover(messages):
+        while self._prompt_size(request, messages) > request.window and self._recover(messages):
             pass
         dropped = frozenset(at for message in messages[: self._start] for each in message for at in each.at)
         return Changes(
@@ -80,7 +80,7 @@ class StrandsSlidingWindow:
             return True
         return self._trim(messages)
 
-    def _tokens(self, request: RequestView, messages: Sequence[Message]) -> int:
+    def _prompt_size(self, request: RequestView, messages: Sequence[Message]) -> int:
         dropped = {at for message in messages[: self._start] for each in message for at in each.at}
         kept = sum(entry.tokens for at, entry in enumerate(request.entries) if at not in dropped)
         cut = [(part, text) for part, text in self._texts.items() if part.location.message not in dropped]
@@ -88,12 +88,13 @@ class StrandsSlidingWindow:
 
 
 def _strands_messages(chat: Sequence[ChatMessage]) -> Iterator[Message]:
-    """Join the results of an answer's calls, and the user's messages beside them, to one message."""
+    """Join the results of an answer's calls, and a text recorded in the same message as a result, to one message."""
     joined: list[ChatMessage] = []
     for message in chat:
         if message.role == "system":
             continue
-        if joined and "assistant" in (message.role, joined[-1].role):
+        belongs = message.result or (joined and message.at == joined[-1].at)
+        if joined and not (belongs and _has_results(joined)):
             yield joined
             joined = []
         joined.append(message)
