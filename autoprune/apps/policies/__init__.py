@@ -8,12 +8,16 @@ answers with `Changes`; `PolicyPrompts` sends what it decides. To add one, write
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from autoprune.apps.policies import context_guru, maka, masking, openhands_condensers
+from autoprune.apps.policies import compressors, context_guru, maka, masking, openhands_condensers
 from autoprune.apps.policies._policy import NOTHING, Changes, ContextPolicy, Published, RequestView
 from autoprune.apps.policies._prompts import PolicyPrompts
 
 __all__ = ["NOTHING", "POLICIES", "Changes", "ContextPolicy", "PolicyPrompts", "Published", "RequestView"]
 
 POLICIES: Mapping[str, Published] = MappingProxyType(
-    {each.name: each for module in (context_guru, maka, masking, openhands_condensers) for each in module.PUBLISHED}
+    {
+        each.name: each
+        for module in (compressors, context_guru, maka, masking, openhands_condensers)
+        for each in module.PUBLISHED
+    }
 )
