@@ -8,11 +8,19 @@ answers with `Changes`; `PolicyPrompts` sends what it decides. To add one, write
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from autoprune.apps.policies import gemini_masking, masking, openclaw, opencode, opencode_dcp, qwen_clearing
+from autoprune.apps.policies import (
+    codex_truncation,
+    gemini_masking,
+    masking,
+    openclaw,
+    opencode,
+    opencode_dcp,
+    qwen_clearing,
+)
 from autoprune.apps.policies._policy import NOTHING, Changes, ContextPolicy, Published, RequestView
 from autoprune.apps.policies._prompts import PolicyPrompts
 
 __all__ = ["NOTHING", "POLICIES", "Changes", "ContextPolicy", "PolicyPrompts", "Published", "RequestView"]
 
-_TOOLS = (gemini_masking, masking, openclaw, opencode, opencode_dcp, qwen_clearing)
+_TOOLS = (codex_truncation, gemini_masking, masking, openclaw, opencode, opencode_dcp, qwen_clearing)
 POLICIES: Mapping[str, Published] = MappingProxyType({each.name: each for tool in _TOOLS for each in tool.PUBLISHED})
