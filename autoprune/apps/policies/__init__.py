@@ -11,6 +11,7 @@ from types import MappingProxyType
 from autoprune.apps.policies import (
     adk_filter,
     clear_tool_uses,
+    codex_truncation,
     compressors,
     context_guru,
     deepagents,
@@ -21,6 +22,7 @@ from autoprune.apps.policies import (
     masking,
     openclaw,
     opencode,
+    opencode_dcp,
     openhands_condensers,
     qwen_clearing,
     strands_window,
@@ -33,6 +35,7 @@ __all__ = ["NOTHING", "POLICIES", "Changes", "ContextPolicy", "PolicyPrompts", "
 MODULES = (
     adk_filter,
     clear_tool_uses,
+    codex_truncation,
     compressors,
     context_guru,
     deepagents,
@@ -43,6 +46,7 @@ MODULES = (
     masking,
     openclaw,
     opencode,
+    opencode_dcp,
     openhands_condensers,
     qwen_clearing,
     strands_window,
