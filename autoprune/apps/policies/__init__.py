@@ -11,22 +11,27 @@ from types import MappingProxyType
 from autoprune.apps.policies import (
     clear_tool_uses,
     deepagents,
+    haystack_pruning,
     masking,
     opencode,
+    strands_window,
 )
 from autoprune.apps.policies._policy import NOTHING, Changes, ContextPolicy, Published, RequestView
 from autoprune.apps.policies._prompts import PolicyPrompts
 
 __all__ = ["NOTHING", "POLICIES", "Changes", "ContextPolicy", "PolicyPrompts", "Published", "RequestView"]
 
+_MODULES = (clear_tool_uses, deepagents, haystack_pruning, masking, strands_window)
 POLICIES: Mapping[str, Published] = MappingProxyType(
     {
         each.name: each
         for tool in (
             clear_tool_uses,
             deepagents,
+            haystack_pruning,
             masking,
             opencode,
+            strands_window,
         )
         for each in tool.PUBLISHED
     }
