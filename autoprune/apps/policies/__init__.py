@@ -14,6 +14,7 @@ from autoprune.apps.policies import (
     haystack_pruning,
     masking,
     opencode,
+    openhands_condensers,
     strands_window,
 )
 from autoprune.apps.policies._policy import NOTHING, Changes, ContextPolicy, Published, RequestView
@@ -21,18 +22,8 @@ from autoprune.apps.policies._prompts import PolicyPrompts
 
 __all__ = ["NOTHING", "POLICIES", "Changes", "ContextPolicy", "PolicyPrompts", "Published", "RequestView"]
 
+<<<<<<< HEAD
 _MODULES = (clear_tool_uses, deepagents, haystack_pruning, masking, strands_window)
 POLICIES: Mapping[str, Published] = MappingProxyType(
-    {
-        each.name: each
-        for tool in (
-            clear_tool_uses,
-            deepagents,
-            haystack_pruning,
-            masking,
-            opencode,
-            strands_window,
-        )
-        for each in tool.PUBLISHED
-    }
+    {each.name: each for tool in (clear_tool_uses, deepagents, haystack_pruning, masking, opencode, openhands_condensers, strands_window,) for each in tool.PUBLISHED}
 )
