@@ -26,9 +26,19 @@ from autoprune.apps.policies._prompts import PolicyPrompts
 
 __all__ = ["NOTHING", "POLICIES", "Changes", "ContextPolicy", "PolicyPrompts", "Published", "RequestView"]
 
-<<<<<<< HEAD
-<<<<<<< HEAD
-_MODULES = (clear_tool_uses, deepagents, haystack_pruning, masking, strands_window)
+_MODULES = (
+    clear_tool_uses,
+    deepagents,
+    gemini_masking,
+    haystack_pruning,
+    masking,
+    openclaw,
+    opencode,
+    opencode_dcp,
+    openhands_condensers,
+    qwen_clearing,
+    strands_window,
+)
 POLICIES: Mapping[str, Published] = MappingProxyType(
-    {each.name: each for tool in (clear_tool_uses, deepagents, gemini_masking, haystack_pruning, masking, openclaw, opencode, opencode_dcp, openhands_condensers, qwen_clearing, strands_window,) for each in tool.PUBLISHED}
+    {each.name: each for module in _MODULES for each in module.PUBLISHED}
 )
