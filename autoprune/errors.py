@@ -124,6 +124,12 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f" (did you mean {names[near[0]]}?)" if near else ""
 
 
+def near_or_all(word: str, known: Iterable[str]) -> str:
+    """A hint with the most similar known name, such as " (did you mean low_water?)", or else with all known names."""
+    names = tuple(known)
+    return did_you_mean(word, names) or f"; there are {', '.join(names)}"
+
+
 def _letters(name: str) -> str:
     """Normalize a name for comparison: low-water, lowWater and low_water are equal."""
     return "".join(filter(str.isalnum, name.lower()))

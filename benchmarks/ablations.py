@@ -99,7 +99,7 @@ SIZES = (("under 100k", 0, 100_000), ("100k to 300k", 100_000, 300_000), ("over 
 CHOICES = frozenset(("unchanged", *(each.name for each in VARIANTS if each.name.startswith(("patience", "threshold")))))
 ENOUGH = 0.97  # of the evidence of code and of edits
 
-COLUMNS = ("bill", "with re-reads", "worst", "code", "in results", "edits", "facts", "lag > 20")
+COLUMNS = ("without re-reads", "bill", "worst", "code", "in results", "edits", "facts", "lag > 20")
 
 Found: TypeAlias = list["Replayed"]
 Replay: TypeAlias = Callable[[Iterable[Variant]], Iterable[Found]]
@@ -143,7 +143,7 @@ def choose_variant(known: Mapping[str, Found], agent: str, prices: str) -> str:
 def line(each: Row) -> str:
     """The figures of a row as table cells."""
     shares = (each.code.value, each.in_results, each.edits.value, each.facts.value, each.far)
-    bills = f"{each.bill.value:.3f} | {each.with_rereads:.3f} | {each.worst:.2f}"
+    bills = f"{each.bill.value:.3f} | {each.with_rereads.value:.3f} | {each.worst:.2f}"
     return f"{bills} | {' | '.join(f'{100 * share:.1f}' for share in shares)} |"
 
 

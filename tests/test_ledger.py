@@ -529,8 +529,9 @@ def test_a_ledger_prints_losses_and_when_prunes_pay():
         "\n"
         "The prune at request 2 has so far lost money: 8,300 input tokens ($0.0166); it\n"
         "pays from request 10 on.\n"
-        "In 2 requests, 1 prune lost money: 8,300 input tokens ($0.0166) in all."
+        "In 2 requests, 1 prune lost 8,300 input tokens ($0.0166) in all."
     )
+    assert str(ledger.total) == "In 2 requests, 1 prune lost 8,300 input tokens ($0.0166) in all."
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**9), st.integers(1, 10**9)), max_size=9), st.sampled_from(sorted(LISTS)))

@@ -44,7 +44,7 @@ def test_the_installed_commands_run_in_a_bare_clone(tmp_path: Path):
     clone = bare_clone(tmp_path)
     steps = [step for block in blocks(README, "bash") for line in block.splitlines() for step in line.split(" && ")]
     run = [step for step in steps if step.startswith(".venv/bin/autoprune ")]
-    assert len(run) >= 2
+    assert run
     for step in run:
         done = run_in_clone(step, clone)
         assert done.returncode == 0, f"{step}\n{done.stderr}"

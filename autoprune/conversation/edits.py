@@ -49,7 +49,7 @@ class Fold:
     """
 
     messages: tuple[int, ...]
-    reason: str
+    reason: "AnyReason"
     saved: int
     room: int = 0
     request: int = -1
@@ -74,12 +74,19 @@ LONGEST_REASON = 80  # characters
 
 
 class CustomReason(str):
-    """A strategy's own reason: a short text, which is also its `sentence`."""
+    """A strategy's own reason: a short text, with a `sentence` that explains it to people; by default the same text."""
 
-    @property
-    def sentence(self) -> str:
-        """The reason as text."""
-        return str(self)
+    sentence: str
+
+    def __new__(cls, text: str, sentence: str = "") -> "CustomReason":
+        """Create a reason from its text and its sentence."""
+        reason = super().__new__(cls, text)
+        reason.sentence = sentence or text
+        return reason
+
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
+        """Return the arguments for pickle and copy."""
+        return str(self), self.sentence
 
 
 class Reason(StrEnum):
@@ -118,34 +125,34 @@ class Reason(StrEnum):
 AnyReason: TypeAlias = Reason | CustomReason
 
 SENTENCES: dict[str, str] = {
-    Reason.OVER_SAFE_ZONE: "oldest first, until within the safe zone",
-    Reason.TO_TARGET: "oldest first, down to the target",
-    Reason.OUT_OF_REACH: "the safe zone is out of reach: all that can go, goes",
-    Reason.CLAMPED: "larger than a result may be: cut to its head and tail",
-    Reason.SHORTENED: "larger than a result may be: summed up",
-    Reason.TOO_MANY_MESSAGES: "oldest first: more messages than are kept",
-    Reason.LEAST_HARMFUL: "no cut was safe: this one does the least harm",
-    Reason.BEGINS_WITH_USER: "the provider wants the user's message first",
-    Reason.WITHIN_SAFE_ZONE: "not needed: the safe zone is reached",
-    Reason.NOT_CHOSEN: "the strategy kept it",
+    Reason.OVER_SAFE_ZONE: "the prompt was above the safe zone: oldest first, until it fits",
+    Reason.TO_TARGET: "the prompt was above the safe zone: oldest first, to the target",
+    Reason.OUT_OF_REACH: "the safe zone cannot be reached: all that may be cleared is cleared",
+    Reason.CLAMPED: "larger than a single result may be: only its head and tail are kept",
+    Reason.SHORTENED: "larger than a single result may be: a summary replaces it",
+    Reason.TOO_MANY_MESSAGES: "there are more messages than the strategy keeps: the oldest go first",
+    Reason.LEAST_HARMFUL: "no place to cut was safe: this one does the least harm",
+    Reason.BEGINS_WITH_USER: "the provider requires that a message of the user comes first",
+    Reason.WITHIN_SAFE_ZONE: "the prompt is within the safe zone without clearing it",
+    Reason.NOT_CHOSEN: "the strategy chose to keep it",
     Reason.UNSEEN: "the model has not seen it yet",
     Reason.NO_GAIN: "a placeholder would not be smaller",
     Reason.ALREADY_CLEARED: "it was cleared before",
     Reason.BOUND: "thinking behind it is bound to it, and thinking_policy is 'refuse'",
     Reason.PINNED: "protected: its message is pinned",
-    Reason.PROTECTED_TOOL: "protected: its tool",
-    Reason.PROTECTED_PATH: "protected: its path",
-    Reason.INSTRUCTIONS: "protected: a file of instructions",
+    Reason.PROTECTED_TOOL: "protected: results of its tool always stay",
+    Reason.PROTECTED_PATH: "protected: results of its path always stay",
+    Reason.INSTRUCTIONS: "protected: it is a file of instructions for agents",
     Reason.USER_ANSWER: "protected: the user's own words",
-    Reason.FAILED: "protected: the call failed",
-    Reason.SMALL: "protected: under the minimum size",
-    Reason.AMONG_LAST: "protected: among the last results",
-    Reason.IN_TOKEN_WINDOW: "protected: within the newest tokens",
+    Reason.FAILED: "protected: results of failed calls stay",
+    Reason.SMALL: "protected: it is smaller than the least size to clear",
+    Reason.AMONG_LAST: "protected: it is among the newest results",
+    Reason.IN_TOKEN_WINDOW: "protected: it is within the newest tokens",
 }
 
 
 def sentence(reason: str) -> str:
-    """Return the sentence of a reason; a custom reason is its own sentence."""
+    """Return a short explanation of a reason: the sentence of a `Reason`, the text of a custom one."""
     return SENTENCES.get(reason, reason)
 
 

@@ -134,6 +134,12 @@ class Total(Entry):
 
     entries: tuple[Entry, ...] = field(default=(), repr=False)
 
+    def __str__(self) -> str:
+        """Say what all prunes together saved or lost."""
+        did = "lost" if self.net < 0 else "saved"
+        requests, prunes = _count(self.requests, "request"), _count(len(self.entries), "prune")
+        return f"In {requests}, {prunes} {did} {amount(abs(self.net), self.prices)} in all."
+
     @property
     def lasting(self) -> int:
         """The tokens that the prunes save at each future request, in conversations that are not over."""
@@ -172,7 +178,7 @@ COLD = "cold"
 COLD_LEGEND = "cold: the cache had expired, so the rewrite was paid for anyway"
 
 
-def table(entries: Sequence[Entry], total: Entry, reconciled: str) -> str:
+def table(entries: Sequence[Entry], total: Total, reconciled: str) -> str:
     """Format a table of prunes and their sum, a legend of its columns, and sentences about the result."""
     prices = total.prices
     if not entries:
@@ -183,7 +189,7 @@ def table(entries: Sequence[Entry], total: Entry, reconciled: str) -> str:
     price_list = fill(f"Prices in input tokens: {_describe(prices)}.", WIDTH)
     cold = [each for each in entries if each.is_cold]
     lines += [_line("total", total), "", *LEGEND, *([COLD_LEGEND] if cold else ()), price_list, ""]
-    sentences = [*_losses(entries, prices), reconciled, _balance(entries, total), _cold_balance(cold, prices)]
+    sentences = [*_losses(entries, prices), reconciled, str(total), _cold_balance(cold, prices)]
     return "\n".join((*lines, *(fill(each, WIDTH, break_on_hyphens=False) for each in sentences if each)))
 
 
@@ -221,12 +227,6 @@ def _losses(entries: Sequence[Entry], prices: Prices) -> Iterator[str]:
         numbers = ", ".join(map(str, sorted(each.request for each in others)))
         lost = amount(-sum(each.net for each in others), prices)
         yield f"So did {len(others):,} more, {lost} together: at request{'s' if others[1:] else ''} {numbers}."
-
-
-def _balance(entries: Sequence[Entry], total: Entry) -> str:
-    did = "lost money: " if total.net < 0 else "saved "
-    requests, prunes = _count(total.requests, "request"), _count(len(entries), "prune")
-    return f"In {requests}, {prunes} {did}{amount(abs(total.net), total.prices)} in all."
 
 
 def _cold_balance(cold: Sequence[Entry], prices: Prices) -> str:

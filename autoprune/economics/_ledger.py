@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from autoprune.economics._changes import Change, Previous, Pruned, Sent, check_pauses, find_change
-from autoprune.economics._entries import Entry, sum_up, table
+from autoprune.economics._entries import Entry, Total, sum_up, table
 from autoprune.economics._prices import CACHE_LIFE, CALL_TOKENS, Prices
 from autoprune.economics._prices import prices as prices_of
 from autoprune.errors import SettingsError, is_number, require_keys
@@ -105,7 +105,7 @@ class Ledger:
         return tuple(entry if ratio == 1.0 else entry.scale(ratio) for entry in self._entries)
 
     @property
-    def total(self) -> Entry:
+    def total(self) -> Total:
         """The sum of all prunes, as if they were one prune at the first request."""
         return sum_up(self.entries, self.prices, self.requests)
 

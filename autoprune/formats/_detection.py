@@ -12,7 +12,7 @@ import autoprune.formats.openai_responses as openai_responses
 import autoprune.formats.xml_tool_result as xml
 from autoprune.conversation.messages import fields
 from autoprune.conversation.summary import CALLS_LATER, NO_ANSWER, RunningSummary
-from autoprune.errors import ConversationError, SettingsError, did_you_mean
+from autoprune.errors import ConversationError, SettingsError, near_or_all
 from autoprune.formats.parsing import Format, Parser, Standing
 from autoprune.settings import load_plugin, plugin_names
 from autoprune.tokens import Count
@@ -142,7 +142,7 @@ def find_formats(name: str | None, formats: Sequence[Format]) -> Sequence[Format
     matching = tuple(each for each in formats if name == each.NAME)[:1] or _load_format(name)
     if not matching:
         names = [*(each.NAME for each in formats), *plugin_names(PLUGINS)]
-        raise SettingsError(f"there is no format {name!r}{did_you_mean(name, names)}; there are {', '.join(names)}")
+        raise SettingsError(f"there is no format {name!r}{near_or_all(name, names)}")
     return matching
 
 

@@ -109,9 +109,13 @@ def check_accepted(
     broken = problems(pruned, provider)
     if broken:
         # Checking the original too shows whether to repair the input or to report a bug in the pruner.
-        had = "they were in it before it was pruned; see repair()" if problems(given, provider) else "pruning made them"
+        had = (
+            "Your messages had such problems before they were pruned: autoprune.providers.repair mends them"
+            if problems(given, provider)
+            else "Your messages were fine before they were pruned: please report this as a bug of autoprune"
+        )
         listed_problems = "; ".join(map(str, broken[:5])) + ("; …" if len(broken) > 5 else "")
-        raise RuleError(f"the provider would refuse the conversation: {listed_problems} ({had})", broken)
+        raise RuleError(f"the provider would refuse the conversation: {listed_problems}. {had}", broken)
     return ()
 
 

@@ -47,6 +47,7 @@ from autoprune.strategies.catalog import (
     is_named,
     is_plugin,
     names_folding,
+    no_strategy,
 )
 from autoprune.tokens import Count, Memo, exact, for_model, scale_tokens
 
@@ -347,8 +348,7 @@ class Pruner:
         if text in self.strategies:
             return self.strategies[text]
         if not self._has(text):
-            known = ", ".join(self.strategies)
-            raise SettingsError(f"there is no strategy {text!r}{hint(text, self.strategies)}; there are {known}")
+            raise SettingsError(no_strategy(text, self.strategies))
         return self._parse_strategy(text)
 
     def _fallback(self, text: str) -> tuple[Any, str]:

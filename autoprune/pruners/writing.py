@@ -3,11 +3,7 @@
 The writer yields its questions as steps, which a driver answers with or without `await`. Each text is cached by a hash
 of its input, so the same conversation gets the same bytes again at no cost.
 
-Without U1, A1 would read as an answer to U0. So the first message after a request that stays is marked
-(`Utterance.after_request`). Also, the first request in a summary is not always the user's first request: U0 may stay
-while answers through a tool, or later requests, are folded (`first_request`). `FoldedMessages` finds both. It only
-considers messages that are in the conversation at the time of a fold, so pruned output that is passed back gives the
-same texts.
+Each text of a fold depends on the messages that stay around it:
 
     F U0 | F A0   U1 | F A1 | F A2 ...
 

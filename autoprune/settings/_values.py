@@ -15,7 +15,7 @@ from numbers import Integral, Number
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from autoprune.errors import SettingsError, did_you_mean, is_number
+from autoprune.errors import SettingsError, did_you_mean, is_number, near_or_all
 
 PREFIX = "AUTOPRUNE_"
 SETTINGS = (
@@ -134,8 +134,7 @@ def normalize(args: object) -> object:
     known = ATTRIBUTES.values()
     for key in args:
         if key not in known:
-            near = did_you_mean(str(key), known)
-            raise SettingsError(f"args has no setting {key!r}{near}; there are {', '.join(known)}")
+            raise SettingsError(f"args has no setting {key!r}{near_or_all(str(key), known)}")
     return PruneArgs(**args)
 
 
@@ -374,8 +373,7 @@ def setting(name: str, args: object, environ: Mapping[str, str] = NOTHING, call:
     SettingsError for a value that cannot be used, and for an unknown name.
     """
     if name not in VARIABLES:
-        near = did_you_mean(name, SETTINGS)
-        raise SettingsError(f"there is no setting {name!r}{near}; there are {', '.join(SETTINGS)}")
+        raise SettingsError(f"there is no setting {name!r}{near_or_all(name, SETTINGS)}")
     value, source = _lookup(name, args, environ, call)
     checked = NUMBERS[name](args, environ, call) if name in NUMBERS else value
     return Setting(name, checked, source, _where(name, source, args))

@@ -12,7 +12,7 @@ writes the file of a new strategy and loads strategies from files.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from autoprune.conversation.edits import Fold, Reason, Replace
+from autoprune.conversation.edits import CustomReason, Fold, Reason, Replace
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.protections import Protections
 from autoprune.planning.retention import Retention
@@ -41,6 +41,7 @@ __all__ = [
     "CacheAware",
     "Candidate",
     "Clamp",
+    "CustomReason",
     "Fold",
     "FoldView",
     "Folding",

@@ -47,7 +47,7 @@ from itertools import islice
 from math import inf, sqrt
 from typing import TypeAlias
 
-from autoprune.conversation.edits import Replace
+from autoprune.conversation.edits import CustomReason, Replace
 from autoprune.conversation.placeholders import GAP, HEAD, split_mark
 from autoprune.conversation.transcript import ToolResult
 from autoprune.economics import Prices, prices
@@ -55,7 +55,7 @@ from autoprune.errors import SettingsError, check_number, is_share
 from autoprune.facts.calls import arguments
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Protections
 from autoprune.planning.view import BaseStrategy, Candidate, Rationale, View
-from autoprune.strategies.worth import LEAST_TOKENS, AtWork, Worth
+from autoprune.strategies.worth import EDITED, LATELY, LEAST_TOKENS, NEWEST_FAILURE, AtWork, Worth
 
 COMMENTS = frozenset(("description", "explanation", "reason"))  # arguments that differ between equal calls
 FETCHED_AGAIN = 0.03  # share of the cleared results that would have been fetched again in 80 recorded sessions
@@ -70,6 +70,23 @@ CHARACTERS_PER_TOKEN = 3.5  # of names
 LONGEST_TARGET = 120  # characters
 FAILED = ", failed"
 PLACEHOLDER = re.compile(r"\[Cleared at request (\d{1,9}): ([^\n]*), ([\d,]+) tokens(?:\. Names in it: [^\n]*)?\]")
+
+# Reasons in a few words, each with its sentence.
+FETCHED, UNUSED, BEFORE, TINY = "fetched again", "not used yet", "cleared before", f"under {LEAST_TOKENS} tokens"
+SCORE = "worth is a score: higher for names that no call has used yet, lower for size and age"
+TRIGGERS = {
+    "over zone": "the prompt was above the safe zone, so the results worth least were cleared",
+    "pays": "sending it again with each request costs more than rewriting the prompt cache after it",
+    "cold": "after a long pause the prompt cache was empty, so clearing it cost nothing",
+}
+NOTES = {
+    FETCHED: "the agent fetched it again after it had been cleared",
+    UNUSED: "the agent has not written anything since it saw the result",
+    BEFORE: "it had been cleared before, and its placeholder is shorter now",
+    TINY: f"it has fewer than {LEAST_TOKENS} tokens, so a placeholder would save next to nothing",
+    EDITED: f"it is the newest read of a file that was edited in the last {LATELY} requests",
+    NEWEST_FAILURE: "it is the newest failed result",
+}
 
 Clearing: TypeAlias = dict[tuple[Candidate, str], int]  # candidates with their placeholders, and the tokens that saves
 Key: TypeAlias = tuple[str, str]  # a tool and its arguments, which identify a fetch
@@ -160,7 +177,7 @@ class CacheAwareState(BaseStrategy):
         if clearing or is_decided:
             self._owed = 0.0
         for candidate, text in clearing:
-            yield candidate.replaced(text, f"{why.partition(':')[0]}, {self._describe(candidate)}")
+            yield candidate.replaced(text, self._why_cleared(candidate, why.partition(":")[0]))
             self._gone.setdefault(id(candidate.result), self._shortest_of(candidate.result, view.request))
             self._worth.forget(candidate.result)
             self._note_cleared(candidate.result, view.request)
@@ -168,7 +185,8 @@ class CacheAwareState(BaseStrategy):
     def explain(self) -> Rationale:
         """Return the decisions with their figures, and the reason why each result stays."""
         meaning = (
-            f"results worth under {self._strategy.threshold:g} may go: large, old, few names that no call has used"
+            "A result's worth falls with its size and age, and rises with names in it that no call has used yet. "
+            f"Results worth less than {self._strategy.threshold:g} may be cleared."
         )
         decisions = (meaning, *self._decisions) if self._open or self._decisions else ()
         reasons = {each.result: self._why_kept(each) for each in self._open}
@@ -199,15 +217,23 @@ class CacheAwareState(BaseStrategy):
         used_at, stay = self._at_work.used_at(result), self._strategy.stay
         return stay > 0 and (used_at is None or request - used_at < stay)
 
-    def _why_kept(self, candidate: Candidate) -> str:
+    def _why_cleared(self, candidate: Candidate, trigger: str) -> CustomReason:
+        """Explain why a candidate was cleared. `trigger` is one of `TRIGGERS`."""
+        what = self._describe(candidate)
+        return CustomReason(f"{trigger}, {what}", f"{TRIGGERS[trigger]}; {self._sentence(what)}")
+
+    def _why_kept(self, candidate: Candidate) -> CustomReason:
         """Explain why a candidate stays."""
-        result = candidate.result
-        if result in self._in_use or self._open[candidate] == inf:
-            return self._describe(candidate)
-        if id(result) in self._fetched_again:
-            return "fetched again"
-        is_unused = self._strategy.stay > 0 and self._at_work.used_at(result) is None
-        return "not used yet" if is_unused else self._describe(candidate)
+        result, what = candidate.result, self._describe(candidate)
+        if result not in self._in_use and self._open[candidate] != inf:
+            is_unused = self._strategy.stay > 0 and self._at_work.used_at(result) is None
+            what = FETCHED if id(result) in self._fetched_again else UNUSED if is_unused else what
+        return CustomReason(what, self._sentence(what))
+
+    def _sentence(self, what: str) -> str:
+        """Write out what `_describe` says in a few words."""
+        limit = f"{self._strategy.threshold:g}"
+        return NOTES.get(what) or f"it is {what} ({SCORE}), and under {limit} it may go as soon as that pays"
 
     def _choose_paying(self, view: View) -> tuple[Clearing, str]:
         """Choose the results that it pays to clear now, and explain why."""
@@ -231,10 +257,11 @@ class CacheAwareState(BaseStrategy):
         clearing = self._with_placeholders(view, (each for each in free if each.part.location.message >= first))
         results = _results_text(clearing)
         if is_cold:
-            return clearing, f"cold: the rewrite was paid for anyway, after a pause of {view.pause:,.0f} s; {results}"
+            expired = f"the cache had expired after a pause of {view.pause:,.0f} s, so clearing cost nothing"
+            return clearing, f"cold: {expired}; {results}"
         return clearing, (
-            f"pays: {results}; carrying what may go has cost {self._owed:,.0f} input tokens, "
-            f"rewriting the cache after it costs {cost:,.0f}"
+            f"pays: {results}; sending what may be cleared had cost {self._owed:,.0f} input tokens, "
+            f"and writing the cache again costs {cost:,.0f}"
         )
 
     def _choose_fitting(self, view: View) -> tuple[Clearing, str] | None:
@@ -245,7 +272,7 @@ class CacheAwareState(BaseStrategy):
         missing = max(0, view.tokens - _total(most) - view.limit)
         largest = ROOM_AT_LEAST * view.limit
         room = largest if is_decided else min(largest, ROOM_FOR_MISSING * missing)
-        least_first = "the least worth first"
+        least_first = "those worth least first"
         if is_decided and view.tokens <= view.limit + missing + room:
             return None  # the walk over the full history left no more than that
         if _fits(view, every := self._smallest(view, old)):
@@ -257,10 +284,10 @@ class CacheAwareState(BaseStrategy):
         else:
             clearing = self._smallest(view, [*old, *new])
             clearing = {each: saves for each, saves in clearing.items() if each[0] in self._open}
-            least_first += f"; with all gone it would be {view.tokens - _total(clearing):,}"
+            least_first += f"; that leaves {view.tokens - _total(clearing):,}"
         return (
             clearing,
-            f"over zone: {view.tokens:,} tokens, of {view.limit:,} allowed; {_results_text(clearing)}, {least_first}",
+            f"over zone: {view.tokens:,} tokens, {view.limit:,} allowed; {_results_text(clearing)}, {least_first}",
         )
 
     def _by_use(self, request: int) -> tuple[list[Candidate], list[Candidate], list[Candidate]]:
@@ -326,7 +353,7 @@ class CacheAwareState(BaseStrategy):
     def _describe(self, candidate: Candidate) -> str:
         """Say in a few words why a candidate may go."""
         if candidate not in self._open:
-            return "cleared before"
+            return BEFORE
         return self._in_use.get(candidate.result) or _worth_text(self._open[candidate])
 
     def _worth_of(self, result: ToolResult, request: int) -> float:
@@ -347,7 +374,7 @@ def _key(result: ToolResult) -> Key:
 
 def _worth_text(worth: float) -> str:
     """Format the worth of a result as text."""
-    return f"under {LEAST_TOKENS} tokens" if worth == inf else f"worth {worth:.2g}" if worth < 100 else "worth over 100"
+    return TINY if worth == inf else f"worth {worth:.2g}" if worth < 100 else "worth over 100"
 
 
 def _reason(reasons: Mapping[ToolResult, str], result: ToolResult) -> str:
@@ -365,9 +392,8 @@ def _fits(view: View, clearing: Clearing) -> bool:
 
 
 def _results_text(clearing: Clearing) -> str:
-    """Return the number of results that go and the tokens saved, as text."""
-    what = f"{len(clearing):,} results go" if len(clearing) > 1 else "a result goes"
-    return f"{what} ({_total(clearing):,} tokens less)"
+    """Return the number of cleared results and the tokens saved, as text."""
+    return f"{len(clearing):,} result{'s' if len(clearing) > 1 else ''} cleared, {_total(clearing):,} tokens saved"
 
 
 def _message_of(item: tuple[Candidate, str]) -> int:

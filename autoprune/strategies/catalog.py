@@ -154,8 +154,7 @@ def make_strategy(text: str, makers: Mapping[str, Callable[..., Value]]) -> Valu
     name, bracket, rest = text.strip().partition("(")
     make = makers.get(name.rstrip()) or _plugin_maker(name.rstrip())
     if make is None:
-        listed = ", ".join((*makers, *plugin_names(GROUP)))
-        raise SettingsError(f"there is no strategy {text!r}{hint(text, makers)}; there are {listed}")
+        raise SettingsError(no_strategy(text, (*makers, *plugin_names(GROUP))))
     try:
         if bracket and not rest.endswith(")"):
             raise _WrongValueError("the bracket is not closed at its end")
@@ -170,6 +169,13 @@ def make_strategy(text: str, makers: Mapping[str, Callable[..., Value]]) -> Valu
         raise SettingsError(
             f"strategy {text!r} cannot be read{why}; {name.rstrip()} has the parameters: {names}"
         ) from error
+
+
+def no_strategy(text: str, names: Collection[str]) -> str:
+    """Say that there is no such strategy, with the nearest name or else all names."""
+    near = hint(text, names)
+    listed = f"{near}; `autoprune strategies` lists all" if near else f"; there are {', '.join(names)}"
+    return f"there is no strategy {text!r}{listed}"
 
 
 def hint(text: str, names: Collection[str]) -> str:

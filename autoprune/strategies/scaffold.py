@@ -239,7 +239,7 @@ FOLDING_STRATEGY = Template('''\
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from autoprune.strategies import BaseFoldingStrategy, Fold, FoldView, Retention
+from autoprune.strategies import BaseFoldingStrategy, CustomReason, Fold, FoldView, Retention
 
 STAYS = Retention(first_request=True)
 
@@ -270,7 +270,7 @@ class $Name(BaseFoldingStrategy):
         tokens = sum(group.tokens for group in groups)
         if groups and view.gain(tokens, self.room) > 0:
             messages = sorted(at for group in groups for at in group.messages)
-            yield Fold(tuple(messages), "all but the last messages", tokens, self.room)
+            yield Fold(tuple(messages), CustomReason("all but the last messages"), tokens, self.room)
 ''')
 
 FOLDING_TEST = Template('''\

@@ -31,6 +31,7 @@ LONG_WORD, LONG_WORDS = 9, 0.1  # letters, and the value of such a word relative
 FILE = re.compile(r"(?<![\w.@$/+-])[\w./@+-]*[\w@+-]\.[A-Za-z]\w{0,5}(?![\w/])")
 LATELY = 20  # requests for which a file counts as being edited
 CHANGING = frozenset(("created", "written", "edited"))  # verbs of `Action.files`
+EDITED, NEWEST_FAILURE = "file being edited", "newest failure"  # why a result is in use
 LEAST_WRITING = 1_000  # characters of arguments: fewer are a query, more are the agent's text, such as a report
 
 
@@ -185,8 +186,8 @@ class AtWork:
 
     def in_use(self, request: int) -> Mapping[ToolResult, str]:
         """Return the results that the agent is likely to look back at, each with the reason in a few words."""
-        edited = dict.fromkeys(self.edited_files(request), "file being edited")
-        return {self.failure: "newest failure", **edited} if self.failure else edited
+        edited = dict.fromkeys(self.edited_files(request), EDITED)
+        return {self.failure: NEWEST_FAILURE, **edited} if self.failure else edited
 
     def edited_files(self, request: int) -> Iterator[ToolResult]:
         """Yield the newest read of each file that was edited in the last 20 requests, each once."""

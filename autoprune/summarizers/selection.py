@@ -14,7 +14,7 @@ from typing import Any
 from loguru import logger
 
 from autoprune.conversation.transcript import Speaker
-from autoprune.errors import SettingsError, check_number, did_you_mean
+from autoprune.errors import SettingsError, check_number, near_or_all
 from autoprune.facts.plain_text import sendable
 from autoprune.facts.utterances import Utterance
 from autoprune.planning.clamping import Clamp
@@ -86,7 +86,7 @@ def summarizer_maker(name: str) -> Callable[..., Any]:
     plugin: Any = load_plugin(GROUP, name)
     if plugin is None:
         names = summarizer_names()
-        raise SettingsError(f"there is no summarizer {name!r}{did_you_mean(name, names)}; there are {', '.join(names)}")
+        raise SettingsError(f"there is no summarizer {name!r}{near_or_all(name, names)}")
     if not callable(plugin):
         raise SettingsError(f"the plugin {name!r} offers {plugin!r}: give a summarizer, or a class that makes one")
     return plugin if isinstance(plugin, type) else lambda: plugin

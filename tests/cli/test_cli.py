@@ -112,7 +112,11 @@ def test_the_strategies_are_listed():
         (("prune", XML, "--json", "-o", "-"), 2, "cannot both write to standard output"),
         (("prune", XML, "--nonsense"), 2, "No such option"),
         (("prune", "missing.json"), 3, "missing.json cannot be read: No such file or directory"),
-        (("prune", str(SESSIONS)), 3, "cannot be read: Is a directory"),
+        (
+            ("prune", str(SESSIONS)),
+            3,
+            "is a folder: name one session file in it; `autoprune replay` reads whole folders",
+        ),
         (("prune", ""), 3, "autoprune: the name of the session file is empty: give a path, or - for standard input"),
         (("check", ""), 3, "the name of the session file is empty"),
         (("stats", XML, ""), 3, "the name of the session file is empty"),
@@ -210,7 +214,10 @@ def test_validate_refuses_what_the_provider_would_refuse(tmp_path: Path):
     assert run("prune", broken).returncode == 0
     refused = run("prune", broken, "--validate")
     assert (refused.returncode, refused.stdout) == (4, b"")
-    assert "they were in it before it was pruned" in refused.stderr.decode()
+    assert (
+        "Your messages had such problems before they were pruned: autoprune.providers.repair mends"
+        in refused.stderr.decode()
+    )
 
 
 @pytest.mark.parametrize(
@@ -306,7 +313,7 @@ def test_explain_lists_folds_before_results():
     assert number(results[1:]) == 60
     assert any("→ 0" in line and "summed up" in line for line in results)
     assert any("kept" in line and "not needed" in line for line in results)
-    assert "not needed the safe zone is reached" in " ".join(" ".join(legend).split())
+    assert "not needed the prompt is within the safe zone" in " ".join(" ".join(legend).split())
 
 
 def test_folding_strategies_are_listed_with_their_parameters():

@@ -105,8 +105,8 @@ def test_reasons_are_short_and_the_legend_has_the_full_sentences():
     lines = explained(conversation(*CALLS)).splitlines()
     legend = dict(re.split(r"\s{2,}", line.rstrip()) for line in lines[lines.index("") + 1 :])
     assert legend == {
-        "oldest first": "oldest first, until within the safe zone",
-        "not needed": "the safe zone is reached",
+        "oldest first": "the prompt was above the safe zone: oldest first, until it fits",
+        "not needed": "the prompt is within the safe zone without clearing it",
         "no gain": "a placeholder would not be smaller",
     }
 
@@ -176,7 +176,10 @@ def test_errors_name_the_parameter_that_sets_a_field(name: str, field: str, said
 @each_row(
     ("arguments", "said"),
     [
-        (("--strategy", "low-water"), "there is no strategy 'low-water' (did you mean low_water?); there are"),
+        (
+            ("--strategy", "low-water"),
+            "there is no strategy 'low-water' (did you mean low_water?); `autoprune strategies`",
+        ),
         (("--strategy", "low_water(traget=1)"), "(did you mean target?); low_water has the parameters: target=0.75"),
         (("--strategy", "low_water("), "cannot be read: write it as low_water(target=0.75, minimum_reclaim=0.1)"),
         (("-s", "hybrid"), "the safe zone is 'hybrid': a strategy is given with --strategy"),

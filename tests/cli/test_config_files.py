@@ -87,7 +87,10 @@ WRONG = {
     "a strategy": ('strategy = "lowwater"', "there is no strategy 'lowwater' (did you mean low_water?)"),
     "a list": ("model = [1]", "model is [1]: give a single value"),
     "a date": ("model = 2026-01-01", "model is datetime.date(2026, 1, 1): give a text, a number, true or false"),
-    "toml": ("a = [", "cannot be read: "),
+    "toml": (
+        'strategy = "low_water"\nmodel = gpt-5',
+        "is not valid TOML: Invalid value (at line 2, column 9); texts need quotes",
+    ),
 }
 
 
@@ -142,7 +145,7 @@ def test_options_come_before_files_and_the_list_of_settings_names_the_file(place
     listed = json.loads(run_text("settings", "--json", folder=folder, environ=environ).stdout)
     known = {each["name"]: (each["value"], each["source"], Path(each["where"]).name) for each in listed}
     assert known["safe_zone"] == (20_480, "file", "autoprune.toml")
-    assert known["strategy"] == (None, "default", "")
+    assert known["strategy"] == ("low_water", "file", "autoprune.toml")
     from_file = json.loads(run_text("prune", OPENAI, "--json", folder=folder, environ=environ).stdout)
     assert (from_file["safe_zone"], from_file["strategy"]) == (20_480, "low_water")
     given = run_text("prune", OPENAI, "--json", "-s", "30k", folder=folder, environ=environ)

@@ -73,12 +73,10 @@ def test_the_table_fits_80_columns_and_groups_by_evidence(found: list[SessionFig
     drawn = lines(verdict_table(OWN, standings(rows, "own"), Unpruned(1_000_000)))
     assert max(map(len, drawn)) <= 80
     assert [line.split("  ")[0] for line in drawn if line][2:10] == [
-        *("strategy", "evidence ≥ 97%:", "none", "window"),
-        *("below 90%:", "low_water", "knows what comes:", "clairvoyant"),
+        *("strategy", "keeps ≥ 97%:", "none", "window"),
+        *("keeps < 90%:", "low_water", "knows the future:", "clairvoyant"),
     ]
-    assert [line.split()[1:] for line in drawn if line.startswith("none")] == [
-        ["1.000", "1.000", "100.0", "100.0", "–"]
-    ]
+    assert [line.split()[1:] for line in drawn if line.startswith("none")] == [["1.000", "100.0", "100.0", "–"]]
     assert " ".join(" ".join(drawn).split()).endswith("That is 2 sessions: too few to say much about others.")
 
 
@@ -90,7 +88,7 @@ def test_a_second_table_has_the_worst_bill_shell_edits_and_protected_content(fou
         )
     )
     assert max(map(len, drawn)) <= 80
-    assert drawn[1].split()[:6] == ["in", "view,", "%", "worst", "breaks", "shell"]
+    assert drawn[2].split()[:6] == ["in", "view,", "%", "worst", "breaks", "edits"]
     assert [line.split() for line in drawn if line.startswith("none")] == [
         ["none", "1.00", "0", "–", "100.0", "–", "100.0"]
     ]
@@ -100,8 +98,8 @@ def test_a_second_table_has_the_worst_bill_shell_edits_and_protected_content(fou
 
 def test_an_overview_of_the_sessions_comes_first(found: list[SessionFigures]):
     drawn = lines(overview_table(overview(found)))
-    assert drawn[0] == "replayed      2 of 2 files: plain messages 2"
-    assert drawn[1].startswith("size          56 requests; 24k tokens, the median session 12k,")
+    assert drawn[0] == "replayed      2 of 2 sessions: plain messages 2"
+    assert drawn[1].startswith("size          56 requests in 2 conversations; 24k tokens, median 12k,")
     assert [line.split("  ")[0] for line in drawn if line and line[0] != " "] == [
         *("replayed", "size", "tool results", "files again", "pauses", "cache lives")
     ]
@@ -110,7 +108,7 @@ def test_an_overview_of_the_sessions_comes_first(found: list[SessionFigures]):
 def test_skipped_files_are_listed_by_reason():
     reasons = {"a\x1b[2J.json": "it is bad", **{f"{number}.json": "it is empty" for number in range(12)}}
     drawn = lines(skipped_table(reasons))
-    assert drawn[:3] == ["skipped 1 file: it is bad", "  a·[2J.json", "skipped 12 files: it is empty"]
+    assert drawn[:3] == ["skipped 1 session: it is bad", "  a·[2J.json", "skipped 12 sessions: it is empty"]
     assert drawn[-1] == "  and 2 more; --json names all"
 
 
@@ -204,7 +202,7 @@ def test_without_paths_the_sessions_on_this_machine_are_replayed_as_run_would_pr
     (folder / "one.json").rename(folder / "one.jsonl")
     done = run("replay", "--jobs", "1", environ={"HOME": str(tmp_path), "COLUMNS": "80"})
     words = " ".join(done.stdout.decode().split())
-    assert done.stderr.decode().startswith("found: claude-code 1 file\n")
+    assert done.stderr.decode().startswith("found: claude-code 1 session\n")
     assert "That is 1 session: too few to say" in words
     assert ("cache_aware" in words, "low_water" in words) == (True, False)
 
@@ -215,9 +213,11 @@ def test_recorded_usage_is_priced_before_the_replay_and_the_saving_is_in_dollars
     usage = {"input_tokens": 0, "cache_read_input_tokens": 400_000, "output_tokens": 5_600}  # $0.12 and $0.084
     answers = [(f"2026-01-02T10:{minute}:00.000Z", "claude-sonnet-4-5", usage) for minute in range(10, 30)]
     write_claude_log(folder / "one.jsonl", *answers)
+    (folder / "empty.jsonl").touch()
     environ = {"HOME": str(tmp_path), "COLUMNS": "80"}
     words = " ".join(run("replay", "--jobs", "1", environ=environ).stdout.decode().split())
-    assert "1 session cost $4.08 by their recorded usage" in words
+    assert "1 session cost $4.08 by the recorded usage" in words
+    assert "1 other session recorded no requests, or only those of another session" in words
     assert "claude-code shop" in words
     assert "Fix the cart, please" in words
     assert "Of $4.08 you would have paid $" in words or "about the same" in words
@@ -295,8 +295,15 @@ def test_the_sessions_of_an_installed_reader_are_found_in_the_home_folder(tmp_pa
     assert (done.returncode, [each["agent"] for each in json.loads(done.stdout)["sessions"]]) == (0, ["mine-agent"]), (
         words
     )
-    assert "found: mine-agent 1 file\n" in words
+    assert "found: mine-agent 1 session\n" in words
     assert "note: cannot load 'broken', registered under the entry point group autoprune.readers" in words
+
+
+def test_lines_of_a_report_in_a_pipe_have_at_most_100_columns(tmp_path: Path):
+    done = run("replay", *write_sessions(tmp_path, "one"), *OPTIONS)
+    report = done.stdout.decode()
+    assert "bill " in report
+    assert max(map(len, report.splitlines())) <= 100
 
 
 @pytest.mark.full
@@ -344,11 +351,15 @@ def test_ray_gives_what_processes_give(tmp_path: Path):
         (("none here",), 3, ["there are no session files (*.json, *.jsonl, *.gz, *.traj) in none here"]),
         (("e*",), 3, ["there are no session files (*.json, *.jsonl, *.gz, *.traj) in e*"]),
         (("empty", "none here"), 3, ["session files (*.json, *.jsonl, *.gz, *.traj) in empty; there", "in none here"]),
-        (("missing",), 3, ["No such file or directory", "missing", "nothing was replayed: the file was skipped"]),
-        (("m*",), 3, ["No such file or directory", "m*", "nothing was replayed: the file was skipped"]),
-        (("others",), 3, ["is empty", "broken JSON", "b.json", "nothing was replayed: all 2 files were skipped"]),
+        (("missing",), 3, ["No such file or directory", "missing", "nothing was replayed: the session was skipped"]),
+        (("m*",), 3, ["No such file or directory", "m*", "nothing was replayed: the session was skipped"]),
+        (("others",), 3, ["is empty", "broken JSON", "b.json", "nothing was replayed: all 2 sessions were skipped"]),
         (("empty", "others/b.json"), 3, ["note: there are no session", "in empty", "b.json", "nothing was replayed"]),
-        ((), 3, ["no agent has stored session files in the home folder, ", "/home: give files, folders or globs\n"]),
+        (
+            (),
+            3,
+            ["no agent has stored sessions in ~/.claude/projects", "~/.codex/sessions, ", "fixtures/sessions`"],
+        ),
         (("",), 2, ["one of the paths is empty: give a session file, a folder or a glob"]),
     ],
 )

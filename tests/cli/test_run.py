@@ -66,9 +66,10 @@ def test_an_assistant_runs_behind_a_proxy_and_its_ledger_is_printed_at_the_end(
     last = provider.requests[-1].body["messages"]
     assert "All is well" in str(last[-1])
     assert "All is well" not in str(last[2])
+    page = r"autoprune: live page http://127\.0\.0\.1:\d+/\?token=[\w-]+\n"
     introduction = r"autoprune: claude-opus-4-8: 9 requests, the last prompt [\d,]+ tokens, 1\d,\d+ without pruning"
-    assert re.match(introduction, done.stderr)
-    assert re.search(r"^In 9 requests, \d prunes (saved|lost money)", done.stderr, re.MULTILINE)
+    assert re.match(page + introduction, done.stderr)
+    assert re.search(r"^In 9 requests, \d prunes (saved|lost)", done.stderr, re.MULTILINE)
     assert "in 1 session." in run_text("savings", environ=user).stdout
 
 
@@ -86,7 +87,12 @@ def test_files_that_an_assistant_compares_are_in_view_together(kind: str, tmp_pa
 def test_print_shows_the_command_and_starts_nothing(tmp_path: Path):
     done = run_text("run", "--print", "claude", "-p", "Fix it.", environ=having(tmp_path, PATH=""))
     assert done.stdout.splitlines() == [
-        "ANTHROPIC_BASE_URL=http://127.0.0.1:PORT claude -p 'Fix it.'",
+        "# claude is not installed: npm install -g @anthropic-ai/claude-code",
+        "# By hand, in one terminal; it prints the address of its live page:",
+        "autoprune proxy --port 8484 --upstream https://api.anthropic.com --strategy cache_aware",
+        "# Safe zone: 0.6 of the window of each request's model, else 100,000 tokens",
+        "# In another terminal:",
+        "ANTHROPIC_BASE_URL=http://127.0.0.1:8484 claude -p 'Fix it.'",
         "# the proxy forwards requests to https://api.anthropic.com",
     ]
 
@@ -94,9 +100,9 @@ def test_print_shows_the_command_and_starts_nothing(tmp_path: Path):
 def test_the_printed_command_is_valid_in_a_shell(tmp_path: Path):
     asked = ["-p", "Fix the key handling, it's `here`: $HOME", "--max-tokens", "5"]
     user = having(tmp_path, HTTP_PROXY="http://127.0.0.1:9", NO_PROXY=None)
-    line = run_text("run", "--print", "claude", *asked, environ=user).stdout.splitlines()[0]
+    line = run_text("run", "--print", "claude", *asked, environ=user).stdout.splitlines()[-2]
     assert shlex.split(line) == [
-        *("NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1", "ANTHROPIC_BASE_URL=http://127.0.0.1:PORT", "claude"),
+        *("NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1", "ANTHROPIC_BASE_URL=http://127.0.0.1:8484", "claude"),
         *asked,
     ]
 
@@ -117,7 +123,8 @@ def test_an_own_option_after_the_client_is_refused(line: str, tmp_path: Path):
 )
 def test_options_after_a_double_dash_and_shared_options_belong_to_the_client(line: str, tmp_path: Path):
     printed = run_text("run", "--print", *line.split(), environ=having(tmp_path)).stdout
-    assert printed.partition("\n")[0].endswith(line.removeprefix("-- ").partition(" ")[2])
+    commands = [each for each in printed.splitlines() if not each.startswith("#")]
+    assert commands[1].endswith(line.removeprefix("-- ").partition(" ")[2])
 
 
 def test_keys_are_not_printed(tmp_path: Path):
@@ -127,7 +134,7 @@ def test_keys_are_not_printed(tmp_path: Path):
         '{"lastUsedProvider": "anthropic", "providers": {"anthropic": {"settings": {"apiKey": "sk-1"}}}}'
     )
     printed = run_text("run", "--print", "cline", environ=having(tmp_path)).stdout
-    assert '"apiKey": "…", "baseUrl": "http://127.0.0.1:PORT/v1"' in printed
+    assert '"apiKey": "…", "baseUrl": "http://127.0.0.1:8484/v1"' in printed
     assert "sk-1" not in printed
 
 
@@ -155,7 +162,7 @@ def test_a_run_without_a_request_is_an_error_that_says_why(tmp_path: Path):
     user = having(tmp_path, PATH=install(tmp_path), ANTHROPIC_BASE_URL="http://127.0.0.1:9")
     done = run_text("run", "claude", environ=user)
     assert done.returncode == 1
-    assert done.stderr == (
+    assert done.stderr.partition("\n")[2] == (
         "autoprune: no request came through the proxy, so nothing was pruned: Claude Code sent its requests "
         "to another address, or sent none; see `autoprune doctor claude`\n"
     )
@@ -213,7 +220,8 @@ def test_an_assistant_has_the_terminal_handles_ctrl_c_and_sets_the_exit_code(tmp
                 if shown.endswith(b"I wait.\r\n"):
                     os.write(keyboard, b"\x03")
     os.close(keyboard)
-    of_client, _, of_run = shown.partition(b"autoprune: ")
+    page, of_client, of_run = re.split(rb"autoprune: (?=claude)|(?<=\n)(?=I wait)", shown, maxsplit=2)
+    assert page.startswith(b"autoprune: live page http://127.0.0.1:")
     assert of_client == b"I wait.\r\n^CI go on.\r\narguments: --ask --pause\r\n"
     assert of_run.startswith(b"claude-opus-4-8: 9 requests, ")
     assert (process.returncode, len(provider.requests), provider.refusals) == (7, 9, [])

@@ -20,7 +20,7 @@ def test_tune_prints_the_frontier_a_recommendation_and_code():
     assert "recommended: low_water" in done.stdout
     assert "chosen on some sessions and judged on the others, 2 times" in " ".join(done.stdout.split())
     assert prunes(done.stdout).safe_zone in (20 * 1024, 30 * 1024)
-    assert "no safe zone was given" not in done.stderr  # each setting has its own
+    assert "the safe zone is that of" not in done.stderr  # each setting has its own
 
 
 def prunes(printed: str) -> Report:

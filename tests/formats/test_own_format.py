@@ -110,7 +110,7 @@ def test_a_format_of_an_installed_package_is_not_loaded_unless_it_is_named():
         ("other", "cannot load 'other'.*no_such_module"),
         (
             "picture",
-            r"there is no format 'picture' \(did you mean pictures\?\); there are openai_chat,.*pictures, text",
+            r"there is no format 'picture' \(did you mean pictures\?\)$",
         ),
     ],
 )

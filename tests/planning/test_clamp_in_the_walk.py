@@ -56,7 +56,7 @@ def test_a_giant_result_is_cut_even_if_it_is_unseen_or_the_conversation_fits():
     result = pruner(PLENTY).prune(messages, CUTS)
     assert result.conversation == openai_chat([CUT], ["ok", CUT])
     assert [row["reason"] for row in result.report.rows] == ["clamped", "unseen", "clamped"]
-    assert result.report.rows[0]["why"] == "larger than a result may be: cut to its head and tail"
+    assert result.report.rows[0]["why"] == "larger than a single result may be: only its head and tail are kept"
     untouched = (0, 1, 2, 4, 5)
     assert all(result.conversation[at] is messages[at] for at in untouched)
 

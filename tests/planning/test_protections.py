@@ -144,8 +144,8 @@ def test_the_sentences_say_that_a_result_is_protected():
     protect = Protections(tools=("todo_write",), instruction_files=True, last_tokens=1)
     rows = all_that_can_go(native(*STEPS), ToolOutputCleanup(protect)).report.rows
     assert [row["why"] for row in rows if not row["cleared"]] == [
-        "protected: a file of instructions",
-        "protected: its tool",
+        "protected: it is a file of instructions for agents",
+        "protected: results of its tool always stay",
     ]
 
 

@@ -1062,7 +1062,7 @@ def test_a_tuple_is_a_conversation_too():
 # After pruning
 
 BROKEN = [GO, calling("a")]
-REFUSED = r"the provider would refuse the conversation: openai_chat: .* \(pruning made them\)"
+REFUSED = r"the provider would refuse the conversation: openai_chat: .* Your messages were fine before they were pruned"
 
 
 class Lines:

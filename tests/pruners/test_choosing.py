@@ -65,7 +65,7 @@ def test_a_strategy_may_be_unnamed(environ: dict[str, str]):
     [
         (
             "hybrids",
-            "there is no strategy 'hybrids' (did you mean hybrid?); there are tool_output_cleanup, low_water",
+            "there is no strategy 'hybrids' (did you mean hybrid?); `autoprune strategies` lists all",
         ),
         ("keep_last(5)", "strategy 'keep_last(5)' cannot be read; keep_last has the parameters: n=10"),
         ("keep_last(m=5)", "strategy 'keep_last(m=5)' cannot be read; keep_last has the parameters: n=10"),

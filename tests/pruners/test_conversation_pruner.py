@@ -423,7 +423,7 @@ def test_every_fold_has_its_row():
             "dropped": True,
             "room": 0,
             "reason": "too_many_messages",
-            "why": "oldest first: more messages than are kept",
+            "why": "there are more messages than the strategy keeps: the oldest go first",
         }
         for request, gone in ((2, [0]), (3, [1, 2]), (4, [3, 4]))
     )
@@ -458,7 +458,7 @@ def test_a_result_that_went_with_its_message_says_so(strategy: Folding, state: t
         "folded": state[0],
         "dropped": state[1],
         "reason": "over_safe_zone",
-        "why": "oldest first, until within the safe zone",
+        "why": "the prompt was above the safe zone: oldest first, until it fits",
     }
     assert (last["tokens_after"], last["reason"], "folded" in last) == (100, "within_safe_zone", False)
 
@@ -497,7 +497,8 @@ def test_a_notebook_shows_what_went_and_why():
     whole = pruner(450, Model()).prune(with_results(8), summarize(1, 0.0)).report._repr_html_()
     assert whole.split("</p>")[1] == (
         "<table><thead><tr><th>messages</th><th>tokens</th><th></th><th>why</th></tr></thead><tbody>"
-        "<tr><td>12</td><td>654</td><td>summed up</td><td>oldest first, until within the safe zone</td></tr>"
+        "<tr><td>12</td><td>654</td><td>summed up</td><td>the prompt was above the safe zone: "
+        "oldest first, until it fits</td></tr>"
         "</tbody></table>"
     )
 
@@ -513,7 +514,8 @@ def test_a_notebook_shows_the_tools_where_results_were_edited_too():
     rows = cut_then_folded()._repr_html_().split("<tbody>")
     folded, tools = (row.partition("</tbody>")[0] for row in rows[1:])
     assert (
-        folded == "<tr><td>8</td><td>228</td><td>summed up</td><td>oldest first, until within the safe zone</td></tr>"
+        folded == "<tr><td>8</td><td>228</td><td>summed up</td><td>the prompt was above the safe zone: "
+        "oldest first, until it fits</td></tr>"
     )
     assert tools == "<tr><td>run</td><td>8</td><td>800</td><td>3</td><td>156</td></tr>"
 
@@ -653,7 +655,7 @@ def test_thinking_behind_a_fold_is_reported():
 def test_a_result_that_the_provider_would_refuse_is_refused_if_that_is_asked_for():
     given = [{"role": "user", "content": "Go."}, {"role": "tool", "tool_call_id": "gone", "content": "left"}]
     assert pruner(10**6).prune_conversations(given) is given
-    with pytest.raises(RuleError, match="they were in it before it was pruned"):
+    with pytest.raises(RuleError, match="Your messages had such problems before they were pruned"):
         pruner(10**6).prune(given, validate=True)
     good = pruner().prune(chat(9), validate=True)
     assert faults(good) == []

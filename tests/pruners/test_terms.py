@@ -201,7 +201,8 @@ def test_an_unknown_strategy_is_an_error_that_names_the_near_one(kind: type, nam
         lambda: RequestPruner(pruner, name).prune({"messages": MESSAGES}, "/v1/chat/completions"),
         lambda: FrameworkPruner(MINE, pruner, name).prune(MESSAGES),
     ]
-    said = f"there is no strategy {name!r}{near}; there are {', '.join(pruner.strategies)}"
+    rest = f"{near}; `autoprune strategies` lists all" if near else f"; there are {', '.join(pruner.strategies)}"
+    said = f"there is no strategy {name!r}{rest}"
     for call in calls:
         with pytest.raises(SettingsError) as refusal:
             call()

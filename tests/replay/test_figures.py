@@ -48,7 +48,7 @@ def test_no_pruning_is_exactly_the_whole_bill_and_all_evidence():
     rows = summarize([some(NoPruning(), "none"), some(ObservationMasking(1), "window")], "anthropic")
     (row,) = [row for row in rows if row.strategy == "none"]
     assert (row.bill.value, row.bill.low, row.bill.high) == (1.0, 1.0, 1.0)
-    assert (row.with_rereads, row.worst, row.dearer) == (1.0, 1.0, 0.0)
+    assert (row.with_rereads.value, row.worst, row.dearer) == (1.0, 1.0, 0.0)
     assert (row.code.value, row.edits.value, row.in_results, row.far) == (1.0, 1.0, 1.0, 1.0)
     assert (row.cache_breaks, row.rereads, row.violations) == (0, 0, 0)
 
@@ -148,7 +148,7 @@ def timeless(found: SessionFigures) -> SessionFigures:
 def test_a_session_of_few_requests_says_nothing():
     found = replay_session("a.json", log(19), ReplayArgs())
     assert (found.figures, found.error) == ((), "")
-    assert found.notes == ("no stretch of 20 requests or more without a compaction",)
+    assert found.notes == ("fewer than 20 requests between compactions",)
 
 
 @each_row("data", [b"", b"\xff\xfe\x00", b"{}", b"[1, 2", b"%PDF-1.4"])
@@ -161,6 +161,7 @@ def test_a_file_that_is_no_session_gives_an_error_message(data: bytes):
 @each_row(
     ("text", "words"),
     [
+        ("window @ 0.6", "a safe zone after @ is in tokens, such as 60k"),
         ("windw", "did you mean window"),
         ("", "'' names no strategy; there are none,"),
         (" @ 60k", "' @ 60k' names no strategy"),

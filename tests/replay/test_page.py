@@ -135,8 +135,8 @@ def test_the_table_has_a_share_of_each_kind_of_protected_facts_where_there_were_
     heads = [plain_cell(each) for each in re.findall(r'<th scope="col">(.*?)</th>', table)]
     (none,) = [row for row in re.findall(r"<tr>(.*?)</tr>", table, re.DOTALL) if "</span> none" in row]
     cells = dict(zip(heads[1:], map(plain_cell, re.findall(r"<td>(.*?)</td>", none, re.DOTALL)), strict=True))
-    shares = {name: cell for name, cell in cells.items() if name in ("user's words, %", "files being edited, %")}
-    assert shares == dict.fromkeys(("user's words, %", "files being edited, %"), "100.0")
+    shares = {name: cell for name, cell in cells.items() if name in ("user's words", "files being edited")}
+    assert shares == dict.fromkeys(("user's words", "files being edited"), "100.0")
 
 
 def plain_cell(markup: str) -> str:
@@ -153,7 +153,7 @@ def test_strategies_prices_and_the_command_are_named():
 def test_skipped_files_are_listed_with_reasons():
     text = written(recorded(), hostile(), BROKEN)
     assert "<code>logs/broken.json</code>: it is no JSON" in text
-    assert "1 file was skipped" in text
+    assert "1 session was skipped" in text
 
 
 def test_a_page_without_replayed_sessions_says_so():
@@ -198,6 +198,17 @@ def test_a_single_session_has_no_intervals():
     assert re.search(r"\d–\d", several[0])
 
 
+def test_a_figure_and_its_interval_have_the_same_precision():
+    text = written(recorded(), hostile())
+    pairs = re.findall(r"<td>[^<]*(?:<span[^>]*>≈</span>)?<b>([\d.]+)</b><small>([\d.]+)–([\d.]+)</small>", text)
+    assert pairs
+    assert all(len({len(each.partition(".")[2]) for each in pair}) == 1 for pair in pairs)
+
+
+def test_names_of_strategies_break_only_after_their_underscores():
+    assert "low_<wbr>water" in written(recorded())
+
+
 def test_a_page_of_two_strategies_has_no_frontier():
     replay = recorded()
     two = [
@@ -209,7 +220,10 @@ def test_a_page_of_two_strategies_has_no_frontier():
         for each in replay.found
     ]
     assert data_of(write(Replayed(tuple(two), ())))[0]
-    assert data_of(write(Replayed(tuple(pair), ()))) == [[], []]
+    assert "The strategies</h2>" in write(Replayed(tuple(two), ()))
+    of_pair = write(Replayed(tuple(pair), ()))
+    assert data_of(of_pair) == [[], []]
+    assert "No pruning, and low_water</h2>" in of_pair
 
 
 def rows_of(text: str) -> list[dict[str, str | None]]:
@@ -248,4 +262,4 @@ def test_a_conversation_is_known_by_its_title_and_its_path_is_beside_it():
 def test_a_conversation_without_a_price_has_its_saving_in_tokens():
     (cost, saving) = re.findall(r'<span class="(?:cost|saving)">([^<]*\d[^<]*)</span>', written(recorded()))
     assert cost.endswith(" tokens")
-    assert re.fullmatch(r"\d[\d.]*[kM] tokens \(\d+ %\)", saving)
+    assert re.fullmatch(r"\d[\d.]*[kM] tokens \(\d+%\)", saving)

@@ -49,6 +49,27 @@ def test_projects_are_listed_by_their_newest_session(tmp_path: Path):
     assert [each.project for each in sum_spending(read_spending([old, new], ReplayArgs()))] == ["shop", "old"]
 
 
+def test_a_project_with_a_short_or_ambiguous_name_is_shown_with_its_parent(tmp_path: Path):
+    folders = ("/me/cli/.worktrees/1", "/me/api/backend", "/me/web/backend", "/me/shop")
+    files = [
+        write_claude_log(tmp_path / f"{hour}.jsonl", answer(hour, input_tokens=1), folder=folder)
+        for hour, folder in enumerate(folders, 11)
+    ]
+    found = sum_spending(read_spending(files, ReplayArgs()))
+    assert [each.project for each in found] == ["shop", "web/backend", "api/backend", ".worktrees/1"]
+
+
+def test_a_count_that_no_window_holds_is_not_priced(tmp_path: Path):
+    path = write_claude_log(
+        tmp_path / "a.jsonl",
+        answer(11, input_tokens=10**12),
+        answer(12, output_tokens=10**12),
+        answer(13, input_tokens=9),
+    )
+    (found,) = sum_spending(read_spending([path], ReplayArgs()))
+    assert (found.prompt, found.unpriced) == (9, 2)
+
+
 def test_an_unknown_model_has_no_price_unless_one_is_given(tmp_path: Path):
     path = write_claude_log(
         tmp_path / "a.jsonl", answer(11, "", input_tokens=MILLION), answer(12, "my-model", input_tokens=9)

@@ -9,7 +9,7 @@ from autoprune.apps.replay import Figures, Kept
 from autoprune.apps.replay.atoms import Group
 from autoprune.apps.replay.episode_figures import Bill
 from autoprune.apps.replay.rows import FEW_ATOMS, Interval, interval
-from autoprune.apps.replay.verdict import Standing, advice, standings
+from autoprune.apps.replay.verdict import Standing, advice, rounded, standings
 
 Outcome = tuple[float, float, int]  # a bill, the same with re-reads, and how many of 100 atoms are kept
 
@@ -78,34 +78,55 @@ def test_a_difference_within_the_interval_is_a_tie():
     assert [each.is_tied for each in clear] == [False, False, False]
 
 
+def test_rows_are_ranked_and_compared_by_the_bill_that_is_shown():
+    found = placed({"low_water": (0.70, 0.90, 98), "tool_output_cleanup": (0.75, 0.80, 98)})
+    assert [each.row.strategy for each in found] == ["tool_output_cleanup", "low_water", "none"]
+    same = placed({"low_water": (0.70, 0.80, 98), "tool_output_cleanup": (0.75, 0.80, 98)})
+    assert [each.is_tied for each in same] == [False, True, False]
+
+
+def test_evidence_is_judged_as_it_is_shown():
+    (found,) = (each for each in placed({"low_water": (0.7, 0.7, 95)}) if each.row.strategy == "low_water")
+    for share, is_enough in ((0.9496, True), (0.9494, False)):
+        row = replace(found.row, code=Interval(share, share, share))
+        assert (replace(found, row=row).keeps_enough, row.least >= 0.95) == (is_enough, is_enough)
+
+
+def test_a_figure_and_its_bounds_are_rounded_alike():
+    assert rounded(Interval(0.9984, 0.9961, 1.0), ".1f", 100) == ("99.8", "99.6–100.0")
+    assert rounded(Interval(0.5, 0.5, 0.5), ".3f") == ("0.500", "")
+
+
 @each_row(
     "strategies, sessions, said",
     [
         (
             {"low_water": (0.7, 0.75, 97), "polling": (0.5, 0.5, 99)},  # nobody can choose a reference
             10,
-            "Use low_water: re-reads included, it costs 0.750 of the unpruned bill, and keeps in view 97.0% "
-            "of the evidence for code and 97.0% for edits. polling (a baseline) costs 0.500 and keeps 99.0% of the "
-            "evidence for code and 99.0% for edits.",
+            "Use low_water: its bill, re-reads of cleared results included, is 0.750 of the bill without pruning, and "
+            "it keeps in view 97.0% of the code and 97.0% of the edits that the agent used later. polling (a baseline) "
+            "has a bill of 0.500 and keeps 99.0% of the code and 99.0% of the edits that the agent used later.",
         ),
         (
             {"low_water": (0.7, 0.75, 97)},
             1,
-            "Use low_water: re-reads included, it costs 0.750 of the unpruned bill, and keeps in view 97.0% "
-            "of the evidence for code and 97.0% for edits. That is 1 session: too few to say much about others.",
+            "Use low_water: its bill, re-reads of cleared results included, is 0.750 of the bill without pruning, and "
+            "it keeps in view 97.0% of the code and 97.0% of the edits that the agent used later. That is 1 session: "
+            "too few to say much about others.",
         ),
         (
             {"low_water": (0.7, 1.02, 97)},
             10,
-            "Do not prune: nothing is cheaper and keeps what is needed. The closest to both, low_water, costs 1.020 of "
-            "the unpruned bill, re-reads included, and keeps 97.0% of the evidence for code and 97.0% for edits.",
+            "Do not prune: nothing is cheaper and keeps what is needed. low_water comes closest: its bill, re-reads of "
+            "cleared results included, is 1.020 of the bill without pruning, and it keeps in view 97.0% of the code "
+            "and 97.0% of the edits that the agent used later.",
         ),
         (
             {"low_water": (0.7, 0.75, 94), "tool_output_cleanup": (0.8, 0.8, 90)},
             10,
-            "Do not prune: nothing is cheaper and keeps what is needed. The closest to both, low_water, costs 0.750 of "
-            "the unpruned bill, re-reads included, but keeps only 94.0% of the evidence for code and 94.0% for edits; "
-            "95% of each is asked for.",
+            "Do not prune: nothing is cheaper and keeps what is needed. low_water comes closest: its bill, re-reads of "
+            "cleared results included, is 0.750 of the bill without pruning, but it keeps in view only 94.0% of the "
+            "code and 94.0% of the edits that the agent used later; 95% of each is required.",
         ),
         (
             {"clairvoyant": (0.5, 0.5, 100)},

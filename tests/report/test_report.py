@@ -64,7 +64,7 @@ def test_a_row_says_where_what_and_why():
         "tokens_after": 25,
         "cleared": True,
         "reason": "over_safe_zone",
-        "why": "oldest first, until within the safe zone",
+        "why": "the prompt was above the safe zone: oldest first, until it fits",
     }
     assert (last["cleared"], last["reason"]) == (False, "unseen")
 

@@ -1147,7 +1147,7 @@ def test_shipped_and_installed_readers_are_found_by_name():
     assert find_reader("mine").name == "mine"
     with pytest.raises(SettingsError, match=r"'other' under autoprune\.readers is a str: it must be a Reader"):
         find_reader("other")
-    with pytest.raises(SettingsError, match=r"no reader 'mime' \(did you mean mine\?\); .* trae, .* mine, other"):
+    with pytest.raises(SettingsError, match=r"no reader 'mime' \(did you mean mine\?\)$"):
         find_reader("mime")
 
 

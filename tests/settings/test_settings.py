@@ -263,17 +263,17 @@ def test_a_mapping_is_read(kind: Callable[[object], object]):
     [
         (
             "conversation_prune_safe_zone_token",
-            " (did you mean conversation_prune_safe_zone_tokens?); there are conversation_prune_safe_zone_tokens, ",
+            " (did you mean conversation_prune_safe_zone_tokens?)",
         ),
         (
             "safe_zone",
-            " (did you mean conversation_prune_safe_zone_tokens?); there are conversation_prune_safe_zone_tokens, ",
+            " (did you mean conversation_prune_safe_zone_tokens?)",
         ),
         (
             "group-size",
-            " (did you mean conversation_prune_group_size?); there are conversation_prune_safe_zone_tokens, ",
+            " (did you mean conversation_prune_group_size?)",
         ),
-        ("Model", " (did you mean model?); there are conversation_prune_safe_zone_tokens, "),
+        ("Model", " (did you mean model?)"),
         ("temperature", "; there are conversation_prune_safe_zone_tokens, conversation_prune_group_size, model,"),
         (7, "; there are conversation_prune_safe_zone_tokens, "),
     ],

@@ -1,6 +1,7 @@
 """`cache_aware`: what is eligible, when clearing pays, how far it goes above the safe zone, and what it leaves."""
 
 import json
+import pickle
 import re
 from typing import Any
 
@@ -190,7 +191,7 @@ def test_out_of_reach_of_the_safe_zone_the_most_worth_results_stay_for_a_while()
     batches = {edit.request for edit in plan.edits}
     assert len(plan.edits) > 15
     assert 1 < len(batches) < 8
-    assert "with all gone it would be" in plan.rationale.decisions[-1]
+    assert "; that leaves " in plan.rationale.decisions[-1]
 
 
 def long_loop() -> list[Any]:
@@ -234,14 +235,26 @@ def test_its_rationale_has_the_decisions_and_the_worth_of_each_result():
     result = AgenticConversationPruner(HUGE).prune(given, eager(prices="anthropic"), pauses={len(given): 1_200.0})
     (edit, *_), rationale = result.plan.edits, result.plan.rationale
     assert edit.reason.startswith("cold, worth 0.")
-    assert rationale.decisions[0].startswith("results worth under 4.5 may go")
+    assert rationale.decisions[0].endswith("Results worth less than 4.5 may be cleared.")
     saved = sum(edit.saved for edit in result.plan.edits)
     assert rationale.decisions[-1].endswith(
-        f"cold: the rewrite was paid for anyway, after a pause of 1,200 s; 4 results go ({saved:,} tokens less)"
+        "cold: the cache had expired after a pause of 1,200 s, so clearing cost nothing; "
+        f"4 results cleared, {saved:,} tokens saved"
     )
     assert json.loads(result.report.to_json())["decisions"] == [*result.report.decisions] == [*rationale.decisions]
     kept = [str(row["why"]) for row in result.report.rows if not row["cleared"]]
-    assert [why.partition(" ")[0] for why in kept] == ["worth", "a", "a", "the"]
+    assert [why.partition(" ")[0] for why in kept] == ["it", "a", "a", "the"]
+
+
+def test_the_sentence_of_a_reason_says_what_its_figure_means():
+    given = with_much_behind(*[plain(60, f"{at}.txt") for at in range(4)])
+    plan = AgenticConversationPruner(HUGE).plan(given, eager(prices="anthropic"), pauses={len(given): 1_200.0})
+    reason = pickle.loads(pickle.dumps(plan.edits[0].reason))
+    assert reason.sentence == (
+        f"after a long pause the prompt cache was empty, so clearing it cost nothing; it is {reason[6:]} "
+        "(worth is a score: higher for names that no call has used yet, lower for size and age), and under 4.5 it may "
+        "go as soon as that pays"
+    )
 
 
 def test_prices_come_from_the_model_of_the_settings_and_unknown_ones_are_reported():

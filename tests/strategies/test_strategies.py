@@ -469,7 +469,7 @@ def test_the_strategy_that_is_nearest_to_a_text_is_offered(text: str):
     with pytest.raises(SettingsError) as refusal:
         clearing_named(text)
     assert str(refusal.value) == (
-        f"there is no strategy {text!r} (did you mean low_water?); there are {', '.join(available())}"
+        f"there is no strategy {text!r} (did you mean low_water?); `autoprune strategies` lists all"
     )
 
 
@@ -558,7 +558,7 @@ class Oldest:
         ("older than two requests", "older than two requests"),
         ("  two\nlines ", "two lines"),
         ("x" * 200, "x" * 79 + "…"),
-        ("to_target", "oldest first, down to the target"),
+        ("to_target", "the prompt was above the safe zone: oldest first, to the target"),
     ],
 )
 def test_a_reason_of_the_strategys_own_is_reported(reason: str, shown: str):

@@ -20,7 +20,7 @@ import autoprune.apps.cli.replaying as replaying
 from autoprune import __version__
 from autoprune.apps.cli.console import show
 from autoprune.apps.cli.input_output import write_output
-from autoprune.apps.cli.replay import interval_text, round_tokens, share_cell
+from autoprune.apps.cli.replay import figure_cell, round_tokens, share_cell
 from autoprune.apps.replay import Policy, ReplayArgs
 from autoprune.apps.replay.atoms import Group as Atoms
 from autoprune.apps.replay.benchmark import (
@@ -33,7 +33,7 @@ from autoprune.apps.replay.benchmark import (
     published,
 )
 from autoprune.apps.replay.evidence import ProtectedKind
-from autoprune.apps.replay.verdict import NONE, Standing, count_noun
+from autoprune.apps.replay.verdict import NONE, Standing, count_noun, rounded
 from autoprune.economics import Prices
 from autoprune.pruners.report.drawing import printable
 
@@ -43,15 +43,16 @@ EXAMPLES = options.examples(
     "bench logs/ --policy complexity_trap --policy mine.py:Mine",
 )
 UNSEEN, UNCHECKED = "*", "†"
-BILLS = ("bill", "re-read", "worst", "breaks", "code", "edits", "facts")
+BILLS = ("bill", "no re-reads", "worst", "breaks", "code", "edits", "facts")
 KEPT: Mapping[str, Atoms] = {"code": Atoms.CODE, "edits": Atoms.EDITS, "facts": Atoms.FACTS}
 PROTECTED = {ProtectedKind.WORDS: "words", ProtectedKind.FAILURE: "failure", ProtectedKind.FILES: "files"}
+NAME_WIDTH = 26  # columns; longer names continue on the next line
 LEGEND = f"""\
-bill      cost as a share of the cost without pruning, with its 95 % bootstrap
-          confidence interval over sessions; ≈ means no significant difference
-          to the row above
-re-read   the same, including results that the agent would have to fetch again
-worst     the highest bill of a session
+bill      cost as a share of the cost without pruning, with its 95% confidence
+          interval over sessions; it includes results that the agent would have
+          to fetch again; ≈ means no significant difference to the row above
+no re-reads   the same without fetching results again
+worst     the highest bill of a session, without re-reads
 breaks    requests whose prompt broke the cache
 code      % of the names, paths, error messages and old texts of edits used by
           the recorded actions that stay in the prompt
@@ -186,8 +187,8 @@ def _heading(each: Standing) -> str:
 
 def _bill_cells(each: Standing) -> Iterator[str]:
     row = each.row
-    yield f"{'≈' if each.is_tied else ''}{row.bill.value:.3f} {interval_text(row.bill, '.2f', 1):9}"
-    yield f"{each.rereads.value:.3f}"
+    yield f"{'≈' if each.is_tied else ''}{figure_cell(*rounded(each.rereads, '.3f'))}"
+    yield f"{row.bill.value:.3f}"
     yield f"{row.worst:.2f}"
     yield f"{row.cache_breaks:,}"
     for group in KEPT.values():
@@ -219,7 +220,7 @@ def _prompt_cell(each: Effect) -> str:
 
 def _new_table(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
-    table.add_column("policy", overflow="fold")
+    table.add_column("policy", overflow="fold", max_width=NAME_WIDTH)
     for name in columns:
         table.add_column(name, justify="right", no_wrap=True)
     return table

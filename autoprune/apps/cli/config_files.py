@@ -102,6 +102,8 @@ def _read_toml(path: Path, needed: str = "") -> dict[str, Any] | None:
     try:
         data = path.read_bytes()
         return tomllib.loads(data.decode()) if needed.encode() in data else None
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f'{path} is not valid TOML: {error}; texts need quotes: strategy = "low_water"') from error
     except (OSError, ValueError, RecursionError) as error:
         raise SettingsError(f"{path} cannot be read: {error}") from error
 
@@ -213,8 +215,8 @@ def option_keys(group: Any) -> dict[str, list[str]]:
     }
 
 
-def load_defaults(context: Any) -> dict[str, Given]:
-    """The values that files give the command of a click context. Raises SettingsError."""
+def load_defaults(context: Any, command: str | None = None) -> dict[str, Given]:
+    """The values that files give the command of a click context, or another command. Raises SettingsError."""
     try:
         folder = Path.cwd()
     except FileNotFoundError:  # deleted
@@ -222,7 +224,7 @@ def load_defaults(context: Any) -> dict[str, Given]:
     files = read_files(folder, os.environ)
     if not files:
         return {}
-    return find_defaults(files, context.command.name, option_keys(context.parent.command), os.environ)
+    return find_defaults(files, command or context.command.name, option_keys(context.parent.command), os.environ)
 
 
 def default_map(context: Any, found: Mapping[str, Given]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 from rich.console import Console, Group, RenderableType
+from rich.constrain import Constrain
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 from typer.core import TyperGroup
@@ -24,6 +25,7 @@ from autoprune.pruners.report.drawing import printable
 OVER_SAFE_ZONE, WRONG_OPTION, UNREADABLE, RULE_BROKEN = 1, 2, 3, 4
 CLOSED_PIPE = 141  # 128 + SIGPIPE, as a shell reports it
 PIPE_WIDTH = 140  # columns of a table that goes to a pipe or a file, unless COLUMNS is set
+REPORT_WIDTH = 100  # the most columns of a report, whose sentences are hard to read in longer lines
 SLOW_SECONDS = 1.0  # a progress bar that appears and vanishes within a second only flickers
 STRATEGY_FIELD = re.compile(r"^(\w+): (\w+)(?= is )")  # in an error such as "keep_last: over_messages is -1: …"
 
@@ -104,6 +106,11 @@ def show(table: RenderableType, *, to_stderr: bool = False, wraps: bool = True) 
     if not console.is_terminal and not os.environ.get("COLUMNS", "").isdigit():
         console.width = PIPE_WIDTH
     console.print(table, soft_wrap=not wraps)
+
+
+def show_report(report: RenderableType, *, to_stderr: bool = False) -> None:
+    """Print a report with sentences, in lines of at most 100 columns."""
+    show(Constrain(report, REPORT_WIDTH), to_stderr=to_stderr)
 
 
 def show_json(value: object) -> None:

@@ -9,6 +9,7 @@ from rich.text import Text
 from autoprune.apps.replay.spending import Outlook, ProjectSpending, Spending
 from autoprune.apps.replay.titles import Title
 from autoprune.apps.replay.verdict import count_noun
+from autoprune.apps.sessions import LARGEST_PROMPT
 from autoprune.facts.plain_text import one_line
 from autoprune.pruners.report.drawing import printable
 
@@ -18,7 +19,16 @@ PROJECT, PROMPT = 22, 37  # characters of a project and a prompt, so that both t
 
 def spending_table(sums: Sequence[ProjectSpending], sessions: Sequence[Spending]) -> RenderableType:
     """Draw the cost of sessions by agent and project, and the newest sessions. Both lists start with the newest."""
-    return Group(_headline(sums), "", _projects(sums), "", _newest(sessions), *_unpriced_note(sums), "")
+    return Group(
+        _headline(sums),
+        *_others_note(sums, sessions),
+        "",
+        _projects(sums),
+        "",
+        _newest(sessions),
+        *_unpriced_note(sums),
+        "",
+    )
 
 
 def _headline(sums: Sequence[ProjectSpending]) -> Text:
@@ -27,7 +37,14 @@ def _headline(sums: Sequence[ProjectSpending]) -> Text:
     if not dollars:
         return Text(f"{sessions} with recorded usage, but without a known price of the model: give --model")
     cost = f"${dollars:,.2f}"
-    return Text.assemble(f"{sessions} cost ", (cost, "bold"), " by their recorded usage and their models' prices")
+    return Text.assemble(f"{sessions} cost ", (cost, "bold"), " by the recorded usage and the models' prices")
+
+
+def _others_note(sums: Sequence[ProjectSpending], sessions: Sequence[Spending]) -> Iterator[Text]:
+    if others := len(sessions) - sum(each.sessions for each in sums):
+        yield Text(
+            f"{count_noun(others, 'other session')} recorded no requests, or only those of another session", "dim"
+        )
 
 
 def _projects(sums: Sequence[ProjectSpending]) -> Table:
@@ -73,7 +90,10 @@ def _table(*names: str) -> Table:
 
 def _unpriced_note(sums: Sequence[ProjectSpending]) -> Iterator[Text]:
     if count := sum(each.unpriced for each in sums):
-        reason = "their usage is not recorded, or the price of their model is not known"
+        reason = (
+            f"their usage is not recorded, or impossible (over {LARGEST_PROMPT:,} tokens), or the price of their model "
+            "is not known"
+        )
         yield Text(f"\nnote: {count_noun(count, 'request')} without a cost: {reason}", style="yellow")
 
 

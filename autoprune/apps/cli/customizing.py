@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from textwrap import fill
@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 import autoprune.apps.cli.options as options
-from autoprune.apps.cli.config_files import Given, prune_args
+from autoprune.apps.cli.config_files import OF_REQUESTS, Given, load_defaults, prune_args
 from autoprune.apps.cli.console import show, show_json
 from autoprune.apps.cli.input_output import write_output
 from autoprune.errors import SessionError, did_you_mean
@@ -23,6 +23,8 @@ from autoprune.pruners.conversation import ConversationPruner
 from autoprune.pruners.naming import strategy_text
 from autoprune.pruners.report.drawing import printable, table_of
 from autoprune.settings import (
+    SETTINGS,
+    SHARE,
     VARIABLES,
     PruneArgs,
     Setting,
@@ -30,6 +32,7 @@ from autoprune.settings import (
     effective_settings,
     plugin_names,
     unknown_variables,
+    variables,
 )
 from autoprune.strategies.catalog import GROUP, RECOMMENDED
 from autoprune.strategies.scaffold import free_name, names, new_strategy
@@ -48,8 +51,24 @@ Those that clear results can also cut huge results and shorten the arguments of
 calls:
     low_water(clamp={'max_result_tokens': 4000})
     low_water(clear_tool_inputs={'above': 200})"""
-# Shown for settings whose default is not a value.
-UNSET = {"strategy": RECOMMENDED, "format": "detected for each message", "thinking_policy": "by the model"}
+# Shown for settings whose default is not a value: those of `prune`, and those of `run` and `proxy`.
+UNSET = {
+    "strategy": RECOMMENDED,
+    "format": "detected for each message",
+    "thinking_policy": "by the model",
+    "model": "not given",
+    "provider": "by the model",
+    "window": "by the model",
+    "cache_ttl": "by the model",
+}
+UNSET_LIVE = {
+    "safe_zone": f"{SHARE:g} of the window of each request's model",
+    "strategy": RECOMMENDED,
+    "cache_ttl": "what each request asks for",
+    "thinking_policy": "by the model",
+}
+LIVE = ("run", "proxy")
+OF_OTHERS = "run and proxy take all else from each request; replay takes its own options."
 
 
 def list_strategies(as_json: options.AsJson = False) -> None:
@@ -68,11 +87,11 @@ def list_strategies(as_json: options.AsJson = False) -> None:
 
 
 def list_settings(context: typer.Context, as_json: options.AsJson = False) -> None:
-    """List the settings in effect.
+    """List the settings in effect for `prune`, `run` and `proxy`.
 
     Each with its source: an AUTOPRUNE_* variable, a file, or the default.
     """
-    held: dict[str, Given] = context.obj
+    held = {name: given for name, given in load_defaults(context, "prune").items() if name in SETTINGS}
     known = {name: given.value for name, given in held.items()}
     args, call = prune_args(**{**known, "strategy": None}), {"strategy": known.get("strategy")}
     found = [
@@ -80,21 +99,42 @@ def list_settings(context: typer.Context, as_json: options.AsJson = False) -> No
         for each in effective_settings(args, os.environ, **call)
     ]
     AgenticConversationPruner(args).plan([])  # raises the error that a prune would raise
+    live = {command: _live_settings(load_defaults(context, command)) for command in LIVE}
     if as_json:
-        show_json([asdict(each) for each in found])
+        columns = {name: {command: values[name] for command, values in live.items()} for name in OF_REQUESTS}
+        show_json([asdict(each) | columns.get(each.name, {}) for each in found])
     else:
-        show(_settings_table(found))
+        for table in (_settings_table(found), *_live_tables(live)):
+            show(table)
+            show("")
+        show(Text(OF_OTHERS, style="dim"))
     for name in unknown_variables(os.environ):
         print(f"autoprune: there is no setting {name}{did_you_mean(name, VARIABLES.values())}", file=sys.stderr)
 
 
+def _live_settings(held: Mapping[str, Given]) -> dict[str, str]:
+    """The settings that `run` or `proxy` uses, as text: those that are not given come from each request."""
+    given = {name: text for name in OF_REQUESTS if (text := variables(None).get(VARIABLES[name]))}
+    from_files = {name: str(each.value) for name, each in held.items() if name in OF_REQUESTS}
+    return {**UNSET_LIVE, **from_files, **given}
+
+
 def _settings_table(found: Sequence[Setting]) -> Table:
-    table = table_of(("setting", "left"), ("value", "left"), ("from", "left"))
+    table = table_of(("prune", "left"), ("value", "left"), ("from", "left"))
     for each in found:
         value = UNSET.get(each.name, "none") if each.value is None else each.value
         cell = Text(f"{value:,}" if isinstance(value, int) else printable(str(value)))
         table.add_row(each.name, cell, each.where or "default")
     return table
+
+
+def _live_tables(live: Mapping[str, Mapping[str, str]]) -> Iterator[Table]:
+    """Draw the settings of `run` and `proxy`, in one table if they are the same."""
+    for title, values in {", ".join(live): live["run"]}.items() if live["run"] == live["proxy"] else live.items():
+        table = table_of((title, "left"), ("value", "left"))
+        for name in OF_REQUESTS:
+            table.add_row(name, Text(printable(values[name])))
+        yield table
 
 
 def write_strategy(

@@ -38,6 +38,8 @@ def _read_bytes(name: str, called: str) -> bytes:
         raise SessionError("standard input is closed")
     if not name:
         raise SessionError("the name of the session file is empty: give a path, or - for standard input")
+    if os.path.isdir(name):
+        raise SessionError(f"{called} is a folder: name one session file in it; `autoprune replay` reads whole folders")
     try:
         return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except OSError as error:

@@ -16,7 +16,7 @@ from autoprune import __version__
 from autoprune.apps.cli.config_files import without_options
 from autoprune.apps.cli.ledgers import keep_ledgers
 from autoprune.errors import SettingsError, how_to_install
-from autoprune.settings import VARIABLES
+from autoprune.settings import SHARE, UNKNOWN_ZONE, VARIABLES
 
 if TYPE_CHECKING:
     from autoprune.apps.proxy import Running, Settings
@@ -149,16 +149,20 @@ def check_dependencies() -> None:
 
 def startup_lines(settings: "Settings", known: "Running") -> tuple[str, ...]:
     """The lines to print at the start."""
-    zone = settings.safe_zone or "0.6 of the window of each request's model, else 100,000"
     return (
         f"autoprune proxy on {known.url}",
         f"  base address    {known.url} (Anthropic, Gemini), {known.url}/v1 (OpenAI)",
         f"  forwards to     {settings.upstream or 'the vendor of the API that a request is for'}",
         *(f"  for {vendor:<12}{base}" for vendor, base in settings.bases.items()),
-        f"  safe zone       {zone}",
+        f"  safe zone       {describe_zone(settings)}",
         f"  strategy        {settings.strategy}",
         f"  page            {known.page}",
     )
+
+
+def describe_zone(settings: "Settings") -> str:
+    """The safe zone as text, for people."""
+    return str(settings.safe_zone or f"{SHARE:g} of the window of each request's model, else {UNKNOWN_ZONE:,} tokens")
 
 
 def telemetry_lines(problem: str | None) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from rich.text import Text
 
 import autoprune.apps.cli.options as options
 import autoprune.apps.cli.replaying as replaying
-from autoprune.apps.cli.console import show, show_json
+from autoprune.apps.cli.console import show, show_json, show_report
 from autoprune.apps.cli.costs import outlook_text, spending_table
 from autoprune.apps.cli.input_output import write_output
 from autoprune.apps.replay import BUILT_IN, FED_BACK, FULL, Interval, Policy, ReplayArgs, SessionFigures, atoms
@@ -37,7 +37,17 @@ from autoprune.apps.replay.evidence import PROTECTED_NAMES
 from autoprune.apps.replay.page import page
 from autoprune.apps.replay.session import Overview, overview
 from autoprune.apps.replay.spending import Outlook, outlook, read_spending, sum_spending
-from autoprune.apps.replay.verdict import BANDS, NONE, RUN, Standing, advice, count_noun, standings, strategy_label
+from autoprune.apps.replay.verdict import (
+    BANDS,
+    NONE,
+    RUN,
+    Standing,
+    advice,
+    count_noun,
+    rounded,
+    standings,
+    strategy_label,
+)
 from autoprune.economics import Prices
 from autoprune.errors import SettingsError
 from autoprune.pruners.report.drawing import printable
@@ -53,18 +63,24 @@ EXAMPLES = options.examples(
 STYLES = {"full": (FULL,), "fed-back": (FED_BACK,), "both": (FULL, FED_BACK)}
 LOWEST_BAND = BANDS[-2]  # strategies that keep less evidence than this share one heading
 MAIN_GROUPS = (atoms.Group.CODE, atoms.Group.EDITS, atoms.Group.FACTS)  # columns in addition to the bill
-SHARE_WIDTH = 11  # characters of a share with its confidence interval
+SHARE_WIDTH = 10  # characters of a share with its confidence interval
 LEGEND = """\
-bill      cost as a share of the cost without pruning, with its 95 % bootstrap
-          confidence interval; ≈ means no significant difference to the row above
-re-read   the same, including results that the agent would have to fetch again
-code      % of the names, paths, error messages and old texts of edits used by
-          the recorded actions that stay in the prompt
+bill      cost as a share of the cost without pruning, including re-reads:
+          fetching cleared results again if the agent needed them;
+          ≈ means no significant difference from the row above
+code      % still in the prompt, of the names, paths, error messages and old
+          texts of edits that the agent used in its next steps
 edits     the same for the old texts of edits (shell edits: in shell commands)
 facts     the same for numbers, names, quotes and keys that the agent wrote;
-          rows are grouped by the lowest of code, edits and facts
-worst     the highest bill of a session
-breaks    requests whose prompt broke the cache"""
+          rows are grouped by the lowest of code, edits and, if the agent
+          used 20 or more, facts
+worst     the highest cost of a conversation, as a share, without re-reads
+breaks    requests at which a change made the provider's cache useless
+words, failure, files
+          % of requests whose prompt still held this content as it was
+Below a figure is its 95% confidence interval over sessions. Simulated costs
+rest on our token counts and a model of the cache, so they differ from the
+recorded ones; only their ratio is used."""
 COMPARE = "With session files or folders this command compares strategies; --html FILE writes a page with charts."
 T = TypeVar("T")
 Ranking = dict[Prices, list[Standing]]
@@ -154,7 +170,7 @@ def replay_sessions(
     spent = read_spending(files, args, engine=partial(_with_progress, chosen_engine, len(files)))
     sums = sum_spending(spent)
     if not as_json and any(each.prompt or each.dollars for each in sums):
-        show(spending_table(sums, spent))
+        show_report(spending_table(sums, spent))
     # Figures of each request are large: JSON holds all of them, the page some, tables none.
     with_curves = math.inf if as_json else replaying.MOST_DETAILED if html else 0
     sessions = replaying.replay_all(files, args, chosen_engine, output, with_curves).sessions
@@ -190,15 +206,15 @@ def _print_tables(
 ) -> None:
     """Print what `autoprune run` would have changed and, if the user compares strategies, all tables."""
     if ranking and likely:
-        show(outlook_text(likely))
+        show_report(outlook_text(likely))
     if ranking and compares:
-        show(overview_table(whole))
+        show_report(overview_table(whole))
         for each, rows in ranking.items():
-            show(verdict_table(each, rows, _unpruned(sessions, str(each))))
-        show(details_table(ranking[args.prices[0]]))
-        show(Text(LEGEND, style="dim"))
+            show_report(verdict_table(each, rows, _unpruned(sessions, str(each), likely if each == OWN else None)))
+        show_report(details_table(ranking[args.prices[0]]))
+        show_report(Text(LEGEND, style="dim"))
     elif ranking:
-        show(Group(Text(advice(ranking[args.prices[0]])), "", COMPARE))
+        show_report(Group(Text(advice(ranking[args.prices[0]])), "", COMPARE))
     skipped = replaying.skipped_files(sessions)
     show(replaying.skipped_table(skipped, brief=not compares), to_stderr=True, wraps=False)
     if ranking:
@@ -244,21 +260,26 @@ def _as_json(sessions: Sequence[SessionFigures], args: ReplayArgs, whole: Overvi
 
 @dataclass(frozen=True)
 class Unpruned:
-    """The cost of all conversations without pruning: in input tokens, and in dollars for those with a known price."""
+    """The simulated cost of all conversations without pruning, in input tokens.
+
+    `dollars` covers the conversations with a known price; `recorded` is their cost by the log, 0 if not known.
+    """
 
     tokens: float
     dollars: float = 0.0
     priced: int = 0
     has_unpriced: bool = False
+    recorded: float = 0.0
 
 
-def _unpruned(sessions: Sequence[SessionFigures], prices: str) -> Unpruned:
+def _unpruned(sessions: Sequence[SessionFigures], prices: str, likely: Outlook | None) -> Unpruned:
     rows = (row for each in sessions for row in each.figures if row.strategy == NONE)
     # An episode has one row for each style, and the unpruned bill is the same in both.
     bills = {row.episode: row.bills[prices] for row in rows}.values()
     priced = [bill for bill in bills if bill.input_price]
     dollars = sum(bill.total * (bill.input_price or 0.0) for bill in priced)
-    return Unpruned(sum(bill.total for bill in bills), dollars, len(priced), len(priced) < len(bills))
+    recorded = likely.replayed if likely else 0.0
+    return Unpruned(sum(bill.total for bill in bills), dollars, len(priced), len(priced) < len(bills), recorded)
 
 
 def overview_table(whole: Overview) -> RenderableType:
@@ -272,9 +293,10 @@ def overview_table(whole: Overview) -> RenderableType:
 
 def _overview_rows(whole: Overview) -> Iterator[tuple[str, str]]:
     agents = ", ".join(f"{printable(agent)} {count:,}" for agent, count in whole.agents.items())
-    yield "replayed", f"{whole.sessions:,} of {count_noun(whole.files, 'file')}: {agents}"
-    sizes = f"the median session {round_tokens(whole.median_tokens)}, the largest {round_tokens(whole.largest_tokens)}"
-    yield "size", f"{count_noun(whole.requests, 'request')}; {round_tokens(whole.tokens)} tokens, {sizes}"
+    yield "replayed", f"{whole.sessions:,} of {count_noun(whole.files, 'session')}: {agents}"
+    sizes = f"median {round_tokens(whole.median_tokens)}, largest {round_tokens(whole.largest_tokens)}"
+    requests, conversations = count_noun(whole.requests, "request"), count_noun(whole.episodes, "conversation")
+    yield "size", f"{requests} in {conversations}; {round_tokens(whole.tokens)} tokens, {sizes}"
     calls = f"arguments of calls {_percent(whole.call_tokens, whole.tokens)}"
     mean = whole.result_tokens / whole.results if whole.results else 0
     each = f"{whole.results:,} with {mean:,.0f} tokens on average, the largest {round_tokens(whole.largest_result)}"
@@ -287,7 +309,7 @@ def _overview_rows(whole: Overview) -> Iterator[tuple[str, str]]:
     yield "cache lives", ", ".join(f"{name} {count:,}" for name, count in whole.lives.items())
     if whole.recorded is not None and whole.simulated is not None:
         cached = f"{whole.recorded:.1%} of the prompts as recorded, {whole.simulated:.1%} as simulated without pruning"
-        yield "cached", f"{cached} ({count_noun(whole.recording, 'session')})"
+        yield "cached", f"{cached} ({count_noun(whole.recording, 'conversation')})"
 
 
 def _percent(part: float, whole: float) -> str:
@@ -305,7 +327,7 @@ def verdict_table(prices: Prices, ranking: Sequence[Standing], unpruned: Unprune
     """Draw the strategies at these prices, grouped by evidence, and the sentence of advice."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("strategy", overflow="fold", max_width=44)
-    for name in ("bill", "re-read", *MAIN_GROUPS):
+    for name in ("bill", *MAIN_GROUPS):
         table.add_column(name, justify="right", no_wrap=True)
     headings = [_heading(each) for each in ranking]
     for each, heading, previous in zip(ranking, headings, ["", *headings], strict=False):
@@ -338,43 +360,42 @@ def _prices_line(prices: Prices, unpruned: Unpruned) -> Text:
     name, meaning = own if prices == OWN else (f"prices: {printable(prices)}", f" (a token {relative})")
     dollars = f", ${unpruned.dollars:,.2f}" if unpruned.dollars else ""
     priced = f" for {count_noun(unpruned.priced, 'conversation')} of a known price" if unpruned.has_unpriced else ""
-    costs = f"without pruning {round_tokens(round(unpruned.tokens))} input tokens{dollars}{priced if dollars else ''}"
+    recorded = f" (recorded: ${unpruned.recorded:,.2f})" if dollars and unpruned.recorded else ""
+    tokens = round_tokens(round(unpruned.tokens))
+    costs = f"simulated without pruning: {tokens} input tokens{dollars}{priced if dollars else ''}{recorded}"
     return Text.assemble((name, "bold"), f"{meaning}; {costs}")
 
 
 def _heading(each: Standing) -> str:
     if each.is_clairvoyant:
-        return "knows what comes:"
+        return "knows the future:"
     if each.is_run:
         return "autoprune run:"
-    return f"evidence ≥ {each.band:.0%}:" if each.band else f"below {LOWEST_BAND:.0%}:"
+    return f"keeps ≥ {each.band:.0%}:" if each.band else f"keeps < {LOWEST_BAND:.0%}:"
 
 
 def _verdict_cells(each: Standing) -> tuple[Text | str, ...]:
     row = each.row
-    style = "dim" if each.is_clairvoyant else "red" if row.bill.value > 1 else ""
-    tie = "≈" if each.is_tied else ""
-    bill = f"{tie}{row.bill.value:.3f} {interval_text(row.bill, '.2f', 1):9}"
+    style = "dim" if each.is_clairvoyant else "red" if each.rereads.value > 1 else ""
+    bill = f"{'≈' if each.is_tied else ''}{figure_cell(*rounded(each.rereads, '.3f'))}"
     return (
         Text(printable(strategy_label(row))),
         Text(bill, style=style),
-        f"{each.rereads.value:.3f}",
         *(share_cell(row.evidence[group], row.needed[group]) for group in MAIN_GROUPS),
     )
 
 
-def interval_text(known: Interval, form: str, factor: float) -> str:
-    """A confidence interval, "" if it is empty."""
-    return f"{known.low * factor:{form}}–{known.high * factor:{form}}" if known.low < known.high else ""
+def figure_cell(value: str, bounds: str) -> str:
+    """A figure above its bounds, so that the table fits 80 columns."""
+    return f"{value}\n{bounds}" if bounds else value
 
 
 def share_cell(known: Interval, needed: int) -> str:
     """A share in percent with its confidence interval; a dash if nothing was needed."""
-    if not needed:
-        return "–"
-    return f"{100 * known.value:.1f} {interval_text(known, '.0f', 100)}".rstrip()
+    return figure_cell(*rounded(known, ".1f", 100)) if needed else "–"
 
 
 def _violation_lines(each: Standing) -> Iterator[str]:
     if each.row.violations:
-        yield f"{strategy_label(each.row)} broke a promise {count_noun(each.row.violations, 'time')}; --json says where"
+        times = count_noun(each.row.violations, "time")
+        yield f"{strategy_label(each.row)} broke a guarantee {times}; --json says where"

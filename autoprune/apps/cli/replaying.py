@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from autoprune import __version__
-from autoprune.apps.cli.console import Terminal, show
+from autoprune.apps.cli.console import Terminal, show, show_report
 from autoprune.apps.cli.input_output import load_readers
 from autoprune.apps.replay import ReplayArgs, SessionFigures
 from autoprune.apps.replay.corpus import (
@@ -35,7 +35,7 @@ from autoprune.apps.replay.session import Overview
 from autoprune.apps.replay.verdict import NONE, count_noun
 from autoprune.apps.sessions import READABLE, Reader, dump, find_reader, places, plugin_readers
 from autoprune.economics import DEFAULT, Prices, prices
-from autoprune.errors import SessionError, SettingsError, did_you_mean
+from autoprune.errors import SessionError, SettingsError, near_or_all
 from autoprune.pruners.report.drawing import printable
 from autoprune.settings import SHARE, UNKNOWN_ZONE
 
@@ -117,7 +117,7 @@ def _note(line: str) -> None:
 def choose_engine(name: str, jobs: int | None) -> Engine:
     """Look up an engine by its name. Raises SettingsError for an unknown name."""
     if name not in ENGINES:
-        raise SettingsError(f"there is no engine {name!r}{did_you_mean(name, ENGINES)}; there are {', '.join(ENGINES)}")
+        raise SettingsError(f"there is no engine {name!r}{near_or_all(name, ENGINES)}")
     return on_ray if name == "ray" else Processes(jobs)
 
 
@@ -144,10 +144,12 @@ def find_files(paths: Sequence[str], readers: Iterable[Reader] = ()) -> list[str
 def _files_at_home(readers: Iterable[Reader]) -> list[str]:
     found = places.at_home(Path.home(), tuple(readers))
     if not found:
+        folders = ", ".join(places.searched(Path.home(), tuple(readers)))
         raise SessionError(
-            f"no agent has stored session files in the home folder, {Path.home()}: give files, folders or globs"
+            f"no agent has stored sessions in {folders}: give files, folders or globs, or try a recorded session: in a "
+            "clone of the repository, `autoprune replay fixtures/sessions`"
         )
-    counts = (f"{agent} {count_noun(len(files), 'file')}" for agent, files in found.items())
+    counts = (f"{agent} {count_noun(len(files), 'session')}" for agent, files in found.items())
     show(Text(f"found: {', '.join(counts)}"), to_stderr=True)
     return list(dict.fromkeys(str(file) for files in found.values() for file in files))
 
@@ -317,10 +319,10 @@ def skipped_files(sessions: Sequence[SessionFigures]) -> dict[str, str]:
 
 
 def nothing_replayed(sessions: Sequence[SessionFigures]) -> SessionError:
-    """The error if all files were skipped. The reasons were printed before."""
+    """The error if all sessions were skipped. The reasons were printed before."""
     count = len(sessions)
     return SessionError(
-        f"nothing was replayed: {'the file was' if count == 1 else f'all {count:,} files were'} skipped"
+        f"nothing was replayed: {'the session was' if count == 1 else f'all {count:,} sessions were'} skipped"
     )
 
 
@@ -334,7 +336,7 @@ def skipped_table(skipped: Mapping[str, str], *, brief: bool = False) -> Rendera
 
 
 def _skipped_lines(why: str, paths: Sequence[str], most: int) -> Iterator[Text]:
-    yield Text(f"skipped {count_noun(len(paths), 'file')}: {printable(why)}", style="yellow")
+    yield Text(f"skipped {count_noun(len(paths), 'session')}: {printable(why)}", style="yellow")
     for path in paths[:most]:
         yield Text(f"  {printable(path)}")
     if len(paths) > most > 0:
@@ -344,18 +346,18 @@ def _skipped_lines(why: str, paths: Sequence[str], most: int) -> Iterator[Text]:
 def show_assumptions(whole: Overview, args: ReplayArgs) -> None:
     """Print the assumptions of the figures on standard error."""
     lines = (Text(f"note: {printable(each)}", style="yellow") for each in assumptions(whole, args))
-    show(Group(*lines), to_stderr=True)
+    show_report(Group(*lines), to_stderr=True)
 
 
 def assumptions(whole: Overview, args: ReplayArgs) -> Iterator[str]:
     """Yield the assumptions of the figures about data that the logs lack."""
     if whole.unnamed and OWN in args.prices:
-        yield f"{count_noun(whole.unnamed, 'session')} without the name of a model: {DEFAULT.note}; give --model"
+        yield f"{count_noun(whole.unnamed, 'conversation')} without the name of a model: {DEFAULT.note}; give --model"
     if whole.unknown_heads:
-        where = count_noun(whole.unknown_heads, "session")
+        where = count_noun(whole.unknown_heads, "conversation")
         yield f"no prompt size is recorded in {where}: system prompt and tools are taken to be {UNKNOWN_HEAD:,} tokens"
     if args.safe_zone is None and any(AT not in name for name in args.strategies if name != NONE):
         default = f"{SHARE:g} of the window of each session's model, or {UNKNOWN_ZONE:,} tokens if that is not known"
-        yield f"no safe zone was given: it is that of `autoprune run`, {default}"
+        yield f"the safe zone is that of `autoprune run`: {default}"
     if len(args.prices) > 1:
         yield f"the clairvoyants and cache_aware decide by the prices {args.prices[0]}"

@@ -20,20 +20,21 @@ import autoprune.apps.cli.options as options
 from autoprune import __version__
 from autoprune.apps.cli.config_files import without_options
 from autoprune.apps.cli.ledgers import keep_ledgers
-from autoprune.apps.cli.proxy import SafeZone, Strategy, check_dependencies
+from autoprune.apps.cli.proxy import PORT, SafeZone, Strategy, check_dependencies, describe_zone
 from autoprune.apps.clients import CLIENTS, Client, Route, User, find_client
 from autoprune.economics import lifetime
 from autoprune.errors import ClientError, SettingsError
+from autoprune.settings import VARIABLES
 
 if TYPE_CHECKING:
-    from autoprune.apps.proxy import Running, Session
+    from autoprune.apps.proxy import Running, Session, Settings
 
 EXAMPLES = options.examples("run claude", "run --safe-zone 60k codex exec 'Fix the tests.'", "run --print opencode")
 NO_REQUEST = frozenset(("--version", "-v", "-V", "--help", "-h"))  # first arguments that make a client ask no model
 NOT_FOUND, BY_SIGNAL = 127, 128  # exit codes, as a shell reports them
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy")
 SHARED_OPTIONS = ("--help", "--print")  # clients have these options too
-UNKNOWN = "http://127.0.0.1:PORT", "FOLDER"  # shown for a proxy's address and a temporary folder
+UNKNOWN_PROXY, UNKNOWN_FOLDER = "http://127.0.0.1:PORT", "FOLDER"  # shown for an address and a temporary folder
 
 NAMES = ", ".join(client.name for client in CLIENTS)
 
@@ -94,33 +95,41 @@ def run_assistant(
     safe_zone: SafeZone = None,
     strategy: Strategy = "cache_aware",
     only_print: Annotated[
-        bool, typer.Option("--print", metavar=options.FLAG, help="Print the command and its settings; start nothing.")
+        bool,
+        typer.Option(
+            "--print", metavar=options.FLAG, help="Print the commands that do the same by hand; start nothing."
+        ),
     ] = False,
 ) -> None:
     """Run an assistant with its conversations pruned.
 
-    Starts a proxy for it on a free port, gives it the terminal, and exits with its exit code. At the end a few lines
-    say what pruning saved. The assistant's configuration files are not changed.
+    Starts a proxy for it on a free port, prints the address of its live page, gives the assistant the terminal, and
+    exits with its exit code. At the end a few lines say what pruning saved. The assistant's configuration files are not
+    changed.
     """
     chosen = find_client(client)
     route = chosen.route(current_user(tuple(arguments or ()), upstream))
-    if only_print:
-        print(*describe_route(chosen, route), sep="\n")
-        return
     check_dependencies()
     from autoprune.apps.proxy import Settings, exporting, give_back, running
 
+    given = without_options(context)
+    settings = Settings(route.upstream, safe_zone, strategy, **given)
+    if only_print:
+        print(*describe_by_hand(chosen, route, settings, given), sep="\n")
+        return
     give_back()
-    settings = Settings(route.upstream, safe_zone, strategy, **without_options(context))
     path = find_program(chosen)
+    asks_model = NO_REQUEST.isdisjoint((arguments or ())[:1])
     with (
         exporting(os.environ, __version__) as telemetry,
         running(settings, telemetry=telemetry) as proxy,
         keep_ledgers(lambda: proxy.sessions),
-        start_client(path, route, proxy.url) as process,
     ):
-        code = wait_for(process)
-    failure = explain_silence(chosen, proxy, code) if NO_REQUEST.isdisjoint((arguments or ())[:1]) else ""
+        if asks_model:  # before the client may take the whole screen
+            typer.echo(f"autoprune: live page {proxy.page}", err=True)
+        with start_client(path, route, proxy.url) as process:
+            code = wait_for(process)
+    failure = explain_silence(chosen, proxy, code) if asks_model else ""
     for line in (*summarize_traffic(proxy), *([f"autoprune: {failure}"] if failure else ())):
         typer.echo(line, err=True)
     raise typer.Exit(code or int(bool(failure)))
@@ -178,16 +187,30 @@ def explain_silence(client: Client, proxy: "Running", code: int) -> str:
 # Starting an assistant behind a proxy; for `doctor` too
 
 
-def describe_route(client: Client, route: Route) -> Iterator[str]:
+def describe_by_hand(client: Client, route: Route, settings: "Settings", given: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the commands that do by hand what a run does, redacted. `given` are settings that have no option."""
+    options = {"port": PORT, "upstream": route.upstream, "safe-zone": settings.safe_zone, "strategy": settings.strategy}
+    variables = (f"{VARIABLES[name]}={shlex.quote(str(value))}" for name, value in given.items())
+    words = (f"--{name} {shlex.quote(str(value))}" for name, value in options.items() if value is not None)
+    if shutil.which(client.program) is None:
+        yield f"# {client.program} is not installed: {client.install}"
+    yield "# By hand, in one terminal; it prints the address of its live page:"
+    yield redact(" ".join((*variables, "autoprune proxy", *words)))
+    yield f"# Safe zone: {describe_zone(settings)}"
+    yield f"# In another terminal{', with the files below in FOLDER' if route.files else ''}:"
+    yield from describe_route(client, route, f"http://127.0.0.1:{PORT}")
+
+
+def describe_route(client: Client, route: Route, proxy: str = UNKNOWN_PROXY) -> Iterator[str]:
     """Yield a run's settings, redacted: the command with its variables, in shell syntax, and the temporary files."""
-    real = route.through(*UNKNOWN)
+    real = route.through(proxy, UNKNOWN_FOLDER)
     environ = {**no_proxy_variables(os.environ), **real.environ}
     # Redacted before it is quoted: quotes would hide where a value ends.
     variables = (f"{name}={shlex.quote(redact(value))}" for name, value in environ.items())
     yield " ".join((*variables, client.program, *map(shlex.quote, redact_arguments(real.arguments))))
     yield redact(f"# the proxy forwards requests to {route.upstream or 'the vendor of the API that each is for'}")
     for name, text in real.files.items():
-        yield f"# {UNKNOWN[1]}/{name}:"
+        yield f"# {UNKNOWN_FOLDER}/{name}:"
         yield from (f"#   {line}" for line in redact(text).splitlines())
 
 

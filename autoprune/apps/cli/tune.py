@@ -9,11 +9,11 @@ from rich.text import Text
 
 import autoprune.apps.cli.options as options
 import autoprune.apps.cli.replaying as replaying
-from autoprune.apps.cli.console import show, show_json
+from autoprune.apps.cli.console import show, show_json, show_report
 from autoprune.apps.replay import Interval, Policy, ReplayArgs, Row
 from autoprune.apps.replay.session import overview
 from autoprune.apps.replay.tuning import FLOOR, FOLDS, GRID, Tuning, tune
-from autoprune.apps.replay.verdict import NONE, count_noun
+from autoprune.apps.replay.verdict import NONE, count_noun, rounded
 from autoprune.errors import SettingsError
 from autoprune.pruners.report.drawing import table_of
 from autoprune.settings import duration
@@ -25,11 +25,10 @@ EXAMPLES = options.examples(
     "tune logs/ -o figures.jsonl",
 )
 LEGEND = """\
-bill      cost as a share of the cost without pruning
-re-read   the same, including results that the agent would have to fetch again;
-          the setting with the lowest value is recommended
-code      % of the names, paths, error messages and old texts of edits used by
-          the recorded actions that stay in the prompt
+bill      cost as a share of the cost without pruning, including re-reads:
+          fetching cleared results again if the agent needed them
+code      % still in the prompt, of the names, paths, error messages and old
+          texts of edits that the agent used in its next steps
 edits     the same for the old texts of edits
 facts     the same for numbers, names, quotes and keys that the agent wrote
 Settings that cost more than another one and keep less are not shown."""
@@ -82,7 +81,7 @@ def tune_settings(
         if as_json:
             show_json({"prices": asdict(args.prices[0]), **asdict(tuned)})
         else:
-            show(_frontier_table(tuned, args))
+            show_report(_frontier_table(tuned, args))
             show(Text(tuned.snippet), wraps=False)  # wrapped code could not be pasted
     show(replaying.skipped_table(replaying.skipped_files(sessions)), to_stderr=True, wraps=False)
     if not figures:
@@ -92,12 +91,12 @@ def tune_settings(
 
 def _frontier_table(tuned: Tuning, args: ReplayArgs) -> RenderableType:
     """Draw the Pareto frontier, the recommendation, and its reliability."""
-    figures = ("bill", "re-read", "code", "edits", "facts")
+    figures = ("bill", "code", "edits", "facts")
     table = table_of(("setting", "left"), *((name, "right") for name in figures))
     for row in tuned.frontier:
         style = "bold" if row.strategy == tuned.recommended else ""
         table.add_row(*(Text(cell, style=style) for cell in _frontier_cells(row)))
-    condition = f"at least {tuned.floor:.0%} of each kind of evidence, prices {args.prices[0]}"
+    condition = f"at least {tuned.floor:.0%} of each kind kept, prices {args.prices[0]}"
     return Group(
         Text(f"{len(tuned.rows) - 1} settings on {count_noun(tuned.sessions, 'session')}; {condition}", style="bold"),
         table,
@@ -117,7 +116,7 @@ def _recommendation(tuned: Tuning) -> str:
 
 def _frontier_cells(row: Row) -> tuple[str, ...]:
     shares = (f"{100 * each.value:.1f}" for each in (row.code, row.edits, row.facts))
-    return row.strategy, f"{row.bill.value:.3f}", f"{row.with_rereads:.3f}", *shares
+    return row.strategy, f"{row.with_rereads.value:.3f}", *shares
 
 
 def _cross_validation(tuned: Tuning) -> str:
@@ -129,15 +128,15 @@ def _cross_validation(tuned: Tuning) -> str:
     # With fewer than two sessions per fold, each added session changes the figures.
     few = "" if tuned.sessions >= 2 * FOLDS else f" {tuned.sessions} sessions are few: expect other figures on others."
     return (
-        f"Cross-validation: chosen on some sessions and judged on the others, {folds} times, settings cost "
-        f"{_with_interval(tuned.bill, 1, '.3f')} of the unpruned bill and kept "
-        f"{_with_interval(tuned.code, 100, '.1f')} % of the evidence of code, "
-        f"{_with_interval(tuned.edits, 100, '.1f')} % of that of edits and "
-        f"{_with_interval(tuned.facts, 100, '.1f')} % of that of facts. The recommended setting was chosen {same} of "
+        f"Cross-validation: chosen on some sessions and judged on the others, {folds} times, settings had a bill of "
+        f"{_with_interval(tuned.bill, '.3f')} and kept "
+        f"{_with_interval(tuned.code, '.1f', '%')} of the code, "
+        f"{_with_interval(tuned.edits, '.1f', '%')} of the edits and "
+        f"{_with_interval(tuned.facts, '.1f', '%')} of the facts. The recommended setting was chosen {same} of "
         f"{folds} times.{few}"
     )
 
 
-def _with_interval(known: Interval, factor: float, form: str) -> str:
-    value, low, high = (f"{factor * each:{form}}" for each in (known.value, known.low, known.high))
-    return f"{value} ({low}–{high})"
+def _with_interval(known: Interval, form: str, unit: str = "") -> str:
+    value, bounds = rounded(known, form, 100 if unit else 1)
+    return f"{value}{unit} ({bounds})" if bounds else f"{value}{unit}"

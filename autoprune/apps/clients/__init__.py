@@ -7,7 +7,7 @@ run(client.program, route.through(proxy.url, folder))
 
 from autoprune.apps.clients import _assistants, _claude_cli, _codex_cli
 from autoprune.apps.clients._routing import Client, Route, User
-from autoprune.errors import ClientError, did_you_mean
+from autoprune.errors import ClientError, near_or_all
 
 __all__ = ["CLIENTS", "Client", "Route", "User", "find_client"]
 
@@ -29,5 +29,5 @@ def find_client(name: str) -> Client:
     """Look up a client by its name. Raises ClientError if there is none."""
     known = {client.name: client for client in CLIENTS}
     if name not in known:
-        raise ClientError(f"there is no client {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
+        raise ClientError(f"there is no client {name!r}{near_or_all(name, known)}")
     return known[name]

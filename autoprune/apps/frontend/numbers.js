@@ -12,6 +12,6 @@ export function tokens(number) {
   return size < 999_500 ? `${count(number / 1_000)}k` : `${(number / 1_000_000).toFixed(1)}M`;
 }
 
-export const percent = (share, digits = 0) => `${(100 * share).toFixed(digits)} %`;
+export const percent = (share, digits = 0) => `${(100 * share).toFixed(digits)}%`;
 
 export const counted = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;

@@ -26,7 +26,7 @@ from autoprune.apps.policies._prompts import PolicyPrompts
 
 __all__ = ["NOTHING", "POLICIES", "Changes", "ContextPolicy", "PolicyPrompts", "Published", "RequestView"]
 
-_MODULES = (
+MODULES = (
     clear_tool_uses,
     deepagents,
     gemini_masking,
@@ -39,6 +39,4 @@ _MODULES = (
     qwen_clearing,
     strands_window,
 )
-POLICIES: Mapping[str, Published] = MappingProxyType(
-    {each.name: each for module in _MODULES for each in module.PUBLISHED}
-)
+POLICIES: Mapping[str, Published] = MappingProxyType({each.name: each for tool in MODULES for each in tool.PUBLISHED})

@@ -161,8 +161,8 @@ def _bill_json(each: Standing) -> dict[str, Any]:
         "policy": each.row.strategy,
         "band": each.band,
         "tied": each.is_tied,
-        "bill": _numbers(each.row.bill),
-        "with_rereads": _numbers(each.rereads),
+        "bill": _numbers(each.rereads),
+        "without_rereads": _numbers(each.row.bill),
         "worst": round(each.row.worst, DIGITS),
         "dearer": round(each.row.dearer, DIGITS),
     }

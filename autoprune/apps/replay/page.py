@@ -114,7 +114,7 @@ def _answer(found: Sequence[SessionFigures], chosen: Ranked | None, prices: str,
     likely = outlook(found, chosen.row.strategy, prices, paid)
     if not likely.replayed:
         yield element("p", with_code(_share_sentence(standing, name)), class_="answer")
-        yield _bars(name, ("100 %", _percentages(standing.rereads)), standing.rereads)
+        yield _bars(name, ("100%", _percentages(standing.rereads)), standing.rereads)
     else:
         yield element("p", with_code(likely.sentence(name)), class_="answer")
         would_pay, rest = likely.would_pay, likely.paid - likely.replayed
@@ -137,7 +137,7 @@ def _share_sentence(standing: Standing, name: str) -> str:
 
 def _percentages(share: Interval) -> str:
     value, low, high = (f"{100 * each:.0f}" for each in (share.value, share.low, share.high))
-    return f"{value} %" if low == high else f"{value} % ({low}–{high} %)"
+    return f"{value}%" if low == high else f"{value}% ({low}–{high}%)"
 
 
 def _kept(standing: Standing) -> str:
@@ -147,7 +147,7 @@ def _kept(standing: Standing) -> str:
     if not shares:
         return ""
     little = "" if standing.keeps_enough or standing.is_near_floor else " That is little: see the advice below."
-    least = "all" if min(shares) == 1.0 else f"at least {100 * min(shares):.1f} % each"
+    least = "all" if min(shares) == 1.0 else f"at least {100 * min(shares):.1f}% each"
     return (
         f"Of the code, the edited texts and the facts that the agent later needed from tool results, {least} would "
         f"still have been in its prompt.{little}"
@@ -213,7 +213,7 @@ def _totals(found: Sequence[SessionFigures], whole: Overview, notes: Sequence[st
     if skipped := [(each.path, why) for each in found if (why := why_skipped(each))]:
         lines = [concatenate((element("code", path), f": {why}")) for path, why in skipped]
         yield collapsible(
-            f"{count_noun(len(skipped), 'file')} {'was' if len(skipped) == 1 else 'were'} skipped", *_bullets(lines)
+            f"{count_noun(len(skipped), 'session')} {'was' if len(skipped) == 1 else 'were'} skipped", *_bullets(lines)
         )
     if broken := broken_promises([each for session in found for each in session.figures]):
         yield collapsible(f"Broken guarantees: {len(broken):,}", *_bullets(broken))
@@ -231,7 +231,7 @@ def _bullets(lines: Sequence[Markup]) -> Iterator[Markup]:
 
 def _sums(whole: Overview) -> Iterator[tuple[str, str, str]]:
     """Yield totals over all sessions: a name, a value, and an explanation."""
-    yield "sessions", f"{whole.sessions:,}", f"of {count_noun(whole.files, 'file')}"
+    yield "sessions", f"{whole.sessions:,}", f"of {whole.files:,}"
     yield "requests", f"{whole.requests:,}", ""
     yield "tokens of messages", f"{whole.tokens:,}", f"median {whole.median_tokens:,}, largest {whole.largest_tokens:,}"
     results = f"of the tokens, in {count_noun(whole.results, 'result')}; the largest has {whole.largest_result:,}"
@@ -248,7 +248,7 @@ def _sums(whole: Overview) -> Iterator[tuple[str, str, str]]:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+    return f"{100 * share:.0f}%"
 
 
 def _texts_notice(details: Sequence[SessionDetail]) -> Markup:

@@ -133,7 +133,7 @@ def saving_text(change: Change | None) -> str:
     sign = "−" if change.saved < 0 else ""
     size = f"${abs(change.saved):,.2f}" if change.paid else f"{tokens_text(abs(change.saved))} tokens"
     share = 100 * (change.unpruned - change.pruned) / change.unpruned
-    return f"{sign}{size} ({sign}{abs(share):.0f} %)" if round(share) else f"{sign}{size}"
+    return f"{sign}{size} ({sign}{abs(share):.0f}%)" if round(share) else f"{sign}{size}"
 
 
 def tokens_text(tokens: float) -> str:
@@ -147,15 +147,15 @@ def _facts(row: Conversation) -> Iterator[str]:
     """Yield the size of a conversation, its results and its cache, and the file that holds it."""
     shape, session = row.shape, row.session
     yield ", ".join(filter(None, (session.agent, *shape.models, count_noun(shape.requests, "request"))))
-    share = f"{100 * shape.result_tokens / shape.tokens:.0f} %" if shape.tokens else "none"
+    share = f"{100 * shape.result_tokens / shape.tokens:.0f}%" if shape.tokens else "none"
     results = f"{share} of them in {count_noun(shape.results, 'result')}, the largest {shape.largest_result:,}"
     yield f". {shape.tokens:,} tokens of messages, {results}. "
     if shape.reads:
         yield f"{shape.reads_again:,} of {shape.reads:,} paths in calls had been named before. "
     if shape.recorded_cached and shape.recorded_prompt:
-        cached = f"{100 * shape.recorded_cached / shape.recorded_prompt:.0f} % of the prompts came from the cache"
-        yield f"{cached}; the unpruned replay says {100 * _simulated_share(session, row.name):.0f} %. "
-    yield from (f"{note}. " for note in session.notes)
+        cached = f"{100 * shape.recorded_cached / shape.recorded_prompt:.0f}% of the prompts came from the cache"
+        yield f"{cached}; the unpruned replay says {100 * _simulated_share(session, row.name):.0f}%. "
+    yield from (f"{note[:1].upper()}{note[1:]}. " for note in session.notes)
     yield element("code", row.name)
 
 

@@ -4,28 +4,30 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from autoprune.apps.frontend import Markup, collapsible, concatenate, element, table
+from autoprune.apps.frontend import Markup, collapsible, concatenate, element, escape_text, table
 from autoprune.apps.replay.atoms import Group
 from autoprune.apps.replay.evidence import PROTECTED_NAMES
 from autoprune.apps.replay.rows import Interval, Row
-from autoprune.apps.replay.verdict import Standing, count_noun, strategy_label
+from autoprune.apps.replay.verdict import Standing, count_noun, rounded, strategy_label
 from autoprune.economics import LISTS
 
 FEWEST_POINTS = 3  # a chart of fewer strategies says less than their table
 MAIN = (Group.CODE, Group.EDITS, Group.FACTS)  # columns of the first table, beside the bill
+OTHERS = "With a path and without `--strategy`, `autoprune replay` compares all strategies."
 MAIN_TERMS = {
-    "bill": "the cost of all prompts and answers as a share of no pruning, including re-reads: fetching again what "
-    "was missing. 0.900 is 10 % cheaper",
-    "code": "the evidence for code: of the names, paths, errors and old texts that the agent used later, the share "
-    "that was still in its prompt",
+    "bill": "the cost of all prompts and answers as a share of no pruning, including re-reads: fetching cleared "
+    "results again if the agent needed them. 0.900 is 10% cheaper",
+    "code": "% still in the prompt, of the names, paths, error messages and old texts of edits that the agent used in "
+    "its next steps",
     "edits": "the same for the old texts of its edits only, which must match exactly",
     "facts": "the same for the figures, names, quotes and keys that it wrote",
+    "small figures": "the 95% confidence interval over sessions; none for a single session",
     "cold cache": "the provider had dropped the prompt from its cache, as after a long pause: then clearing costs "
     "nothing extra",
 }
 MORE_TERMS = {
-    "no re-reads": "the bill without fetching anything again",
-    "worst": "the highest bill of a session",
+    "bill without re-reads": "the cost if nothing is fetched again",
+    "worst": "the highest cost of a conversation, as a share, without re-reads",
     "dearer in": "the share of conversations that became more expensive",
     "shell edits": "as edits, made with commands such as sed -i",
     "in results": "code in view in whole results: texts that replaced a result do not count",
@@ -102,13 +104,24 @@ def bill_section(number: int, prices: str, ranked: Sequence[Ranked], advice: str
         _prices_line(prices),
         _main_table(prices, ranked),
         terms(MAIN_TERMS),
+        element("p", with_code(OTHERS), class_="note") if len(ranked) < FEWEST_POINTS else "",
         collapsible("More columns", _more_table(prices, ranked), terms(MORE_TERMS), class_="more"),
         *(_frontier(number, ranked) if len(ranked) >= FEWEST_POINTS else ()),
     )
     if number:
         return collapsible(f"The same at other prices: {prices}", *parts, class_="prices")
-    head = element("h2", "All strategies", id="strategies"), element("p", with_code(advice), class_="advice")
+    head = element("h2", with_code(_heading(ranked)), id="strategies"), element("p", with_code(advice), class_="advice")
     return element("section", *head, *parts, aria_labelledby="strategies")
+
+
+def _heading(ranked: Sequence[Ranked]) -> str:
+    """Name what the table compares: all strategies, or one of them with no pruning."""
+    if len(ranked) >= FEWEST_POINTS:
+        return "The strategies"
+    chosen = next((each for each in ranked if each.kind == "choice"), None)
+    if chosen is None:
+        return "No pruning"
+    return f"No pruning, and {'what `autoprune run` does' if chosen.standing.is_run else chosen.name}"
 
 
 def _prices_line(prices: str) -> Markup:
@@ -120,7 +133,7 @@ def _prices_line(prices: str) -> Markup:
 
 
 def _frontier(number: int, ranked: Sequence[Ranked]) -> Iterator[Markup]:
-    over = ", with its 95 % confidence interval over sessions" if ranked[0].standing.sessions > 1 else ""
+    over = ", with its 95% confidence interval over sessions" if ranked[0].standing.sessions > 1 else ""
     yield element("h3", "Cheap against complete")
     yield element(
         "p",
@@ -136,7 +149,7 @@ def _frontier(number: int, ranked: Sequence[Ranked]) -> Iterator[Markup]:
 
 
 def _main_table(prices: str, ranked: Sequence[Ranked]) -> Markup:
-    head = ("strategy", "bill", *(f"{group}, %" for group in MAIN))
+    head = ("strategy", "bill", *MAIN)
     rows = _rows_by_band(ranked, len(head))
     tied = element("p", "≈ The bill does not differ significantly from the one above.", class_="note")
     parts = table(head, rows, f"Strategies at {prices} prices", class_="strategies")
@@ -157,16 +170,21 @@ def _band(standing: Standing) -> str:
     if standing.is_run:
         return "What autoprune run does"
     if standing.is_clairvoyant:
-        return "No choice: these read the rest of the session first"
-    kept = f"At least {100 * standing.band:.0f} % of what was needed later stays in view"
-    return kept if standing.band else "Less than 90 % of what was needed later stays in view"
+        return "Knows the future: shows how much there is to gain"
+    kept = f"At least {100 * standing.band:.0f}% of what was needed later stays in view"
+    return kept if standing.band else "Less than 90% of what was needed later stays in view"
 
 
 def _name_cell(each: Ranked) -> Markup:
     count = each.row.violations
     broken = element("small", f"broke a guarantee {count_noun(count, 'time')}", class_="wrong") if count else ""
     number = element("span", str(each.number), class_=f"number {each.kind}")
-    return element("th", number, f" {each.name}", broken, scope="row")
+    return element("th", number, " ", _breakable(each.name), broken, scope="row")
+
+
+def _breakable(name: str) -> Markup:
+    """A name that narrow columns break after its underscores."""
+    return Markup(escape_text(name).replace("_", "_<wbr>"))
 
 
 def _main_row(each: Ranked) -> Markup:
@@ -182,8 +200,8 @@ def _share_cell(row: Row, group: Group) -> Markup:
 
 def _more_table(prices: str, ranked: Iterable[Ranked]) -> Markup:
     head = (
-        *("strategy", "no re-reads", "worst", "dearer in", "shell edits, %", "in results, %", "old code, %"),
-        *(f"{name}, %" for name in PROTECTED_NAMES.values()),
+        *("strategy", "bill without re-reads", "worst", "dearer in", "shell edits", "in results", "old code"),
+        *PROTECTED_NAMES.values(),
         *("cache breaks", "re-reads", "slowest"),
     )
     return table(head, map(_more_row, ranked), f"More columns at {prices} prices", class_="strategies")
@@ -198,7 +216,7 @@ def _more_row(each: Ranked) -> Markup:
     cells = (
         _interval_cell(row.bill, 1, 3),
         f"{row.worst:.2f}",
-        f"{100 * row.dearer:.0f} %",
+        f"{100 * row.dearer:.0f}%",
         _share_cell(row, Group.SHELL_EDITS),
         *(f"{100 * row.in_results:.1f}", f"{100 * row.far:.1f}"),
         *protected,
@@ -209,6 +227,5 @@ def _more_row(each: Ranked) -> Markup:
 
 def _interval_cell(value: Interval, factor: int, digits: int) -> Markup:
     """A figure with its confidence interval, unless that is the figure itself, as for a single session."""
-    figure, low, high = (f"{factor * each:.{digits}f}" for each in (value.value, value.low, value.high))
-    ends = "–".join(f"{factor * each:.{digits - 1}f}" for each in (value.low, value.high))
-    return concatenate((element("b", figure), "" if low == high else element("small", ends)))
+    figure, bounds = rounded(value, f".{digits}f", factor)
+    return concatenate((element("b", figure), element("small", bounds) if bounds else ""))

@@ -13,10 +13,10 @@ from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.play import MessageCounter
 from autoprune.conversation.edits import Replace
 from autoprune.economics import Prices
-from autoprune.errors import SettingsError, did_you_mean
+from autoprune.errors import SettingsError, near_or_all
 from autoprune.planning.view import View
 from autoprune.pruners.naming import choose_strategy, pruner_for
-from autoprune.settings import PruneArgs, budget_tokens
+from autoprune.settings import SHARE, PruneArgs, budget_tokens, parse_number
 from autoprune.strategies.catalog import STRATEGIES, is_named, make_strategy
 from autoprune.strategies.clearing import ObservationMasking
 from autoprune.strategies.scaffold import is_in_file, make_in_file
@@ -74,6 +74,11 @@ class Policy:
             raise SettingsError(f"{self.text!r} names no strategy; there are {', '.join(NAMES)}")
         if not self.is_clairvoyant:
             self.strategy()
+        if isinstance(parse_number(self.zone), float):
+            raise SettingsError(
+                f"{self.text!r}: a safe zone after {AT} is in tokens, such as 60k; without one, "
+                f"it is {SHARE:g} of the window of each session's model"
+            )
         if self.zone:
             budget_tokens(self.zone)
 
@@ -141,9 +146,7 @@ class Policy:
             name = self.name.partition("(")[0]
             if name in NAMES or "/" in name:
                 raise
-            raise SettingsError(
-                f"there is no strategy {name!r}{did_you_mean(name, NAMES)}; there are {', '.join(NAMES)}"
-            ) from error
+            raise SettingsError(f"there is no strategy {name!r}{near_or_all(name, NAMES)}") from error
 
 
 def _is_policy_in_file(text: str) -> bool:

@@ -112,17 +112,18 @@ DEARER = 1.0 + 1e-9  # a bill above the unpruned one; the margin is for rounding
 class Row:
     """A strategy over all episodes: bills as shares of the unpruned bill, evidence as shares of the needed atoms.
 
-    Bills are weighted in dollars if the input price of every episode is known. Evidence is by group: `code` (with
-    `edits`), `shell_edits` and `facts`; `needed` counts the atoms of each group. `in_results` and `far` are shares of
-    code. `cold` is the part of the saving from cuts at requests that found no cache. `protected` are the shares of
-    protected content that stayed whole, by kind, without kinds that never occurred.
+    Bills are weighted in dollars if the input price of every episode is known. `bill` and `worst` are without re-reads.
+    Evidence is by group: `code` (with `edits`), `shell_edits` and `facts`; `needed` counts the atoms of each group.
+    `in_results` and `far` are shares of code. `cold` is the part of the saving from cuts at requests that found no
+    cache. `protected` are the shares of protected content that stayed whole, by kind, without kinds that never
+    occurred.
     """
 
     strategy: str
     style: str
     episodes: int
     bill: Interval
-    with_rereads: float
+    with_rereads: Interval
     worst: float
     dearer: float
     code: Interval
@@ -152,8 +153,8 @@ class Row:
 
     @property
     def least(self) -> float:
-        """The lowest of the shares in `judged`."""
-        return min(share.value for share in self.judged.values())
+        """The lowest of the shares in `judged`, rounded as it is shown."""
+        return round(min(share.value for share in self.judged.values()), 3)
 
 
 def summarize(figures: Iterable[Figures], prices: str) -> list[Row]:
@@ -191,7 +192,7 @@ def _row(found: Sequence[Figures], unpruned: Mapping[str, float], worth: Mapping
     wholes = [unpruned[each.episode] for each in found]
     totals = [weight * bill.total for weight, bill in zip(weights, bills, strict=True)]
     shares = [total / whole for total, whole in zip(totals, wholes, strict=True)]
-    again = sum(weight * bill.with_rereads for weight, bill in zip(weights, bills, strict=True))
+    again = [weight * bill.with_rereads for weight, bill in zip(weights, bills, strict=True)]
     saved = sum(weight * bill.saved for weight, bill in zip(weights, bills, strict=True))
     cold = sum(weight * bill.saved_cold for weight, bill in zip(weights, bills, strict=True))
     code = _total_kept(found, Group.CODE)
@@ -200,7 +201,7 @@ def _row(found: Sequence[Figures], unpruned: Mapping[str, float], worth: Mapping
         style=found[0].style,
         episodes=len(found),
         bill=interval(sums_by_session(found, zip(totals, wholes, strict=True))),
-        with_rereads=again / sum(wholes),
+        with_rereads=interval(sums_by_session(found, zip(again, wholes, strict=True))),
         worst=max(shares),
         dearer=sum(share > DEARER for share in shares) / len(shares),
         code=_evidence_interval(found, Group.CODE),

@@ -24,7 +24,7 @@ from autoprune.facts.calls import paths
 from autoprune.strategies.scaffold import value_in_file
 from autoprune.tokens import exact
 
-TOO_SHORT = "no stretch of 20 requests or more without a compaction"
+TOO_SHORT = "fewer than 20 requests between compactions"
 FULL, FED_BACK = "full history", "fed back"
 
 

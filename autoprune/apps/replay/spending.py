@@ -5,7 +5,7 @@ as a session and its continuation under another name, counts once.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from autoprune.apps.replay.corpus import Engine, Failed, Task, one_by_one
@@ -14,7 +14,7 @@ from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.policies import NO_PRUNING
 from autoprune.apps.replay.rows import Interval, interval, sums_by_session
 from autoprune.apps.replay.session import ReplayArgs, SessionFigures, open_recordings
-from autoprune.apps.replay.titles import UNTITLED, Title, title_of
+from autoprune.apps.replay.titles import UNTITLED, Title, place_of, title_of
 from autoprune.apps.sessions import Request, Usage
 from autoprune.economics import Prices, prices
 
@@ -37,10 +37,14 @@ class Charge:
 
 @dataclass(frozen=True)
 class Spending:
-    """The charges of one session file. `error` is the reason why the file could not be read."""
+    """The charges of one session file. `error` is the reason why the file could not be read.
+
+    `place` is the last two parts of the project's folder, which tell apart projects with the same name.
+    """
 
     path: str
     title: Title = UNTITLED
+    place: str = ""
     charges: tuple[Charge, ...] = field(default=(), repr=False)
     error: str = ""
 
@@ -50,11 +54,21 @@ def read_spending(files: Iterable[str], args: ReplayArgs, *, engine: Engine = on
 
     Of the arguments only `model`, `cache_life` and `readers` are used.
     """
-    read = (
+    read = [
         Spending(task.path, error=spent.why) if isinstance(spent, Failed) else spent
         for task, spent in engine(spending_of, (Task(file, args) for file in files))
-    )
-    return sorted(read, key=lambda each: (-each.title.time, each.path))
+    ]
+    return sorted(_told_apart(read), key=lambda each: (-each.title.time, each.path))
+
+
+def _told_apart(found: Sequence[Spending]) -> Iterable[Spending]:
+    """Name projects in several folders by the last two parts of their folders."""
+    places: dict[str, set[str]] = {}
+    for each in found:
+        places.setdefault(each.title.project, set()).add(each.place)
+    for each in found:
+        is_ambiguous = len(places[each.title.project]) > 1
+        yield replace(each, title=replace(each.title, project=each.place)) if is_ambiguous else each
 
 
 def spending_of(task: Task) -> Spending:
@@ -67,7 +81,7 @@ def spending_of(task: Task) -> Spending:
         for each in _charges(recording.requests, task.args)
     ]
     first = conversations[0] if conversations else []
-    return Spending(task.path, title_of(task.path, first), tuple(charges))
+    return Spending(task.path, title_of(task.path, first), place_of(task.path, first), tuple(charges))
 
 
 def _charges(requests: Sequence[Request], args: ReplayArgs) -> Iterable[Charge]:

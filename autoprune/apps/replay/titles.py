@@ -14,6 +14,7 @@ from autoprune.formats import new_parser, parse
 
 SEARCHED = 30  # messages in which the user's first words are looked for
 LONGEST = 80  # characters of a prompt
+SHORT = 2  # characters: a folder's name of so few says nothing without its parent's
 
 
 @dataclass(frozen=True)
@@ -44,14 +45,21 @@ UNTITLED = Title()
 def title_of(path: str, stretches: Sequence[Recording]) -> Title:
     """Find the title of a conversation from its stretches between compactions.
 
-    The project is the name of the folder that the agent worked in. If the log does not name that folder, the project is
-    the name of the folder that holds the file.
+    The project is the name of the folder that the agent worked in, with its parent's name if it is short, as in
+    ".worktrees/1". If the log does not name that folder, it is the folder that holds the file.
     """
     times = [request.time for each in stretches for request in each.requests if request.time]
-    folder = next((each.folder for each in stretches if each.folder), "")
-    project = PurePath(folder.replace("\\", "/")).name or PurePath(path).parent.name
+    place = place_of(path, stretches)
+    name = PurePath(place).name
+    project = name if len(name) > SHORT else place
     agent = next((each.agent for each in stretches if each.agent), "")
     return Title(agent, project, max(times, default=0.0), _first_words(stretches[0]) if stretches else "")
+
+
+def place_of(path: str, stretches: Sequence[Recording]) -> str:
+    """Return the last two parts of the path of a conversation's folder."""
+    folder = next((each.folder for each in stretches if each.folder), "") or str(PurePath(path).parent)
+    return "/".join([part for part in folder.replace("\\", "/").split("/") if part][-2:])
 
 
 def _first_words(recording: Recording) -> str:

@@ -78,7 +78,7 @@ def tune(
         return outcome
     held_out, picks = _held_out(usable, sessions, prices, floor, folds)
     judged = next(row for row in summarize(held_out, prices) if row.strategy == HELD_OUT)
-    outcome = replace(outcome, bill=judged.bill, picks=tuple(picks.most_common()))
+    outcome = replace(outcome, bill=judged.with_rereads, picks=tuple(picks.most_common()))
     return replace(outcome, code=judged.code, edits=judged.edits, facts=judged.facts)
 
 
@@ -106,13 +106,13 @@ def _held_out(
 def choice(found: Sequence[Figures], prices: str, floor: float) -> str:
     """Choose the cheapest setting within the floor, by the bill including re-reads; "none" if there is none."""
     fine = [row for row in summarize(found, prices) if row.least >= floor]
-    return min(fine, key=lambda row: row.with_rereads).strategy if fine else NO_PRUNING
+    return min(fine, key=lambda row: row.with_rereads.value).strategy if fine else NO_PRUNING
 
 
 def frontier(rows: Sequence[Row]) -> list[Row]:
     """Select the rows that no other row beats in both bill and evidence, the cheapest first."""
     unbeaten: list[Row] = []
-    for row in sorted(rows, key=lambda each: (each.with_rereads, -each.code.value)):
+    for row in sorted(rows, key=lambda each: (each.with_rereads.value, -each.code.value)):
         if not unbeaten or row.code.value > unbeaten[-1].code.value:
             unbeaten.append(row)
     return unbeaten

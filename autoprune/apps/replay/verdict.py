@@ -16,6 +16,7 @@ from autoprune.apps.replay.tuning import FLOOR
 BANDS = (0.97, 0.95, 0.90, 0.0)  # the lowest share of evidence in each
 FEW = 5  # sessions: with fewer, the advice warns that they say little about others
 NONE, RUN = NO_PRUNING, "cache_aware"  # the baseline, and the strategy of `autoprune run`
+DECIMALS = 3  # of shares, in all tables and sentences
 LITTLE = 0.01  # of the bill: a strategy that is cheaper by less is not mentioned
 
 
@@ -23,22 +24,26 @@ LITTLE = 0.01  # of the bill: a strategy that is cheaper by less is not mentione
 class Standing:
     """A strategy's row in its band.
 
-    `rereads` is the strategy's bill including results fetched again, as a share of the unpruned bill. `is_tied` means
-    that its bill does not differ significantly from the bill of the row above in the band.
+    `is_tied` means that its bill does not differ significantly from that of the row above in the band. Figures are
+    judged as they are shown, rounded to three decimals.
     """
 
     row: Row
     sessions: int
     band: float
-    rereads: Interval
     is_clairvoyant: bool = False
     is_reference: bool = False
     is_tied: bool = False
 
     @property
+    def rereads(self) -> Interval:
+        """The bill that is shown and that ranks strategies: with results fetched again, as a share of no pruning."""
+        return self.row.with_rereads
+
+    @property
     def is_cheaper(self) -> bool:
         """Whether the strategy is significantly cheaper than no pruning."""
-        return self.rereads.high < 1.0
+        return round(self.rereads.high, DECIMALS) < 1.0
 
     @property
     def keeps_enough(self) -> bool:
@@ -48,7 +53,7 @@ class Standing:
     @property
     def is_near_floor(self) -> bool:
         """Whether the interval of each group of evidence reaches the floor."""
-        return all(share.high >= FLOOR for share in self.row.judged.values())
+        return all(round(share.high, DECIMALS) >= FLOOR for share in self.row.judged.values())
 
     @property
     def shortfall(self) -> float:
@@ -68,9 +73,7 @@ def standings(figures: Iterable[Figures], prices: str, *, run_first: bool = True
     """
     bills = _Bills(figures, prices)
     placed = [bills.standing(row) for row in summarize(bills.figures, prices)]
-    placed.sort(
-        key=lambda each: (not (run_first and each.is_run), each.is_clairvoyant, -each.band, each.row.bill.value)
-    )
+    placed.sort(key=lambda each: (not (run_first and each.is_run), each.is_clairvoyant, -each.band, each.rereads.value))
     pairs = zip((None, *placed), placed, strict=False)
     return [replace(each, is_tied=above is not None and bills.is_tied(above, each)) for above, each in pairs]
 
@@ -82,7 +85,7 @@ class _Bills:
         self.figures = sorted(figures, key=lambda each: each.episode)
         self._prices = prices
         self._worth = worth_of(self.figures, prices)
-        self._unpruned = {each.episode: self._total(each) for each in self.figures if each.strategy == NONE}
+        self._unpruned = {each.episode: self._cost(each) for each in self.figures if each.strategy == NONE}
         self._groups: dict[tuple[str, str], list[Figures]] = {}
         for each in self.figures:
             if each.episode in self._unpruned:
@@ -91,12 +94,10 @@ class _Bills:
     def standing(self, row: Row) -> Standing:
         own = self._groups[row.strategy, row.style]
         policy = Policy(row.strategy)
-        rereads = [self._worth[each.episode] * each.bills[self._prices].with_rereads for each in own]
         return Standing(
             row=row,
             sessions=len({each.session for each in own}),
             band=next(band for band in BANDS if row.least >= band),
-            rereads=self._shares(own, rereads),
             is_clairvoyant=policy.is_clairvoyant,
             is_reference=policy.is_reference,
         )
@@ -106,14 +107,14 @@ class _Bills:
         if (above.band, above.is_clairvoyant) != (below.band, below.is_clairvoyant):
             return False
         first, second = (self._groups[each.row.strategy, each.row.style] for each in (above, below))
-        totals = {each.episode: self._total(each) for each in first}
+        costs = {each.episode: self._cost(each) for each in first}
         # Compare only episodes that both strategies have.
-        both = [each for each in second if each.episode in totals]
-        more = self._shares(both, [self._total(each) - totals[each.episode] for each in both])
+        both = [each for each in second if each.episode in costs]
+        more = self._shares(both, [self._cost(each) - costs[each.episode] for each in both])
         return more.low <= 0.0 <= more.high
 
-    def _total(self, each: Figures) -> float:
-        return self._worth[each.episode] * each.bills[self._prices].total
+    def _cost(self, each: Figures) -> float:
+        return self._worth[each.episode] * each.bills[self._prices].with_rereads
 
     def _shares(self, known: Sequence[Figures], bills: Sequence[float]) -> Interval:
         unpruned = (self._unpruned[each.episode] for each in known)
@@ -139,10 +140,9 @@ def advice(placed: Sequence[Standing]) -> str:
     best = min(fine, key=lambda each: each.rereads.value)
     usual = next((each for each in fine if each.is_run), best)
     what = strategy_label(usual.row) + (", as `autoprune run` does" if usual.is_run else "")
-    costs = f"re-reads included, it costs {_bill_text(usual)} of the unpruned bill"
     noise = "" if usual.keeps_enough else f", within noise of the floor of {FLOOR:.0%}"
-    kept = f"keeps in view {_evidence_text(usual)}{noise}"
-    return f"Use {what}: {costs}, and {kept}.{_cold_text(usual)}{_better_text(usual, placed)}{few}"
+    more = f"{_cold_text(usual)}{_better_text(usual, placed)}{few}"
+    return f"Use {what}: {_bill_sentence(usual)}, and it keeps in view {_evidence_text(usual)}{noise}.{more}"
 
 
 def _better_text(usual: Standing, placed: Sequence[Standing]) -> str:
@@ -152,14 +152,14 @@ def _better_text(usual: Standing, placed: Sequence[Standing]) -> str:
     if best.rereads.value >= usual.rereads.value - LITTLE:
         return ""
     baseline = " (a baseline)" if best.is_reference else ""
-    return f" {strategy_label(best.row)}{baseline} costs {_bill_text(best)} and keeps {_evidence_text(best)}."
+    return f" {strategy_label(best.row)}{baseline} has a bill of {_bill_text(best)} and keeps {_evidence_text(best)}."
 
 
 def _cold_text(each: Standing) -> str:
     """Describe the share of the saving from requests with a cold cache; "" if there is none."""
     if not each.row.cold:
         return ""
-    return f" {each.row.cold:.0%} of the saving comes from cuts at requests that found the cache cold anyway."
+    return f" {each.row.cold:.0%} of the saving comes from requests whose prompt cache had expired anyway."
 
 
 def strategy_label(row: Row) -> str:
@@ -168,26 +168,37 @@ def strategy_label(row: Row) -> str:
 
 
 def _bill_text(each: Standing) -> str:
-    share = each.rereads
-    return f"{share.value:.3f}" if share.low == share.high else f"{share.value:.3f} ({share.low:.2f}–{share.high:.2f})"
+    value, bounds = rounded(each.rereads, ".3f")
+    return f"{value} ({bounds})" if bounds else value
 
 
 def _shortcoming_text(each: Standing) -> str:
     """Explain why the closest strategy is not recommended."""
-    name, costs = strategy_label(each.row), f"{_bill_text(each)} of the unpruned bill, re-reads included"
-    kept = _evidence_text(each)
+    start, kept = f"{strategy_label(each.row)} comes closest: {_bill_sentence(each)}", _evidence_text(each)
     if not each.is_cheaper:
-        return f"The closest to both, {name}, costs {costs}, and keeps {kept}."
-    return f"The closest to both, {name}, costs {costs}, but keeps only {kept}; {FLOOR:.0%} of each is asked for."
+        return f"{start}, and it keeps in view {kept}."
+    return f"{start}, but it keeps in view only {kept}; {FLOOR:.0%} of each is required."
+
+
+def _bill_sentence(each: Standing) -> str:
+    return f"its bill, re-reads of cleared results included, is {_bill_text(each)} of the bill without pruning"
 
 
 def _evidence_text(each: Standing) -> str:
     """Describe the share of each needed group of evidence that stays visible."""
     row = each.row
-    shares = [f"{share.value:.1%} for {group}" for group, share in row.evidence.items() if row.needed[group]]
-    *before, last = shares or ["all"]
+    shares = [f"{share.value:.1%} of the {group}" for group, share in row.evidence.items() if row.needed[group]]
+    if not shares:
+        return "all that the agent used later"
+    *before, last = shares
     listed = f"{', '.join(before)} and {last}" if before else last
-    return listed.replace(" for", " of the evidence for", 1)
+    return f"{listed} that the agent used later"
+
+
+def rounded(known: Interval, form: str, factor: float = 1.0) -> tuple[str, str]:
+    """Format a figure and its bounds with the same precision; the bounds are "" if they do not differ."""
+    value, low, high = (f"{factor * each:{form}}" for each in (known.value, known.low, known.high))
+    return value, "" if low == high else f"{low}–{high}"
 
 
 def count_noun(number: int, noun: str) -> str:

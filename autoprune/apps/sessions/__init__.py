@@ -20,6 +20,7 @@ from autoprune.apps.sessions._loading import (
     recordings,
 )
 from autoprune.apps.sessions._recording import (
+    LARGEST_PROMPT,
     NO_SYSTEM_PROMPT,
     Answer,
     Conversation,
@@ -46,6 +47,7 @@ from autoprune.apps.sessions._sending import (
 )
 
 __all__ = [
+    "LARGEST_PROMPT",
     "NO_RESULT",
     "NO_SYSTEM_PROMPT",
     "READABLE",

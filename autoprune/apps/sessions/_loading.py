@@ -21,7 +21,7 @@ from autoprune.apps.sessions._pi_session import READER as PI
 from autoprune.apps.sessions._recording import Conversation, Reader, Recording, Request, unrecorded_requests
 from autoprune.apps.sessions._swe_agent import READER as SWE_AGENT
 from autoprune.apps.sessions._trae import READER as TRAE
-from autoprune.errors import SessionError, SettingsError, did_you_mean
+from autoprune.errors import SessionError, SettingsError, near_or_all
 from autoprune.settings import load_plugin, plugin_names
 
 # To ship a reader, see docs/session_files.md, and add a line here. The first reader that detects a file reads it, so
@@ -72,7 +72,7 @@ def find_reader(name: str) -> Reader:
     if plugin is not None:
         raise SettingsError(f"the plugin {name!r} under {PLUGINS} is a {type(plugin).__name__}: it must be a Reader")
     names = [*(reader.name for reader in READERS), *plugin_readers()]
-    raise SettingsError(f"there is no reader {name!r}{did_you_mean(name, names)}; there are {', '.join(names)}")
+    raise SettingsError(f"there is no reader {name!r}{near_or_all(name, names)}")
 
 
 def plugin_readers() -> list[str]:

@@ -13,6 +13,7 @@ from autoprune.errors import SessionError
 Message = dict[str, object]
 LATEST = 1e15  # milliseconds since the epoch (the year 33658): a larger number is not a time
 DEAREST = 1e6  # dollars: a larger number is not the price of a request
+LARGEST_PROMPT = 20_000_000  # tokens: no model's window holds more
 # Seconds by the values of Anthropic's `ttl` and OpenAI's `prompt_cache_retention`; its "in_memory" guarantees no time.
 LIVES: Mapping[str, float] = {"5m": 300.0, "1h": 3_600.0, "24h": 86_400.0}
 DEFAULT_TTL = "5m"  # Anthropic's default for `cache_control` without a `ttl`
@@ -253,14 +254,14 @@ def build_usage(
     """Create a usage from the counts in a log; None if all are 0.
 
     `split` is Anthropic's `cache_creation`, which divides the written tokens between the five-minute and the one-hour
-    cache. If a prompt is smaller than its cached parts, its count excludes them.
+    cache. If a prompt is smaller than its cached parts, its count excludes them. None too if the counts are impossible.
     """
     short = token_count(split.get("ephemeral_5m_input_tokens"))
     long = token_count(split.get("ephemeral_1h_input_tokens"))
     read, new = token_count(cached), token_count(written) or short + long
     sent = token_count(prompt) if token_count(prompt) >= read + new else token_count(prompt) + read + new
     usage = Usage(sent, read, new, token_count(output), written_5m=short, written_1h=long, cost=dollars(cost))
-    return usage if usage != Usage(0) else None
+    return usage if usage != Usage(0) and max(sent, usage.output) <= LARGEST_PROMPT else None
 
 
 def parse_usage(usage: Object, cost: object = None) -> Usage | None:

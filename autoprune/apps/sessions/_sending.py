@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from autoprune.apps.sessions._json import Object, compact, fields, objects, text
 from autoprune.apps.sessions._recording import Conversation, Message, Moment, find_requests, note
-from autoprune.errors import SessionError, SettingsError, did_you_mean
+from autoprune.errors import SessionError, SettingsError, near_or_all
 from autoprune.providers import repair
 
 CHAT, RESPONSES, ANTHROPIC, GEMINI = "openai_chat", "openai_responses", "anthropic", "gemini"
@@ -55,7 +55,7 @@ def conversation(
     an unknown `api`.
     """
     if api not in WIRES:
-        raise SettingsError(f"there is no API {api!r}{did_you_mean(api, WIRES)}; there are {', '.join(WIRES)}")
+        raise SettingsError(f"there is no API {api!r}{near_or_all(api, WIRES)}")
     wire = WIRES[api]
     cleaned: list[Object | None] = []
     for number, message in enumerate(messages, 1):

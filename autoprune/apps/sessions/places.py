@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from glob import glob, has_magic
+from itertools import takewhile
 from pathlib import Path
 
 from autoprune.apps.sessions._loading import READERS
@@ -29,6 +30,18 @@ def at_home(
     variables = os.environ if environ is None else environ
     by_agent = {reader.name: _newest_first(home, reader.places, variables) for reader in (*readers, *READERS)}
     return {name: files for name, files in by_agent.items() if files}
+
+
+def searched(home: Path, readers: Sequence[Reader] = (), environ: Mapping[str, str] | None = None) -> list[str]:
+    """Return the folders in which `at_home` looks, as a user would write them."""
+    variables = os.environ if environ is None else environ
+    found = (
+        folder.joinpath(*takewhile(lambda part: not has_magic(part), Path(glob).parent.parts))
+        for reader in (*readers, *READERS)
+        for place in reader.places
+        for folder, glob in _globs(home, place, variables)
+    )
+    return [f"~/{each.relative_to(home)}" if each.is_relative_to(home) else str(each) for each in dict.fromkeys(found)]
 
 
 def _newest_first(home: Path, places: Iterable[str], environ: Mapping[str, str]) -> list[Path]:

@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 from functools import cached_property
 from typing import Any
 
-from autoprune.conversation.edits import Fold, Reason, Replace, remove_thinking, rewrite, sentence, without_payloads
+from autoprune.conversation.edits import AnyReason, Fold, Reason, Replace, remove_thinking, rewrite, without_payloads
 from autoprune.conversation.messages import canonical
 from autoprune.conversation.placeholders import CLEARED, Placeholder
 from autoprune.conversation.summary import find_summary, with_separate_summary
@@ -111,7 +111,7 @@ def result_row(plan: Plan, result: ToolResult) -> dict[str, object]:
     return {**row, **state, "tokens_after": tokens_after, "target": target(result.call), "failed": result.is_error}
 
 
-def part_row(plan: Plan, part: Part, edit: Replace | None, why: str) -> dict[str, object]:
+def part_row(plan: Plan, part: Part, edit: Replace | None, why: AnyReason) -> dict[str, object]:
     """Create the row of a result or of a call's argument, with the columns that both have."""
     return {
         "message": part.location.message,
@@ -122,7 +122,7 @@ def part_row(plan: Plan, part: Part, edit: Replace | None, why: str) -> dict[str
         "tokens_after": part.tokens - (edit.saved if edit else 0),
         "cleared": edit is not None,
         "reason": str(why),
-        "why": sentence(why),
+        "why": why.sentence,
     }
 
 
@@ -135,7 +135,7 @@ def fold_row(fold: Fold) -> dict[str, object]:
         "dropped": fold.is_drop,
         "room": fold.room,
         "reason": str(fold.reason),
-        "why": sentence(fold.reason),
+        "why": fold.reason.sentence,
     }
 
 

@@ -257,7 +257,9 @@ def _short(row: Mapping[str, object]) -> str:
 def _reasons(report: Report) -> dict[str, str]:
     """Map each short reason in a report to its meaning, without reasons that need no explanation."""
     rows = (*report.fold_rows, *report.rows, *report.input_rows)
-    return {_short(row): str(row["why"]) for row in rows if row["why"] not in (_short(row), row["reason"])}
+    meanings = {_short(row): str(row["why"]) for row in rows if row["why"] not in (_short(row), row["reason"])}
+    # Reasons with a figure differ in each row: the strategy's own explanations say what the figure means.
+    return {short: why for short, why in meanings.items() if not any(map(str.isdigit, short))}
 
 
 def _legend(reasons: Mapping[str, str]) -> Table:

@@ -86,12 +86,12 @@ function checkbox(small) {
 
 function row(result, fates, hasText) {
   const missed = fates.filter(each => each.missed.length).length, cleared = fates.filter(each => each.cleared).length;
-  const among = number => `in ${count(number)} of ${count(fates.length)}`;
+  const among = number => (fates.length === 1 ? "" : ` in ${count(number)} of ${count(fates.length)}`);
   const marks = [
     result.failed && element("em", "", "failed"),
     result.needed.length && element("em", "needed", `needed ${count(result.needed.length)}×`),
-    missed && element("em", "missed", `× missed ${among(missed)}`),
-    cleared && element("em", "cleared", `cleared ${among(cleared)} ${fates.length === 1 ? "strategy" : "strategies"}`),
+    missed && element("em", "missed", `× missed${among(missed)}`),
+    cleared && element("em", "cleared", `cleared${among(cleared)}${fates.length === 1 ? "" : " strategies"}`),
   ].filter(Boolean);
   const what = element("span", "what", element("b", "", result.tool), ` ${result.target}`);
   const summary = [element("span", "when", count(result.sent)), what, element("span", "size", count(result.tokens)), element("span", "fate", ...marks)];
