@@ -63,7 +63,7 @@ def least(corpus: Row, effect: Row) -> float:
 
 
 def leaderboard(known: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the table of all policies over all corpora: bill with re-reads, and the lowest share of evidence.
+    """Yield the table of all policies over all corpora: bill, and the lowest share of evidence.
 
     The order is that of the first corpus.
     """
@@ -80,8 +80,8 @@ def leaderboard(known: Mapping[str, Any]) -> Iterator[str]:
 
 
 def bill_and_evidence(corpus: Row, bill: Row, effect: Row) -> str:
-    """The bill with re-reads and the lowest share of evidence."""
-    return f"{money(bill['with_rereads'])}, {least(corpus, effect):.0%}"
+    """The bill and the lowest share of evidence."""
+    return f"{money(bill['bill'])}, {least(corpus, effect):.0%}"
 
 
 def money(share: Sequence[float]) -> str:
@@ -134,7 +134,7 @@ def section(known: Mapping[str, Any], corpus: Row) -> Iterator[str]:
 
 def bill_table(known: Mapping[str, Any], corpus: Row, prices: str) -> Iterator[str]:
     """Yield the table of bills at a price list, grouped by evidence."""
-    yield f"| at `{prices}` | bill | with re-reads | worst session | cache breaks | code | edits | facts |"
+    yield f"| at `{prices}` | bill | no re-reads | worst session | cache breaks | code | edits | facts |"
     yield "|---|---|---|---|---|---|---|---|"
     last = ""
     for bill, effect in rows_of(corpus, prices):
@@ -146,8 +146,8 @@ def bill_table(known: Mapping[str, Any], corpus: Row, prices: str) -> Iterator[s
         cells = (f"{100 * share[0]:.1f}" if share else "–" for share in shares)
         tie = "≈ " if bill["tied"] else ""
         yield (
-            f"| {label(bill['policy'], known)} | {tie}{bill['bill'][0]:.3f}{interval(bill['bill'])} | "
-            f"{money(bill['with_rereads'])}{interval(bill['with_rereads'])} | {bill['worst']:.2f} | "
+            f"| {label(bill['policy'], known)} | {tie}{money(bill['bill'])}{interval(bill['bill'])} | "
+            f"{bill['without_rereads'][0]:.3f} | {bill['worst']:.2f} | "
             f"{effect['cache_breaks']:,} | {' | '.join(cells)} |"
         )
 
@@ -160,13 +160,13 @@ def heading_of(kind: str, band: float) -> str:
 
 
 def price_table(known: Mapping[str, Any], corpus: Row) -> Iterator[str]:
-    """Yield the table of bills with re-reads at each price list."""
+    """Yield the table of bills at each price list."""
     bills = {prices: {each["policy"]: each for each in ranking} for prices, ranking in corpus["bills"].items()}
-    yield f"| with re-reads | {' | '.join(bills)} |"
+    yield f"| bill | {' | '.join(bills)} |"
     yield f"|---|{'---|' * len(bills)}"
     for bill, _ in rows_of(corpus, list_of(corpus)):
         name = bill["policy"]
-        yield f"| {label(name, known)} | {' | '.join(money(bills[each][name]['with_rereads']) for each in bills)} |"
+        yield f"| {label(name, known)} | {' | '.join(money(bills[each][name]['bill']) for each in bills)} |"
 
 
 def effect_table(known: Mapping[str, Any], corpus: Row, prices: str) -> Iterator[str]:
@@ -243,11 +243,11 @@ def write_page(folder: Path, figures: Path = FIGURES) -> None:
     (folder / "benchmark.md").write_text(page(known), encoding="utf-8")
     for corpus in known["corpora"]:
         points = [
-            (bill["policy"], bill["with_rereads"], effect["evidence"].get("code", [1.0] * 3))
+            (bill["policy"], bill["bill"], effect["evidence"].get("code", [1.0] * 3))
             for bill, effect in rows_of(corpus, list_of(corpus))
         ]
         kinds = {name: each["kind"] for name, each in known["policies"].items()}
-        text = draw(points, kinds, f"bill with re-reads at {list_of(corpus)}")
+        text = draw(points, kinds, f"bill at {list_of(corpus)}")
         (folder / "pictures" / f"benchmark_{corpus['name']}.svg").write_text(text, encoding="utf-8")
 
 

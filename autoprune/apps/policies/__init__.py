@@ -9,10 +9,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from autoprune.apps.policies import (
+    adk_filter,
     clear_tool_uses,
     deepagents,
     gemini_masking,
     haystack_pruning,
+    inspect_compaction,
     masking,
     openclaw,
     opencode,
@@ -27,10 +29,12 @@ from autoprune.apps.policies._prompts import PolicyPrompts
 __all__ = ["NOTHING", "POLICIES", "Changes", "ContextPolicy", "PolicyPrompts", "Published", "RequestView"]
 
 MODULES = (
+    adk_filter,
     clear_tool_uses,
     deepagents,
     gemini_masking,
     haystack_pruning,
+    inspect_compaction,
     masking,
     openclaw,
     opencode,
