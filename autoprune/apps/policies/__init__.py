@@ -11,6 +11,7 @@ from types import MappingProxyType
 from autoprune.apps.policies import (
     adk_filter,
     clear_tool_uses,
+    codex_truncation,
     context_guru,
     deepagents,
     gemini_masking,
@@ -33,6 +34,7 @@ __all__ = ["NOTHING", "POLICIES", "Changes", "ContextPolicy", "PolicyPrompts", "
 MODULES = (
     adk_filter,
     clear_tool_uses,
+    codex_truncation,
     context_guru,
     deepagents,
     gemini_masking,
