@@ -1,7 +1,7 @@
 """Record what three condensers of OpenHands send, through the code that builds its agent's prompts.
 
 Needs Python 3.12, `pip install openhands-ai==0.62.0` (it is large; the imports below need only a part of its
-dependencies), and `pip install splintr tiktoken` for autoprune.
+dependencies), beside autoprune.
 
     python tests/originals/openhands_condensers.py
 """

@@ -1,7 +1,7 @@
 """Record what LastNObservations of SWE-agent, and of the fork of "The Complexity Trap", send.
 
 Needs checkouts of github.com/SWE-agent/SWE-agent (recorded at 3ea751c) and of
-github.com/Recursive-Safeguarding/the-complexity-trap (at 1b07dec), and `pip install pydantic splintr tiktoken`
+github.com/Recursive-Safeguarding/the-complexity-trap (at 1b07dec), and `pip install pydantic`
 beside autoprune. Only the file with the history processors is loaded, since the package itself wants a container
 runtime; what else that file imports are types for annotations.
 

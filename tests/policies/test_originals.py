@@ -4,6 +4,7 @@ import pytest
 from policy_originals import RECORDINGS, conversations, digested, recording, sent_by_policy
 
 from autoprune.apps.policies import POLICIES
+from autoprune.errors import SettingsError
 
 RECORDED = sorted(path.stem for path in RECORDINGS.glob("*.json"))
 
@@ -15,6 +16,10 @@ def test_recordings_of_originals_are_there():
 @pytest.mark.parametrize("name", RECORDED or ["none"])
 def test_a_policy_sends_what_its_original_sends(name: str):
     known = recording(name)
+    try:
+        POLICIES[name].new()
+    except SettingsError as error:  # the policy calls its original, which is not installed
+        pytest.skip(str(error))
     for conversation, expected in known["sent"].items():
         sent = sent_by_policy(name.partition(".")[0], conversations()[conversation], **known["parameters"])
         found = digested(sent)
