@@ -6,8 +6,8 @@ It replays like `replay`: each policy once, and each strategy that decides by pr
 
 import json
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -59,6 +59,7 @@ code      % of the names, paths, error messages and old texts of edits used by
 edits     the same for the old texts of edits (shell: in shell commands)
 facts     the same for numbers, names, quotes and keys that the agent wrote;
           rows are grouped by the lowest of these shares
+idle      sessions in which all prompts are as long as without the policy
 words, failure, files   % of the user's words, of the last failure and of the
           files being edited that stay whole, over all requests
 prompt    the 95th percentile of the prompts' tokens, by autoprune's count
@@ -144,7 +145,7 @@ def sample(files: Sequence[str], most: int | None) -> list[str]:
 
 def corpus_names(paths: Mapping[str, object]) -> dict[str, str]:
     """Name each corpus after its folder or file, or by its whole path if two have the same name."""
-    names = {path: Path(path).resolve().name or path for path in paths}
+    names = {path: os.path.basename(os.path.abspath(path)) or path for path in paths}
     shared = [name for name in names.values() if [*names.values()].count(name) > 1]
     return {path: path if name in shared else name for path, name in names.items()}
 
@@ -199,22 +200,16 @@ def _effects(corpus: CorpusFigures) -> Iterator[RenderableType]:
     split = [each for each in corpus.effects if each.prices]
     first = next((each.prices for each in split), "")
     shown = sorted((each for each in corpus.effects if each.prices in ("", first)), key=lambda each: -each.row.least)
-    evidence, others = _new_table(*KEPT, "shell"), _new_table(*PROTECTED.values(), "prompt", "refused")
+    evidence, others = _new_table(*KEPT, "shell", "idle"), _new_table(*PROTECTED.values(), "prompt", "refused")
     for each in shown:
         name, row = marked(each.policy), each.row
-        evidence.add_row(
-            name, *(share_cell(share, row.needed[group]) for group, share in ordered_evidence(row.evidence))
-        )
+        shares = ((row.evidence[group], row.needed[group]) for group in (*KEPT.values(), Atoms.SHELL_EDITS))
+        evidence.add_row(name, *(share_cell(share, needed) for share, needed in shares), f"{each.idle_sessions:,}")
         protected = (row.protected.get(kind) for kind in PROTECTED)
         cells = (share_cell(share, 1) if share else "–" for share in protected)
         others.add_row(name, *cells, _prompt_cell(each), f"{each.refused:,}")
     note = f"; strategies that decide by prices, at {first}" if first else ""
     yield Group(Text.assemble(("whatever the prices", "bold"), note), evidence, "", others, "")
-
-
-def ordered_evidence(evidence: Mapping[Atoms, Any]) -> list[tuple[Atoms, Any]]:
-    """Sort evidence like the columns of the table."""
-    return [(group, evidence[group]) for group in (*KEPT.values(), Atoms.SHELL_EDITS)]
 
 
 def _prompt_cell(each: Effect) -> str:

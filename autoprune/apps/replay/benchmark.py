@@ -31,7 +31,8 @@ class Effect:
 
     `prices` is the list that the policy decided by, "" if it does not decide by prices. `row` holds its evidence.
     `long_prompt` is the 95th percentile of its prompts, in tokens by our count. `refused` are requests that the
-    provider would refuse, of those that were checked: see `play`; and `refused_sessions` the sessions with one.
+    provider would refuse, of those that were checked: see `play`; and `refused_sessions` the sessions with one. In
+    `idle_sessions` every prompt was as long as without the policy.
     """
 
     policy: str
@@ -40,6 +41,7 @@ class Effect:
     long_prompt: Interval
     refused: int
     refused_sessions: int
+    idle_sessions: int
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ def corpus_figures(name: str, files: int, sessions: Sequence[SessionFigures], ar
     figures = sorted((row for each in sessions for row in each.figures), key=lambda each: each.episode)
     rankings: dict[str, list[Standing]] = {}
     effects: dict[tuple[str, str], Effect] = {}
+    unpruned = {each.episode: each.prompts for each in figures if each.strategy == NO_PRUNING}
     by_price = {name for name in args.strategies if args.by_each_price and Policy(name).uses_prices}
     for prices in map(str, args.prices):
         billed = [each for each in figures if prices in each.bills]
@@ -68,11 +71,12 @@ def corpus_figures(name: str, files: int, sessions: Sequence[SessionFigures], ar
         for each in rankings[prices]:
             at = each.row.strategy, prices if each.row.strategy in by_price else ""
             if at not in effects:
-                effects[at] = _effect(at[1], each.row, [one for one in billed if one.strategy == each.row.strategy])
+                own = [one for one in billed if one.strategy == each.row.strategy]
+                effects[at] = _effect(at[1], each.row, own, unpruned)
     return CorpusFigures(name, files, overview(sessions), tuple(effects.values()), rankings)
 
 
-def _effect(prices: str, row: Row, found: Sequence[Figures]) -> Effect:
+def _effect(prices: str, row: Row, found: Sequence[Figures], unpruned: Mapping[str, Sequence[int]]) -> Effect:
     prompts: dict[str, list[int]] = {}
     for each in found:
         prompts.setdefault(each.session, []).extend(each.prompts)
@@ -82,6 +86,7 @@ def _effect(prices: str, row: Row, found: Sequence[Figures]) -> Effect:
         for violation in each.violations
         if (match := REFUSED.match(violation))
     }
+    changed = {each.session for each in found if each.prompts != unpruned[each.episode]}
     return Effect(
         policy=row.strategy,
         prices=prices,
@@ -89,6 +94,7 @@ def _effect(prices: str, row: Row, found: Sequence[Figures]) -> Effect:
         long_prompt=percentile(prompts.values(), HIGH),
         refused=len(refused),
         refused_sessions=len({session for session, _, _ in refused}),
+        idle_sessions=len(prompts) - len(changed),
     )
 
 
@@ -146,6 +152,7 @@ def _effect_json(each: Effect) -> dict[str, Any]:
         "long_prompt": _numbers(each.long_prompt),
         "refused": each.refused,
         "refused_sessions": each.refused_sessions,
+        "idle_sessions": each.idle_sessions,
     }
 
 
@@ -154,8 +161,8 @@ def _bill_json(each: Standing) -> dict[str, Any]:
         "policy": each.row.strategy,
         "band": each.band,
         "tied": each.is_tied,
-        "bill": _numbers(each.row.bill),
-        "with_rereads": _numbers(each.rereads),
+        "bill": _numbers(each.rereads),
+        "without_rereads": _numbers(each.row.bill),
         "worst": round(each.row.worst, DIGITS),
         "dearer": round(each.row.dearer, DIGITS),
     }
