@@ -20,7 +20,7 @@ from statistics import mean
 
 import complexity_trap
 from complexity_trap import COSTS, FIFTY, PAIRS, TABLE, Attempt, changes_between, read_costs
-from outcomes import Task, prediction
+from task_outcomes import Task, prediction
 from sessions import read_manifest, write_corpus
 
 from autoprune.apps.replay.atoms import Group

@@ -1,147 +1,329 @@
-"""Whether figures of tasks predict which of them a policy loses or wins in another agent: areas under the curve.
+r"""Test whether evidence means anything, on public sessions in which results were cleared and the outcome is known.
 
-A task is *lost* if it was solved without the policy and not with it, and *won* if it was solved only with it. Lost
-tasks are compared with the others that were solved without the policy, and won tasks with the others that were not,
-each within one experiment. The area under the curve (AUC) is the share of such pairs of tasks in which the one that
-changed has the larger figure: 0.5 is chance. Intervals are bootstrapped over tasks.
+    git clone --mirror https://github.com/rcgray/claude-code-bug-phantom-reads-17407 \
+        clones/rcgray/claude-code-bug-phantom-reads-17407
+    git clone --mirror https://github.com/entireio/cli clones/entireio/cli
+    python benchmarks/outcomes.py trials clones
+    python benchmarks/outcomes.py clearings clones
+
+`trials`: 126 trials of Claude Code on a fixed task with 15 files or so, in which it cleared results by itself or not.
+At the end the user asks whether it missed the content of files; its answer is the outcome (SUCCESS: it missed none).
+Which figure tells the failures from the successes: the size of the prompt, what was cleared, or the evidence lost? It
+is the share of pairs of a failure and a success that a figure puts in the right order (AUC; 0.50 is chance): of all
+pairs, of those in the same quarter by peak prompt, and of those of the same experiment.
+
+`clearings`: the reads of files in the logs of both repositories. Is a cleared read repeated more often than one that is
+still in the prompt, at the same age and size? Which of the cleared ones are repeated: those with atoms that the actions
+needed later? And when an action needed an atom of cleared reads only, had one of them been repeated before? A repeat is
+a later read of the same lines. Intervals are 95% bootstrap intervals over sessions.
+
+Both read the commits below from the clones; nothing is downloaded.
 """
 
-import random
-from bisect import bisect_left, bisect_right
+import argparse
+import json
+import subprocess
+import sys
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
+from pathlib import Path, PurePosixPath
 
-DRAWS = 1_000
-SEED = 11
-PARTS = 4  # of the tasks by size
+from cleared import Stretch, read_log
+from discrimination import Case, Exposure, auc, estimate, quantile_strata, rate_ratio
+from sessions import Source, read_blob, read_manifest
 
+from autoprune.apps.replay.atoms import GROUPS, Group, Kind
 
-@dataclass(frozen=True)
-class Task:
-    """The figures of a task, by name."""
-
-    name: str
-    figures: Mapping[str, float]
-
-
-@dataclass(frozen=True)
-class Change:
-    """Whether a task was solved without a policy and with it."""
-
-    task: str
-    before: bool
-    after: bool
-
-
-@dataclass(frozen=True)
-class Ranked:
-    """The figures of the tasks that changed in an experiment, and of those that they are compared with."""
-
-    changed: Sequence[tuple[str, float]]
-    others: Sequence[tuple[str, float]]
-
-    def wins(self, weights: Mapping[str, int]) -> tuple[float, float]:
-        """Count the pairs in which the changed task has the larger figure (a tie is half a pair), and all pairs.
-
-        `weights` say how often each task was drawn.
-        """
-        known = sorted((figure, weights[task]) for task, figure in self.others if weights[task])
-        figures, sums = [figure for figure, _ in known], [0]
-        for _, weight in known:
-            sums.append(sums[-1] + weight)
-        won = total = 0.0
-        for task, figure in self.changed:
-            weight = weights[task]
-            won += weight * (sums[bisect_left(figures, figure)] + sums[bisect_right(figures, figure)]) / 2
-            total += weight * sums[-1]
-        return won, total
+TRIALS = Source(
+    corpus="trials",
+    repository="rcgray/claude-code-bug-phantom-reads-17407",
+    branch="main",
+    commit="96731ef211669bf0c7f903ae4c49291b450bf9d2",
+    license="MIT",
+    path="{key}",
+    name="{key}",
+    sessions={},
+)
+LEAST = 10  # reads with an atom of a kind: with fewer, its AUC says nothing
+# The logs with a record of cleared results on this branch, the longest of each session.
+AT_WORK = ("54/bb2ec87cc8/2", "38/ecf75f2f1d/0", "b0/dc55b3a1dc/1", "d5/99f72ee73a/0")
+QUARTERS = 4
+AGES = (5, 10, 20, 40, 80)  # requests
+SIZES = (500, 2_000, 8_000)  # tokens
 
 
-def rank(figure: str, tasks: Sequence[Task], changes: Sequence[Change], *, solved_before: bool) -> Ranked:
-    """Compare the tasks of an experiment whose outcome changed with those whose outcome did not."""
-    known = {task.name: task.figures[figure] for task in tasks}
-    chosen = [each for each in changes if each.before == solved_before and each.task in known]
-    changed, others = (
-        [(each.task, known[each.task]) for each in chosen if (each.before != each.after) == is_changed]
-        for is_changed in (True, False)
-    )
-    return Ranked(changed, others)
+def listed_files(source: Source, clones: Path, folder: str) -> list[str]:
+    """The paths of the files in a folder of a source's commit."""
+    command = ["git", f"--git-dir={source.clone_in(clones)}", "ls-tree", "-rz", "--name-only", source.commit, folder]
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+    if done.returncode:
+        sys.exit(f"{source.repository}: {done.stderr.strip()}; first run\n    {source.command(clones)}")
+    return [path for path in done.stdout.split("\0") if path]
 
 
-def area(experiments: Sequence[Ranked], weights: Mapping[str, int]) -> float:
-    """The area under the curve over all pairs of tasks within an experiment; 0.5 if there are none."""
-    won, total = map(sum, zip(*(each.wins(weights) for each in experiments), strict=True))
-    return won / total if total else 0.5
-
-
-def interval_of_area(experiments: Sequence[Ranked], names: Sequence[str]) -> tuple[float, float]:
-    """The 95 % bootstrap interval of the area over tasks, which are the same in all experiments."""
-    draw = random.Random(SEED)
-    areas = sorted(area(experiments, Counter(draw.choices(names, k=len(names)))) for _ in range(DRAWS))
-    return areas[round(0.025 * DRAWS)], areas[round(0.975 * DRAWS) - 1]
-
-
-def similar(tasks: Sequence[Task], changes: Sequence[Change], size: str) -> Iterator[Sequence[Change]]:
-    """Split an experiment into four, so that the tasks of each part are of similar size."""
-    by_size = sorted(tasks, key=lambda task: task.figures[size])
-    for part in range(PARTS):
-        names = {task.name for task in by_size[len(tasks) * part // PARTS : len(tasks) * (part + 1) // PARTS]}
-        yield [each for each in changes if each.task in names]
+def stored_results(paths: Iterable[str], log: str) -> set[str]:
+    """The ids of the calls whose results are files beside a log."""
+    folder = f"{log.removesuffix('.jsonl')}/tool-results/"
+    return {PurePosixPath(path).stem for path in paths if path.startswith(folder)}
 
 
 @dataclass(frozen=True)
-class Prediction:
-    """How well a figure predicts changes: the area over all experiments, its interval, and those of single ones."""
+class Trial:
+    """A trial: the experiment it belongs to, its outcome, and its figures until the user asks."""
 
-    whole: float
-    low: float
-    high: float
-    single: Sequence[float]
-
-    @property
-    def is_chance(self) -> bool:
-        """Whether the interval covers 0.5."""
-        return self.low <= 0.5 <= self.high
-
-    def __str__(self) -> str:
-        """The area with its interval, and the range of single experiments."""
-        return f"{self.whole:.2f} ({self.low:.2f}–{self.high:.2f}) {min(self.single):.2f}–{max(self.single):.2f}"
+    experiment: str
+    outcome: str
+    peak: int
+    figures: dict[str, float]
 
 
-def predict(tasks: Sequence[Task], experiments: Sequence[Sequence[Ranked]]) -> Prediction:
-    """Compute the areas of a figure over experiments, each in parts within which tasks are compared."""
-    names = [task.name for task in tasks]
-    together = [each for parts in experiments for each in parts]
-    once = Counter(names)
-    single = [area(parts, once) for parts in experiments]
-    return Prediction(area(together, once), *interval_of_area(together, names), single)
+def read_trials(clones: Path) -> Iterator[Trial]:
+    """Read the trials with their logs, in the order of their paths."""
+    paths = listed_files(TRIALS, clones, "dev/misc")
+    clone = TRIALS.clone_in(clones)
+    for path in (path for path in paths if path.endswith("/trial_data.json")):
+        folder = path.rpartition("/")[0]
+        known = json.loads(read_blob(clone, TRIALS.commit, path))
+        log = f"{folder}/{known['metadata']['session_file']}"
+        stretches = read_log(read_blob(clone, TRIALS.commit, log), log, stored_results(paths, log))
+        stretch = max(stretches, key=lambda each: len(each.episode.requests))
+        yield trial(stretch, folder.split("/")[-2], known["outcome"]["self_reported"])
 
 
-def prediction(tasks: Sequence[Task], experiments: Sequence[Sequence[Change]], *, size: str) -> Iterator[str]:
-    """Yield a row for each figure, for lost tasks and for won ones.
+def trial(stretch: Stretch, experiment: str, outcome: str) -> Trial:
+    """Compute the figures of a trial."""
+    cleared = [stretch.results[number] for number, request in stretch.cleared.items() if request <= stretch.end]
+    before = [result for result in stretch.results if result.location.message < stop_of(stretch)]
+    needs = [need for need in stretch.episode.evidence.needs if need.request < stretch.end]
+    lost = Counter(need.atom.kind for _, need in stretch.lost)
+    peak = max(stretch.prompts[: stretch.end], default=0)
+    figures: dict[str, float] = {
+        "peak prompt": peak,
+        "cleared results": len(cleared),
+        "share of results cleared": len(cleared) / max(1, len(before)),
+        "… before they were sent": sum(not stretch.was_sent(number) for number in stretch.cleared),
+        "tokens cleared": sum(result.tokens for result in cleared),
+        "atoms lost": lost.total(),
+        "share of atoms lost": lost.total() / max(1, len(needs)),
+    }
+    figures |= {f"{group} lost": sum(lost[kind] for kind in GROUPS[group]) for group in (Group.CODE, Group.FACTS)}
+    return Trial(experiment, outcome, peak, figures)
 
-    The last rows compare only tasks of a similar size, which is the figure named `size`.
+
+def stop_of(stretch: Stretch) -> float:
+    """The message at which a stretch ends."""
+    return (*stretch.episode.requests, inf)[stretch.end]
+
+
+def report_trials(clones: Path) -> Iterator[str]:
+    """Yield the lines that `trials` prints."""
+    trials = list(read_trials(clones))
+    known = [each for each in trials if each.outcome in ("SUCCESS", "FAILURE")]
+    failures = sum(each.outcome == "FAILURE" for each in known)
+    asked = f"{len(known) - failures} SUCCESS, {failures} FAILURE, {len(trials) - len(known)} not asked"
+    yield f"{len(trials)} trials: {asked}"
+    for name, is_part in (("without", False), ("with", True)):
+        part = [each for each in known if (each.figures["cleared results"] > 0) is is_part]
+        yield f"{name} cleared results: {len(part)}, of them FAILURE: {sum(each.outcome == 'FAILURE' for each in part)}"
+    yield from trial_table(known)
+
+
+def trial_table(trials: Sequence[Trial]) -> Iterator[str]:
+    """Yield a table of the AUC of each figure against FAILURE, over all pairs and in two kinds of strata."""
+    quarters = quantile_strata({at: each.peak for at, each in enumerate(trials)}, QUARTERS)
+    strata: tuple[Callable[[int], object], ...] = (lambda at: None, quarters.get, lambda at: trials[at].experiment)
+    yield f"\n{'AUC':<26} {'all pairs':<18}{'same prompt size':<18}same experiment"
+    for name in trials[0].figures if trials else ():
+        cells = []
+        for stratum in strata:
+            rows = enumerate(trials)
+            cases = [Case(each.figures[name], each.outcome == "FAILURE", at, str(stratum(at))) for at, each in rows]
+            cells.append(str(estimate(cases, auc)))
+        yield f"{name:<26} {' '.join(cells)}".rstrip()
+
+
+@dataclass(frozen=True)
+class ClearedRead:
+    """A cleared read: its size, its age when it was cleared, whether it was repeated after that, and what was lost.
+
+    `lost` counts the atoms of each kind that needed it later. `was_sent` is false if it was cleared before the model
+    saw it.
     """
-    whole = [[each] for each in experiments]
-    parts = [list(similar(tasks, each, size)) for each in experiments]
-    yield "                         lost, interval   single      won, interval    single"
-    for figure in tasks[0].figures:
-        yield f"{figure:25}{'  '.join(map(str, _both(figure, tasks, whole)))}"
-    yield f"among tasks with a similar number of {size} (quarters):"
-    found = {figure: _both(figure, tasks, parts) for figure in tasks[0].figures if figure != size}
-    yield from (f"  {figure:23}{'  '.join(map(str, each))}" for figure, each in found.items())
-    chance = [each.is_chance for both in found.values() for each in both]
-    yield f"Of these last {len(chance)} intervals {sum(chance)} cover chance."
-    lost, won = (sum(len(each.changed) for (each,) in _ranked(size, tasks, whole, way)) for way in (True, False))
-    yield f"tasks: {len(tasks)}, experiments: {len(experiments)}, lost: {lost}, won: {won}"
+
+    session: str
+    tokens: int
+    age: int
+    was_sent: bool
+    is_repeated: bool
+    lost: Counter[Kind]
 
 
-def _both(figure: str, tasks: Sequence[Task], experiments: Sequence[Sequence[Sequence[Change]]]) -> list[Prediction]:
-    return [predict(tasks, _ranked(figure, tasks, experiments, solved_before)) for solved_before in (True, False)]
+def read_logs(clones: Path) -> Iterator[tuple[str, list[Stretch]]]:
+    """Yield the project and the stretches of each session: of the trials' repository, and of one at work."""
+    paths = listed_files(TRIALS, clones, "dev/misc")
+    logs = [path for path in paths if path.endswith(".jsonl") and "/subagents/" not in path and "/agent-" not in path]
+    longest: dict[str, tuple[int, str, bytes]] = {}
+    for path in logs:
+        data, name = read_blob(TRIALS.clone_in(clones), TRIALS.commit, path), path.rpartition("/")[2]
+        longest[name] = max((len(data), path, data), longest.get(name, (0, "", b"")))
+    for _, path, data in longest.values():
+        yield "phantom reads", read_log(data, path, stored_results(paths, path))
+    source = next(each for each in read_manifest()[1] if each.repository == "entireio/cli")
+    listed_files(source, clones, AT_WORK[0])
+    for key in (*AT_WORK, *source.sessions):
+        yield "entireio/cli", read_log(read_blob(source.clone_in(clones), source.commit, source.path_of(key)), key)
 
 
-def _ranked(
-    figure: str, tasks: Sequence[Task], experiments: Sequence[Sequence[Sequence[Change]]], solved_before: bool
-) -> list[list[Ranked]]:
-    return [[rank(figure, tasks, part, solved_before=solved_before) for part in parts] for parts in experiments]
+def cleared_reads(stretch: Stretch) -> Iterator[ClearedRead]:
+    """Yield the reads that were cleared before they were repeated."""
+    for read in stretch.reads:
+        since, again = stretch.cleared.get(read.number, inf), stretch.repeated_at(read)
+        if since >= stretch.end or again < since:
+            continue
+        yield ClearedRead(
+            stretch.session,
+            stretch.results[read.number].tokens,
+            int(since) - read.request,
+            stretch.was_sent(read.number),
+            again < inf,
+            Counter(need.atom.kind for number, need in stretch.lost if number == read.number),
+        )
+
+
+def exposures(stretch: Stretch, *, is_within: bool) -> Iterator[Exposure]:
+    """Yield, for each read, the requests at which it was in the prompt and those at which it was cleared.
+
+    A read counts until it is repeated. Strata are its age and size, and the session if `is_within`.
+    """
+    for read in stretch.reads:
+        again, since = stretch.repeated_at(read), stretch.cleared.get(read.number, inf)
+        size = bisect_right(SIZES, stretch.results[read.number].tokens)
+        for request in range(read.request + 1, int(min(again + 1, stretch.end))):
+            age = bisect_right(AGES, request - read.request - 1)
+            stratum = (age, size, stretch.session if is_within else "")
+            yield Exposure(request >= since, int(request == again), 1, stretch.session, stratum)
+
+
+def merged(known: Iterable[Exposure]) -> list[Exposure]:
+    """Add up the requests of the same session, stratum and exposure."""
+    events, requests = Counter[tuple[object, ...]](), Counter[tuple[object, ...]]()
+    for each in known:
+        key = (each.session, each.stratum, each.is_exposed)
+        events[key] += each.events
+        requests[key] += each.requests
+    return [Exposure(bool(key[2]), events[key], requests[key], key[0], key[1]) for key in requests]
+
+
+def report_clearings(clones: Path) -> Iterator[str]:
+    """Yield the lines that `clearings` prints."""
+    stretches: dict[str, list[Stretch]] = {}
+    for project, known in read_logs(clones):
+        stretches.setdefault(project, []).extend(known)
+    yield f"{'':<13}{'cleared':^14}{'kept':^15}  rate of repeats, cleared / kept"
+    yield f"{'reads in':<13}{'reads':>7}{'again':>7} {'requests':>9}{'again':>6}  same age, size     same session too"
+    for project, known in stretches.items():
+        yield rate_row(project, known)
+    for project, known in stretches.items():
+        reads = [read for each in known for read in cleared_reads(each)]
+        yield from prediction_table(project, reads)
+        sent = [read for read in reads if read.was_sent]
+        if len(sent) < len(reads):
+            yield from prediction_table(f"{project}, of which the model had seen", sent)
+        yield from fetch_table(known)
+
+
+def rate_row(project: str, stretches: Sequence[Stretch]) -> str:
+    """The line of a project: its cleared and kept reads, those repeated, and the ratios of rates in strata."""
+    pooled = merged(each for stretch in stretches for each in exposures(stretch, is_within=False))
+    within = merged(each for stretch in stretches for each in exposures(stretch, is_within=True))
+    cleared = [read for stretch in stretches for read in cleared_reads(stretch)]
+    kept = [each for each in pooled if not each.is_exposed]
+    counts = f"{len(cleared):>7}{sum(each.is_repeated for each in cleared):>7}"
+    counts += f" {sum(each.requests for each in kept):>9}{sum(each.events for each in kept):>6}"
+    return f"{project:<13}{counts}  {estimate(pooled, rate_ratio)!s:<19}{estimate(within, rate_ratio)!s}".rstrip()
+
+
+def prediction_table(title: str, reads: Sequence[ClearedRead]) -> Iterator[str]:
+    """Yield a table of the AUC of each score of the cleared reads against being repeated."""
+    yield f"\n{title}: {len(reads)} cleared reads, {sum(each.is_repeated for each in reads)} repeated"
+    yield f"{'AUC':<24}{'reads > 0':>9}{'repeated':>9}  {'all pairs':<18}same session"
+    yield prediction_row("size", reads, [each.tokens for each in reads])
+    yield prediction_row("age", reads, [each.age for each in reads])
+    yield prediction_row("atoms needed later", reads, [each.lost.total() for each in reads])
+    for kind in Kind:
+        scores = [each.lost[kind] for each in reads]
+        if sum(score > 0 for score in scores) >= LEAST:
+            yield prediction_row(f"  {kind} needed later", reads, scores)
+
+
+def prediction_row(name: str, reads: Sequence[ClearedRead], scores: Sequence[float]) -> str:
+    """The line of a score: the reads above zero, the share of them that was repeated, and the AUC."""
+    above = [read.is_repeated for read, score in zip(reads, scores, strict=True) if score > 0]
+    share = f"{sum(above) / len(above):.0%}" if above else "–"
+    cells = []
+    for is_within in (False, True):
+        known = zip(reads, scores, strict=True)
+        cases = [Case(score, each.is_repeated, each.session, each.session * is_within) for each, score in known]
+        cells.append(estimate(cases, auc))
+    return f"{name:<24}{len(above):>9}{share:>9}  {cells[0]!s:<18}{cells[1]!s}".rstrip()
+
+
+@dataclass(frozen=True)
+class Use:
+    """A cleared read at a request: the kinds of atoms that the action needed from it, and if it was repeated before."""
+
+    session: str
+    request: int
+    kinds: frozenset[Kind]
+    is_repeated: bool
+
+
+def uses(stretch: Stretch) -> Iterator[Use]:
+    """Yield each cleared read at each request after its clearing at which some atom had lost its sources."""
+    needed: dict[tuple[int, int], set[Kind]] = {}
+    for number, need in stretch.lost:
+        needed.setdefault((need.request, number), set()).add(need.atom.kind)
+    for request in sorted({request for request, _ in needed}):
+        for read in stretch.reads:
+            since, again = stretch.cleared.get(read.number, inf), stretch.repeated_at(read)
+            if since <= request and since <= again:
+                kinds = frozenset(needed.get((request, read.number), ()))
+                yield Use(stretch.session, request, kinds, again < request)
+
+
+def fetch_table(stretches: Sequence[Stretch]) -> Iterator[str]:
+    """Yield how often a cleared read had been repeated before an action needed it, and others at the same request."""
+    known = [each for stretch in stretches for each in uses(stretch)]
+    compared = [
+        Exposure(bool(each.kinds), int(each.is_repeated), 1, each.session, (each.session, each.request))
+        for each in known
+    ]
+    yield f"\n{'cleared read at a request':<30}{'count':>6}  repeated before"
+    yield fetch_row("an action needed it", [each for each in known if each.kinds])
+    yield fetch_row("no action needed it", [each for each in known if not each.kinds])
+    yield f"  ratio at the same request: {estimate(compared, rate_ratio)}".rstrip()
+    for kind in Kind:
+        if part := [each for each in known if kind in each.kinds]:
+            yield fetch_row(f"  {kind} needed", part)
+
+
+def fetch_row(name: str, known: Sequence[Use]) -> str:
+    """The line of some uses: their number, and the share whose read had been repeated."""
+    return f"{name:<30}{len(known):>6}  {sum(each.is_repeated for each in known) / max(1, len(known)):.0%}"
+
+
+def main() -> None:
+    """Print what the chosen test finds."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("test", choices=("trials", "clearings"))
+    parser.add_argument("clones", type=Path, help="a folder with a clone of each repository, at owner/name")
+    given = parser.parse_args()
+    for line in (report_trials if given.test == "trials" else report_clearings)(given.clones):
+        print(line)
+
+
+if __name__ == "__main__":
+    main()
