@@ -11,8 +11,10 @@ from types import MappingProxyType
 from autoprune.apps.policies import (
     clear_tool_uses,
     deepagents,
+    haystack_pruning,
     masking,
     opencode,
+    strands_window,
 )
 from autoprune.apps.policies._policy import NOTHING, Changes, ContextPolicy, Published, RequestView
 from autoprune.apps.policies._prompts import PolicyPrompts
@@ -25,8 +27,10 @@ POLICIES: Mapping[str, Published] = MappingProxyType(
         for tool in (
             clear_tool_uses,
             deepagents,
+            haystack_pruning,
             masking,
             opencode,
+            strands_window,
         )
         for each in tool.PUBLISHED
     }
