@@ -14,6 +14,7 @@ from autoprune.apps.policies import (
     haystack_pruning,
     masking,
     opencode,
+    openhands_condensers,
     strands_window,
 )
 from autoprune.apps.policies._policy import NOTHING, Changes, ContextPolicy, Published, RequestView
@@ -30,6 +31,7 @@ POLICIES: Mapping[str, Published] = MappingProxyType(
             haystack_pruning,
             masking,
             opencode,
+            openhands_condensers,
             strands_window,
         )
         for each in tool.PUBLISHED

@@ -39,12 +39,14 @@ class Changes:
     """How a prompt differs from the recorded messages: everything that is changed, not only what is new.
 
     `texts` are new payloads of results, or of the inputs of calls. `dropped` are indexes of messages that are not sent.
-    `added` are user messages, by the index of the recorded message before which they are sent.
+    `added` are user messages, by the index of the recorded message before which they are sent. `repeated` are indexes
+    of messages that are sent once more, by the same index.
     """
 
     texts: Mapping[Part, str] = field(default_factory=dict)
     dropped: Collection[int] = frozenset()
     added: Mapping[int, str] = field(default_factory=dict)
+    repeated: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
 
 NOTHING = Changes()

@@ -75,6 +75,7 @@ class PolicyPrompts:
         dropped = frozenset(changes.dropped)
         sent: list[Any] = []
         for at in range(start):
+            sent.extend(self._transcript.messages[each] for each in changes.repeated.get(at, ()))
             if at in changes.added:
                 sent.append(self._user_message(at, changes.added[at]))
             if at not in dropped:
