@@ -2,7 +2,7 @@
 
     PYTHONPATH=.:tests/support python tests/originals/by_node.py DRIVER.mjs FOLDER
 
-The driver reads {name: {"messages", "pauses", "starts"}} from stdin and prints {"original", "policies": {name:
+The driver reads {name: {"messages", "pauses", "starts"}} from stdin and prints, last, {"original", "policies": {name:
 {"parameters", "sent": {conversation: [changes of each request]}}}}. The changes of a request map the index of a message
 to its new content, or to {"arguments": {call id: the new arguments}}.
 """
@@ -26,7 +26,7 @@ def main(driver: str, folder: str) -> None:
     }
     path = Path(__file__).parent / driver
     ran = subprocess.run(["node", path, folder], input=json.dumps(given), stdout=subprocess.PIPE, text=True, check=True)
-    told = json.loads(ran.stdout)
+    told = json.loads(ran.stdout.strip().rpartition("\n")[2])  # packages print too
     for policy, recorded in told["policies"].items():
         sent = {name: changed(known[name], requests) for name, requests in recorded["sent"].items()}
         write_recording(policy, told["original"], sent, **recorded["parameters"])

@@ -3,15 +3,13 @@
 //     cd FOLDER && npm pack opencode-linux-x64@1.18.33 && tar xzf opencode-linux-x64-*.tgz
 //     PYTHONPATH=.:tests/support python tests/originals/by_node.py opencode.mjs FOLDER
 //
-// The program calls the function when a loop of its agent has ended, so here after each answer without calls. Its
-// thresholds are constants: they are passed as parameters, a tenth of the real ones, since our talks are short.
+// The program calls the function when a loop of its agent has ended, so here after each answer without calls.
 import { readFileSync } from "node:fs";
 
 const program = readFileSync(`${process.argv[2]}/package/bin/opencode`, "latin1");
 const start = program.indexOf('n.fn("SessionCompaction.prune")(') + 'n.fn("SessionCompaction.prune")('.length;
 const source = program.slice(start, program.indexOf('),W=n.fn("SessionCompaction.process")', start));
 const [, unit, estimate] = program.match(/Token:\(\)=>\w+\}\);var (\w+=4),\w+=(\(H\)=>Math\.max\(0,Math\.round\(H\.length\/\w+\)\))/);
-const PROTECT = 4_000, MINIMUM = 2_000;
 
 const effect = (value) => ({ pipe() { return this; }, *[Symbol.iterator]() { return value; } });
 const finish = (work) => { let step = work.next(); while (!step.done) step = work.next(); return step.value; };
@@ -25,8 +23,8 @@ function prune(messages) {
     { isInstance: () => false },
     ["skill"],
     { estimate: new Function(`const ${unit}; return ${estimate}`)() },
-    PROTECT,
-    MINIMUM,
+    40_000,
+    20_000,
   ];
   finish(new Function(...names, `return (${source})`)(...values)({ sessionID: "s" }));
 }
@@ -54,5 +52,5 @@ function* requests({ messages, starts }) {
 if (start < 100) throw new Error("this release of opencode is built differently");
 const sent = {};
 for (const [name, known] of Object.entries(JSON.parse(readFileSync(0)))) sent[name] = [...requests(known)];
-const recorded = { parameters: { protect: PROTECT, minimum: MINIMUM }, sent };
+const recorded = { parameters: {}, sent };
 console.log(JSON.stringify({ original: "opencode-linux-x64 1.18.33", policies: { opencode_prune: recorded } }));

@@ -83,6 +83,24 @@ def talk(turns: int = 8) -> Iterator[dict[str, Any]]:
         yield {"role": "assistant", "content": f"Order {turn} is late because the truck of line {turn} broke down."}
 
 
+def turns(number: int = 10) -> Iterator[dict[str, Any]]:
+    """Yield a task in turns of the user, each with files that are read, a command, a search and an edit."""
+    yield {"role": "system", "content": "You are a careful engineer."}
+    for turn in range(number):
+        yield {"role": "user", "content": f"Now improve module {turn}, please."}
+        for step in range(4):
+            known, path = f"call_{turn}_{step}", f"src/module_{(turn * 3 + step) % 7}.py"
+            yield asks((known, "read", {"path": path}))
+            yield gives(known, text(turn * 3 + step, 14_000 if step % 2 else 7_000))
+        ran, found, edited = (f"call_{turn}_{name}" for name in ("ran", "found", "edited"))
+        yield asks((ran, "bash", {"command": "pytest"}), (found, "grep", {"pattern": f"handler_{turn}"}))
+        yield gives(ran, f"Output: {text(turn, 9_000)}\nExit Code: {turn % 2}")
+        yield gives(found, text(500 + turn, 1_500))
+        yield asks((edited, "edit", {"path": path, "new_string": text(turn, 300)}), said="I edit it.")
+        yield gives(edited, "The file has been updated. ✓" if turn % 2 else "")
+        yield {"role": "assistant", "content": f"Module {turn} is better now."}
+
+
 def giants() -> Iterator[dict[str, Any]]:
     """Yield a task with results of very different sizes, up to 400,000 characters, in one line and in many."""
     yield {"role": "user", "content": "Look at the logs."}
@@ -95,12 +113,17 @@ def giants() -> Iterator[dict[str, Any]]:
 
 def all_conversations() -> dict[str, Conversation]:
     """Make the conversations, by name."""
-    work = list(long_work())
+    work, in_turns = list(long_work()), list(turns())
+    rounds = [at for at, message in enumerate(work) if message["role"] == "assistant"]
+    first_rounds = [at + 1 for at, message in enumerate(in_turns) if message["role"] == "user"]
     return {
         "long work": Conversation(work),
-        "long work with pauses": Conversation(work, {20: 400.0, 60: 4_000.0, 90: 90_000.0}),
+        "long work with pauses": Conversation(work, {rounds[9]: 400.0, rounds[28]: 4_000.0, rounds[42]: 90_000.0}),
         "large results": Conversation(list(long_work(40, 40_000))),
         "talk": Conversation(list(talk())),
+        "turns with pauses": Conversation(
+            in_turns, dict(zip(first_rounds[3::2], (200.0, 400.0, 4_000.0, 90_000.0), strict=False))
+        ),
         "giants": Conversation(list(giants())),
     }
 

@@ -11,10 +11,13 @@ from types import MappingProxyType
 from autoprune.apps.policies import (
     clear_tool_uses,
     deepagents,
+    gemini_masking,
     haystack_pruning,
     masking,
+    openclaw,
     opencode,
     openhands_condensers,
+    qwen_clearing,
     strands_window,
 )
 from autoprune.apps.policies._policy import NOTHING, Changes, ContextPolicy, Published, RequestView
@@ -28,10 +31,13 @@ POLICIES: Mapping[str, Published] = MappingProxyType(
         for tool in (
             clear_tool_uses,
             deepagents,
+            gemini_masking,
             haystack_pruning,
             masking,
+            openclaw,
             opencode,
             openhands_condensers,
+            qwen_clearing,
             strands_window,
         )
         for each in tool.PUBLISHED

@@ -8,12 +8,12 @@ def units(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def cut(text: str, start: int, stop: int | None = None) -> str:
-    """Return a slice of a text, by UTF-16 code units. Half a character becomes U+FFFD."""
+def cut(text: str, start: int, stop: int | None = None, *, halves: str = "replace") -> str:
+    """Return a slice of a text, by UTF-16 code units. Half a character becomes U+FFFD, or nothing with "ignore"."""
     if text.isascii():
         return text[start:stop]
     coded = text.encode("utf-16-le", "surrogatepass")
-    return coded[2 * start : None if stop is None else 2 * stop].decode("utf-16-le", "replace")
+    return coded[2 * start : None if stop is None else 2 * stop].decode("utf-16-le", halves)
 
 
 def chars_to_tokens(text: str) -> int:
