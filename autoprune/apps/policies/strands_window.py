@@ -43,7 +43,7 @@ class StrandsSlidingWindow:
         self._known = len(messages)
         if self._per_turn and (request.number + 1) % self._per_turn == 0:
             self._slide(messages)
-        while self._tokens(request, messages) > request.window and self._recover(messages):
+        while self._prompt_size(request, messages) > request.window and self._recover(messages):
             pass
         dropped = frozenset(at for message in messages[: self._start] for each in message for at in each.at)
         return Changes(
@@ -80,7 +80,7 @@ class StrandsSlidingWindow:
             return True
         return self._trim(messages)
 
-    def _tokens(self, request: RequestView, messages: Sequence[Message]) -> int:
+    def _prompt_size(self, request: RequestView, messages: Sequence[Message]) -> int:
         dropped = {at for message in messages[: self._start] for each in message for at in each.at}
         kept = sum(entry.tokens for at, entry in enumerate(request.entries) if at not in dropped)
         cut = [(part, text) for part, text in self._texts.items() if part.location.message not in dropped]
