@@ -111,6 +111,23 @@ def giants() -> Iterator[dict[str, Any]]:
     yield {"role": "assistant", "content": "I have seen the logs."}
 
 
+def looks() -> Iterator[dict[str, Any]]:
+    """Yield a task with tools named as in Claude Code, whose looks are repeated, widened and narrowed."""
+    yield {"role": "user", "content": "Find the slow function."}
+    spans = [{"offset": at * 10 % 40, "limit": 50} if at % 4 else {} for at in range(9)]
+    commands = ("git status", "git diff | head", "git status", "pytest", "pytest")
+    asked = [
+        *(("Read", {"path": f"./src/file_{at % 3}.py", **span}) for at, span in enumerate(spans)),
+        *(("Grep", {"pattern": f"slow_{at % 2}", "path": "./src" if at % 3 else "src"}) for at in range(6)),
+        *(("Bash", {"command": command}) for command in commands),
+        *(("Glob", {"pattern": "*.py"}) for _ in range(2)),
+    ]
+    for number, (tool, arguments) in enumerate(asked):
+        yield asks((f"call_{number}", tool, arguments))
+        yield gives(f"call_{number}", text(number % 7, 900 + 700 * (number % 4)))
+    yield {"role": "assistant", "content": "The parser is slow."}
+
+
 def all_conversations() -> dict[str, Conversation]:
     """Make the conversations, by name."""
     work, in_turns = list(long_work()), list(turns())
@@ -125,6 +142,7 @@ def all_conversations() -> dict[str, Conversation]:
             in_turns, dict(zip(first_rounds[3::2], (200.0, 400.0, 4_000.0, 90_000.0), strict=False))
         ),
         "giants": Conversation(list(giants())),
+        "looks": Conversation(list(looks())),
     }
 
 
