@@ -9,12 +9,11 @@ to its new content, or to {"arguments": {call id: the new arguments}}.
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from policy_conversations import Conversation
-from policy_originals import conversations, differences, request_starts, write_recording
+from policy_originals import arguments, conversations, differences, request_starts, write_recording
 
 
 def main(driver: str, folder: str) -> None:
@@ -56,4 +55,4 @@ def apply(message: dict[str, Any], change: Any) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*arguments())

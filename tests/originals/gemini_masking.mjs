@@ -58,7 +58,7 @@ async function requests({ messages, starts }) {
     const shown = new Map(history.flatMap((each) => each.parts).filter((part) => part.functionResponse)
       .map((part) => [part.functionResponse.id, part.functionResponse.response.output]));
     sent.push(Object.fromEntries(messages.slice(0, start).flatMap(({ tool_call_id, content }, index) => {
-      const output = shown.get(tool_call_id)?.replaceAll(folder, "/home/user/.gemini/tmp/project");
+      const output = shown.get(tool_call_id)?.replaceAll(folder, "/home/user/.gemini/tmp/project").toWellFormed();
       return output === undefined || output === content ? [] : [[index, output]];
     })));
   }

@@ -17,7 +17,7 @@ from uuid import NAMESPACE_URL, uuid5
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1] / "support")]
 
 from policy_conversations import Conversation  # noqa: E402
-from policy_originals import conversations, differences, request_starts, write_recording  # noqa: E402
+from policy_originals import arguments, conversations, differences, request_starts, write_recording  # noqa: E402
 
 
 def identifier(name: str) -> str:
@@ -59,4 +59,4 @@ def main(checkout: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*arguments())

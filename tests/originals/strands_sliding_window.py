@@ -45,7 +45,11 @@ def chat_messages(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
         results = [block["toolResult"] for block in message["content"] if "toolResult" in block]
         calls = [block["toolUse"] for block in message["content"] if "toolUse" in block]
         made += [
-            {"role": "tool", "tool_call_id": each["toolUseId"], "content": each["content"][0]["text"]}
+            {
+                "role": "tool",
+                "tool_call_id": each["toolUseId"],
+                "content": "".join(block["text"] for block in each["content"]),
+            }
             for each in results
         ]
         if not results:

@@ -17,7 +17,7 @@ from unittest.mock import MagicMock
 
 sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1] / "support")]
 
-from policy_originals import conversations, differences, request_starts, write_recording  # noqa: E402
+from policy_originals import arguments, conversations, differences, request_starts, write_recording  # noqa: E402
 
 KINDS = {"system": "system_prompt", "assistant": "action", "tool": "observation"}
 
@@ -73,4 +73,4 @@ def main(swe_agent: str, trap: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*arguments())

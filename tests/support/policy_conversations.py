@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 WORDS = ("value", "count", "index", "buffer", "parser", "request", "handler", "result", "config", "error")
@@ -143,6 +144,15 @@ def all_conversations() -> dict[str, Conversation]:
         ),
         "giants": Conversation(list(giants())),
         "looks": Conversation(list(looks())),
+    }
+
+
+def read_conversations(file: Path) -> dict[str, Conversation]:
+    """Read conversations that this module printed, or others in the same form."""
+    known = json.loads(file.read_text(encoding="utf-8"))
+    return {
+        name: Conversation(each["messages"], {int(at): pause for at, pause in each.get("pauses", {}).items()})
+        for name, each in known.items()
     }
 
 

@@ -10,15 +10,25 @@ the indexes of the messages that are sent unchanged, in runs [first, last], and 
 role, its text (or the sha256 of a text of more than 300 characters), its calls' arguments, and the index `of` the
 recorded message that it is a version of. `digests` are the sha256 of the differences at each request, and `samples` the
 differences themselves at some of them, to be read when a digest differs.
+
+Every driver also takes other conversations, such as recorded sessions, and another folder for its recordings. `compare`
+then prints where a port first differs from its original in each conversation:
+
+    python tests/support/policy_sessions.py session.jsonl other.json > conversations.json
+    python tests/originals/swe_agent.py ... --conversations conversations.json --output recordings
+    python tests/support/policy_originals.py compare recordings/swe_agent.json conversations.json
 """
 
+import argparse
 import hashlib
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from policy_conversations import Conversation, all_conversations
+from policy_conversations import Conversation, all_conversations, read_conversations
 
 from autoprune.apps.policies import POLICIES, PolicyPrompts
 from autoprune.formats import new_parser, parse
@@ -34,12 +44,18 @@ def differences(recorded: Sequence[dict[str, Any]], sent: Sequence[dict[str, Any
     """Describe what is sent, in Chat Completions form, by its differences to the recorded messages.
 
     A result is a version of the recorded one with the same call id, and an answer of the recorded one with the same
-    first call id. Other messages are unchanged if they are equal to a recorded one.
+    first call id. Other messages are unchanged if they are equal to a recorded one. Of several such messages, it is
+    the first after the one before.
     """
-    places = {_identity(message): at for at, message in enumerate(recorded)}
+    places: dict[tuple[str, str], list[int]] = {}
+    for at, message in enumerate(recorded):
+        places.setdefault(_identity(message), []).append(at)
     found: list[Any] = []
+    last = -1
     for message in sent:
-        at = places.get(_identity(message))
+        known = places.get(_identity(message), ())
+        at = next((each for each in known if each > last), known[0] if known else None)
+        last = last if at is None else at
         if at is not None and _essence(message) == _essence(recorded[at]):
             if found and isinstance(found[-1], list) and found[-1][1] == at - 1:
                 found[-1][1] = at
@@ -95,16 +111,23 @@ def recording(name: str) -> dict[str, Any]:
 
 def write_recording(name: str, original: str, sent: dict[str, list[list[Any]]], **parameters: Any) -> None:
     """Write a recording; `sent` holds the differences at each request, by conversation."""
-    RECORDINGS.mkdir(parents=True, exist_ok=True)
-    told = {"original": original, "parameters": parameters, "sent": {key: digested(each) for key, each in sent.items()}}
-    (RECORDINGS / f"{name}.json").write_text(json.dumps(told, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    folder = _options()[0].output
+    sampled = 1 if folder else SAMPLED
+    told = {
+        "original": original,
+        "parameters": parameters,
+        "sent": {key: digested(each, sampled) for key, each in sent.items()},
+    }
+    folder = folder or RECORDINGS
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_text(json.dumps(told, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
-def digested(requests: Sequence[list[Any]]) -> dict[str, Any]:
+def digested(requests: Sequence[list[Any]], sampled: int = SAMPLED) -> dict[str, Any]:
     """Shorten the differences at each request to their digests, with samples."""
     digests = [hashlib.sha256(json.dumps(each, sort_keys=True).encode()).hexdigest()[:16] for each in requests]
     last = len(requests) - 1
-    samples = {str(at): each for at, each in enumerate(requests) if at % SAMPLED == SAMPLED - 1 or at == last}
+    samples = {str(at): each for at, each in enumerate(requests) if at % sampled == sampled - 1 or at == last}
     return {"digests": digests, "samples": samples}
 
 
@@ -114,5 +137,54 @@ def request_starts(known: Conversation) -> tuple[int, ...]:
 
 
 def conversations() -> dict[str, Conversation]:
-    """Return the conversations over which policies are compared."""
-    return all_conversations()
+    """Return the conversations that a driver runs over: those of --conversations, or else the made-up ones."""
+    file = _options()[0].conversations
+    return read_conversations(file) if file else all_conversations()
+
+
+def arguments() -> list[str]:
+    """Return the arguments of a driver besides --conversations and --output."""
+    return _options()[1]
+
+
+def _options() -> tuple[argparse.Namespace, list[str]]:
+    options = argparse.ArgumentParser(allow_abbrev=False)
+    options.add_argument("--conversations", type=Path, help="JSON as policy_conversations.py prints it")
+    options.add_argument("--output", type=Path, help="folder of the recordings; fixtures/policies without it")
+    return options.parse_known_args()
+
+
+def compare(file: str, conversations_file: str) -> Iterator[str]:
+    """Yield a line for each conversation of a recording made with --output: how the port differs, if it does."""
+    recorded = json.loads(Path(file).read_text(encoding="utf-8"))
+    known = read_conversations(Path(conversations_file))
+    name = Path(file).stem.partition(".")[0]
+    for conversation, expected in recorded["sent"].items():
+        sent = sent_by_policy(name, known[conversation], **recorded["parameters"])
+        found = digested(sent, 1)
+        pairs = enumerate(zip_longest(expected["digests"], found["digests"]))
+        differing = [at for at, (original, port) in pairs if original != port]
+        acted = sum(each != unchanged for each, unchanged in zip(sent, _unchanged(known[conversation]), strict=True))
+        yield f"{conversation}: {len(differing)} of {len(sent)} requests differ, {acted} are changed"
+        if differing:
+            yield from _first_difference(differing[0], expected["samples"], found["samples"])
+
+
+def _unchanged(known: Conversation) -> list[list[Any]]:
+    """Return the differences at each request if nothing is changed."""
+    return [differences(known.messages, known.messages[:start]) for start in request_starts(known)]
+
+
+def _first_difference(request: int, original: dict[str, Any], port: dict[str, Any]) -> Iterator[str]:
+    pairs = zip_longest(original.get(str(request), ()), port.get(str(request), ()))
+    for at, (expected, found) in enumerate(pairs):
+        if expected != found:
+            yield f"  request {request}, difference {at}"
+            yield f"    original {json.dumps(expected, ensure_ascii=False)}"
+            yield f"    port     {json.dumps(found, ensure_ascii=False)}"
+            return
+
+
+if __name__ == "__main__":
+    for line in compare(*sys.argv[2:]):
+        print(line)
