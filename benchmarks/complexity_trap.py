@@ -8,8 +8,8 @@ import csv
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from outcomes import Change
 from sessions import Source
+from task_outcomes import Change
 
 WINDOWS = (10, 20, 29, 43, 50, 54, 58, 72, 86)
 COSTS = Source(

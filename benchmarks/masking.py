@@ -20,8 +20,8 @@ from statistics import mean
 
 import complexity_trap
 from complexity_trap import COSTS, FIFTY, PAIRS, TABLE, Attempt, changes_between, read_costs
-from task_outcomes import Task, prediction
 from sessions import read_manifest, write_corpus
+from task_outcomes import Task, prediction
 
 from autoprune.apps.replay.atoms import Group
 from autoprune.apps.replay.corpus import replay_files

@@ -21,10 +21,10 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 @pytest.fixture(scope="module")
 def programs():
-    """The modules `masking`, `outcomes` and `complexity_trap`, as the program imports them."""
+    """The modules `masking`, `task_outcomes` and `complexity_trap`, as the program imports them."""
     sys.path.insert(0, str(BENCHMARKS))
     try:
-        yield [importlib.import_module(name) for name in ("masking", "outcomes", "complexity_trap")]
+        yield [importlib.import_module(name) for name in ("masking", "task_outcomes", "complexity_trap")]
     finally:
         sys.path.remove(str(BENCHMARKS))
 
