@@ -17,7 +17,7 @@ def test_recordings_of_originals_are_there():
 def test_a_policy_sends_what_its_original_sends(name: str):
     known = recording(name)
     try:
-        POLICIES[name].new()
+        POLICIES[name.partition(".")[0]].new()
     except SettingsError as error:  # the policy calls its original, which is not installed
         pytest.skip(str(error))
     for conversation, expected in known["sent"].items():

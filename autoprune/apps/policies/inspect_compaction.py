@@ -53,14 +53,14 @@ class InspectCompaction:
         for number in range(MOST_PASSES):
             before = tokens
             kept, texts = self.compacted(chat, kept, texts)
-            tokens = self._size(chat, kept, texts)
+            tokens = self._tokens_of_chat(chat, kept, texts)
             if tokens <= room:
                 self._kept, self._texts = kept, texts
                 return
             if number and tokens >= before:
                 return
 
-    def _size(self, chat: Sequence[ChatMessage], kept: Kept, texts: Texts) -> int:
+    def _tokens_of_chat(self, chat: Sequence[ChatMessage], kept: Kept, texts: Texts) -> int:
         results = [result for at in kept if (result := chat[at].result) in texts and result]
         saved = sum(result.tokens - result.count(texts[result]) for result in results)
         return sum(self._weights[at] for at in kept) - saved

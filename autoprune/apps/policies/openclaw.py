@@ -47,7 +47,7 @@ class OpenClawCacheTtl:
         old = list(self._old(request))
         window = request.window * 4
         total = sum(_message_chars(request, at) for at in range(len(request.entries)))
-        total -= sum(_chars(result.text) - self._size(result) for result in request.results)
+        total -= sum(_chars(result.text) - self._sent_chars(result) for result in request.results)
         if total < TRIM_RATIO * window:
             return
         for result in old:
@@ -55,8 +55,8 @@ class OpenClawCacheTtl:
             if result not in self._texts and length > LONG:
                 head, tail = cut(result.text, 0, SHOWN, halves="ignore"), cut(result.text, -SHOWN, halves="ignore")
                 self._texts[result] = TRIMMED.format(head=head, tail=tail, chars=length)
-                total += self._size(result) - _chars(result.text)
-        if sum(map(self._size, old)) >= LEAST_CLEARABLE:
+                total += self._sent_chars(result) - _chars(result.text)
+        if sum(map(self._sent_chars, old)) >= LEAST_CLEARABLE:
             self._clear(old, total, CLEAR_RATIO * window)
 
     def _clear(self, old: Sequence[ToolResult], total: int, most: float) -> None:
@@ -64,7 +64,7 @@ class OpenClawCacheTtl:
         for result in old:
             if total < most:
                 return
-            total += len(CLEARED) - self._size(result)
+            total += len(CLEARED) - self._sent_chars(result)
             self._texts[result] = CLEARED
 
     def _old(self, request: RequestView) -> Iterator[ToolResult]:
@@ -78,7 +78,7 @@ class OpenClawCacheTtl:
             if is_old and self._texts.get(result) != CLEARED:
                 yield result
 
-    def _size(self, result: ToolResult) -> int:
+    def _sent_chars(self, result: ToolResult) -> int:
         return _chars(self._texts.get(result, result.text))
 
 
