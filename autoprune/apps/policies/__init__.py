@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from autoprune.apps.policies import (
     adk_filter,
+    claude_code,
     clear_tool_uses,
     codex_truncation,
     compressors,
@@ -34,6 +35,7 @@ __all__ = ["NOTHING", "POLICIES", "Changes", "ContextPolicy", "PolicyPrompts", "
 
 MODULES = (
     adk_filter,
+    claude_code,
     clear_tool_uses,
     codex_truncation,
     compressors,
