@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from autoprune.apps.policies import (
     adk_filter,
-    claude_code,
+    claude_microcompact,
     clear_tool_uses,
     codex_truncation,
     compressors,
@@ -35,7 +35,7 @@ __all__ = ["NOTHING", "POLICIES", "Changes", "ContextPolicy", "PolicyPrompts", "
 
 MODULES = (
     adk_filter,
-    claude_code,
+    claude_microcompact,
     clear_tool_uses,
     codex_truncation,
     compressors,

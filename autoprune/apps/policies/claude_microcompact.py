@@ -53,13 +53,13 @@ PUBLISHED = (
         new=ClaudeCodeMicrocompact,
         tool="Claude Code",
         source="npm @anthropic-ai/claude-code 2.1.104 (2026-04-12), cli.js; it is in 2.1.85 to 2.1.104, not in 2.1.112",
-        decides="At a request of the main conversation that comes an hour or more after the last answer, all results of "
-        "its file, shell, search, web, edit and write tools but those of the newest five calls are cleared. They stay "
-        "cleared until the user writes again.",
-        defaults="60 minutes, the results of 5 calls kept; it is off unless a flag of Anthropic's servers turns it on. "
-        "Here it is on.",
-        left_out="Images, subagents and non-interactive sessions, where it never acts. Later versions clear on a hint of "
-        "the API, or let the API clear after 65 minutes: these are not replayed.",
+        decides="At a request of the main conversation, an hour or more after the last answer, all results of its file, "
+        "shell, search, web, edit and write tools but those of the newest five calls are cleared. They stay cleared "
+        "until the user writes again.",
+        defaults="60 minutes, the results of 5 calls kept. It is off unless a flag of Anthropic's servers turns it on; "
+        "here it is on.",
+        left_out="Images. Subagents and non-interactive sessions, where the original never clears, are not told apart. "
+        "Of later versions, 2.1.112 clears on a hint of the API, and 2.1.330 can ask the API to clear after 65 minutes.",
         idle="Without pauses of an hour, and in sessions of at most five calls.",
         checked="@anthropic-ai/claude-code 2.1.104",
     ),

@@ -1,7 +1,7 @@
 // Claude Code's microcompact, cut out of the released program, over our conversations. See by_node.py.
 //
 //     cd FOLDER && npm pack @anthropic-ai/claude-code@2.1.104 && tar xzf anthropic-ai-claude-code-*.tgz
-//     PYTHONPATH=.:tests/support python tests/originals/by_node.py claude_code.mjs FOLDER
+//     PYTHONPATH=.:tests/support python tests/originals/by_node.py claude_microcompact.mjs FOLDER
 //
 // The program calls it before each request of a turn, and the messages that it returns are those of the turn's next
 // requests. A turn begins with the messages of the session, which are never edited. A flag of its servers turns the
