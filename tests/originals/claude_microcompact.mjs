@@ -3,9 +3,10 @@
 //     cd FOLDER && npm pack @anthropic-ai/claude-code@2.1.104 && tar xzf anthropic-ai-claude-code-*.tgz
 //     PYTHONPATH=.:tests/support python tests/originals/by_node.py claude_microcompact.mjs FOLDER
 //
-// The program calls it before each request of a turn, and the messages that it returns are those of the turn's next
-// requests. A turn begins with the messages of the session, which are never edited. A flag of its servers turns the
-// function on; here the flag is the program's default, but on.
+// The program calls it before each request of a turn, and sends the messages that it returns with the later requests of
+// the turn. A turn begins with the messages of the session, which are never edited: with its flag on, the program sends
+// the old results of a resumed session cleared in the first turn, and in full in the second. A flag of Anthropic's
+// servers turns the function on; here the flag has the program's default values, but is on.
 import { readFileSync } from "node:fs";
 
 const program = readFileSync(`${process.argv[2]}/package/cli.js`, "utf8");

@@ -15,7 +15,7 @@ NOT_CLEARABLE = "multiedit"  # an older tool of Claude Code, of the kind "edit"
 class ClaudeCodeMicrocompact:
     """Clear all results but the newest after a pause, for the requests of one turn of the user.
 
-    Claude Code edits the messages of the turn, not its session. Its next turn begins with the session again.
+    Claude Code does not edit its session, so its next turn begins with all results in full.
     """
 
     def __init__(self, minutes: float = 60, keep: int = 5) -> None:
@@ -53,14 +53,14 @@ PUBLISHED = (
         new=ClaudeCodeMicrocompact,
         tool="Claude Code",
         source="npm @anthropic-ai/claude-code 2.1.104 (2026-04-12), cli.js; it is in 2.1.85 to 2.1.104, not in 2.1.112",
-        decides="At a request of the main conversation, an hour or more after the last answer, all results of its file, "
-        "shell, search, web, edit and write tools but those of the newest five calls are cleared. They stay cleared "
-        "until the user writes again.",
+        decides="At a request of the main conversation that comes an hour or more after the last answer, it clears all "
+        "results of its file, shell, search, web, edit and write tools but those of the newest five calls. They stay "
+        "cleared until the user writes again, and are then sent in full.",
         defaults="60 minutes, the results of 5 calls kept. It is off unless a flag of Anthropic's servers turns it on; "
         "here it is on.",
-        left_out="Images. Subagents and non-interactive sessions, where the original never clears, are not told apart. "
-        "Of later versions, 2.1.112 clears on a hint of the API, and 2.1.330 can ask the API to clear after 65 minutes.",
-        idle="Without pauses of an hour, and in sessions of at most five calls.",
+        left_out="Images, and that the original never clears in subagents and non-interactive sessions. Later versions "
+        "are not replayed: 2.1.112 clears on a hint of the API, 2.1.330 can have the API clear after 65 minutes.",
+        idle="Without pauses of an hour, or with at most five calls of these tools.",
         checked="@anthropic-ai/claude-code 2.1.104",
     ),
 )
