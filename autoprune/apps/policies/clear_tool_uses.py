@@ -160,7 +160,7 @@ PUBLISHED = (
             "tokens), clear_tool_inputs false, exclude_tools none"
         ),
         left_out="Tokens of images, and of model messages in blocks, which LangChain estimates in another way.",
-        idle="Up to 100,000 estimated tokens of messages without the system prompt, or with 3 results or fewer.",
+        idle="Up to 100,000 estimated tokens (the system prompt is not counted), or with 3 results or fewer.",
         checked="langchain 1.4.7",
     ),
     Published(

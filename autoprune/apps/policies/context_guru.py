@@ -72,7 +72,7 @@ PUBLISHED = (
             "The other components of its presets; the hour that it waits for providers other than Anthropic, unless"
             " lifetime=3600; its context_guru_expand tool. Pauses are counted from the previous answer."
         ),
-        idle="Without pauses of six minutes, and with at most three results in a request: nearly always.",
+        idle="Without pauses of six minutes, and with at most three new results in a request, as in most requests.",
         unchecked="context-guru is a Go module whose dependencies could not be downloaded for a recording.",
     ),
 )

@@ -113,8 +113,8 @@ PUBLISHED = (
         "are replaced by a preview and the path of a file, as soon as they have 30,000 tokens together. Of a command "
         "the preview has 10 lines at each end, of other tools 250 characters.",
         defaults="50,000 tokens protected, masked in batches of at least 30,000; it is on.",
-        left_out="The summary at half of the context window, the limit of an output at arrival, thresholds that the "
-        "vendor sets remotely, and that the model can read the file again. The file's path is a stand-in.",
+        left_out="The summary at half of the context window, the limit of an output at arrival, thresholds that "
+        "Google sets remotely, and that the model can read the file again. The file's path is a stand-in.",
         idle="Until about 80,000 tokens of outputs have accumulated.",
         checked="@google/gemini-cli-core 0.61.0",
     ),

@@ -236,12 +236,13 @@ PUBLISHED = (
         ),
         decides=(
             "A result of the current turn of more than 2,048 tokens (4 characters each) becomes a JSON placeholder of"
-            " about 1,000 characters before it is first sent, and so does a result from 256 tokens that a later step"
-            " repeats or replaces. Large results of earlier turns are sent in full for two turns, then archived again."
+            " about 1,000 characters before it is first sent, and so does a result of at least 256 tokens that a"
+            " later step repeats or replaces. Large results of earlier turns are sent in full for two turns, then"
+            " archived again."
         ),
         defaults=(
             "2,048 and 256 tokens, two full turns. Results of the newest step are included if the model's window is"
-            " known, since mid-turn compaction is then on by default; newest=False is for other callers."
+            " known, since mid-turn compaction is then on by default; newest=False leaves them out."
         ),
         left_out=(
             "ArchiveRead, with which the model reads an archived result; compaction with a model. Tools other than"

@@ -50,7 +50,7 @@ PUBLISHED = (
         tool="SWE-agent",
         source=_SWE_AGENT,
         decides="At each request, every tool result but the newest n is replaced by the number of its lines.",
-        defaults="n = 5, as in the paper and in the 0.7 configurations (config/sweagent_0_7); newer ones mask nothing.",
+        defaults="n = 5, as in the paper, config/sweagent_0_7 and others; the default configuration masks nothing.",
         left_out=_LEFT_OUT,
         idle="With n results or fewer.",
         checked="SWE-agent 1.1.0",
@@ -67,7 +67,7 @@ PUBLISHED = (
         ),
         defaults="n = 5. No configuration of the repository sets polling; 10 is our choice.",
         left_out=_LEFT_OUT,
-        idle="Until there are `polling` or more results, and more than n.",
+        idle="With n results or fewer, or with fewer than polling - 1.",
         checked="SWE-agent 1.1.0",
     ),
     _published(

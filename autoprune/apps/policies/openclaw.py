@@ -125,12 +125,12 @@ PUBLISHED = (
         new=OpenClawCacheTtl,
         tool="OpenClaw",
         source="npm openclaw 2026.9.6 (2026-09-24), src/agents/embedded-agent-runner/tool-result-truncation.ts",
-        decides="After a pause as long as the cache's lifetime, results before the newest three answers that have more "
-        "than 4,000 characters are cut to 1,500 at each end, if the prompt fills 30 % of the window. If it still "
-        "fills 50 %, the oldest are cleared until it does not.",
-        defaults="One hour; on for Anthropic's models. (Five minutes if it is turned on without a time.)",
-        left_out="Images, the limits of results at arrival, and Anthropic's server-side clearing, which replaces it "
-        "if that is enabled. The pause is counted from the previous answer, not from the start of its request.",
+        decides="After a pause as long as the cache's lifetime, if the prompt fills 30 % of the window, the results "
+        "before the newest three answers are cut to 1,500 characters at each end, if they have more than 4,000. If the "
+        "prompt still fills 50 %, and they have 50,000 characters together, the oldest are cleared until it does not.",
+        defaults="One hour; it is on for Anthropic's models. If it is turned on without a time, five minutes.",
+        left_out="Images, the limits of results at arrival, and Anthropic's server-side clearing, which is used "
+        "instead if it is enabled. The pause is counted from the previous answer, not from the start of its request.",
         idle="Without pauses of an hour, and in prompts below 30 % of the window.",
         checked="openclaw 2026.9.6",
     ),

@@ -57,9 +57,9 @@ PUBLISHED = (
         new=OpencodePrune,
         tool="opencode",
         source="github.com/anomalyco/opencode, packages/opencode/src/session/compaction.ts, 1.18.33 (2026-09-28)",
-        decides="When a turn of the user ends, tool results are cleared from the newest to the oldest after the first "
-        "40,000 tokens (a quarter of their characters), if more than 20,000 tokens can be cleared. The last two turns, "
-        "failed calls and skills are kept.",
+        decides="When a turn of the user ends, the tool results that are older than the newest 40,000 tokens of them "
+        "(characters / 4) are cleared, if they have more than 20,000 tokens. Results of the last two turns, of failed "
+        "calls and of skills are kept, and not counted.",
         defaults="40,000 tokens protected, at least 20,000 cleared. It is off unless compaction.prune is set.",
         left_out="The summary that replaces a full conversation, and the truncation of long outputs at arrival.",
         idle="With fewer than three turns of the user, so in every task that runs without further messages.",

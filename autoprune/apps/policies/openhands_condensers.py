@@ -171,6 +171,7 @@ _LEFT_OUT = (
     " results to 30,000 characters, which is not the condenser's; the empty line before a message of the"
     " user that follows another one."
 )
+_NOT_DEFAULT = "It has to be chosen: by default OpenHands summarizes with a model."
 _CHECKED = "openhands-ai 0.62.0"
 PUBLISHED = (
     Published(
@@ -182,7 +183,8 @@ PUBLISHED = (
             "Each tool result before the newest events becomes a user message <MASKED>. Since its call then has no"
             " result, the prompt's builder leaves out the whole response that made the call, with its text."
         ),
-        defaults="attention_window = 100 events in the configuration (the class itself says 5), about 50 calls.",
+        defaults="attention_window = 100 events, about 50 calls, in the configuration (5 in the class itself). "
+        + _NOT_DEFAULT,
         left_out=_LEFT_OUT,
         idle="With fewer than about 50 calls.",
         checked=_CHECKED,
@@ -196,7 +198,7 @@ PUBLISHED = (
             "The system prompt, the first message of the user and the newest events are sent. With fewer events than"
             " max_events, the head and the tail overlap, and the first two messages are sent twice."
         ),
-        defaults="keep_first = 1, max_events = 100.",
+        defaults="keep_first = 1, max_events = 100. " + _NOT_DEFAULT,
         left_out=_LEFT_OUT + " The second system prompt, if it is not among the messages. Other values of keep_first.",
         idle="With fewer than about 50 calls it drops nothing.",
         checked=_CHECKED,
@@ -210,7 +212,7 @@ PUBLISHED = (
             "When there are more than max_size events, all but the system prompt, the first message of the user and the"
             " newest half of max_size are forgotten for good."
         ),
-        defaults="keep_first = 1, max_size = 100 in the configuration.",
+        defaults="keep_first = 1, max_size = 100 in the configuration. " + _NOT_DEFAULT,
         left_out=_LEFT_OUT + " Other values of keep_first.",
         idle="With fewer than about 50 calls.",
         checked=_CHECKED,

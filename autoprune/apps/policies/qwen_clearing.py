@@ -62,7 +62,7 @@ PUBLISHED = (
         "skill tools but the newest five are cleared. At other requests the oldest are cleared, down to 250,000 "
         "characters, if these results have more than 500,000.",
         defaults="60 minutes, 5 results kept, 500,000 characters; it is on.",
-        left_out="The summary of a full conversation, images, and that files of the agent's memory are not cleared.",
+        left_out="The summary of a full conversation, images, and the exception for files of the agent's memory.",
         idle="Without long pauses in sessions of less than 500,000 characters of results.",
         checked="@qwen-code/qwen-code 0.24.4",
     ),

@@ -124,9 +124,10 @@ PUBLISHED = (
             "sliding_window_conversation_manager.py, strands-agents 1.62.0 (2026-10-21)"
         ),
         decides=(
-            "When the agent has answered the user, all messages but the newest 40 are dropped, up to the next prompt "
-            "of the user, or else up to the next answer with calls. A prompt that overflows the model's context window "
-            "is made smaller: the oldest results are cut to their first and last 200 characters, then messages go."
+            "When the agent has answered the user, all messages but the newest 40 are dropped, and those up to the "
+            "next prompt of the user, or if there is none, up to the next answer with calls. A prompt that overflows "
+            "the model's context window is made smaller: the oldest results are cut to their first and last 200 "
+            "characters, then messages go."
         ),
         defaults="window_size 40, should_truncate_results true, per_turn false (true: before every request)",
         left_out="Pinned messages, proactive_compression (off by default), window_size 0, and images in results.",
