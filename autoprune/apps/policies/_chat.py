@@ -1,4 +1,4 @@
-"""The recorded messages as agent frameworks hold them, whatever their format. Decides nothing.
+"""The recorded messages in the form in which agent frameworks hold them, for all formats.
 
 A framework's message has one role. A recorded message with two results and a question becomes three messages here, and
 the items of one answer of the model (a thought, two calls) become one:
@@ -76,7 +76,7 @@ def text_beside_results(message: object, entry: Entry) -> str:
 
 
 def call_arguments(call: ToolCall) -> Any:
-    """Return the arguments of a call as a value; None if they are no JSON."""
+    """Return the arguments of a call as a value; None if they are not JSON."""
     if not isinstance(call.arguments, str):
         return call.arguments
     try:

@@ -1,4 +1,4 @@
-"""What a context policy of another tool sees at a request, and what it answers."""
+"""The interface of context policies: the view of a request, the changes that a policy makes, and its description."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,11 +11,12 @@ NO_ROOM = 200_000  # tokens: the context window of sessions whose model is unkno
 
 @dataclass(frozen=True)
 class RequestView:
-    """A recorded conversation before one of its requests, unedited, and what an agent knows at that time.
+    """A recorded conversation before one of its requests, unedited, with the figures that an agent knows at that time.
 
-    `number` counts the requests from 0. `head` are the tokens that are sent before the messages, and `last_prompt` the
-    tokens of the previous prompt that was sent, 0 at the first request; both by our count. `window` is the context
-    window of the session's model, in the same tokens. `pause` are the seconds since the previous answer, 0 if unknown.
+    `number` counts the requests from 0. `head` is the number of tokens that are sent before the messages, and
+    `last_prompt` that of the previous prompt that was sent, 0 at the first request; both by our count. `window` is the
+    context window of the session's model, in the same tokens. `pause` is the time since the previous answer in seconds,
+    0 if it is unknown.
     """
 
     number: int
@@ -36,11 +37,11 @@ class RequestView:
 
 @dataclass(frozen=True)
 class Changes:
-    """How a prompt differs from the recorded messages: everything that is changed, not only what is new.
+    """All differences between a prompt and the recorded messages, also those that an earlier prompt had.
 
-    `texts` are new payloads of results, or of the inputs of calls. `dropped` are indexes of messages that are not sent.
-    `added` are user messages, by the index of the recorded message before which they are sent. `repeated` are indexes
-    of messages that are sent once more, by the same index.
+    `texts` maps results, or the inputs of calls, to their new payloads. `dropped` holds the indexes of messages that
+    are not sent. `added` maps the index of a recorded message to the text of a user message that is sent before it.
+    `repeated` maps such an index to the indexes of messages that are sent once more before it.
     """
 
     texts: Mapping[Part, str] = field(default_factory=dict)
@@ -53,7 +54,7 @@ NOTHING = Changes()
 
 
 class ContextPolicy(Protocol):
-    """Decides what is sent. It may remember earlier requests: each conversation gets a policy of its own."""
+    """Decides what is sent. A policy may remember earlier requests, since each conversation gets a new one."""
 
     def changes(self, request: RequestView) -> Changes:
         """Return all changes of the prompt of a request. Called once for each request, in order."""
@@ -66,8 +67,8 @@ class Published:
 
     `new` creates the policy with the defaults of its original. `source` names the repository or package, the file, the
     version and its date. `decides`, `defaults`, `left_out` and `idle` (when it does nothing) are sentences. `checked`
-    names the original and its version whose recorded prompts a test compares with this policy's, request by request; ""
-    if they cannot be compared, and then `unchecked` says why. A policy that `is_arrival` shortens results before the
+    names the version of the original whose recorded prompts a test compares with this policy's, request by request; if
+    they cannot be compared, it is "", and `unchecked` says why. A policy that `is_arrival` shortens results before the
     model has seen them.
     """
 

@@ -1,4 +1,4 @@
-"""What a tool does, by its name: a policy that lists tools of its own agent applies to those of other agents too."""
+"""Kinds of tools by their names, so that a policy that lists the tools of its agent applies to other agents too."""
 
 KINDS = {
     "read": ("read", "read_file", "readfile", "view", "view_file", "open_file", "fs_read"),

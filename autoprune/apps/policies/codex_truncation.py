@@ -1,4 +1,4 @@
-"""Codex's truncation: an output of more than 10,000 tokens loses its middle before the model sees it."""
+"""Codex's truncation: the middle of an output of more than 10,000 tokens is removed before the model sees it."""
 
 from autoprune.apps.policies._policy import Changes, ContextPolicy, Published, RequestView
 from autoprune.conversation.transcript import Part

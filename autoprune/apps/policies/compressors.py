@@ -1,4 +1,4 @@
-"""headroom, which is too large to port: its package is called, if it is installed."""
+"""headroom's compression. It is too large to port, so this policy calls the installed package."""
 
 import atexit
 import json
@@ -65,12 +65,12 @@ def _chat(request: RequestView) -> Iterator[tuple[dict[str, Any], ToolResult | N
             known = numbers.get(result.call.location, "") if result.call else ""
             yield {"role": "tool", "tool_call_id": known, "content": result.text}, result
         if entry.speaker is Speaker.MODEL:
-            yield {"role": "assistant", "content": _said(message), **_made(entry, numbers)}, None
+            yield {"role": "assistant", "content": _message_texts(message), **_native_calls(entry, numbers)}, None
         elif entry.speaker is Speaker.USER and not entry.results:
-            yield {"role": "user", "content": _said(message)}, None
+            yield {"role": "user", "content": _message_texts(message)}, None
 
 
-def _made(entry: Entry, numbers: Mapping[Location, str]) -> dict[str, Any]:
+def _native_calls(entry: Entry, numbers: Mapping[Location, str]) -> dict[str, Any]:
     calls = [
         {"id": numbers[call.location], "type": "function", "function": {"name": call.name, "arguments": _json(call)}}
         for call in entry.calls
@@ -82,7 +82,7 @@ def _json(call: ToolCall) -> str:
     return call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments, default=str)
 
 
-def _said(message: object) -> str:
+def _message_texts(message: object) -> str:
     """Return a message's texts, by which headroom judges what is relevant."""
     held = fields_of(message)
     content = held.get("content") or held.get("parts") or ""

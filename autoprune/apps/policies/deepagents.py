@@ -1,4 +1,4 @@
-"""deepagents' eviction of large tool results: a file takes the result, the model gets a preview."""
+"""deepagents' eviction of large tool results: the result is written to a file, and the model gets a preview."""
 
 from collections.abc import Collection, Sequence
 

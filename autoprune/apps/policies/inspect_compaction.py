@@ -1,4 +1,4 @@
-"""Inspect's compaction by trimming and by editing: near the end of the context window, messages or results go."""
+"""Inspect's compaction by trimming and by editing: near the end of the context window, drop old messages or results."""
 
 from collections.abc import Collection, Sequence
 

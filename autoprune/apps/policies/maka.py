@@ -104,7 +104,7 @@ class _Stored:
 
 
 class MakaArchive:
-    """Replace results of the current turn that are large or superseded, and large ones of turns long past."""
+    """Replace large or superseded results of the current turn, and large results from before the last two turns."""
 
     def __init__(self, large: int = LARGE, newest: bool = True) -> None:
         """Archive results of more than `large` tokens; those of the newest step only with `newest`."""
