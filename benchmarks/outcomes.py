@@ -7,10 +7,10 @@ r"""Test whether evidence means anything, on public sessions in which results we
     python benchmarks/outcomes.py clearings clones
 
 `trials`: 126 trials of Claude Code on fixed tasks, in some of which it cleared old results. At the end the user asks
-whether the content of files was missing, and the answer is the outcome (SUCCESS: nothing was). Which figure separates
-the failures from the successes: the size of the prompt, what was cleared, or the evidence lost? All figures are of the
-requests before that question. The AUC is computed over all pairs of a failure and a success, over those in the same
-quarter by peak prompt, and over those of the same experiment.
+whether the content of files was missing, and the outcome is the agent's answer (SUCCESS: nothing was), as a model
+classified it for that repository. Which figure separates the failures from the successes: the size of the prompt, what
+was cleared, or the evidence lost? All figures are of the requests before that question. The AUC is computed over all
+pairs of a failure and a success, over those in the same quarter by peak prompt, and over those of the same experiment.
 
 `clearings`: the reads of files in the logs of both repositories. Is a cleared read repeated more often than one that is
 still in the prompt, at the same age and size? Which of the cleared ones are repeated? When an action used an atom of a
@@ -80,6 +80,11 @@ class Trial:
     peak: int
     figures: dict[str, float]
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether the agent answered that content was missing."""
+        return self.outcome == "FAILURE"
+
 
 def read_trials(clones: Path) -> Iterator[Trial]:
     """Read the trials with their logs, in the order of their paths."""
@@ -125,12 +130,13 @@ def report_trials(clones: Path) -> Iterator[str]:
     """Yield the lines that `trials` prints."""
     trials = list(read_trials(clones))
     known = [each for each in trials if each.outcome in ("SUCCESS", "FAILURE")]
-    failures = sum(each.outcome == "FAILURE" for each in known)
+    failures = sum(each.has_failed for each in known)
     asked = f"{len(known) - failures} SUCCESS, {failures} FAILURE, {len(trials) - len(known)} not asked"
     yield f"{len(trials)} trials: {asked}"
-    for name, is_part in (("without", False), ("with", True)):
-        part = [each for each in known if (each.figures["cleared results"] > 0) is is_part]
-        yield f"{name} cleared results: {len(part)}, of them FAILURE: {sum(each.outcome == 'FAILURE' for each in part)}"
+    for name in ("cleared results", "atoms lost"):
+        for without, is_part in (("no ", False), ("", True)):
+            part = [each for each in known if (each.figures[name] > 0) is is_part]
+            yield f"{without + name:<18}{len(part):>3}, of them FAILURE {sum(each.has_failed for each in part):>2}"
     yield from trial_table(known)
 
 
@@ -143,7 +149,7 @@ def trial_table(trials: Sequence[Trial]) -> Iterator[str]:
         cells = []
         for stratum in strata:
             rows = enumerate(trials)
-            cases = [Case(each.figures[name], each.outcome == "FAILURE", at, str(stratum(at))) for at, each in rows]
+            cases = [Case(each.figures[name], each.has_failed, at, str(stratum(at))) for at, each in rows]
             cells.append(str(estimate(cases, auc)))
         yield f"{name:<26} {' '.join(cells)}".rstrip()
 
