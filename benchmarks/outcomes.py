@@ -112,7 +112,9 @@ def trial(stretch: Stretch, experiment: str, outcome: str) -> Trial:
         "cleared results": len(cleared),
         "share of results cleared": len(cleared) / max(1, len(before)),
         "… before they were sent": sum(not stretch.was_sent(number) for number in numbers),
-        "… and not read again": sum(number not in stretch.repeats for number in numbers),
+        "cleared reads not repeated": sum(
+            each.number in numbers and each.number not in stretch.repeats for each in stretch.reads
+        ),
         "tokens cleared": sum(result.tokens for result in cleared),
         "atoms lost": lost.total(),
         "share of atoms lost": lost.total() / max(1, len(needs)),
@@ -133,10 +135,10 @@ def report_trials(clones: Path) -> Iterator[str]:
     failures = sum(each.has_failed for each in known)
     asked = f"{len(known) - failures} SUCCESS, {failures} FAILURE, {len(trials) - len(known)} not asked"
     yield f"{len(trials)} trials: {asked}"
-    for name in ("cleared results", "atoms lost"):
+    for name in ("cleared results", "cleared reads not repeated", "atoms lost"):
         for without, is_part in (("no ", False), ("", True)):
             part = [each for each in known if (each.figures[name] > 0) is is_part]
-            yield f"{without + name:<18}{len(part):>3}, of them FAILURE {sum(each.has_failed for each in part):>2}"
+            yield f"{without + name:<29} {len(part):>3}, of them FAILURE {sum(each.has_failed for each in part):>2}"
     yield from trial_table(known)
 
 

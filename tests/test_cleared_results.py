@@ -99,7 +99,7 @@ def test_nothing_counts_from_the_question_on(programs, stretch):
     (whole,) = cleared.read_log(log("Thanks."), "log.jsonl")
     assert whole.end == CLEARED + 3
     figures = outcomes.trial(stretch, "one", "FAILURE").figures
-    assert (figures["cleared results"], figures["… and not read again"], figures["… before they were sent"]) == (
+    assert (figures["cleared results"], figures["cleared reads not repeated"], figures["… before they were sent"]) == (
         2,
         1,
         0,
