@@ -11,6 +11,7 @@ whether the content of files was missing, and the outcome is the agent's answer 
 classified it for that repository. Which figure separates the failures from the successes: the size of the prompt, what
 was cleared, or the evidence lost? All figures are of the requests before that question. The AUC is computed over all
 pairs of a failure and a success, over those in the same quarter by peak prompt, and over those of the same experiment.
+Several trials have the same log, which counts once.
 
 `clearings`: the reads of files in the logs of both repositories. Is a cleared read repeated more often than one that is
 still in the prompt, at the same age and size? Which of the cleared ones are repeated? When an action used an atom of a
@@ -73,8 +74,9 @@ def stored_results(paths: Iterable[str], log: str) -> set[str]:
 
 @dataclass(frozen=True)
 class Trial:
-    """A trial: the experiment it belongs to, its outcome, and its figures until the user asks."""
+    """A trial: its log, the experiment it belongs to, its outcome, and its figures until the user asks."""
 
+    log: str
     experiment: str
     outcome: str
     peak: int
@@ -120,7 +122,7 @@ def trial(stretch: Stretch, experiment: str, outcome: str) -> Trial:
         "share of atoms lost": lost.total() / max(1, len(needs)),
     }
     figures |= {f"{group} lost": sum(lost[kind] for kind in GROUPS[group]) for group in (Group.CODE, Group.FACTS)}
-    return Trial(experiment, outcome, peak, figures)
+    return Trial(stretch.session.rpartition("/")[2], experiment, outcome, peak, figures)
 
 
 def stop_of(stretch: Stretch) -> float:
@@ -130,11 +132,12 @@ def stop_of(stretch: Stretch) -> float:
 
 def report_trials(clones: Path) -> Iterator[str]:
     """Yield the lines that `trials` prints."""
-    trials = list(read_trials(clones))
+    known_trials = list(read_trials(clones))
+    trials = list({each.log: each for each in known_trials}.values())
     known = [each for each in trials if each.outcome in ("SUCCESS", "FAILURE")]
     failures = sum(each.has_failed for each in known)
     asked = f"{len(known) - failures} SUCCESS, {failures} FAILURE, {len(trials) - len(known)} not asked"
-    yield f"{len(trials)} trials: {asked}"
+    yield f"{len(known_trials)} trials with {len(trials)} logs: {asked}"
     for name in ("cleared results", "cleared reads not repeated", "atoms lost"):
         for without, is_part in (("no ", False), ("", True)):
             part = [each for each in known if (each.figures[name] > 0) is is_part]
@@ -321,7 +324,7 @@ def use_row(name: str, known: Sequence[Use], unused: Sequence[Use] = ()) -> str:
     ]
     share = sum(each.is_repeated for each in known) / max(1, len(known))
     sessions = len({each.session for each in known})
-    ratio = estimate(compared, rate_ratio) if unused else ""
+    ratio = estimate(compared, rate_ratio) if unused and share else ""
     return f"{name:<27}{len(known):>5}{sessions:>9}{share:>8.0%}  {ratio!s}".rstrip()
 
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,28 @@ def test_nothing_counts_from_the_question_on(programs, stretch):
     )
     assert figures["share of results cleared"] == 2 / 4
     assert figures["peak prompt"] == 900 * (CLEARED + 2) + 10
+
+
+def test_a_log_that_several_trials_share_counts_once(programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    _, cleared, outcomes = programs
+    clone = tmp_path / outcomes.TRIALS.repository
+    for name, outcome, session in (("one", "FAILURE", "a"), ("two", "FAILURE", "a"), ("three", "UNKNOWN", "b")):
+        folder = clone / "dev/misc/experiment" / name
+        folder.mkdir(parents=True)
+        known = {"metadata": {"session_file": f"{session}.jsonl"}, "outcome": {"self_reported": outcome}}
+        (folder / "trial_data.json").write_text(json.dumps(known))
+        (folder / f"{session}.jsonl").write_bytes(log(cleared.QUESTION))
+    git = ["git", "-C", str(clone), "-c", "user.name=a", "-c", "user.email=a@example.com"]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "Trials"]):
+        subprocess.run([*git, *command], check=True)
+    monkeypatch.setattr(outcomes, "TRIALS", replace(outcomes.TRIALS, commit="HEAD"))
+    count, *lines = outcomes.report_trials(tmp_path)
+    assert count == "3 trials with 2 logs: 0 SUCCESS, 1 FAILURE, 1 not asked"
+    assert lines[:2] == [
+        "no cleared results              0, of them FAILURE  0",
+        "cleared results                 1, of them FAILURE  1",
+    ]
+    assert lines[-1].split() == ["facts", "lost", "–", "–", "–"]
 
 
 def test_reads_are_compared_at_the_requests_at_which_they_were_cleared_and_kept(programs, stretch):
