@@ -88,7 +88,7 @@ class Masked:
         """The number of results that stay, with a star for our own masking."""
         return f"{self.keep:3}{'*' if self.strategy == OURS else ' '}"
 
-    def between(self, least: int, most: float) -> "Masked":
+    def between(self, least: float, most: float) -> "Masked":
         """Choose the conversations with at least `least` requests and fewer than `most`."""
         return replace(self, pairs=[pair for pair in self.pairs if least <= pair[0].requests < most])
 
@@ -193,7 +193,7 @@ def model_table(runs: Mapping[str, Sequence[Attempt]]) -> Iterator[str]:
 
 
 def _per_task(name: str, masked: Sequence[Attempt], raw: Sequence[Attempt]) -> float:
-    after, before = (mean(getattr(run, name) for run in runs) for runs in (masked, raw))
+    after, before = (mean(float(getattr(run, name)) for run in runs) for runs in (masked, raw))
     return after / before
 
 

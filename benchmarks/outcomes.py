@@ -6,18 +6,20 @@ r"""Test whether evidence means anything, on public sessions in which results we
     python benchmarks/outcomes.py trials clones
     python benchmarks/outcomes.py clearings clones
 
-`trials`: 126 trials of Claude Code on a fixed task with 15 files or so, in which it cleared results by itself or not.
-At the end the user asks whether it missed the content of files; its answer is the outcome (SUCCESS: it missed none).
-Which figure tells the failures from the successes: the size of the prompt, what was cleared, or the evidence lost? It
-is the share of pairs of a failure and a success that a figure puts in the right order (AUC; 0.50 is chance): of all
-pairs, of those in the same quarter by peak prompt, and of those of the same experiment.
+`trials`: 126 trials of Claude Code on fixed tasks, in some of which it cleared old results. At the end the user asks
+whether the content of files was missing, and the outcome is the agent's answer (SUCCESS: nothing was), as a model
+classified it for that repository. Which figure separates the failures from the successes: the size of the prompt, what
+was cleared, or the evidence lost? All figures are of the requests before that question. The AUC is computed over all
+pairs of a failure and a success, over those in the same quarter by peak prompt, and over those of the same experiment.
+Several trials have the same log, which counts once.
 
 `clearings`: the reads of files in the logs of both repositories. Is a cleared read repeated more often than one that is
-still in the prompt, at the same age and size? Which of the cleared ones are repeated: those with atoms that the actions
-needed later? And when an action needed an atom of cleared reads only, had one of them been repeated before? A repeat is
-a later read of the same lines. Intervals are 95% bootstrap intervals over sessions.
+still in the prompt, at the same age and size? Which of the cleared ones are repeated? When an action used an atom of a
+cleared read, had that read been repeated before? A repeat is a later read of some of the same lines. An agent can use
+what it read again, so an atom may be used because of a repeat: these figures describe, they do not forecast.
 
-Both read the commits below from the clones; nothing is downloaded.
+Intervals are 95% bootstrap intervals over trials or sessions. Both commands read the commits below from the clones;
+nothing is downloaded.
 """
 
 import argparse
@@ -32,7 +34,7 @@ from math import inf
 from pathlib import Path, PurePosixPath
 
 from cleared import Stretch, read_log
-from discrimination import Case, Exposure, auc, estimate, quantile_strata, rate_ratio
+from estimates import Case, Exposure, auc, estimate, quantile_strata, rate_ratio
 from sessions import Source, read_blob, read_manifest
 
 from autoprune.apps.replay.atoms import GROUPS, Group, Kind
@@ -72,12 +74,18 @@ def stored_results(paths: Iterable[str], log: str) -> set[str]:
 
 @dataclass(frozen=True)
 class Trial:
-    """A trial: the experiment it belongs to, its outcome, and its figures until the user asks."""
+    """A trial: its log, the experiment it belongs to, its outcome, and its figures until the user asks."""
 
+    log: str
     experiment: str
     outcome: str
     peak: int
     figures: dict[str, float]
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the agent answered that content was missing."""
+        return self.outcome == "FAILURE"
 
 
 def read_trials(clones: Path) -> Iterator[Trial]:
@@ -95,7 +103,8 @@ def read_trials(clones: Path) -> Iterator[Trial]:
 
 def trial(stretch: Stretch, experiment: str, outcome: str) -> Trial:
     """Compute the figures of a trial."""
-    cleared = [stretch.results[number] for number, request in stretch.cleared.items() if request <= stretch.end]
+    numbers = [number for number, request in stretch.cleared.items() if request <= stretch.end]
+    cleared = [stretch.results[number] for number in numbers]
     before = [result for result in stretch.results if result.location.message < stop_of(stretch)]
     needs = [need for need in stretch.episode.evidence.needs if need.request < stretch.end]
     lost = Counter(need.atom.kind for _, need in stretch.lost)
@@ -104,13 +113,16 @@ def trial(stretch: Stretch, experiment: str, outcome: str) -> Trial:
         "peak prompt": peak,
         "cleared results": len(cleared),
         "share of results cleared": len(cleared) / max(1, len(before)),
-        "… before they were sent": sum(not stretch.was_sent(number) for number in stretch.cleared),
+        "… before they were sent": sum(not stretch.was_sent(number) for number in numbers),
+        "cleared reads not repeated": sum(
+            each.number in numbers and each.number not in stretch.repeats for each in stretch.reads
+        ),
         "tokens cleared": sum(result.tokens for result in cleared),
         "atoms lost": lost.total(),
         "share of atoms lost": lost.total() / max(1, len(needs)),
     }
     figures |= {f"{group} lost": sum(lost[kind] for kind in GROUPS[group]) for group in (Group.CODE, Group.FACTS)}
-    return Trial(experiment, outcome, peak, figures)
+    return Trial(stretch.session.rpartition("/")[2], experiment, outcome, peak, figures)
 
 
 def stop_of(stretch: Stretch) -> float:
@@ -120,14 +132,16 @@ def stop_of(stretch: Stretch) -> float:
 
 def report_trials(clones: Path) -> Iterator[str]:
     """Yield the lines that `trials` prints."""
-    trials = list(read_trials(clones))
+    known_trials = list(read_trials(clones))
+    trials = list({each.log: each for each in known_trials}.values())
     known = [each for each in trials if each.outcome in ("SUCCESS", "FAILURE")]
-    failures = sum(each.outcome == "FAILURE" for each in known)
+    failures = sum(each.has_failed for each in known)
     asked = f"{len(known) - failures} SUCCESS, {failures} FAILURE, {len(trials) - len(known)} not asked"
-    yield f"{len(trials)} trials: {asked}"
-    for name, is_part in (("without", False), ("with", True)):
-        part = [each for each in known if (each.figures["cleared results"] > 0) is is_part]
-        yield f"{name} cleared results: {len(part)}, of them FAILURE: {sum(each.outcome == 'FAILURE' for each in part)}"
+    yield f"{len(known_trials)} trials with {len(trials)} logs: {asked}"
+    for name in ("cleared results", "cleared reads not repeated", "atoms lost"):
+        for without, is_part in (("no ", False), ("", True)):
+            part = [each for each in known if (each.figures[name] > 0) is is_part]
+            yield f"{without + name:<29} {len(part):>3}, of them FAILURE {sum(each.has_failed for each in part):>2}"
     yield from trial_table(known)
 
 
@@ -140,7 +154,7 @@ def trial_table(trials: Sequence[Trial]) -> Iterator[str]:
         cells = []
         for stratum in strata:
             rows = enumerate(trials)
-            cases = [Case(each.figures[name], each.outcome == "FAILURE", at, str(stratum(at))) for at, each in rows]
+            cases = [Case(each.figures[name], each.has_failed, at, str(stratum(at))) for at, each in rows]
             cells.append(str(estimate(cases, auc)))
         yield f"{name:<26} {' '.join(cells)}".rstrip()
 
@@ -149,14 +163,12 @@ def trial_table(trials: Sequence[Trial]) -> Iterator[str]:
 class ClearedRead:
     """A cleared read: its size, its age when it was cleared, whether it was repeated after that, and what was lost.
 
-    `lost` counts the atoms of each kind that needed it later. `was_sent` is false if it was cleared before the model
-    saw it.
+    `lost` counts the atoms of each kind that needed it later.
     """
 
     session: str
     tokens: int
     age: int
-    was_sent: bool
     is_repeated: bool
     lost: Counter[Kind]
 
@@ -187,7 +199,6 @@ def cleared_reads(stretch: Stretch) -> Iterator[ClearedRead]:
             stretch.session,
             stretch.results[read.number].tokens,
             int(since) - read.request,
-            stretch.was_sent(read.number),
             again < inf,
             Counter(need.atom.kind for number, need in stretch.lost if number == read.number),
         )
@@ -227,12 +238,8 @@ def report_clearings(clones: Path) -> Iterator[str]:
     for project, known in stretches.items():
         yield rate_row(project, known)
     for project, known in stretches.items():
-        reads = [read for each in known for read in cleared_reads(each)]
-        yield from prediction_table(project, reads)
-        sent = [read for read in reads if read.was_sent]
-        if len(sent) < len(reads):
-            yield from prediction_table(f"{project}, of which the model had seen", sent)
-        yield from fetch_table(known)
+        yield from prediction_table(project, [read for each in known for read in cleared_reads(each)])
+        yield from use_table(known)
 
 
 def rate_row(project: str, stretches: Sequence[Stretch]) -> str:
@@ -248,15 +255,17 @@ def rate_row(project: str, stretches: Sequence[Stretch]) -> str:
 
 def prediction_table(title: str, reads: Sequence[ClearedRead]) -> Iterator[str]:
     """Yield a table of the AUC of each score of the cleared reads against being repeated."""
-    yield f"\n{title}: {len(reads)} cleared reads, {sum(each.is_repeated for each in reads)} repeated"
+    sessions = len({each.session for each in reads})
+    repeated = sum(each.is_repeated for each in reads)
+    yield f"\n{title}: {len(reads)} cleared reads of {sessions} sessions, {repeated} repeated"
     yield f"{'AUC':<24}{'reads > 0':>9}{'repeated':>9}  {'all pairs':<18}same session"
     yield prediction_row("size", reads, [each.tokens for each in reads])
     yield prediction_row("age", reads, [each.age for each in reads])
-    yield prediction_row("atoms needed later", reads, [each.lost.total() for each in reads])
+    yield prediction_row("atoms used later", reads, [each.lost.total() for each in reads])
     for kind in Kind:
         scores = [each.lost[kind] for each in reads]
         if sum(score > 0 for score in scores) >= LEAST:
-            yield prediction_row(f"  {kind} needed later", reads, scores)
+            yield prediction_row(f"  {kind} used later", reads, scores)
 
 
 def prediction_row(name: str, reads: Sequence[ClearedRead], scores: Sequence[float]) -> str:
@@ -273,7 +282,7 @@ def prediction_row(name: str, reads: Sequence[ClearedRead], scores: Sequence[flo
 
 @dataclass(frozen=True)
 class Use:
-    """A cleared read at a request: the kinds of atoms that the action needed from it, and if it was repeated before."""
+    """A cleared read at a request: the kinds of its atoms that the action used, and whether it was repeated before."""
 
     session: str
     request: int
@@ -294,25 +303,29 @@ def uses(stretch: Stretch) -> Iterator[Use]:
                 yield Use(stretch.session, request, kinds, again < request)
 
 
-def fetch_table(stretches: Sequence[Stretch]) -> Iterator[str]:
-    """Yield how often a cleared read had been repeated before an action needed it, and others at the same request."""
+def use_table(stretches: Sequence[Stretch]) -> Iterator[str]:
+    """Yield how often a cleared read had been repeated before an action used it, by the kind of atom that it used."""
     known = [each for stretch in stretches for each in uses(stretch)]
-    compared = [
-        Exposure(bool(each.kinds), int(each.is_repeated), 1, each.session, (each.session, each.request))
-        for each in known
-    ]
-    yield f"\n{'cleared read at a request':<30}{'count':>6}  repeated before"
-    yield fetch_row("an action needed it", [each for each in known if each.kinds])
-    yield fetch_row("no action needed it", [each for each in known if not each.kinds])
-    yield f"  ratio at the same request: {estimate(compared, rate_ratio)}".rstrip()
+    unused = [each for each in known if not each.kinds]
+    yield f"\n{'cleared read at a request':<27}{'count':>5}{'sessions':>9}  repeated before, ratio"
+    yield use_row("no action used it", unused)
+    yield use_row("an action used it", [each for each in known if each.kinds], unused)
     for kind in Kind:
         if part := [each for each in known if kind in each.kinds]:
-            yield fetch_row(f"  {kind} needed", part)
+            yield use_row(f"  {kind}", part, unused)
 
 
-def fetch_row(name: str, known: Sequence[Use]) -> str:
-    """The line of some uses: their number, and the share whose read had been repeated."""
-    return f"{name:<30}{len(known):>6}  {sum(each.is_repeated for each in known) / max(1, len(known)):.0%}"
+def use_row(name: str, known: Sequence[Use], unused: Sequence[Use] = ()) -> str:
+    """The line of some uses: the share whose read had been repeated, over that of the unused at the same request."""
+    compared = [
+        Exposure(is_used, int(each.is_repeated), 1, each.session, (each.session, each.request))
+        for is_used, part in ((True, known), (False, unused))
+        for each in part
+    ]
+    share = sum(each.is_repeated for each in known) / max(1, len(known))
+    sessions = len({each.session for each in known})
+    ratio = estimate(compared, rate_ratio) if unused and share else ""
+    return f"{name:<27}{len(known):>5}{sessions:>9}{share:>8.0%}  {ratio!s}".rstrip()
 
 
 def main() -> None:

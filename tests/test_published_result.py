@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -75,29 +74,28 @@ def test_conversations_are_counted_by_length_and_by_whether_anything_is_masked(m
     assert [len(masked["window(keep=10)"].between(20, most).pairs) for most in (30, 31)] == [0, 2]
 
 
-def test_the_area_under_the_curve_counts_pairs_within_an_experiment_and_half_of_ties(programs):
+def test_lost_tasks_are_compared_with_solved_ones_of_the_same_experiment_and_size(programs):
     _, outcomes, _ = programs
-    figures = {"a": 1.0, "b": 2.0, "c": 2.0, "d": 3.0, "e": 9.0}
-    tasks = [outcomes.Task(name, {"lost": figure}) for name, figure in figures.items()]
+    tasks = [outcomes.Task(name, {"lost": figure}) for name, figure in zip("abcde", (1, 2, 2, 3, 9), strict=True)]
     changes = [outcomes.Change(name, True, name not in "bd") for name in "abcd"] + [outcomes.Change("e", False, True)]
-    ranked = outcomes.rank("lost", tasks, changes, solved_before=True)
-    once = Counter(figures.keys())
-    assert outcomes.area([ranked], once) == (1 + 0.5 + 1 + 1) / 4
-    assert outcomes.area([ranked, ranked], once) == outcomes.area([ranked], once)
-    assert outcomes.area([ranked], Counter({"a": 1, "b": 2, "c": 1, "d": 0})) == (2 + 1) / 4
-    assert outcomes.area([outcomes.rank("lost", tasks, changes, solved_before=False)], once) == 0.5
+    whole = outcomes.Comparison(tasks, [changes, changes], {})
+    found = whole.predict("lost", solved_before=True)
+    assert found.whole.value == (1 + 0.5 + 1 + 1) / 4
+    assert found.single == [found.whole.value] * 2
+    assert whole.count("lost", solved_before=True) == 4
+    apart = outcomes.Comparison(tasks, [changes], {"a": 0, "b": 1, "c": 1, "d": 2})
+    assert apart.predict("lost", solved_before=True).whole.value == 0.5
+    assert whole.predict("lost", solved_before=False).whole.value is None
 
 
 def test_a_figure_that_decides_is_seen_and_one_that_does_not_is_chance(programs):
     _, outcomes, _ = programs
     tasks = [outcomes.Task(str(at), {"lost": at % 10, "other": at * 7 % 11, "size": at}) for at in range(60)]
     changes = [outcomes.Change(str(at), True, at % 10 < 8) for at in range(60)]
-    found = [
-        outcomes.predict(tasks, [[outcomes.rank(name, tasks, changes, solved_before=True)]])
-        for name in tasks[0].figures
-    ]
-    assert [each.is_chance for each in found] == [False, True, True]
-    assert found[0].whole == found[0].low == 1.0
+    comparison = outcomes.Comparison(tasks, [changes], {})
+    found = [comparison.predict(name, solved_before=True) for name in tasks[0].figures]
+    assert [each.whole.is_chance for each in found] == [False, True, True]
+    assert found[0].whole.value == found[0].whole.low == 1.0
     lines = list(outcomes.prediction(tasks, [changes], size="size"))
     assert lines[-1] == "tasks: 60, experiments: 1, lost: 12, won: 0"
     assert max(map(len, lines)) <= 80

@@ -1,8 +1,9 @@
-"""How well a score tells cases that had an outcome from cases that did not, with bootstrap intervals over sessions.
+"""Areas under the curve and ratios of rates, with bootstrap intervals over sessions or tasks.
 
-The area under the curve (AUC) is the share of pairs of a case with the outcome and one without it in which the first
-has the higher score; ties count one half. 0.5 is chance. Only cases of the same stratum are paired, so what the strata
-hold constant explains nothing. The rate ratio is that of Mantel and Haenszel, which compares rates in each stratum.
+The area under the curve (AUC) is the share of pairs of a case with an outcome and one without it in which the first
+has the higher score; ties count one half. 0.5 is chance. Only cases of the same stratum are paired, so a figure that is
+the same throughout a stratum cannot explain the AUC. The rate ratio is that of Mantel and Haenszel, which compares
+rates within strata.
 """
 
 import random
@@ -14,12 +15,14 @@ from typing import TypeVar
 
 SAMPLES = 1_000  # bootstrap samples
 SEED = 11
+CHANCE = 0.5
 Value = TypeVar("Value")
+Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True)
 class Case:
-    """A case of a session: its score, whether it had the outcome, and its stratum."""
+    """A case of a session or task: its score, whether it had the outcome, and its stratum."""
 
     score: float
     happened: bool
@@ -46,13 +49,18 @@ class Estimate:
     low: float | None = None
     high: float | None = None
 
+    @property
+    def is_chance(self) -> bool:
+        """Whether the interval of an AUC covers 0.5, or there is none."""
+        return self.low is None or self.high is None or self.low <= CHANCE <= self.high
+
     def __str__(self) -> str:
         """The figure and its interval, in 17 columns."""
         if self.value is None:
-            return "–".center(17)
+            return f"{'–':17}"
         if self.low is None or self.high is None:
-            return f"{self.value:.2f}".ljust(17)
-        return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]".ljust(17)
+            return f"{self.value:<17.2f}"
+        return f"{f'{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]':17}"
 
 
 def auc(cases: Iterable[Case]) -> float | None:
@@ -100,7 +108,7 @@ def estimate(values: Sequence[Value], figure: Callable[[Sequence[Value]], float 
     return Estimate(figure(values), *(figures[round(share * (len(figures) - 1))] for share in (0.025, 0.975)))
 
 
-def quantile_strata(values: Mapping[Hashable, float], count: int) -> dict[Hashable, int]:
+def quantile_strata(values: Mapping[Key, float], count: int) -> dict[Key, int]:
     """Divide cases into strata of equal size, by a value such as the size of the prompt; equal values stay together."""
     ordered = sorted(values.values())
     return {case: count * bisect_left(ordered, value) // len(ordered) for case, value in values.items()}
