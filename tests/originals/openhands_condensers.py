@@ -121,7 +121,7 @@ def record(name: str, new: Any, original: str, **parameters: int) -> None:
     sent = {
         key: prompts(new(), known.messages, request_starts(known))
         for key, known in conversations().items()
-        if not key.endswith("with pauses")
+        if not key.endswith("with pauses") and known.messages[0]["role"] != "assistant"  # the user begins there
     }
     write_recording(name, f"openhands-ai 0.62.0, {original}", sent, **parameters)
 
