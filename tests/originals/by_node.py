@@ -2,9 +2,10 @@
 
     PYTHONPATH=.:tests/support python tests/originals/by_node.py DRIVER.mjs FOLDER
 
-The driver reads {name: {"messages", "pauses", "starts"}} from stdin and prints, last, {"original", "policies": {name:
-{"parameters", "sent": {conversation: [changes of each request]}}}}. The changes of a request map the index of a message
-to its new content, or to {"arguments": {call id: the new arguments}}.
+The driver reads {name: {"messages", "pauses", "starts", "kinds"}} from stdin and prints, last, {"original", "policies":
+{name: {"parameters", "sent": {conversation: [changes of each request]}}}}. The changes of a request map the index of a
+message to its new content, or to {"arguments": {call id: the new arguments}}. `kinds` say what each call does, by its
+id: drivers rename the tools that policies recognize by kind, such as a shell, to those of the original.
 """
 
 import json
@@ -15,12 +16,14 @@ from typing import Any
 from policy_conversations import Conversation
 from policy_originals import arguments, conversations, differences, request_starts, write_recording
 
+from autoprune.apps.policies._tool_kinds import call_kind
+
 
 def main(driver: str, folder: str) -> None:
     """Run a driver, and write the recordings of its policies."""
     known = conversations()
     given = {
-        name: {"messages": each.messages, "pauses": each.pauses, "starts": request_starts(each)}
+        name: {"messages": each.messages, "pauses": each.pauses, "starts": request_starts(each), "kinds": kinds(each)}
         for name, each in known.items()
     }
     path = Path(__file__).parent / driver
@@ -29,6 +32,14 @@ def main(driver: str, folder: str) -> None:
     for policy, recorded in told["policies"].items():
         sent = {name: changed(known[name], requests) for name, requests in recorded["sent"].items()}
         write_recording(policy, told["original"], sent, **recorded["parameters"])
+
+
+def kinds(known: Conversation) -> dict[str, str]:
+    """Return the kind of each call, by its id."""
+    calls = [call for message in known.messages for call in message.get("tool_calls") or ()]
+    return {
+        call["id"]: call_kind(call["function"]["name"], json.loads(call["function"]["arguments"])) for call in calls
+    }
 
 
 def changed(known: Conversation, requests: list[dict[str, Any]]) -> list[list[Any]]:

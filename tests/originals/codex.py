@@ -9,7 +9,6 @@ such as the time that the command took; they are left out, since recorded result
 
 import json
 import subprocess
-import sys
 import tempfile
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from policy_conversations import Conversation
-from policy_originals import conversations, differences, request_starts, write_recording
+from policy_originals import arguments, conversations, differences, request_starts, write_recording
 
 VERSION = "0.169.0"
 HEADING = "\nOutput:\n"
@@ -108,4 +107,4 @@ def main(folder: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*arguments())

@@ -34,11 +34,12 @@ def headroom() -> Callable[[Messages], Messages]:
     return compressed
 
 
-def main(name: str, names: tuple[str, ...], version: str, compress: Callable[[Messages], Messages]) -> None:
-    """Write the recording."""
+def main(name: str, slow: tuple[str, ...], version: str, compress: Callable[[Messages], Messages]) -> None:
+    """Write the recording, without the slow conversations."""
     sent = {}
-    for conversation in names:
-        known = conversations()[conversation]
+    for conversation, known in conversations().items():
+        if conversation in slow:
+            continue
         starts = request_starts(known)
         prompts = [compress(copy.deepcopy(known.messages[:start])) for start in starts]
         sent[conversation] = [differences(known.messages, prompt) for prompt in prompts]
@@ -46,4 +47,4 @@ def main(name: str, names: tuple[str, ...], version: str, compress: Callable[[Me
 
 
 if __name__ == "__main__":
-    main("headroom", ("long work", "large results", "talk", "giants", "looks"), "headroom-ai 0.42.0", headroom())
+    main("headroom", ("long work with pauses", "turns with pauses"), "headroom-ai 0.42.0", headroom())

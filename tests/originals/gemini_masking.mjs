@@ -26,12 +26,14 @@ const config = {
   getExperiments: () => undefined,
   getContentGeneratorConfig: () => undefined,
 };
-const NAMES = { bash: "run_shell_command" };
+const NAMES = {
+  shell: "run_shell_command", skill: "activate_skill", question: "ask_user", plan_mode: "enter_plan_mode",
+};
 
-function parts(message, tools) {
+function parts(message, tools, kinds) {
   if (message.role !== "tool") {
     const calls = (message.tool_calls ?? []).map((call) => {
-      const name = NAMES[call.function.name] ?? call.function.name;
+      const name = NAMES[kinds[call.id]] ?? call.function.name;
       tools.set(call.id, name);
       return { functionCall: { id: call.id, name, args: JSON.parse(call.function.arguments) } };
     });
@@ -41,7 +43,7 @@ function parts(message, tools) {
   return [{ functionResponse: { id, name: tools.get(id), response: { output: message.content } } }];
 }
 
-async function requests({ messages, starts }) {
+async function requests({ messages, starts, kinds }) {
   const service = new ToolOutputMaskingService(), tools = new Map(), sent = [];
   let history = [], at = 0;
   for (const start of starts) {
@@ -50,7 +52,7 @@ async function requests({ messages, starts }) {
     for (; at < pending; at++) {
       const { role } = messages[at];
       if (role === "system") continue;
-      const added = parts(messages[at], tools), last = history.at(-1);
+      const added = parts(messages[at], tools, kinds), last = history.at(-1);
       if (role === "tool" && messages[at - 1].role === "tool") last.parts = [...last.parts, ...added];
       else history.push({ role: role === "assistant" ? "model" : "user", parts: added });
     }

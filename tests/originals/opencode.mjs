@@ -29,7 +29,7 @@ function prune(messages) {
   finish(new Function(...names, `return (${source})`)(...values)({ sessionID: "s" }));
 }
 
-function* requests({ messages, starts }) {
+function* requests({ messages, starts, kinds }) {
   const history = [], parts = new Map();
   let at = 0;
   for (const start of starts) {
@@ -38,7 +38,7 @@ function* requests({ messages, starts }) {
       if (role === "tool") parts.get(tool_call_id).state = { status: "completed", output: content, time: {} };
       if (role === "user") history.push({ info: { role }, parts: [] });
       if (role !== "assistant") continue;
-      const tools = (tool_calls ?? []).map((call) => ({ type: "tool", tool: call.function.name, id: call.id, state: {} }));
+      const tools = (tool_calls ?? []).map((call) => ({ type: "tool", tool: kinds[call.id] === "skill" ? "skill" : call.function.name, id: call.id, state: {} }));
       for (const part of tools) parts.set(part.id, part);
       history.push({ info: { role }, parts: tools });
       if (!tools.length) prune(history);

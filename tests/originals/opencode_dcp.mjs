@@ -26,7 +26,10 @@ const config = {
 };
 const logger = { info() {}, debug() {}, warn: console.error, error: console.error };
 
-function converted(messages) {
+const NAMES = { edit: "edit", write: "write", question: "question" };
+const OTHERS = ["apply_patch", "multiedit"];  // are called so in opencode too
+
+function converted(messages, kinds) {
   const history = [], tools = new Map();
   for (const [at, { role, content, tool_calls, tool_call_id, failed }] of messages.entries()) {
     if (role === "tool") {
@@ -36,7 +39,8 @@ function converted(messages) {
       const parts = role === "assistant" ? [{ type: "step-start" }] : [];
       if (content) parts.push({ type: "text", text: content });
       for (const { id, function: { name, arguments: input } } of tool_calls ?? []) {
-        const part = { type: "tool", tool: name, callID: id, state: { status: "pending", input: JSON.parse(input) } };
+        const tool = OTHERS.includes(name.toLowerCase()) ? name.toLowerCase() : NAMES[kinds[id]] ?? name;
+        const part = { type: "tool", tool, callID: id, state: { status: "pending", input: JSON.parse(input) } };
         tools.set(id, part);
         parts.push(part);
       }
@@ -46,10 +50,10 @@ function converted(messages) {
   return { history, tools };
 }
 
-function requests({ messages, starts }) {
+function requests({ messages, starts, kinds }) {
   const state = dcp.createSessionState();
   return starts.map((start) => {
-    const { history, tools } = converted(messages.slice(0, start));
+    const { history, tools } = converted(messages.slice(0, start), kinds);
     state.currentTurn = dcp.countTurns(state, history);
     dcp.syncToolCache(state, config, logger, history);
     dcp.buildToolIdList(state, history);

@@ -32,6 +32,8 @@ from openhands.memory.condenser.impl import (  # noqa: E402
 from openhands.memory.conversation_memory import ConversationMemory  # noqa: E402
 from policy_originals import conversations, differences, request_starts, write_recording  # noqa: E402
 
+UNKNOWN = "not recorded"  # the system prompt of most sessions
+
 
 def events(messages: list[dict[str, Any]]) -> list[Event]:
     """Make the events of an agent that has sent these messages; the system prompt is always the first event."""
@@ -42,7 +44,7 @@ def events(messages: list[dict[str, Any]]) -> list[Event]:
         made.append(event)
 
     if messages[0]["role"] != "system":
-        add(SystemMessageAction(content="not recorded"), EventSource.AGENT)
+        add(SystemMessageAction(content=UNKNOWN), EventSource.AGENT)
     results = {each["tool_call_id"]: each["content"] for each in messages if each["role"] == "tool"}
     for at, message in enumerate(messages):
         if message["role"] == "system":
@@ -96,8 +98,16 @@ def prompts(condenser: Any, messages: list[dict[str, Any]], starts: tuple[int, .
             view = condenser.condense(condensers.View.from_events(history))
         first = next(each for each in history if isinstance(each, MessageAction))
         sent = map(plain, memory.process_events(view.events, initial_user_action=first))
-        found.append(differences(messages, [each for each in sent if each["content"] != "not recorded"]))
+        found.append(
+            differences(messages, [without_gap(each, messages) for each in sent if each["content"] != UNKNOWN])
+        )
     return found
+
+
+def without_gap(message: dict[str, Any], recorded: list[dict[str, Any]]) -> dict[str, Any]:
+    """Leave out the empty line before a recorded message of the user that follows another one; see `left_out`."""
+    whole = {**message, "content": message["content"].removeprefix("\n\n")}
+    return whole if message["role"] == "user" and whole in recorded else message
 
 
 def number(history: list[Action]) -> None:
@@ -111,7 +121,7 @@ def record(name: str, new: Any, original: str, **parameters: int) -> None:
     sent = {
         key: prompts(new(), known.messages, request_starts(known))
         for key, known in conversations().items()
-        if not known.pauses
+        if not key.endswith("with pauses") and known.messages[0]["role"] != "assistant"  # the user begins there
     }
     write_recording(name, f"openhands-ai 0.62.0, {original}", sent, **parameters)
 

@@ -16,12 +16,15 @@ const source = readFileSync(`${chunks}/${chunk}`, "utf8");
 writeFileSync(`${chunks}/port-of-${chunk}`, `${source}\nexport { microcompactHistory as original };\n`);
 const { original } = await import(pathToFileURL(`${chunks}/port-of-${chunk}`));
 const settings = { toolResultsThresholdMinutes: 60, toolResultsNumToKeep: 5, toolResultsTotalCharsThreshold: 500_000 };
-const NAMES = { bash: "run_shell_command", read: "read_file", grep: "grep_search" };
+const NAMES = {
+  shell: "run_shell_command", read: "read_file", grep: "grep_search", glob: "glob", edit: "edit", write: "write_file",
+  web_fetch: "web_fetch", web_search: "web_search", skill: "skill",
+};
 
-function parts(message, tools) {
+function parts(message, tools, kinds) {
   if (message.role !== "tool") {
     const calls = (message.tool_calls ?? []).map((call) => {
-      const name = NAMES[call.function.name] ?? call.function.name;
+      const name = NAMES[kinds[call.id]] ?? call.function.name;
       tools.set(call.id, name);
       return { functionCall: { id: call.id, name, args: JSON.parse(call.function.arguments) } };
     });
@@ -38,15 +41,15 @@ function clear(history, pending, pause) {
   return original(history, null, settings, opts).history;
 }
 
-function requests({ messages, pauses, starts }) {
+function requests({ messages, pauses, starts, kinds }) {
   const tools = new Map(), sent = [];
   let history = [], at = 0;
   for (const start of starts) {
     while (at < start && messages[at].role !== "tool" && messages[at].role !== "user") {
-      if (messages[at].role === "assistant") history.push({ role: "model", parts: parts(messages[at], tools) });
+      if (messages[at].role === "assistant") history.push({ role: "model", parts: parts(messages[at], tools, kinds) });
       at++;
     }
-    const pending = messages.slice(at, start).flatMap((message) => parts(message, tools));
+    const pending = messages.slice(at, start).flatMap((message) => parts(message, tools, kinds));
     at = start;
     history = clear(history, pending, pauses[start] ?? 0);
     const shown = new Map(history.flatMap((each) => each.parts).filter((part) => part.functionResponse)

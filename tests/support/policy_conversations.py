@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,48 @@ def looks() -> Iterator[dict[str, Any]]:
     yield {"role": "assistant", "content": "The parser is slow."}
 
 
+def alphabets() -> Iterator[dict[str, Any]]:
+    """Yield a task whose results are empty, or of many alphabets and line ends, at sizes around limits of policies."""
+    yield {"role": "system", "content": "You are a careful engineer."}
+    yield {"role": "user", "content": "Read it all. 😀"}
+    tools, letters = (
+        ("read", "bash", "grep", "fetch"),
+        ("😀", "漢字かな", "é", "한글", "👩‍👩‍👧", "a\u0301", "\U00020001x"),
+    )
+    ends = ("\n", "\r\n", "\u2028", "\x0b", "\x85", "\r", "\x0c")
+    for number, size in enumerate((0, 1, 251, 501, 2_001, 4_003, 8_193, 16_001, 45_001, 80_001, 0, 120_001, 7, 9_000)):
+        letter = letters[number % len(letters)]
+        lines = (letter * (1 + at % 60) + ends[at % len(ends)] for at in range(size))
+        known = f"call_{number}"
+        yield asks((known, tools[number % 4], {"path": f"{letter}.py"}), said=letter if number % 3 else "")
+        yield gives(known, "".join(islice(lines, size // 30 + 1))[:size])
+    yield asks(("call_big", "bash", {"command": "cat log"}))
+    yield gives("call_big", "😀 line\n" * 140_000)
+    yield {"role": "assistant", "content": "Read. ✓"}
+
+
+def odd_order() -> Iterator[dict[str, Any]]:
+    """Yield a talk that the model begins; its user writes twice and interrupts; results come in any order."""
+    yield {"role": "assistant", "content": "Hello, what can I do?"}
+    yield {"role": "user", "content": "Look at the files."}
+    yield {"role": "user", "content": "And at the tests."}
+    for number in range(14):
+        ids = [f"call_{number}_{at}" for at in range(1 + number % 4)]
+        tools = zip(ids, ("read", "bash", "grep", "edit"), strict=False)
+        yield asks(
+            *((known, tool, {"path": f"file_{number % 5}"}) for known, tool in tools), said="" if number % 3 else "So."
+        )
+        for known in reversed(ids) if number % 2 else ids:
+            yield gives(known, text(number, 9_000 if number % 3 else 200))
+        if number % 4 == 3:
+            yield {"role": "assistant", "content": f"Part {number} is done."}
+            yield {"role": "user", "content": "Yes."}
+            yield {"role": "user", "content": "Quickly."}
+        if number == 9:
+            yield {"role": "user", "content": "Also the docs."}
+    yield {"role": "user", "content": "Thanks."}
+
+
 def all_conversations() -> dict[str, Conversation]:
     """Make the conversations, by name."""
     work, in_turns = list(long_work()), list(turns())
@@ -144,6 +187,8 @@ def all_conversations() -> dict[str, Conversation]:
         ),
         "giants": Conversation(list(giants())),
         "looks": Conversation(list(looks())),
+        "alphabets": Conversation(list(alphabets())),
+        "odd order": Conversation(list(odd_order())),
     }
 
 

@@ -2,7 +2,8 @@
 
     python tests/support/policy_sessions.py SESSION... > conversations.json
 
-Calls in text become native calls, each call gets its own id, and calls without a result are left out. Images, thinking
+Calls in text become native calls, each call gets its own id, and calls without a result are left out. A system message
+after the beginning becomes a message of the user, since most originals keep the system prompt apart. Images, thinking
 and the mark of a failed call are not converted, since drivers convert texts.
 """
 
@@ -65,7 +66,8 @@ def to_chat(transcript: Transcript, pauses: Mapping[int, float]) -> Conversation
             for arguments in [json.dumps(value if isinstance(value, dict) else {"input": str(call.arguments)})]
         ]
         if said.text or made:
-            messages.append({"role": said.role, "content": said.text, **({"tool_calls": made} if made else {})})
+            role = "user" if said.role == "system" and messages else said.role
+            messages.append({"role": role, "content": said.text, **({"tool_calls": made} if made else {})})
     messages = _whole(messages[:MOST_MESSAGES])
     return Conversation(messages, {starts[at]: pause for at, pause in pauses.items() if at in starts})
 

@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+from autoprune.apps.policies._checks import checked_changes
 from autoprune.apps.policies._policy import NO_ROOM, Changes, ContextPolicy, RequestView
 from autoprune.conversation.edits import Reason, Replace, rewrite
 from autoprune.conversation.messages import fields_of
 from autoprune.conversation.transcript import Part, Transcript
-from autoprune.errors import SettingsError
 from autoprune.formats import SHIPPED, dominant_format
 
 
@@ -44,9 +44,12 @@ class PolicyPrompts:
         self._last_prompt = 0
 
     def prune(self, messages: Sequence[Any], **_: object) -> SimpleNamespace:
-        """Return the prompt of the request before which `messages` were recorded, as `conversation`."""
+        """Return the prompt of the request before which `messages` were recorded, as `conversation`.
+
+        Raises SettingsError if the policy fails, or if its changes cannot be applied.
+        """
         start = len(messages)
-        changes = self._policy.changes(self._view(start))
+        changes = checked_changes(self._policy, self._view(start))
         sent = self._apply(start, changes)
         self._last_prompt = self._head + sum(map(self._count_message, sent))
         return SimpleNamespace(conversation=sent)
@@ -66,12 +69,10 @@ class PolicyPrompts:
         )
 
     def _apply(self, start: int, changes: Changes) -> list[Any]:
-        """Build the prompt. Raises SettingsError if the policy changes a message that is not there yet."""
+        """Build the prompt from checked changes."""
         by_message: dict[int, dict[Part, str]] = {}
         for part, text in changes.texts.items():
             by_message.setdefault(part.location.message, {})[part] = text
-        if any(at >= start for at in (*by_message, *changes.dropped)):
-            raise SettingsError(f"{type(self._policy).__name__} changes a message that is not sent yet")
         dropped = frozenset(changes.dropped)
         sent: list[Any] = []
         for at in range(start):

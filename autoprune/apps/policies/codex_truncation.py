@@ -3,11 +3,10 @@
 from autoprune.apps.policies._policy import Changes, ContextPolicy, Published, RequestView
 from autoprune.conversation.transcript import Part
 
-TEXT = (
-    "Warning: truncated output (original token count: {tokens})\nTotal output lines: {lines}\n\n"
-    "{head}…{removed} tokens truncated…{tail}"
-)
+TEXT = "Warning: truncated output (original token count: {tokens})\n{about}\n\n{head}…{removed} tokens truncated…{tail}"
+LINES, OMITTED = "Total output lines: {lines}", "... {removed} bytes omitted ..."
 BYTES_PER_TOKEN = 4
+MOST = 1 << 20  # bytes of an output that Codex holds
 
 
 class CodexTruncation:
@@ -29,10 +28,16 @@ class CodexTruncation:
         return Changes(dict(self._texts))
 
     def _cut(self, output: bytes) -> str:
+        size = len(output)
+        about = LINES.format(lines=output.count(b"\n") + (not output.endswith(b"\n")))
+        if size > MOST:
+            about = OMITTED.format(removed=size - MOST)
+            ends = (output[: MOST // 2], output[-MOST // 2 :])
+            output = f"\n{about}\n".join(end.decode("utf-8", "replace") for end in ends).encode()
         head, tail = self._limit // 2, self._limit - self._limit // 2
         return TEXT.format(
-            tokens=_tokens(len(output)),
-            lines=output.count(b"\n") + (not output.endswith(b"\n")),
+            tokens=_tokens(size),
+            about=about,
             head=output[:head].decode("utf-8", "ignore"),
             removed=_tokens(len(output) - self._limit),
             tail=output[len(output) - tail :].decode("utf-8", "ignore"),
@@ -54,8 +59,7 @@ PUBLISHED = (
         "a warning above them and the number of removed tokens between them.",
         defaults="10,000 tokens, for all models that the program knows; it is on.",
         left_out="The summary of a full conversation, limits that the model asks for in a call, the lines on time and "
-        "exit code that Codex writes above an output, and what is lost of an output of more than a megabyte. All "
-        "results are cut like those of commands.",
+        "exit code that Codex writes above an output. All results are cut like those of commands.",
         idle="If no output has more than 40,000 bytes, which is rare in recorded sessions: they were limited already.",
         checked="@openai/codex 0.169.0, its program",
         is_arrival=True,

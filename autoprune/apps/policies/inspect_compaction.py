@@ -76,8 +76,8 @@ class InspectTrim(InspectCompaction):
 
     def compacted(self, chat: Sequence[ChatMessage], kept: Kept, texts: Texts) -> tuple[Kept, Texts]:
         """Drop the oldest messages after the task, and results without their calls."""
-        first_answer = next((at for at, message in enumerate(chat) if message.role == "assistant"), len(chat))
-        conversation = [at for at in kept if at >= first_answer and chat[at].role != "system"]
+        start = _after_task(chat)
+        conversation = [at for at in kept if at >= start and chat[at].role != "system"]
         dropped = set(conversation[: int(len(conversation) * (1 - self._preserve))])
         asker: ChatMessage | None = None
         for at in conversation:
@@ -87,6 +87,9 @@ class InspectTrim(InspectCompaction):
                 asker = chat[at] if chat[at].role == "assistant" else None
             elif not _asked(asker, chat[at]):
                 dropped.add(at)
+        newest = next((at for at in reversed(conversation) if at not in dropped), 0)
+        if chat[newest].role == "assistant" and newest in conversation:
+            dropped.add(newest)  # a prompt does not end with an answer
         return [at for at in kept if at not in dropped], texts
 
 
@@ -108,6 +111,14 @@ class InspectEdit(InspectCompaction):
         results.sort(key=lambda result: (result.request, places.get(result.call.location, 0) if result.call else 0))
         old = results[: max(len(results) - self._keep_tool_uses, 0)]
         return kept, {**texts, **dict.fromkeys(old, PLACEHOLDER)}
+
+
+def _after_task(chat: Sequence[ChatMessage]) -> int:
+    """Return the index after the task: the first answer, or what follows the first prompt if an answer precedes it."""
+    roles = [message.role for message in chat if message.role != "system"]
+    wanted = "user" if roles[:1] == ["assistant"] else "assistant"
+    first = next((at for at, message in enumerate(chat) if message.role == wanted), len(chat))
+    return first + (wanted == "user")
 
 
 def _asked(asker: ChatMessage | None, message: ChatMessage) -> bool:

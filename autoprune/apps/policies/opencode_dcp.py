@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from autoprune.apps.policies._policy import Changes, ContextPolicy, Published, RequestView
-from autoprune.apps.policies._tool_kinds import tool_kind
+from autoprune.apps.policies._tool_kinds import call_kind
 from autoprune.conversation.transcript import Part, ToolCall, ToolResult
 
 REMOVED = "[Output removed to save context - information superseded or no longer needed]"
@@ -42,10 +42,14 @@ class DynamicContextPruning:
         self._marked.add(result)
         if result.is_error:
             self._texts.update(_new_inputs(result.call, FAILED_INPUT, lambda _, value: isinstance(value, str)))
-        elif tool_kind(result.tool) == "question":
+        elif _kind(result) == "question":
             self._texts.update(_new_inputs(result.call, QUESTIONS, lambda name, _: name == "questions"))
-        elif tool_kind(result.tool) not in KEPT_OUTPUTS or result.tool.lower() in OTHER_EDITS:
+        elif _kind(result) not in KEPT_OUTPUTS or result.tool.lower() in OTHER_EDITS:
             self._texts[result] = REMOVED
+
+
+def _kind(result: ToolResult) -> str:
+    return call_kind(result.tool, _arguments(result.call) if result.call else None)
 
 
 def _signature(call: ToolCall) -> str:

@@ -143,6 +143,8 @@ class Policy:
         try:
             return choose_strategy(self.name, os.environ)
         except SettingsError as error:
+            if is_in_file(self.name):
+                raise SettingsError(f"{error}; a context policy needs a method changes(request)") from error
             name = self.name.partition("(")[0]
             if name in NAMES or "/" in name:
                 raise
