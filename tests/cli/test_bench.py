@@ -1,6 +1,7 @@
 """`autoprune bench`: its tables, its JSON, policies in files, and that two runs write the same bytes."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from command_line import run_process, run_text
 from recorded_sessions import write_sessions
 
-from autoprune.apps.cli.bench import corpus_names, marked, sample
+from autoprune.apps.cli.bench import corpus_names, marked, sample, usable
 from autoprune.apps.policies import POLICIES
 from autoprune.apps.replay.benchmark import OURS, POLICY_NAMES, PRICE_LISTS
 
@@ -62,7 +63,7 @@ def test_two_runs_write_the_same_bytes(tmp_path: Path):
     )
     assert first.returncode == 0
     assert first.stdout == second.stdout
-    assert list(json.loads(first.stdout)["policies"]) == list(POLICY_NAMES)
+    assert list(json.loads(first.stdout)["policies"]) == list(usable(POLICY_NAMES)[0])
 
 
 @pytest.mark.full
@@ -71,6 +72,19 @@ def test_ray_writes_what_processes_write(tmp_path: Path):
     write_sessions(tmp_path, "one", "two")
     first, second = (bench(tmp_path, *FEW, "--engine", engine) for engine in ("processes", "ray"))
     assert first == second
+
+
+def test_a_policy_whose_package_is_missing_is_left_out_of_all_and_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(sys.modules, "headroom", None)
+    policies, missing = usable(POLICY_NAMES)
+    assert {*policies, *missing} == {*POLICY_NAMES}
+    assert list(missing) == ["headroom"]
+    assert missing["headroom"].endswith("pip install headroom-ai==0.42.0")
+    write_sessions(tmp_path, "one")
+    done = run_text("bench", str(tmp_path), "--policy", "headroom", "--jobs", "1")
+    assert (done.returncode, "pip install headroom-ai" in done.stderr) == (2, True)
 
 
 def test_a_strategy_that_decides_by_prices_is_replayed_for_each_list_and_a_policy_once(tmp_path: Path):

@@ -35,6 +35,7 @@ from autoprune.apps.replay.benchmark import (
 from autoprune.apps.replay.evidence import ProtectedKind
 from autoprune.apps.replay.verdict import NONE, Standing, count_noun, rounded
 from autoprune.economics import Prices
+from autoprune.errors import SettingsError
 from autoprune.pruners.report.drawing import printable
 
 EXAMPLES = options.examples(
@@ -109,9 +110,14 @@ def bench_policies(
     Each is replayed on recorded sessions as it decides in its own tool, and billed at each price list. No model is
     called. Two runs over the same sessions give the same figures.
     """
-    policies = tuple(dict.fromkeys((NONE, *policy))) if policy else POLICY_NAMES
-    for name in policies:
-        Policy(name)  # raises for an unknown policy
+    if policy:
+        policies = tuple(dict.fromkeys((NONE, *policy)))
+        for name in policies:
+            Policy(name)  # raises for an unknown policy
+    else:
+        policies, left_out = usable(POLICY_NAMES)
+        for name, reason in left_out.items():
+            show(Text(f"{name} is left out: {reason}"), to_stderr=True)
     prices = replaying.parse_prices(price or PRICE_LISTS)
     readers = replaying.choose_readers(reader, at_home=False)
     args = ReplayArgs(policies, prices, model=model, readers=tuple(readers), by_each_price=True)
@@ -135,6 +141,17 @@ def bench_policies(
     show(replaying.skipped_table(skipped, brief=True), to_stderr=True, wraps=False)
     if len(skipped) == len(sessions):
         raise replaying.nothing_replayed(list(sessions.values()))
+
+
+def usable(names: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Part the policies from those that call a package which is not installed, which are mapped to what is missing."""
+    missing = {}
+    for name in names:
+        try:
+            Policy(name)
+        except SettingsError as error:
+            missing[name] = str(error)
+    return tuple(name for name in names if name not in missing), missing
 
 
 def sample(files: Sequence[str], most: int | None) -> list[str]:
