@@ -104,8 +104,9 @@ PUBLISHED = (
         ),
         defaults="compress(messages): frozen_message_count = 0, so that messages in the cached prefix may change.",
         left_out=(
-            "Its text model (kompress), which has to be downloaded and needs other packages; the proxy; its retrieval"
-            " tool. The system prompt is not passed, and the results of several calls are messages of their own."
+            "Long answers of the model in words: headroom shortens them too; here they stay. Its text"
+            " model (kompress), which has to be downloaded and needs other packages; the proxy; its retrieval tool. The"
+            " system prompt is not passed, and the results of several calls are messages of their own."
         ),
         idle="With small results, or if all results come from tools that read and search files.",
         checked="headroom-ai 0.42.0",
