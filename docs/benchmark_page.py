@@ -1,12 +1,12 @@
 """Writes docs/benchmark.md and its charts from docs/benchmark.json, which `autoprune bench` has written.
 
-`python docs/benchmark_page.py` writes them; `python docs/benchmark_page.py FOLDER` writes to another folder. The cards
+`python docs/benchmark_page.py` writes them and the table of the README; `python docs/benchmark_page.py FOLDER` writes to another folder. The cards
 of the policies come from `autoprune.apps.policies`, and their examples from running them.
 """
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,16 @@ LONG_LIVED = {"one-hour-cache": "anthropic-1h"}  # the price list of a corpus; t
 GROUPS = ("code", "edits", "facts")
 ALL_GROUPS = (*GROUPS, "shell edits")
 PROTECTED = {"words": "user's words", "failure": "last failure", "files": "files being edited"}
+FRONT = {  # the rows of the README's table
+    "anthropic_clear_tool_uses": "Anthropic's `clear_tool_uses` (context editing)",
+    "claude_code_microcompact": "Claude Code's microcompact (off by default)",
+    "opencode_prune": "opencode's prune",
+    "complexity_trap": "masking all but the newest 10 results ([paper](https://arxiv.org/abs/2508.21433))",
+    "headroom": "headroom's compression",
+    "cache_aware": "**autoprune's `cache_aware`**, as in `autoprune run`",
+}
+FRONT_BEGIN = "<!-- benchmark: written by `python docs/benchmark_page.py` -->"
+FRONT_END = "<!-- end of benchmark -->"
 Row = Mapping[str, Any]
 
 
@@ -63,20 +73,32 @@ def least(corpus: Row, effect: Row) -> float:
 
 
 def leaderboard(known: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the table of all policies over all corpora: bill, and the lowest share of evidence.
+    """Yield the table of all policies over all corpora: bill, lowest share of evidence, and what else is lost.
 
-    The order is that of the first corpus.
+    The order and the groups are those of the first corpus.
     """
     corpora = known["corpora"]
     found = {
         corpus["name"]: {bill["policy"]: (bill, effect) for bill, effect in rows_of(corpus, list_of(corpus))}
         for corpus in corpora
     }
-    yield f"| policy | {' | '.join(f'[{name}](#{name})' for name in found)} |"
-    yield f"|---|{'---|' * len(found)}"
-    for name in next(iter(found.values())):
+    yield f"| policy | {' | '.join(f'[{name}](#{name})' for name in found)} | user's words | refused |"
+    yield f"|---|{'---|' * len(found)}---|---|"
+    last = ""
+    for name, (first, _) in next(iter(found.values())).items():
+        heading = heading_of(known["policies"][name]["kind"], first["band"])
+        if heading != last:
+            yield f"| *{heading}* |{' |' * (len(found) + 2)}"
+        last = heading
         cells = (bill_and_evidence(corpus, *found[corpus["name"]][name]) for corpus in corpora)
-        yield f"| {label(name, known)} | {' | '.join(cells)} |"
+        yield f"| {label(name, known)} | {' | '.join(cells)} | {' | '.join(safety(name, found.values()))} |"
+
+
+def safety(name: str, corpora: Iterable[Mapping[str, tuple[Row, Row]]]) -> tuple[str, str]:
+    """The least share of the user's words that stays whole in a corpus, and the sessions with a refused request."""
+    effects = [corpus[name][1] for corpus in corpora]
+    words = min(effect["protected"]["words"][0] for effect in effects if "words" in effect["protected"])
+    return f"{words:.0%}", f"{sum(effect['refused_sessions'] for effect in effects):,}"
 
 
 def bill_and_evidence(corpus: Row, bill: Row, effect: Row) -> str:
@@ -222,7 +244,7 @@ def losses(name: str, known: Mapping[str, Any]) -> tuple[str, str]:
         if effect is None:
             return "not part of this run.", ""
         shares = {group: 100 - 100 * effect["evidence"][group][0] for group in GROUPS if group in effect["evidence"]}
-        known_losses = [f"{share:.1f} % for {group}" for group, share in shares.items() if share]
+        known_losses = [f"{share:.1f}% for {group}" for group, share in shares.items() if share]
         if known_losses:
             lost.append(f"{', '.join(known_losses)} in {corpus['name']}")
         if effect["idle_sessions"]:
@@ -251,5 +273,28 @@ def write_page(folder: Path, figures: Path = FIGURES) -> None:
         (folder / "pictures" / f"benchmark_{corpus['name']}.svg").write_text(text, encoding="utf-8")
 
 
+def front_table(known: Mapping[str, Any]) -> str:
+    """The README's table: a few policies on the first corpus, with a prompt cache and without one."""
+    corpus = known["corpora"][0]
+    cached = {bill["policy"]: (bill, effect) for bill, effect in rows_of(corpus, list_of(corpus))}
+    uncached = {bill["policy"]: bill for bill in corpus["bills"]["no-cache"]}
+    rows = [
+        f"| {what} | {cached[name][0]['bill'][0]:.2f} | {uncached[name]['bill'][0]:.2f} | "
+        f"{least(corpus, cached[name][1]):.0%} |"
+        for name, what in FRONT.items()
+    ]
+    heading = "| on 61 sessions of coding agents | bill with a prompt cache | without a cache | evidence kept |"
+    assert corpus["sessions"] == 61, "the heading says another number"
+    return "\n".join((heading, "|---|---|---|---|", *rows)) + "\n"
+
+
+def write_front(known: Mapping[str, Any], readme: Path) -> None:
+    """Write the table into the README, between its comments."""
+    head, mark, rest = readme.read_text(encoding="utf-8").partition(FRONT_BEGIN)
+    _, end, tail = rest.partition(FRONT_END)
+    readme.write_text(f"{head}{mark}\n{front_table(known)}{end}{tail}", encoding="utf-8")
+
+
 if __name__ == "__main__":
+    write_front(json.loads(FIGURES.read_text(encoding="utf-8")), DOCS.parent / "README.md")
     write_page(Path(sys.argv[1]) if len(sys.argv) > 1 else DOCS)
