@@ -1,7 +1,8 @@
 """Writes docs/benchmark.md and its charts from docs/benchmark.json, which `autoprune bench` has written.
 
-`python docs/benchmark_page.py` writes them and the table of the README; `python docs/benchmark_page.py FOLDER` writes to another folder. The cards
-of the policies come from `autoprune.apps.policies`, and their examples from running them.
+`python docs/benchmark_page.py` writes them and the table of the README; `python docs/benchmark_page.py FOLDER` writes
+the page to another folder. The cards of the policies come from `autoprune.apps.policies`, and their examples from
+running them.
 """
 
 import json
@@ -283,8 +284,7 @@ def front_table(known: Mapping[str, Any]) -> str:
         f"{least(corpus, cached[name][1]):.0%} |"
         for name, what in FRONT.items()
     ]
-    heading = "| on 61 sessions of coding agents | bill with a prompt cache | without a cache | evidence kept |"
-    assert corpus["sessions"] == 61, "the heading says another number"
+    heading = "| pruning | bill with a prompt cache | without a cache | evidence kept |"
     return "\n".join((heading, "|---|---|---|---|", *rows)) + "\n"
 
 

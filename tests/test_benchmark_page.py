@@ -37,7 +37,8 @@ def test_the_table_of_the_readme_is_that_of_the_figures():
     module = runpy.run_path(str(DOCS / "benchmark_page.py"))
     sys.path.remove(str(DOCS))
     known = json.loads((DOCS / "benchmark.json").read_text(encoding="utf-8"))
-    assert f"{module['FRONT_BEGIN']}\n{module['front_table'](known)}" in (ROOT / "README.md").read_text(encoding="utf-8")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"{module['FRONT_BEGIN']}\n{module['front_table'](known)}" in readme
 
 
 def test_each_policy_has_a_card_that_says_when_it_does_nothing():
