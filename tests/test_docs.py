@@ -56,10 +56,12 @@ def test_the_commands_of_a_page_run_one_after_the_other(page: str, tmp_path: Pat
 
 # The beginnings of commands that cannot run in a clone, and why.
 NOT_IN_A_CLONE = {
+    "autoprune bench": "it takes long, and needs the corpora; tests/cli/test_bench.py runs it",
     "autoprune doctor": "it needs an assistant",
     "autoprune --install-completion": "it changes the files of the user's shell",
     "autoprune proxy": "it serves until it is stopped; tests/proxy starts it",
     "autoprune run": "it needs an assistant; tests/e2e runs four",
+    "python docs/benchmark_page.py": "it overwrites the page; tests/test_benchmark_page.py runs it",
     "python benchmarks/": "they take long, or need other repositories",
     "python examples/edit_loop.py --base-url": "it needs a model",
 }
@@ -77,7 +79,7 @@ def commands(page: str) -> list[str]:
 def test_the_commands_of_all_pages_run_in_a_bare_clone(tmp_path: Path):
     clone = bare_clone(tmp_path)
     project = tmp_path / ".claude" / "projects" / "-home-me-shop"
-    for folder, ending in ((clone / "sessions", ".json"), (project, ".jsonl")):
+    for folder, ending in ((clone / "sessions" / "assistants", ".json"), (project, ".jsonl")):
         folder.mkdir(parents=True)
         shutil.copyfile(ROOT / "fixtures" / "sessions" / "edit_loop_openai.jsonl", folder / f"one{ending}")
     skipped, count = set(), 0

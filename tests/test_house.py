@@ -32,10 +32,11 @@ MAY_SEE = {
     },
     "integrations": {"errors", "settings", "conversation", "formats", "planning", "providers", "pruners"},
     "apps.sessions": {"errors", "settings", "providers"},
+    "apps.policies": {"errors", "conversation", "formats"},
     "apps.frontend": set(),
     "apps.replay": {
         *("errors", "settings", "tokens", "economics", "conversation", "formats", "facts", "planning", "strategies"),
-        *("providers", "pruners", "apps.frontend", "apps.sessions"),
+        *("providers", "pruners", "apps.frontend", "apps.policies", "apps.sessions"),
     },
     "apps.clients": {"errors"},
     "apps.proxy": {
@@ -46,6 +47,7 @@ MAY_SEE = {
 MOST_NAMES, MOST_FLOORS = 14, 11  # names at the top of the package
 # Call what callers pass, which may raise anything; or have somebody else's request, who must have an answer.
 STRANGERS = {
+    "apps.policies._checks",
     "summarizers.driver",
     "apps.replay.corpus",
     "apps.proxy._application",
@@ -83,6 +85,7 @@ INTERFACES = {
     "dialects": ({"explain", "find"}, {"formats"}),
     "options of strategies": ({"check"}, {"planning"}),
     "strategies": ({"step"}, {"planning", "strategies", "apps.replay"}),
+    "context policies": ({"changes"}, {"apps.policies"}),
     "summarizers": ({"steps"}, {"summarizers", "pruners"}),
     "providers": (
         {"call_keys", "find_problems", "no_result", "repair_result", "result_keys", "text_block"},

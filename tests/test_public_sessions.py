@@ -6,48 +6,123 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 ROOT = Path(__file__).parent.parent
 MANIFEST = ROOT / "benchmarks" / "sessions.json"
 GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main")
+LOG = b"{}\r\n\xff"
+SHA256 = hashlib.sha256(LOG).hexdigest()
 
 
 def test_the_manifest_names_each_session_once_and_holds_no_text():
-    entries = json.loads(MANIFEST.read_text(encoding="utf-8"))
-    assert (
-        len(entries) == len({entry["name"] for entry in entries}) == len({entry["sha256"] for entry in entries}) == 61
-    )
-    for entry in entries:
-        assert list(entry) == ["name", "repository", "branch", "commit", "path", "licence", "sha256"]
-        assert re.fullmatch(r"[0-9a-f]{40}", entry["commit"])
-        assert re.fullmatch(r"[0-9a-f]{64}", entry["sha256"])
-        assert re.fullmatch(r"[\w.-]+", entry["name"])
-        assert max(map(len, entry.values())) < 200
+    known = json.loads(MANIFEST.read_text(encoding="utf-8"))
+    counts = dict.fromkeys(known["corpora"], 0)
+    names, digests = set(), set()
+    for source in known["sources"]:
+        assert source["license"] in ("MIT", "Apache-2.0")
+        assert re.fullmatch(r"[0-9a-f]{40}", source["commit"])
+        counts[source["corpus"]] += len(source["sessions"])
+        for key, digest in source["sessions"].items():
+            assert re.fullmatch(r"[0-9a-f]{64}", digest)
+            assert re.fullmatch(r"[\w./-]{1,200}", source["path"].format(*key.split("/"), key=key))
+            name = source["name"].format(*key.split("/"), key=key)
+            assert re.fullmatch(r"[\w.-]{1,200}", name)
+            names.add(name)
+            digests.add(digest)
+    assert counts == {"assistants": 61, "mini-swe-agent": 500, "one-hour-cache": 42, "tau-bench": 1}
+    assert len(names) == len(digests) == sum(counts.values())
 
 
-def test_sessions_are_written_from_local_clones_if_they_are_what_the_manifest_says(tmp_path: Path):
-    clone, program = tmp_path / "clones" / "owner" / "name", tmp_path / "sessions.py"
-    clone.mkdir(parents=True)
-    (clone / "log.jsonl").write_bytes(b"{}\r\n\xff")
-    for command in (("init", "-q"), ("add", "."), ("commit", "-qm", "One")):
-        subprocess.run([*GIT, *command], cwd=clone, check=True)
-    digest = hashlib.sha256(b"{}\r\n\xff").hexdigest()
-    right = {
-        "name": "a.jsonl",
+def a_source(corpus: str, **changed: Any) -> dict[str, Any]:
+    return {
+        "corpus": corpus,
         "repository": "owner/name",
         "branch": "main",
         "commit": "0" * 40,
-        "path": "log.jsonl",
-        "sha256": digest,
+        "license": "MIT",
+        "path": "{key}/log.jsonl",
+        "name": "{1}.jsonl",
+        "sessions": {"logs/one": SHA256},
+        **changed,
     }
-    wrong = [{**right, "name": "b.jsonl", "sha256": "0" * 64}, {**right, "name": "c.jsonl", "repository": "no/such"}]
-    program.write_bytes((MANIFEST.with_suffix(".py")).read_bytes())
-    program.with_suffix(".json").write_text(json.dumps([right, *wrong]))
-    done = subprocess.run(
-        [sys.executable, program, tmp_path / "clones", tmp_path / "out"], capture_output=True, text=True
-    )
+
+
+@pytest.fixture
+def run(tmp_path: Path):
+    """Run a copy of the program with two corpora, and a clone of a repository with one log."""
+    log = tmp_path / "clones" / "owner" / "name" / "logs" / "one" / "log.jsonl"
+    log.parent.mkdir(parents=True)
+    log.write_bytes(LOG)
+    for command in (("init", "-q"), ("add", "."), ("commit", "-qm", "One")):
+        subprocess.run([*GIT, *command], cwd=tmp_path / "clones" / "owner" / "name", check=True)
+    sources = [
+        a_source("good"),
+        a_source("bad", sessions={"logs/one": "0" * 64, "logs/two": SHA256}),
+        a_source("bad", repository="no/such", name="other-{1}.jsonl"),
+    ]
+    manifest = {"corpora": {"good": "Whole.", "bad": "Not whole."}, "sources": sources}
+    (tmp_path / "sessions.py").write_bytes(MANIFEST.with_suffix(".py").read_bytes())
+    (tmp_path / "sessions.json").write_text(json.dumps(manifest))
+
+    def run_program(*arguments: str) -> subprocess.CompletedProcess[str]:
+        program = [sys.executable, "sessions.py", *arguments]
+        return subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
+
+    return run_program
+
+
+def test_a_corpus_is_written_from_local_clones(run, tmp_path: Path):
+    done = run("clones", "out", "--corpus", "good")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "good: 1 file (MIT), complete in out/good\n", "")
+    assert [path.relative_to(tmp_path) for path in (tmp_path / "out").rglob("*")] == [
+        Path("out/good"),
+        Path("out/good/one.jsonl"),
+    ]
+    assert (tmp_path / "out" / "good" / "one.jsonl").read_bytes() == LOG
+
+
+def test_what_differs_from_its_sha256_is_not_written_and_what_is_missing_is_named_with_its_command(run, tmp_path: Path):
+    done = run("clones", "out")
     assert done.returncode == 1
-    assert done.stdout == f"1 of 3 sessions written to {tmp_path / 'out'}\n"
-    assert done.stderr.splitlines() == ["not found: log.jsonl of owner/name", "not found: log.jsonl of no/such"]
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["a.jsonl"]
-    assert (tmp_path / "out" / "a.jsonl").read_bytes() == b"{}\r\n\xff"
+    assert done.stdout.splitlines() == [
+        "good: 1 file (MIT), complete in out/good",
+        "bad: 3 files (MIT), NOT complete in out/bad",
+    ]
+    assert done.stderr.splitlines() == [
+        "not found: 2 of 2 of owner/name: logs/one/log.jsonl, logs/two/log.jsonl; first run",
+        f"    git --git-dir=clones/owner/name/.git fetch https://github.com/owner/name {'0' * 40}",
+        "not found: 1 of 1 of no/such: logs/one/log.jsonl; first run",
+        "    git clone --mirror https://github.com/no/such clones/no/such",
+    ]
+    assert list((tmp_path / "out" / "bad").iterdir()) == []
+
+
+def test_a_written_corpus_is_verified_even_without_clones(run, tmp_path: Path):
+    run("clones", "out", "--corpus", "good")
+    written = tmp_path / "out" / "good" / "one.jsonl"
+    assert run("nowhere", "out", "--corpus", "good").returncode == 0
+    (written.parent / "mine.jsonl").write_text("{}")
+    strange = run("nowhere", "out", "--corpus", "good")
+    assert (strange.returncode, strange.stderr) == (1, "not part of this corpus: out/good/mine.jsonl\n")
+    (written.parent / "mine.jsonl").unlink()
+    written.write_bytes(LOG + b"\n")
+    assert run("clones", "out", "--corpus", "good").returncode == 0
+    assert written.read_bytes() == LOG
+    written.write_bytes(LOG + b"\n")
+    assert run("nowhere", "out", "--corpus", "good").returncode == 1
+    assert not written.exists()
+
+
+def test_without_arguments_the_corpora_are_listed_with_the_commands_that_clone_them(run):
+    assert run().stdout.splitlines() == [
+        "good: 1 file (MIT)",
+        "    Whole.",
+        "    git clone --mirror https://github.com/owner/name clones/owner/name",
+        "bad: 3 files (MIT)",
+        "    Not whole.",
+        "    git clone --mirror https://github.com/owner/name clones/owner/name",
+        "    git clone --mirror https://github.com/no/such clones/no/such",
+    ]

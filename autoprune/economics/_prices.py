@@ -82,9 +82,11 @@ LISTS: Mapping[str, Prices] = {
         Prices(1.25, 0.05, 5, "anthropic-0.05"),
         Prices(1.25, 0.025, 5, "anthropic-0.025"),
         Prices(1, 0.25, 4, "openai-0.25"),
-        Prices(1, 0.1, 8, "openai-old"),
+        Prices(1.25, 0.1, 5, "openai", life=CHARGED_LIFE),  # GPT-5.6
+        Prices(1, 0.1, 8, "openai-old"),  # GPT-5
         Prices(1, 0.5, 4, "openai-0.5"),
         Prices(1, 0.02, 4, "deepseek"),
+        Prices(1, 0.1, 6, "gemini"),  # Gemini 3 Pro
         Prices(1, 1, 4, "no-cache"),
     )
 }

@@ -90,6 +90,18 @@ def load_strategy(text: str) -> Strategy:
     `Name` is a strategy or a class that makes one. Raises SettingsError if there is none, and whatever the file's own
     code raises.
     """
+    made = make_in_file(text)
+    if not callable(getattr(made, "step", None)) or not isinstance(getattr(made, "name", None), str):
+        where = text.partition("(")[0].strip()
+        raise SettingsError(f"{where} is not a strategy: it needs a str attribute `name` and a method step(view)")
+    return cast(Strategy, made)
+
+
+def make_in_file(text: str) -> object:
+    """Run a file and return the object that `path/to/file.py:Name` names, or an instance if `Name` is a class.
+
+    Raises SettingsError if there is none, and whatever the file's own code raises.
+    """
     match = IN_FILE.fullmatch(text)
     if match is None:
         raise SettingsError(f"{text!r} does not name a strategy in a file: write it as path/to/file.py:Name")
@@ -99,12 +111,9 @@ def load_strategy(text: str) -> Strategy:
         raise SettingsError(f"{path} has no {name}")
     make: Callable[[], object] = found if isinstance(found, type) else lambda: found
     try:
-        made = make() if arguments is None else make_strategy(f"{name}({arguments})", {name: make})
+        return make() if arguments is None else make_strategy(f"{name}({arguments})", {name: make})
     except TypeError as error:
         raise SettingsError(f"{path}:{name} cannot be made: {error}") from error
-    if not callable(getattr(made, "step", None)) or not isinstance(getattr(made, "name", None), str):
-        raise SettingsError(f"{path}:{name} is not a strategy: it needs a str attribute `name` and a method step(view)")
-    return cast(Strategy, made)
 
 
 def run_file(path: str) -> ModuleType:

@@ -296,12 +296,12 @@ def overview_table(whole: Overview) -> RenderableType:
 def _overview_rows(whole: Overview) -> Iterator[tuple[str, str]]:
     agents = ", ".join(f"{printable(agent)} {count:,}" for agent, count in whole.agents.items())
     yield "replayed", f"{whole.sessions:,} of {count_noun(whole.files, 'session')}: {agents}"
-    sizes = f"median {_round_tokens(whole.median_tokens)}, largest {_round_tokens(whole.largest_tokens)}"
+    sizes = f"median {round_tokens(whole.median_tokens)}, largest {round_tokens(whole.largest_tokens)}"
     requests, conversations = count_noun(whole.requests, "request"), count_noun(whole.episodes, "conversation")
-    yield "size", f"{requests} in {conversations}; {_round_tokens(whole.tokens)} tokens, {sizes}"
+    yield "size", f"{requests} in {conversations}; {round_tokens(whole.tokens)} tokens, {sizes}"
     calls = f"arguments of calls {_percent(whole.call_tokens, whole.tokens)}"
     mean = whole.result_tokens / whole.results if whole.results else 0
-    each = f"{whole.results:,} with {mean:,.0f} tokens on average, the largest {_round_tokens(whole.largest_result)}"
+    each = f"{whole.results:,} with {mean:,.0f} tokens on average, the largest {round_tokens(whole.largest_result)}"
     yield "tool results", f"{whole.result_share:.0%} of the tokens ({calls}): {each}"
     yield (
         "files again",
@@ -318,7 +318,7 @@ def _percent(part: float, whole: float) -> str:
     return f"{part / whole:.0%}" if whole else "–"
 
 
-def _round_tokens(tokens: int) -> str:
+def round_tokens(tokens: int) -> str:
     """A number of tokens in about three digits: 950, 134k, 2.1m."""
     if tokens < 10_000:
         return f"{tokens:,}"
@@ -350,8 +350,8 @@ def details_table(ranking: Sequence[Standing]) -> RenderableType:
     for each in ranking:
         strategy = Text(printable(strategy_label(each.row)), style="dim" if each.is_clairvoyant else "")
         shares = (each.row.protected.get(kind) for kind in PROTECTED_NAMES)
-        cells = (_share_cell(known, 1) if known else "–" for known in shares)
-        shell_edits = _share_cell(each.row.shell_edits, each.row.needed[atoms.Group.SHELL_EDITS])
+        cells = (share_cell(known, 1) if known else "–" for known in shares)
+        shell_edits = share_cell(each.row.shell_edits, each.row.needed[atoms.Group.SHELL_EDITS])
         table.add_row(strategy, f"{each.row.worst:.2f}", f"{each.row.cache_breaks:,}", shell_edits, *cells)
     return Group(table, "")
 
@@ -363,7 +363,7 @@ def _prices_line(prices: Prices, unpruned: Unpruned) -> Text:
     dollars = f", ${unpruned.dollars:,.2f}" if unpruned.dollars else ""
     priced = f" for {count_noun(unpruned.priced, 'conversation')} of a known price" if unpruned.has_unpriced else ""
     recorded = f" (recorded: ${unpruned.recorded:,.2f})" if dollars and unpruned.recorded else ""
-    tokens = _round_tokens(round(unpruned.tokens))
+    tokens = round_tokens(round(unpruned.tokens))
     costs = f"simulated without pruning: {tokens} input tokens{dollars}{priced if dollars else ''}{recorded}"
     return Text.assemble((name, "bold"), f"{meaning}; {costs}")
 
@@ -379,22 +379,22 @@ def _heading(each: Standing) -> str:
 def _verdict_cells(each: Standing) -> tuple[Text | str, ...]:
     row = each.row
     style = "dim" if each.is_clairvoyant else "red" if each.rereads.value > 1 else ""
-    bill = f"{'≈' if each.is_tied else ''}{_figure(*rounded(each.rereads, '.3f'))}"
+    bill = f"{'≈' if each.is_tied else ''}{figure_cell(*rounded(each.rereads, '.3f'))}"
     return (
         Text(printable(strategy_label(row))),
         Text(bill, style=style),
-        *(_share_cell(row.evidence[group], row.needed[group]) for group in MAIN_GROUPS),
+        *(share_cell(row.evidence[group], row.needed[group]) for group in MAIN_GROUPS),
     )
 
 
-def _figure(value: str, bounds: str) -> str:
+def figure_cell(value: str, bounds: str) -> str:
     """A figure above its bounds, so that the table fits 80 columns."""
     return f"{value}\n{bounds}" if bounds else value
 
 
-def _share_cell(known: Interval, needed: int) -> str:
+def share_cell(known: Interval, needed: int) -> str:
     """A share in percent with its confidence interval; a dash if nothing was needed."""
-    return _figure(*rounded(known, ".1f", 100)) if needed else "–"
+    return figure_cell(*rounded(known, ".1f", 100)) if needed else "–"
 
 
 def _violation_lines(each: Standing) -> Iterator[str]:

@@ -26,11 +26,13 @@ from autoprune.apps.replay.titles import UNTITLED, Title
 from autoprune.apps.sessions import Recording, Request, Usage
 from autoprune.conversation.transcript import Speaker, Transcript
 from autoprune.economics import DEFAULT, Prices, prices
+from autoprune.errors import SettingsError
 from autoprune.formats import new_parser, parse
-from autoprune.settings import usual_zone
-from autoprune.tokens import Count
+from autoprune.settings import budget_tokens, usual_zone
+from autoprune.tokens import Count, exact
 
 UNKNOWN_HEAD = 15_000  # tokens
+UNKNOWN_WINDOW = 200_000  # tokens: the context window of sessions that name no known model
 LEAST_RATIO, MOST_RATIO = 0.8, 3.0  # of a provider's tokens to counted ones
 OUTLIER = 0.1  # of a prompt's size: sizes farther from the fit belong to another conversation
 WARM = 0.5  # least share of the previous prompt that a warm cache holds
@@ -183,7 +185,8 @@ class Episode:
 
     `head` are the counted tokens before the messages: the system prompt and the schemas of the tools. `ratio` is the
     number of tokens that the provider counts for each token that we count. `pauses` are seconds, by the index of the
-    message after the pause. `safe_zone` is for a whole prompt, in the provider's tokens.
+    message after the pause. `safe_zone` is for a whole prompt, in the provider's tokens. `window` is the context window
+    of the session's model, in our tokens.
     """
 
     session: str
@@ -197,6 +200,7 @@ class Episode:
     ratio: float = 1.0
     billings: tuple[Billing, ...] = field(default=(), repr=False)
     title: Title = UNTITLED
+    window: int = UNKNOWN_WINDOW
 
     @property
     def name(self) -> str:
@@ -211,6 +215,11 @@ class Episode:
     def first_request_from(self, walk_number: int) -> int:
         """Find the first recorded request at or after number `walk_number` of a walk."""
         return bisect_left(self.walk_numbers, walk_number)
+
+    @cached_property
+    def with_inputs(self) -> Transcript:
+        """The transcript, with the inputs of calls as parts that a text can replace."""
+        return parse(self.messages, new_parser(exact(), wants_inputs=True), 0)
 
     @cached_property
     def unpruned(self) -> tuple[int, ...]:
@@ -306,7 +315,16 @@ def episode(
         ratio=size.ratio,
         billings=billed,
         title=title,
+        window=round(_window(named) / size.ratio),
     )
+
+
+def _window(model: str | None) -> int:
+    """Return the context window of a model in the provider's tokens, 200,000 if it is not known."""
+    try:
+        return budget_tokens(1.0, model=model)
+    except SettingsError:
+        return UNKNOWN_WINDOW
 
 
 def answers_of(transcript: Transcript, requests: Sequence[int], ratio: float) -> Iterator[int]:

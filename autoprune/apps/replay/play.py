@@ -188,15 +188,22 @@ class Run:
 
 
 def play(
-    episode: Episode, new_pruner: Callable[[], Any], strategy: Any, *, count: Count, fed_back: bool = False
+    episode: Episode,
+    new_pruner: Callable[[], Any],
+    strategy: Any,
+    *,
+    count: Count,
+    fed_back: bool = False,
+    only_rules: bool = False,
 ) -> Run:
     """Replay an episode: find the prompts that a strategy would have sent, and the evidence that they lack.
 
     `new_pruner` creates a pruner with the episode's safe zone. At each request, the pruner prunes the full history, or
-    with `fed_back` its own previous output and the new messages.
+    with `fed_back` its own previous output and the new messages. With `only_rules`, for policies of other tools, only
+    promise 3 is checked: the provider's rules.
     """
     counter = MessageCounter(episode, count)
-    promises = _PromiseChecker(episode, counter.count_message)
+    promises = _PromiseChecker(episode, counter.count_message, only_rules=only_rules)
     evidence = _VisibleEvidence(episode)
     prompts: list[Prompt] = []
     before: list[Any] = []
@@ -241,9 +248,10 @@ def pruner_arguments(episode: Episode, strategy: Any) -> dict[str, Any]:
 class _PromiseChecker:
     """Checks the promises in one replay. `violations` are sentences that name the promise and the request."""
 
-    def __init__(self, episode: Episode, tokens: Callable[[object], int]) -> None:
-        """Fingerprint the recorded messages; `tokens` counts a message."""
+    def __init__(self, episode: Episode, tokens: Callable[[object], int], *, only_rules: bool = False) -> None:
+        """Fingerprint the recorded messages; `tokens` counts a message. `only_rules` checks promise 3 alone."""
         self.violations: list[str] = []
+        self._only_rules = only_rules
         self._messages = episode.messages
         self._last = len(episode.requests) - 1
         self._tokens = tokens
@@ -260,13 +268,13 @@ class _PromiseChecker:
         `again` prunes `sent` with a new pruner.
         """
         broken: list[tuple[int, str]] = []
-        for at, old, new, before in list(self._edits(given, sent)):
+        for at, old, new, before in [] if self._only_rules else list(self._edits(given, sent)):
             broken += self._check_edit(at, old, new, before)
             is_new = True
         self._changes += is_new
         is_due = is_new and (self._changes <= FIRST or self._changes % EVERY == 0)
         if is_due or (request == self._last and self._changes):
-            broken += self._check_prompt(given, sent, again().conversation)
+            broken += self._check_prompt(given, sent, sent if self._only_rules else again().conversation)
         self.violations += (f"promise {promise}, request {request}: {what}" for promise, what in broken)
 
     def finish(self) -> None:

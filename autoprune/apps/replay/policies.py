@@ -4,10 +4,13 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from autoprune.apps.policies import POLICIES, ContextPolicy, PolicyPrompts
 from autoprune.apps.replay.clairvoyant import clairvoyant
 from autoprune.apps.replay.episode import Episode
+from autoprune.apps.replay.play import MessageCounter
 from autoprune.conversation.edits import Replace
 from autoprune.economics import Prices
 from autoprune.errors import SettingsError, near_or_all
@@ -16,6 +19,8 @@ from autoprune.pruners.naming import choose_strategy, pruner_for
 from autoprune.settings import SHARE, PruneArgs, budget_tokens, parse_number
 from autoprune.strategies.catalog import STRATEGIES, is_named, make_strategy
 from autoprune.strategies.clearing import ObservationMasking
+from autoprune.strategies.scaffold import is_in_file, make_in_file
+from autoprune.tokens import exact
 
 NO_PRUNING = "none"  # the baseline
 
@@ -42,7 +47,8 @@ AT = "@"  # before a policy's own safe zone
 # A strategy and perhaps its safe zone. An @ in a path or in a parameter is not followed by a safe zone.
 WITH_ZONE = re.compile(rf"(?P<name>.*?)(?:{AT}(?P<zone>[^{AT}()'\"/:]*))?", re.DOTALL)
 CLAIRVOYANTS = ("clairvoyant", "clairvoyant_passages")  # see `clairvoyant`: they know the later actions
-NAMES = (*REFERENCES, *CLAIRVOYANTS, *STRATEGIES)
+PUBLISHED: Mapping[str, Callable[..., ContextPolicy]] = {name: each.new for name, each in POLICIES.items()}
+NAMES = (*REFERENCES, *CLAIRVOYANTS, *PUBLISHED, *STRATEGIES)
 BUILT_IN = (
     NO_PRUNING,
     "cache_aware",
@@ -98,10 +104,25 @@ class Policy:
     @property
     def is_reference(self) -> bool:
         """Whether the strategy is only a baseline that cannot be used live."""
-        return self.is_clairvoyant or is_named(self.name, REFERENCES)
+        return self.is_clairvoyant or self.is_published or is_named(self.name, REFERENCES)
+
+    @property
+    def is_published(self) -> bool:
+        """Whether this is a context policy of another tool, which makes none of our promises."""
+        return is_named(self.name, PUBLISHED) or _is_policy_in_file(self.name)
+
+    @property
+    def uses_prices(self) -> bool:
+        """Whether the strategy decides by prices and has none of its own."""
+        if self.is_clairvoyant:
+            return True
+        return not self.is_published and callable(getattr(self.strategy(), "for_prices", None))
 
     def for_episode(self, episode: Episode, prices: Prices) -> tuple[Any, Callable[[], Any]]:
         """Create the strategy, and a factory of pruners for it with the episode's safe zone and head."""
+        if self.is_published:
+            new_policy = self.strategy()
+            return NoPruning(), lambda: _prompts(new_policy(), episode)
         strategy = (
             clairvoyant(episode, prices, passages=self.name != "clairvoyant")
             if self.is_clairvoyant
@@ -112,15 +133,41 @@ class Policy:
 
     def strategy(self) -> Any:
         """Create the strategy. Raises SettingsError if no strategy has the policy's name, and for clairvoyants."""
+        if self.is_published:
+            new = partial(make_in_file, self.name) if is_in_file(self.name) else None
+            new = new or partial(make_strategy, self.name, PUBLISHED)
+            new()  # raises for wrong parameters
+            return new
         if is_named(self.name, REFERENCES):
             return make_strategy(self.name, REFERENCES)
         try:
             return choose_strategy(self.name, os.environ)
         except SettingsError as error:
+            if is_in_file(self.name):
+                raise SettingsError(f"{error}; a context policy needs a method changes(request)") from error
             name = self.name.partition("(")[0]
             if name in NAMES or "/" in name:
                 raise
             raise SettingsError(f"there is no strategy {name!r}{near_or_all(name, NAMES)}") from error
+
+
+def _is_policy_in_file(text: str) -> bool:
+    """Whether a text names a context policy in a file, such as mine.py:Mine. Runs the file."""
+    return is_in_file(text) and callable(getattr(make_in_file(text), "changes", None))
+
+
+def _prompts(policy: ContextPolicy, episode: Episode) -> PolicyPrompts:
+    """Prepare to send what a published policy decides in an episode."""
+    counter = MessageCounter(episode, exact())
+    return PolicyPrompts(
+        policy,
+        episode.with_inputs,
+        episode.requests,
+        head=episode.head,
+        window=episode.window,
+        pauses=episode.pauses,
+        count_message=counter.count_message,
+    )
 
 
 def _with_prices(strategy: Any, prices: Prices) -> Any:

@@ -11,6 +11,7 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from operator import mul
 
 from autoprune.apps.replay.atoms import Group
 from autoprune.apps.replay.episode_figures import Figures, Kept
@@ -34,7 +35,11 @@ class Interval:
 
 def interval(sessions: Iterable[Pair], nothing: float = 1.0) -> Interval:
     """Compute the ratio of two sums over sessions, with its interval; `nothing` is the ratio if the second sum is 0."""
-    pairs = list(sessions) or [(0.0, 0.0)]
+    return _interval(tuple(sessions) or ((0.0, 0.0),), nothing)
+
+
+@lru_cache(maxsize=1_024)  # evidence is the same at all prices
+def _interval(pairs: tuple[Pair, ...], nothing: float) -> Interval:
     parts, wholes = [part for part, _ in pairs], [whole for _, whole in pairs]
     drawn_parts, drawn_wholes = _grouped_values(parts), _grouped_values(wholes)
     ratios = sorted(
@@ -67,6 +72,36 @@ def _samples(count: int) -> list[list[int]]:
     """Draw the numbers of the sessions in each bootstrap sample."""
     draw = random.Random(SEED)
     return [draw.choices(range(count), k=count) for _ in range(SAMPLES)]
+
+
+def percentile(sessions: Iterable[Sequence[int]], share: float) -> Interval:
+    """Compute a percentile of all values of some sessions, with its interval; `share` is 0.95 for the 95th."""
+    known = list(sessions)
+    count = min(len(known), GROUPS)
+    dealt = known if len(known) <= GROUPS else [known[place] for place in _shuffle(len(known))]
+    groups = [[value for each in dealt[group::GROUPS] for value in each] for group in range(count)]
+    sizes = list(map(len, groups))
+    largest_first = sorted(((value, at) for at, group in enumerate(groups) for value in group), reverse=True)
+
+    def find(times: Sequence[int]) -> float:
+        above = (1.0 - share) * sum(map(mul, times, sizes))
+        for value, at in largest_first:
+            above -= times[at]
+            if above < 0:
+                return value
+        return 0.0
+
+    drawn = sorted(find(_times(draw, count)) for draw in _samples(count)) if count else [0.0] * SAMPLES
+    low, high = drawn[round(0.025 * SAMPLES)], drawn[round(0.975 * SAMPLES) - 1]
+    return Interval(find([1] * count), low, high)
+
+
+def _times(draw: Sequence[int], count: int) -> list[int]:
+    """Count how often each session was drawn."""
+    times = [0] * count
+    for at in draw:
+        times[at] += 1
+    return times
 
 
 FEW_ATOMS = 20  # a smaller group is too small to judge a strategy by

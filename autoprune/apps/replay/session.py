@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
+from itertools import product
 from statistics import median
 from typing import Any
 
@@ -34,7 +35,9 @@ class ReplayArgs:
     `styles` are the ways in which a loop calls the pruner: with its full history each time, or with the previous
     output. `safe_zone` is for whole prompts; None means the safe zone that `autoprune run` uses for each session's
     model. `model` is used for sessions that name none, and `cache_life` overrides the life of every cache, in seconds.
-    `readers` are values, or names such as path/to/file.py:NAME, that each process loads.
+    `readers` are values, or names such as path/to/file.py:NAME, that each process loads. With `by_each_price`, a
+    strategy that decides by prices is replayed once for each of them and billed at those alone. Without it, all
+    strategies decide by the first prices and are billed at all.
     """
 
     strategies: Sequence[str] = BUILT_IN
@@ -45,6 +48,7 @@ class ReplayArgs:
     styles: Sequence[str] = (FULL,)
     skip_broken: bool = True
     readers: Sequence[Reader | str] = ()
+    by_each_price: bool = False
 
 
 @dataclass(frozen=True)
@@ -166,10 +170,13 @@ def _reader(given: Reader | str) -> Reader:
 def replay_episode(known: Episode, args: ReplayArgs) -> Iterator[Figures]:
     """Replay an episode under each strategy, in each style."""
     for policy in map(Policy, args.strategies):
-        for style in args.styles if not policy.is_clairvoyant else (FULL,):
-            strategy, new_pruner = policy.for_episode(known, deciding_prices(known, args.prices))
-            run = play(known, new_pruner, strategy, count=exact(), fed_back=style == FED_BACK)
-            yield figures(run, policy.text, args.prices, style=style)
+        styles = (FULL,) if policy.is_clairvoyant or policy.is_published else args.styles
+        is_split = args.by_each_price and policy.uses_prices
+        for style, billed in product(styles, [(each,) for each in args.prices] if is_split else [args.prices]):
+            strategy, new_pruner = policy.for_episode(known, deciding_prices(known, billed))
+            fed_back, only_rules = style == FED_BACK, policy.is_published
+            run = play(known, new_pruner, strategy, count=exact(), fed_back=fed_back, only_rules=only_rules)
+            yield figures(run, policy.text, billed, style=style)
 
 
 def deciding_prices(known: Episode, prices: Sequence[Prices]) -> Prices:

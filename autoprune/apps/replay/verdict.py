@@ -74,14 +74,16 @@ def run_command(safe_zone: int | None) -> str:
     return RUN_COMMAND if safe_zone is None else f"{RUN_COMMAND} --safe-zone {safe_zone}"
 
 
-def standings(figures: Iterable[Figures], prices: str, run: str = RUN_COMMAND) -> list[Standing]:
-    """Rank the strategies: first that of `autoprune run`, then by band, and within each band by bill.
+def standings(
+    figures: Iterable[Figures], prices: str, run: str = RUN_COMMAND, *, run_first: bool = True
+) -> list[Standing]:
+    """Rank the strategies by band, and within each band by bill; that of `autoprune run` comes first if `run_first`.
 
     Clairvoyants are last: they cannot be used live. `run` is the command that has the safe zone of the replay.
     """
     bills = _Bills(figures, prices, run)
     placed = [bills.standing(row) for row in summarize(bills.figures, prices)]
-    placed.sort(key=lambda each: (not each.is_run, each.is_clairvoyant, -each.band, each.rereads.value))
+    placed.sort(key=lambda each: (not (run_first and each.is_run), each.is_clairvoyant, -each.band, each.rereads.value))
     pairs = zip((None, *placed), placed, strict=False)
     return [replace(each, is_tied=above is not None and bills.is_tied(above, each)) for above, each in pairs]
 

@@ -1,0 +1,105 @@
+"""Send what a context policy decides: apply its changes to the recorded messages of each request."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from autoprune.apps.policies._checks import checked_changes
+from autoprune.apps.policies._policy import NO_ROOM, Changes, ContextPolicy, RequestView
+from autoprune.conversation.edits import Reason, Replace, rewrite
+from autoprune.conversation.messages import fields_of
+from autoprune.conversation.transcript import Part, Transcript
+from autoprune.formats import SHIPPED, dominant_format
+
+
+class PolicyPrompts:
+    """The prompts that a policy sends in one conversation, in the messages' own format. Nothing is changed in place.
+
+    `requests` are the indexes of the messages before which the recorded requests were sent, and `pauses` the seconds
+    before them, by the same indexes. A message whose changes are those of the previous prompt is the same object.
+    """
+
+    def __init__(
+        self,
+        policy: ContextPolicy,
+        transcript: Transcript,
+        requests: Sequence[int],
+        *,
+        head: int = 0,
+        window: int = NO_ROOM,
+        pauses: Mapping[int, float] | None = None,
+        count_message: Callable[[object], int] = lambda message: 0,
+    ) -> None:
+        """Start before the first request."""
+        self._policy = policy
+        self._transcript = transcript
+        self._requests = {start: number for number, start in enumerate(requests)}
+        self._head, self._window, self._pauses = head, window, pauses or {}
+        self._count_message = count_message
+        self._result_starts = [result.location.message for result in transcript.results]
+        self._call_starts = [call.location.message for call in transcript.calls]
+        self._rewritten: dict[int, tuple[dict[Part, str], Any]] = {}
+        self._added: dict[tuple[int, str], Any] = {}
+        self._last_prompt = 0
+
+    def prune(self, messages: Sequence[Any], **_: object) -> SimpleNamespace:
+        """Return the prompt of the request before which `messages` were recorded, as `conversation`.
+
+        Raises SettingsError if the policy fails, or if its changes cannot be applied.
+        """
+        start = len(messages)
+        changes = checked_changes(self._policy, self._view(start))
+        sent = self._apply(start, changes)
+        self._last_prompt = self._head + sum(map(self._count_message, sent))
+        return SimpleNamespace(conversation=sent)
+
+    def _view(self, start: int) -> RequestView:
+        known = self._transcript
+        return RequestView(
+            number=self._requests[start],
+            messages=known.messages[:start],
+            entries=known.entries[:start],
+            results=known.results[: bisect_left(self._result_starts, start)],
+            calls=known.calls[: bisect_left(self._call_starts, start)],
+            head=self._head,
+            last_prompt=self._last_prompt,
+            window=self._window,
+            pause=self._pauses.get(start, 0.0),
+        )
+
+    def _apply(self, start: int, changes: Changes) -> list[Any]:
+        """Build the prompt from checked changes."""
+        by_message: dict[int, dict[Part, str]] = {}
+        for part, text in changes.texts.items():
+            by_message.setdefault(part.location.message, {})[part] = text
+        dropped = frozenset(changes.dropped)
+        sent: list[Any] = []
+        for at in range(start):
+            sent.extend(self._transcript.messages[each] for each in changes.repeated.get(at, ()))
+            if at in changes.added:
+                sent.append(self._user_message(at, changes.added[at]))
+            if at not in dropped:
+                sent.append(self._rewrite(at, by_message.get(at, {})))
+        if start in changes.added:
+            sent.append(self._user_message(start, changes.added[start]))
+        return sent
+
+    def _rewrite(self, at: int, texts: dict[Part, str]) -> Any:
+        message = self._transcript.messages[at]
+        if not texts:
+            return message
+        last_texts, last_message = self._rewritten.get(at, ({}, None))
+        if last_texts == texts:
+            return last_message
+        edits = [Replace(part, text, Reason.NOT_CHOSEN, 0) for part, text in texts.items()]
+        changed = rewrite(message, edits)
+        self._rewritten[at] = texts, changed
+        return changed
+
+    def _user_message(self, at: int, text: str) -> Any:
+        key = at, text
+        if key not in self._added:
+            written_in = dominant_format([fields_of(message) for message in self._transcript.messages], SHIPPED)
+            self._added[key] = written_in.message("user", text)
+        return self._added[key]
