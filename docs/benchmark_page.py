@@ -70,8 +70,10 @@ def rows_of(corpus: Row, prices: str) -> Iterator[tuple[Row, Row]]:
 
 def least(corpus: Row, effect: Row) -> Sequence[float]:
     """The lowest of the shares of evidence by which policies are grouped, with its interval."""
-    counted = (group == "code" or corpus["needed"][group] >= FEW_ATOMS for group in effect["evidence"])
-    return min((share for share, counts in zip(effect["evidence"].values(), counts) if counts), default=WHOLE)
+    shares = (
+        share for group, share in effect["evidence"].items() if group == "code" or corpus["needed"][group] >= FEW_ATOMS
+    )
+    return min(shares, default=WHOLE)
 
 
 def leaderboard(known: Mapping[str, Any]) -> Iterator[str]:
