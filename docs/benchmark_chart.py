@@ -11,7 +11,7 @@ WIDTH = 860  # pixels
 LEFT, RIGHT, TOP, BOTTOM = 62, 590, 16, 420  # pixels, the edges of the chart; the names are right of it
 NAMES, LINE = 626, 15  # pixels: where the names begin, and the height of one
 BILLS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0)
-NEAR = 9  # pixels: points that are closer share a label
+NEAR = 12  # pixels: points that are closer share a label
 COLORS = {"published": "#0f766e", "autoprune": "#c2410c", "clairvoyant": "#7c3aed", "none": "#64748b"}
 MEANING = {
     "published": "of another tool",
