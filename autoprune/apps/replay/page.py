@@ -7,6 +7,7 @@ allows only its own style and script, by their hashes.
 import json
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from string import Template
 
@@ -89,18 +90,19 @@ def benchmark_page(corpora: Sequence[CorpusFigures], *, command: str) -> str:
     """Render a benchmark as an HTML page: for each corpus, its policies at each price list."""
     sections: list[Markup] = []
     numbered: list[Sequence[Ranked]] = []
-    for place, corpus in enumerate(corpora):
+    for at, corpus in enumerate(corpora):
         parts: list[Markup] = []
         for prices, ranking in corpus.rankings.items():
-            ranked = [Ranked(*each) for each in enumerate(ranking, 1)]
+            # The row of `autoprune run` stands among the others.
+            ranked = [Ranked(place, replace(each, run="")) for place, each in enumerate(ranking, 1)]
             number = len(numbered)
             parts += [at_other_prices(number, prices, ranked)] if parts else bill_parts(number, prices, ranked)
             numbered.append(ranked)
-        heading = element("h2", corpus.name, id=f"corpus-{place}")
+        heading = element("h2", corpus.name, id=f"corpus-{at}")
         whole = corpus.whole
         sizes = f"{count_noun(whole.sessions, 'session')}, {count_noun(whole.requests, 'request')}"
         about = element("p", sizes, class_="note")
-        sections.append(element("section", heading, about, *parts, aria_labelledby=f"corpus-{place}"))
+        sections.append(element("section", heading, about, *parts, aria_labelledby=f"corpus-{at}"))
     return _fill(
         title="Benchmark of context policies",
         summary="At each request each policy decided offline, and the prompt that it would have sent was measured.",

@@ -153,7 +153,7 @@ def _frontier(number: int, ranked: Sequence[Ranked]) -> Iterator[Markup]:
     yield element("div", class_="charts frontier", id=f"bill-{number}")
     yield legend(
         ("mark choice", "", "a strategy that you can choose"),
-        ("mark reference", "", "a baseline to compare with"),
+        ("mark reference", "", "a baseline, or a policy of another tool"),
         ("mark limit", "", "knows what comes later: shows how much there is to gain"),
     )
 
