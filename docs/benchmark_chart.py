@@ -11,7 +11,7 @@ WIDTH = 860  # pixels
 LEFT, RIGHT, TOP, BOTTOM = 62, 590, 16, 420  # pixels, the edges of the chart; the names are right of it
 NAMES, LINE = 626, 15  # pixels: where the names begin, and the height of one
 BILLS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0)
-NEAR = 9  # pixels: points that are closer share a label
+NEAR = 12  # pixels: points that are closer share a label
 COLORS = {"published": "#0f766e", "autoprune": "#c2410c", "clairvoyant": "#7c3aed", "none": "#64748b"}
 MEANING = {
     "published": "of another tool",
@@ -50,7 +50,13 @@ def _svg(points: Sequence[Point], kinds: Mapping[str, str], bill: str) -> Iterat
     for tenth in range(math.ceil(least * 10), 11):
         yield line(x(tenth / 10), TOP, x(tenth / 10), BOTTOM, LIGHT)
         yield text(x(tenth / 10), BOTTOM + 18, f"{10 * tenth}", anchor="middle")
-    yield text((LEFT + RIGHT) / 2, BOTTOM + 38, "evidence for code in view, %", anchor="middle", color=GRAY)
+    yield text(
+        (LEFT + RIGHT) / 2,
+        BOTTOM + 38,
+        "evidence in view (lowest of code, edits and facts), %",
+        anchor="middle",
+        color=GRAY,
+    )
     middle = (TOP + BOTTOM) / 2
     yield f'<g transform="rotate(-90 16 {middle})">{text(16, middle, bill, anchor="middle", color=GRAY)}</g>'
     for name, known, evidence in points:
@@ -98,7 +104,18 @@ def _labels(places: Sequence[tuple[float, float]]) -> Iterator[str]:
         # Labels of the points at the right end are left of them.
         is_right = left > RIGHT - 40
         anchor, across = ("end", -8) if is_right else ("start", 8)
-        yield text(left + across, top + 4, " ".join(str(each + 1) for each in group), anchor=anchor)
+        yield text(left + across, top + 4, _numbers(group), anchor=anchor)
+
+
+def _numbers(group: Sequence[int]) -> str:
+    """The numbers of points that share a label: 3 5–8."""
+    runs: list[list[int]] = []
+    for number in (each + 1 for each in group):
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return " ".join(f"{run[0]}–{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
 
 
 def _legend(names: Sequence[str], kinds: Mapping[str, str]) -> Iterator[str]:
@@ -110,4 +127,4 @@ def _legend(names: Sequence[str], kinds: Mapping[str, str]) -> Iterator[str]:
 
 
 def _described(points: Sequence[Point]) -> str:
-    return "; ".join(f"{name}: bill {known[0]:.3f}, evidence {100 * kept[0]:.1f} %" for name, known, kept in points)
+    return "; ".join(f"{name}: bill {known[0]:.3f}, evidence {100 * kept[0]:.1f}%" for name, known, kept in points)

@@ -25,6 +25,7 @@ LONG_LIVED = {"one-hour-cache": "anthropic-1h"}  # the price list of a corpus; t
 GROUPS = ("code", "edits", "facts")
 ALL_GROUPS = (*GROUPS, "shell edits")
 PROTECTED = {"words": "user's words", "failure": "last failure", "files": "files being edited"}
+WHOLE = (1.0, 1.0, 1.0)  # a share with its interval
 FRONT = {  # the rows of the README's table
     "anthropic_clear_tool_uses": "Anthropic's `clear_tool_uses` (context editing)",
     "claude_code_microcompact": "Claude Code's microcompact (off by default)",
@@ -67,10 +68,12 @@ def rows_of(corpus: Row, prices: str) -> Iterator[tuple[Row, Row]]:
         yield bill, effects.get((bill["policy"], prices)) or effects[bill["policy"], None]
 
 
-def least(corpus: Row, effect: Row) -> float:
-    """The lowest of the shares of evidence by which policies are grouped."""
-    few = {group for group in ("shell edits", "facts") if corpus["needed"][group] < FEW_ATOMS}
-    return min((share[0] for group, share in effect["evidence"].items() if group not in few), default=1.0)
+def least(corpus: Row, effect: Row) -> Sequence[float]:
+    """The lowest of the shares of evidence by which policies are grouped, with its interval."""
+    shares = (
+        share for group, share in effect["evidence"].items() if group == "code" or corpus["needed"][group] >= FEW_ATOMS
+    )
+    return min(shares, default=WHOLE)
 
 
 def leaderboard(known: Mapping[str, Any]) -> Iterator[str]:
@@ -104,7 +107,7 @@ def safety(name: str, corpora: Iterable[Mapping[str, tuple[Row, Row]]]) -> tuple
 
 def bill_and_evidence(corpus: Row, bill: Row, effect: Row) -> str:
     """The bill and the lowest share of evidence."""
-    return f"{money(bill['bill'])}, {least(corpus, effect):.0%}"
+    return f"{money(bill['bill'])}, {least(corpus, effect)[0]:.0%}"
 
 
 def money(share: Sequence[float]) -> str:
@@ -266,8 +269,7 @@ def write_page(folder: Path, figures: Path = FIGURES) -> None:
     (folder / "benchmark.md").write_text(page(known), encoding="utf-8")
     for corpus in known["corpora"]:
         points = [
-            (bill["policy"], bill["bill"], effect["evidence"].get("code", [1.0] * 3))
-            for bill, effect in rows_of(corpus, list_of(corpus))
+            (bill["policy"], bill["bill"], least(corpus, effect)) for bill, effect in rows_of(corpus, list_of(corpus))
         ]
         kinds = {name: each["kind"] for name, each in known["policies"].items()}
         text = draw(points, kinds, f"bill at {list_of(corpus)}")
@@ -281,7 +283,7 @@ def front_table(known: Mapping[str, Any]) -> str:
     uncached = {bill["policy"]: bill for bill in corpus["bills"]["no-cache"]}
     rows = [
         f"| {what} | {cached[name][0]['bill'][0]:.2f} | {uncached[name]['bill'][0]:.2f} | "
-        f"{least(corpus, cached[name][1]):.0%} |"
+        f"{least(corpus, cached[name][1])[0]:.0%} |"
         for name, what in FRONT.items()
     ]
     heading = "| pruning | bill with a prompt cache | without a cache | evidence kept |"

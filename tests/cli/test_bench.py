@@ -66,6 +66,23 @@ def test_two_runs_write_the_same_bytes(tmp_path: Path):
     assert list(json.loads(first.stdout)["policies"]) == list(usable(POLICY_NAMES)[0])
 
 
+def test_the_page_has_each_corpus_with_each_policy_at_each_price_list(tmp_path: Path):
+    corpus = tmp_path / "<b>&"
+    corpus.mkdir()
+    write_sessions(corpus, "one")
+    done = run_text("bench", str(corpus), *FEW, "--jobs", "1", "--html", str(tmp_path / "page.html"))
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<b>&</h2>" not in text
+    assert "&lt;b&gt;&amp;</h2>" in text
+    for prices in ("anthropic", "no-cache"):
+        table = text.partition(f"Strategies at {prices} prices")[2].partition("</table>")[0]
+        assert "complexity_<wbr>trap" in table
+        assert "cache_<wbr>aware @ 20k" in table
+    data = json.loads(text.partition('id="data">')[2].partition("</script>")[0])
+    assert [len(points) for points in data] == [3, 3]
+
+
 @pytest.mark.full
 def test_ray_writes_what_processes_write(tmp_path: Path):
     pytest.importorskip("ray")

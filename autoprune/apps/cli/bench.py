@@ -33,6 +33,7 @@ from autoprune.apps.replay.benchmark import (
     published,
 )
 from autoprune.apps.replay.evidence import ProtectedKind
+from autoprune.apps.replay.page import benchmark_page
 from autoprune.apps.replay.verdict import NONE, Standing, count_noun, rounded
 from autoprune.economics import Prices
 from autoprune.errors import SettingsError
@@ -40,7 +41,7 @@ from autoprune.pruners.report.drawing import printable
 
 EXAMPLES = options.examples(
     "bench logs/",
-    "bench mini/ more/ --most 100 --json bench.json",
+    "bench mini/ more/ --most 100 --json bench.json --html bench.html",
     "bench logs/ --policy complexity_trap --policy mine.py:Mine",
 )
 UNSEEN, UNCHECKED = "*", "†"
@@ -99,6 +100,9 @@ def bench_policies(
     as_json: Annotated[
         str | None, typer.Option("--json", metavar="FILE", help="Write all figures to this file; - is standard output.")
     ] = None,
+    html: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write the tables and charts of all prices as an HTML page.")
+    ] = None,
     model: replaying.Model = None,
     output: replaying.Output = None,
     jobs: replaying.Jobs = None,
@@ -133,7 +137,9 @@ def bench_policies(
     ]
     if as_json:
         write_output(as_json, json_text(benchmark_json(corpora, args, __version__)))
-    if as_json != "-":
+    if html:
+        write_output(html, benchmark_page(corpora, command=replaying.command_line()))
+    if "-" not in (as_json, html):
         for corpus in corpora:
             show(corpus_tables(corpus, prices))
         show(Text(LEGEND, style="dim"))

@@ -12,8 +12,6 @@ The calls, from here to the pruner:
 """
 
 import math
-import shlex
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -234,7 +232,7 @@ def _as_page(
         sessions,
         details,
         prices=str(args.prices[0]),
-        command=_command_line(),
+        command=replaying.command_line(),
         advice=advice(ranking[args.prices[0]]),
         notes=list(replaying.assumptions(whole, args)),
         paid=paid,
@@ -242,14 +240,10 @@ def _as_page(
     )
 
 
-def _command_line() -> str:
-    return f"autoprune {shlex.join(sys.argv[1:])}"
-
-
 def _as_json(sessions: Sequence[SessionFigures], args: ReplayArgs, whole: Overview, ranking: Ranking) -> dict[str, Any]:
     """All figures. Two runs differ only in the times that they took."""
     return {
-        "command": _command_line(),
+        "command": replaying.command_line(),
         "overview": asdict(whole),
         "prices": {str(each): asdict(each) for each in args.prices},
         "strategies": {str(each): [asdict(row) for row in rows] for each, rows in ranking.items()},

@@ -2,6 +2,7 @@
 
 import heapq
 import json
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -361,3 +362,8 @@ def assumptions(whole: Overview, args: ReplayArgs) -> Iterator[str]:
         yield f"the safe zone is that of `autoprune run`: {default}"
     if len(args.prices) > 1:
         yield f"the clairvoyants and cache_aware decide by the prices {args.prices[0]}"
+
+
+def command_line() -> str:
+    """The command as the user typed it, which a page shows."""
+    return f"autoprune {shlex.join(sys.argv[1:])}"

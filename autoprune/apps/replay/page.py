@@ -7,10 +7,12 @@ allows only its own style and script, by their hashes.
 import json
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from string import Template
 
 from autoprune.apps.frontend import Markup, asset, bundle, collapsible, concatenate, element, escape_text
+from autoprune.apps.replay.benchmark import CorpusFigures
 from autoprune.apps.replay.corpus import why_skipped
 from autoprune.apps.replay.detail import SessionDetail
 from autoprune.apps.replay.page_sessions import (
@@ -20,7 +22,15 @@ from autoprune.apps.replay.page_sessions import (
     session_data,
     session_list,
 )
-from autoprune.apps.replay.page_strategies import Ranked, bill_section, legend, points, with_code
+from autoprune.apps.replay.page_strategies import (
+    Ranked,
+    at_other_prices,
+    bill_parts,
+    bill_section,
+    legend,
+    points,
+    with_code,
+)
 from autoprune.apps.replay.rows import Interval
 from autoprune.apps.replay.session import Overview, SessionFigures, overview
 from autoprune.apps.replay.spending import dollars_text, outlook
@@ -58,15 +68,11 @@ def page(
     shown = details if bills else ()
     chosen = _chosen(bills[0][1]) if bills else None
     whole = overview(found)
-    style, script = _files()
-    return Template(asset("report/report.html", "autoprune.apps.replay")).substitute(
-        policy=f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
-        "base-uri 'none'; form-action 'none'",
-        title=escape_text(f"Replay of {count_noun(whole.sessions, 'session')}: autoprune"),
-        style=style,
+    return _fill(
+        title=f"Replay of {count_noun(whole.sessions, 'session')}",
         summary=_summary(whole),
         answer=concatenate(_answer(found, chosen, prices, paid)),
-        command=escape_text(command),
+        command=command,
         bills=concatenate(bill_section(number, name, ranked, advice) for number, (name, ranked) in enumerate(bills)),
         sessions=element(
             "section",
@@ -75,9 +81,53 @@ def page(
             aria_labelledby="sessions",
         ),
         texts=_texts_notice(shown),
-        data=_json([points(ranked) for _, ranked in bills]),
+        ranked=[ranked for _, ranked in bills],
         details=session_data(shown, found, bills[0][1] if bills else ()),
+    )
+
+
+def benchmark_page(corpora: Sequence[CorpusFigures], *, command: str) -> str:
+    """Render a benchmark as an HTML page: for each corpus, its policies at each price list."""
+    sections: list[Markup] = []
+    numbered: list[Sequence[Ranked]] = []
+    for at, corpus in enumerate(corpora):
+        parts: list[Markup] = []
+        for prices, ranking in corpus.rankings.items():
+            # The row of `autoprune run` stands among the others.
+            ranked = [Ranked(place, replace(each, run="")) for place, each in enumerate(ranking, 1)]
+            number = len(numbered)
+            parts += [at_other_prices(number, prices, ranked)] if parts else bill_parts(number, prices, ranked)
+            numbered.append(ranked)
+        heading = element("h2", corpus.name, id=f"corpus-{at}")
+        whole = corpus.whole
+        sizes = f"{count_noun(whole.sessions, 'session')}, {count_noun(whole.requests, 'request')}"
+        about = element("p", sizes, class_="note")
+        sections.append(element("section", heading, about, *parts, aria_labelledby=f"corpus-{at}"))
+    return _fill(
+        title="Benchmark of context policies",
+        summary="At each request each policy decided offline, and the prompt that it would have sent was measured.",
+        answer="",
+        command=command,
+        bills=concatenate(sections),
+        sessions="",
+        texts="This page holds figures, and no text of a session.",
+        ranked=numbered,
+        details="",
+    )
+
+
+def _fill(*, title: str, command: str, ranked: Sequence[Sequence[Ranked]], **parts: str) -> str:
+    """Write the page's file, with the style, the script and the data of the charts."""
+    style, script = _files()
+    return Template(asset("report/report.html", "autoprune.apps.replay")).substitute(
+        policy=f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
+        "base-uri 'none'; form-action 'none'",
+        title=escape_text(f"{title}: autoprune"),
+        style=style,
+        command=escape_text(command),
+        data=_json([points(each) for each in ranked]),
         script=script,
+        **parts,
     )
 
 

@@ -100,18 +100,27 @@ def with_code(text: str) -> Markup:
 
 def bill_section(number: int, prices: str, ranked: Sequence[Ranked], advice: str) -> Markup:
     """The strategies at one set of prices: tables and frontiers. All but the first set are collapsed."""
-    parts = (
-        _prices_line(prices),
-        _main_table(prices, ranked),
-        terms(MAIN_TERMS),
-        element("p", with_code(OTHERS), class_="note") if len(ranked) < FEWEST_POINTS else "",
-        collapsible("More columns", _more_table(prices, ranked), terms(MORE_TERMS), class_="more"),
-        *(_frontier(number, ranked) if len(ranked) >= FEWEST_POINTS else ()),
-    )
     if number:
-        return collapsible(f"The same at other prices: {prices}", *parts, class_="prices")
+        return at_other_prices(number, prices, ranked)
     head = element("h2", with_code(_heading(ranked)), id="strategies"), element("p", with_code(advice), class_="advice")
-    return element("section", *head, *parts, aria_labelledby="strategies")
+    hint = element("p", with_code(OTHERS), class_="note") if len(ranked) < FEWEST_POINTS else ""
+    return element("section", *head, *bill_parts(number, prices, ranked), hint, aria_labelledby="strategies")
+
+
+def at_other_prices(number: int, prices: str, ranked: Sequence[Ranked]) -> Markup:
+    """The same strategies at another set of prices, collapsed."""
+    heading = f"The same at other prices: {prices}"
+    return collapsible(heading, *bill_parts(number, prices, ranked), class_="prices")
+
+
+def bill_parts(number: int, prices: str, ranked: Sequence[Ranked]) -> Iterator[Markup]:
+    """Yield the tables and frontiers of a set of prices, which has this number in the data of the charts."""
+    yield _prices_line(prices)
+    yield _main_table(prices, ranked)
+    yield terms(MAIN_TERMS)
+    yield collapsible("More columns", _more_table(prices, ranked), terms(MORE_TERMS), class_="more")
+    if len(ranked) >= FEWEST_POINTS:
+        yield from _frontier(number, ranked)
 
 
 def _heading(ranked: Sequence[Ranked]) -> str:
@@ -144,7 +153,7 @@ def _frontier(number: int, ranked: Sequence[Ranked]) -> Iterator[Markup]:
     yield element("div", class_="charts frontier", id=f"bill-{number}")
     yield legend(
         ("mark choice", "", "a strategy that you can choose"),
-        ("mark reference", "", "a baseline to compare with"),
+        ("mark reference", "", "a baseline, or a policy of another tool"),
         ("mark limit", "", "knows what comes later: shows how much there is to gain"),
     )
 
@@ -178,9 +187,14 @@ def _band(standing: Standing) -> str:
 
 def _name_cell(each: Ranked) -> Markup:
     count = each.row.violations
-    broken = element("small", f"broke a guarantee {count_noun(count, 'time')}", class_="wrong") if count else ""
+    what = f"{count_noun(count, 'prompt')} refused" if each.standing.is_reference else _broken(count)
+    broken = element("small", what, class_="wrong") if count else ""
     number = element("span", str(each.number), class_=f"number {each.kind}")
     return element("th", number, " ", _breakable(each.name), broken, scope="row")
+
+
+def _broken(count: int) -> str:
+    return f"broke a guarantee {count_noun(count, 'time')}"
 
 
 def _breakable(name: str) -> Markup:

@@ -147,9 +147,12 @@ class Row:
 
     @property
     def judged(self) -> dict[Group, Interval]:
-        """The shares that decide: shell edits and facts count only if at least 20 atoms were needed."""
-        few = {group for group in (Group.SHELL_EDITS, Group.FACTS) if self.needed.get(group, 0) < FEW_ATOMS}
-        return {group: share for group, share in self.evidence.items() if group not in few}
+        """The shares that decide: that of code, and each other one if at least 20 of its atoms were needed."""
+        return {
+            group: share
+            for group, share in self.evidence.items()
+            if group is Group.CODE or self.needed.get(group, 0) >= FEW_ATOMS
+        }
 
     @property
     def least(self) -> float:
