@@ -61,7 +61,7 @@ def test_strategies_are_sorted_by_band_of_evidence_then_by_bill():
 
 def test_the_lowest_group_with_enough_atoms_decides_the_band():
     for count, band in ((FEW_ATOMS - 1, 0.97), (FEW_ATOMS, 0.95)):
-        for group in (Group.SHELL_EDITS, Group.FACTS):
+        for group in (Group.EDITS, Group.SHELL_EDITS, Group.FACTS):
             found = [
                 replace(each, evidence={**each.evidence, group: Kept(count, count - (each.strategy != "none"))})
                 for each in figures({"low_water": (0.7, 0.7, 98)}, sessions=1)
