@@ -7,7 +7,7 @@ running them.
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -86,28 +86,24 @@ def leaderboard(known: Mapping[str, Any]) -> Iterator[str]:
         corpus["name"]: {bill["policy"]: (bill, effect) for bill, effect in rows_of(corpus, list_of(corpus))}
         for corpus in corpora
     }
-    yield f"| policy | {' | '.join(f'[{name}](#{name})' for name in found)} | user's words | refused |"
-    yield f"|---|{'---|' * len(found)}---|---|"
+    yield f"| policy | {' | '.join(f'[{name}](#{name})' for name in found)} | user's words |"
+    yield f"|---|{'---|' * len(found)}---|"
     last = ""
     for name, (first, _) in next(iter(found.values())).items():
         heading = heading_of(known["policies"][name]["kind"], first["band"])
         if heading != last:
-            yield f"| *{heading}* |{' |' * (len(found) + 2)}"
+            yield f"| *{heading}* |{' |' * (len(found) + 1)}"
         last = heading
         cells = (bill_and_evidence(corpus, *found[corpus["name"]][name]) for corpus in corpora)
-        yield f"| {label(name, known)} | {' | '.join(cells)} | {' | '.join(safety(name, found.values()))} |"
-
-
-def safety(name: str, corpora: Iterable[Mapping[str, tuple[Row, Row]]]) -> tuple[str, str]:
-    """The least share of the user's words that stays whole in a corpus, and the sessions with a refused request."""
-    effects = [corpus[name][1] for corpus in corpora]
-    words = min(effect["protected"]["words"][0] for effect in effects if "words" in effect["protected"])
-    return f"{words:.0%}", f"{sum(effect['refused_sessions'] for effect in effects):,}"
+        effects = [corpus[name][1] for corpus in found.values()]
+        words = min(effect["protected"]["words"][0] for effect in effects if "words" in effect["protected"])
+        refused = "‡" if any(effect["refused"] for effect in effects) else ""
+        yield f"| {label(name, known)}{refused} | {' | '.join(cells)} | {words:.0%} |"
 
 
 def bill_and_evidence(corpus: Row, bill: Row, effect: Row) -> str:
     """The bill and the lowest share of evidence."""
-    return f"{money(bill['bill'])}, {least(corpus, effect)[0]:.0%}"
+    return f"{money(bill['bill'])},&nbsp;{least(corpus, effect)[0]:.0%}"
 
 
 def money(share: Sequence[float]) -> str:
@@ -118,7 +114,7 @@ def money(share: Sequence[float]) -> str:
     value, low, high = share
     if low == high:
         return f"{value:.3f}"
-    return f"**{value:.3f}**" if high < 1 else f"{value:.3f} ↑" if low > 1 else f"{value:.3f}"
+    return f"**{value:.3f}**" if high < 1 else f"{value:.3f}&nbsp;↑" if low > 1 else f"{value:.3f}"
 
 
 def interval(share: Sequence[float], factor: float = 1, form: str = ".2f") -> str:
@@ -138,7 +134,7 @@ def label(name: str, known: Mapping[str, Any]) -> str:
     if about["kind"] != "published":
         return f"`{name}`"
     marks = ("\\*" if about["shortens_unseen"] else "") + ("" if about["checked"] else "†")
-    return f"[`{name}`](#{name}){marks}" if name in POLICIES else f"`{name}`{marks}"
+    return f"[{name}](#{name}){marks}" if name in POLICIES else f"`{name}`{marks}"
 
 
 def section(known: Mapping[str, Any], corpus: Row) -> Iterator[str]:
