@@ -28,12 +28,12 @@ from autoprune.conversation.summary import RunningSummary
 from autoprune.conversation.transcript import Entry, Part, ToolResult
 from autoprune.errors import SettingsError
 from autoprune.facts.calls import target
+from autoprune.planning.retention import Retention
 
 if TYPE_CHECKING:
     from autoprune.economics import Prices
     from autoprune.planning.clamping import Clamp
     from autoprune.planning.protections import Protections
-    from autoprune.planning.retention import Retention
     from autoprune.planning.tool_inputs import ToolInputs
 
 
@@ -234,8 +234,8 @@ class FoldingStrategy(Protocol):
     """Decide what to fold or drop. A folding strategy is asked at each request.
 
     Each edit is applied as soon as it is yielded, so the view reflects it when `step` continues. The pruner recognizes
-    a folding strategy by its attribute `retain`, `folds` or `may_drop`. `BaseFoldingStrategy` has all three, and the
-    other optional attributes.
+    a subclass of `BaseFoldingStrategy`, or an attribute `folds` or `may_drop` that is a bool, or a `retain` that is a
+    `Retention`.
     """
 
     @property
@@ -333,12 +333,16 @@ def asks_always(strategy: object) -> bool:
     return getattr(strategy, "every_request", False) is True
 
 
-FOLDING_ATTRIBUTES = frozenset(("retain", "folds", "may_drop"))  # attributes of strategies for ConversationPruner only
-
-
 def folds(strategy: object) -> bool:
-    """Return whether a strategy needs a `FoldView`."""
-    return not FOLDING_ATTRIBUTES.isdisjoint(dir(strategy))
+    """Return whether a strategy needs a `FoldView`: by its base class, or else by an attribute of folding strategies.
+
+    The value of the attribute counts too, since a clearing strategy may have a field of that name, such as a number of
+    results to `retain`.
+    """
+    if isinstance(strategy, BaseStrategy | BaseFoldingStrategy):
+        return isinstance(strategy, BaseFoldingStrategy)
+    has_flag = any(isinstance(getattr(strategy, name, None), bool) for name in ("folds", "may_drop"))
+    return has_flag or isinstance(getattr(strategy, "retain", None), Retention)
 
 
 def stepper(strategy: Strategy) -> Strategy:

@@ -17,6 +17,7 @@ from autoprune.errors import SettingsError
 from autoprune.formats import Parser
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.protections import DEFAULT_PROTECTIONS
+from autoprune.planning.retention import Retention
 from autoprune.planning.view import Strategy, asks_always, folds, name_of, option
 from autoprune.planning.walk import Walk
 from autoprune.providers import Provider, check_accepted
@@ -227,7 +228,7 @@ def _idle_limit(terms: Terms) -> float:
     strategy = terms.strategy
     for name, kind in OPTIONS.items():
         value = getattr(strategy, name, None)
-        if value is not None and value is not DEFAULT_PROTECTIONS:
+        if kind is not Retention and value is not None and value is not DEFAULT_PROTECTIONS:
             option(strategy, name, kind)
     # These policies act on changes by earlier prunes, even if the prompt is within the safe zone.
     looks_back = terms.thinking in (ThinkingPolicy.DROP_BLOCK, ThinkingPolicy.STRIP)

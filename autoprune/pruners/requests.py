@@ -8,7 +8,7 @@ beside them (the system prompt, the schemas of tools). Their tokens count toward
 the request, unless the pruner's settings name one. All other fields are passed on unchanged.
 
 A request that cannot be pruned is returned unchanged, with a note that gives the reason: an unknown path, a body
-without a conversation, or a history that the provider stores (`previous_response_id`, `conversation`, `cachedContent`).
+without a conversation, or a history that the provider stores (`previous_response_id`, `conversation`, `cachedContent`, `thread`).
 """
 
 import json
@@ -59,7 +59,13 @@ APIS = (
         ("instructions", "tools"),
         on_server=("previous_response_id", "conversation"),
     ),
-    Api("anthropic", re.compile(r"/messages(?P<counts>/count_tokens)?$"), "messages", ("system", "tools")),
+    Api(
+        "anthropic",
+        re.compile(r"/messages(?P<counts>/count_tokens)?$"),
+        "messages",
+        ("system", "tools"),
+        on_server=("thread",),
+    ),
     Api(
         "gemini",
         re.compile(
