@@ -8,7 +8,8 @@ beside them (the system prompt, the schemas of tools). Their tokens count toward
 the request, unless the pruner's settings name one. All other fields are passed on unchanged.
 
 A request that cannot be pruned is returned unchanged, with a note that gives the reason: an unknown path, a body
-without a conversation, or a history that the provider stores (`previous_response_id`, `conversation`, `cachedContent`, `thread`).
+without a conversation, or a history that the provider stores (`previous_response_id`, `conversation`, `cachedContent`,
+`thread`).
 """
 
 import json
