@@ -1,5 +1,6 @@
 """The base class of both pruners: constructor arguments, settings, strategies, and all methods except `prune`."""
 
+import asyncio
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -8,6 +9,7 @@ from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any, Self
+from weakref import WeakValueDictionary
 
 from loguru import logger
 
@@ -51,7 +53,7 @@ from autoprune.strategies.catalog import (
 )
 from autoprune.tokens import Count, Memo, exact, for_model, scale_tokens
 
-CACHES = ("_counters", "_memory")  # attributes that are caches: not copied or pickled
+CACHES = ("_counters", "_memory", "_writing")  # attributes that are caches: not copied or pickled
 
 
 class OrDefault(str):
@@ -139,6 +141,8 @@ class Pruner:
         """Start with empty caches."""
         self._counters: dict[str | None, tuple[Memo, str | None]] = {}
         self._memory = Memory(self.remember)
+        # The summaries that are being written, by event loop and key; a lock goes with the last call that uses it.
+        self._writing: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
 
     def _shipped_strategies(self) -> dict[str, Any]:
         """The built-in strategies by name, the default first."""

@@ -5,6 +5,7 @@ be, and only then the summarizer writes it. `prune` and `aprune` run the same st
 they call the summarizer.
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Generator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
@@ -181,14 +182,25 @@ class ConversationPruner(Pruner):
         validate: bool | Provider = False,
         conversation_id: object = None,
     ) -> Result[Message]:
-        """Prune as `prune` does, and await the summarizers."""
+        """Prune as `prune` does, and await the summarizers.
+
+        If several calls for one conversation run at the same time, the first one asks for its summary and the others
+        wait for the text. If the first is cancelled, the next one asks.
+        """
         inputs = self._check_inputs(conversation, strategy, calibration, usage)
         stages = self._stages(inputs, validate, conversation_id)
         reached = _run_stages(stages)
         while isinstance(reached, SummaryWriter):
-            answer = await arun(reached.steps(), self.concurrency, Budget(self.max_calls, self.max_seconds))
+            async with self._turn(reached.key):
+                answer = await arun(reached.steps(), self.concurrency, Budget(self.max_calls, self.max_seconds))
             reached = _run_stages(stages, answer)
         return reached
+
+    def _turn(self, key: str) -> asyncio.Lock:
+        """The lock of a summary that is being written in this event loop; a new one if there is nothing to fold."""
+        if not key:
+            return asyncio.Lock()
+        return self._writing.setdefault((id(asyncio.get_running_loop()), key), asyncio.Lock())
 
     def _stages(
         self, inputs: Inputs, validate: bool | Provider, conversation_id: object

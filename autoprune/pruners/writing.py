@@ -95,6 +95,13 @@ class SummaryWriter:
         self._folded = FoldedMessages(self.plan, self.messages)
         self._known_texts = TextStore(self.store, self.memo, self.count, self._note)
 
+    @property
+    def key(self) -> str:
+        """The cache key of the whole summary, by which concurrent prunes of a conversation find each other."""
+        folds = self._folded.folds
+        text = self.plan.running.text if self.plan.running else ""
+        return [*self._keys(text, 0, len(folds))][-1] if folds else ""
+
     def steps(self) -> Steps:
         """Ask for all texts of the prune, first the summary, then large results, and return the running summary."""
         answer: Answer = Failed("there is nothing to sum up")
