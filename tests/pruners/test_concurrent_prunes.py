@@ -33,7 +33,8 @@ def pruned(model: Slow, times: int = 4, cancelled: int = 0) -> list[str]:
 
     async def together() -> list[str]:
         tasks = [asyncio.ensure_future(pruner.aprune(MESSAGES, "summarize")) for _ in range(times)]
-        await asyncio.sleep(0.005)
+        while not model.calls:
+            await asyncio.sleep(0)
         for task in tasks[:cancelled]:
             task.cancel()
         done = await asyncio.gather(*tasks, return_exceptions=True)
