@@ -39,6 +39,15 @@ REJECTED = re.compile(
     rf"{BEFORE}{REFUSED}(?:.|\n){{0,{NEAR}}}?{SAID}"
     r"(?:\",\s*\"feedback\":\s*\")?(?:</message>\s*<content>\s*)?(?:<(?:feedback|user_message)>\s*)?(?!</)(?=\S)"
 )
+# How a question fails that nobody answered: invalid arguments, an unknown tool, a timeout, an interruption.
+UNANSWERED = re.compile(
+    r"\s*(?:<message>\s*)?(?:<tool_use_error>|\[?(?:Request interrupted|The user interrupted)\b|(?:[Ee]rror: ?)?(?:"
+    r"InputValidationError|(?:No such tool|Unknown tool)\b|Tool '?[\w.-]+'? (?:not found|is not available)"
+    r"|Invalid (?:input|arguments?|parameters?)\b|MCP error -?\d+|(?:Error|Failed to) (?:call|execut|run|parse)\w*\b"
+    r"|(?:The |User )?(?:\w+ )?(?:question|request|prompt|input|tool call|call) timed out\b|[Tt]imeout\b|[Aa]borted\b"
+    r"|[Tt]ool (?:call|execution) (?:was )?(?:aborted|cancelled|interrupted)"
+    r"|Cancelled: parallel tool call|Sibling tool call errored))"
+)
 CLOSING = re.compile(r"\s*You can now continue with (?:the user's|these) answers in mind\.?\s*\Z")
 UNCLEAR = re.compile(r"\s*The user wants to clarify these questions\.")
 GIVEN = re.compile(r"^[ \t]*- (\"[^\n]*\")\n[ \t]*Answer: ([^\n]*)$", re.MULTILINE)
@@ -49,9 +58,20 @@ TAGS = re.compile(r"</?(?:message|content|answer|feedback|user_message|output|to
 def is_answer(result: ToolResult, tools: tuple[str, ...] = ANSWER_TOOLS) -> bool:
     """Return whether a result contains the user's own words.
 
-    Such a result is an answer from one of `tools` (names or globs), or a refused call with the user's reason.
+    Such a result is an answer from one of `tools` (names or globs), or a refused call with the user's reason. A
+    question that failed has no answer.
     """
-    return (matches_tool(result.tool, tools) and not _asks_elsewhere(result)) or _refusal(result) is not None
+    if matches_tool(result.tool, tools) and not _asks_elsewhere(result) and not _is_unanswered(result):
+        return True
+    return _refusal(result) is not None
+
+
+def _is_unanswered(result: ToolResult) -> bool:
+    """Return whether a question failed: by the format's flag, or by a program's error message.
+
+    Without the flag only known messages count, since a user may answer with an error message.
+    """
+    return bool(result.is_error) or UNANSWERED.match(result.text[:HEAD]) is not None
 
 
 def _asks_elsewhere(result: ToolResult) -> bool:
