@@ -46,7 +46,7 @@ from autoprune.planning.view import (
     edits_of,
     option,
 )
-from autoprune.planning.walk import Walk
+from autoprune.planning.walk import Conditions, Walk
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
 REQUEST_SHARE = 0.5  # the largest share of the summary's room for the user's oldest request
@@ -131,7 +131,7 @@ class FoldWalk(Walk):
         `reported` is a number of messages and the tokens that the provider reported for them.
         """
         asked: Strategy = strategy  # type: ignore[assignment]
-        super().__init__(asked, limit, fixed_tokens, placeholder, thinking=thinking)
+        super().__init__(Conditions(asked, limit, 0, thinking), fixed_tokens, placeholder)
         self.folder = strategy
         self.retain = option(strategy, "retain", Retention) or BY_AGE
         self.given = given
