@@ -53,6 +53,7 @@ POINT = {"cachePoint": {"type": "default", "ttl": "1h"}}
         ("/v1/messages", {"messages": [PLAIN], "system": [said("a", "1h")["content"][0]]}, HOUR),
         ("/v1/messages", {"messages": [said("a", "5m")], "system": [said("a", "1h")["content"][0]]}, SHORT),
         ("/v1/messages", {"messages": [said("a", "2 weeks")]}, None),
+        ("/v1/messages", {"messages": [said("a", "0s")]}, None),
         ("/v1/messages", {"messages": [said("a", [1])]}, None),
         ("/v1/messages", {"messages": [{"role": "user", "content": [{"cache_control": "1h"}, 5]}, 7]}, None),
         ("/model/m/converse", {"messages": [{"role": "user", "content": [{"text": "a"}, POINT]}]}, HOUR),
@@ -89,6 +90,9 @@ def test_models_that_charge_for_writes_ignore_the_retention_option():
         ({"cacheDetails": [{"ttl": "1h", "inputTokens": 7}, {"ttl": "5m", "inputTokens": 2}]}, {3_600: 7, 300: 2}),
         ({"cacheDetails": [{"ttl": "soon", "inputTokens": 7}]}, {}),
         ({"input_tokens": 7, "cache_creation": None}, {}),
+        ({"cache_creation": {"ephemeral_5m_input_tokens": True, "ephemeral_1h_input_tokens": -9}}, {}),
+        # No provider has such a life.
+        ({"cache_creation": {"ephemeral_0s_input_tokens": 9, "ephemeral_999999h_input_tokens": 9}}, {}),
         ([[[[[{"ephemeral_1h_input_tokens": 7}]]]]], {}),
         ("ephemeral_1h_input_tokens", {}),
     ],

@@ -1,7 +1,9 @@
 """Conversations are recognized by how they begin, and each has its own pauses and calibration."""
 
 from copy import deepcopy
+from typing import Any
 
+import pytest
 from proxy.conftest import messages
 
 from autoprune.apps.proxy._conversations import Conversation, Conversations
@@ -104,6 +106,24 @@ def test_a_calibration_stays_until_it_is_clearly_off():
         assert conversation.calibration == expected
     conversation.learn({"nothing": 1})
     assert conversation.calibration == 1.8
+
+
+IMPLAUSIBLE = [{"input_tokens": tokens} for tokens in (1, 9_999, 80_001, 10**9, 10**15, -20_000, "20000", None, True)]
+
+
+@pytest.mark.parametrize("usage", IMPLAUSIBLE)
+def test_a_usage_that_cannot_be_true_teaches_nothing(usage: dict[str, Any]):
+    conversation = Conversation("a", counted=20_000, calibration=1.2)
+    conversation.learn({**usage, "cache_creation": {"ephemeral_1h_input_tokens": 900}})
+    conversation.cache.note_request(None, 3)
+    assert (conversation.calibration, conversation.cache.life) == (1.2, 300)
+
+
+@pytest.mark.parametrize(("tokens", "ratio"), [(10_000, 0.5), (80_000, 4.0)])
+def test_a_usage_of_half_to_four_times_the_counted_tokens_calibrates(tokens: int, ratio: float):
+    conversation = Conversation("a", counted=20_000)
+    conversation.learn({"input_tokens": tokens})
+    assert conversation.calibration == ratio
 
 
 def test_a_small_prompt_does_not_calibrate():

@@ -38,10 +38,10 @@ from typing import Any, TypeAlias
 
 from autoprune.conversation.messages import without_marks
 from autoprune.economics import CACHE_LIFE
-from autoprune.errors import SettingsError
+from autoprune.errors import SettingsError, is_number
 from autoprune.pruners.requests import Place
 from autoprune.settings import duration
-from autoprune.tokens import calibration
+from autoprune.tokens import calibration, is_plausible
 
 STEADY = 0.15  # a new calibration changes what is cleared, so the old one stays until it is off by more than this
 LEAST_MEASURED = 10_000  # tokens: in smaller prompts tool schemas weigh most, and providers count these differently
@@ -53,6 +53,7 @@ DIGEST_BYTES = 8
 
 Life: TypeAlias = float | None  # seconds; None if unspecified
 WRITTEN = re.compile(r"(?:ephemeral|ttl)_(\d{1,6}[smh])(?:_input)?_tokens")  # the names at Anthropic and at OpenAI
+SHORTEST, LONGEST = 60.0, 86_400.0  # seconds: with a life of 0, every request would seem cold
 DEEPEST = 3  # nesting of figures in a usage: input_tokens_details.cache_write_tokens_details.ttl_30m_tokens
 FROM_ANSWERS, FROM_REQUESTS, FROM_SETTINGS, USUAL = "as reported in answers", "as requested", "from the settings", ""
 
@@ -181,8 +182,8 @@ def cache_writes(usage: object) -> Mapping[float, int]:
     for name, value in _usage_figures(usage, DEEPEST):
         match = WRITTEN.fullmatch(name)
         life = ttl_seconds(match[1]) if match else None
-        if life is not None and isinstance(value, int) and value > 0:
-            tokens[life] += value
+        if life is not None and is_number(value, 1):
+            tokens[life] += value  # type: ignore[operator]  # a number
     return tokens
 
 
@@ -201,11 +202,12 @@ def _usage_figures(usage: object, deep: int) -> Iterator[tuple[str, object]]:
 
 
 def ttl_seconds(ttl: object) -> Life:
-    """Convert a time to live such as "1h" to seconds; None for anything else."""
+    """Convert a time to live such as "1h" to seconds; None for anything else, and for a life that no provider has."""
     try:
-        return duration(ttl) if isinstance(ttl, str) else None
+        life = duration(ttl) if isinstance(ttl, str) else None
     except SettingsError:
         return None
+    return None if life is None or not SHORTEST <= life <= LONGEST else life
 
 
 # Conversations
@@ -250,14 +252,17 @@ class Conversation:
         return self.asked_at is None or at - self.asked_at > self.cache.life
 
     def learn(self, usage: object) -> None:
-        """Learn the cache life and the token calibration from the usage in an answer."""
-        self.cache.learn_life(usage)
+        """Learn the cache life and the token calibration from the usage in an answer, unless it is implausible."""
         if self.counted < LEAST_MEASURED:
+            self.cache.learn_life(usage)
             return
         try:
             measured = calibration(usage, self.counted)
         except SettingsError:
             return
+        if not is_plausible(measured):
+            return
+        self.cache.learn_life(usage)
         if abs(measured / self.calibration - 1) > STEADY:
             self.calibration = max(1, round(measured * STEPS)) / STEPS
 
