@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 from loguru import logger
 
@@ -15,13 +15,14 @@ from autoprune.conversation.archive import Archive, ArchiveLike, check_archive, 
 from autoprune.conversation.messages import check_conversation
 from autoprune.conversation.placeholders import SENTENCE, Placeholder, element
 from autoprune.economics import prices
-from autoprune.errors import SettingsError, is_number, near_or_all
+from autoprune.errors import SettingsError
 from autoprune.formats import SHIPPED, Format, find_formats
 from autoprune.formats import xml_tool_result as xml
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.view import FoldingStrategy, Strategy, folds, name_of
 from autoprune.planning.walk import Conditions, Later
 from autoprune.providers.thinking import policy
+from autoprune.pruners.history import History, check_history
 from autoprune.pruners.memory import REMEMBERED, Memory, Reading
 from autoprune.pruners.report import Report, cleanup_statistics
 from autoprune.pruners.report.advice import advice
@@ -52,12 +53,6 @@ from autoprune.strategies.catalog import (
 from autoprune.tokens import Count, Memo, exact, for_model, scale_tokens
 
 CACHES = ("_counters", "_memory")  # attributes that are caches: not copied or pickled
-
-
-# Settings that changed during a conversation, by the number of messages of the first request they apply to. The names
-# are those of `settings.SETTINGS`, and "calibration".
-History: TypeAlias = Mapping[int, Mapping[str, Any]]
-CHANGEABLE = ("safe_zone", "calibration", "model", "cache_ttl", "overhead_tokens", "window", "thinking_policy")
 
 
 class OrDefault(str):
@@ -423,21 +418,6 @@ def check_ratio(calibration: float) -> float:
     if isinstance(calibration, int | float) and 0 < calibration < math.inf:
         return calibration
     raise SettingsError(f"calibration is {calibration!r}: give a ratio above 0, such as tokens.calibration returns")
-
-
-def check_history(history: object) -> History:
-    """Check the settings of later requests and return them. Raises SettingsError for an unknown form or setting."""
-    if not isinstance(history, Mapping) or not all(map(is_number, history)):
-        raise SettingsError(
-            f"history is {history!r}: give changed settings by the number of messages of the first request that they "
-            'apply to, such as {57: {"safe_zone": "80k", "calibration": 1.2}}'
-        )
-    for at, changes in history.items():
-        if not isinstance(changes, Mapping):
-            raise SettingsError(f'history at {at} is {changes!r}: give a mapping of settings, such as {{"model": "gpt-5"}}')
-        if unknown := [name for name in changes if name not in CHANGEABLE]:
-            raise SettingsError(f"history at {at}: no setting {unknown[0]!r} changes{near_or_all(str(unknown[0]), CHANGEABLE)}")
-    return history
 
 
 def for_prices(strategy: Any, model: str | None, ttl: float | None) -> Any:

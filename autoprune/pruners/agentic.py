@@ -6,7 +6,7 @@ messages by the plan, and reports.
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 from autoprune.conversation.archive import ArchiveLike
 from autoprune.conversation.edits import apply, strip_thinking
@@ -21,16 +21,16 @@ from autoprune.planning.view import Strategy, asks_always, folds, name_of, optio
 from autoprune.planning.walk import TRACKED, Walk
 from autoprune.providers import Provider, check_accepted
 from autoprune.providers.thinking import NO_OUTCOME, outcome
-from autoprune.pruners._base import History, Pruner, Terms, log_prune
+from autoprune.pruners._base import Pruner, Terms, check_ratio, log_prune
+from autoprune.pruners.history import History, with_request
 from autoprune.pruners.memory import NO_PAUSES, fixed_tokens
 from autoprune.pruners.memory import History as Remembered
 from autoprune.pruners.report.advice import cache_note
 from autoprune.pruners.result import Message, Result, archive_payloads
-from autoprune.settings import Args, cache_ttl, text_setting
+from autoprune.settings import Args, cache_ttl, overhead_tokens, override, safe_zone, text_setting
 from autoprune.strategies.catalog import OPTIONS, available, clearing_named
 from autoprune.strategies.clearing import ToolOutputCleanup
 from autoprune.tokens import ExactCounter
-
 
 RESTORED = "because a setting changed"  # in a note that depends on what a pruner remembers
 
@@ -84,7 +84,7 @@ class AgenticConversationPruner(Pruner):
         known = self._memory.compare(terms, check_conversation(conversation))
         now = terms.at(len(conversation))
         fixed = fixed_tokens(conversation, now.overhead)
-        if known.is_small(conversation, terms.reading.formats, fixed, _idle_limit(terms)):
+        if known.is_small(conversation, terms.reading.formats, fixed_tokens(conversation, 0), _idle_limit(terms)):
             # There is nothing to do, so tokens are only counted if the caller reads the report.
             plan_of = partial(_plan_from_start, terms, [*known.snapshots], waited)
             thinking = NO_OUTCOME
@@ -144,6 +144,30 @@ class AgenticConversationPruner(Pruner):
             pauses=pauses,
             history=history,
         )
+
+    def with_history(
+        self, history: History, messages: int, calibration: float = 1.0
+    ) -> tuple[Self, Mapping[str, Any], History]:
+        """Return what prunes a request with this many messages, if `history` holds the settings of earlier requests.
+
+        That is a pruner with the settings of the first request, the options of its `prune`, and the history with this
+        request, for the next one. The current settings apply from this request on (`pruners.history`). The pruner
+        shares its caches.
+        """
+        args, environ = self.args, self._environ
+        now = {
+            "safe_zone": safe_zone(args, environ),
+            "calibration": check_ratio(calibration),
+            "model": text_setting(args, "model", environ),
+            "cache_ttl": cache_ttl(args, environ),
+            "overhead_tokens": overhead_tokens(args, environ),
+        }
+        whole = with_request(history, now, messages)
+        first = whole[0]
+        others = {name: value for name, value in first.items() if value != now[name] and name != "calibration"}
+        pruner = self._with(args=override(args, environ, **others)) if others else self
+        later = {at: changes for at, changes in whole.items() if at and changes}
+        return pruner, {"calibration": first["calibration"], **({"history": later} if later else {})}, whole
 
     def _warn(self, plan: Plan) -> str:
         """A warning if the rule costs more than it saves with the provider's cache; "" if not."""
@@ -237,7 +261,7 @@ def _restored(known: Remembered) -> Iterator[str]:
 
 
 def _idle_limit(terms: Terms) -> float:
-    """The tokens up to which the strategy has nothing to do, so that nothing is counted; -1 if that does not apply.
+    """The tokens of messages up to which the strategy has nothing to do, so that nothing is counted; -1 if it may act.
 
     Raises SettingsError for an option of the strategy that cannot be used.
     """
@@ -251,4 +275,4 @@ def _idle_limit(terms: Terms) -> float:
     looks_back = any(each.thinking in TRACKED for each in every)
     is_exact = isinstance(terms.reading.count.count, ExactCounter) and all(each.calibration == 1.0 for each in every)
     is_idle = getattr(strategy, "clamp", None) is None and not asks_always(strategy) and not looks_back
-    return min(each.limit for each in every) if is_idle and is_exact else -1
+    return min(each.limit - each.overhead for each in every) if is_idle and is_exact else -1

@@ -234,7 +234,9 @@ class Memory:
                     del self._kept[index]
                     return history if history.adopt(changed, messages) else History(key)
             # The same strategy under other settings: what it cleared may come back.
-            related = (each for each in self._kept if each.snapshots and _strategy_name(each.key) == _strategy_name(key))
+            related = (
+                each for each in self._kept if each.snapshots and _strategy_name(each.key) == _strategy_name(key)
+            )
             others = (each.cleared_places() for each in related if each.changes(messages) == {})
             return History(key, next(others, ()))
 

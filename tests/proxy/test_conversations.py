@@ -84,10 +84,10 @@ def test_a_repeated_request_keeps_its_pause_until_the_cache_expires():
     assert conversation.note_request(3, 703.0) == 600
     assert conversation.note_request(5, 704.0) == 1
     assert conversation.note_request(5, 750.0) == 1
-    assert conversation.pauses == {1: 0, 3: 600, 5: 1}
+    assert conversation.past.pauses == {1: 0, 3: 600, 5: 1}
     assert conversation.note_request(5, 1_200.0) == 450  # the cache has gone cold since
     conversation.note_request(1, 1_201.0)  # a history that was cut
-    assert conversation.pauses == {1: 0}
+    assert conversation.past.pauses == {1: 0}
 
 
 def test_a_token_count_sets_only_the_pause_of_the_next_request():
@@ -95,7 +95,7 @@ def test_a_token_count_sets_only_the_pause_of_the_next_request():
     conversation.note_request(3, 100.0)
     assert conversation.note_request(5, 500.0, counts_only=True) == 0
     assert conversation.note_request(1, 500.0, counts_only=True) == 0  # of a part of the history
-    assert conversation.pauses == {3: 0, 5: 400}
+    assert conversation.past.pauses == {3: 0, 5: 400}
     assert conversation.note_request(5, 502.0) == 400
 
 
@@ -115,7 +115,7 @@ IMPLAUSIBLE = [{"input_tokens": tokens} for tokens in (1, 9_999, 80_001, 10**9, 
 def test_a_usage_that_cannot_be_true_teaches_nothing(usage: dict[str, Any]):
     conversation = Conversation("a", counted=20_000, calibration=1.2)
     conversation.learn({**usage, "cache_creation": {"ephemeral_1h_input_tokens": 900}})
-    conversation.cache.note_request(None, 3)
+    conversation.cache.note_request(None)
     assert (conversation.calibration, conversation.cache.life) == (1.2, 300)
 
 
