@@ -31,7 +31,7 @@ from autoprune.facts import answers, harness
 from autoprune.facts.utterances import texts
 from autoprune.planning._groups import Groups, join_groups
 from autoprune.planning._stripping import CUT_REASONS
-from autoprune.planning.plan import Plan, ThinkingPolicy
+from autoprune.planning.plan import Conditions, Plan, ThinkingPolicy
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Protections
 from autoprune.planning.retention import BY_AGE, Retention
 from autoprune.planning.view import (
@@ -46,7 +46,7 @@ from autoprune.planning.view import (
     edits_of,
     option,
 )
-from autoprune.planning.walk import Conditions, Walk
+from autoprune.planning.walk import Walk
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
 REQUEST_SHARE = 0.5  # the largest share of the summary's room for the user's oldest request

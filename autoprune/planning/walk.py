@@ -34,17 +34,16 @@ cleared, and `Stripping` (in `_stripping`) tracks which thinking blocks an edit 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
 
 from autoprune.conversation.edits import AnyReason, Reason, Replace, check_reason
 from autoprune.conversation.placeholders import Placeholder, replacement_text, trim_text
 from autoprune.conversation.transcript import Entry, Part, Path, Speaker, ToolInput, ToolResult, Transcript
 from autoprune.planning._stripping import Stripping
 from autoprune.planning.clamping import Clamp
-from autoprune.planning.plan import Plan, ThinkingPolicy
+from autoprune.planning.plan import TRACKED, Conditions, Later, Plan, ThinkingPolicy
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Guard, Protections, guard
 from autoprune.planning.tool_inputs import ToolInputs
-from autoprune.planning.view import Candidate, Strategy, asks_always, edits_of, option, rationale_of, reprice, stepper
+from autoprune.planning.view import Candidate, asks_always, edits_of, option, rationale_of, reprice, stepper
 
 
 @dataclass(eq=False)
@@ -80,20 +79,6 @@ class Parts:
         for part in self.useless:
             self.seen.pop(part, None)
         self.useless.clear()
-
-
-@dataclass(frozen=True, slots=True)
-class Conditions:
-    """What a request is planned with: the strategy for its prices, its limit, the tokens beside messages, thinking."""
-
-    strategy: Strategy
-    limit: int
-    overhead: int
-    thinking: ThinkingPolicy
-
-
-Later: TypeAlias = Sequence[tuple[int, Conditions]]  # each with the number of messages from which it applies
-TRACKED = frozenset((ThinkingPolicy.STRIP, ThinkingPolicy.DROP_BLOCK))  # policies that act on invalid thinking
 
 
 def _inputs(part: Part) -> tuple[Part, ...]:

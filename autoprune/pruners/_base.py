@@ -18,9 +18,8 @@ from autoprune.economics import prices
 from autoprune.errors import SettingsError
 from autoprune.formats import SHIPPED, Format, find_formats
 from autoprune.formats import xml_tool_result as xml
-from autoprune.planning.plan import Plan, ThinkingPolicy
+from autoprune.planning.plan import Conditions, Later, Plan, ThinkingPolicy
 from autoprune.planning.view import FoldingStrategy, Strategy, folds, name_of
-from autoprune.planning.walk import Conditions, Later
 from autoprune.providers.thinking import policy
 from autoprune.pruners.history import History, check_history
 from autoprune.pruners.memory import REMEMBERED, Memory, Reading

@@ -15,10 +15,10 @@ from autoprune.conversation.summary import find_summary
 from autoprune.economics import check_pauses, prices
 from autoprune.errors import SettingsError
 from autoprune.formats import Parser
-from autoprune.planning.plan import Plan
+from autoprune.planning.plan import TRACKED, Plan
 from autoprune.planning.protections import DEFAULT_PROTECTIONS
 from autoprune.planning.view import Strategy, asks_always, folds, name_of, option
-from autoprune.planning.walk import TRACKED, Walk
+from autoprune.planning.walk import Walk
 from autoprune.providers import Provider, check_accepted
 from autoprune.providers.thinking import NO_OUTCOME, outcome
 from autoprune.pruners._base import Pruner, Terms, check_ratio, log_prune

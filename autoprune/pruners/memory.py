@@ -31,8 +31,8 @@ from autoprune.conversation.summary import RunningSummary, find_summary
 from autoprune.conversation.transcript import Entry, Location, Part, Speaker, ToolCall, ToolResult, Transcript
 from autoprune.formats import SHIPPED, Format, Parser, is_media, new_parser, parse, recognize
 from autoprune.formats.parsing import add_place
+from autoprune.planning.plan import Later
 from autoprune.planning.view import name_of
-from autoprune.planning.walk import Later
 from autoprune.tokens import MESSAGE_TOKENS, REPLY_TOKENS, Memo
 
 REMEMBERED = 8  # conversations that a pruner remembers by default: enough for an agent with its subagents

@@ -21,9 +21,9 @@ from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.transcript import ToolResult
 from autoprune.formats import new_parser
 from autoprune.formats.parsing import parse
-from autoprune.planning.plan import Plan, Reason, ThinkingPolicy
+from autoprune.planning.plan import Conditions, Plan, Reason, ThinkingPolicy
 from autoprune.planning.view import Strategy, View
-from autoprune.planning.walk import Conditions, Walk
+from autoprune.planning.walk import Walk
 from autoprune.strategies.catalog import available, clearing_named
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 from autoprune.tokens import exact
