@@ -31,7 +31,7 @@ from autoprune.facts import answers, harness
 from autoprune.facts.utterances import texts
 from autoprune.planning._groups import Groups, join_groups
 from autoprune.planning._stripping import CUT_REASONS
-from autoprune.planning.plan import Plan, ThinkingPolicy
+from autoprune.planning.plan import Conditions, Plan, ThinkingPolicy
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Protections
 from autoprune.planning.retention import BY_AGE, Retention
 from autoprune.planning.view import (
@@ -131,7 +131,7 @@ class FoldWalk(Walk):
         `reported` is a number of messages and the tokens that the provider reported for them.
         """
         asked: Strategy = strategy  # type: ignore[assignment]
-        super().__init__(asked, limit, fixed_tokens, placeholder, thinking=thinking)
+        super().__init__(Conditions(asked, limit, 0, thinking), fixed_tokens, placeholder)
         self.folder = strategy
         self.retain = option(strategy, "retain", Retention) or BY_AGE
         self.given = given

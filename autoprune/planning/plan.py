@@ -1,11 +1,11 @@
 """A plan: the edits and folds of a conversation, and the reasons for what stays. Decides nothing itself."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cached_property
 from itertools import takewhile
-from typing import Any
+from typing import Any, TypeAlias
 
 from autoprune.conversation.edits import AnyReason, Fold, Reason, Replace, check_reason, savings_by_message
 from autoprune.conversation.placeholders import Placeholder
@@ -13,7 +13,7 @@ from autoprune.conversation.summary import RunningSummary
 from autoprune.conversation.transcript import Path, Speaker, Thought, ToolInput, ToolResult, Transcript
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Guard, Protections, guard
 from autoprune.planning.tool_inputs import ToolInputs
-from autoprune.planning.view import NO_RATIONALE, Rationale
+from autoprune.planning.view import NO_RATIONALE, Rationale, Strategy
 
 
 class ThinkingPolicy(StrEnum):
@@ -27,6 +27,22 @@ class ThinkingPolicy(StrEnum):
     STRIP = "strip"
     REFUSE = "refuse"
     REPORT = "report"
+
+
+TRACKED = frozenset((ThinkingPolicy.STRIP, ThinkingPolicy.DROP_BLOCK))  # policies that act on invalid thinking
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What a request is planned with: the strategy for its prices, its limit, the tokens beside messages, thinking."""
+
+    strategy: Strategy
+    limit: int
+    overhead: int
+    thinking: ThinkingPolicy
+
+
+Later: TypeAlias = Sequence[tuple[int, Conditions]]  # each with the number of messages from which it applies
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ from strategies_hypothesis import conversations as chat_conversations
 
 from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, Result, ToolInputs, repair
 from autoprune.planning.view import Strategy
+from autoprune.pruners.agentic import RESTORED
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 
 CHECKED = examples(16)
@@ -241,6 +242,7 @@ def again(messages: list[Any]) -> list[Any]:
 
 
 def facts(result: Result) -> dict[str, Any]:
-    """A report without what depends on the clock; in quick without advice, for which nothing remembered is used."""
+    """A report without what depends on the clock and on what a pruner remembers; in quick without advice."""
     report = result.report if is_full() else dataclasses.replace(result.report, advise=None)
+    report = dataclasses.replace(report, fallbacks=tuple(note for note in report.fallbacks if RESTORED not in note))
     return {**report.to_dict(), "seconds": None}

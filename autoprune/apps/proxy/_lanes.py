@@ -18,9 +18,9 @@ from hashlib import blake2b
 from typing import TypeAlias, TypeVar
 
 from autoprune.apps.proxy._configuration import Settings
-from autoprune.apps.proxy._conversations import prefix_digests
 from autoprune.apps.proxy._pruning import Account, Job, Outcome, Work
 from autoprune.apps.proxy._workers import Worker
+from autoprune.pruners.history import prefix_digests
 from autoprune.pruners.requests import place
 
 MOST_WAITING = 8  # if more accounts wait in a lane, they no longer yield to requests: each holds a conversation
