@@ -4,7 +4,7 @@ import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import partial
 
-from autoprune.conversation.messages import fields_of, with_item
+from autoprune.conversation.messages import compaction_text, fields_of, with_item
 from autoprune.providers._block_repair import Shape, repair_blocks
 from autoprune.providers._repairs import (
     EMPTY,
@@ -100,7 +100,7 @@ def _check_roles(turns: Sequence[Turn]) -> Iterator[Problem]:
             said = f'messages: Unexpected role "{one.role}". Allowed roles are "user" or "assistant"'
             yield Problem(NAME, "unknown_role", (at, "role"), said)
     yield from _check_system_run(waiting, spoken, NOBODY)
-    if turns and turns[0].role == "assistant":
+    if turns and turns[0].role == "assistant" and not compaction_text(turns[0].fields):
         yield Problem(NAME, "first_message", (0,), FIRST_ROLE)
 
 
@@ -290,4 +290,5 @@ PROVIDER = Provider(
     other_names=("claude", "anthropic_messages"),
     alternation=check_alternation,
     begins_with_user=True,
+    system_follows_user=True,
 )

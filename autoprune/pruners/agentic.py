@@ -12,6 +12,7 @@ from autoprune.conversation.archive import ArchiveLike
 from autoprune.conversation.edits import apply, strip_thinking
 from autoprune.conversation.messages import check_conversation
 from autoprune.conversation.summary import find_summary
+from autoprune.conversation.transcript import without_replaced
 from autoprune.economics import check_pauses, prices
 from autoprune.errors import SettingsError
 from autoprune.formats import Parser
@@ -237,7 +238,7 @@ def _plan_from_start(terms: Terms, conversation: list[Any], pauses: Mapping[int,
     """Read and walk a conversation from its start."""
     walk = _walk(terms, conversation)
     walk.pauses = pauses
-    walk.extend(conversation, _parser(terms, conversation).read_on(conversation, 0))
+    walk.extend(conversation, without_replaced(_parser(terms, conversation).read_on(conversation, 0)))
     return walk.make_plan([*conversation], fixed_tokens(conversation, terms.at(len(conversation)).overhead))
 
 
