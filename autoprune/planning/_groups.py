@@ -91,6 +91,7 @@ class Groups:
         self.uncounted = 0  # the number of system messages, and of messages that the provider ignores
         self._compaction: set[int] = set()  # the newest one
         self._first_of: dict[str, int] = {}  # the first message of each pair
+        self._waiting: dict[str, int] = {}  # a message whose partner may still come, by their pair
         self._recut_from = 0
         self._staying: set[int] = set()  # retained messages
         self._words: set[int] = set()  # messages of the model with only text
@@ -121,7 +122,8 @@ class Groups:
         self.uncounted += entry.speaker is Speaker.SYSTEM
         if entry.compaction is not None:
             self._compaction = {at}
-        self._recut_from = min((self._recut_from, *(self._first_of.setdefault(pair, at) for pair in entry.pairs)))
+        for pair in entry.pairs:
+            self._add_to_pair(pair, at)
         if is_user_message(message):
             self._users.add(at)
         if entry.speaker is Speaker.MODEL:
@@ -130,6 +132,14 @@ class Groups:
                 self._words.add(at)
         if entry.loads_tools or self.retain.stays(at, message, entry):
             self._staying.add(at)
+
+    def _add_to_pair(self, pair: str, at: int) -> None:
+        first = self._first_of.setdefault(pair, at)
+        self._recut_from = min(self._recut_from, first)
+        if first < at:
+            self._waiting.pop(pair, None)
+        elif not self.entries[at].results:
+            self._waiting[pair] = at
 
     def _is_system(self, at: int) -> bool:
         return self.entries[at].speaker is Speaker.SYSTEM
@@ -256,8 +266,9 @@ class Groups:
 
         They include the user's requests to keep, or the newest message if there is no request.
         """
+        requests = self.retain.requests(self.requests, len(self.entries))
         newest = {len(self.entries) - 1} if not self.requests and self.entries else set()
-        return self._staying | self._compaction | self.retain.requests(self.requests, len(self.entries)) | newest
+        return self._staying.union(self._compaction, self._waiting.values(), requests, newest)
 
     def _first_unseen(self) -> int:
         """Return the index of the first message that the model has not seen.
@@ -271,7 +282,7 @@ class Groups:
         while first and self.entries[first - 1].speaker is Speaker.MODEL:
             first -= 1
         # While calls wait for their results, no prompt has held these messages yet.
-        is_open = at == len(self.entries) and any(entry.calls or entry.pairs for entry in self.entries[first:])
+        is_open = at == len(self.entries) and any(entry.calls for entry in self.entries[first:])
         return first if is_open else at
 
     def _all_units(self) -> list[range]:
