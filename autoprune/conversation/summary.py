@@ -38,7 +38,6 @@ HEAD = re.compile(rf"\[Summary of (\d{{1,9}}) earlier messages \(max (\d{{1,9}})
 END = "\n[/Summary]"
 SLACK_TOKENS = 2  # counts of joined texts need not add up
 GAP = "\n\n"  # between the summary and the user's text after it
-RESULT = "tool_result"  # the type of Anthropic's blocks that come first in a user's message
 SYSTEM_ROLES = ("system", "developer")
 
 
@@ -96,10 +95,10 @@ def find_summary(messages: Sequence[object]) -> RunningSummary | None:
 
 
 def _parse_summary(at: int, message: object, *, is_after_results: bool = False) -> RunningSummary | None:
-    """Parse the summary at the beginning of a message, or after its results; None if there is anything else."""
+    """Parse the summary at the beginning of a message, or behind its results; None if there is anything else."""
     name, content = content_of(message)
     is_blocks = isinstance(content, list | tuple) and bool(content)
-    first = _first_words(content) if is_after_results else 0
+    first = _find_head(content) if is_after_results else 0
     text = fields_of(content[first]).get("text") if is_blocks else content  # type: ignore[index]
     if not isinstance(text, str) or not (match := HEAD.match(text)):
         return None
@@ -122,10 +121,11 @@ def _parse_summary(at: int, message: object, *, is_after_results: bool = False) 
     )
 
 
-def _first_words(content: object) -> int:
-    """Return the index of the first block that is no result; 0 if there is none."""
+def _find_head(content: object) -> int:
+    """Return the index of the block that begins with a summary's mark, behind results and words; 0 if there is none."""
     blocks = content if isinstance(content, list | tuple) else ()
-    return next((at for at, block in enumerate(blocks) if fields_of(block).get("type") != RESULT), 0)
+    texts = ((at, fields_of(block).get("text")) for at, block in enumerate(blocks))
+    return next((at for at, text in texts if isinstance(text, str) and HEAD.match(text)), 0)
 
 
 def without_summary(messages: Sequence[Any], found: RunningSummary | None) -> list[Any]:

@@ -130,6 +130,15 @@ def test_a_fold_with_a_compaction_is_the_same_when_it_is_fed_back(name: str):
         assert fed == ConversationPruner(PruneArgs(900)).prune(messages[:end], FOLDING.get(name, name)).conversation
 
 
+def test_a_summary_behind_results_and_words_is_found_again():
+    messages = anthropic_compacted()
+    messages[22] = {"role": "user", "content": [*messages[22]["content"], text("Also the lexer.")]}
+    once = folded(messages, "summarize").conversation
+    twice = folded([*once, *anthropic_turns(*range(30, 40))], "summarize").conversation
+    assert [str(each).count("[Summary of") for each in (once, twice)] == [1, 1]
+    assert [block.get("text", "")[:12] for block in twice[22]["content"]] == ["", "Also the lex", "[Summary of "]
+
+
 def test_a_compaction_may_be_the_first_message():
     messages = [compacted(), user("And the docs?"), *anthropic_turns(*range(9))]
     assert problems(messages, "anthropic") == []
