@@ -60,9 +60,9 @@ def compaction_text(message: object) -> str:
     """Return the summary in the last compaction block of a message; "" if there is none, or if it failed."""
     content = fields_of(message).get("content")
     for block in reversed(content) if isinstance(content, list | tuple) else ():
-        match fields_of(block):
-            case {"type": "compaction", "content": str(text)} if text:
-                return text
+        known = fields_of(block)
+        if known.get("type") == "compaction" and isinstance(text := known.get("content"), str) and text:
+            return text
     return ""
 
 

@@ -158,8 +158,8 @@ def assemble(
     """Return the messages that are not in `gone`, with the summary, if any, before the messages from `place` on.
 
     User messages that become neighbors are merged, since roles must alternate. These are usually the summary and the
-    message after it. `moves_system` says that the provider takes system messages only between a user's message and an
-    answer, so that the others are moved there.
+    message after it. With `moves_system`, system messages that would no longer be between a user's message and the
+    answer to it are moved: Anthropic's API takes them nowhere else.
     """
     kept = [AssembledMessage(message, at) for at, message in enumerate(messages) if at not in gone]
     if summary is not None:
@@ -201,7 +201,7 @@ def _move_system(kept: Sequence[AssembledMessage], messages: Sequence[Any]) -> l
 
 
 def _is_system(message: object) -> bool:
-    return fields_of(message).get("role") in SYSTEM_ROLES
+    return fields_of(message).get("role") == "system"
 
 
 def _may_follow(system: AssembledMessage, before: AssembledMessage, messages: Sequence[Any]) -> bool:

@@ -122,7 +122,8 @@ def _read_answer(content: list[object], path: Path, parser: Parser) -> Entry:
     calls: list[ToolCall] = []
     thinking: list[Thought] = []
     blocks = [fields_of(item) for item in content]
-    start = max((at for at, block in enumerate(blocks) if compaction_text({"content": [block]})), default=0)
+    compaction = compaction_text({"content": content}) or None
+    start = max(at for at, block in enumerate(blocks) if block.get("content") == compaction) if compaction else 0
     # Thinking that is alone in its message cannot be removed: the API refuses an empty message.
     is_alone = all(_block_type(block) in THINKING for block in blocks)
     for index, block in enumerate(blocks[start:], start):
@@ -135,7 +136,6 @@ def _read_answer(content: list[object], path: Path, parser: Parser) -> Entry:
             calls += texts.calls(block.get("text"), (*place, "text"), parser)
         elif kind in THINKING:
             thinking.append(Thought(Location(place), spent, is_alone, NAME))
-    compaction = compaction_text({"content": content}) or None
     return Entry(Speaker.MODEL, weight, (), tuple(calls), tuple(thinking), compaction=compaction)
 
 

@@ -85,6 +85,15 @@ def is_directive(one: Turn) -> bool:
     return one.role == "system" and is_bare(one.content) and one.fields.get("output_config") is not None
 
 
+def places_system(messages: Sequence[object]) -> bool:
+    """Return whether a conversation has system messages, and each of them where Anthropic's API takes it."""
+    turns = [read_turn(message) for message in messages]
+    roles = {one.role for one in turns}
+    if "system" not in roles or not roles <= {"system", "user", "assistant"}:
+        return False
+    return not any(problem.rule == "misplaced_system" for problem in _check_roles(turns))
+
+
 def _check_roles(turns: Sequence[Turn]) -> Iterator[Problem]:
     spoken = NOBODY  # the last message other than the system's
     waiting: list[int] = []  # the system's messages since
@@ -290,5 +299,4 @@ PROVIDER = Provider(
     other_names=("claude", "anthropic_messages"),
     alternation=check_alternation,
     begins_with_user=True,
-    system_follows_user=True,
 )

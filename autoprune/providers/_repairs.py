@@ -104,8 +104,7 @@ class Provider:
     `problems` yields the rules that a list of messages breaks. `mended` makes one round of repairs, given the messages,
     their problems, an `OpenCalls` and whether roles must alternate. Without `mended`, nothing is repaired.
     `alternation` yields the places at which roles do not alternate. Local chat templates reject these, and the API
-    rejects them too if it `alternates`. If it `begins_with_user`, the first message must be the user's. If
-    `system_follows_user`, system messages must be between a user's message and the answer to it.
+    rejects them too if it `alternates`. If it `begins_with_user`, the first message must be the user's.
     """
 
     name: str
@@ -116,7 +115,6 @@ class Provider:
     alternation: Rules | None = None
     alternates: bool = False
     begins_with_user: bool = False
-    system_follows_user: bool = False
 
 
 class Log:

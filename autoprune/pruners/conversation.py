@@ -14,15 +14,15 @@ from typing import Any
 
 from autoprune.conversation.archive import ArchiveLike
 from autoprune.conversation.edits import apply, strip_thinking
-from autoprune.conversation.messages import check_conversation, fields_of
-from autoprune.conversation.summary import SYSTEM_ROLES, RunningSummary, assemble, find_summary, without_summary
+from autoprune.conversation.messages import check_conversation
+from autoprune.conversation.summary import RunningSummary, assemble, find_summary, without_summary
 from autoprune.conversation.transcript import without_replaced
 from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.formats import Format, Parser, parse, recognize
 from autoprune.planning.fold_walk import FoldWalk
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.view import FoldContext, FoldingStrategy
-from autoprune.providers import USER_FIRST, Provider, check_accepted, find_provider
+from autoprune.providers import USER_FIRST, Provider, check_accepted, find_provider, places_system
 from autoprune.providers.thinking import Outcome, drop_block, outcome
 from autoprune.pruners._base import Pruner, Terms, log_prune
 from autoprune.pruners.large_results import shortener
@@ -47,7 +47,7 @@ class Inputs:
 
     `bare` are the messages without that summary. `reported` are the tokens of a usage report. `begins_with_user` says
     whether the provider of a message requires the conversation to begin with the user. A walk can continue if `key` is
-    equal; it is None if the walk must not be remembered. `provider` names the rules of the messages; None if unknown.
+    equal; it is None if the walk must not be remembered.
     """
 
     started: float
@@ -59,7 +59,6 @@ class Inputs:
     reported: int | None
     begins_with_user: Callable[[object], bool]
     key: object
-    provider: str | None
 
     def start_parser(self) -> Parser:
         """Create a parser for the messages."""
@@ -296,7 +295,6 @@ class ConversationPruner(Pruner):
             begins_with_user=partial(_begins_with_user, formats=terms.reading.formats, is_required=is_required),
             # A usage report belongs to one request, so a walk that used it is not remembered.
             key=None if reported else (terms, running, identity_of(summarizer), is_required),
-            provider=terms.format or text_setting(self.args, "provider", self._environ),
         )
 
     def _check_bounds(self) -> None:
@@ -392,22 +390,13 @@ def _rewrite(plan: Plan, answer: Answer, inputs: Inputs) -> tuple[Plan, list[Any
     summary = summary_message(plan, answer, inputs.messages, inputs.terms.reading.formats)
     gone = {*plan.gone, *old_summary(plan)}
     edited = _edit(inputs.bare, plan)
-    kept = assemble(edited, gone, plan.place, summary, moves_system=_moves_system(inputs))
+    kept = assemble(edited, gone, plan.place, summary, moves_system=places_system(inputs.messages))
     pruned = [each.message for each in kept]
     weighed = inputs.terms.reading.transcript(pruned, inputs.terms.overhead)
     plan = replace(plan, counted=weighed.tokens, weights=tuple(entry.tokens for entry in weighed.entries))
     if plan.tokens >= plan.tokens_before:
         return replace(plan, edits=(), folds=(), stripped=(), counted=None, weights=()), inputs.messages
     return plan, pruned
-
-
-def _moves_system(inputs: Inputs) -> bool:
-    """Whether system messages must be moved if the user's message before them goes, or the answer after them."""
-    first = fields_of(inputs.messages[0]).get("role")
-    try:
-        return first not in SYSTEM_ROLES and find_provider(inputs.provider, inputs.messages).system_follows_user
-    except SettingsError:  # one whose rules are not known
-        return False
 
 
 def _edit(messages: list[Any], plan: Plan) -> list[Any]:

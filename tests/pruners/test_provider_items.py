@@ -78,11 +78,10 @@ def compacted(*blocks: Any, content: str | None = SUMMARY) -> dict[str, Any]:
     return model({"type": "compaction", "content": content}, *blocks)
 
 
-def folded(messages: list[Any], name: str, *, validate: bool = True, share: int = 3, **args: Any) -> Result:
-    """Fold a conversation to a third of its tokens, with small limits."""
-    pruner = ConversationPruner(PruneArgs(1), **args)
-    pruner.args = PruneArgs(max(1, pruner.count_tokens(messages) // share))
-    return pruner.prune(messages, FOLDING.get(name, name), validate=validate)
+def folded(messages: list[Any], name: str, *, share: int = 3, llm: Any = None, **settings: Any) -> Result:
+    """Fold a conversation to a share of its tokens, with small limits."""
+    safe_zone = max(1, ConversationPruner(PruneArgs(1)).count_tokens(messages) // share)
+    return ConversationPruner(PruneArgs(safe_zone, **settings), llm).prune(messages, FOLDING[name], validate=True)
 
 
 every_folding = pytest.mark.parametrize("name", PRESETS)
@@ -125,9 +124,9 @@ def test_a_fold_with_a_compaction_is_the_same_when_it_is_fed_back(name: str):
     fed: list[Any] = []
     given = 0
     for end in (*range(23, len(messages), 2), len(messages)):
-        fed = pruner.prune([*fed, *messages[given:end]], FOLDING.get(name, name), validate=True).conversation
+        fed = pruner.prune([*fed, *messages[given:end]], FOLDING[name], validate=True).conversation
         given = end
-        assert fed == ConversationPruner(PruneArgs(900)).prune(messages[:end], FOLDING.get(name, name)).conversation
+        assert fed == ConversationPruner(PruneArgs(900)).prune(messages[:end], FOLDING[name]).conversation
 
 
 def test_a_summary_behind_results_and_words_is_found_again():
@@ -303,6 +302,27 @@ def test_system_messages_stay_where_anthropic_takes_them(name: str, where: str, 
     assert [each for each in result.conversation if each["role"] == "system"] == rules
     assert problems(result.conversation, "anthropic") == []
     assert problems(result.conversation, "anthropic", strict_alternation=True) == [] or name == "per_result"
+
+
+def test_system_messages_in_a_conversation_of_texts_alone_are_placed_too():
+    said = [each for number in range(9) for each in (user(f"Part {number}."), system("Rule."), *spoken(LONG))]
+    messages = [*said, user("And now?")]
+    assert problems(messages, "anthropic") == []
+    for name in PRESETS:
+        assert problems(folded(messages, name, provider="anthropic").conversation, "anthropic") == []
+
+
+def test_system_messages_of_a_chat_stay_where_they_were():
+    said = [each for number in range(9) for each in (*spoken(LONG), system(f"Rule {number}."), user(f"Part {number}."))]
+    messages = [system("Be brief."), user("Fix it."), *said]
+    kept = folded(messages, "truncate").conversation
+    places = [next(at for at, message in enumerate(messages) if message is one) for one in kept]
+    assert places == sorted(places)
+
+
+def spoken(words: str) -> list[Any]:
+    """The model's words as a text."""
+    return [{"role": "assistant", "content": words}]
 
 
 # Pairs
