@@ -17,12 +17,12 @@ from autoprune.tokens import MESSAGE_TOKENS, Count
 NAME = "anthropic"
 media = ANTHROPIC
 SPEAKERS: Mapping[str, Speaker] = {"system": Speaker.SYSTEM, "user": Speaker.USER, "assistant": Speaker.MODEL}
-CALL, RESULT, REFERENCE = "tool_use", "tool_result", "tool_reference"
+CALL, RESULT, REFERENCE, COMPACTION = "tool_use", "tool_result", "tool_reference", "compaction"
 CALLS = frozenset((CALL, "server_tool_use", "mcp_tool_use"))
 THINKING = frozenset(("thinking", "redacted_thinking"))
 ATTACHED = frozenset(("image", "document"))
 # Blocks of which only the fields that the model reads are counted.
-READ = ATTACHED | {RESULT, REFERENCE, "search_result", "browser_state", "container_upload", "compaction"}
+READ = ATTACHED | {RESULT, REFERENCE, "search_result", "browser_state", "container_upload", COMPACTION}
 CHANGES = frozenset(("tool_addition", "tool_removal", "mcp_tool_listing", "fallback"))
 SERVER_RESULT = "_tool_result"  # the end of the types of all results of server tools
 # Blocks that load tools, besides a result that holds references to tools.
@@ -123,7 +123,8 @@ def _read_answer(content: list[object], path: Path, parser: Parser) -> Entry:
     thinking: list[Thought] = []
     blocks = [fields_of(item) for item in content]
     compaction = compaction_text({"content": content}) or None
-    start = max(at for at, block in enumerate(blocks) if block.get("content") == compaction) if compaction else 0
+    places = [at for at, block in enumerate(blocks) if _block_type(block) == COMPACTION and block.get("content")]
+    start = places[-1] if compaction else 0
     # Thinking that is alone in its message cannot be removed: the API refuses an empty message.
     is_alone = all(_block_type(block) in THINKING for block in blocks)
     for index, block in enumerate(blocks[start:], start):
