@@ -154,9 +154,9 @@ class FoldWalk(Walk):
         if self.changes and (given.running or getattr(strategy, "may_drop", True)):
             self.changes.record_change(START)
 
-    def make_plan(self, messages: list[object], fixed_tokens: int) -> Plan:
+    def _plan(self, messages: list[object], fixed_tokens: int) -> Plan:
         """Return the decisions so far as a plan for these messages, which do not include the summary."""
-        plan = super().make_plan(messages, fixed_tokens)
+        plan = super()._plan(messages, fixed_tokens)
         edits = tuple(edit for edit in plan.edits if edit.part.location.message not in self.gone)
         # The summary counts as if it took all of its room.
         kept = (self.weight(at) for at in range(len(self.entries)) if at not in self.gone)
@@ -187,7 +187,7 @@ class FoldWalk(Walk):
     @property
     def count(self) -> int:
         """The number of messages in the prompt, without system messages and the summary."""
-        return len(self.entries) - len(self.gone) - self._groups.systems
+        return len(self.entries) - len(self.gone) - self._groups.uncounted
 
     def append(self, message: object, entry: Entry) -> None:
         """Add the next message. If a request precedes it, ask the strategy first."""

@@ -16,7 +16,9 @@ ROLES: Mapping[str, Speaker] = {"user": Speaker.USER, "assistant": Speaker.MODEL
 
 @dataclass(frozen=True)
 class Retention:
-    """Messages that are neither folded nor dropped. The user's current request always stays.
+    """Messages that are neither folded nor dropped.
+
+    The user's current request always stays, and so do the provider's newest compaction and what loads tools.
 
     `system`: keep system and developer messages, and messages with an instruction file (AGENTS.md, CLAUDE.md,
     GEMINI.md) or a skill that a tool loaded.

@@ -175,7 +175,11 @@ class Walk:
         return self.newest_thinking if self._now.thinking is ThinkingPolicy.REFUSE else ()
 
     def make_plan(self, messages: list[object], fixed_tokens: int) -> Plan:
-        """Return the decisions so far as a plan for these messages."""
+        """Return the decisions so far as a plan for these messages. What the provider is to compact is sent whole."""
+        plan = self._plan(messages, fixed_tokens)
+        return plan.without_changes if self.entries and self.entries[-1].asks_to_compact else plan
+
+    def _plan(self, messages: list[object], fixed_tokens: int) -> Plan:
         changes = self.changes
         return Plan(
             Transcript(messages, tuple(self.entries), fixed_tokens),

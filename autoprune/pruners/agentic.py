@@ -12,6 +12,7 @@ from autoprune.conversation.archive import ArchiveLike
 from autoprune.conversation.edits import apply, strip_thinking
 from autoprune.conversation.messages import check_conversation
 from autoprune.conversation.summary import find_summary
+from autoprune.conversation.transcript import newest_compaction, without_replaced
 from autoprune.economics import check_pauses, prices
 from autoprune.errors import SettingsError
 from autoprune.formats import Parser
@@ -237,7 +238,7 @@ def _plan_from_start(terms: Terms, conversation: list[Any], pauses: Mapping[int,
     """Read and walk a conversation from its start."""
     walk = _walk(terms, conversation)
     walk.pauses = pauses
-    walk.extend(conversation, _parser(terms, conversation).read_on(conversation, 0))
+    walk.extend(conversation, without_replaced(_parser(terms, conversation).read_on(conversation, 0)))
     return walk.make_plan([*conversation], fixed_tokens(conversation, terms.at(len(conversation)).overhead))
 
 
@@ -254,7 +255,9 @@ def _walk(terms: Terms, conversation: list[Any]) -> Walk:
 
 def _restored(known: Remembered) -> Iterator[str]:
     """Yield a note if results that an earlier prune cleared are whole again, because its settings were others."""
-    back = len({*known.cleared} - {*known.cleared_places()})
+    # What the provider's compaction replaced is not in the prompt, so it does not come back.
+    start = newest_compaction(known.entries) or 0
+    back = len({place for place in known.cleared if place.message >= start} - {*known.cleared_places()})
     known.cleared = ()
     if back:
         what = "1 result that was cleared is" if back == 1 else f"{back} results that were cleared are"

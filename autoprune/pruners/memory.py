@@ -28,7 +28,17 @@ from typing import Any
 from autoprune.conversation.edits import Replace, rewrite
 from autoprune.conversation.messages import MARK, MOST_CONTAINERS, endless, fields
 from autoprune.conversation.summary import RunningSummary, find_summary
-from autoprune.conversation.transcript import Entry, Location, Part, Speaker, ToolCall, ToolResult, Transcript
+from autoprune.conversation.transcript import (
+    Entry,
+    Location,
+    Part,
+    Speaker,
+    ToolCall,
+    ToolResult,
+    Transcript,
+    newest_compaction,
+    without_replaced,
+)
 from autoprune.formats import SHIPPED, Format, Parser, is_media, new_parser, parse, recognize
 from autoprune.formats.parsing import add_place
 from autoprune.planning.plan import Later
@@ -189,7 +199,10 @@ class History:
         parser = self.parser = self.parser or start()
         for at in range(len(self.snapshots), len(messages)):
             self.snapshots.append(snapshot(messages[at], at))
-        self.entries += parser.read_on(messages, len(self.entries))
+        new = parser.read_on(messages, len(self.entries))
+        self.entries += new
+        if newest_compaction(new) is not None:  # the provider ignores messages that the walk has counted
+            self.walk = None
         return parser
 
     # Walk
@@ -209,7 +222,8 @@ class History:
         if not is_valid:
             self.walk, self.texts = start(), {}
         self.walk.pauses = pauses
-        self.walk.extend(messages, self.entries[len(self.walk.entries) :])
+        entries = self.entries if is_valid else without_replaced(self.entries)
+        self.walk.extend(messages, entries[len(self.walk.entries) :])
         return self.walk
 
 

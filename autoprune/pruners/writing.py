@@ -22,7 +22,7 @@ from typing import Any
 from autoprune.conversation.edits import Fold, Replace
 from autoprune.conversation.messages import canonical, fields_of
 from autoprune.conversation.summary import call_style, escape_end_mark, wrap_summary
-from autoprune.conversation.transcript import Part, Speaker
+from autoprune.conversation.transcript import Part, Speaker, newest_compaction
 from autoprune.facts.plain_text import sendable
 from autoprune.facts.utterances import Utterance, utterances
 from autoprune.formats import Format, dominant_format
@@ -61,6 +61,7 @@ from autoprune.summarizers.user_words import LEAVES_OUT
 from autoprune.tokens import Count
 
 JOINT_TOKENS = 4  # by which the counts of joined texts may differ from their sum
+BEFORE = "[The provider's summary of what came before; it stays in the conversation]"
 LEAST_CUT = 32  # tokens; a summary that is cut to fewer is of no use
 
 
@@ -194,7 +195,8 @@ class SummaryWriter:
 
     def _keys(self, text: str, start: int, stop: int) -> Iterator[str]:
         """Yield the cache key of the summary after each fold: a hash of the previous summary and the new messages."""
-        settings = "\0".join((identity_of(self.summarizer), text, self.title))
+        context = [one.words for one in self._folded.context] if calls_model(self.summarizer) else []
+        settings = "\0".join((identity_of(self.summarizer), text, self.title, *context))
         hashed = hashlib.sha256(settings.encode("utf-8", "surrogatepass"))
         for number in range(start, stop):
             for at, is_after_request in self._folded.folded_messages(number, number + 1):
@@ -254,6 +256,8 @@ class SummaryWriter:
         """Ask a summarizer, fit its answer into the room, and put the user's first request above it."""
         room, heading = brief.max_tokens, sections.put_title("", self.title)
         brief = replace(brief, max_tokens=max(1, brief.max_tokens - self.count(heading))) if heading else brief
+        if calls_model(summarizer):
+            brief = replace(brief, utterances=(*self._folded.context, *brief.utterances))
         frame = sections.Frame(brief, is_kept=keeps_request(summarizer))
         answer = yield from self._meter(steps_of(summarizer, replace(brief, max_tokens=frame.room)))
         if isinstance(answer, Failed):
@@ -344,6 +348,13 @@ class FoldedMessages:
         users = [at for at, one in enumerate(entries) if one.speaker is Speaker.USER and not one.results]
         spoken = ((at, one) for at in users if at != summary for one in self._plain([at])[:1])
         return {at: one.user_request for at, one in spoken if one.user_words}
+
+    @cached_property
+    def context(self) -> tuple[Utterance, ...]:
+        """The provider's own summary of the messages before, which stays: a model needs it to understand the rest."""
+        entries = self.plan.transcript.entries
+        at = newest_compaction(entries)
+        return () if at is None else (Utterance(Speaker.MODEL, f"{BEFORE}\n{entries[at].compaction}"),)
 
     def first_request(self, stop: int) -> str:
         """Return the user's first request if it is gone after fold `stop - 1`; "" if it stays or is unknown."""

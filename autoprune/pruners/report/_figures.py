@@ -85,6 +85,20 @@ def reason(plan: Plan, result: ToolResult) -> str:
     return edit.reason if edit.reason in (Reason.CLAMPED, Reason.SHORTENED) else Reason.ALREADY_CLEARED
 
 
+def compaction_notes(plan: Plan) -> tuple[str, ...]:
+    """Return what a compaction by the provider, done or asked for, means for the prune."""
+    entries, notes = plan.transcript.entries, []
+    if entries and entries[0].is_replaced:
+        at = next(at for at, entry in enumerate(entries) if not entry.is_replaced)
+        notes.append(
+            f"the provider replaced all messages before message {at} by the compaction in it: they are not in the "
+            "prompt, so they are neither counted nor changed"
+        )
+    if entries and entries[-1].asks_to_compact:
+        notes.append("the last item asks the provider for a compaction, so the conversation is sent whole")
+    return tuple(notes)
+
+
 def tools(plan: Plan) -> Mapping[str, Mapping[str, int]]:
     """Count the results of each tool, their tokens, the edited results and the tokens saved, largest saving first."""
     table: dict[str, dict[str, int]] = {}
