@@ -246,9 +246,8 @@ class SummaryWriter:
         room = folds[-1].room
         if not previous:
             return room
-        return max(
-            1, min(room, self.count(previous) + sum(fold.saved for fold in folds) - JOINT_TOKENS - MESSAGE_TOKENS)
-        )
+        replaced = self.count(previous) + sum(fold.saved for fold in folds)
+        return max(1, min(room, replaced - JOINT_TOKENS - MESSAGE_TOKENS))
 
     def _request(self, before: int) -> str:
         """Find the user's last request before a message; "" if there is none."""
