@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from autoprune.conversation.transcript import ToolResult
 from autoprune.facts.calls import arguments, target
-from autoprune.facts.outcomes import OPENING, REFUSED, has_failed, is_cleared, is_data
+from autoprune.facts.outcomes import OPENING, REFUSED, has_failed, is_cleared, is_data, is_refusal
 
 # Tools whose results are the user's words.
 ANSWER_TOOLS = (
@@ -39,14 +39,31 @@ REJECTED = re.compile(
     rf"{BEFORE}{REFUSED}(?:.|\n){{0,{NEAR}}}?{SAID}"
     r"(?:\",\s*\"feedback\":\s*\")?(?:</message>\s*<content>\s*)?(?:<(?:feedback|user_message)>\s*)?(?!</)(?=\S)"
 )
-# How a question fails that nobody answered: invalid arguments, an unknown tool, a timeout, an interruption.
+# How a question fails that nobody answered. The first group are beginnings that only programs write. The others are
+# whole texts, since a user may begin an answer with such words.
+FAILED_BY_PROGRAM = (
+    r"\[?Request interrupted by user|The user interrupted\b|(?:InputValidation|Validation|Abort|Timeout)Error\b"
+    r"|MCP error -?\d+|Traceback \(most recent call last\)|Cancelled: parallel tool call|Sibling tool call errored"
+    r"|(?:No such|Unknown) (?:tool|function)(?: available)?(?::|\Z)|(?:Tool|Function) not found:"
+    r"|No tool named '?[\w.-]+'?\.?\s*\Z"
+    r"|Tool '?[\w.-]+'? (?:not found|is not available)|\w+ is (?:unavailable|not available) in \w+ mode"
+    r"|(?:[Ee]rror|[Ff]ailed to) (?:call|execut|run|pars|ask)\w*(?: (?:the )?(?:tool|function)\b|:)"
+    r"|The tool execution failed\b"
+    r"|[Ii]nvalid (?:tool )?(?:input|argument|parameter|param)s?(?: for \S+)?(?::|\Z)|[Ii]nvalid \w+ for tool\b"
+    r"|(?:params|arguments) must (?:have|be)\b|Missing (?:value for )?required (?:parameter|argument)"
+)
+BY_WHOM = r"(?: by (?:the )?user)?(?: for tool use)?(?: after [\d.]+ ?\w+)?[.!\]]*\s*(?:</[\w>/<\s]+)?\Z"
+NOT_ANSWERED = (
+    r"\[?(?:(?:The |User )?(?:\w+ )?(?i:question|request|prompt|input|call|execution|operation|tool use)"
+    r" (?:was |has been )?)?"
+    rf"(?:[Tt]imed out|[Aa]borted|[Cc]ancell?ed|[Ii]nterrupted){BY_WHOM}"
+    r"|(?:[Tt]imeout|[Tt]imed out)(?: waiting for [^\n]{1,60}|: no (?:answer|response)[^\n]{0,60})?\s*\Z"
+    r"|(?:The )?[Uu]ser (?:did not|didn't) (?:answer|respond|reply)[^\n]{0,60}\Z"
+    r"|(?:The )?[Uu]ser (?:has )?(?:cancell?ed|declined|dismissed|skipped)\b[^\n]{0,60}\Z"
+    r"|No (?:answer|response|reply) from (?:the )?user[^\n]{0,60}\Z"
+)
 UNANSWERED = re.compile(
-    r"\s*(?:<message>\s*)?(?:<tool_use_error>|\[?(?:Request interrupted|The user interrupted)\b|(?:[Ee]rror: ?)?(?:"
-    r"InputValidationError|(?:No such tool|Unknown tool)\b|Tool '?[\w.-]+'? (?:not found|is not available)"
-    r"|Invalid (?:input|arguments?|parameters?)\b|MCP error -?\d+|(?:Error|Failed to) (?:call|execut|run|parse)\w*\b"
-    r"|(?:The |User )?(?:\w+ )?(?:question|request|prompt|input|tool call|call) timed out\b|[Tt]imeout\b|[Aa]borted\b"
-    r"|[Tt]ool (?:call|execution) (?:was )?(?:aborted|cancelled|interrupted)"
-    r"|Cancelled: parallel tool call|Sibling tool call errored))"
+    rf"\s*(?:<message>\s*)?(?:<tool_use_error>|(?:\[?(?:[Ee]rror|ERROR)\]?:? ?)?(?:{FAILED_BY_PROGRAM}|{NOT_ANSWERED}))"
 )
 CLOSING = re.compile(r"\s*You can now continue with (?:the user's|these) answers in mind\.?\s*\Z")
 UNCLEAR = re.compile(r"\s*The user wants to clarify these questions\.")
@@ -67,11 +84,14 @@ def is_answer(result: ToolResult, tools: tuple[str, ...] = ANSWER_TOOLS) -> bool
 
 
 def _is_unanswered(result: ToolResult) -> bool:
-    """Return whether a question failed: by the format's flag, or by a program's error message.
+    """Return whether a question failed: by the format's flag, a program's error message, or a refusal to answer.
 
     Without the flag only known messages count, since a user may answer with an error message.
     """
-    return bool(result.is_error) or UNANSWERED.match(result.text[:HEAD]) is not None
+    text = result.text[:HEAD]
+    if result.is_error or UNANSWERED.match(text) or is_refusal(text):
+        return True
+    return text[:1] == "{" and has_failed(result.text, None, result.call) is True
 
 
 def _asks_elsewhere(result: ToolResult) -> bool:

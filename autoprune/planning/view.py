@@ -162,6 +162,8 @@ class BaseStrategy:
     """Switch to a strategy with new prices. Called on the object from `begin` if the cache's lifetime changes."""
     explain: "Callable[[], Rationale] | None" = None
     """Return the reasons that `--explain` shows. Called on the object from `begin` after the walk."""
+    has_written: Callable[[ToolResult], bool] | None = None
+    """Return whether a result is a text that the strategy wrote, in pruned output that is passed back."""
 
     def step(self, view: View) -> Iterable[Replace]:
         """Return the edits to make at a request; what is cleared stays cleared."""
@@ -359,6 +361,12 @@ def reprice(known: Strategy, strategy: Strategy) -> Strategy:
     if callable(reprice):
         reprice(strategy)
     return known
+
+
+def has_written(strategy: object, result: ToolResult) -> bool:
+    """Return whether a strategy says that it wrote a result's text."""
+    ask: Callable[[ToolResult], bool] | None = getattr(strategy, "has_written", None)
+    return bool(ask(result)) if callable(ask) else False
 
 
 def _no_reason(result: ToolResult) -> str:

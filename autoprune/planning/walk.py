@@ -43,7 +43,16 @@ from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import TRACKED, Conditions, Later, Plan, ThinkingPolicy
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Guard, Protections, guard
 from autoprune.planning.tool_inputs import ToolInputs
-from autoprune.planning.view import Candidate, asks_always, edits_of, option, rationale_of, reprice, stepper
+from autoprune.planning.view import (
+    Candidate,
+    asks_always,
+    edits_of,
+    has_written,
+    option,
+    rationale_of,
+    reprice,
+    stepper,
+)
 
 
 @dataclass(eq=False)
@@ -122,7 +131,7 @@ class Walk:
         self.changes: Stripping | None = None
         if self._policies & TRACKED:
             strips = ThinkingPolicy.STRIP in self._policies
-            self.changes = Stripping(placeholder, self.tool_inputs, strips=strips)
+            self.changes = Stripping(placeholder, self.tool_inputs, self._is_ours, strips=strips)
         self._clamp = option(strategy, "clamp", Clamp)
         self._protects = rules is not None and rules.has_rules
         self._parts = Parts()
@@ -264,6 +273,11 @@ class Walk:
                     parts.result_of[part] = result
             parts.seen[result] = None
         parts.unseen.clear()
+
+    def _is_ours(self, result: ToolResult) -> bool:
+        """Return whether a result can be a text that the clamp or the strategy wrote."""
+        is_cut = self._clamp is not None and self._clamp.may_have_cut(result.text, self.placeholder.count)
+        return is_cut or has_written(self.strategy, result)
 
     def _clamp_result(self, result: ToolResult, clamp: Clamp) -> None:
         """Cut a result that is too large, before any request sends it whole."""

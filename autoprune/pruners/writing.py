@@ -58,7 +58,7 @@ from autoprune.summarizers.brief import (
 from autoprune.summarizers.driver import steps_of
 from autoprune.summarizers.selection import fallbacks
 from autoprune.summarizers.user_words import LEAVES_OUT
-from autoprune.tokens import Count
+from autoprune.tokens import MESSAGE_TOKENS, Count
 
 JOINT_TOKENS = 4  # by which the counts of joined texts may differ from their sum
 BEFORE = "[The provider's summary of what came before; it stays in the conversation]"
@@ -203,7 +203,7 @@ class SummaryWriter:
                 hashed.update(self._hash_message(at) + bytes([is_after_request]))
             # The key of each fold extends the hash of the folds before it.
             whole = hashed.copy()
-            request = self._folded.first_request(number + 1)
+            request = self._folded.first_request(start, number + 1, text)
             whole.update(f"{self._folded.folds[number].room} {request}".encode("utf-8", "surrogatepass"))
             yield whole.hexdigest()
 
@@ -226,7 +226,7 @@ class SummaryWriter:
             max_tokens=self._room(previous, self._folded.folds[start:stop]),
             count=self.count,
             request=self._request(len(self.messages)),
-            first_request=self._folded.first_request(stop),
+            first_request=self._folded.first_request(start, stop, previous),
         )
         answer = yield from self._ask_for_summary(self.summarizer, brief)
         asked = self.summarizer
@@ -241,11 +241,15 @@ class SummaryWriter:
         return answer
 
     def _room(self, previous: str, folds: Sequence[Fold]) -> int:
-        """Compute the maximum tokens of a summary: fewer than the messages and the summary that it replaces."""
+        """Compute the maximum tokens of a summary: fewer than the messages and the summary that it replaces.
+
+        The first of these messages may have been joined with that summary, and then had no frame of its own.
+        """
         room = folds[-1].room
         if not previous:
             return room
-        return max(1, min(room, self.count(previous) + sum(fold.saved for fold in folds) - JOINT_TOKENS))
+        replaced = self.count(previous) + sum(fold.saved for fold in folds)
+        return max(1, min(room, replaced - JOINT_TOKENS - MESSAGE_TOKENS))
 
     def _request(self, before: int) -> str:
         """Find the user's last request before a message; "" if there is none."""
@@ -334,11 +338,16 @@ class FoldedMessages:
         self.messages = messages
         self.folds = [fold for fold in plan.folds if not fold.is_drop]
         self._gone: list[frozenset[int]] = []  # after each fold
+        self._gone_before: list[frozenset[int]] = []  # before the request of each fold
         gone: set[int] = set()
+        before, request = frozenset[int](), -1
         for fold in plan.folds:
+            if fold.request != request:
+                before, request = frozenset(gone), fold.request
             gone.update(fold.messages)
             if not fold.is_drop:
                 self._gone.append(frozenset(gone))
+                self._gone_before.append(before)
 
     @cached_property
     def requests(self) -> dict[int, str]:
@@ -356,12 +365,15 @@ class FoldedMessages:
         at = newest_compaction(entries)
         return () if at is None else (Utterance(Speaker.MODEL, f"{BEFORE}\n{entries[at].compaction}"),)
 
-    def first_request(self, stop: int) -> str:
-        """Return the user's first request if it is gone after fold `stop - 1`; "" if it stays or is unknown."""
-        running = self.plan.running
-        if running and sections.may_hold_request(running.text):
+    def first_request(self, start: int, stop: int, previous: str) -> str:
+        """Return the user's first request if it is gone after fold `stop - 1`; "" if it stays or is unknown.
+
+        Only `previous`, the summary before fold `start`, shows a request that was gone before. It is unknown if that
+        summary may hold it without marking it, for lack of room.
+        """
+        if previous and sections.may_hold_request(previous):
             return ""
-        first = next(iter(self.requests), -1)
+        first = next((at for at in self.requests if at not in self._gone_before[start]), -1)
         return self.requests[first] if first in self._gone[stop - 1] else ""
 
     def folded_messages(self, start: int, stop: int) -> Iterator[tuple[int, bool]]:

@@ -298,6 +298,14 @@ ERRORS = (
     "[Request interrupted by user for tool use]",
     "MCP error -32001: Request timed out",
     "aborted by user after 12 s",
+    "Tool execution timed out after 120 s",
+    "Operation was cancelled",
+    "The user did not answer in time.",
+    "User declined to answer questions",
+    "The user doesn't want to proceed with this tool use. The tool use was rejected. STOP what you are doing.",
+    '{"success": false, "error": "Invalid arguments"}',
+    "request_user_input is unavailable in Default mode",
+    "failed to parse function arguments: missing field `questions`",
 )
 
 
@@ -307,6 +315,17 @@ def test_a_question_that_failed_has_no_answer(text: str, failed: bool | None):
     assert not is_answer(asked)
 
 
-@each_row("text", ["Error: expected an indent, is what I get. Use tabs.", "The build timed out with spaces."])
+@each_row(
+    "text",
+    [
+        *("Error: expected an indent, is what I get. Use tabs.", "The build timed out with spaces.", "timeout 30"),
+        *(
+            "Aborted jobs should be retried.",
+            "Invalid input handling: ignore it.",
+            "Failed to run it myself. Use tabs.",
+        ),
+        '{"answers": {"Tabs or spaces?": "Error: tabs"}}',
+    ],
+)
 def test_an_answer_may_speak_of_errors(text: str):
     assert is_answer(result(call("AskUserQuestion", question="Tabs or spaces?"), text))

@@ -9,10 +9,11 @@ from typing import Any
 
 from autoprune.conversation.edits import AnyReason, Fold, Reason, Replace, remove_thinking, rewrite, without_payloads
 from autoprune.conversation.messages import canonical
-from autoprune.conversation.placeholders import CLEARED, Placeholder
+from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.summary import find_summary, with_separate_summary
 from autoprune.conversation.transcript import Entry, Part, Speaker, Thought, ToolCall, ToolInput, ToolResult, Transcript
 from autoprune.facts.calls import target
+from autoprune.facts.outcomes import is_cleared
 from autoprune.planning.plan import Plan
 from autoprune.pruners.memory import Reading
 
@@ -287,7 +288,7 @@ def _is_same(was: ToolResult, now: ToolResult) -> bool:
 
 
 def _is_placeholder(result: ToolResult, placeholder: Placeholder) -> bool:
-    return placeholder.has_replaced(result) or CLEARED in result.text
+    return placeholder.has_replaced(result) or is_cleared(result.text)
 
 
 @dataclass(frozen=True)
