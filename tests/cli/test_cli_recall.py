@@ -55,8 +55,8 @@ def test_recall_errors_say_what_to_do(tmp_path: Path):
     assert (done.returncode, done.stdout) == (3, "")
     os.mkdir(tmp_path / f"{unknown}.txt")
     done = run_text("recall", unknown, "--archive", str(tmp_path))
-    where = f"the content cleared under {unknown} cannot be read from {tmp_path}/{unknown}.txt: Is a directory"
-    assert (done.returncode, done.stderr) == (3, f"autoprune: {where}\n")
+    said = f"autoprune: {tmp_path}/{unknown}.txt cannot be read (Is a directory): get the content again\n"
+    assert (done.returncode, done.stderr) == (3, said)
     for no_folder in (tmp_path / "none", Path(XML)):
         done = run_text("recall", unknown, "--archive", str(no_folder))
         assert (done.returncode, done.stdout) == (3, "")

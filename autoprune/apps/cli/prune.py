@@ -194,11 +194,7 @@ def recall_content(
         raise SettingsError("no archive is named: give --archive DIR, or set AUTOPRUNE_ARCHIVE")
     if not os.path.isdir(archive):
         raise ArchiveError(f"there is no folder {archive}: give the --archive with which the session was pruned")
-    try:
-        text = recall(Directory(archive), id)
-    except OSError as error:
-        file = error.filename or archive
-        raise ArchiveError(f"the content cleared under {id} cannot be read from {file}: {error.strerror}") from error
+    text = recall(Directory(archive), id)
     check_output()
     # Bytes, so that the content is printed unchanged in any encoding of standard output.
     sys.stdout.buffer.write(text.encode("utf-8", "surrogatepass"))
