@@ -143,7 +143,10 @@ def test_a_ledger_expects_what_the_provider_reports(run: Run):
     ledger = Ledger(LISTS["anthropic"])
     for pruned, usage in zip(run.pruned, (None, *(spent.usage for spent in run.spent)), strict=False):
         ledger.add(pruned, usage=usage)
-    assert [(each.prompt, each.cached) for each in ledger.reported] == [tuple(each[1:]) for each in run.spent[:-1]]
+    # Of the first prompts, which are small, a picture may be most by our count and not by the provider's.
+    known = (*ledger.unused, *ledger.reported)
+    assert [(each.prompt, each.cached) for each in known] == [tuple(each[1:]) for each in run.spent[:-1]]
+    assert all(each.counted < 2_000 for each in ledger.unused)
     # Thinking that the provider drops is not in its count, and grows with the loop.
     assert (0.8 if run.api.drops_thinking else 1 - 2 * TOLERANCE) < ledger.tokens_per_counted < 1 + 2 * TOLERANCE
     large = [each for each in ledger.reported if each.expected > 2 * (run.api.least or 0)]
