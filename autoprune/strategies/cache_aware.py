@@ -194,9 +194,9 @@ class CacheAwareState(BaseStrategy):
 
     def _observe(self, view: View) -> None:
         """Read the new messages."""
-        for entry in islice(view.entries, self._read, None):
+        for at, entry in enumerate(islice(view.entries, self._read, None), self._read):
             self._worth.observe(entry)
-            self._at_work.observe(entry)
+            self._at_work.observe(entry, view.messages[at])
             for result in entry.results:
                 if (match := read_placeholder(result)) is not None:
                     self._newest_mark = max(self._newest_mark, int(match[1]))
