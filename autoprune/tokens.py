@@ -44,6 +44,9 @@ CACHED_NAMES = (  # prompt tokens read from the cache: Anthropic, Bedrock, Gemin
 )
 DETAILS = ("prompt_tokens_details", "input_tokens_details")  # hold `cached_tokens` in OpenAI's two APIs
 MOST_REPORTED = 10**12  # tokens: a larger number is no count, and might not convert to a float
+# A provider's tokens per counted token. Vocabularies differ by less than a factor of two; a prompt with content that
+# only the provider sees, such as its own tools or a stored file, may be larger.
+PLAUSIBLE = (0.5, 4.0)
 OUTPUT_NAMES = (
     *("completion_tokens", "output_tokens", "outputTokens"),
     *("candidates_token_count", "candidatesTokenCount"),
@@ -252,6 +255,12 @@ def calibration(usage: object, counted: int) -> float:
             "give a response's usage, and the tokens of its request as they were counted"
         )
     return reported / counted
+
+
+def is_plausible(ratio: float) -> bool:
+    """Whether a provider's tokens per counted token can be true."""
+    least, most = PLAUSIBLE
+    return least <= ratio <= most
 
 
 def spent_tokens(usage: object) -> int:

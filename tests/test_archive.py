@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import stat
 from pathlib import Path
 from threading import Thread
@@ -53,6 +54,14 @@ def test_what_cannot_be_written_leaves_what_was_there(tmp_path: Path):
     with pytest.raises(OSError, match="directory"):
         folder[ID] = TEXT
     assert sorted(os.listdir(tmp_path)) == sorted([f"{ID}.txt", "notes.txt"])
+
+
+def test_a_payload_that_cannot_be_read_is_an_error_for_the_model(tmp_path: Path):
+    (tmp_path / f"{ID}.txt").mkdir()
+    said = rf"{ID}.txt cannot be read \(Is a directory\): get the content again"
+    with pytest.raises(ArchiveError, match=said):
+        recall(Directory(tmp_path), ID)
+    assert re.match(f"Error: .*{said}", handle(Directory(tmp_path), {"id": ID}))
 
 
 def test_several_writers_of_one_folder_are_never_seen_half_done(tmp_path: Path):

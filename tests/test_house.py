@@ -84,7 +84,7 @@ INTERFACES = {
     "formats": ({"message", "parse", "seen", "speaker"}, {"formats", "integrations"}),
     "dialects": ({"explain", "find"}, {"formats"}),
     "options of strategies": ({"check"}, {"planning"}),
-    "strategies": ({"step"}, {"planning", "strategies", "apps.replay"}),
+    "strategies": ({"has_written", "step"}, {"planning", "strategies", "apps.replay"}),
     "context policies": ({"changes"}, {"apps.policies"}),
     "summarizers": ({"steps"}, {"summarizers", "pruners"}),
     "providers": (

@@ -247,7 +247,7 @@ def test_the_shared_prefix_is_expected_from_the_cache_and_nothing_after_a_pause(
     known = messages(100, 200, 300, 400)
     cleared = changed(known, 1, 20)
     given = [prompt(known[:2]), prompt(known[:3]), prompt(known, cleared), prompt(known, cleared)]
-    usage = {"prompt_tokens": 5}
+    usage = {"prompt_tokens": 500}
     for number, each in enumerate(given):
         ledger.add(each, usage=usage if number else None, pauses={4: 301.0} if number == 3 else None)
     ledger.add(prompt(known), usage=usage)
@@ -433,6 +433,29 @@ def test_a_usage_without_tokens_raises_and_changes_nothing(usage: object):
     with pytest.raises(SettingsError, match="names no input tokens"):
         ledger.add(prompt(messages(400, 10)), usage=usage)
     assert ledger.to_dict() == before
+
+
+@each_row(
+    ("prompt_tokens", "is_used"),
+    [(1, False), (499, False), (500, True), (4_000, True), (4_001, False), (10**12, False)],
+)
+def test_a_usage_that_cannot_be_true_is_not_used(prompt_tokens: int, is_used: bool):
+    plain, told = Ledger(PRICES), Ledger(PRICES)
+    first, second = messages(400, 600), messages(400, 600, 500)
+    for ledger in (plain, told):
+        ledger.add(prompt(first))
+    plain.add(prompt(second, changed(second, 0, 100), placeholders=100))
+    usage = {"prompt_tokens": prompt_tokens, "prompt_tokens_details": {"cached_tokens": 10**9}}
+    told.add(prompt(second, changed(second, 0, 100), placeholders=100), usage=usage)
+    known = [(each.counted, each.prompt, each.cached) for each in (told.reported if is_used else told.unused)]
+    assert known == [(1_000, prompt_tokens, min(10**9, prompt_tokens))]
+    assert (len(told.reported), len(told.unused)) == (is_used, not is_used)
+    ratio = prompt_tokens / 1_000 if is_used else 1.0
+    assert told.total.net == pytest.approx(ratio * plain.total.net)
+    assert told.unpruned == pytest.approx(ratio * plain.unpruned)
+    said = f"provider reported {prompt_tokens:,} prompt tokens, and 1,000 were counted. This usage is not used"
+    assert (said in " ".join(str(told).split())) is not is_used
+    assert str(Ledger.from_dict(json.loads(json.dumps(told.to_dict())))) == str(told)
 
 
 def test_impossible_arguments_raise_a_clear_error():

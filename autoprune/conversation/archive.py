@@ -49,8 +49,8 @@ class Directory(MutableMapping[str, str]):
     """An archive in a folder: one file for each payload, named by its id.
 
     The first payload creates the folder, with mode 0700; each file has mode 0600. A file is written under a temporary
-    name and renamed, so any number of processes may share the folder. A key that is not an id never becomes a path.
-    File system errors raise OSError.
+    name and renamed, so any number of processes may share the folder. A key that is not an id never becomes a path. A
+    file that cannot be read raises ArchiveError; other errors of the file system raise OSError.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -64,7 +64,7 @@ class Directory(MutableMapping[str, str]):
         return f"Directory({self.path!r})"
 
     def __getitem__(self, key: str) -> str:
-        """Read a payload. Raises KeyError if nothing is stored under the id.
+        """Read a payload. Raises KeyError if nothing is stored under the id, ArchiveError if it cannot be read.
 
         A damaged file that is no longer UTF-8 is read with replacement characters, so that a caller that checks the
         payload against its id, as `recall` and pruners do, notices the change.
@@ -74,6 +74,8 @@ class Directory(MutableMapping[str, str]):
                 data = file.read()
         except (FileNotFoundError, NotADirectoryError):
             raise KeyError(key) from None
+        except OSError as error:  # such as a folder in its place, or missing permissions
+            raise ArchiveError(f"{error.filename} cannot be read ({error.strerror}): get the content again") from error
         try:
             return data.decode("utf-8", "surrogatepass")
         except UnicodeDecodeError:

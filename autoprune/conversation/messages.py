@@ -56,6 +56,16 @@ def join_texts(blocks: Sequence[object]) -> str:
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
+def compaction_text(message: object) -> str:
+    """Return the summary in the last compaction block of a message; "" if there is none, or if it failed."""
+    content = fields_of(message).get("content")
+    for block in reversed(content) if isinstance(content, list | tuple) else ():
+        known = fields_of(block)
+        if known.get("type") == "compaction" and isinstance(text := known.get("content"), str) and text:
+            return text
+    return ""
+
+
 def number_text(number: bool | int | float) -> str:
     """Return a number as text. Equal numbers have equal texts, so that 1, 1.0 and True count alike."""
     if isinstance(number, float):

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from autoprune.conversation.edits import Fold
-from autoprune.conversation.messages import fields_of, with_item
+from autoprune.conversation.messages import compaction_text, fields_of, with_item
 from autoprune.conversation.transcript import Entry, Speaker
 from autoprune.tokens import Count
 
@@ -80,18 +80,26 @@ def overhead(count: Count, messages: int, room: int) -> int:
 
 
 def find_summary(messages: Sequence[object]) -> RunningSummary | None:
-    """Find the summary that an earlier prune inserted after the system messages; None if there is no summary."""
+    """Find the summary that an earlier prune inserted after the system messages; None if there is no summary.
+
+    If the provider has compacted the conversation, the summary is in the first message of the user after that.
+    """
+    start = next((at for at in range(len(messages) - 1, -1, -1) if compaction_text(messages[at])), None)
+    if start is not None:
+        at = next((at for at in range(start, len(messages)) if is_user_message(messages[at])), None)
+        return None if at is None else _parse_summary(at, messages[at], is_after_results=True)
     for at, message in enumerate(messages):
         if fields_of(message).get("role") not in SYSTEM_ROLES:
             return _parse_summary(at, message) if is_user_message(message) else None
     return None
 
 
-def _parse_summary(at: int, message: object) -> RunningSummary | None:
-    """Parse the summary at the beginning of a message; None if the message begins with anything else."""
+def _parse_summary(at: int, message: object, *, is_after_results: bool = False) -> RunningSummary | None:
+    """Parse the summary at the beginning of a message, or behind its results; None if there is anything else."""
     name, content = content_of(message)
     is_blocks = isinstance(content, list | tuple) and bool(content)
-    text = fields_of(content[0]).get("text") if is_blocks else content  # type: ignore[index]
+    first = _find_head(content) if is_after_results else 0
+    text = fields_of(content[first]).get("text") if is_blocks else content  # type: ignore[index]
     if not isinstance(text, str) or not (match := HEAD.match(text)):
         return None
     end = text.find(END, match.end())
@@ -100,7 +108,8 @@ def _parse_summary(at: int, message: object) -> RunningSummary | None:
     words = text[end + len(END) + len(GAP) :]
     rest: object = with_item(message, name, words) if words else None
     if isinstance(content, list | tuple):
-        blocks = [*([with_item(content[0], "text", words)] if words else ()), *content[1:]]
+        rest_of_block = [with_item(content[first], "text", words)] if words else []
+        blocks = [*content[:first], *rest_of_block, *content[first + 1 :]]
         rest = with_item(message, name, blocks) if blocks else None
     return RunningSummary(
         at=at,
@@ -110,6 +119,13 @@ def _parse_summary(at: int, message: object) -> RunningSummary | None:
         rest=rest,
         calls=match[3] or "",
     )
+
+
+def _find_head(content: object) -> int:
+    """Return the index of the block that begins with a summary's mark, behind results and words; 0 if there is none."""
+    blocks = content if isinstance(content, list | tuple) else ()
+    texts = ((at, fields_of(block).get("text")) for at, block in enumerate(blocks))
+    return next((at for at, text in texts if isinstance(text, str) and HEAD.match(text)), 0)
 
 
 def without_summary(messages: Sequence[Any], found: RunningSummary | None) -> list[Any]:
@@ -136,16 +152,21 @@ class AssembledMessage(NamedTuple):
     at: int | None
 
 
-def assemble(messages: Sequence[Any], gone: Collection[int], place: int, summary: Any = None) -> list[AssembledMessage]:
+def assemble(
+    messages: Sequence[Any], gone: Collection[int], place: int, summary: Any = None, *, moves_system: bool = False
+) -> list[AssembledMessage]:
     """Return the messages that are not in `gone`, with the summary, if any, before the messages from `place` on.
 
     User messages that become neighbors are merged, since roles must alternate. These are usually the summary and the
-    message after it.
+    message after it. With `moves_system`, system messages that would no longer be between a user's message and the
+    answer to it are moved: Anthropic's API takes them nowhere else.
     """
     kept = [AssembledMessage(message, at) for at, message in enumerate(messages) if at not in gone]
     if summary is not None:
         head = sum(at is not None and at < place for _, at in kept)
         kept.insert(head, AssembledMessage(summary, None))
+    if moves_system:
+        kept = _move_system(kept, messages)
     assembled: list[AssembledMessage] = []
     last: int | None = None  # the old index of the message that the newest one ends with
     for one in kept:
@@ -157,6 +178,37 @@ def assemble(messages: Sequence[Any], gone: Collection[int], place: int, summary
             assembled.append(one)
         last = one.at
     return assembled
+
+
+def _move_system(kept: Sequence[AssembledMessage], messages: Sequence[Any]) -> list[AssembledMessage]:
+    """Move system messages that lost their user's message, or the answer to it, behind the next user's message."""
+    moved: list[AssembledMessage] = []
+    waiting: list[AssembledMessage] = []
+    place = None  # of the last answer to the user
+    for one in kept:
+        if _is_system(one.message):
+            waiting.append(one)
+            continue
+        if moved and not is_user_message(one.message):
+            if is_user_message(moved[-1].message):
+                place = len(moved)
+            if waiting and _may_follow(waiting[0], moved[-1], messages):
+                moved, waiting = [*moved, *waiting], []
+        moved.append(one)
+    if moved and place and waiting and not _may_follow(waiting[0], moved[-1], messages):
+        return [*moved[:place], *waiting, *moved[place:]]
+    return [*moved, *waiting]
+
+
+def _is_system(message: object) -> bool:
+    return fields_of(message).get("role") == "system"
+
+
+def _may_follow(system: AssembledMessage, before: AssembledMessage, messages: Sequence[Any]) -> bool:
+    """Return whether a system message may follow a message: the user's, or the one that it followed already."""
+    if is_user_message(before.message) or before.at is None or system.at is None:
+        return True
+    return before.at < system.at and all(map(_is_system, messages[before.at + 1 : system.at]))
 
 
 def content_of(message: object) -> tuple[str, object]:

@@ -1,7 +1,7 @@
 """A parsed conversation: results, calls, requests, tokens. Knows no format, changes nothing."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -87,7 +87,8 @@ class ToolInput(Part):
 class ToolCall:
     """A call that the model made in a request. `arguments` is a mapping, or JSON as the model wrote it.
 
-    `inputs` are the parts of the prompt that hold the arguments, if the parser was asked for them.
+    `inputs` are the parts of the prompt that hold the arguments, if the parser was asked for them. The result of a call
+    that `is_programmatic` goes to the program that made the call, and never to the model.
     """
 
     location: Location
@@ -96,6 +97,7 @@ class ToolCall:
     name: str
     arguments: object
     inputs: tuple[ToolInput, ...] = ()
+    is_programmatic: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -133,6 +135,12 @@ class Entry:
     `begins_request` says that a request begins before the message although the message is not the model's, as in a
     conversation that begins with results. `words` is the format's function that reads the texts of a message for a
     summarizer, or None.
+
+    `compaction` is the summary by which the provider replaced all earlier messages, "" if only the provider can read
+    it, and None if the message holds none. `loads_tools` says that the model can call some tools only while the
+    messages include this one. `pairs` are ids that the message shares with the messages that it must stay with, besides
+    those of calls and results. `is_replaced` says that the provider ignores the message, because of a later compaction.
+    `asks_to_compact` says that the message asks the provider to compact the conversation, so all of it must be sent.
     """
 
     speaker: Speaker
@@ -142,6 +150,26 @@ class Entry:
     thinking: tuple[Thought, ...] = ()
     begins_request: bool = False
     words: "Words | None" = field(default=None, repr=False)
+    compaction: str | None = None
+    loads_tools: bool = False
+    pairs: tuple[str, ...] = ()
+    is_replaced: bool = False
+    asks_to_compact: bool = False
+
+
+def newest_compaction(entries: Sequence[Entry]) -> int | None:
+    """Return the index of the newest message whose compaction makes the provider ignore all earlier messages."""
+    return next((at for at in range(len(entries) - 1, -1, -1) if entries[at].compaction), None)
+
+
+def without_replaced(entries: Sequence[Entry]) -> Sequence[Entry]:
+    """Return the entries with nothing left in the messages that the provider ignores, which are not in the prompt."""
+    start = newest_compaction(entries)
+    return [*map(_emptied, entries[:start]), *entries[start:]] if start else entries
+
+
+def _emptied(entry: Entry) -> Entry:
+    return replace(entry, tokens=0, results=(), calls=(), thinking=(), loads_tools=False, pairs=(), is_replaced=True)
 
 
 Words: TypeAlias = Callable[[Any, Entry], Sequence[str]]  # the texts of a message and its entry, for a summarizer

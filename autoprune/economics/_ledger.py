@@ -24,7 +24,7 @@ from autoprune.economics._entries import Entry, Total, sum_up, table
 from autoprune.economics._prices import CACHE_LIFE, CALL_TOKENS, Prices
 from autoprune.economics._prices import prices as prices_of
 from autoprune.errors import SettingsError, is_number, require_keys
-from autoprune.tokens import prompt_tokens
+from autoprune.tokens import PLAUSIBLE, is_plausible, prompt_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,7 @@ class Ledger:
         self.prices = prices_of(prices, model, cache_life)
         self.requests = 0
         self.reported: tuple[Reported, ...] = ()
+        self.unused: tuple[Reported, ...] = ()  # usage that cannot be true
         self._entries: list[Entry] = []
         self._bill = 0.0  # the cost of all prompts that were sent, in input tokens
         self._before: Previous | None = None
@@ -71,8 +72,9 @@ class Ledger:
         """Record the result of a prune whose conversation is sent now. Call this once for each request, pruned or not.
 
         `usage` is the provider's report for the answer to the previous request. `pauses` are the pauses given to
-        `prune`; after a pause longer than the cache's life nothing is cached. Raises SettingsError if `result` is not a
-        result of `prune`, for impossible pauses, and for a usage without input tokens.
+        `prune`; after a pause longer than the cache's life nothing is cached. A usage whose prompt is not between 0.5
+        and 4 times the counted tokens is not used: it goes to `unused` and not to `reported`. Raises SettingsError if
+        `result` is not a result of `prune`, for impossible pauses, and for a usage without input tokens.
         """
         now = getattr(result, "sent", None)
         if not isinstance(now, Sent):
@@ -122,7 +124,8 @@ class Ledger:
 
     def __str__(self) -> str:
         """Format a table of at most 80 columns, with a legend and a summary in sentences."""
-        return table(self.entries, self.total, _reconcile(self.reported, self.tokens_per_counted))
+        said = (_reconcile(self.reported, self.tokens_per_counted), _describe_unused(self.unused))
+        return table(self.entries, self.total, " ".join(filter(None, said)))
 
     def to_dict(self) -> dict[str, object]:
         """Convert the ledger to JSON-compatible values."""
@@ -132,6 +135,7 @@ class Ledger:
             "entries": [entry.to_dict() for entry in self._entries],
             "cleared": dict(self._cleared),
             "reported": [asdict(each) for each in self.reported],
+            "unused": [asdict(each) for each in self.unused],
             "bill": self._bill,
             "before": self._before and self._before.to_dict(),
         }
@@ -146,6 +150,7 @@ class Ledger:
             ledger._entries = [Entry.from_dict(each, ledger.prices) for each in record["entries"]]
             ledger._cleared = dict(record["cleared"])
             ledger.reported = tuple(Reported(**each) for each in record["reported"])
+            ledger.unused = tuple(Reported(**each) for each in record.get("unused", ()))
             ledger._bill = record.get("bill", 0.0)  # missing in records of earlier versions
             ledger._before = record["before"] and Previous.from_dict(record["before"])
         return ledger
@@ -160,8 +165,13 @@ class Ledger:
             )
         prompt, cached = prompt_tokens(usage)
         before = self._before
-        reported = Reported(self.requests, counted=before.tokens, expected=before.held, prompt=prompt, cached=cached)
-        self.reported = (*self.reported, reported)
+        reported = Reported(
+            self.requests, counted=before.tokens, expected=before.held, prompt=prompt, cached=min(cached, prompt)
+        )
+        if before.tokens and is_plausible(prompt / before.tokens):
+            self.reported = (*self.reported, reported)
+        else:
+            self.unused = (*self.unused, reported)
 
     def _charge_fetched(self, now: Sent) -> None:
         """Charge prunes for cleared results that were fetched again: one more request, and the tokens written."""
@@ -218,4 +228,16 @@ def _reconcile(reported: tuple[Reported, ...], ratio: float) -> str:
         f"For {len(reported):,} requests the provider reported {prompt:,} prompt tokens, {cached:,} of them from its "
         f"cache; {counted:,} were counted, and {expected * ratio:,.0f} expected from the cache. Each counted token is "
         f"taken as {ratio:.3f} of the provider's."
+    )
+
+
+def _describe_unused(unused: tuple[Reported, ...]) -> str:
+    """Write a sentence on usage that was not used; "" if there is none."""
+    if not unused:
+        return ""
+    prompt, counted = (sum(getattr(each, name) for each in unused) for name in ("prompt", "counted"))
+    return (
+        f"For {len(unused):,} request{'s' if len(unused) > 1 else ''} the provider reported {prompt:,} prompt tokens, "
+        f"and {counted:,} were counted. This usage is not used: it is not between {PLAUSIBLE[0]:g} and "
+        f"{PLAUSIBLE[1]:g} times the count."
     )

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from autoprune.conversation.transcript import ToolResult
 from autoprune.facts.calls import arguments, target
-from autoprune.facts.outcomes import OPENING, REFUSED, has_failed, is_cleared, is_data
+from autoprune.facts.outcomes import OPENING, REFUSED, has_failed, is_cleared, is_data, is_refusal
 
 # Tools whose results are the user's words.
 ANSWER_TOOLS = (
@@ -39,6 +39,32 @@ REJECTED = re.compile(
     rf"{BEFORE}{REFUSED}(?:.|\n){{0,{NEAR}}}?{SAID}"
     r"(?:\",\s*\"feedback\":\s*\")?(?:</message>\s*<content>\s*)?(?:<(?:feedback|user_message)>\s*)?(?!</)(?=\S)"
 )
+# How a question fails that nobody answered. The first group are beginnings that only programs write. The others are
+# whole texts, since a user may begin an answer with such words.
+FAILED_BY_PROGRAM = (
+    r"\[?Request interrupted by user|The user interrupted\b|(?:InputValidation|Validation|Abort|Timeout)Error\b"
+    r"|MCP error -?\d+|Traceback \(most recent call last\)|Cancelled: parallel tool call|Sibling tool call errored"
+    r"|(?:No such|Unknown) (?:tool|function)(?: available)?(?::|\Z)|(?:Tool|Function) not found:"
+    r"|No tool named '?[\w.-]+'?\.?\s*\Z"
+    r"|Tool '?[\w.-]+'? (?:not found|is not available)|\w+ is (?:unavailable|not available) in \w+ mode"
+    r"|(?:[Ee]rror|[Ff]ailed to) (?:call|execut|run|pars|ask)\w*(?: (?:the )?(?:tool|function)\b|:)"
+    r"|The tool execution failed\b"
+    r"|[Ii]nvalid (?:tool )?(?:input|argument|parameter|param)s?(?: for \S+)?(?::|\Z)|[Ii]nvalid \w+ for tool\b"
+    r"|(?:params|arguments) must (?:have|be)\b|Missing (?:value for )?required (?:parameter|argument)"
+)
+BY_WHOM = r"(?: by (?:the )?user)?(?: for tool use)?(?: after [\d.]+ ?\w+)?[.!\]]*\s*(?:</[\w>/<\s]+)?\Z"
+NOT_ANSWERED = (
+    r"\[?(?:(?:The |User )?(?:\w+ )?(?i:question|request|prompt|input|call|execution|operation|tool use)"
+    r" (?:was |has been )?)?"
+    rf"(?:[Tt]imed out|[Aa]borted|[Cc]ancell?ed|[Ii]nterrupted){BY_WHOM}"
+    r"|(?:[Tt]imeout|[Tt]imed out)(?: waiting for [^\n]{1,60}|: no (?:answer|response)[^\n]{0,60})?\s*\Z"
+    r"|(?:The )?[Uu]ser (?:did not|didn't) (?:answer|respond|reply)[^\n]{0,60}\Z"
+    r"|(?:The )?[Uu]ser (?:has )?(?:cancell?ed|declined|dismissed|skipped)\b[^\n]{0,60}\Z"
+    r"|No (?:answer|response|reply) from (?:the )?user[^\n]{0,60}\Z"
+)
+UNANSWERED = re.compile(
+    rf"\s*(?:<message>\s*)?(?:<tool_use_error>|(?:\[?(?:[Ee]rror|ERROR)\]?:? ?)?(?:{FAILED_BY_PROGRAM}|{NOT_ANSWERED}))"
+)
 CLOSING = re.compile(r"\s*You can now continue with (?:the user's|these) answers in mind\.?\s*\Z")
 UNCLEAR = re.compile(r"\s*The user wants to clarify these questions\.")
 GIVEN = re.compile(r"^[ \t]*- (\"[^\n]*\")\n[ \t]*Answer: ([^\n]*)$", re.MULTILINE)
@@ -49,9 +75,23 @@ TAGS = re.compile(r"</?(?:message|content|answer|feedback|user_message|output|to
 def is_answer(result: ToolResult, tools: tuple[str, ...] = ANSWER_TOOLS) -> bool:
     """Return whether a result contains the user's own words.
 
-    Such a result is an answer from one of `tools` (names or globs), or a refused call with the user's reason.
+    Such a result is an answer from one of `tools` (names or globs), or a refused call with the user's reason. A
+    question that failed has no answer.
     """
-    return (matches_tool(result.tool, tools) and not _asks_elsewhere(result)) or _refusal(result) is not None
+    if matches_tool(result.tool, tools) and not _asks_elsewhere(result) and not _is_unanswered(result):
+        return True
+    return _refusal(result) is not None
+
+
+def _is_unanswered(result: ToolResult) -> bool:
+    """Return whether a question failed: by the format's flag, a program's error message, or a refusal to answer.
+
+    Without the flag only known messages count, since a user may answer with an error message.
+    """
+    text = result.text[:HEAD]
+    if result.is_error or UNANSWERED.match(text) or is_refusal(text):
+        return True
+    return text[:1] == "{" and has_failed(result.text, None, result.call) is True
 
 
 def _asks_elsewhere(result: ToolResult) -> bool:

@@ -43,6 +43,13 @@ WHOLE = re.compile(
     r"|Please continue with the next step, or if the task is complete or you need clarification, use the '\w+' tool"
     r"|ERROR! Your Patch is empty\. Please provide a patch|This is the Gemini CLI\. We are setting up the context)"
 )
+# How programs send instruction files and skills in user messages: Codex, Claude Code, Gemini CLI and Qwen Code.
+INSTRUCTIONS = re.compile(
+    r"^(?:# AGENTS\.md instructions for |[ \t]*<(?:INSTRUCTIONS|user_instructions|permissions instructions"
+    r"|skills_instructions|apps_instructions|plugins_instructions)>|# claudeMd\b|Contents of \S.*\.md \("
+    r"|--- Context from: \S|Base directory for this skill: )",
+    re.MULTILINE,
+)
 # Texts that programs write in place of a missing answer of the model.
 FILLERS = frozenset(("No response requested.", "(no content)", "[no content]"))
 ENDS = "[Error occurred in processing last action]"  # the end of a text that is wholly a program's
@@ -52,7 +59,7 @@ CONTINUES = ("This session is being continued from a previous conversation", "An
 # A text has no line of a program's without one of these.
 MARKS = ("[Request", "# AGENTS", "Caveat:", "Read the output file", "Full transcript", "If you need specific details")
 # Tools by which the model invokes a skill: beside their result is the skill, with the arguments of the model.
-SKILLS = frozenset(("Skill", "skill", "activate_skill", "use_skill"))
+SKILLS = frozenset(("Skill", "skill", "activate_skill", "use_skill", "load_skill"))
 ATTRIBUTE = re.compile(r"""(?:path|url)=["']([^"'\n]{1,300})""")
 
 
@@ -81,6 +88,11 @@ def model_words(words: str) -> str:
 def _is_command(text: str) -> bool:
     """Return whether a text is a user's command to the agent, which the program follows with a prompt."""
     return "<command-message>" in text and COMMAND.search(text) is not None and not TO_PROGRAM.search(text)
+
+
+def holds_instructions(words: Sequence[str], tools: Iterable[str]) -> bool:
+    """Return whether a message holds an instruction file or a skill. `tools` are those of the results in it."""
+    return not SKILLS.isdisjoint(tools) or any(INSTRUCTIONS.search(text) is not None for text in words)
 
 
 def is_continuation(words: str) -> bool:

@@ -131,13 +131,15 @@ COLORS = re.compile(r"\x1b\[[\d;]*m")
 # Tags around a text in the XML dialect, and around an error in others.
 OPENING = re.compile(r"\s*(?:<message>[^<]{0,2000}</message>\s*)?<content>")
 CLOSING = re.compile(r"</content>\s*\Z")
-# Placeholders of cleared results: this package's, and those of agents that clear results themselves.
+# Placeholders of cleared results: this package's, and those of agents that clear results themselves. Each is the whole
+# text, since a tool may print the placeholder of another result.
 CLEARED = re.compile(
-    r"\s*(?:<message>Content cleared to save tokens</message>|This message has been cleared\."
-    r"|\[Old tool result content cleared\]|\[Tool result cleared\b|\[Cleared at request \d+: |<MASKED>"
-    r"|Old environment output: \()"
+    r"\s*+\"?(?:<message>Content cleared to save tokens</message>(?:\s*<content>(?:(?!</content>).){0,2000}</content>)?"
+    r"|(?:This message has been cleared\.|\[Tool result cleared\b|<MASKED>|Old environment output: \()[^\n]{0,500}"
+    r"|\[Old tool result content cleared\]|\[Cleared at request \d{1,9}: (?P<what>[^\n]{1,900})\])\"?\s*",
+    re.DOTALL,
 )
-CLEARED_FAILURE = re.compile(r"\[Cleared at request \d+: [^\n]*, failed, ")
+FAILURE = ", failed, "  # in a placeholder of `cache_aware`
 # How a harness reports a command that has not ended; the group is the command's id.
 BACKGROUND = re.compile(
     r"\s*(?:"
@@ -184,9 +186,9 @@ def has_failed(text: str, is_error: bool | None, call: ToolCall | None = None) -
     """
     if is_error:
         return True
-    if is_cleared(text):
-        return True if CLEARED_FAILURE.match(text) else None
     text = split_mark(text)[0]
+    if cleared := CLEARED.fullmatch(text):
+        return True if FAILURE in (cleared["what"] or "") else None
     code = exit_code(text)
     says = True if code else _says_failed(text, call)
     if is_error is None and code != 0:  # nothing contradicts the text
@@ -199,7 +201,7 @@ def has_failed(text: str, is_error: bool | None, call: ToolCall | None = None) -
 
 def is_cleared(text: str) -> bool:
     """Return whether a text looks like the placeholder of a cleared result."""
-    return CLEARED.match(text) is not None
+    return CLEARED.fullmatch(split_mark(text)[0]) is not None
 
 
 def is_data(call: ToolCall | None) -> bool:

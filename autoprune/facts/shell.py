@@ -350,7 +350,9 @@ def _split_at(ends: re.Pattern[str], text: str) -> list[str]:
 
 def _words(each: str) -> list[str]:
     """Return the words of a command, beginning with its program. Quotes are not parsed."""
-    return BEFORE_NAME.sub("", f"{each} ", count=1).split()
+    text = f"{each.lstrip()} "
+    before = BEFORE_NAME.match(text)
+    return text[before.end() if before else 0 :].split()
 
 
 def _program_name(each: str) -> str:

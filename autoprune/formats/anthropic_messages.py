@@ -3,10 +3,11 @@
 Source of the shapes: the anthropic SDK's `MessageParam`, `Message`, and their beta variants.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import autoprune.formats.texts as texts
-from autoprune.conversation.messages import fields, fields_of, listed, nested
+from autoprune.conversation.messages import compaction_text, fields, fields_of, listed, nested
 from autoprune.conversation.transcript import Entry, Location, Path, Speaker, Thought, ToolCall, ToolResult
 from autoprune.formats._media import ANTHROPIC, is_media
 from autoprune.formats._parts import Payload, encrypted_tokens, json_text, payload, text_block, tokens
@@ -16,18 +17,22 @@ from autoprune.tokens import MESSAGE_TOKENS, Count
 NAME = "anthropic"
 media = ANTHROPIC
 SPEAKERS: Mapping[str, Speaker] = {"system": Speaker.SYSTEM, "user": Speaker.USER, "assistant": Speaker.MODEL}
-CALL, RESULT, REFERENCE = "tool_use", "tool_result", "tool_reference"
+CALL, RESULT, REFERENCE, COMPACTION = "tool_use", "tool_result", "tool_reference", "compaction"
 CALLS = frozenset((CALL, "server_tool_use", "mcp_tool_use"))
 THINKING = frozenset(("thinking", "redacted_thinking"))
 ATTACHED = frozenset(("image", "document"))
 # Blocks of which only the fields that the model reads are counted.
-READ = ATTACHED | {RESULT, REFERENCE, "search_result", "browser_state", "container_upload", "compaction"}
+READ = ATTACHED | {RESULT, REFERENCE, "search_result", "browser_state", "container_upload", COMPACTION}
 CHANGES = frozenset(("tool_addition", "tool_removal", "mcp_tool_listing", "fallback"))
 SERVER_RESULT = "_tool_result"  # the end of the types of all results of server tools
+# Blocks that load tools, besides a result that holds references to tools.
+LOADING = frozenset(("tool_addition", "tool_removal", "mcp_tool_listing"))
+PROGRAM = "code_execution"  # the beginning of the types of callers that are programs
 MARKS = CALLS | READ | CHANGES | THINKING
 # Fields of these blocks that the model does not read, or that only the provider can decrypt.
 IDS = frozenset(("type", "tool_use_id", "file_id", "caller", "media_type", "retrieved_at"))
 ENCRYPTED = frozenset(("encrypted_content", "encrypted_stdout"))
+UNREAD_PAYLOAD = Payload("", 0, is_fixed=True)
 UNREAD = IDS | ENCRYPTED | {"cache_control", "citations", "signature"}
 
 
@@ -78,6 +83,26 @@ def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
     who = speaker(message)
     content = listed(message.get("content"))
     path = (at, "content")
+    if isinstance(content, list) and any(_loads_tools(fields_of(item)) for item in content):
+        return replace(_read(who, content, path, parser), loads_tools=True)
+    return _read(who, content, path, parser)
+
+
+def _loads_tools(block: Mapping[str, object]) -> bool:
+    """Return whether a block loads tools, which the model could not call without it."""
+    kind = _block_type(block)
+    content = block.get("content")
+    if kind == RESULT:
+        return isinstance(content, list | tuple) and _has_references(content)
+    found = kind == "tool_search_tool_result" and fields_of(content).get("tool_references")
+    return kind in LOADING or bool(found)
+
+
+def _has_references(content: Sequence[object]) -> bool:
+    return any(_block_type(fields_of(item)) == REFERENCE for item in content)
+
+
+def _read(who: Speaker, content: object, path: Path, parser: Parser) -> Entry:
     if who is Speaker.MODEL and isinstance(content, list):
         return _read_answer(content, path, parser)
     if who in (Speaker.USER, Speaker.TOOL):
@@ -89,24 +114,38 @@ def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
 
 
 def _read_answer(content: list[object], path: Path, parser: Parser) -> Entry:
-    """Read the model's message. Calls and results of server tools are only counted."""
+    """Read the model's message. Calls and results of server tools are only counted.
+
+    The API ignores everything before a compaction, also in its message. One without a text has failed and does nothing.
+    """
     weight = MESSAGE_TOKENS
     calls: list[ToolCall] = []
     thinking: list[Thought] = []
     blocks = [fields_of(item) for item in content]
+    compaction = compaction_text({"content": content}) or None
+    places = [at for at, block in enumerate(blocks) if _block_type(block) == COMPACTION and block.get("content")]
+    start = places[-1] if compaction else 0
     # Thinking that is alone in its message cannot be removed: the API refuses an empty message.
     is_alone = all(_block_type(block) in THINKING for block in blocks)
-    for index, block in enumerate(blocks):
+    for index, block in enumerate(blocks[start:], start):
         place, kind = (*path, index), _block_type(block)
         spent = _block_tokens(content[index], parser.count)
         weight += spent
         if kind == CALL:
-            calls.append(native_call(parser, place, block.get("id"), block.get("name"), _input(block), ("input",)))
+            calls.append(_read_call(block, place, parser))
         elif kind == "text":
             calls += texts.calls(block.get("text"), (*place, "text"), parser)
         elif kind in THINKING:
             thinking.append(Thought(Location(place), spent, is_alone, NAME))
-    return Entry(Speaker.MODEL, weight, (), tuple(calls), tuple(thinking))
+    return Entry(Speaker.MODEL, weight, (), tuple(calls), tuple(thinking), compaction=compaction)
+
+
+def _read_call(block: Mapping[str, object], path: Path, parser: Parser) -> ToolCall:
+    """Read a call. One that a program makes is not the model's, and neither is its input."""
+    call = native_call(parser, path, block.get("id"), block.get("name"), _input(block), ("input",))
+    caller = fields_of(block.get("caller")).get("type")
+    is_programmatic = isinstance(caller, str) and caller.startswith(PROGRAM)
+    return replace(call, inputs=(), is_programmatic=True) if is_programmatic else call
 
 
 def _read_user_block(item: object, path: Path, parser: Parser) -> texts.Reading:
@@ -115,18 +154,21 @@ def _read_user_block(item: object, path: Path, parser: Parser) -> texts.Reading:
     kind = _block_type(block)
     if kind == RESULT:
         result = _read_result(block, path, parser)
-        return (result,), MESSAGE_TOKENS + result.piece_tokens
+        is_read = not (result.call and result.call.is_programmatic)
+        return (result,), MESSAGE_TOKENS + result.piece_tokens if is_read else 0
     return texts.user_block(item, path, parser) if kind == "text" else ((), _block_tokens(item, parser.count))
 
 
 def _read_result(block: Mapping[str, object], path: Path, parser: Parser) -> ToolResult:
-    """Read the result in a block."""
+    """Read the result in a block. The model does not see the result of a call that a program made."""
     failed = block.get("is_error")
+    call = parser.answered(block.get("tool_use_id"))
+    is_read = not (call and call.is_programmatic)
     return native_result(
         parser,
         (*path, "content") if "content" in block else path,
-        _content_payload(block.get("content"), parser.count),
-        parser.answered(block.get("tool_use_id")),
+        _content_payload(block.get("content"), parser.count) if is_read else UNREAD_PAYLOAD,
+        call,
         kind=NAME,
         is_error=failed if isinstance(failed, bool) else None,
     )
@@ -137,8 +179,7 @@ def _content_payload(content: object, count: Count) -> Payload:
     whole = payload(content, count, text_block)
     if not isinstance(content, list | tuple):
         return whole
-    loads = any(_block_type(fields_of(item)) == REFERENCE for item in content)
-    return whole._replace(tokens=_all_tokens(content, count), is_fixed=loads)
+    return whole._replace(tokens=_all_tokens(content, count), is_fixed=_has_references(content))
 
 
 def _input(block: Mapping[str, object]) -> object:

@@ -1,6 +1,7 @@
 """OpenAI Responses: the items of a request's `input`, also those of `response.output`. One item in, one entry out."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import autoprune.formats.texts as texts
 from autoprune.conversation.messages import fields, fields_of, listed, nested, with_items
@@ -18,21 +19,28 @@ SPEAKERS: Mapping[object, Speaker] = {
     "user": Speaker.USER,
     "assistant": Speaker.MODEL,
 }
-# Who an item comes from, if its type does not end in "_call" (the model) or "_output" (a tool). Items of a response
-# are the model's, and so is a compaction, which replaces everything that the model has seen before.
+# The types of a compaction, which only the provider can read: the API's, and those of some versions of Codex.
+COMPACTIONS = ("compaction", "compaction_summary", "context_compaction")
+# Who an item comes from, if not its type says so: "_call" the model, "_output" a tool. Items of a response are the
+# model's, and so is a compaction. It sums up what the model has seen before, but the API still reads all items before
+# it (github.com/pydantic/pydantic-ai, issue 7224, tried with the live API), so they are counted.
 # Source: `ResponseInputItemParam` and `ResponseOutputItem` of the openai package.
 ITEMS: Mapping[str, Speaker] = {
     "reasoning": Speaker.MODEL,
-    "compaction": Speaker.MODEL,
+    **dict.fromkeys(COMPACTIONS, Speaker.MODEL),
     "program": Speaker.MODEL,
+    "program_output": Speaker.MODEL,
     "mcp_list_tools": Speaker.MODEL,
     "mcp_approval_request": Speaker.MODEL,
-    "mcp_approval_response": Speaker.USER,
+    "mcp_approval_response": Speaker.TOOL,
     "additional_tools": Speaker.SYSTEM,
     "configuration_update": Speaker.OTHER,
     "compaction_trigger": Speaker.OTHER,
     "item_reference": Speaker.OTHER,
 }
+LOADING = frozenset(("tool_search_output", "mcp_list_tools", "additional_tools"))
+TRIGGER = "compaction_trigger"  # the last item of a request for a compaction
+KEPT = LOADING | {*COMPACTIONS, TRIGGER}
 BLOCKS = frozenset(("input_text", "input_image", "input_file", "output_text"))
 # Calls that name their tool, and the field of their arguments.
 NAMED = {"function_call": "arguments", "custom_tool_call": "input"}
@@ -68,9 +76,11 @@ def speaker(message: Mapping[str, object]) -> Speaker:
     kind = _item_type(message) or "message"
     if kind == "message":
         return SPEAKERS[message["role"]] if _has_role(message) else Speaker.OTHER
+    if kind in ITEMS or message.get("execution") == "server":  # the provider's own searches are part of a response
+        return ITEMS.get(kind, Speaker.MODEL)
     if kind.endswith("_call"):
         return Speaker.MODEL
-    return Speaker.TOOL if kind.endswith("_output") else ITEMS.get(kind, Speaker.OTHER)
+    return Speaker.TOOL if kind.endswith("_output") else Speaker.OTHER
 
 
 def message(role: str, text: str) -> dict[str, object]:
@@ -83,6 +93,34 @@ def parse(message: Mapping[str, object], at: int, parser: Parser) -> Entry:
     kind = _item_type(message)
     if kind is None or kind == "message":
         return _read_message(message, at, parser)
+    entry, pairs = _read_item(message, kind, at, parser), _pairs(message, kind)
+    if not pairs and kind not in KEPT:
+        return entry
+    return replace(
+        entry,
+        compaction="" if kind in COMPACTIONS else None,
+        loads_tools=kind in LOADING,
+        pairs=pairs,
+        asks_to_compact=kind == TRIGGER,
+    )
+
+
+def _pairs(message: Mapping[str, object], kind: str) -> tuple[str, ...]:
+    """Return the ids that an item shares with others without which the API refuses it, besides its call or output.
+
+    An approval belongs to its request and to the call that was approved, an output to its call, and a call that a
+    program makes to the program.
+    """
+    ids = [message.get("approval_request_id"), fields_of(message.get("caller")).get("caller_id")]
+    if kind == "mcp_approval_request":
+        ids.append(message.get("id"))
+    if kind not in OUTPUTS and kind not in NAMED and kind not in TYPED:
+        ids.append(message.get("call_id"))
+    return tuple(each for each in ids if isinstance(each, str) and each)
+
+
+def _read_item(message: Mapping[str, object], kind: str, at: int, parser: Parser) -> Entry:
+    """Read an item that is no message."""
     if kind in OUTPUTS:
         return _read_output(message, kind, at, parser)
     weight = _frame(message, parser) + _item_tokens(message, parser.count)

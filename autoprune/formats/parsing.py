@@ -36,6 +36,7 @@ from autoprune.conversation.transcript import (
     Transcript,
     Words,
     as_text,
+    without_replaced,
 )
 from autoprune.errors import ConversationError
 from autoprune.formats._media import Media, media
@@ -207,7 +208,7 @@ Choose: TypeAlias = Callable[[object, int], tuple[Mapping[str, object], Format]]
 
 def parse(messages: Sequence[object], parser: "Parser", fixed_tokens: int) -> Transcript:
     """Read a conversation as a transcript; `fixed_tokens` are sent beside the messages."""
-    return Transcript(messages, tuple(parser.read_on(messages, 0)), fixed_tokens)
+    return Transcript(messages, tuple(without_replaced(parser.read_on(messages, 0))), fixed_tokens)
 
 
 class Parser:
@@ -343,6 +344,9 @@ class Parser:
         names = self.is_tool_result, self.tool_name
         again = Parser(self.count, self.choose, *names, wants_inputs=self.wants_inputs, standing=self._standings[at])
         again._follows_model = follows_model
+        for result in before.results:
+            if result.call and result.call.is_programmatic:
+                again.open_calls.expect(result.call)
         entry = again.read(message, at)
         if (len(entry.results), len(entry.calls)) != (len(before.results), len(before.calls)):
             return None

@@ -30,7 +30,7 @@ what else an adapter needs so that it ships: a page, an extra, and a row in a te
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
 from loguru import logger
@@ -42,12 +42,14 @@ from autoprune.providers import merged
 from autoprune.providers.thinking import BETA
 from autoprune.pruners import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
-from autoprune.pruners.requests import PrunedRequest, prune_request
+from autoprune.pruners.history import History, Recent, prefix_digests
+from autoprune.pruners.requests import PrunedRequest, place, prune_request
 from autoprune.pruners.result import Result
 from autoprune.settings import PruneArgs
 
 AnyPruner: TypeAlias = AgenticConversationPruner | ConversationPruner
 Pruning: TypeAlias = AnyPruner | PruneArgs | int | float | str
+MOST_CONVERSATIONS = 64  # whose settings an adapter remembers
 
 
 class RequestPruner:
@@ -62,6 +64,7 @@ class RequestPruner:
         """Store the arguments. The strategy is looked up at the first prune."""
         self._pruner = _find_pruner(pruning)
         self._strategy = strategy
+        self._past = Recent(MOST_CONVERSATIONS, lambda head: Past())
 
     def prune(self, body: Mapping[str, Any], path: str, headers: Mapping[str, str] | None = None) -> PrunedRequest:
         """Prune a request's body. If it cannot be read, log a warning and return it unchanged.
@@ -70,10 +73,28 @@ class RequestPruner:
         "/v1beta/models/NAME:generateContent" or "/model/NAME/converse". If a framework has no body, give the values
         that its hook receives, under the API's field names. Raises SettingsError.
         """
-        request = prune_request(self._pruner, body, path, headers, strategy=self._strategy)
+        found = place(path, body)
+        past = _find_past(self._past, found.messages(body) if found else None)
+        request = prune_request(self._pruner, body, path, headers, history=past.history, strategy=self._strategy)
+        past.history = request.history
         if request.note:
             logger.warning("{}", request.note)
         return request
+
+
+@dataclass
+class Past:
+    """The settings of a conversation's requests, so that with a new model or safe zone no cleared result comes back."""
+
+    history: History = field(default_factory=dict)
+
+
+def _find_past(known: Recent[Past], messages: object) -> Past:
+    """Find the past of a conversation; an empty one for messages that cannot be read."""
+    try:
+        return known.match("", prefix_digests(messages)) if isinstance(messages, list) else Past()
+    except (TypeError, ValueError, RecursionError):  # keys that are not texts, or an endless message
+        return Past()
 
 
 def _find_pruner(pruning: Pruning) -> AnyPruner:
@@ -126,16 +147,19 @@ class FrameworkPruner:
         self._pruner = pruner
         self._strategy = strategy
         self._written_in = written_in
+        self._past = Recent(MOST_CONVERSATIONS, lambda head: Past())
 
     def prune(self, messages: list[Any], model: str | None = None, beside: Sequence[str] = ()) -> Result:
         """Prune messages that are sent to a `model`; the texts in `beside` are the system prompt and the tools."""
         stripped = self._strip(messages)
-        return self._restore(self._pruner_for(model, beside).prune(stripped, self._strategy), stripped, messages)
+        pruner, options = self._pruner_for(stripped, model, beside)
+        return self._restore(pruner.prune(stripped, self._strategy, **options), stripped, messages)
 
     async def aprune(self, messages: list[Any], model: str | None = None, beside: Sequence[str] = ()) -> Result:
         """Prune like `prune`, and await an asynchronous summarizer."""
         stripped = self._strip(messages)
-        result = await self._pruner_for(model, beside).aprune(stripped, self._strategy)
+        pruner, options = self._pruner_for(stripped, model, beside)
+        result = await pruner.aprune(stripped, self._strategy, **options)
         return self._restore(result, stripped, messages)
 
     def _strip(self, messages: list[Any]) -> list[Any]:
@@ -150,7 +174,14 @@ class FrameworkPruner:
         pruned = (own.get(id(one)) or self._written_in.restore_unsent(one, messages) for one in result.conversation)
         return replace(result, conversation=[*pruned])
 
-    def _pruner_for(self, model: str | None, beside: Sequence[str]) -> AnyPruner:
-        """The pruner for a request: with its model, and with the tokens sent in addition to the messages."""
+    def _pruner_for(
+        self, messages: list[Any], model: str | None, beside: Sequence[str]
+    ) -> tuple[AnyPruner, Mapping[str, Any]]:
+        """The pruner for a request, with its model and the tokens beside its messages, and the options of its prune."""
         pruner = self._pruner.fill_in(model=model)
-        return pruner.fill_in(overhead_tokens=sum(map(pruner.count_text, beside)))
+        pruner = pruner.fill_in(overhead_tokens=sum(map(pruner.count_text, beside)))
+        if isinstance(pruner, ConversationPruner):
+            return pruner, {}
+        past = _find_past(self._past, messages)
+        pruner, options, past.history = pruner.with_history(past.history, len(messages))
+        return pruner, options

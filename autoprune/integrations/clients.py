@@ -36,6 +36,8 @@ def attach(client: Client, pruning: Pruning, *, strategy: str | Strategy | None 
 
 def _attach(client: Client, pruner: RequestPruner) -> Client:
     untyped = cast(Any, client)
+    if isinstance(client, type):
+        raise SettingsError(f"cannot attach to the class {client.__name__}: give a client, such as {client.__name__}()")
     prepare = getattr(client, "_prepare_options", None)
     if prepare is None:
         raise SettingsError(f"cannot attach to a {type(client).__name__}: give a client of openai or anthropic")

@@ -1,14 +1,16 @@
 """Find the groups of messages that may go from a conversation as it grows. Removes nothing.
 
 A conversation is cut into the smallest groups of messages that can go separately. A call is in one group with its
-result, and so are consecutive messages of the model: parallel calls, and reasoning before a call. With S for the
-system, U for the user, A for the model, A[c] for a call and R[c] for its result, the bars are the cuts:
+result, and so are consecutive messages of the model: parallel calls, and reasoning before a call; and so are messages
+that the provider wants together, such as a request for approval and its answer (`Entry.pairs`). With S for the system,
+U for the user, A for the model, A[c] for a call and R[c] for its result, the bars are the cuts:
 
     | S | U | A[c1] R[c1] | A[c2] A[c3] R[c2] R[c3] | A | U |
       0   1   2     3       4     5     6     7       8   9
 
-A group stays if it holds a retained message (here the system message, 0), the user's current request (9), or a message
-that the model has not seen yet. So 1, 2-3, 4-7 and 8 may go.
+A group stays if it holds a retained message (here the system message, 0), the user's current request (9), the newest
+compaction by the provider, a message that loads tools, or a message that the model has not seen yet. So 1, 2-3, 4-7 and
+8 may go.
 
 Some providers require the roles to alternate, so two more rules look at neighbors. Between two groups of one speaker
 that stay, a group of the other speaker stays too (`_alternate`). And if all messages between two of one speaker go, one
@@ -63,10 +65,13 @@ def _inseparable(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
     model = [entry.speaker is Speaker.MODEL for entry in entries]
     yield from ((at - 1, at) for at in range(1, len(entries)) if model[at - 1] and model[at])
     message_of: dict[tuple[Path, int | None], int] = {}
+    first_of: dict[str, int] = {}
     for at, entry in enumerate(entries):
         message_of.update((_position(call), at) for call in entry.calls)
         for result in entry.results:
             yield message_of.get(_position(result.call), at - 1) if result.call else at - 1, at
+        for pair in entry.pairs:
+            yield first_of.setdefault(pair, at), at
 
 
 def _position(call: ToolCall) -> tuple[Path, int | None]:
@@ -83,7 +88,11 @@ class Groups:
         self.retain = retain
         self._requests: list[int] = []  # the user's requests
         self._notes: list[int] = []  # user messages that the agent's program wrote
-        self.systems = 0  # the number of system messages
+        self.uncounted = 0  # the number of system messages, and of messages that the provider ignores
+        self._compaction: set[int] = set()  # the newest one
+        self._first_of: dict[str, int] = {}  # the first message of each pair
+        self._waiting: dict[str, int] = {}  # a message whose partner may still come, by their pair
+        self._recut_from = 0
         self._staying: set[int] = set()  # retained messages
         self._words: set[int] = set()  # messages of the model with only text
         self._models: set[int] = set()  # messages of the model
@@ -104,17 +113,36 @@ class Groups:
     def add_message(self, at: int, message: object) -> None:
         """Add the next message, whose entry is already in `entries`."""
         entry = self.entries[at]
+        if entry.is_replaced:
+            self.uncounted += 1
+            self._staying.add(at)
+            return
         if self._is_said_by_user(at):
             (self._notes if is_note(message, entry) else self._requests).append(at)
-        self.systems += entry.speaker is Speaker.SYSTEM
+        self.uncounted += entry.speaker is Speaker.SYSTEM
+        if entry.compaction is not None:
+            self._compaction = {at}
+        for pair in entry.pairs:
+            self._add_to_pair(pair, at)
         if is_user_message(message):
             self._users.add(at)
         if entry.speaker is Speaker.MODEL:
             self._models.add(at)
             if not entry.calls and not entry.thinking and has_role(message):
                 self._words.add(at)
-        if self.retain.stays(at, message, entry):
+        if entry.loads_tools or self.retain.stays(at, message, entry):
             self._staying.add(at)
+
+    def _add_to_pair(self, pair: str, at: int) -> None:
+        first = self._first_of.setdefault(pair, at)
+        self._recut_from = min(self._recut_from, first)
+        if first < at:
+            self._waiting.pop(pair, None)
+        elif not self.entries[at].results:
+            self._waiting[pair] = at
+
+    def _is_system(self, at: int) -> bool:
+        return self.entries[at].speaker is Speaker.SYSTEM
 
     def _is_said_by_user(self, at: int) -> bool:
         return self.entries[at].speaker is Speaker.USER and not self.entries[at].results
@@ -180,7 +208,7 @@ class Groups:
 
     def _mend_neighbors(self, gone: Collection[int], going: set[int], among: Collection[int], mend: Mend) -> set[int]:
         """Apply `mend` to each pair of messages of `among` that become neighbors. Return the messages that go."""
-        kept = [at for at in range(len(self.entries)) if at not in gone and at not in going]
+        kept = [at for at in range(len(self.entries)) if at not in gone and at not in going and not self._is_system(at)]
         number = 1
         while number < len(kept):
             before, after = kept[number - 1 : number + 1]
@@ -238,8 +266,9 @@ class Groups:
 
         They include the user's requests to keep, or the newest message if there is no request.
         """
+        requests = self.retain.requests(self.requests, len(self.entries))
         newest = {len(self.entries) - 1} if not self.requests and self.entries else set()
-        return self._staying | self.retain.requests(self.requests, len(self.entries)) | newest
+        return self._staying.union(self._compaction, self._waiting.values(), requests, newest)
 
     def _first_unseen(self) -> int:
         """Return the index of the first message that the model has not seen.
@@ -259,10 +288,11 @@ class Groups:
     def _all_units(self) -> list[range]:
         """Return the smallest groups without removed groups. Only the newest groups are cut again."""
         if self._units_end != len(self.entries):
-            start = self._units[-RECUT].start if len(self._units) >= RECUT else 0
+            settled = [unit for unit in self._units[:-RECUT] if unit.stop <= self._recut_from]
+            start = self._units[len(settled)].start if len(self._units) >= RECUT else 0
             fresh = (range(start + new.start, start + new.stop) for new in units(self.entries[start:]))
-            self._units = [*self._units[:-RECUT], *fresh]
-            self._units_end = len(self.entries)
+            self._units = [*settled, *fresh]
+            self._units_end = self._recut_from = len(self.entries)
         return self._units
 
 

@@ -1,11 +1,11 @@
 """Track the first change in a conversation, and strip the thinking blocks after it that it makes invalid."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from dataclasses import replace
 
 from autoprune.conversation.edits import Reason, Replace
 from autoprune.conversation.placeholders import Placeholder
-from autoprune.conversation.transcript import Entry, Path, Speaker, Thought, ToolInput
-from autoprune.planning.clamping import is_cut
+from autoprune.conversation.transcript import Entry, Path, Speaker, Thought, ToolResult
 from autoprune.planning.tool_inputs import ToolInputs
 
 # Edits that keep part of the result, so that only a marker in their text shows them.
@@ -21,12 +21,23 @@ class Stripping:
     with a strategy that drops messages, all thinking counts as after a change.
     """
 
-    def __init__(self, placeholder: Placeholder, tool_inputs: ToolInputs | None, *, strips: bool) -> None:
-        """Start before the first message. Without `strips`, only the first change is tracked."""
+    def __init__(
+        self,
+        placeholder: Placeholder,
+        tool_inputs: ToolInputs | None,
+        is_ours: Callable[[ToolResult], bool],
+        *,
+        strips: bool,
+    ) -> None:
+        """Start before the first message. Without `strips`, only the first change is tracked.
+
+        `is_ours` recognizes texts that the strategy or its clamp wrote.
+        """
         self.first: Path | None = None
         self.stripped: list[Thought] = []
         self._placeholder = placeholder
         self._tool_inputs = tool_inputs
+        self._is_ours = is_ours
         self._strips = strips
         self._finished: list[Thought] = []  # in turns that are over
         self._latest: list[Thought] = []  # in the current turn
@@ -43,7 +54,7 @@ class Stripping:
 
     def _earlier_changes(self, entry: Entry) -> list[Path]:
         """Return the paths of the parts of a message that an earlier prune changed."""
-        results = (each for each in entry.results if self._placeholder.has_replaced(each) or is_cut(each.text))
+        results = (each for each in entry.results if self._placeholder.has_replaced(each) or self._is_ours(each))
         inputs = (part for call in entry.calls for part in call.inputs)
         shortened = (part for part in inputs if self._tool_inputs and self._tool_inputs.was_made(part))
         return [part.location.path for part in (*results, *shortened)]
@@ -51,8 +62,12 @@ class Stripping:
     def record_edit(self, edit: Replace) -> None:
         """Record an edit if its text shows that the part was edited."""
         # A walk over pruned output that is passed back could not find an edit without a trace.
-        if isinstance(edit.part, ToolInput) or edit.reason not in CUT_REASONS or is_cut(edit.text):
-            self.record_change(edit.part.location.path)
+        part = edit.part
+        if isinstance(part, ToolResult) and edit.reason in CUT_REASONS:
+            stop = part.start + len(edit.text)
+            if not self._is_ours(replace(part, piece=part.with_text(edit.text), stop=stop)):
+                return
+        self.record_change(part.location.path)
 
     def record_change(self, path: Path) -> None:
         """Record the path of a permanent change."""

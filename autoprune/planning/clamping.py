@@ -39,8 +39,14 @@ ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|\][^\x07\x1b\r\n]*+(?:\x07|\x1b\\)|[PX^_][^\x1b]*+\x1b\\|[ -/]++[0-~]|[0-Z\\^-~])?"
 )
 
-# The markers in a text that was cut or shortened.
-CUT = re.compile(r"\[… (?:shortened from [\d,]{1,20} tokens|[\d,]{1,20} (?:line|character)s?[^\n\]]{0,40} left out)")
+# The markers that give the tokens of a text before it was shortened, or those that are missing. Each has its own line;
+# in a text that is part of JSON, line ends are escaped.
+SHORTENED = re.compile(r'\A(?:\n?<message>|")?\[… shortened from ([\d,]{1,20}) tokens? …\]')
+CUT = re.compile(
+    r"(?:^|\\n)\[… [\d,]{1,20} (?:line|character)s?"
+    r'(?: \(([\d,]{1,20}) tokens?\) left out| left out, ([\d,]{1,20}) tokens? in all) …\](?=$|\\n|"|</)',
+    re.MULTILINE,
+)
 
 Span = tuple[int, int]
 
@@ -93,6 +99,15 @@ class Clamp:
             return self._cut_to(shown, limit, total, count, mark)
         return shown if shown != text and total <= count(text) else None
 
+    def may_have_cut(self, text: str, count: Count) -> bool:
+        """Return whether a text can be a result that was cut or shortened to this limit.
+
+        A file may quote a marker, so a marker alone is not enough: the text must be within the limit, and above it with
+        the tokens that the marker says are missing.
+        """
+        limit, missing = self.max_result_tokens, missing_tokens(text)
+        return limit is not None and missing > 0 and (size := count(text)) <= limit < size + missing
+
     def _cut_to(self, text: str, limit: int, total: int, count: Count, mark: str) -> str | None:
         """Cut a text of `total` tokens to `limit`; None if not even one character fits."""
         count_cached = cache(count)  # the same chunks are counted for each size of the room
@@ -130,9 +145,12 @@ class Clamp:
         return head, tail
 
 
-def is_cut(text: str) -> bool:
-    """Return whether a text holds a marker, so that it was cut or shortened before."""
-    return "[… " in text and CUT.search(text) is not None
+def missing_tokens(text: str) -> int:
+    """Return the tokens that the markers in a text say are missing, or were replaced; 0 without such a marker."""
+    if "[… " not in text:
+        return 0
+    found = (*SHORTENED.finditer(text), *CUT.finditer(text))
+    return max((int(next(filter(None, match.groups())).replace(",", "")) for match in found), default=0)
 
 
 def plain_text(text: str) -> str:

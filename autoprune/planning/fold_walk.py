@@ -31,7 +31,7 @@ from autoprune.facts import answers, harness
 from autoprune.facts.utterances import texts
 from autoprune.planning._groups import Groups, join_groups
 from autoprune.planning._stripping import CUT_REASONS
-from autoprune.planning.plan import Plan, ThinkingPolicy
+from autoprune.planning.plan import Conditions, Plan, ThinkingPolicy
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Protections
 from autoprune.planning.retention import BY_AGE, Retention
 from autoprune.planning.view import (
@@ -131,7 +131,7 @@ class FoldWalk(Walk):
         `reported` is a number of messages and the tokens that the provider reported for them.
         """
         asked: Strategy = strategy  # type: ignore[assignment]
-        super().__init__(asked, limit, fixed_tokens, placeholder, thinking=thinking)
+        super().__init__(Conditions(asked, limit, 0, thinking), fixed_tokens, placeholder)
         self.folder = strategy
         self.retain = option(strategy, "retain", Retention) or BY_AGE
         self.given = given
@@ -154,9 +154,9 @@ class FoldWalk(Walk):
         if self.changes and (given.running or getattr(strategy, "may_drop", True)):
             self.changes.record_change(START)
 
-    def make_plan(self, messages: list[object], fixed_tokens: int) -> Plan:
+    def _plan(self, messages: list[object], fixed_tokens: int) -> Plan:
         """Return the decisions so far as a plan for these messages, which do not include the summary."""
-        plan = super().make_plan(messages, fixed_tokens)
+        plan = super()._plan(messages, fixed_tokens)
         edits = tuple(edit for edit in plan.edits if edit.part.location.message not in self.gone)
         # The summary counts as if it took all of its room.
         kept = (self.weight(at) for at in range(len(self.entries)) if at not in self.gone)
@@ -187,7 +187,7 @@ class FoldWalk(Walk):
     @property
     def count(self) -> int:
         """The number of messages in the prompt, without system messages and the summary."""
-        return len(self.entries) - len(self.gone) - self._groups.systems
+        return len(self.entries) - len(self.gone) - self._groups.uncounted
 
     def append(self, message: object, entry: Entry) -> None:
         """Add the next message. If a request precedes it, ask the strategy first."""

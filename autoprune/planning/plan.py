@@ -1,19 +1,28 @@
 """A plan: the edits and folds of a conversation, and the reasons for what stays. Decides nothing itself."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import takewhile
-from typing import Any
+from typing import Any, TypeAlias
 
 from autoprune.conversation.edits import AnyReason, Fold, Reason, Replace, check_reason, savings_by_message
 from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.summary import RunningSummary
-from autoprune.conversation.transcript import Path, Speaker, Thought, ToolInput, ToolResult, Transcript
+from autoprune.conversation.transcript import (
+    Path,
+    Speaker,
+    Thought,
+    ToolInput,
+    ToolResult,
+    Transcript,
+    newest_compaction,
+)
+from autoprune.planning._groups import units
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Guard, Protections, guard
 from autoprune.planning.tool_inputs import ToolInputs
-from autoprune.planning.view import NO_RATIONALE, Rationale
+from autoprune.planning.view import NO_RATIONALE, Rationale, Strategy
 
 
 class ThinkingPolicy(StrEnum):
@@ -27,6 +36,22 @@ class ThinkingPolicy(StrEnum):
     STRIP = "strip"
     REFUSE = "refuse"
     REPORT = "report"
+
+
+TRACKED = frozenset((ThinkingPolicy.STRIP, ThinkingPolicy.DROP_BLOCK))  # policies that act on invalid thinking
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What a request is planned with: the strategy for its prices, its limit, the tokens beside messages, thinking."""
+
+    strategy: Strategy
+    limit: int
+    overhead: int
+    thinking: ThinkingPolicy
+
+
+Later: TypeAlias = Sequence[tuple[int, Conditions]]  # each with the number of messages from which it applies
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +97,11 @@ class Plan:
         """Return the fields without cached properties."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
+    @property
+    def without_changes(self) -> "Plan":
+        """The plan for the same messages that changes none of them."""
+        return replace(self, edits=(), folds=(), stripped=(), stripped_later=(), counted=None, weights=())
+
     @cached_property
     def gone(self) -> Mapping[int, Fold]:
         """The indexes of the messages that are folded or dropped, each with its fold."""
@@ -84,7 +114,13 @@ class Plan:
 
     @cached_property
     def place(self) -> int:
-        """The index of the summary: after the system messages at the head."""
+        """The index of the summary: after the system messages at the head, or after a compaction by the provider.
+
+        The provider ignores what comes before its compaction. The summary follows the results of the calls with it.
+        """
+        if (start := newest_compaction(self.transcript.entries)) is not None:
+            stop = next(unit.stop for unit in units(self.transcript.entries) if start in unit)
+            return max(stop, self.running.at if self.running else 0)
         if self.running:
             return self.running.at
         # Messages that were dropped before the first fold do not count: pruned output does not show them.

@@ -7,6 +7,8 @@ from typing import ClassVar
 from autoprune.conversation.messages import fields_of
 from autoprune.conversation.transcript import Entry, Speaker
 from autoprune.errors import SettingsError, check_flag, check_number
+from autoprune.facts.harness import holds_instructions
+from autoprune.facts.utterances import texts
 from autoprune.planning.protections import check_pinned, check_texts, make_set, make_tuples
 
 ROLES: Mapping[str, Speaker] = {"user": Speaker.USER, "assistant": Speaker.MODEL, "tool": Speaker.TOOL}
@@ -14,9 +16,12 @@ ROLES: Mapping[str, Speaker] = {"user": Speaker.USER, "assistant": Speaker.MODEL
 
 @dataclass(frozen=True)
 class Retention:
-    """Messages that are neither folded nor dropped. The user's current request always stays.
+    """Messages that are neither folded nor dropped.
 
-    `system`: keep system and developer messages.
+    The user's current request always stays, and so do the provider's newest compaction and what loads tools.
+
+    `system`: keep system and developer messages, and messages with an instruction file (AGENTS.md, CLAUDE.md,
+    GEMINI.md) or a skill that a tool loaded.
     `first_request`: keep the user's first request.
     `turns`: keep this number of last turns, with all of their messages.
     `pinned`: keep these messages: a set of indexes, or a predicate that gets the caller's message.
@@ -54,7 +59,7 @@ class Retention:
 
     def stays(self, at: int, message: object, entry: Entry) -> bool:
         """Return whether a message stays, whatever its position in the conversation."""
-        if self.system and entry.speaker is Speaker.SYSTEM:
+        if self.system and (entry.speaker is Speaker.SYSTEM or _instructs(message, entry)):
             return True
         is_pinned = bool(self.pinned(message)) if callable(self.pinned) else at in self.pinned
         return is_pinned or bool(self.tags and not _tags(message).isdisjoint(self.tags))
@@ -78,6 +83,13 @@ class Retention:
 
 
 BY_AGE = Retention()
+
+
+def _instructs(message: object, entry: Entry) -> bool:
+    """Return whether a message that is not the model's holds instructions."""
+    if entry.speaker is Speaker.MODEL:
+        return False
+    return holds_instructions(texts(message, entry), [result.tool for result in entry.results])
 
 
 def _tags(message: object) -> set[str]:

@@ -60,8 +60,13 @@ class ToolInputs:
         return part.text if part.is_json else self._shorten(part.text, count, mark)
 
     def was_made(self, part: ToolInput) -> bool:
-        """Return whether an argument was shortened before."""
-        return MARKED.search(part.text) is not None
+        """Return whether an argument was shortened before: it is a marker, or has one as a whole string."""
+        if "tokens cleared to save space" not in part.text:
+            return False
+        if not _holds_json(part):
+            return MARKED.fullmatch(part.text.strip()) is not None
+        strings = (found[0] for found in STRING.finditer(part.text) if not found[1])
+        return any(MARKED.fullmatch(json.loads(each)) for each in strings)
 
     def _member(self, found: re.Match[str], count: Count, mark: str) -> str:
         """Shorten one string in JSON text, with its quotation marks. Keys stay unchanged."""

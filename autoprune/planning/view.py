@@ -28,12 +28,12 @@ from autoprune.conversation.summary import RunningSummary
 from autoprune.conversation.transcript import Entry, Part, ToolResult
 from autoprune.errors import SettingsError
 from autoprune.facts.calls import target
+from autoprune.planning.retention import Retention
 
 if TYPE_CHECKING:
     from autoprune.economics import Prices
     from autoprune.planning.clamping import Clamp
     from autoprune.planning.protections import Protections
-    from autoprune.planning.retention import Retention
     from autoprune.planning.tool_inputs import ToolInputs
 
 
@@ -166,6 +166,8 @@ class BaseStrategy:
     """Switch to a strategy with new prices. Called on the object from `begin` if the cache's lifetime changes."""
     explain: "Callable[[], Rationale] | None" = None
     """Return the reasons that `--explain` shows. Called on the object from `begin` after the walk."""
+    has_written: Callable[[ToolResult], bool] | None = None
+    """Return whether a result is a text that the strategy wrote, in pruned output that is passed back."""
 
     def step(self, view: View) -> Iterable[Replace]:
         """Return the edits to make at a request; what is cleared stays cleared."""
@@ -238,8 +240,8 @@ class FoldingStrategy(Protocol):
     """Decide what to fold or drop. A folding strategy is asked at each request.
 
     Each edit is applied as soon as it is yielded, so the view reflects it when `step` continues. The pruner recognizes
-    a folding strategy by its attribute `retain`, `folds` or `may_drop`. `BaseFoldingStrategy` has all three, and the
-    other optional attributes.
+    a subclass of `BaseFoldingStrategy`, or an attribute `folds` or `may_drop` that is a bool, or a `retain` that is a
+    `Retention`.
     """
 
     @property
@@ -337,12 +339,16 @@ def asks_always(strategy: object) -> bool:
     return getattr(strategy, "every_request", False) is True
 
 
-FOLDING_ATTRIBUTES = frozenset(("retain", "folds", "may_drop"))  # attributes of strategies for ConversationPruner only
-
-
 def folds(strategy: object) -> bool:
-    """Return whether a strategy needs a `FoldView`."""
-    return not FOLDING_ATTRIBUTES.isdisjoint(dir(strategy))
+    """Return whether a strategy needs a `FoldView`: by its base class, or else by an attribute of folding strategies.
+
+    The value of the attribute counts too, since a clearing strategy may have a field of that name, such as a number of
+    results to `retain`.
+    """
+    if isinstance(strategy, BaseStrategy | BaseFoldingStrategy):
+        return isinstance(strategy, BaseFoldingStrategy)
+    has_flag = any(isinstance(getattr(strategy, name, None), bool) for name in ("folds", "may_drop"))
+    return has_flag or isinstance(getattr(strategy, "retain", None), Retention)
 
 
 def stepper(strategy: Strategy) -> Strategy:
@@ -359,6 +365,12 @@ def reprice(known: Strategy, strategy: Strategy) -> Strategy:
     if callable(reprice):
         reprice(strategy)
     return known
+
+
+def has_written(strategy: object, result: ToolResult) -> bool:
+    """Return whether a strategy says that it wrote a result's text."""
+    ask: Callable[[ToolResult], bool] | None = getattr(strategy, "has_written", None)
+    return bool(ask(result)) if callable(ask) else False
 
 
 def _no_reason(result: ToolResult) -> str:

@@ -40,11 +40,20 @@ from autoprune.conversation.placeholders import Placeholder, replacement_text, t
 from autoprune.conversation.transcript import Entry, Part, Path, Speaker, ToolInput, ToolResult, Transcript
 from autoprune.planning._stripping import Stripping
 from autoprune.planning.clamping import Clamp
-from autoprune.planning.plan import Plan, ThinkingPolicy
+from autoprune.planning.plan import TRACKED, Conditions, Later, Plan, ThinkingPolicy
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Guard, Protections, guard
 from autoprune.planning.references import References
 from autoprune.planning.tool_inputs import ToolInputs
-from autoprune.planning.view import Candidate, Strategy, asks_always, edits_of, option, rationale_of, reprice, stepper
+from autoprune.planning.view import (
+    Candidate,
+    asks_always,
+    edits_of,
+    has_written,
+    option,
+    rationale_of,
+    reprice,
+    stepper,
+)
 
 SHOWING = (Reason.CLAMPED, Reason.RESTORED)  # edits after which a result still shows its text
 
@@ -92,36 +101,27 @@ def _inputs(part: Part) -> tuple[Part, ...]:
 class Walk:
     """Take a conversation message by message and ask the strategy at each request."""
 
-    def __init__(
-        self,
-        strategy: Strategy,
-        limit: int,
-        fixed_tokens: int,
-        placeholder: Placeholder,
-        *,
-        thinking: ThinkingPolicy = ThinkingPolicy.REPORT,
-        later: Sequence[tuple[int, Strategy]] = (),
-    ) -> None:
+    def __init__(self, first: Conditions, fixed_tokens: int, placeholder: Placeholder, *, later: Later = ()) -> None:
         """Start before the first message.
 
-        `later` holds the strategies for later prices, each with the number of messages from which it applies. With the
-        thinking policy "refuse", nothing before a thinking block is edited; with "strip", `tokens` is without the
-        stripped blocks.
+        `first` applies until the first of `later`. With the thinking policy "refuse", nothing before a thinking block
+        is edited; with "strip", `tokens` is without the stripped blocks.
         """
+        strategy = first.strategy
         self.strategy = strategy
+        self._now = first
+        self._later, self._applied = [*later], 0
         is_default = getattr(strategy, "protect", None) is DEFAULT_PROTECTIONS
         rules = None if is_default else option(strategy, "protect", Protections)
         self.protections = rules or DEFAULT_PROTECTIONS
         self.tool_inputs = option(strategy, "clear_tool_inputs", ToolInputs)
         self.asks_always = asks_always(strategy)
         self._stepper = stepper(strategy)
-        self._later = list(later)
         # `begin` returned an object with state, so its decisions depend on every request before.
         self._remembers = self._stepper is not strategy
         self.sent = 0  # the number of messages in the previous prompt
         self.pauses: Mapping[int, float] = {}
         self._paused: dict[int, float] = {}  # the pauses that decisions may depend on, by message
-        self.limit = limit
         self.placeholder = placeholder
         self.tokens = fixed_tokens
         self.request = 0  # the number of the current request
@@ -130,10 +130,11 @@ class Walk:
         self.edits: dict[Part, Replace] = {}
         self.edits_made = 0
         self.newest_thinking: Path = ()  # the path of the newest thinking block
-        self._keeps_thinking = thinking is ThinkingPolicy.REFUSE
+        self._policies = {first.thinking, *(each.thinking for _, each in later)}
         self.changes: Stripping | None = None
-        if thinking in (ThinkingPolicy.STRIP, ThinkingPolicy.DROP_BLOCK):
-            self.changes = Stripping(placeholder, self.tool_inputs, strips=thinking is ThinkingPolicy.STRIP)
+        if self._policies & TRACKED:
+            strips = ThinkingPolicy.STRIP in self._policies
+            self.changes = Stripping(placeholder, self.tool_inputs, self._is_ours, strips=strips)
         self._clamp = option(strategy, "clamp", Clamp)
         self._protects = rules is not None and rules.has_rules
         self._parts = Parts()
@@ -159,6 +160,20 @@ class Walk:
         """The seconds since the previous request."""
         return self.pauses.get(len(self.entries), 0.0)
 
+    @property
+    def limit(self) -> int:
+        """The safe zone of the current request, in counted tokens."""
+        return self._now.limit
+
+    def continues_under(self, later: Later) -> bool:
+        """Take over the conditions of later requests; False if they change those of a request that was decided."""
+        policies = {each.thinking for _, each in later} & TRACKED
+        decided = [each for each in later if each[0] <= len(self.entries)]
+        if decided != self._later[: self._applied] or not policies <= self._policies:
+            return False
+        self._later = [*later]
+        return True
+
     def has_same_pauses(self, pauses: Mapping[int, float]) -> bool:
         """Return whether `pauses` equals the pauses that the walk used for its decisions."""
         return all(pauses.get(at, 0.0) == seconds for at, seconds in self._paused.items())
@@ -170,10 +185,14 @@ class Walk:
     @property
     def bound_before(self) -> Path:
         """The path of the newest thinking block, before which nothing may be edited; () if everything may be."""
-        return self.newest_thinking if self._keeps_thinking else ()
+        return self.newest_thinking if self._now.thinking is ThinkingPolicy.REFUSE else ()
 
     def make_plan(self, messages: list[object], fixed_tokens: int) -> Plan:
-        """Return the decisions so far as a plan for these messages."""
+        """Return the decisions so far as a plan for these messages. What the provider is to compact is sent whole."""
+        plan = self._plan(messages, fixed_tokens)
+        return plan.without_changes if self.entries and self.entries[-1].asks_to_compact else plan
+
+    def _plan(self, messages: list[object], fixed_tokens: int) -> Plan:
         changes = self.changes
         return Plan(
             Transcript(messages, tuple(self.entries), fixed_tokens),
@@ -204,6 +223,7 @@ class Walk:
 
     def append(self, message: object, entry: Entry) -> None:
         """Add the next message. If a request precedes it, ask the strategy first."""
+        self._switch()
         if self._begins_request(entry):
             self.ask()
             self._offer_unseen()
@@ -262,6 +282,11 @@ class Walk:
             parts.seen[result] = None
         parts.unseen.clear()
 
+    def _is_ours(self, result: ToolResult) -> bool:
+        """Return whether a result can be a text that the clamp or the strategy wrote."""
+        is_cut = self._clamp is not None and self._clamp.may_have_cut(result.text, self.placeholder.count)
+        return is_cut or has_written(self.strategy, result)
+
     def _clamp_result(self, result: ToolResult, clamp: Clamp) -> None:
         """Cut a result that is too large, before any request sends it whole."""
         if result.is_fixed or not result.is_plain or self.placeholder.has_replaced(result):
@@ -308,6 +333,7 @@ class Walk:
         """
         if self._asked_at == len(self.entries):
             return
+        self._switch()
         self._paused[len(self.entries)] = self.pauses.get(len(self.entries), 0.0)
         self._is_settled = self._remembers and self._is_surely_request
         if self._remembers and self.ends_with_model and not (self._is_settled and self._can_be_request):
@@ -315,8 +341,6 @@ class Walk:
         self._asked_at, self._edits_before = len(self.entries), self.edits_made
         if self.changes:
             self._strip(self.changes)
-        if self._later:
-            self._reprice()
         if self.asks_always or (self.tokens > self.limit and self._parts.seen):
             # A list, since an edit changes the candidates, over which the strategy may still iterate.
             for edit in list(edits_of(self.strategy, self._stepper.step(self), Replace)):
@@ -327,10 +351,14 @@ class Walk:
             if self.changes:
                 self._strip(self.changes)
 
-    def _reprice(self) -> None:
-        """Switch the strategy to the prices of this request. It keeps what it remembers."""
-        while self._later and self._later[0][0] <= len(self.entries):
-            self._stepper = reprice(self._stepper, self._later.pop(0)[1])
+    def _switch(self) -> None:
+        """Switch to the conditions that apply here. The strategy keeps what it remembers."""
+        while self._applied < len(self._later) and self._later[self._applied][0] <= len(self.entries):
+            now = self._later[self._applied][1]
+            self._applied += 1
+            self._stepper = reprice(self._stepper, now.strategy)
+            self.tokens += now.overhead - self._now.overhead
+            self._now = now
 
     def _apply_edit(self, edit: Replace) -> None:
         """Apply the strategy's edit if its part was offered; ignore it otherwise.
@@ -374,6 +402,8 @@ class Walk:
 
     def _strip(self, changes: Stripping) -> None:
         """Strip the thinking of finished turns after the first change."""
+        if self._now.thinking is not ThinkingPolicy.STRIP:
+            return
         for thought in changes.strip_due():
             self.tokens -= thought.tokens
             self._saved[thought.location.message] += thought.tokens

@@ -13,6 +13,7 @@ the APIs have messages that hold blocks, which `_block_repair` repairs; all five
 """
 
 from autoprune.planning.plan import ThinkingPolicy
+from autoprune.providers._anthropic_api import places_system
 from autoprune.providers._repairs import (
     BEGINNING,
     EMPTY,
@@ -54,6 +55,7 @@ __all__ = [
     "check_accepted",
     "find_provider",
     "merged",
+    "places_system",
     "problems",
     "repair",
 ]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import partial
 
-from autoprune.conversation.messages import fields_of, with_item
+from autoprune.conversation.messages import compaction_text, fields_of, with_item
 from autoprune.providers._block_repair import Shape, repair_blocks
 from autoprune.providers._repairs import (
     EMPTY,
@@ -85,6 +85,15 @@ def is_directive(one: Turn) -> bool:
     return one.role == "system" and is_bare(one.content) and one.fields.get("output_config") is not None
 
 
+def places_system(messages: Sequence[object]) -> bool:
+    """Return whether a conversation has system messages, and each of them where Anthropic's API takes it."""
+    turns = [read_turn(message) for message in messages]
+    roles = {one.role for one in turns}
+    if "system" not in roles or not roles <= {"system", "user", "assistant"}:
+        return False
+    return not any(problem.rule == "misplaced_system" for problem in _check_roles(turns))
+
+
 def _check_roles(turns: Sequence[Turn]) -> Iterator[Problem]:
     spoken = NOBODY  # the last message other than the system's
     waiting: list[int] = []  # the system's messages since
@@ -100,7 +109,7 @@ def _check_roles(turns: Sequence[Turn]) -> Iterator[Problem]:
             said = f'messages: Unexpected role "{one.role}". Allowed roles are "user" or "assistant"'
             yield Problem(NAME, "unknown_role", (at, "role"), said)
     yield from _check_system_run(waiting, spoken, NOBODY)
-    if turns and turns[0].role == "assistant":
+    if turns and turns[0].role == "assistant" and not compaction_text(turns[0].fields):
         yield Problem(NAME, "first_message", (0,), FIRST_ROLE)
 
 

@@ -20,7 +20,8 @@ from autoprune.providers._repairs import (
 )
 
 NAME = "openai_responses"
-# The type of each call that the caller's code answers, by the type of its output.
+# The type of each call, by the type of its output. A request for approval may stay without an answer, and a program has
+# no output while its calls wait for results.
 CALL_OF = {
     "function_call_output": "function_call",
     "custom_tool_call_output": "custom_tool_call",
@@ -29,7 +30,10 @@ CALL_OF = {
     "apply_patch_call_output": "apply_patch_call",
     "computer_call_output": "computer_call",
     "tool_search_output": "tool_search_call",
+    "mcp_approval_response": "mcp_approval_request",
+    "program_output": "program",
 }
+MAY_WAIT = ("mcp_approval_request", "program")
 OUTPUT_OF = {call: output for output, call in CALL_OF.items()}
 # The required fields of an item, by its type, if they are checked. The id of an image or a file is not.
 REQUIRED = {
@@ -39,8 +43,16 @@ REQUIRED = {
     **dict.fromkeys(("function_call_output", "custom_tool_call_output"), ("call_id", "output")),
     # Searches that the server runs have no id.
     **dict.fromkeys(("tool_search_call", "tool_search_output"), ()),
+    "mcp_approval_request": ("id",),
+    "mcp_approval_response": ("approval_request_id",),
     "reasoning": ("summary",),
     "message": ("content",),
+}
+# Fields of the id that both items of a pair have, if they are not the `call_id`.
+ID_OF = {
+    "local_shell_call_output": "id",
+    "mcp_approval_request": "id",
+    "mcp_approval_response": "approval_request_id",
 }
 MISSING = "Missing required parameter: 'input[{}].{}'."
 EMPTY_ID = (
@@ -51,6 +63,7 @@ ROLES = ("assistant", "system", "developer", "user")
 ROLE = "Invalid value: '{}'. Supported values are: 'assistant', 'system', 'developer', and 'user'."
 UNANSWERED = "No tool output found for {} {}."
 ORPHAN = "No tool call found for {} with call_id {}."
+NO_REQUEST = "The following MCP approval requests have approval responses but weren't passed as input: {}"
 SECOND_OUTPUT = "Duplicate {} for call_id {}."
 ALONE = "Item '{}' of type 'reasoning' was provided without its required following item."
 SECOND_ITEM = "Duplicate item found with id {}. Remove duplicate items from your input and try again."
@@ -90,9 +103,8 @@ def pair_key(item: Mapping[str, object]) -> tuple[str, str] | None:
     if (name not in CALL_OF and name not in OUTPUT_OF) or item.get("execution") == "server":
         return None
     # In the SDK's types, the output of a local shell has `id`; the API expects `call_id`.
-    call_id = string_of(item.get("call_id")) or (
-        string_of(item.get("id")) if name == "local_shell_call_output" else None
-    )
+    field = ID_OF.get(name, "call_id")
+    call_id = string_of(item.get("call_id")) or string_of(item.get(field))
     return (CALL_OF.get(name, name), call_id) if call_id else None
 
 
@@ -101,7 +113,7 @@ def is_from_model(item: Mapping[str, object]) -> bool:
     name = kind(item)
     if name == "message":
         return string_of(item.get("role")) not in ("user", "system", "developer")
-    return name not in CALL_OF and name != "mcp_approval_response"
+    return name not in CALL_OF or name == "program_output"
 
 
 def _check_fields(at: int, item: Mapping[str, object]) -> Iterator[Problem]:
@@ -129,11 +141,13 @@ def _check_pairs(found: Sequence[Mapping[str, object]]) -> Iterator[Problem]:
         elif key in is_open:
             yield Problem(NAME, "duplicate_result", (at,), SECOND_OUTPUT.format(name, key[1]))
         else:
-            yield Problem(NAME, "orphan_result", (at,), ORPHAN.format(name.replace("_", " "), key[1]))
+            is_approval = name == "mcp_approval_response"
+            said = NO_REQUEST.format(key[1]) if is_approval else ORPHAN.format(name.replace("_", " "), key[1])
+            yield Problem(NAME, "orphan_result", (at,), said)
     for (name, call_id), waiting in is_open.items():
         for at in waiting:
             # A call that is marked as asynchronous may be answered in a later request.
-            if found[at].get("async") is not True:
+            if found[at].get("async") is not True and name not in MAY_WAIT:
                 said = UNANSWERED.format(name.replace("_", " "), call_id)
                 yield Problem(NAME, "unanswered_call", (at,), said)
 

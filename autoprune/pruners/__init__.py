@@ -2,6 +2,7 @@
 
     agentic, conversation     the two pruners: one clears tool results, the other folds and drops whole messages
     memory                    how messages are read, and the cache of conversations between calls
+    history                   the settings of each request, and which conversation a request continues
     writing, large_results    the texts that replace messages and large results
     result, report            the outcome of a prune, its callbacks, figures for a ledger, advice
     requests                  prune the conversation in a request to a provider's API

@@ -1,13 +1,15 @@
 """The base class of both pruners: constructor arguments, settings, strategies, and all methods except `prune`."""
 
+import asyncio
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any, Self
+from weakref import WeakValueDictionary
 
 from loguru import logger
 
@@ -15,12 +17,13 @@ from autoprune.conversation.archive import Archive, ArchiveLike, check_archive, 
 from autoprune.conversation.messages import check_conversation
 from autoprune.conversation.placeholders import SENTENCE, Placeholder, element
 from autoprune.economics import prices
-from autoprune.errors import SettingsError, is_number
+from autoprune.errors import SettingsError
 from autoprune.formats import SHIPPED, Format, find_formats
 from autoprune.formats import xml_tool_result as xml
-from autoprune.planning.plan import Plan, ThinkingPolicy
+from autoprune.planning.plan import Conditions, Later, Plan, ThinkingPolicy
 from autoprune.planning.view import FoldingStrategy, Strategy, folds, name_of
 from autoprune.providers.thinking import policy
+from autoprune.pruners.history import History, check_history
 from autoprune.pruners.memory import REMEMBERED, Memory, Reading
 from autoprune.pruners.report import Report, cleanup_statistics
 from autoprune.pruners.report.advice import advice
@@ -28,7 +31,6 @@ from autoprune.pruners.result import BeforePrune, Callbacks, Message, OnPruned, 
 from autoprune.settings import (
     Args,
     cache_ttl,
-    duration,
     fill_in,
     missing_safe_zone,
     overhead_tokens,
@@ -51,7 +53,7 @@ from autoprune.strategies.catalog import (
 )
 from autoprune.tokens import Count, Memo, exact, for_model, scale_tokens
 
-CACHES = ("_counters", "_memory")  # attributes that are caches: not copied or pickled
+CACHES = ("_counters", "_memory", "_writing")  # attributes that are caches: not copied or pickled
 
 
 class OrDefault(str):
@@ -63,9 +65,9 @@ class Terms:
     """The strategy and the settings of one prune, checked.
 
     `limit` is the safe zone in counted tokens. `fallbacks` are notes on settings that were not followed. `wants_inputs`
-    says whether the arguments of calls may be shortened. `later` holds the strategy for other cache lifetimes, each
-    with the number of messages from which it applies. Two terms are equal if a walk that began with one can continue
-    with the other, so some fields are not compared.
+    says whether the arguments of calls may be shortened. `later` holds the terms of later requests, each with the
+    number of messages from which they apply. Two terms are equal if a walk that began with one can continue with the
+    other, so some fields are not compared.
     """
 
     strategy: Any  # a Strategy or a FoldingStrategy
@@ -79,7 +81,21 @@ class Terms:
     thinking: ThinkingPolicy
     fallbacks: tuple[str, ...] = field(compare=False)
     wants_inputs: bool
-    later: tuple[tuple[int, Strategy], ...] = ()
+    later: tuple[tuple[int, "Terms"], ...] = field(default=(), compare=False)
+
+    def at(self, messages: int) -> "Terms":
+        """Return the terms of the request with this many messages."""
+        return next((terms for at, terms in reversed(self.later) if at <= messages), self)
+
+    @property
+    def conditions(self) -> Conditions:
+        """What a walk plans a request with."""
+        return Conditions(self.strategy, self.limit, self.overhead, self.thinking)
+
+    @property
+    def later_conditions(self) -> Later:
+        """What a walk plans later requests with, each with the number of messages from which it applies."""
+        return [(at, terms.conditions) for at, terms in self.later]
 
 
 class Pruner:
@@ -139,6 +155,8 @@ class Pruner:
         """Start with empty caches."""
         self._counters: dict[str | None, tuple[Memo, str | None]] = {}
         self._memory = Memory(self.remember)
+        # The summaries that are being written, by event loop and key; a lock goes with the last call that uses it.
+        self._writing: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
 
     def _shipped_strategies(self) -> dict[str, Any]:
         """The built-in strategies by name, the default first."""
@@ -262,11 +280,23 @@ class Pruner:
         """The XML element of a cleared result. Only the text between its tags is used."""
         return element(tool_name, self.replacement_message)
 
-    def _terms(self, strategy: object, calibration: float, cache_ttls: Mapping[int, float] | None = None) -> Terms:
+    def _terms(self, strategy: object, calibration: float, history: History | None = None) -> Terms:
         """Resolve all settings of one prune. Raises SettingsError for a value that cannot be used."""
-        args, environ = self.args, self._environ
         chosen, fallback = self._choose_strategy(strategy)
-        reading = self._reading()
+        first = self._resolve(chosen, fallback, self.args, calibration)
+        if history is None:
+            return first
+        args, later = self.args, []
+        for at, changes in sorted(check_history(history).items()):
+            settings = dict(changes)
+            calibration = settings.pop("calibration", calibration)
+            args = override(args, self._environ, **settings)
+            later.append((at, self._resolve(chosen, fallback, args, calibration)))
+        return replace(first, later=tuple(later))
+
+    def _resolve(self, chosen: Any, fallback: str | None, args: Args, calibration: float) -> Terms:
+        """Resolve the settings that a request is planned with. Tokens are always counted for the pruner's model."""
+        environ, reading = self._environ, self._reading()
         model, ttl = text_setting(args, "model", environ), cache_ttl(args, environ)
         now = for_prices(chosen, model, ttl)
         zone = safe_zone(args, environ)
@@ -292,19 +322,7 @@ class Pruner:
             thinking=thinking,
             fallbacks=tuple(filter(None, notes)),
             wants_inputs=getattr(now, "clear_tool_inputs", None) is not None,
-            later=self._later(chosen, model, cache_ttls) if cache_ttls else (),
         )
-
-    def _later(
-        self, strategy: Any, model: str | None, cache_ttls: Mapping[int, float]
-    ) -> tuple[tuple[int, Strategy], ...]:
-        """The strategy for each cache lifetime, with the message from which it applies. Raises SettingsError."""
-        if not isinstance(cache_ttls, Mapping) or not all(map(is_number, cache_ttls)):
-            raise SettingsError(
-                f"cache_ttls is {cache_ttls!r}: give the seconds that it lives by the index of a message"
-            )
-        lives = sorted((at, duration(ttl)) for at, ttl in cache_ttls.items())
-        return tuple((at, for_prices(strategy, model, ttl)) for at, ttl in lives)
 
     # Strategies
 

@@ -5,6 +5,7 @@ be, and only then the summarizer writes it. `prune` and `aprune` run the same st
 they call the summarizer.
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Generator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,12 +16,13 @@ from autoprune.conversation.archive import ArchiveLike
 from autoprune.conversation.edits import apply, strip_thinking
 from autoprune.conversation.messages import check_conversation
 from autoprune.conversation.summary import RunningSummary, assemble, find_summary, without_summary
+from autoprune.conversation.transcript import without_replaced
 from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.formats import Format, Parser, parse, recognize
 from autoprune.planning.fold_walk import FoldWalk
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.view import FoldContext, FoldingStrategy
-from autoprune.providers import USER_FIRST, Provider, check_accepted, find_provider
+from autoprune.providers import USER_FIRST, Provider, check_accepted, find_provider, places_system
 from autoprune.providers.thinking import Outcome, drop_block, outcome
 from autoprune.pruners._base import Pruner, Terms, log_prune
 from autoprune.pruners.large_results import shortener
@@ -181,14 +183,25 @@ class ConversationPruner(Pruner):
         validate: bool | Provider = False,
         conversation_id: object = None,
     ) -> Result[Message]:
-        """Prune as `prune` does, and await the summarizers."""
+        """Prune as `prune` does, and await the summarizers.
+
+        If several calls for one conversation run at the same time, the first one asks for its summary and the others
+        wait for the text. If the first is cancelled, the next one asks.
+        """
         inputs = self._check_inputs(conversation, strategy, calibration, usage)
         stages = self._stages(inputs, validate, conversation_id)
         reached = _run_stages(stages)
         while isinstance(reached, SummaryWriter):
-            answer = await arun(reached.steps(), self.concurrency, Budget(self.max_calls, self.max_seconds))
+            async with self._turn(reached.key):
+                answer = await arun(reached.steps(), self.concurrency, Budget(self.max_calls, self.max_seconds))
             reached = _run_stages(stages, answer)
         return reached
+
+    def _turn(self, key: str) -> asyncio.Lock:
+        """The lock of a summary that is being written in this event loop; a new one if there is nothing to fold."""
+        if not key:
+            return asyncio.Lock()
+        return self._writing.setdefault((id(asyncio.get_running_loop()), key), asyncio.Lock())
 
     def _stages(
         self, inputs: Inputs, validate: bool | Provider, conversation_id: object
@@ -253,7 +266,7 @@ class ConversationPruner(Pruner):
         """Plan a prune without doing it. No summary is written, so the plan's tokens are an upper bound."""
         inputs = self._check_inputs(conversation, strategy, calibration, usage)
         walk = inputs.start_walk()
-        walk.extend(inputs.bare, inputs.start_parser().read_on(inputs.bare, 0))
+        walk.extend(inputs.bare, without_replaced(inputs.start_parser().read_on(inputs.bare, 0)))
         plan, _ = inputs.make_plan(walk)
         return plan
 
@@ -376,7 +389,8 @@ def _rewrite(plan: Plan, answer: Answer, inputs: Inputs) -> tuple[Plan, list[Any
         return plan, _edit(inputs.messages, plan)
     summary = summary_message(plan, answer, inputs.messages, inputs.terms.reading.formats)
     gone = {*plan.gone, *old_summary(plan)}
-    kept = assemble(_edit(inputs.bare, plan), gone, plan.place, summary)
+    edited = _edit(inputs.bare, plan)
+    kept = assemble(edited, gone, plan.place, summary, moves_system=places_system(inputs.messages))
     pruned = [each.message for each in kept]
     weighed = inputs.terms.reading.transcript(pruned, inputs.terms.overhead)
     plan = replace(plan, counted=weighed.tokens, weights=tuple(entry.tokens for entry in weighed.entries))

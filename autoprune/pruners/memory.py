@@ -19,7 +19,7 @@ tokens than UTF-8 bytes.
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from threading import Lock
@@ -28,9 +28,21 @@ from typing import Any
 from autoprune.conversation.edits import Replace, rewrite
 from autoprune.conversation.messages import MARK, MOST_CONTAINERS, endless, fields
 from autoprune.conversation.summary import RunningSummary, find_summary
-from autoprune.conversation.transcript import Entry, Part, Speaker, ToolCall, Transcript
+from autoprune.conversation.transcript import (
+    Entry,
+    Location,
+    Part,
+    Speaker,
+    ToolCall,
+    ToolResult,
+    Transcript,
+    newest_compaction,
+    without_replaced,
+)
 from autoprune.formats import SHIPPED, Format, Parser, is_media, new_parser, parse, recognize
 from autoprune.formats.parsing import add_place
+from autoprune.planning.plan import Later
+from autoprune.planning.view import name_of
 from autoprune.tokens import MESSAGE_TOKENS, REPLY_TOKENS, Memo
 
 REMEMBERED = 8  # conversations that a pruner remembers by default: enough for an agent with its subagents
@@ -80,13 +92,15 @@ def fixed_tokens(conversation: list[Any], overhead: int) -> int:
 class History:
     """One conversation, up to the last message that a pruner has read.
 
-    `key` identifies the settings that the conversation was read with. `texts` holds its summaries by the number of
+    `key` identifies the settings that the conversation was read with. `cleared` are the places of results that a prune
+    with other settings cleared in these messages. `texts` holds its summaries by the number of
     folds. `archived` maps the parts whose payloads were archived to the texts that replaced them.
     """
 
-    def __init__(self, key: object) -> None:
+    def __init__(self, key: object, cleared: Collection[Location] = ()) -> None:
         """Start before the first message."""
         self.key = key
+        self.cleared = cleared
         self.snapshots: list[Any] = []
         self.entries: list[Entry] = []
         self.parser: Parser | None = None
@@ -157,6 +171,11 @@ class History:
                 self.entries[at] = replace(entry, results=tuple(results))
         return answered.issuperset(calls)
 
+    def cleared_places(self) -> Collection[Location]:
+        """The places of the results that the last prune cleared."""
+        edits = self.walk.edits.values() if self.walk else ()
+        return [edit.part.location for edit in edits if isinstance(edit.part, ToolResult)]
+
     # Read
 
     def is_small(self, messages: list[Any], formats: Sequence[Format], fixed: int, limit: float) -> bool:
@@ -180,19 +199,31 @@ class History:
         parser = self.parser = self.parser or start()
         for at in range(len(self.snapshots), len(messages)):
             self.snapshots.append(snapshot(messages[at], at))
-        self.entries += parser.read_on(messages, len(self.entries))
+        new = parser.read_on(messages, len(self.entries))
+        self.entries += new
+        if newest_compaction(new) is not None:  # the provider ignores messages that the walk has counted
+            self.walk = None
         return parser
 
     # Walk
 
-    def walk_on(self, messages: list[Any], start: Callable[[], Any], pauses: Mapping[int, float] = NO_PAUSES) -> Any:
+    def walk_on(
+        self,
+        messages: list[Any],
+        start: Callable[[], Any],
+        pauses: Mapping[int, float] = NO_PAUSES,
+        later: Later = (),
+    ) -> Any:
         """Continue the walk over the entries, or begin a new walk with `start` if the last one is no longer valid."""
         walk = self.walk
         is_valid = walk is not None and walk.has_same_pauses(pauses) and walk.continues_with(self.entries)
+        if is_valid and not walk.continues_under(later):
+            is_valid, self.cleared = False, self.cleared_places()
         if not is_valid:
             self.walk, self.texts = start(), {}
         self.walk.pauses = pauses
-        self.walk.extend(messages, self.entries[len(self.walk.entries) :])
+        entries = self.entries if is_valid else without_replaced(self.entries)
+        self.walk.extend(messages, entries[len(self.walk.entries) :])
         return self.walk
 
 
@@ -216,7 +247,12 @@ class Memory:
                 if history.key == key and (changed := history.changes(messages)) is not None:
                     del self._kept[index]
                     return history if history.adopt(changed, messages) else History(key)
-        return History(key)
+            # The same strategy under other settings: what it cleared may come back.
+            related = (
+                each for each in self._kept if each.snapshots and _strategy_name(each.key) == _strategy_name(key)
+            )
+            others = (each.cleared_places() for each in related if each.changes(messages) == {})
+            return History(key, next(others, ()))
 
     def keep(self, history: History) -> None:
         """Remember a conversation, and forget the least recently pruned conversation if there are too many."""
@@ -226,6 +262,10 @@ class Memory:
         with self._lock:
             self._kept.insert(0, history)
             del self._kept[self._most :]
+
+
+def _strategy_name(key: object) -> str:
+    return name_of(getattr(key, "strategy", None))
 
 
 def snapshot(message: object, at: int) -> Any:

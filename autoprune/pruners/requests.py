@@ -8,7 +8,8 @@ beside them (the system prompt, the schemas of tools). Their tokens count toward
 the request, unless the pruner's settings name one. All other fields are passed on unchanged.
 
 A request that cannot be pruned is returned unchanged, with a note that gives the reason: an unknown path, a body
-without a conversation, or a history that the provider stores (`previous_response_id`, `conversation`, `cachedContent`).
+without a conversation, or a history that the provider stores (`previous_response_id`, `conversation`, `cachedContent`,
+`thread`).
 """
 
 import json
@@ -24,12 +25,14 @@ from autoprune.providers import merged
 from autoprune.providers.thinking import BETA_HEADER
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
+from autoprune.pruners.history import History
 from autoprune.pruners.result import Result
 
 __all__ = ["APIS", "Api", "Place", "PrunedRequest", "place", "prune_request"]
 
 HEADERS = "extra_headers"  # the request parameter in which a prune, like SDKs, passes headers
 NO_HEADERS: Mapping[str, str] = {}
+NO_HISTORY: History = {}
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,13 @@ APIS = (
         ("instructions", "tools"),
         on_server=("previous_response_id", "conversation"),
     ),
-    Api("anthropic", re.compile(r"/messages(?P<counts>/count_tokens)?$"), "messages", ("system", "tools")),
+    Api(
+        "anthropic",
+        re.compile(r"/messages(?P<counts>/count_tokens)?$"),
+        "messages",
+        ("system", "tools"),
+        on_server=("thread",),
+    ),
     Api(
         "gemini",
         re.compile(
@@ -132,7 +141,8 @@ class PrunedRequest:
     """A request to send. `body` and `headers` are the caller's objects if nothing was changed.
 
     `result` is the result of the prune; None if the conversation was not read, and then `note` gives the reason.
-    `counts_only` is True for a request that only counts tokens, which is not part of the conversation.
+    `counts_only` is True for a request that only counts tokens, which is not part of the conversation. `history` holds
+    the settings of the conversation's requests so far: pass it with the next one.
     """
 
     body: Any = field(repr=False)
@@ -140,6 +150,7 @@ class PrunedRequest:
     result: Result[Any] | None = None
     note: str = ""
     counts_only: bool = False
+    history: History = field(default_factory=dict, repr=False)
 
 
 def prune_request(
@@ -147,6 +158,9 @@ def prune_request(
     body: Any,
     path: str,
     headers: Mapping[str, str] | None = None,
+    *,
+    history: History = NO_HISTORY,
+    calibration: float = 1.0,
     **options: Any,
 ) -> PrunedRequest:
     """Prune the conversation in a request to a provider's API. The caller's objects are not changed.
@@ -154,7 +168,11 @@ def prune_request(
     `body` is the request's body as JSON-like data, and `path` the path of its URL: Chat Completions, Responses,
     Messages and its count_tokens, generateContent, streamGenerateContent and countTokens, Converse and ConverseStream.
     `headers` are the request's headers, to which a beta is added if the model's thinking blocks require it. `options`
-    are keywords of the pruner's `prune`, such as strategy, calibration or pauses.
+    are keywords of the pruner's `prune`, such as strategy or pauses.
+
+    `history` is the `history` of the conversation's previous pruned request. The model, the tokens beside the messages,
+    the pruner's settings and the calibration may then change from request to request: they apply from this request on,
+    and what was cleared stays cleared. A `ConversationPruner` ignores it.
 
     Raises SettingsError for invalid settings. A faulty conversation raises nothing: the request is returned unchanged,
     and `note` says what is wrong.
@@ -165,7 +183,7 @@ def prune_request(
     found = place(path, body)
     if found is None:
         return PrunedRequest(body, given, note=f"{path} is no path of a request with a conversation")
-    unchanged = partial(PrunedRequest, body, given, counts_only=found.counts_only)
+    unchanged = partial(PrunedRequest, body, given, counts_only=found.counts_only, history=history)
     messages = found.messages(body)
     if field_name := found.history_field(body):
         return unchanged(note=f"{field_name}: the provider keeps the history, nothing of it can be pruned here")
@@ -173,9 +191,16 @@ def prune_request(
         what = "missing" if messages is None else f"of type {type(messages).__name__}"
         return unchanged(note=f"{found.api.messages} is {what}: there is no conversation to prune")
     try:
-        result = _pruner_for_request(pruner, found, body).prune(messages, **options)
+        own = _pruner_for_request(pruner, found, body)
+        if isinstance(own, AgenticConversationPruner):
+            own, settings, history = own.with_history(history, len(messages), calibration)
+        else:
+            settings = {"calibration": calibration}
+        result = own.prune(messages, **settings, **options)
     except ConversationError as error:
         return unchanged(note=str(error))
+    if not found.counts_only:
+        unchanged = partial(unchanged, history=history)
     return _apply_result(unchanged(result=result), found, messages)
 
 

@@ -51,7 +51,7 @@ class Result(Generic[Message]):
 
 def _nothing_done(plan_of: Callable[[], Plan]) -> Plan:
     """Return a plan without its changes."""
-    return replace(plan_of(), edits=(), folds=(), stripped=(), stripped_later=(), counted=None, weights=())
+    return plan_of().without_changes
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from typing import Any
 from autoprune.conversation.edits import Fold, Replace
 from autoprune.conversation.messages import canonical, fields_of
 from autoprune.conversation.summary import call_style, escape_end_mark, wrap_summary
-from autoprune.conversation.transcript import Part, Speaker
+from autoprune.conversation.transcript import Part, Speaker, newest_compaction
 from autoprune.facts.plain_text import sendable
 from autoprune.facts.utterances import Utterance, utterances
 from autoprune.formats import Format, dominant_format
@@ -58,9 +58,10 @@ from autoprune.summarizers.brief import (
 from autoprune.summarizers.driver import steps_of
 from autoprune.summarizers.selection import fallbacks
 from autoprune.summarizers.user_words import LEAVES_OUT
-from autoprune.tokens import Count
+from autoprune.tokens import MESSAGE_TOKENS, Count
 
 JOINT_TOKENS = 4  # by which the counts of joined texts may differ from their sum
+BEFORE = "[The provider's summary of what came before; it stays in the conversation]"
 LEAST_CUT = 32  # tokens; a summary that is cut to fewer is of no use
 
 
@@ -94,6 +95,13 @@ class SummaryWriter:
         self._hash_message = cache(lambda at: hashlib.sha256(canonical(self.messages[at]).encode()).digest())
         self._folded = FoldedMessages(self.plan, self.messages)
         self._known_texts = TextStore(self.store, self.memo, self.count, self._note)
+
+    @property
+    def key(self) -> str:
+        """The cache key of the whole summary, by which concurrent prunes of a conversation find each other."""
+        folds = self._folded.folds
+        text = self.plan.running.text if self.plan.running else ""
+        return [*self._keys(text, 0, len(folds))][-1] if folds else ""
 
     def steps(self) -> Steps:
         """Ask for all texts of the prune, first the summary, then large results, and return the running summary."""
@@ -187,14 +195,15 @@ class SummaryWriter:
 
     def _keys(self, text: str, start: int, stop: int) -> Iterator[str]:
         """Yield the cache key of the summary after each fold: a hash of the previous summary and the new messages."""
-        settings = "\0".join((identity_of(self.summarizer), text, self.title))
+        context = [one.words for one in self._folded.context] if calls_model(self.summarizer) else []
+        settings = "\0".join((identity_of(self.summarizer), text, self.title, *context))
         hashed = hashlib.sha256(settings.encode("utf-8", "surrogatepass"))
         for number in range(start, stop):
             for at, is_after_request in self._folded.folded_messages(number, number + 1):
                 hashed.update(self._hash_message(at) + bytes([is_after_request]))
             # The key of each fold extends the hash of the folds before it.
             whole = hashed.copy()
-            request = self._folded.first_request(number + 1)
+            request = self._folded.first_request(start, number + 1, text)
             whole.update(f"{self._folded.folds[number].room} {request}".encode("utf-8", "surrogatepass"))
             yield whole.hexdigest()
 
@@ -217,7 +226,7 @@ class SummaryWriter:
             max_tokens=self._room(previous, self._folded.folds[start:stop]),
             count=self.count,
             request=self._request(len(self.messages)),
-            first_request=self._folded.first_request(stop),
+            first_request=self._folded.first_request(start, stop, previous),
         )
         answer = yield from self._ask_for_summary(self.summarizer, brief)
         asked = self.summarizer
@@ -232,11 +241,15 @@ class SummaryWriter:
         return answer
 
     def _room(self, previous: str, folds: Sequence[Fold]) -> int:
-        """Compute the maximum tokens of a summary: fewer than the messages and the summary that it replaces."""
+        """Compute the maximum tokens of a summary: fewer than the messages and the summary that it replaces.
+
+        The first of these messages may have been joined with that summary, and then had no frame of its own.
+        """
         room = folds[-1].room
         if not previous:
             return room
-        return max(1, min(room, self.count(previous) + sum(fold.saved for fold in folds) - JOINT_TOKENS))
+        replaced = self.count(previous) + sum(fold.saved for fold in folds)
+        return max(1, min(room, replaced - JOINT_TOKENS - MESSAGE_TOKENS))
 
     def _request(self, before: int) -> str:
         """Find the user's last request before a message; "" if there is none."""
@@ -247,6 +260,8 @@ class SummaryWriter:
         """Ask a summarizer, fit its answer into the room, and put the user's first request above it."""
         room, heading = brief.max_tokens, sections.put_title("", self.title)
         brief = replace(brief, max_tokens=max(1, brief.max_tokens - self.count(heading))) if heading else brief
+        if calls_model(summarizer):
+            brief = replace(brief, utterances=(*self._folded.context, *brief.utterances))
         frame = sections.Frame(brief, is_kept=keeps_request(summarizer))
         answer = yield from self._meter(steps_of(summarizer, replace(brief, max_tokens=frame.room)))
         if isinstance(answer, Failed):
@@ -323,11 +338,16 @@ class FoldedMessages:
         self.messages = messages
         self.folds = [fold for fold in plan.folds if not fold.is_drop]
         self._gone: list[frozenset[int]] = []  # after each fold
+        self._gone_before: list[frozenset[int]] = []  # before the request of each fold
         gone: set[int] = set()
+        before, request = frozenset[int](), -1
         for fold in plan.folds:
+            if fold.request != request:
+                before, request = frozenset(gone), fold.request
             gone.update(fold.messages)
             if not fold.is_drop:
                 self._gone.append(frozenset(gone))
+                self._gone_before.append(before)
 
     @cached_property
     def requests(self) -> dict[int, str]:
@@ -338,12 +358,22 @@ class FoldedMessages:
         spoken = ((at, one) for at in users if at != summary for one in self._plain([at])[:1])
         return {at: one.user_request for at, one in spoken if one.user_words}
 
-    def first_request(self, stop: int) -> str:
-        """Return the user's first request if it is gone after fold `stop - 1`; "" if it stays or is unknown."""
-        running = self.plan.running
-        if running and sections.may_hold_request(running.text):
+    @cached_property
+    def context(self) -> tuple[Utterance, ...]:
+        """The provider's own summary of the messages before, which stays: a model needs it to understand the rest."""
+        entries = self.plan.transcript.entries
+        at = newest_compaction(entries)
+        return () if at is None else (Utterance(Speaker.MODEL, f"{BEFORE}\n{entries[at].compaction}"),)
+
+    def first_request(self, start: int, stop: int, previous: str) -> str:
+        """Return the user's first request if it is gone after fold `stop - 1`; "" if it stays or is unknown.
+
+        Only `previous`, the summary before fold `start`, shows a request that was gone before. It is unknown if that
+        summary may hold it without marking it, for lack of room.
+        """
+        if previous and sections.may_hold_request(previous):
             return ""
-        first = next(iter(self.requests), -1)
+        first = next((at for at in self.requests if at not in self._gone_before[start]), -1)
         return self.requests[first] if first in self._gone[stop - 1] else ""
 
     def folded_messages(self, start: int, stop: int) -> Iterator[tuple[int, bool]]:

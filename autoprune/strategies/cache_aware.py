@@ -48,11 +48,11 @@ from math import inf, sqrt
 from typing import TypeAlias
 
 from autoprune.conversation.edits import CustomReason, Replace
-from autoprune.conversation.placeholders import GAP, HEAD, split_mark
+from autoprune.conversation.placeholders import GAP, HEAD, frame_text, split_mark
 from autoprune.conversation.transcript import ToolResult
 from autoprune.economics import Prices, prices
 from autoprune.errors import SettingsError, check_number, is_share
-from autoprune.facts.calls import arguments
+from autoprune.facts.calls import arguments, target
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Protections
 from autoprune.planning.view import BaseStrategy, Candidate, Rationale, View
 from autoprune.strategies.worth import EDITED, LATELY, LEAST_TOKENS, NEWEST_FAILURE, AtWork, Worth
@@ -130,6 +130,10 @@ class CacheAware(BaseStrategy):
                 f"cache_aware: target is {self.target!r}: give a share of the safe zone, above 0 and at most 1"
             )
         return CacheAwareState(self, prices(self.prices, life=self.cache_life))
+
+    def has_written(self, result: ToolResult) -> bool:
+        """Return whether a result is a placeholder of this strategy."""
+        return read_placeholder(result) is not None
 
     def step(self, view: View) -> Iterator[Replace]:
         """Yield the edits for a view without earlier requests; a walk calls `begin` instead."""
@@ -425,11 +429,16 @@ def cached_after(view: View, cut: Sequence[Candidate]) -> int:
 
 def placeholder(candidate: Candidate, request: int, fresh: Iterable[str], has_failed: HasFailed) -> str:
     """Write the placeholder of a result: the tool, its target, its size, and some of its `fresh` names."""
-    target, tokens = candidate.target, candidate.result.tokens
-    shown = target if len(target) <= LONGEST_TARGET else f"{target[: LONGEST_TARGET - 1]}…"
-    what = f"{_tool_name(candidate.result)} {shown}".strip() + _failure_note(candidate.result, has_failed)
+    tokens = candidate.result.tokens
+    what = _what(candidate.result, candidate.target) + _failure_note(candidate.result, has_failed)
     named = ", ".join(_fitting_names(fresh, tokens))
     return f"[Cleared at request {request}: {what}, {tokens:,} tokens{named and f'. Names in it: {named}'}]"
+
+
+def _what(result: ToolResult, target: str) -> str:
+    """Name a call: the tool, and the beginning of its target."""
+    shown = target if len(target) <= LONGEST_TARGET else f"{target[: LONGEST_TARGET - 1]}…"
+    return f"{_tool_name(result)} {shown}".strip()
 
 
 def short_placeholder(result: ToolResult, request: int, has_failed: HasFailed) -> str:
@@ -441,11 +450,15 @@ def short_placeholder(result: ToolResult, request: int, has_failed: HasFailed) -
 def read_placeholder(result: ToolResult) -> re.Match[str] | None:
     """Match a placeholder that this module wrote, with its request and size; None for any other text.
 
-    A text that names another tool is the output of a tool that shows such text. If the payload was JSON in a text, the
+    A text that names another call is the output of a tool that shows such text. If the payload was JSON in a text, the
     placeholder is a JSON string. A placeholder may carry the mark of an archive.
     """
+    if "[Cleared at request " not in result.text:
+        return None
     match = PLACEHOLDER.fullmatch(split_mark(result.text)[0].strip().strip('"'))
-    return match if match and match[2].startswith(_tool_name(result)) else None
+    called = (_what(result, ""), _what(result, target(result.call)))
+    known = {frame_text(result, each).strip('"') for each in called}
+    return match if match and match[2].removesuffix(FAILED) in known else None
 
 
 def without_names(result: ToolResult, known: re.Match[str]) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from autoprune.conversation.edits import Fold, Reason, Replace
+from autoprune.conversation.transcript import ToolResult
 from autoprune.errors import SettingsError, check_number, is_share
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Protections
 from autoprune.planning.retention import BY_AGE, Retention
@@ -90,6 +91,10 @@ class Folding(BaseFoldingStrategy):
         yield from self._cut_least_harmful(view)
         if opening := view.opening():
             yield _one_fold(opening, Reason.BEGINS_WITH_USER)
+
+    def has_written(self, result: ToolResult) -> bool:
+        """Return whether a result can be one that was shortened at an earlier request."""
+        return self.results is not None and self.results.has_written(result)
 
     def _is_many(self, view: FoldView) -> bool:
         """Return whether there are too many messages."""

@@ -10,7 +10,7 @@ from autoprune.conversation.edits import Reason, Replace
 from autoprune.conversation.transcript import Part, ToolResult
 from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.facts.utterances import Utterance
-from autoprune.planning.clamping import Clamp, is_cut
+from autoprune.planning.clamping import Clamp, missing_tokens
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Protections
 from autoprune.planning.view import BaseFoldingStrategy
 
@@ -92,7 +92,11 @@ class PerResult(BaseFoldingStrategy):
 
     def _reason(self, part: Part) -> Reason:
         """Return the reason of an edit. SHORTENED asks for a summary, except for results that were shortened before."""
-        return Reason.CLAMPED if self.mode == SIMPLE or is_cut(part.text) else Reason.SHORTENED
+        return Reason.CLAMPED if self.mode == SIMPLE or missing_tokens(part.text) else Reason.SHORTENED
+
+    def has_written(self, result: Part) -> bool:
+        """Return whether a text can be one that replaced a large result."""
+        return Clamp(self.threshold).may_have_cut(result.text, result.count)
 
     @cached_property
     def function_summarizer(self) -> ByFunction:

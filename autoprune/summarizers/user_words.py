@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from autoprune.planning.clamping import is_cut
+from autoprune.planning.clamping import missing_tokens
 from autoprune.planning.view import SAID_SHARE
 from autoprune.summarizers.sections import GOAL, body_of, parse_sections, quantity, share_room
 from autoprune.tokens import Count
@@ -83,7 +83,7 @@ def left_out_note(goal: str, summary: str, said: Iterable[str] = (), missing: in
 
 
 def _is_shortened(said: str) -> bool:
-    return is_cut(said) or said.endswith(CUT)
+    return missing_tokens(said) > 0 or MARK.search(said) is not None or said.endswith(CUT)
 
 
 def shorten(request: str, limit: int, count: Count) -> str:

@@ -146,7 +146,7 @@ def test_ctrl_c_is_one_line_at_any_time(tmp_path: Path):
 
 
 def error_output(process: subprocess.Popen[bytes]) -> bytes:
-    """What a process that should end soon wrote to standard error; one that hangs shows its stacks and fails the test."""
+    """Wait for a process that should end soon, and return its standard error. Show the stacks of one that hangs."""
     try:
         return process.communicate(timeout=60)[1]
     except subprocess.TimeoutExpired:

@@ -285,3 +285,47 @@ def test_a_summary_of_folded_messages_contains_answers():
     found = ConversationPruner(PruneArgs(1_200)).prune(messages, "summarize")
     assert found.report.messages_summarized
     assert "never push to main" in str(found.conversation[0])
+
+
+# A question that failed
+
+ERRORS = (
+    "<tool_use_error>InputValidationError: AskUserQuestion failed due to the following issue: questions is missing",
+    "InputValidationError: questions: Required",
+    "Error: No such tool available: AskUserQuestion",
+    "Unknown tool: AskUserQuestion",
+    "Error: The question timed out after 60 s",
+    "[Request interrupted by user for tool use]",
+    "MCP error -32001: Request timed out",
+    "aborted by user after 12 s",
+    "Tool execution timed out after 120 s",
+    "Operation was cancelled",
+    "The user did not answer in time.",
+    "User declined to answer questions",
+    "The user doesn't want to proceed with this tool use. The tool use was rejected. STOP what you are doing.",
+    '{"success": false, "error": "Invalid arguments"}',
+    "request_user_input is unavailable in Default mode",
+    "failed to parse function arguments: missing field `questions`",
+)
+
+
+@each_row(("text", "failed"), [*((error, None) for error in ERRORS), ("No answer.", True), (ERRORS[0], False)])
+def test_a_question_that_failed_has_no_answer(text: str, failed: bool | None):
+    asked = result(call("AskUserQuestion", question="Tabs or spaces?"), text, failed)
+    assert not is_answer(asked)
+
+
+@each_row(
+    "text",
+    [
+        *("Error: expected an indent, is what I get. Use tabs.", "The build timed out with spaces.", "timeout 30"),
+        *(
+            "Aborted jobs should be retried.",
+            "Invalid input handling: ignore it.",
+            "Failed to run it myself. Use tabs.",
+        ),
+        '{"answers": {"Tabs or spaces?": "Error: tabs"}}',
+    ],
+)
+def test_an_answer_may_speak_of_errors(text: str):
+    assert is_answer(result(call("AskUserQuestion", question="Tabs or spaces?"), text))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tables import each_row
 
-from autoprune.conversation.placeholders import SENTENCE, append_mark, element, mark
+from autoprune.conversation.placeholders import END_TAG, SENTENCE, append_mark, element, mark
 from autoprune.conversation.transcript import Location, ToolCall
 from autoprune.facts.outcomes import background_id, error_lines, exit_code, has_failed, is_cancellation, is_refusal
 
@@ -385,8 +385,21 @@ def test_an_error_message_in_fetched_text_does_not_mean_failure(call: ToolCall):
     assert has_failed("Error: no such table\n1 failed in 0.1s", False, call) is None
 
 
+@each_row(
+    "text",
+    [
+        "[Cleared at request 12: run make, failed, 900 tokens]\n3 passed in 0.1s",
+        "[Old tool result content cleared]\n3 passed in 0.1s",
+        f"{SENTENCE}\n3 passed in 0.1s",
+    ],
+)
+def test_output_that_begins_with_a_placeholder_is_read_as_any_other(text: str):
+    assert has_failed(text, None) is False
+
+
 @pytest.mark.parametrize("text", [SENTENCE, element("run"), element("run")[30:], "[Old tool result content cleared]"])
 def test_the_outcome_of_a_cleared_result_is_unknown(text: str):
+    text = text.removesuffix(END_TAG)
     text = text[text.find(">") + 1 :] if text.startswith("<tool_result") else text
     assert has_failed(text, None) is None
     if text in (SENTENCE, "[Old tool result content cleared]") or text.lstrip().startswith("<message>"):

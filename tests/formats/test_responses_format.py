@@ -510,11 +510,11 @@ def test_an_error_names_the_place_of_an_item_of_unknown_type():
         ({"role": "developer", "content": [text("x")]}, Speaker.SYSTEM),
         *(
             ({"type": kind}, Speaker.MODEL)
-            for kind in ("reasoning", "compaction", "mcp_call", "new_kind_call", "program")
+            for kind in ("reasoning", "compaction", "mcp_call", "new_kind_call", "program", "program_output")
         ),
         *(({"type": kind}, Speaker.TOOL) for kind in ("shell_call_output", "tool_search_output", "new_kind_output")),
         *(({"type": kind}, Speaker.OTHER) for kind in ("item_reference", "compaction_trigger", "new_kind")),
-        ({"type": "mcp_approval_response"}, Speaker.USER),
+        ({"type": "mcp_approval_response"}, Speaker.TOOL),
         ({"role": "critic"}, Speaker.OTHER),
     ],
 )

@@ -307,6 +307,14 @@ def test_an_object_that_is_no_client_is_an_error():
         attached({})
 
 
+@pytest.mark.parametrize("kind", [openai.OpenAI, openai.AsyncOpenAI, anthropic.Anthropic, anthropic.AsyncAnthropic])
+def test_a_class_is_an_error_and_is_not_changed(kind: type):
+    before = dict(vars(kind))
+    with pytest.raises(SettingsError, match=f"cannot attach to the class {kind.__name__}: give a client"):
+        attached(kind)
+    assert dict(vars(kind)) == before
+
+
 def test_a_mistyped_strategy_is_an_error_and_nothing_is_sent():
     with recorded() as (url, kept), anthropic.Anthropic(base_url=url, api_key="none", max_retries=1) as client:
         attach(client, 4_000, strategy="cache_awear")

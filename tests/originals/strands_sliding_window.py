@@ -3,8 +3,9 @@
     python -m venv original && original/bin/pip install strands-agents==1.62.0 && original/bin/pip install -e .
     PYTHONPATH=tests/support original/bin/python tests/originals/strands_sliding_window.py
 
-As in `Agent`, the manager applies its window when an invocation has ended, before the next prompt of the user, and
-reduces the context when the provider reports an overflow; here that is more than WINDOW tokens by autoprune's count.
+As in `Agent`, the manager applies its window when an invocation has ended, before the next prompt of the user, which
+may have several messages. It reduces the context when the provider reports an overflow; here that is more than WINDOW
+tokens by autoprune's count.
 """
 
 import json
@@ -61,6 +62,10 @@ def chat_messages(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return made
 
 
+def is_prompt(message: dict[str, Any]) -> bool:
+    return message["role"] == "user" and not any("toolResult" in block for block in message["content"])
+
+
 def replay(conversation: Conversation, **parameters: Any) -> list[list[Any]]:
     manager = SlidingWindowConversationManager(**parameters)
     agent: Any = SimpleNamespace(messages=[])
@@ -68,7 +73,8 @@ def replay(conversation: Conversation, **parameters: Any) -> list[list[Any]]:
     known, found = len(system), []
     for start in request_starts(conversation):
         for message in conversation.messages[known:start]:
-            if message["role"] == "user" and agent.messages:
+            is_next = bool(agent.messages) and not is_prompt(agent.messages[-1])
+            if message["role"] == "user" and is_next:
                 manager.apply_management(agent)
             add(agent.messages, message)
         known = start

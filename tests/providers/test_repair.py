@@ -710,6 +710,8 @@ REASONING = {"type": "reasoning", "id": "rs_1", "summary": []}
 SEARCH = {"type": "tool_search_call", "call_id": "a", "execution": "client", "arguments": {}}
 SERVERS_SEARCH = {"type": "tool_search_call", "call_id": None, "execution": "server", "arguments": {}}
 FOUND = {"type": "tool_search_output", "call_id": "a", "status": "completed", "execution": "client", "tools": []}
+APPROVAL_REQUEST = {"type": "mcp_approval_request", "id": "mcpr_1", "name": "f", "arguments": "{}", "server_label": "s"}
+APPROVAL = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
 FAILED = [{"stdout": "", "stderr": NO_RESULT, "outcome": {"type": "exit", "exit_code": 1}}]
 
 
@@ -744,6 +746,12 @@ FAILED = [{"stdout": "", "stderr": NO_RESULT, "outcome": {"type": "exit", "exit_
             ],
         ),
         ([GO, SERVERS_SEARCH, OK], [GO, SERVERS_SEARCH, OK], []),
+        ([GO, APPROVAL, OK], [GO, OK], ["orphan_result (1,): removed the output"]),
+        (
+            [GO, APPROVAL, APPROVAL_REQUEST, OK],
+            [GO, APPROVAL_REQUEST, APPROVAL, OK],
+            ["orphan_result (1,): moved the output behind its call"],
+        ),
         (
             [GO, REASONING, call("a", "computer_call"), GO],
             [GO, GO],

@@ -568,6 +568,18 @@ OPENAI_RESPONSES: list[tuple[list[Any], Found]] = [
 ]
 
 
+APPROVAL_REQUEST = {"type": "mcp_approval_request", "id": "mcpr_1", "name": "f", "arguments": "{}", "server_label": "s"}
+APPROVAL = {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True}
+LOST_REQUEST = "The following MCP approval requests have approval responses but weren't passed as input: mcpr_1"
+OPENAI_RESPONSES += [
+    ([GO, APPROVAL], [("orphan_result", (1,), LOST_REQUEST)]),
+    (
+        [GO, {"type": "program_output", "id": "po_1", "call_id": "p", "result": "ok", "status": "completed"}],
+        [("orphan_result", (1,), "No tool call found for program output with call_id p.")],
+    ),
+]
+
+
 @each_row(("conversation", "expected"), OPENAI_RESPONSES)
 def test_problems_for_openai_responses(conversation: list[Any], expected: Found):
     assert found(conversation, "openai_responses") == expected
@@ -593,6 +605,12 @@ LEGAL_OPENAI_RESPONSES: dict[str, list[Any]] = {
     ],
     "a shell's call that is answered like a function's, as Codex does": [call(kind="local_shell_call"), output()],
     "an asynchronous call": [GO, call(**{"async": True})],
+    "an approval": [GO, APPROVAL_REQUEST, APPROVAL],
+    "a request for approval that is not answered": [GO, APPROVAL_REQUEST, {"role": "user", "content": "Wait."}],
+    "a program that waits for its call": [
+        *(GO, {"type": "program", "id": "pr_1", "call_id": "p", "code": "f()", "fingerprint": "x"}),
+        *(call(caller={"type": "program", "caller_id": "p"}), output()),
+    ],
     "other items": [{"type": "item_reference", "id": "msg_1"}, {"type": "compaction", "encrypted_content": "x"}],
     "the SDK's items": [
         {"role": "developer", "content": "Be brief."},

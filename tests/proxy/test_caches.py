@@ -53,6 +53,7 @@ POINT = {"cachePoint": {"type": "default", "ttl": "1h"}}
         ("/v1/messages", {"messages": [PLAIN], "system": [said("a", "1h")["content"][0]]}, HOUR),
         ("/v1/messages", {"messages": [said("a", "5m")], "system": [said("a", "1h")["content"][0]]}, SHORT),
         ("/v1/messages", {"messages": [said("a", "2 weeks")]}, None),
+        ("/v1/messages", {"messages": [said("a", "0s")]}, None),
         ("/v1/messages", {"messages": [said("a", [1])]}, None),
         ("/v1/messages", {"messages": [{"role": "user", "content": [{"cache_control": "1h"}, 5]}, 7]}, None),
         ("/model/m/converse", {"messages": [{"role": "user", "content": [{"text": "a"}, POINT]}]}, HOUR),
@@ -89,6 +90,9 @@ def test_models_that_charge_for_writes_ignore_the_retention_option():
         ({"cacheDetails": [{"ttl": "1h", "inputTokens": 7}, {"ttl": "5m", "inputTokens": 2}]}, {3_600: 7, 300: 2}),
         ({"cacheDetails": [{"ttl": "soon", "inputTokens": 7}]}, {}),
         ({"input_tokens": 7, "cache_creation": None}, {}),
+        ({"cache_creation": {"ephemeral_5m_input_tokens": True, "ephemeral_1h_input_tokens": -9}}, {}),
+        # No provider has such a life.
+        ({"cache_creation": {"ephemeral_0s_input_tokens": 9, "ephemeral_999999h_input_tokens": 9}}, {}),
         ([[[[[{"ephemeral_1h_input_tokens": 7}]]]]], {}),
         ("ephemeral_1h_input_tokens", {}),
     ],
@@ -105,65 +109,46 @@ def wrote(**tokens: int) -> dict[str, Any]:
 
 def test_answers_take_precedence_over_requests_and_requests_over_the_usual_life():
     cache = Cache()
-    cache.note_request(None, 1)
+    cache.note_request(None)
     assert (cache.life, cache.unusual_source) == (SHORT, "")
-    cache.note_request(HOUR, 3)
+    cache.note_request(HOUR)
     assert (cache.life, cache.unusual_source) == (HOUR, "as requested")
     cache.learn_life(wrote(m5=9_000))
-    cache.note_request(HOUR, 5)
+    cache.note_request(HOUR)
     assert (cache.life, cache.unusual_source) == (SHORT, "")
-    assert (cache.first_life, cache.life_changes) == (SHORT, {3: HOUR, 5: SHORT})
     cache.learn_life(wrote(h1=9_000))
-    cache.note_request(HOUR, 7)
+    cache.note_request(HOUR)
     assert (cache.life, cache.unusual_source) == (HOUR, "as reported in answers")
 
 
 def test_settings_take_precedence_over_everything():
     cache = Cache(given=600.0)
     cache.learn_life(wrote(h1=9_000))
-    cache.note_request(HOUR, 1)
-    assert (cache.life, cache.unusual_source, cache.first_life, cache.life_changes) == (
-        600,
-        "from the settings",
-        600,
-        {},
-    )
+    cache.note_request(HOUR)
+    assert (cache.life, cache.unusual_source) == (600, "from the settings")
 
 
 def test_if_an_answer_reports_two_lives_the_request_decides():
     for wanted, usage in ((SHORT, wrote(m5=40, h1=9_000)), (HOUR, wrote(m5=40, h1=9_000))):
         cache = Cache()
-        cache.note_request(wanted, 1)
+        cache.note_request(wanted)
         cache.learn_life(usage)
-        cache.note_request(wanted, 3)
+        cache.note_request(wanted)
         assert cache.life == wanted
 
 
 def test_a_side_question_with_a_short_cache_does_not_make_the_conversation_cold():
     cache = Cache()
-    for at in (1, 3):
-        cache.note_request(HOUR, at)
+    for _ in range(2):
+        cache.note_request(HOUR)
         cache.learn_life(wrote(h1=900))
-    cache.note_request(None, 4)
+    cache.note_request(None)
     cache.learn_life(wrote(m5=50))
-    cache.note_request(HOUR, 5)
-    assert (cache.life, cache.life_changes) == (HOUR, {})
-    for at in (7, 9):  # and from here on the client asks for a short one
-        cache.note_request(None, at)
-    assert (cache.life, cache.life_changes) == (SHORT, {9: SHORT})
-
-
-def test_a_repeated_request_keeps_its_life_and_a_truncated_history_forgets_later_ones():
-    cache = Cache()
-    for at in (1, 3, 5):
-        cache.note_request(None, at)
-    cache.learn_life(wrote(h1=900))
-    cache.note_request(None, 5)
+    cache.note_request(HOUR)
+    assert cache.life == HOUR
+    for _ in range(2):  # and from here on the client asks for a short one
+        cache.note_request(None)
     assert cache.life == SHORT
-    cache.note_request(None, 7)
-    assert (cache.life, cache.life_changes) == (HOUR, {7: HOUR})
-    cache.note_request(None, 2)
-    assert (cache.life, cache.life_changes) == (HOUR, {2: HOUR})
 
 
 # In a lane

@@ -1,7 +1,9 @@
 """Conversations are recognized by how they begin, and each has its own pauses and calibration."""
 
 from copy import deepcopy
+from typing import Any
 
+import pytest
 from proxy.conftest import messages
 
 from autoprune.apps.proxy._conversations import Conversation, Conversations
@@ -82,10 +84,10 @@ def test_a_repeated_request_keeps_its_pause_until_the_cache_expires():
     assert conversation.note_request(3, 703.0) == 600
     assert conversation.note_request(5, 704.0) == 1
     assert conversation.note_request(5, 750.0) == 1
-    assert conversation.pauses == {1: 0, 3: 600, 5: 1}
+    assert conversation.past.pauses == {1: 0, 3: 600, 5: 1}
     assert conversation.note_request(5, 1_200.0) == 450  # the cache has gone cold since
     conversation.note_request(1, 1_201.0)  # a history that was cut
-    assert conversation.pauses == {1: 0}
+    assert conversation.past.pauses == {1: 0}
 
 
 def test_a_token_count_sets_only_the_pause_of_the_next_request():
@@ -93,7 +95,7 @@ def test_a_token_count_sets_only_the_pause_of_the_next_request():
     conversation.note_request(3, 100.0)
     assert conversation.note_request(5, 500.0, counts_only=True) == 0
     assert conversation.note_request(1, 500.0, counts_only=True) == 0  # of a part of the history
-    assert conversation.pauses == {3: 0, 5: 400}
+    assert conversation.past.pauses == {3: 0, 5: 400}
     assert conversation.note_request(5, 502.0) == 400
 
 
@@ -104,6 +106,24 @@ def test_a_calibration_stays_until_it_is_clearly_off():
         assert conversation.calibration == expected
     conversation.learn({"nothing": 1})
     assert conversation.calibration == 1.8
+
+
+IMPLAUSIBLE = [{"input_tokens": tokens} for tokens in (1, 9_999, 80_001, 10**9, 10**15, -20_000, "20000", None, True)]
+
+
+@pytest.mark.parametrize("usage", IMPLAUSIBLE)
+def test_a_usage_that_cannot_be_true_teaches_nothing(usage: dict[str, Any]):
+    conversation = Conversation("a", counted=20_000, calibration=1.2)
+    conversation.learn({**usage, "cache_creation": {"ephemeral_1h_input_tokens": 900}})
+    conversation.cache.note_request(None)
+    assert (conversation.calibration, conversation.cache.life) == (1.2, 300)
+
+
+@pytest.mark.parametrize(("tokens", "ratio"), [(10_000, 0.5), (80_000, 4.0)])
+def test_a_usage_of_half_to_four_times_the_counted_tokens_calibrates(tokens: int, ratio: float):
+    conversation = Conversation("a", counted=20_000)
+    conversation.learn({"input_tokens": tokens})
+    assert conversation.calibration == ratio
 
 
 def test_a_small_prompt_does_not_calibrate():

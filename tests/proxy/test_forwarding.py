@@ -8,7 +8,7 @@ import struct
 import threading
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -566,3 +566,17 @@ def test_the_reason_for_an_unread_conversation_is_kept(proxy_to: ProxyTo) -> Non
             assert httpx.post(f"{proxy.url}{path}", content=content).status_code == 200
     assert proxy.traffic.passed == 2
     assert proxy.traffic.why.startswith("previous_response_id: the provider keeps the history")
+
+
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_a_body_that_is_too_large_is_refused_before_it_is_held(proxy_to: ProxyTo, *, is_chunked: bool) -> None:
+    def pieces() -> Iterator[bytes]:
+        yield from (b" " * 1_000_000 for _ in range(100))
+
+    with serving(always(answer(b"{}"))) as upstream:
+        proxy = proxy_to(upstream.url)
+        headers = {} if is_chunked else {"content-length": "100000000"}
+        response = httpx.post(f"{proxy.url}/v1/messages", content=pieces(), headers=headers)
+        assert upstream.requests == []
+    assert response.status_code == 413
+    assert response.json()["error"]["message"].startswith("autoprune: the body is larger than 64,000,000 bytes")

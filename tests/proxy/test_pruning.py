@@ -49,6 +49,16 @@ def test_the_usage_of_an_answer_calibrates_the_next_prune():
     assert after[1]
 
 
+def test_a_usage_that_cannot_be_true_changes_no_prune():
+    after = []
+    for factor in (0.1, 1, 4_538):
+        work = Work(Settings(safe_zone="20k", strategy="low_water"))
+        name, account = pruned(work, 30, 0.0)
+        work.learn(name, {"input_tokens": int(factor * account.after)})
+        after.append(pruned(work, 40, 5.0)[1].after)
+    assert len({*after}) == 1
+
+
 def test_more_is_cleared_after_a_long_pause():
     after = []
     for pause in (5.0, 3_700.0):

@@ -19,6 +19,7 @@ from autoprune.apps.proxy._traffic import (
 from autoprune.economics import DEFAULT, Sent
 
 PROMPT = [("digest", 100)]
+OUTCOME = Outcome(conversation="one")
 CLEARED = Cleared(request=0, tool="read", target="a.py", tokens=50, reason="over_safe_zone", id="1")
 
 
@@ -97,6 +98,29 @@ def test_the_usage_of_an_answer_enters_the_ledger_once():
     session.usage = {"input_tokens": 50}
     went_through(sessions, "one", 2)
     assert len(session.ledger.reported) == 1
+
+
+@pytest.mark.parametrize("tokens", [5_000_000, 2_000])
+def test_a_usage_that_cannot_be_true_is_noted_once_and_not_used(tokens: int):
+    sessions, large = Sessions(), [("digest", 20_000)]
+    session = sessions.match(OUTCOME, Job("/v1/messages", {}, b"", "", 0.0), "mini/1")
+    for at in range(3):
+        session.enter_request(account(last=large), OUTCOME, float(at))
+        session.usage = {"input_tokens": tokens}
+    note = f"the provider reported {tokens:,} tokens for a prompt of 20,000: its usage is not used, "
+    assert session_json(session, in_full=True)["notes"] == [
+        {"note": note + "and tokens are counted without it", "requests": 2}
+    ]
+    assert (session.ledger.tokens_per_counted, session.ledger.reported) == (1.0, ())
+
+
+def test_a_small_prompt_with_tokens_that_only_the_provider_sees_is_not_noted():
+    sessions = Sessions()
+    went_through(sessions, "one")
+    (session,) = sessions
+    session.usage = {"input_tokens": 900}
+    went_through(sessions, "one")
+    assert (session.notes, session.ledger.reported) == ({}, ())
 
 
 def test_savings_at_cold_requests_are_counted_and_shown():

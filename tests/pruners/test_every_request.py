@@ -166,12 +166,12 @@ def test_what_was_cleared_stays_cleared_when_the_cache_comes_to_live_longer_or_s
     warm, lives = AgenticConversationPruner(PruneArgs(case.safe_zone, model="claude-sonnet-4-5")), {}
     gone: set[object] = set()
     for at in requests(messages):
-        lives |= data.draw(st.sampled_from(({}, {at: 300.0}, {at: 3_600.0})))
-        result = case.pruned(messages[:at], warm, cache_ttls=lives)
+        lives |= data.draw(st.sampled_from(({}, {at: {"cache_ttl": 300.0}}, {at: {"cache_ttl": 3_600.0}})))
+        result = case.pruned(messages[:at], warm, history=lives)
         cleared = {edit.part.location for edit in result.plan.edits}
         assert gone <= cleared
         fresh = AgenticConversationPruner(warm.args)
-        assert facts(case.pruned(messages[:at], fresh, cache_ttls=lives)) == facts(result)
+        assert facts(case.pruned(messages[:at], fresh, history=lives)) == facts(result)
         gone = cleared
 
 
@@ -250,12 +250,12 @@ def test_the_cache_life_is_that_of_the_settings_until_a_change():
     messages = WIRE["openai_chat"]([[Step("read_file", {"path": "a.py"}, "a line\n")] for _ in range(4)])
     strategy = Reading([])
     ours = AgenticConversationPruner(PruneArgs(10**9, cache_ttl="10m"))
-    ours.plan(messages, strategy, cache_ttls={3: 300.0, 7: 3_600.0})
+    ours.plan(messages, strategy, history={3: {"cache_ttl": 300.0}, 7: {"cache_ttl": 3_600.0}})
     assert requests(messages) == [1, 3, 5, 7, 9]
     assert strategy.noted == [600, 300, 300, 3_600, 3_600]
-    for wrong in ([300], {"first": 300.0}, {3: -1.0}):
-        with pytest.raises(SettingsError, match="cache_ttl"):
-            ours.plan(messages, strategy, cache_ttls=wrong)
+    for wrong in ([300], {"first": {}}, {3: 5.0}, {3: {"cache_life": 5.0}}, {3: {"cache_ttl": -1.0}}):
+        with pytest.raises(SettingsError, match=r"^history|cache_ttl"):
+            ours.plan(messages, strategy, history=wrong)  # type: ignore[arg-type]
 
 
 OTHER_PROCESS = """

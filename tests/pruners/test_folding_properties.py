@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
-from every_format import again, as_bytes, count, facts, is_models, is_seen, requests, shape
+from every_format import again, as_bytes, count, facts, is_models, is_seen, prompt_start, requests, shape
 from folding_cases import (
     BY_POSITION,
     KEPT,
@@ -205,8 +206,11 @@ def test_folded_messages_stay_folded_and_the_prefix_is_stable(case: Case):
     gone: set[int] = set()
     changed: dict[Any, str] = {}
     sent: list[Any] = []
+    start = 0
     for at in requests(case.messages):
         result = ours.prune(case.messages[:at], case.strategy)
+        if prompt_start(case.messages[:at]) != start:  # with a compaction by the provider a new prompt begins
+            gone, changed, sent, start = set(), {}, [], prompt_start(case.messages[:at])
         texts = {edit.part.location: edit.text for edit in result.plan.edits}
         assert gone <= result.plan.gone.keys()
         assert {place for place in changed if place.message not in result.plan.gone} <= texts.keys()
@@ -234,7 +238,7 @@ def both_styles(case: Case, policy: str) -> None:
         # Where all messages went by which one could tell that the provider wants the user's first, nobody can any more.
         if not shows_format(fed) and shows_format(case.messages):
             break
-        assert as_bytes(fed) == as_bytes(full)
+        assert as_bytes(fed[prompt_start(fed) :]) == as_bytes(full[prompt_start(full) :])
 
 
 def shows_format(messages: list[Any]) -> bool:
@@ -250,6 +254,45 @@ def test_the_full_history_and_the_pruned_one_fed_back_lead_to_the_same_prompts(c
 @every_format_folded(kept=BY_RULES, number=FEW)
 def test_full_and_fed_back_history_agree_with_stripped_thinking(case: Case):
     both_styles(case, "strip")
+
+
+def chat(random: Random) -> list[dict[str, Any]]:
+    """A conversation of messages of any length."""
+
+    def words(*lengths: int) -> str:
+        return " ".join(f"word{random.randrange(99)}" for _ in range(random.choice(lengths)))
+
+    messages = [{"role": "user", "content": words(5, 20, 40, 100)}]
+    for _ in range(random.choice((4, 10, 25))):
+        if random.random() < 0.6:
+            answer = {"name": "read_file", "arguments": json.dumps({"path": words(1)})}
+            call = {"id": f"c{len(messages)}", "type": "function", "function": answer}
+            messages += (
+                {"role": "assistant", "content": None, "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": call["id"], "content": words(1, 5, 20, 80, 200)},
+            )
+        else:
+            answer = {"role": "assistant", "content": words(1, 5, 30)}
+            messages += (answer, {"role": "user", "content": words(1, 5, 30, 60)})
+    return messages
+
+
+@pytest.mark.parametrize("name", ["summarize", "hybrid", "summarize_older", "chat_summary", "snapshot"])
+@pytest.mark.parametrize(("safe_zone", "room"), [(100, None), (200, None), (600, 150)])
+def test_full_and_fed_back_history_agree_if_a_summary_has_no_room_for_its_headings(
+    name: str, safe_zone: int, room: int | None
+):
+    strategy = replace(folding_named(name), summary_tokens=room)
+    for seed in range(size(20)):
+        messages = chat(Random(seed))
+        keeping, feeding = ConversationPruner(PruneArgs(safe_zone)), ConversationPruner(PruneArgs(safe_zone))
+        fed: list[Any] = []
+        given = 0
+        for at in requests(messages):
+            full = keeping.prune_conversations(messages[:at], strategy)
+            fed = feeding.prune_conversations([*fed, *messages[given:at]], strategy)
+            given = at
+            assert as_bytes(fed) == as_bytes(full), seed
 
 
 @each_row("retain", [Retention(), Retention(first_request=True), Retention(roles=("tool", "assistant"))])

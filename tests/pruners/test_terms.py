@@ -16,6 +16,7 @@ from autoprune.conversation.edits import Fold
 from autoprune.errors import RuleError
 from autoprune.formats import openai_chat
 from autoprune.integrations._hooks import FrameworkPruner, RequestPruner
+from autoprune.pruners.agentic import RESTORED
 from autoprune.pruners.naming import pruner_for
 from autoprune.pruners.requests import prune_request
 from autoprune.strategies.catalog import FOLDING, folding_named
@@ -38,7 +39,8 @@ KINDS = {
 
 def said(pruner: Any, strategy: object) -> tuple[object, ...]:
     result = pruner.prune(MESSAGES, strategy)
-    return result.conversation, result.report.strategy, result.report.fallbacks, result.report.safe_zone
+    notes = [note for note in result.report.fallbacks if RESTORED not in note]
+    return result.conversation, result.report.strategy, notes, result.report.safe_zone
 
 
 # What a strategy of one's own returns

@@ -150,6 +150,11 @@ def test_gemini_bodies_may_be_wrapped(wrapper: str, path: str) -> None:
         ("/v1/responses", {"input": chat(1), "previous_response_id": "r"}, "previous_response_id"),
         ("/v1/responses", {"input": chat(1), "conversation": {"id": "c"}}, "conversation"),
         ("/v1beta/models/g:generateContent", {"contents": [], "cachedContent": "caches/1"}, "cachedContent"),
+        (
+            "/v1/messages?beta=true",
+            {"messages": [], "thread": {"type": "continue", "previous_message_id": "msg_1"}},
+            "thread: the provider keeps the history",
+        ),
         ("/v1/responses", {"input": "Say something."}, "input is of type str"),
         ("/v1/messages", {"model": "m"}, "messages is missing"),
         ("/v1/messages", {"messages": [{"role": "user", "content": "Go."}, 7]}, "message 1"),

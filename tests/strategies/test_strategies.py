@@ -21,7 +21,7 @@ from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.transcript import ToolResult
 from autoprune.formats import new_parser
 from autoprune.formats.parsing import parse
-from autoprune.planning.plan import Plan, Reason
+from autoprune.planning.plan import Conditions, Plan, Reason, ThinkingPolicy
 from autoprune.planning.view import Strategy, View
 from autoprune.planning.walk import Walk
 from autoprune.strategies.catalog import available, clearing_named
@@ -340,7 +340,7 @@ def planned(messages: list[Message], text: str) -> tuple[Plan, tuple[ToolResult,
     """What comes of the strategy's edits, and the results of which it made them."""
     transcript = parse(messages, new_parser(exact()), fixed_tokens=3)
     strategy = Everything(transcript.results, text)
-    walk = Walk(strategy, 1, 3, Placeholder(exact()))
+    walk = Walk(Conditions(strategy, 1, 0, ThinkingPolicy.REPORT), 3, Placeholder(exact()))
     walk.extend(messages, transcript.entries)
     return walk.make_plan(messages, transcript.fixed_tokens), transcript.results
 

@@ -328,6 +328,43 @@ def test_a_status_from_before_a_commit_is_dropped():
     assert found == ["- last commit → 1234567 on main: Fix (1 file changed, 1 insertion(+))"]
 
 
+@each_row(
+    "command",
+    [
+        *(
+            "git add x.test.ts",
+            "cat x.test.ts",
+            "grep -c passed results.txt",
+            "npx eslint x.test.ts",
+            "git diff tests/",
+        ),
+        *("cd app && rm -r tests/old", "sed -i s/a/b/ tests/test_a.py", "head -5 check.log | grep passed"),
+    ],
+)
+def test_a_command_that_only_names_tests_does_not_hide_the_last_run(command: str):
+    run, other = ran("pytest -q", "3 passed in 0.12s"), ran(command, "5 passed in 0.1s")
+    found = sections(digest(told(user("Go."), run, other)))["State of version control and tests"]
+    assert found == ["- last test run → pytest -q: 3 passed in 0.12s"]
+
+
+@each_row(
+    ("command", "text", "state"),
+    [
+        ("git rebase main", "Successfully rebased and updated refs/heads/x.", []),
+        ("git commit --amend --no-edit", "", []),
+        ("git checkout other", "Switched to branch 'other'", []),
+        ("git pull", "Updating 1234567..89abcde\nFast-forward", []),
+        ("git reset --hard HEAD~1", "HEAD is now at 89abcde Before", ["- last commit → 89abcde: Before"]),
+        ("git checkout -- a.py", "Updated 1 path from the index", ["- last commit → 1234567 on main: Fix"]),
+        ("git reset -- a.py", "", ["- last commit → 1234567 on main: Fix"]),
+    ],
+)
+def test_the_last_commit_is_dropped_when_another_one_may_be_the_last(command: str, text: str, state: list[str]):
+    commit = ran("git commit -am Fix", "[main 1234567] Fix")
+    found = sections(digest(told(user("Go."), commit, ran(command, text))))
+    assert found.get("State of version control and tests", []) == state
+
+
 def test_goal_requests_and_files_outlive_three_folds_of_a_pruner():
     history: list[Any] = [{"role": "user", "content": "Port the parser to Rust. Never push."}]
     for number in range(60):

@@ -51,6 +51,10 @@ FOUND = {
     "title": "A",
     "content": [{"type": "text", "text": "It is so. " * 9}],
 }
+REFERENCE = {"type": "tool_reference", "tool_name": "deploy"}
+SEARCH = {"type": "server_tool_use", "id": "srvtoolu_{}", "name": "tool_search_tool_bm25", "input": {"query": "deploy"}}
+LOADED = {"type": "tool_search_tool_search_result", "tool_references": [REFERENCE]}
+PROGRAM = {"caller": {"type": "code_execution_20260120", "tool_id": "srvtoolu_9"}}
 THOUGHTS: tuple[dict[str, Any], ...] = (
     {"type": "thinking", "thinking": "I should read the file first. " * 9, "signature": "c2lnbmVk" * 30},
     {"type": "redacted_thinking", "data": "cmVkYWN0ZWQ=" * 30},
@@ -65,7 +69,8 @@ def text_blocks(text: st.SearchStrategy[str]) -> st.SearchStrategy[dict[str, Any
 def tool_contents() -> st.SearchStrategy[Any]:
     """What a result may hold: a text mostly; also blocks, or none."""
     block = st.one_of(text_blocks(outputs()), text_blocks(outputs()), st.sampled_from((*IMAGES, *DOCUMENTS, FOUND)))
-    return st.one_of(texts(), texts(), texts(), st.lists(block, max_size=3))
+    rare = st.one_of(st.lists(block, max_size=3), st.lists(block, max_size=3), st.just([REFERENCE]))
+    return st.one_of(texts(), texts(), texts(), rare)
 
 
 @st.composite
@@ -88,7 +93,11 @@ def anthropic_rounds(draw: st.DrawFn, at: int, with_objects: bool) -> list[Any]:
     if draw(st.integers(0, 4)) == 0:
         blocks += [{**QUERY, "id": f"srvtoolu_{at}"}]
         blocks += [{"type": "web_search_tool_result", "tool_use_id": f"srvtoolu_{at}", "content": [PAGE]}]
-    blocks += [{"type": "tool_use", "id": id, **draw(inputs())} for id in ids]
+    if draw(st.integers(0, 9)) == 0:
+        blocks += [{**SEARCH, "id": f"srvtoolu_s{at}"}]
+        blocks += [{"type": "tool_search_tool_result", "tool_use_id": f"srvtoolu_s{at}", "content": LOADED}]
+    caller = draw(st.sampled_from(({}, {}, {}, {}, PROGRAM)))
+    blocks += [{"type": "tool_use", "id": id, **draw(inputs()), **caller} for id in ids]
     results = [draw(tool_results(id)) for id in draw(st.permutations(ids))]
     more = st.one_of(text_blocks(words()), text_blocks(xml_results()), st.sampled_from((*IMAGES, *DOCUMENTS)))
     after = draw(st.lists(more, max_size=2)) if draw(st.integers(0, 2)) == 0 else []
@@ -137,8 +146,32 @@ def anthropic_conversations(draw: st.DrawFn, with_objects: bool = True) -> list[
     if draw(st.integers(0, 3)) == 0:
         messages.append(draw(answers([{"type": "text", "text": "It is done."}], with_objects)))
     apart = [copy.deepcopy(message) for message in messages]
+    _compact(draw, apart)
     _mark(draw, [block for message in apart if isinstance(message, dict) for block in _markable(message["content"])])
-    return apart
+    return _with_system(draw, apart)
+
+
+def _compact(draw: st.DrawFn, messages: list[Any]) -> None:
+    """Put a compaction, or one that failed, at the start of one of the model's messages, seldom."""
+    plain = [each for each in messages if isinstance(each, dict) and each["role"] == "assistant"]
+    if draw(st.integers(0, 4)) == 0 and plain:
+        chosen = draw(st.sampled_from(plain))
+        said = chosen["content"]
+        blocks = [{"type": "text", "text": said}] if isinstance(said, str) else said
+        chosen["content"] = [{"type": "compaction", "content": draw(st.one_of(words(), words(), st.none()))}, *blocks]
+
+
+def _with_system(draw: st.DrawFn, messages: list[Any]) -> list[Any]:
+    """Put system messages behind some of the user's messages that the model answers, seldom."""
+    if draw(st.integers(0, 4)):
+        return messages
+    roles = [each["role"] if isinstance(each, dict) else "assistant" for each in messages]
+    places = [at for at in range(1, len(roles) + 1) if roles[at - 1] == "user" and roles[at : at + 1] != ["user"]]
+    chosen = draw(st.lists(st.sampled_from(places), min_size=1, max_size=2, unique=True))
+    said = [{"role": "system", "content": draw(words())} for _ in chosen]
+    for at, message in sorted(zip(chosen, said, strict=True), key=lambda pair: -pair[0]):
+        messages.insert(at, message)
+    return messages
 
 
 def _markable(content: Any) -> list[dict[str, Any]]:

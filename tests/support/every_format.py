@@ -20,7 +20,9 @@ from rounds_in_texts import CARRIERS, DIALECTS, in_text
 from strategies_hypothesis import conversations as chat_conversations
 
 from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, Result, ToolInputs, repair
+from autoprune.conversation.messages import compaction_text
 from autoprune.planning.view import Strategy
+from autoprune.pruners.agentic import RESTORED
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 
 CHECKED = examples(16)
@@ -210,12 +212,22 @@ def at(messages: Any, path: Path) -> Any:
     return messages
 
 
-MODEL_ITEMS = ("reasoning", "compaction", "mcp_list_tools")
+MODEL_ITEMS = (
+    *("reasoning", "compaction", "context_compaction", "mcp_list_tools", "mcp_approval_request", "program"),
+    "program_output",
+)
+
+
+def prompt_start(messages: list[Any]) -> int:
+    """The newest message with a compaction for which the provider ignores all messages before; 0 without one."""
+    return next((at for at in range(len(messages) - 1, 0, -1) if compaction_text(messages[at])), 0)
 
 
 def is_models(message: Any) -> bool:
     """Whether the model produced a message or an item."""
     held = fields(message)
+    if held.get("execution") == "server":
+        return True
     kind = str(held.get("type", "message"))
     return held.get("role") in ("assistant", "model") or kind.endswith("_call") or kind in MODEL_ITEMS
 
@@ -241,6 +253,7 @@ def again(messages: list[Any]) -> list[Any]:
 
 
 def facts(result: Result) -> dict[str, Any]:
-    """A report without what depends on the clock; in quick without advice, for which nothing remembered is used."""
+    """A report without what depends on the clock and on what a pruner remembers; in quick without advice."""
     report = result.report if is_full() else dataclasses.replace(result.report, advise=None)
+    report = dataclasses.replace(report, fallbacks=tuple(note for note in report.fallbacks if RESTORED not in note))
     return {**report.to_dict(), "seconds": None}

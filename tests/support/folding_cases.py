@@ -136,7 +136,8 @@ KEPT = (
     *(BY_POSITION, Retention(pinned=mentions_the_first_call), Retention(roles=("tool", "assistant"))),
     *(Retention(roles=("user",), first_request=True), Retention(system=False)),
 )
-ROOMS = (None, 2_000, 60, 25)
+ROOMS = (None, 2_000, 150, 60, 25)
+TINY = (100, 200)  # safe zones in which a summary has no room for its headings
 
 
 @st.composite
@@ -183,8 +184,8 @@ def cases(draw: st.DrawFn, format: str, kept: Sequence[Retention] = KEPT) -> lis
     found = []
     for name in PRESETS:
         strategy, summarizer = draw(strategies(name, kept)), draw(st.sampled_from(NAMES))
-        share = draw(st.sampled_from((30, 50, 70, 90, 99, 100, 15, 0, 10**6)))
-        found.append(Case(messages, strategy, summarizer, max(1, tokens * share // 100)))
+        shares = (tokens * share // 100 for share in (30, 50, 70, 90, 99, 100, 15, 0, 10**6))
+        found.append(Case(messages, strategy, summarizer, max(1, draw(st.sampled_from((*shares, *TINY))))))
     return found
 
 

@@ -262,9 +262,57 @@ def hosted(draw: st.DrawFn) -> Any:
     )
 
 
+NUMBERS = st.integers(1, 10**6)  # ids of items, which must differ
+
+
+@st.composite
+def approvals(draw: st.DrawFn) -> list[Any]:
+    """A request for approval, the user's answer, and the call, if it was approved."""
+    number = draw(NUMBERS)
+    call = {"server_label": "files", "name": draw(NAMES), "arguments": '{"path": "a.py"}'}
+    asked = draw(item("mcp_approval_request", id=f"mcpr_{number}", **call))
+    answer = {"type": "mcp_approval_response", "approval_request_id": f"mcpr_{number}", "approve": draw(st.booleans())}
+    if not answer["approve"]:
+        return [asked, answer]
+    done = {"output": draw(texts()), "status": "completed", "approval_request_id": f"mcpr_{number}"}
+    return [asked, answer, draw(item("mcp_call", id=f"mcp_{number}", **call, **done))]
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> list[Any]:
+    """A program, a call that it made, the call's output, and its own."""
+    number = draw(NUMBERS)
+    id, caller = f"prog_{number}", {"caller": {"type": "program", "caller_id": f"prog_{number}"}}
+    call = {"type": "function_call", "call_id": f"p_{number}", "name": draw(NAMES), "arguments": "{}", **caller}
+    output = {"type": "function_call_output", "call_id": f"p_{number}", "output": draw(texts()), **caller}
+    started = {"type": "program", "id": f"pr_{number}", "call_id": id, "code": "read()", "fingerprint": "f"}
+    ended = {
+        "type": "program_output",
+        "id": f"po_{number}",
+        "call_id": id,
+        "result": draw(texts()),
+        "status": "completed",
+    }
+    return [started, call, output, ended]
+
+
+@st.composite
+def searches(draw: st.DrawFn) -> list[Any]:
+    """A search for tools by the provider or by the client, and the tools that were found."""
+    execution = draw(st.sampled_from(("client", "server")))
+    id = {"call_id": f"search_{draw(NUMBERS)}"} if execution == "client" else {}
+    found = {"status": "completed", "tools": [{"type": "function", "name": "deploy"}]}
+    return [
+        {"type": "tool_search_call", "execution": execution, **id, "arguments": {}},
+        {"type": "tool_search_output", "execution": execution, **id, **found},
+    ]
+
+
 @st.composite
 def response_rounds(draw: st.DrawFn) -> list[Any]:
     """What the model answers with calls, in several items, and the answers to those calls in any order."""
+    if draw(st.integers(0, 4)) == 0:
+        return draw(st.one_of(approvals(), programs(), searches()))
     ids = draw(st.lists(st.sampled_from(("call_1", "call_2", "call_3")), min_size=1, max_size=3, unique=True))
     pairs = [draw(calls_and_outputs(id)) for id in ids]
     before = draw(st.lists(st.one_of(reasoning(), spoken(), hosted()), max_size=2))
@@ -294,4 +342,7 @@ def responses_conversations(draw: st.DrawFn) -> list[Any]:
     if draw(st.integers(0, 5)) == 0:
         start = [*start, draw(item("compaction", id="cmp_1", encrypted_content=SIGNATURE))]
     turns = draw(st.lists(response_turns(), min_size=1, max_size=2))
+    if len(turns) > 1 and draw(st.integers(0, 3)) == 0:
+        kind = draw(st.sampled_from(("compaction", "context_compaction")))
+        turns.insert(1, [{"type": kind, "encrypted_content": SIGNATURE}])
     return [copy.deepcopy(one) for one in cut(draw, [*start, *(one for turn in turns for one in turn)])]

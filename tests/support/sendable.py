@@ -30,7 +30,7 @@ def accepts(messages: list[Any], provider: str) -> str | None:
     """The strict provider's refusal; None where it takes the conversation."""
     path, name, convert, beside = APIS[provider]
     body = {**beside, name: [convert(plain(message)) for message in messages]}
-    request = Request(path, {}, json.loads(json.dumps(body)))
+    request = Request(path, {"anthropic-beta": "mid-conversation-system"}, json.loads(json.dumps(body)))
     status, answer = Provider("", Play([Turn("It is done.")])).answer(request)
     return None if status == 200 else json.dumps(answer)
 
@@ -99,7 +99,7 @@ def camel(name: str) -> str:
 def responses(item: Any) -> Any:
     """Without ids, which the provider would look up, and with reasoning that it would have encrypted."""
     kind = item.get("type", "message")
-    sent = {name: value for name, value in item.items() if name != "id"}
+    sent = {name: value for name, value in item.items() if name != "id" or kind == "mcp_approval_request"}
     if kind == "reasoning":
         sent["encrypted_content"] = seal(digest(item.get("summary")))
     if kind == "local_shell_call_output":

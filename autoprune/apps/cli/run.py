@@ -151,6 +151,8 @@ def summarize_traffic(proxy: "Running") -> Iterator[str]:
         if total.removed:
             net = f"pruning {'saved' if total.net >= 0 else 'lost'} {abs(total.net):,.0f} input tokens"
             yield f"autoprune: {net}" if at else str(session.ledger)
+        if session.usage_note and (at or not total.removed):  # else it is in the ledger
+            yield f"autoprune: {session.usage_note}"
     if others := len(known) - len(main):
         yield f"autoprune: {others} side question{'s' if others > 1 else ''} besides"
 

@@ -38,7 +38,8 @@ class StrandsSlidingWindow:
         """Drop what was dropped before, and what must be dropped now."""
         messages = list(_strands_messages(self._chat.before(request)))
         for at in range(self._known, len(messages)):
-            if _is_prompt(messages[at]):
+            # Several messages of the user in a row are the input of one invocation.
+            if _is_prompt(messages[at]) and not (at and _is_prompt(messages[at - 1])):
                 self._slide(messages[:at])
         self._known = len(messages)
         if self._per_turn and (request.number + 1) % self._per_turn == 0:

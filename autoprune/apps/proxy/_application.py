@@ -19,12 +19,14 @@ from urllib.parse import unquote
 from autoprune.apps.proxy._bodies import UnreadError, UsageReader, decompress
 from autoprune.apps.proxy._configuration import Guard, Settings, cookie_name
 from autoprune.apps.proxy._forwarding import (
+    MOST_BODY,
     NOT_FORWARDED,
     ClientGoneError,
     Outgoing,
     Receive,
     Scope,
     Send,
+    TooLargeError,
     UpstreamError,
     end_to_end,
     error_body,
@@ -127,7 +129,12 @@ class Proxy:
             await send_error(send, incoming, NO_UPGRADE, "WebSockets are not supported: use HTTP")
             return
         with suppress(ClientGoneError):
-            incoming.body = await read_body(receive)
+            try:
+                incoming.body = await read_body(receive, incoming.headers.get("content-length", ""))
+            except TooLargeError:
+                reason = f"the body is larger than {MOST_BODY:,} bytes: send it to the provider without this proxy"
+                await send_error(send, incoming, 413, reason)
+                return
             await self._handle(incoming, receive, send)
 
     async def close(self) -> None:

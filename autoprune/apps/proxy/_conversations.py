@@ -1,12 +1,8 @@
-"""Find the conversation that a request continues, and track its pauses, its cache life and its calibration.
+"""Track the pauses, the cache life and the calibration of each conversation, and the settings of its requests.
 
-**Identity.** A conversation is identified by its first messages, up to the model's first one. Before the
-model has spoken only the user's messages identify it; then the model's first message becomes part of the identity, so
-that two sessions that begin with the same prompt differ from the second request on. Cache marks do not count, because
-clients move them, and neither does the difference between a string and a text block, which a mark makes necessary.
-
-    request 1   [user]                          known as  user
-    request 2   [user, answer, result]          user → user + answer: the same conversation
+A client may change the model in the middle of a conversation, or ask another model a side question about it. Each model
+has its own cache and its own tokens, and so its own `Conversation`. But a result that was cleared for one model stays
+cleared for the other: they share a `Past`.
 
 **The cache's life.** A request asks for a time to live by its cache marks. Its answer reports how many tokens were
 written for which time:
@@ -27,32 +23,27 @@ Sources: the API references of Anthropic ("Prompt caching", 1-hour duration), Am
 OpenAI ("Prompt caching": `prompt_cache_options`, `prompt_cache_retention`, `cache_write_tokens_details`).
 """
 
-import json
 import re
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import blake2b
-from itertools import count, pairwise
+from itertools import count
 from typing import Any, TypeAlias
 
-from autoprune.conversation.messages import without_marks
 from autoprune.economics import CACHE_LIFE
-from autoprune.errors import SettingsError
+from autoprune.errors import SettingsError, is_number
+from autoprune.pruners.history import History, Recent, prefix_digests
 from autoprune.pruners.requests import Place
 from autoprune.settings import duration
-from autoprune.tokens import calibration
+from autoprune.tokens import calibration, is_plausible
 
 STEADY = 0.15  # a new calibration changes what is cleared, so the old one stays until it is off by more than this
 LEAST_MEASURED = 10_000  # tokens: in smaller prompts tool schemas weigh most, and providers count these differently
 STEPS = 20  # a calibration is rounded to a multiple of 1/20
-MODEL_ROLES = ("assistant", "model")
-MODEL_ITEMS = ("reasoning", "function_call", "custom_tool_call", "local_shell_call", "compaction")
-LONGEST_PREFIX = 100  # messages that identify a conversation
-DIGEST_BYTES = 8
 
 Life: TypeAlias = float | None  # seconds; None if unspecified
 WRITTEN = re.compile(r"(?:ephemeral|ttl)_(\d{1,6}[smh])(?:_input)?_tokens")  # the names at Anthropic and at OpenAI
+SHORTEST, LONGEST = 60.0, 86_400.0  # seconds: with a life of 0, every request would seem cold
 DEEPEST = 3  # nesting of figures in a usage: input_tokens_details.cache_write_tokens_details.ttl_30m_tokens
 FROM_ANSWERS, FROM_REQUESTS, FROM_SETTINGS, USUAL = "as reported in answers", "as requested", "from the settings", ""
 
@@ -75,30 +66,17 @@ class Cache:
     _requested: Life = None
     _before: tuple[float, str] = (0.0, USUAL)
     _reported: dict[Life, float] = field(default_factory=dict)  # by the life that the request asked for
-    _lives: dict[int, float] = field(default_factory=dict)  # at each request, by its number of messages
-
-    @property
-    def first_life(self) -> float:
-        """The life at the first request."""
-        return next(iter(self._lives.values()), self._life_for(None)[0])
-
-    @property
-    def life_changes(self) -> dict[int, float]:
-        """The later lives, each by the number of messages of the first request that it applies to."""
-        return {at: life for (_, before), (at, life) in pairwise(self._lives.items()) if life != before}
 
     @property
     def unusual_source(self) -> str:
         """The source of the life; "" if the life is the usual one."""
         return self.source if self.life != self.usual else USUAL
 
-    def note_request(self, requested: Life, messages: int) -> None:
-        """Record the life that a request with this many messages asks for. A repeated request keeps its life."""
+    def note_request(self, requested: Life) -> None:
+        """Record the life that a request asks for."""
         now = self._life_for(requested)
-        longest, self.source = now if requested == self._requested else max(now, self._before)
+        self.life, self.source = now if requested == self._requested else max(now, self._before)
         self._requested, self._before = requested, now
-        self._lives = {at: life for at, life in self._lives.items() if at <= messages}
-        self.life = self._lives.setdefault(messages, longest)
 
     def learn_life(self, usage: object) -> None:
         """Record the cache writes that the answer to the last request reports, with their lives."""
@@ -181,8 +159,8 @@ def cache_writes(usage: object) -> Mapping[float, int]:
     for name, value in _usage_figures(usage, DEEPEST):
         match = WRITTEN.fullmatch(name)
         life = ttl_seconds(match[1]) if match else None
-        if life is not None and isinstance(value, int) and value > 0:
-            tokens[life] += value
+        if life is not None and is_number(value, 1):
+            tokens[life] += value  # type: ignore[operator]  # a number
     return tokens
 
 
@@ -201,31 +179,43 @@ def _usage_figures(usage: object, deep: int) -> Iterator[tuple[str, object]]:
 
 
 def ttl_seconds(ttl: object) -> Life:
-    """Convert a time to live such as "1h" to seconds; None for anything else."""
+    """Convert a time to live such as "1h" to seconds; None for anything else, and for a life that no provider has."""
     try:
-        return duration(ttl) if isinstance(ttl, str) else None
+        life = duration(ttl) if isinstance(ttl, str) else None
     except SettingsError:
         return None
+    return None if life is None or not SHORTEST <= life <= LONGEST else life
 
 
 # Conversations
 
 
 @dataclass
-class Conversation:
-    """The state of a conversation.
+class Past:
+    """What decides which results of a conversation are cleared, besides its messages.
 
-    `pauses` are the seconds before its requests, by their number of messages, and `asked_at` is when the last request
-    came. `counted` is the last prompt in pruning's token count, and `cleared` are the ids of payloads cleared so far.
+    `pauses` are the seconds before its requests, by their number of messages, `history` the settings of its requests,
+    and `cleared` the ids of payloads cleared so far.
+    """
+
+    pauses: dict[int, float] = field(default_factory=dict)
+    history: History = field(default_factory=dict)
+    cleared: set[str] = field(default_factory=set)
+
+
+@dataclass
+class Conversation:
+    """The state of a conversation with a model.
+
+    `asked_at` is when the last request came, and `counted` is its prompt in pruning's token count.
     """
 
     name: str
-    pauses: dict[int, float] = field(default_factory=dict)
+    past: Past = field(default_factory=Past)
     asked_at: float | None = None
     calibration: float = 1.0
     cache: Cache = field(default_factory=Cache)
     counted: int = 0
-    cleared: set[str] = field(default_factory=set)
 
     def note_request(self, messages: int, at: float, *, counts_only: bool = False) -> float:
         """Record a request with this many messages, and return the seconds since the previous request.
@@ -235,71 +225,52 @@ class Conversation:
         """
         pause = 0.0 if self.asked_at is None else max(0.0, at - self.asked_at)
         if counts_only:
-            if messages > max(self.pauses, default=0):
-                self.pauses[messages] = pause
+            if messages > max(self.past.pauses, default=0):
+                self.past.pauses[messages] = pause
             return 0.0
-        known = self.pauses.get(messages)
-        self.pauses = {before: pause for before, pause in self.pauses.items() if before <= messages}
+        known = self.past.pauses.get(messages)
+        self.past.pauses = {before: pause for before, pause in self.past.pauses.items() if before <= messages}
         if known is None or known <= self.cache.life < pause:
-            self.pauses[messages] = pause
+            self.past.pauses[messages] = pause
         self.asked_at = at
-        return self.pauses[messages]
+        return self.past.pauses[messages]
 
     def is_cold(self, at: float) -> bool:
         """Whether the provider's cache of the conversation has expired."""
         return self.asked_at is None or at - self.asked_at > self.cache.life
 
     def learn(self, usage: object) -> None:
-        """Learn the cache life and the token calibration from the usage in an answer."""
-        self.cache.learn_life(usage)
+        """Learn the cache life and the token calibration from the usage in an answer, unless it is implausible."""
         if self.counted < LEAST_MEASURED:
+            self.cache.learn_life(usage)
             return
         try:
             measured = calibration(usage, self.counted)
         except SettingsError:
             return
+        if not is_plausible(measured):
+            return
+        self.cache.learn_life(usage)
         if abs(measured / self.calibration - 1) > STEADY:
             self.calibration = max(1, round(measured * STEPS)) / STEPS
 
 
 class Conversations:
-    """Remembers the most recently used conversations."""
+    """Remembers the most recently used conversations, with each model apart."""
 
     def __init__(self, most: int) -> None:
         """Remember up to `most` conversations."""
-        self._most = most
-        self._known: OrderedDict[str, Conversation] = OrderedDict()
-        self._numbers = count(1)
+        numbers = count(1)
+        self._known = Recent(most, lambda head: Conversation(f"{head}/{next(numbers)}"))
+        self._past = Recent(most, lambda head: Past())
 
-    def match(self, session: str, messages: Sequence[object]) -> Conversation:
+    def match(self, session: str, messages: Sequence[object], model: str | None = None) -> Conversation:
         """Find the conversation that the messages continue, or start a new conversation."""
-        start, head = (f"{session}/{digest}" for digest in prefix_digests(messages))
-        found = self._known.pop(head, None) or self._known.pop(start, None)
-        self._known[head] = found = found or Conversation(f"{head}/{next(self._numbers)}")
-        while len(self._known) > self._most:
-            self._known.popitem(last=False)
+        digests = prefix_digests(messages)
+        found = self._known.match(f"{session}/{model}", digests)
+        found.past = self._past.match(session, digests)
         return found
 
     def get(self, name: str) -> Conversation | None:
         """Look up a conversation by its name; None if it was forgotten."""
-        return next((each for each in self._known.values() if each.name == name), None)
-
-
-def prefix_digests(messages: Sequence[object]) -> tuple[str, str]:
-    """Compute digests of the messages before the model's first message, and of those up to and including it."""
-    head = messages[:LONGEST_PREFIX]
-    first = next((at for at, message in enumerate(head) if is_from_model(message)), len(head))
-    return _digest(head[:first]), _digest(head[: first + 1])
-
-
-def is_from_model(message: object) -> bool:
-    """Whether the model wrote a message, or an item of the Responses API."""
-    if not isinstance(message, Mapping):
-        return False
-    return message.get("role") in MODEL_ROLES or message.get("type") in MODEL_ITEMS
-
-
-def _digest(messages: Sequence[object]) -> str:
-    """Compute a digest that ignores cache marks. Raises RecursionError if messages are nested too deeply."""
-    text = json.dumps([*map(without_marks, messages)], sort_keys=True, default=str)
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).hexdigest()
+        return next((each for each in self._known if each.name == name), None)

@@ -27,6 +27,7 @@ Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
 CONNECT_SECONDS, READ_SECONDS = 15.0, 900.0  # a model may think for minutes before the first byte
+MOST_BODY = 64_000_000  # bytes of a request as sent: twice the largest that is pruned, and each is held in memory
 KEEP_SECONDS = 4.0  # for idle connections to the upstream: less than the servers' timeouts (Node.js and uvicorn: 5 s)
 MOST_IDLE = 100  # connections to the upstream
 CONNECT_TRIES = 2
@@ -158,6 +159,10 @@ def _readable(accepted: bytes) -> bytes:
 # Errors
 
 
+class TooLargeError(Exception):
+    """Raised if the body of a request is larger than `MOST_BODY`."""
+
+
 class ClientGoneError(Exception):
     """Raised if the client goes away before its answer is complete."""
 
@@ -278,14 +283,24 @@ async def _cancel(task: asyncio.Future[Any]) -> None:
         await task.result().aclose()
 
 
-async def read_body(receive: Receive) -> bytes:
-    """Read the body of a client's request. Raises ClientGoneError if the client goes away before the end."""
+async def read_body(receive: Receive, declared: str) -> bytes:
+    """Read the body of a client's request, whose `content-length` is `declared`, "" without one.
+
+    Raises TooLargeError before it holds more than `MOST_BODY` bytes, and ClientGoneError if the client goes away.
+    """
+    if declared.isdecimal() and int(declared) > MOST_BODY:
+        raise TooLargeError
     pieces: list[bytes] = []
+    left = MOST_BODY
     while True:
         event = await receive()
         if event["type"] == "http.disconnect":
             raise ClientGoneError
-        pieces.append(event.get("body", b""))
+        piece = event.get("body", b"")
+        left -= len(piece)
+        if left < 0:
+            raise TooLargeError
+        pieces.append(piece)
         if not event.get("more_body"):
             return b"".join(pieces)
 

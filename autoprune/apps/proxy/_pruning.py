@@ -260,11 +260,11 @@ class Work:
             return Outcome(note=prune_request(self._pruner, body, job.path).note)
         if len(messages) > MOST_MESSAGES:
             return Outcome(note=f"the conversation has more than {MOST_MESSAGES:,} messages: it was sent unpruned")
-        known = self._conversations.match(f"{job.session}/{found.model}", messages)
-        cache = self._update_cache(known, found, body, len(messages))
+        known = self._conversations.match(job.session, messages, found.model)
+        cache = self._update_cache(known, found, body)
         pause = known.note_request(len(messages), job.at, counts_only=found.counts_only)
         zone = usual_zone(found.model) if self._settings.safe_zone is None else None
-        options: dict[str, Any] = {"cache_ttl": cache.first_life} | ({} if zone is None else {"safe_zone": zone})
+        options: dict[str, Any] = {"cache_ttl": cache.life} | ({} if zone is None else {"safe_zone": zone})
         pruned = prune_request(
             self._pruner.fill_in(**options),
             body,
@@ -272,9 +272,10 @@ class Work:
             job.headers,
             strategy=self._strategy,
             calibration=known.calibration,
-            pauses=known.pauses,
-            cache_ttls=cache.life_changes,
+            pauses=known.past.pauses,
+            history=known.past.history,
         )
+        known.past.history = pruned.history
         if pruned.result is None:
             return Outcome(note=pruned.note)
         notes = pruned.result.report.fallbacks
@@ -296,13 +297,13 @@ class Work:
             counts_only=pruned.counts_only,
         )
 
-    def _update_cache(self, known: Conversation, found: Place, body: Mapping[str, Any], messages: int) -> Cache:
+    def _update_cache(self, known: Conversation, found: Place, body: Mapping[str, Any]) -> Cache:
         """Update the cache of a conversation with the life that a request asks for."""
         if not found.counts_only:
             usual = usual_prices(found.model)
             known.cache.usual = usual.life
             known.cache.given = cache_ttl(self._args, self._environ)
-            known.cache.note_request(requested_life(found, body, charges_writes=usual.write > 1), messages)
+            known.cache.note_request(requested_life(found, body, charges_writes=usual.write > 1))
         return known.cache
 
     # Accounts
@@ -342,8 +343,8 @@ class Work:
         """Yield the results that were not cleared before, and store their payloads."""
         for part, edit in result.plan.results.items():
             id = content_id(part.text)
-            if id not in known.cleared:
-                known.cleared.add(id)
+            if id not in known.past.cleared:
+                known.past.cleared.add(id)
                 self._payloads.put(id, part.text)
                 yield Cleared(
                     request=edit.request,

@@ -20,6 +20,7 @@ from autoprune.errors import SettingsError
 SESSION_HEADERS = ("x-claude-code-session-id", "session-id", "session_id", "x-session-id", "x-session-affinity")
 MOST_SESSIONS = 200
 LONGEST_NOTE = 300  # characters
+MOST_HIDDEN = 1_000  # tokens of a prompt that a provider may add or leave out without a note
 MOST_POINTS, MOST_CLEARED = 2_000, 5_000  # in a conversation
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)  # seconds of pruning, for a histogram
 NO_TIMES = (0,) * (len(BUCKETS) + 1)
@@ -119,7 +120,8 @@ class Session:
     `ledger` holds the savings, and `points` the figures of each request. `cleared` are the cleared results, each with
     the number of the request that cleared it. `refused` counts answers with a status of 400 or more, and `failed`
     requests that the upstream did not answer; neither are in the ledger. `life_from` is the source of the cache's life
-    in the ledger's prices, such as "as reported in answers"; it is "" for the usual life.
+    in the ledger's prices, such as "as reported in answers"; it is "" for the usual life. `usage_note` says that the
+    provider's usage cannot be true, and is not used; "" if it can.
     """
 
     name: str
@@ -138,6 +140,7 @@ class Session:
     notes: dict[str, int] = field(default_factory=dict)
     usage: Mapping[str, Any] | None = None
     life_from: str = ""
+    usage_note: str = ""
     _before: tuple[Ledger, Mapping[str, Any] | None] | None = field(default=None, repr=False)
     _entered: Account | None = field(default=None, repr=False)  # in the ledger, for the last request
     _is_unanswered: bool = False
@@ -253,6 +256,21 @@ class Session:
         except SettingsError:  # the usage cannot be read
             self.ledger.add(entered, pauses=pauses)
         self.usage = None
+        self._note_usage()
+
+    def _note_usage(self) -> None:
+        """Note once that the provider's usage cannot be true, and count the requests."""
+        unused = self.ledger.unused[-1:]
+        if not unused or unused[0].request != self.ledger.requests - 1:
+            return
+        (last,) = unused
+        if not self.usage_note and abs(last.prompt - last.counted) > MOST_HIDDEN:
+            self.usage_note = (
+                f"the provider reported {last.prompt:,} tokens for a prompt of {last.counted:,}: "
+                "its usage is not used, and tokens are counted without it"
+            )
+        if self.usage_note:
+            self.notes[self.usage_note] = self.notes.get(self.usage_note, 0) + 1
 
 
 class Sessions:

@@ -9,10 +9,11 @@ from typing import Any
 
 from autoprune.conversation.edits import AnyReason, Fold, Reason, Replace, remove_thinking, rewrite, without_payloads
 from autoprune.conversation.messages import canonical
-from autoprune.conversation.placeholders import CLEARED, Placeholder
+from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.summary import find_summary, with_separate_summary
 from autoprune.conversation.transcript import Entry, Part, Speaker, Thought, ToolCall, ToolInput, ToolResult, Transcript
 from autoprune.facts.calls import target
+from autoprune.facts.outcomes import is_cleared
 from autoprune.planning.plan import Plan
 from autoprune.pruners.memory import Reading
 
@@ -83,6 +84,20 @@ def reason(plan: Plan, result: ToolResult) -> str:
     if edit is None:
         return plan.gone[result.location.message].reason
     return edit.reason if edit.reason in (Reason.CLAMPED, Reason.SHORTENED, Reason.RESTORED) else Reason.ALREADY_CLEARED
+
+
+def compaction_notes(plan: Plan) -> tuple[str, ...]:
+    """Return what a compaction by the provider, done or asked for, means for the prune."""
+    entries, notes = plan.transcript.entries, []
+    if entries and entries[0].is_replaced:
+        at = next(at for at, entry in enumerate(entries) if not entry.is_replaced)
+        notes.append(
+            f"the provider replaced all messages before message {at} by the compaction in it: they are not in the "
+            "prompt, so they are neither counted nor changed"
+        )
+    if entries and entries[-1].asks_to_compact:
+        notes.append("the last item asks the provider for a compaction, so the conversation is sent whole")
+    return tuple(notes)
 
 
 def tools(plan: Plan) -> Mapping[str, Mapping[str, int]]:
@@ -273,7 +288,7 @@ def _is_same(was: ToolResult, now: ToolResult) -> bool:
 
 
 def _is_placeholder(result: ToolResult, placeholder: Placeholder) -> bool:
-    return placeholder.has_replaced(result) or CLEARED in result.text
+    return placeholder.has_replaced(result) or is_cleared(result.text)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from autoprune.economics import Sent, Weighed
 from autoprune.facts.calls import target
 from autoprune.planning.plan import Plan
 from autoprune.pruners.report._figures import (
+    compaction_notes,
     figures,
     floor,
     fold_row,
@@ -55,9 +56,12 @@ class Report:
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """Notes for the caller: the fallbacks, and a warning if pruning costs more than it saves."""
-        warning = self.warn(self.plan) if self.warn else ""
-        return (*self.fallbacks, warning) if warning else self.fallbacks
+        """Notes for the caller: the fallbacks, compactions, and a warning if pruning costs more than it saves."""
+        return (*self.fallbacks, *compaction_notes(self.plan), *filter(None, (self._warning,)))
+
+    @cached_property
+    def _warning(self) -> str:
+        return self.warn(self.plan) if self.warn else ""
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the fields with computed values instead of functions, which refer to the pruner and its memory."""
@@ -65,7 +69,7 @@ class Report:
             **{each.name: getattr(self, each.name) for each in fields(self)},
             "plan_of": partial(_return_plan, self.plan),
             "advise": partial(_return_text, self.advice) if self.advise else None,
-            "warn": partial(_return_text, self.notes[-1] if len(self.notes) > len(self.fallbacks) else ""),
+            "warn": partial(_return_text, self._warning),
         }
 
     @cached_property
@@ -283,7 +287,8 @@ class Report:
         if not self.within_safe_zone:
             part, tokens = max(self.floor.items(), key=lambda item: item[1])
             line += f" ({part}: {tokens:,})"
-        return "; ".join((line, *((f"next: {self.advice}",) if self.advice else ()), *self.fallbacks))
+        said = (*self.fallbacks, *compaction_notes(self.plan))
+        return "; ".join((line, *((f"next: {self.advice}",) if self.advice else ()), *said))
 
     __repr__ = __str__
 

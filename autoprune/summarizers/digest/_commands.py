@@ -42,6 +42,50 @@ COMMITTED = re.compile(r"^\[([^\]\n]{1,120}?)(?: \([^)\n]*\))? ([0-9a-f]{7,40})\
 EXTENT = re.compile(r"^ \d+ files? changed[^\n]*", re.MULTILINE)
 PUSHED = re.compile(r"^ ?[*+!=-]?[ \t]*\S+[ \t]+(\S+ -> \S+[^\n]*)", re.MULTILINE)
 PULL_REQUEST = re.compile(r"https://[\w.-]+/[\w./-]+/(?:pull|merge_requests)/\d+")
+# Programs that work on test files without running them.
+TEXT_TOOLS = frozenset(
+    (
+        *(
+            "git",
+            "gh",
+            "eslint",
+            "prettier",
+            "biome",
+            "ruff",
+            "black",
+            "isort",
+            "tsc",
+            "mypy",
+            "pyright",
+            "code",
+            "vim",
+        ),
+        *(
+            "cp",
+            "mv",
+            "rm",
+            "mkdir",
+            "touch",
+            "chmod",
+            "sed",
+            "awk",
+            "tee",
+            "ln",
+            "patch",
+            "tar",
+            "zip",
+            "nano",
+            "open",
+        ),
+    )
+)
+# Commands of git after which the last commit is another one, and what git prints when it has moved to one.
+MOVES = re.compile(
+    r"\bgit\s+(?:-C\s+\S+\s+)?(?:rebase|reset(?!\s+(?:--\s|HEAD\s+\S))|pull|merge|cherry-pick|revert|am|switch"
+    r"|commit\s[^\n;&|]*--amend)\b"
+)
+MOVED = re.compile(r"^(?:Switched to |HEAD is now at |Successfully rebased |Fast-forward)", re.MULTILINE)
+HEAD_AT = re.compile(r"^HEAD is now at ([0-9a-f]{7,40}) ([^\n]*)", re.MULTILINE)
 TESTING = re.compile(r"(?i)\b(?:tests?|check|spec|[a-z]*unit)\b|\btest[:_-]\w")
 RUNNERS = re.compile(
     r"\b(?:pytest|tox|nox|unittest|jest|vitest|mocha|rspec|phpunit|ctest)\b"
@@ -168,17 +212,33 @@ def _git_status(text: str) -> str:
 def _last_commit(text: str) -> str:
     commits = [*COMMITTED.finditer(text)]
     if not commits:
-        return ""
+        at = [*HEAD_AT.finditer(text)]
+        return f"{at[-1][1]}: {at[-1][2]}" if at else ""
     extent = EXTENT.search(text, commits[-1].end())
     branch, commit, subject = commits[-1].groups()
     return f"{commit} on {branch}: {subject}" + (f" ({extent[0].strip()})" if extent else "")
 
 
+def _bare_run(part: str) -> str:
+    """Return a command without quoted text; "" if it cannot run tests, though it may name a test file."""
+    words = shell.program_words(shell.command_words(part))
+    names = {word.rpartition("/")[2] for word in words[:1]}
+    if shell.is_read_only_command(words) or not TEXT_TOOLS.isdisjoint(names):
+        return ""
+    return shell.QUOTED.sub("''", part)
+
+
+def moves_head(action: Action) -> bool:
+    """Return whether a command may have changed the last commit without printing the new one."""
+    output = _output(action.result.text)[-LOOKED_AT:] if action.result else ""
+    return bool(MOVES.search(shell.essence(action.command))) or bool(MOVED.search(output) and "git" in action.command)
+
+
 def _test_figures(action: Action, text: str) -> str:
     """Describe a test run by its command and figures; "" if the command runs no tests."""
     command = shell.essence(action.command)
-    bare = shell.QUOTED.sub("''", command)
-    if not TESTING.search(bare) and not RUNNERS.search(bare):
+    run = [bare for _, part in shell.split_commands(command) if (bare := _bare_run(part))]
+    if not any(TESTING.search(bare) or RUNNERS.search(bare) for bare in run):
         return ""
     lines = [match["pytest"] or match["line"] for match in FIGURES.finditer(text)]
     figures = "; ".join(line.strip() for line in lines[-3:])
@@ -186,7 +246,7 @@ def _test_figures(action: Action, text: str) -> str:
         failed = [name for word, name in packages if word != "ok"]
         named = f" ({', '.join(failed[:SHOWN])})" if failed else ""
         figures = f"{quantity(len(packages) - len(failed), 'package')} ok, {len(failed)} failed{named}"
-    if not figures and not RUNNERS.search(bare):
+    if not figures and not any(map(RUNNERS.search, run)):
         return ""
     return f"{one_line(command, LONGEST_NAME)}: {figures or action.outcome}"
 

@@ -18,6 +18,7 @@ from autoprune.summarizers.digest._commands import (
     STATUS,
     command_states,
     has_passing_tests,
+    moves_head,
     printed_value,
     reruns,
     runs,
@@ -301,6 +302,8 @@ class _Reader:
         states = dict(command_states(action))
         if STATUS not in states and COMMIT in states:
             self.lists[_contents.STATE].pop(STATUS, None)  # it described changes that are now committed
+        if COMMIT not in states and action.command and moves_head(action):
+            self.lists[_contents.STATE].pop(COMMIT, None)
         for kind, found in states.items():
             self._put(_contents.STATE, kind, relative(found, self.folder))
         if (found := printed_value(action)) and not states:

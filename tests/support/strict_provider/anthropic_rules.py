@@ -204,7 +204,8 @@ def _check_text(block: Json) -> None:
 
 
 def _check_ends(messages: list[Json]) -> None:
-    if messages[0]["role"] != "user":
+    is_compaction = any(block["type"] == "compaction" for block in blocks(messages[0]))
+    if messages[0]["role"] != "user" and not is_compaction:
         raise RefusalError('messages: first message must use the "user" role')
 
 

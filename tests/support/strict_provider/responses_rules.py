@@ -43,6 +43,7 @@ OUTPUTS = {f"{kind}_output": kind for kind in CALLS}
 OTHERS = (
     *("item_reference", "compaction", "file_search_call", "web_search_call", "code_interpreter_call"),
     *("image_generation_call", "mcp_list_tools", "mcp_call", "mcp_approval_request", "mcp_approval_response"),
+    *("tool_search_call", "tool_search_output", "program", "program_output", "context_compaction"),
 )
 TYPES = tuple(dict.fromkeys((*FIELDS, *CALLS, *OUTPUTS, *OTHERS)))
 INPUT_PARTS = ("input_text", "input_image", "input_file")
@@ -181,6 +182,11 @@ def _check_pairs(items: list[Item]) -> None:
                 words = f"No tool call found for {CALLS[pair[0]]} output with call_id {id}."
                 raise RefusalError(words, param="input")
             waiting[pair] -= 1
+    asked = {item.get("id") for item in items if kind(item) == "mcp_approval_request"}
+    answered = [item["approval_request_id"] for item in items if kind(item) == "mcp_approval_response"]
+    if lost_requests := [id for id in answered if id not in asked]:
+        words = "The following MCP approval requests have approval responses but weren't passed as input"
+        raise RefusalError(f"{words}: {', '.join(lost_requests)}", param="input")
     for name, id in +waiting:
         raise RefusalError(f"No tool output found for {CALLS[name]} {id}.", param="input")
 

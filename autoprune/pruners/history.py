@@ -1,0 +1,142 @@
+"""The settings of each request of a conversation, and which conversation a request continues. Decides nothing.
+
+A prune repeats the decisions of earlier prunes. If the safe zone was 50,000 tokens when a result was cleared and is
+60,000 now, a plan made with 60,000 from the start would not clear it, and the result would come back. So whoever knows
+a conversation keeps the settings of its requests, and the walk plans each request with the settings that applied to it:
+
+    request with    safe zone    history afterwards
+    1 message       50,000       {0: {"safe_zone": 50_000, …}, 1: {}}
+    57 messages     50,000       {0: {"safe_zone": 50_000, …}, 57: {}}
+    59 messages     60,000       {0: {"safe_zone": 50_000, …}, 59: {"safe_zone": 60_000}}
+    59, repeated    70,000       the same, so that the same results are cleared
+    61 messages     70,000       {0: {…}, 59: {"safe_zone": 60_000}, 61: {"safe_zone": 70_000}}
+
+The settings at 0 are complete, later ones are changes. The last key is the newest request, even if nothing changed
+there, so that a repeated request is recognized.
+
+A conversation is identified by its first messages, up to the model's first one. Before the model has spoken only the
+user's messages identify it; then the model's first message becomes part of the identity, so that two sessions that
+begin with the same prompt differ from the second request on. Cache marks do not count, because clients move them, and
+neither does the difference between a string and a text block, which a mark makes necessary.
+
+    request 1   [user]                          known as  user
+    request 2   [user, answer, result]          user → user + answer: the same conversation
+"""
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from threading import Lock
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from autoprune.conversation.messages import fields_of, without_marks
+from autoprune.errors import SettingsError, is_number, near_or_all
+
+# Settings by the number of messages of the first request that they apply to. The names are those of
+# `settings.SETTINGS`, and "calibration".
+History: TypeAlias = Mapping[int, Mapping[str, Any]]
+CHANGEABLE = ("safe_zone", "calibration", "model", "cache_ttl", "overhead_tokens", "window", "thinking_policy")
+MODEL_ROLES = ("assistant", "model")
+# Items of the Responses API; messages of LangChain and Pydantic AI.
+MODEL_ITEMS = ("reasoning", "function_call", "custom_tool_call", "local_shell_call", "compaction", "ai", "response")
+LONGEST_PREFIX = 100  # messages that identify a conversation
+DIGEST_BYTES = 8
+
+Value = TypeVar("Value")
+
+
+# Settings
+
+
+def check_history(history: object) -> History:
+    """Check the settings of later requests and return them. Raises SettingsError for an unknown form or setting."""
+    if not isinstance(history, Mapping) or not all(map(is_number, history)):
+        raise SettingsError(
+            f"history is {history!r}: give changed settings by the number of messages of the first request that they "
+            'apply to, such as {57: {"safe_zone": "80k", "calibration": 1.2}}'
+        )
+    for at, changes in history.items():
+        if not isinstance(changes, Mapping):
+            raise SettingsError(
+                f'history at {at} is {changes!r}: give a mapping of settings, such as {{"model": "gpt-5"}}'
+            )
+        if unknown := [name for name in changes if name not in CHANGEABLE]:
+            near = near_or_all(str(unknown[0]), CHANGEABLE)
+            raise SettingsError(f"history at {at}: no setting {unknown[0]!r} changes{near}")
+    return history
+
+
+def with_request(history: History, now: Mapping[str, Any], messages: int) -> dict[int, dict[str, Any]]:
+    """Return a history with a request of this many messages, to which the settings `now` apply.
+
+    A repeated request keeps the settings that applied, unless its safe zone has become smaller. Requests with more
+    messages are left out, since the conversation was cut. Raises SettingsError for a history that cannot be used.
+    """
+    known = check_history(history)
+    state = {**now, **known.get(0, {})}
+    states = {0: state}
+    for at in sorted(at for at in known if 0 < at <= messages):
+        states[at] = state = {**state, **known[at]}
+    is_repeated = bool(known) and messages <= max(known)
+    states[messages] = state if is_repeated and now["safe_zone"] >= state["safe_zone"] else dict(now)
+    found: dict[int, dict[str, Any]] = {}
+    before: Mapping[str, Any] = {}
+    for at, state in states.items():
+        changes = {name: value for name, value in state.items() if name not in before or before[name] != value}
+        if changes or at == messages:
+            found[at] = changes
+        before = state
+    return found
+
+
+# Conversations
+
+
+class Recent(Generic[Value]):
+    """The values of the most recently used conversations. Thread-safe."""
+
+    def __init__(self, most: int, make: Callable[[str], Value]) -> None:
+        """Remember up to `most` conversations. `make` creates the value of a new one from its digest."""
+        self._most = most
+        self._make = make
+        self._known: OrderedDict[str, Value] = OrderedDict()
+        self._lock = Lock()
+
+    def __iter__(self) -> Iterator[Value]:
+        """Iterate over the values, the most recently used last."""
+        return iter([*self._known.values()])
+
+    def match(self, scope: str, digests: tuple[str, str]) -> Value:
+        """Find the conversation with these `prefix_digests` in a scope, or start a new one."""
+        start, head = (f"{scope}/{digest}" for digest in digests)
+        with self._lock:
+            key = head if head in self._known else start
+            self._known[head] = found = self._known.pop(key) if key in self._known else self._make(head)
+            while len(self._known) > self._most:
+                self._known.popitem(last=False)
+        return found
+
+
+def prefix_digests(messages: Sequence[object]) -> tuple[str, str]:
+    """Compute digests of the messages before the model's first message, and of those up to and including it."""
+    head = messages[:LONGEST_PREFIX]
+    first = next((at for at, message in enumerate(head) if is_from_model(message)), len(head))
+    return _digest(head[:first]), _digest(head[: first + 1])
+
+
+def is_from_model(message: object) -> bool:
+    """Whether the model wrote a message, or an item of the Responses API."""
+    known = fields_of(message)
+    return known.get("role") in MODEL_ROLES or (known.get("type") or known.get("kind")) in MODEL_ITEMS
+
+
+def _digest(messages: Sequence[object]) -> str:
+    """Compute a digest that ignores cache marks. Raises RecursionError if messages are nested too deeply."""
+    text = json.dumps([*map(without_marks, messages)], sort_keys=True, default=_as_json)
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).hexdigest()
+
+
+def _as_json(value: object) -> object:
+    """Convert an SDK's object to a mapping, and anything else to a text."""
+    return fields_of(value) or str(value)

@@ -1,0 +1,68 @@
+"""Concurrent calls of aprune for one conversation share a summary."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+import conversations
+
+from autoprune import ConversationPruner
+from autoprune.summarizers.brief import Brief
+
+MESSAGES = conversations.openai_chat(*([conversations.words(300)] for _ in range(8)))
+
+
+@dataclass
+class Slow:
+    """A model that answers once the event loop has run everything else, and counts its calls."""
+
+    failures: int = 0
+    calls: list[Brief] = field(default_factory=list)
+    calls_model = True
+
+    async def __call__(self, brief: Brief) -> str:
+        self.calls.append(brief)
+        for _ in range(20):
+            await asyncio.sleep(0.001)
+        if len(self.calls) <= self.failures:
+            raise ValueError("overloaded")
+        return f"summary {len(self.calls)}"
+
+
+def pruned(model: Slow, times: int = 4, cancelled: int = 0) -> list[str]:
+    pruner = ConversationPruner(1_000, llm=model)
+
+    async def together() -> list[str]:
+        tasks = [asyncio.ensure_future(pruner.aprune(MESSAGES, "summarize")) for _ in range(times)]
+        while not model.calls:
+            await asyncio.sleep(0)
+        for task in tasks[:cancelled]:
+            task.cancel()
+        done = await asyncio.gather(*tasks, return_exceptions=True)
+        return [repr(one.conversation) for one in done if not isinstance(one, BaseException)]
+
+    return asyncio.run(together())
+
+
+def test_one_summary_is_paid_and_all_get_it():
+    model = Slow()
+    found = pruned(model)
+    assert len(model.calls) == 1
+    assert len(found) == 4
+    assert len({*found}) == 1
+    assert "summary 1" in found[0]
+
+
+def test_a_cancelled_call_leaves_the_summary_to_the_next():
+    model = Slow()
+    found = pruned(model, cancelled=1)
+    assert len(found) == 3
+    assert len({*found}) == 1
+    assert len(model.calls) == 2
+
+
+def test_after_a_failure_all_get_the_summary_that_was_made_without_a_model():
+    model = Slow(failures=9)
+    found = pruned(model)
+    assert len(found) == 4
+    assert len({*found}) == 1
+    assert len(model.calls) == 1

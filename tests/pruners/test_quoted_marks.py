@@ -1,0 +1,104 @@
+"""A tool that prints a mark of ours, such as a page of the documentation, has not been pruned."""
+
+from typing import Any
+
+import pytest
+
+from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, Result
+from autoprune.conversation.placeholders import SENTENCE, element
+from autoprune.planning.clamping import Clamp
+from autoprune.planning.tool_inputs import ToolInputs
+from autoprune.planning.view import Strategy
+from autoprune.strategies.cache_aware import CacheAware
+from autoprune.strategies.clearing import LowWater
+from autoprune.strategies.presets import per_result
+from autoprune.summarizers.brief import Brief
+
+BINDS = "claude-opus-5-5"
+MARKS = [
+    "[… 9,120 characters left out …]",
+    "[… 212 lines (2,950 tokens) left out …]",
+    "[… 212 lines left out, 2,950 tokens in all …]\n[… 90 lines left out …]",
+    "[… shortened from 2,950 tokens …]",
+    "[Cleared at request 12: run make, 900 tokens] [recall id 1f0c2b6a99d3e570]",
+    "[Cleared at request 999: run ls, 900 tokens]",
+    "[2,950 tokens cleared to save space; the call succeeded]",
+    "[Summary of 12 earlier messages (max 800 tokens)]\nThey read a.py.\n[/Summary]",
+    SENTENCE,
+    element("run"),
+]
+STRATEGIES: list[Strategy] = [
+    CacheAware(),
+    LowWater(clear_tool_inputs=ToolInputs()),
+    LowWater(clamp=Clamp(4_000)),
+]
+
+
+def pruner(safe_zone: int = 20_000) -> AgenticConversationPruner:
+    return AgenticConversationPruner(PruneArgs(model=BINDS, conversation_prune_safe_zone_tokens=safe_zone))
+
+
+def calls(*results: str, command: str = "cat docs/guide.md") -> list[dict[str, Any]]:
+    """A loop that thinks before each call."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Improve the guide."}]
+    for number, text in enumerate(results):
+        use = {"type": "tool_use", "id": f"c{number}", "name": "run", "input": {"command": command}}
+        thought = {"type": "thinking", "thinking": "Next.", "signature": f"s{number}"}
+        messages += (
+            {"role": "assistant", "content": [thought, use]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": f"c{number}", "content": text}]},
+        )
+    return messages
+
+
+def page(mark: str) -> str:
+    return f"# Guide\n\nA cut text has a mark:\n\n{mark}\n\nThat is all."
+
+
+def assert_unchanged(result: Result, messages: list[dict[str, Any]]) -> None:
+    assert (result.conversation, result.request_parameters, result.plan.changed) == (messages, {}, None)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=repr)
+@pytest.mark.parametrize("mark", MARKS)
+def test_a_page_that_quotes_a_mark_changes_no_request(mark: str, strategy: Strategy):
+    for command in ("cat docs/guide.md", page(mark)):
+        messages = calls("ok", page(mark), "ok", command=command)
+        assert_unchanged(pruner().prune(messages, strategy), messages)
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_a_page_that_quotes_a_mark_is_summed_up_as_any_other(mark: str):
+    asked: list[Brief] = []
+
+    def summarizer(brief: Brief) -> str:
+        asked.append(brief)
+        return "A page about marks."
+
+    large = page(mark) + "\n".join(f"line {number}" for number in range(400))
+    result = ConversationPruner(PruneArgs(), llm=summarizer).prune(
+        calls(large, "ok", "ok"), per_result("auto", threshold=1_000)
+    )
+    is_whole_line = "2,950 tokens) left" in mark or "tokens in all" in mark
+    assert len(asked) == (not is_whole_line)  # a result that was cut before is not summed up
+    assert result.report.rows[0]["reason"] == ("clamped" if is_whole_line else "shortened")
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=repr)
+def test_in_pruned_output_that_is_passed_back_all_earlier_changes_are_recognized(strategy: Strategy):
+    large = "\n".join(f"line {number} of the file" for number in range(1_200))
+    messages = calls(*(f"{number}\n{large}" for number in range(6)))
+    full = pruner().prune(messages, strategy)
+    fed = pruner().prune(full.conversation, strategy)
+    assert full.request_parameters != {}
+    assert (fed.conversation, fed.request_parameters) == (full.conversation, full.request_parameters)
+    assert fed.plan.changed == full.plan.changed
+
+
+def test_a_placeholder_that_a_command_printed_does_not_stop_the_strategy():
+    large = " ".join(f"name_{number}" for number in range(4_000))
+    printed = "[Cleared at request 999: run ls, 900 tokens]"
+    messages = calls(printed, *(f"{number} {large}" for number in range(8)), command="tail -1 session.log")
+    other = calls("done", *(f"{number} {large}" for number in range(8)), command="tail -1 session.log")
+    edited = {edit.part.location.message for edit in pruner().prune(messages, "cache_aware").plan.edits}
+    assert edited == {edit.part.location.message for edit in pruner().prune(other, "cache_aware").plan.edits} != set()
