@@ -1,7 +1,7 @@
 """Find out which results the agent has used, from what it has written. Decides nothing.
 
 An agent reads until it knows enough, and then it writes. What it writes uses up the results before it in proportion to
-its length, 10 tokens of results for each character. Plans use up nothing, because they come before the work.
+its length, 40 tokens of results for each character. Plans use up nothing, because they come before the work.
 
 *What was written about.* A long text first uses up the results that share the most distinctive words, names and numbers
 with it. Code uses up only the results of work, such as source files, searches and the output of commands. Prose, such
@@ -23,8 +23,8 @@ from autoprune.conversation.transcript import ToolCall, ToolResult
 from autoprune.facts.actions import Action
 from autoprune.facts.calls import argument_texts, tool_words
 
-TOKENS_PER_CHARACTER = 15  # of results that a written character uses up
-QUERY_TOKENS_PER_CHARACTER = 3  # the same for short scripts, which are queries, and for code about documents
+TOKENS_PER_CHARACTER = 40  # of results that a written character uses up
+QUERY_TOKENS = 3  # the same for short scripts, which are queries, for code and for a text about other documents
 FREE_PROSE = 300  # characters of prose that use up nothing: a note, a question
 LONG_CODE, LONG_PROSE = 1_500, 800  # characters; shorter texts share words with results by chance
 LEAST_SHARED = 2  # distinctive words that a text shares with a result that it is about
@@ -39,52 +39,14 @@ NUMBER = r"\d{1,3}(?:[,'_\u00a0\u202f]\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
 WORD = re.compile(
     rf"(?P<number>{NUMBER})|(?P<run>[{WITHOUT_SPACES}]{{{GRAM},}})|[^\W\d{WITHOUT_SPACES}][^\W{WITHOUT_SPACES}]{{3,}}"
 )
-LEAST_DIGITS = 3  # of a number; shorter ones are too common
+LEAST_DIGITS = 4  # of a number; shorter ones are in a text by chance
 SEPARATORS = str.maketrans("", "", ",'_\u00a0\u202f")  # in numbers
-PROSE = frozenset(("md", "mdx", "markdown", "rst", "txt", "tex", "adoc", "org", "html", "htm", "docx", "rtf"))
-CODE = frozenset(
-    (
-        *("py", "pyi", "js", "jsx", "mjs", "cjs", "ts", "tsx", "go", "rs", "java", "kt", "scala", "rb", "php", "swift"),
-        *(
-            "c",
-            "h",
-            "cc",
-            "cpp",
-            "hpp",
-            "cs",
-            "m",
-            "mm",
-            "sh",
-            "bash",
-            "zsh",
-            "ps1",
-            "lua",
-            "pl",
-            "r",
-            "jl",
-            "ex",
-            "exs",
-        ),
-        *(
-            "exs",
-            "erl",
-            "hs",
-            "ml",
-            "clj",
-            "dart",
-            "zig",
-            "sql",
-            "css",
-            "scss",
-            "vue",
-            "svelte",
-            "tf",
-            "proto",
-            "gradle",
-        ),
-        *("toml", "yaml", "yml", "lock", "mod", "sum", "cfg", "mk", "cmake"),
-    )
+PROSE_TYPES = "md mdx markdown rst txt tex adoc org html htm docx rtf"  # extensions
+CODE_TYPES = (  # of source code and of what configures it; any other file is a document or data
+    "py pyi js jsx mjs cjs ts tsx go rs java kt scala rb php swift c h cc cpp hpp cs m mm sh bash zsh ps1 lua pl r jl "
+    "ex exs erl hs ml clj dart zig sql css scss vue svelte tf proto gradle toml yaml yml lock mod sum cfg mk cmake"
 )
+PROSE, CODE = frozenset(PROSE_TYPES.split()), frozenset(CODE_TYPES.split())
 SEARCHES = frozenset(("grep", "glob", "ls", "list", "search", "find"))  # words in the names of tools
 WEB = frozenset(("web", "fetch", "browser", "page"))
 PLANS = frozenset(("todo", "todos", "todowrite", "todoread", "plan", "think", "thinking", "sequentialthinking"))
@@ -107,7 +69,8 @@ class _Pool:
     total: float = 0.0
     room: float = 0.0  # tokens that texts may still use up
 
-    def add(self, result: ToolResult) -> None:
+    def hold(self, result: ToolResult) -> None:
+        """Add a result, of which nothing is used up."""
         self.left[result] = result.tokens
         self.total += result.tokens
 
@@ -140,8 +103,8 @@ class Unused:
         self._work, self._documents = _Pool(), _Pool()
         self._compared: Counter[ToolResult] = Counter()
 
-    def add(self, action: Action, result: ToolResult) -> None:
-        """Add the result of an action."""
+    def observe_result(self, action: Action, result: ToolResult) -> None:
+        """Read the result of one more action."""
         self._new.append((result, is_document(action)))
 
     def forget(self, result: ToolResult) -> None:
@@ -154,20 +117,22 @@ class Unused:
         """Yield the results that texts written until a request use up."""
         for result, is_about_text in self._new:
             if result.sent <= request:
-                (self._documents if is_about_text else self._work).add(result)
+                (self._documents if is_about_text else self._work).hold(result)
         self._new = [each for each in self._new if each[0].sent > request]
         for is_prose in (False, True):
             given = [each for each in texts if each.is_prose is is_prose]
             text, tokens = "\n".join(each.text for each in given), sum(each.tokens for each in given)
             pools = (self._work, self._documents) if is_prose else (self._work,)
-            if len(text) >= (LONG_PROSE if is_prose else LONG_CODE):
-                for result in self._written_about(text, pools):
-                    pool = next(each for each in pools if result in each.left)
-                    tokens -= pool.take(result, tokens)
-                    if result not in pool.left:
-                        yield result
+            is_long = len(text) >= (LONG_PROSE if is_prose else LONG_CODE)
+            about = self._written_about(text, pools) if is_long else []
+            for result in about:
+                pool = next(each for each in pools if result in each.left)
+                tokens -= pool.take(result, tokens)
+                if result not in pool.left:
+                    yield result
             yield from self._work.take_rest(tokens)
-            yield from self._documents.take_rest(tokens if is_prose else QUERY_TOKENS_PER_CHARACTER * len(text))
+            is_about_all = is_prose and not about
+            yield from self._documents.take_rest(tokens if is_about_all else QUERY_TOKENS * len(text))
 
     def _written_about(self, text: str, pools: Sequence[_Pool]) -> list[ToolResult]:
         """Return the results that share distinctive words with a text, those that share the most first."""
@@ -184,12 +149,12 @@ class Unused:
 
 
 def distinctive_words(text: str) -> set[str]:
-    """Return the words and numbers of 4 characters or more, and the pieces of scripts without spaces."""
+    """Return the words of 4 letters and numbers of 4 digits or more, and the pieces of scripts without spaces."""
     found: set[str] = set()
     for match in WORD.finditer(text):
         word = match[0]
         if match["number"]:
-            if len(word) >= LEAST_DIGITS:
+            if sum(map(str.isdigit, word)) >= LEAST_DIGITS:
                 found.add(word.translate(SEPARATORS))
         elif match["run"]:
             found.update(word[at : at + GRAM] for at in range(len(word) - GRAM + 1))
@@ -209,7 +174,7 @@ def written_text(action: Action) -> Text | None:
     if any(_has_type(path, PROSE) for _, path in changed) if changed else not action.command:
         return prose(text)
     is_work = len(text) >= LONG_CODE or any(does == "edited" for does, _ in changed)
-    return Text(text, False, len(text) * (TOKENS_PER_CHARACTER if is_work else QUERY_TOKENS_PER_CHARACTER))
+    return Text(text, False, len(text) * (TOKENS_PER_CHARACTER if is_work else QUERY_TOKENS))
 
 
 def prose(text: str) -> Text:

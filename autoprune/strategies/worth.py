@@ -146,7 +146,7 @@ class AtWork:
                 self._written = result.request
             elif self._texts and self._written < result.request:
                 self._use(self._written)
-            self._unused.add(action, result)
+            self._unused.observe_result(action, result)
             self._newest_sent = result.sent
             if action.failed:
                 self._failed.add(id(result))

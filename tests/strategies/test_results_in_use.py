@@ -43,7 +43,7 @@ def test_documents_needed_together_are_in_view_together(kind: str, strategy: Any
 
 @pytest.mark.parametrize(("count", "characters"), [(25, 800), (6, 25_000)], ids=["short", "long"])
 @pytest.mark.parametrize("kind", sample_cases(KINDS, 5))
-def test_no_document_is_cleared_before_the_report_iswritten(kind: str, count: int, characters: int):
+def test_no_document_is_cleared_before_the_report_is_written(kind: str, count: int, characters: int):
     assert reader(kind, count, EAGER, characters=characters).compare() == count + 1
 
 
@@ -64,7 +64,7 @@ def read(*names: str, text: str = LOG * 100) -> list[Round]:
     return [[Step("read", {"path": name}, text)] for name in names]
 
 
-def test_a_result_goes_some_requests_after_the_agent_haswritten():
+def test_a_result_goes_some_requests_after_the_agent_has_written():
     reading = read("a.log", "b.log", *[f"{at}.log" for at in range(20)])
     assert kept(reading)[:2] == ["a.log", "b.log"]
     assert kept([*reading, [REPORT], *[[SMALL]] * 3])[:2] == ["a.log", "b.log"]
@@ -174,7 +174,7 @@ def test_what_a_report_is_not_about_waits_for_the_next_report():
     assert not set(names[6:]) & set(kept(after))
 
 
-def test_papers_stay_while_scripts_arewritten():
+def test_papers_stay_while_scripts_are_written():
     papers = phase("markdown", 6, 40_000)
     scripts: list[Round] = [[Step("write", {"path": f"{at}.py", "content": SCRIPT}, "ok")] for at in range(10)]
     reads: list[Round] = [[SMALL], *phase("code", 1, 3_000)]
