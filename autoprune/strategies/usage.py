@@ -47,6 +47,8 @@ CODE_TYPES = (  # of source code and of what configures it; any other file is a 
     "ex exs erl hs ml clj dart zig sql css scss vue svelte tf proto gradle toml yaml yml lock mod sum cfg mk cmake"
 )
 PROSE, CODE = frozenset(PROSE_TYPES.split()), frozenset(CODE_TYPES.split())
+# Commands that print what a task is about: a diff under review, an issue.
+MATERIAL = re.compile(r"\bgit\b[^|;&\n]*? (?:diff|show)\b|\bgh (?:issue|pr) (?:view|diff)\b")
 SEARCHES = frozenset(("grep", "glob", "ls", "list", "search", "find"))  # words in the names of tools
 WEB = frozenset(("web", "fetch", "browser", "page"))
 PLANS = frozenset(("todo", "todos", "todowrite", "todoread", "plan", "think", "thinking", "sequentialthinking"))
@@ -69,10 +71,10 @@ class _Pool:
     total: float = 0.0
     room: float = 0.0  # tokens that texts may still use up
 
-    def hold(self, result: ToolResult) -> None:
+    def hold(self, result: ToolResult, tokens: int) -> None:
         """Add a result, of which nothing is used up."""
-        self.left[result] = result.tokens
-        self.total += result.tokens
+        self.left[result] = tokens
+        self.total += tokens
 
     def take(self, result: ToolResult, most: float) -> float:
         """Use up tokens of a result, and return their number. A result without tokens is no longer unused."""
@@ -99,25 +101,26 @@ class Unused:
 
     def __init__(self) -> None:
         """Start before the first message."""
-        self._new: list[tuple[ToolResult, bool]] = []  # not sent yet when the agent last wrote
+        self._new: list[tuple[ToolResult, int, bool]] = []  # not sent yet when the agent last wrote
         self._work, self._documents = _Pool(), _Pool()
         self._compared: Counter[ToolResult] = Counter()
 
-    def observe_result(self, action: Action, result: ToolResult) -> None:
-        """Read the result of one more action."""
-        self._new.append((result, is_document(action)))
+    def observe_result(self, action: Action, result: ToolResult, tokens: int) -> None:
+        """Read the result of one more action, which has or had these tokens."""
+        self._new.append((result, tokens, is_document(action)))
 
     def forget(self, result: ToolResult) -> None:
         """Drop a result that was cleared."""
+        self._new = [each for each in self._new if each[0] is not result]
         for pool in (self._work, self._documents):
             if result in pool.left:
                 pool.take(result, inf)
 
     def use(self, texts: Sequence[Text], request: int) -> Iterator[ToolResult]:
         """Yield the results that texts written until a request use up."""
-        for result, is_about_text in self._new:
+        for result, tokens_read, is_text in self._new:
             if result.sent <= request:
-                (self._documents if is_about_text else self._work).hold(result)
+                (self._documents if is_text else self._work).hold(result, tokens_read)
         self._new = [each for each in self._new if each[0].sent > request]
         for is_prose in (False, True):
             given = [each for each in texts if each.is_prose is is_prose]
@@ -190,6 +193,8 @@ def is_plan(call: ToolCall) -> bool:
 
 def is_document(action: Action) -> bool:
     """Return whether a result is a document or data, and not source code or the output of work."""
+    if MATERIAL.search(action.command):
+        return True
     files = list(action.files())
     read = [path for does, path in files if does == "read"]
     if files:

@@ -14,7 +14,7 @@ another, and the user may ask for a second one.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
@@ -32,6 +32,7 @@ NEVER = -(10**6)  # a request number long before the first
 LONG_WORD, LONG_WORDS = 9, 0.1  # letters, and the value of such a word relative to a name
 FILE = re.compile(r"(?<![\w.@$/+-])[\w./@+-]*[\w@+-]\.[A-Za-z]\w{0,5}(?![\w/])")
 LATELY = 20  # requests for which a file counts as being edited
+NOTHING_CLEARED: Mapping[ToolResult, int] = {}
 EDITED, NEWEST_FAILURE = "file being edited", "newest failure"  # why a result is in use
 
 
@@ -132,8 +133,13 @@ class AtWork:
         self._texts: list[Text] = []  # what the agent wrote, until it does something else
         self._written = 0  # the request of the newest such text
 
-    def observe(self, entry: Entry, message: object = None) -> None:
-        """Read one more message; without `message`, an answer to the user counts as empty."""
+    def observe(
+        self, entry: Entry, message: object = None, cleared: Mapping[ToolResult, int] = NOTHING_CLEARED
+    ) -> None:
+        """Read one more message; without `message`, an answer to the user counts as empty.
+
+        `cleared` are results that are placeholders, each with the tokens of the result that it replaced.
+        """
         if entry.speaker is Speaker.USER and not entry.results and self._answer:
             self._texts.append(prose("\n".join(texts(*self._answer))))  # an answer is writing too
             self._written = self._newest_sent
@@ -146,7 +152,7 @@ class AtWork:
                 self._written = result.request
             elif self._texts and self._written < result.request:
                 self._use(self._written)
-            self._unused.observe_result(action, result)
+            self._unused.observe_result(action, result, cleared.get(result, result.tokens))
             self._newest_sent = result.sent
             if action.failed:
                 self._failed.add(id(result))
@@ -186,6 +192,19 @@ class AtWork:
         newest = (self._newest(path) for path in self._edited)
         yield from dict.fromkeys(result for result in newest if result)
 
+    def patterns(self, request: int) -> Set[ToolResult]:
+        """Return the newest read of each file that may be a pattern for one that was edited in the last 20 requests.
+
+        Such files have the same folder and the same type.
+        """
+        edited = {_kind(path) for path, when in self._edited.items() if when >= request - LATELY}
+        known = (each for reads in self._reads.values() for each in reads.items())
+        return {result for path, result in known if _kind(path) in edited}
+
+    def forget(self, result: ToolResult) -> None:
+        """Drop a result that was cleared: no text uses it up any more."""
+        self._unused.forget(result)
+
     def _newest(self, path: str) -> ToolResult | None:
         """Return the newest read of a file, by the same path or by a path relative to another folder."""
         reads = self._reads.get(_base_name(path), {})
@@ -194,6 +213,12 @@ class AtWork:
 
 def _normal_path(path: str) -> str:
     return path.replace("\\", "/").removeprefix("./")
+
+
+def _kind(path: str) -> tuple[str, str]:
+    """Return the folder and the type of a file."""
+    folder, _, name = path.rpartition("/")
+    return folder, name.rpartition(".")[2]
 
 
 def _base_name(path: str) -> str:
