@@ -25,21 +25,29 @@ class References:
 
     def __init__(self) -> None:
         """Start before the first message."""
-        self._shown: dict[tuple[str, str], Shown] = {}  # by tool and arguments
+        self._shown: dict[str, dict[str, Shown]] = {}  # by path and arguments, the newest last
         self._needed: set[Shown] = set()
 
     def observe(self, entry: Entry) -> Iterator[tuple[ToolResult, Shown]]:
         """Read one more message. Yield each answer in it that refers to an earlier read, with that read."""
         for result in entry.results:
-            if result.call is None or all(verb != "read" for verb, _ in argument_files(result.call, None, result.tool)):
+            path = next((path for verb, path in argument_files(result.call, None, result.tool) if verb == "read"), "")
+            if not path or result.call is None:
                 continue
-            read = result.tool, repr(sorted(arguments(result.call).items(), key=str))
+            shown, key = self._shown.setdefault(path, {}), repr(sorted(arguments(result.call).items(), key=str))
             if not refers_to_earlier_read(result):
-                self._needed.discard(self._shown.get(read, Shown(result, result)))
-                self._shown[read] = Shown(result, result)
-            elif shown := self._shown.get(read):
-                self._needed.add(shown)
-                yield result, shown
+                self._needed -= {each for name, each in shown.items() if name == key}
+                shown.pop(key, None)
+                shown[key] = Shown(result, result)
+            elif shown:
+                newest = shown.get(key) or next(reversed(shown.values()))
+                self._needed.add(newest)
+                yield result, newest
+
+    def move(self, shown: Shown, answer: ToolResult) -> None:
+        """Record that an answer has the text now. No later answer needs it so far."""
+        shown.holder = answer
+        self._needed.discard(shown)
 
     @property
     def needed(self) -> frozenset[ToolResult]:

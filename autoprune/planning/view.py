@@ -113,6 +113,10 @@ class View(Protocol):
     def messages(self) -> Sequence[object]:
         """The caller's messages so far, which must not be changed."""
 
+    def as_sent(self, result: ToolResult) -> ToolResult:
+        """Return a result as the model first sees it: cut if it is too large, and else the result itself."""
+        ...
+
     def saves(self, candidate: Candidate, text: str) -> int:
         """Return the tokens that `text` would save in place of a result."""
         ...

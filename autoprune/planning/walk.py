@@ -249,7 +249,7 @@ class Walk:
                     self._clamp_result(result, self._clamp)
         for answer, shown in self._references.observe(entry):
             if self._is_gone(shown.holder) and self._restore(answer, shown.whole):
-                shown.holder = answer
+                self._references.move(shown, answer)
 
     def _begins_request(self, entry: Entry) -> bool:
         """Return whether a request precedes the next message."""
@@ -454,6 +454,10 @@ class Walk:
         before = self.edits.get(part)
         saves = self.placeholder.saves(part, text) - (before.saved if before else 0)
         return Candidate(part, text, saves, self._parts.result(part), mark)
+
+    def as_sent(self, result: ToolResult) -> ToolResult:
+        """Return a result as the model first sees it."""
+        return self._parts.as_cut.get(result, result)
 
     def saves(self, candidate: Candidate, text: str) -> int:
         """Return the tokens that the strategy's text would save in place of a result."""

@@ -50,7 +50,7 @@ from typing import TypeAlias
 
 from autoprune.conversation.edits import CustomReason, Replace
 from autoprune.conversation.placeholders import GAP, HEAD, frame_text, split_mark
-from autoprune.conversation.transcript import ToolResult
+from autoprune.conversation.transcript import Part, ToolResult
 from autoprune.economics import Prices, prices
 from autoprune.errors import SettingsError, check_number, is_share
 from autoprune.facts.calls import arguments, target
@@ -170,7 +170,7 @@ class CacheAwareState(BaseStrategy):
         """Yield one batch of edits, or no edits."""
         self._observe(view)
         self._in_use = self._at_work.in_use(view.request)
-        here = (each for each in view.candidates() if self._is_open(each))
+        here = (replace(each, result=view.as_sent(each.result)) for each in view.candidates() if self._is_open(each))
         self._open = {each: self._worth_of(each.result, view.request) for each in here}
         is_decided = self._newest_mark >= view.request
         clearing, why = ({}, "") if is_decided else self._choose_paying(view)
@@ -186,7 +186,7 @@ class CacheAwareState(BaseStrategy):
         for candidate, text in clearing:
             self._at_work.forget(candidate.result)
             yield candidate.replaced(text, self._why_cleared(candidate, why.partition(":")[0]))
-            self._gone.setdefault(id(candidate.result), self._shortest_of(candidate.result, view.request))
+            self._gone.setdefault(id(candidate.part), self._shortest_of(candidate.result, view.request))
             self._worth.forget(candidate.result)
             self._note_cleared(candidate.result, view.request)
         for result in self._marked.pop(view.request, ()):
@@ -199,12 +199,13 @@ class CacheAwareState(BaseStrategy):
             f"Results worth less than {self._strategy.threshold:g} may be cleared."
         )
         decisions = (meaning, *self._decisions) if self._open or self._decisions else ()
-        reasons = {each.result: self._why_kept(each) for each in self._open}
+        reasons = {each.part: self._why_kept(each) for each in self._open}
         return Rationale(decisions, partial(_reason, reasons))
 
     def _observe(self, view: View) -> None:
         """Read the new messages."""
-        for at, entry in enumerate(islice(view.entries, self._read, None), self._read):
+        for at, as_read in enumerate(islice(view.entries, self._read, None), self._read):
+            entry = replace(as_read, results=tuple(map(view.as_sent, as_read.results)))
             self._worth.observe(entry)
             marks = {result: match for result in entry.results if (match := read_placeholder(result))}
             sizes = {result: int(match[3].replace(",", "")) for result, match in marks.items()}
@@ -401,7 +402,7 @@ def _worth_text(worth: float) -> str:
     return TINY if worth == inf else f"worth {worth:.2g}" if worth < 100 else "worth over 100"
 
 
-def _reason(reasons: Mapping[ToolResult, str], result: ToolResult) -> str:
+def _reason(reasons: Mapping[Part, str], result: ToolResult) -> str:
     return reasons.get(result, "")
 
 

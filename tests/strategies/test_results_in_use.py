@@ -188,6 +188,37 @@ def test_a_pause_clears_nothing_that_the_agent_has_not_used():
     assert kept(given, pauses={at: 4_000.0}) == ["a.log", "b.log", "docs"]
 
 
+def at_a_pause(made: list[Round]) -> list[str]:
+    return kept(made, CacheAware(start_at=0), pauses={len(WIRE["openai_chat"](made)): 4_000.0})
+
+
+SIBLINGS = [[Step("read", {"path": f"tests/test_{name}.py"}, PYTHON * 30)] for name in "abc"]
+NEW_TEST = [Step("write", {"path": "tests/test_d.py", "content": PYTHON * 30}, "ok")]
+
+
+def test_a_pause_clears_no_patterns_of_a_file_at_work():
+    made = [*SIBLINGS, NEW_TEST, *[[SMALL]] * 12]
+    assert at_a_pause(made)[:3] == ["tests/test_a.py", "tests/test_b.py", "tests/test_c.py"]
+    assert at_a_pause([*made, *[[SMALL]] * 12])[0] == "tests/test_d.py"
+
+
+def test_a_pause_clears_nothing_new():
+    other = [Step("write", {"path": "src/d.py", "content": PYTHON * 30}, "ok")]
+    made = [*SIBLINGS, other]
+    assert at_a_pause([*made, *[[SMALL]] * 6])[:3] == ["tests/test_a.py", "tests/test_b.py", "tests/test_c.py"]
+    assert at_a_pause([*made, *[[SMALL]] * 12])[0] == "src/d.py"
+
+
+@pytest.mark.parametrize("command", ["git diff main", "git -C app show HEAD", "gh issue view 12", "gh pr diff 7"])
+def test_a_pause_does_not_clear_what_the_task_is_about_before_the_answer(command: str):
+    begin: list[Round] = [Words("user", "Review it."), [Step("bash", {"command": command}, PYTHON * 600)]]
+    scripts: list[Round] = [[Step("write", {"path": f"{at}.py", "content": SCRIPT}, "ok")] for at in range(3)]
+    made = [*begin, *scripts, *[[SMALL]] * 12]
+    assert command in at_a_pause(made)
+    answer: list[Round] = [Words("assistant", ALL_IS_WELL), Words("user", "Thank you.")]
+    assert command not in at_a_pause([*made, *answer, *[[SMALL]] * 12])
+
+
 def test_a_result_fetched_again_is_not_cleared_twice():
     before = [*read("a.log"), [REPORT], *[[SMALL]] * 8]
     again = [*before, *read("a.log"), [REPORT], *[[SMALL]] * 30]
