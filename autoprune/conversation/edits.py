@@ -96,6 +96,7 @@ class Reason(StrEnum):
     TO_TARGET = "to_target"
     OUT_OF_REACH = "out_of_reach"
     CLAMPED = "clamped"
+    RESTORED = "restored"
     SHORTENED = "shortened"
     TOO_MANY_MESSAGES = "too_many_messages"
     LEAST_HARMFUL = "least_harmful"
@@ -111,6 +112,7 @@ class Reason(StrEnum):
     PROTECTED_PATH = "protected_path"
     INSTRUCTIONS = "instructions"
     USER_ANSWER = "user_answer"
+    REFERRED_TO = "referred_to"
     FAILED = "failed"
     SMALL = "small"
     AMONG_LAST = "among_last"
@@ -129,6 +131,7 @@ SENTENCES: dict[str, str] = {
     Reason.TO_TARGET: "the prompt was above the safe zone: oldest first, to the target",
     Reason.OUT_OF_REACH: "the safe zone cannot be reached: all that may be cleared is cleared",
     Reason.CLAMPED: "larger than a single result may be: only its head and tail are kept",
+    Reason.RESTORED: "it refers to an earlier read that was cleared: that read's text is here again",
     Reason.SHORTENED: "larger than a single result may be: a summary replaces it",
     Reason.TOO_MANY_MESSAGES: "there are more messages than the strategy keeps: the oldest go first",
     Reason.LEAST_HARMFUL: "no place to cut was safe: this one does the least harm",
@@ -144,6 +147,7 @@ SENTENCES: dict[str, str] = {
     Reason.PROTECTED_PATH: "protected: results of its path always stay",
     Reason.INSTRUCTIONS: "protected: it is a file of instructions for agents",
     Reason.USER_ANSWER: "protected: the user's own words",
+    Reason.REFERRED_TO: "protected: a later read only refers to it",
     Reason.FAILED: "protected: results of failed calls stay",
     Reason.SMALL: "protected: it is smaller than the least size to clear",
     Reason.AMONG_LAST: "protected: it is among the newest results",

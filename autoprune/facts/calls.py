@@ -162,6 +162,21 @@ def command(call: ToolCall | None) -> str:
     return script if isinstance(script, str) else ""
 
 
+def argument_texts(call: ToolCall) -> str:
+    """Return all texts in the arguments of a call, one after the other."""
+    found: list[str] = []
+    values: list[object] = [arguments(call) or call.arguments]
+    while values:
+        value = values.pop()
+        if isinstance(value, str):
+            found.append(value)
+        elif isinstance(value, dict):
+            values += value.values()
+        elif isinstance(value, list | tuple):
+            values += value
+    return "\n".join(found)
+
+
 def polled_command(call: ToolCall | None) -> str:
     """Return the id of the background command that a call polls; "" for other calls."""
     values = arguments(call) if call else {}

@@ -35,6 +35,12 @@ OPEN_FILE = re.compile(r"^[(\[](?:Open file|File): ((?!n/a)[^\n()]+?)(?: \(\d+ l
 NOT_EDITED = re.compile(r"\s*Your proposed edit has introduced new syntax error")
 CREATED = re.compile(r"\b(?:created|new file|\"type\": ?\"create\")", re.IGNORECASE)
 CREATED_IN = 300  # characters at a result's start that may say that the file is new
+# How tools refuse to show a file again: Claude Code, Qwen Code, Hermes Agent and others.
+UNCHANGED = re.compile(
+    r"(?i)\b(?:file|content|contents)\b[^.\n]{0,40}\b(?:unchanged|not changed|has not been modified|not been modified)"
+    r"\b[^.\n]{0,20}\bsince\b[^.\n]{0,20}\b(?:last|previous|earlier)(?: \w+)? read\b"
+)
+LONGEST_REFERENCE = 1_000  # characters of such an answer
 LONGEST_WORD = 200  # characters of a path in a command
 COMMAND_JOINT = re.compile(r"&&|\|\||[;\n|]")
 PATH_WORD = re.compile(r"[\w@+.~/\[\]-]+")
@@ -73,6 +79,13 @@ def open_file_access(call: ToolCall | None, result: ToolResult | None, tool: str
     is_refused = NOT_EDITED.match(result.text)
     verb = "read" if is_refused or match[1] in ("open", "goto", "scroll") else VERBS.get(match[1], "edited")
     return verb, file[1]
+
+
+def refers_to_earlier_read(result: ToolResult) -> bool:
+    """Return whether a tool answered a read only by saying that the file is unchanged since an earlier read."""
+    if result.stop - result.start > LONGEST_REFERENCE or not UNCHANGED.search(result.text):
+        return False
+    return any(verb == "read" for verb, _ in argument_files(result.call, result, result.tool))
 
 
 def patched_files(call: ToolCall | None) -> list[tuple[str, str]]:

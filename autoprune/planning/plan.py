@@ -62,6 +62,7 @@ class Plan:
 
     `edits` and `folds`: the parts to replace, and the messages to fold or drop, in this order.
     `bound_before`: the path before which nothing is edited; () if everything may be.
+    `needed`: the results with a text that the newest read of a file only refers to.
     `stripped`: thinking blocks to remove, since something before them has changed.
     `stripped_later`: thinking blocks that are removed once their turn is over.
     `changed`: the path of the first visible change, by this prune or an earlier one, if the thinking policy needs it.
@@ -80,6 +81,7 @@ class Plan:
     protections: Protections = DEFAULT_PROTECTIONS
     tool_inputs: ToolInputs | None = None
     bound_before: Path = ()
+    needed: frozenset[ToolResult] = frozenset()
     stripped: tuple[Thought, ...] = ()
     stripped_later: tuple[Thought, ...] = ()
     changed: Path | None = None
@@ -187,7 +189,7 @@ class Plan:
     def _hides_outcome(self, result: ToolResult) -> bool:
         """Return whether a result no longer shows how its call went, or is the user's answer."""
         edit = self.results.get(result)
-        is_cleared = edit is not None and edit.reason is not Reason.CLAMPED
+        is_cleared = edit is not None and edit.reason not in (Reason.CLAMPED, Reason.RESTORED)
         return is_cleared or self.placeholder.has_replaced(result) or self.protections.is_answer(result)
 
     @cached_property
@@ -208,6 +210,8 @@ class Plan:
             return Reason.UNSEEN
         if self.protections.is_answer(result):
             return Reason.USER_ANSWER
+        if result in self.needed:
+            return Reason.REFERRED_TO
         mark = self.placeholder.mark(result, self.transcript.messages)
         if self.placeholder.saves(result, self.placeholder.text(result, mark)) <= 0:
             return Reason.NO_GAIN

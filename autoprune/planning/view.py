@@ -109,6 +109,14 @@ class View(Protocol):
     def entries(self) -> Sequence[Entry]:
         """The entry of each message so far: its speaker, tokens, calls and results."""
 
+    @property
+    def messages(self) -> Sequence[object]:
+        """The caller's messages so far, which must not be changed."""
+
+    def as_sent(self, result: ToolResult) -> ToolResult:
+        """Return a result as the model first sees it: cut if it is too large, and else the result itself."""
+        ...
+
     def saves(self, candidate: Candidate, text: str) -> int:
         """Return the tokens that `text` would save in place of a result."""
         ...

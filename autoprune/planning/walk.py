@@ -42,6 +42,7 @@ from autoprune.planning._stripping import Stripping
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import TRACKED, Conditions, Later, Plan, ThinkingPolicy
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Guard, Protections, guard
+from autoprune.planning.references import References
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import (
     Candidate,
@@ -53,6 +54,8 @@ from autoprune.planning.view import (
     reprice,
     stepper,
 )
+
+SHOWING = (Reason.CLAMPED, Reason.RESTORED)  # edits after which a result still shows its text
 
 
 @dataclass(eq=False)
@@ -136,6 +139,7 @@ class Walk:
         self._protects = rules is not None and rules.has_rules
         self._parts = Parts()
         self._user_words: set[ToolResult] = set()  # results that hold the user's own words
+        self._references = References()
         self._saved: dict[int, int] = defaultdict(int)  # by message
         self._asked_at = -1
         self._is_settled = False  # whether the last request counts whatever message follows
@@ -198,6 +202,7 @@ class Walk:
             protections=self.protections,
             tool_inputs=self.tool_inputs,
             bound_before=self.bound_before,
+            needed=self._references.needed,
             stripped=tuple(changes.stripped) if changes else (),
             changed=changes.first if changes else None,
             rationale=rationale_of(self._stepper),
@@ -242,6 +247,9 @@ class Walk:
             for result in entry.results:
                 if result not in self._user_words:
                     self._clamp_result(result, self._clamp)
+        for answer, shown in self._references.observe(entry):
+            if self._is_gone(shown.holder) and self._restore(answer, shown.whole):
+                self._references.move(shown, answer)
 
     def _begins_request(self, entry: Entry) -> bool:
         """Return whether a request precedes the next message."""
@@ -291,6 +299,26 @@ class Walk:
         if (saved := self.placeholder.saves(result, text)) > 0:
             self._record_edit(Candidate(result, text, saved, result, mark), Reason.CLAMPED, may_change=True)
             self._parts.record_cut(result, text, saved)
+
+    def _is_gone(self, result: ToolResult) -> bool:
+        """Return whether a result was cleared."""
+        return result in self.edits and self.edits[result].reason not in SHOWING
+
+    def _restore(self, answer: ToolResult, whole: ToolResult) -> bool:
+        """Put the text of a cleared read in place of an answer that only refers to it, before any request sends it.
+
+        This is the only edit that makes a prompt larger: the agent cannot get the text from its tool. Returns whether
+        it was possible.
+        """
+        if answer.is_fixed or answer.kind != whole.kind or not (answer.is_plain and whole.is_plain):
+            return False
+        mark = self.placeholder.mark(whole, self.messages)
+        cut = self._clamp.shortened(whole.text, self.placeholder.count, mark) if self._clamp else None
+        text = trim_text(answer, whole.text if cut is None else cut)
+        saved = self.placeholder.saves(answer, text)
+        self._record_edit(Candidate(answer, text, saved, answer), Reason.RESTORED, may_change=True)
+        self._parts.record_cut(answer, text, saved)
+        return True
 
     # Requests
 
@@ -386,11 +414,11 @@ class Walk:
     def candidates(self) -> Iterator[Candidate]:
         """Yield the parts that may be cleared, oldest first: the model has seen them, and clearing saves tokens."""
         parts, why = self._parts, None
-        bound = self.bound_before
+        bound, needed = self.bound_before, self._references.needed
         if self._protects:
             why = guard(self.protections, self.messages, self.entries, parts.results, self._saved, parts.as_cut)
         for part, weighed in parts.seen.items():
-            if (bound and part.location.path < bound) or (why and self._is_protected(part, why)):
+            if (bound and part.location.path < bound) or (why and self._is_protected(part, why)) or part in needed:
                 continue
             candidate = weighed or self._weigh(part)
             if candidate.saves > 0:
@@ -426,6 +454,10 @@ class Walk:
         before = self.edits.get(part)
         saves = self.placeholder.saves(part, text) - (before.saved if before else 0)
         return Candidate(part, text, saves, self._parts.result(part), mark)
+
+    def as_sent(self, result: ToolResult) -> ToolResult:
+        """Return a result as the model first sees it."""
+        return self._parts.as_cut.get(result, result)
 
     def saves(self, candidate: Candidate, text: str) -> int:
         """Return the tokens that the strategy's text would save in place of a result."""

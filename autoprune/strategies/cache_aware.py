@@ -4,17 +4,18 @@ The strategy decides at each request, in three steps.
 
 *What may go?* Results that are worth less than `threshold`: large, old, with few names that no call has used, from no
 file that a call touched recently (`worth` has the formula). But the agent must have had time to use them: below the
-safe zone a result stays until the agent has written something after it saw it (`worth` says what counts), and for
-`stay` requests after that. So twenty documents that are read for one report are all in view when it is written. A
-result that was fetched again after it had been cleared is not cleared twice. The newest failure stays, and so does the
-newest read of each file that was edited in the last 20 requests. Nothing goes while the prompt has fewer than
-`start_at` tokens, because there is little to save.
+safe zone a result stays until the agent has used it by writing about it, or enough for all that it had read (`usage`
+says what counts), and for `stay` requests after that. So twenty documents that are read for one report are all in view
+when it is written. A result that was fetched again after it had been cleared is not cleared twice. The newest failure
+stays, and so does the newest read of each file that was edited in the last 20 requests. Nothing goes while the prompt
+has fewer than `start_at` tokens, because there is little to save.
 
 *Does it pay?* Carrying these results costs their tokens at the price of reading, at each request. Clearing them costs
 rewriting the cached tokens after the first of them, and fetching some of them again. An account adds up the cost of
 carrying; when the account reaches `patience` times the cost of clearing, all these results are cleared. After a pause
-longer than the cache's life nothing is cached, so they go at once. Either way, results worth up to 1.3 times the
-threshold go along if that rewrites no more of the cache.
+longer than the cache's life nothing is cached, so they go at once, except those of the last `2 * stay` requests and
+those that may be a pattern for a file that was edited recently: files in its folder, of its type. Either way, results
+worth up to 1.3 times the threshold go along if that rewrites no more of the cache.
 
 *How far, above the safe zone?* The results worth least go first, whatever that costs, until the prompt is down to
 `target` of the safe zone, and further if prices ask for it: the cut should regain half of its cost before the
@@ -49,7 +50,7 @@ from typing import TypeAlias
 
 from autoprune.conversation.edits import CustomReason, Replace
 from autoprune.conversation.placeholders import GAP, HEAD, frame_text, split_mark
-from autoprune.conversation.transcript import ToolResult
+from autoprune.conversation.transcript import Part, ToolResult
 from autoprune.economics import Prices, prices
 from autoprune.errors import SettingsError, check_number, is_share
 from autoprune.facts.calls import arguments, target
@@ -58,6 +59,7 @@ from autoprune.planning.view import BaseStrategy, Candidate, Rationale, View
 from autoprune.strategies.worth import EDITED, LATELY, LEAST_TOKENS, NEWEST_FAILURE, AtWork, Worth
 
 COMMENTS = frozenset(("description", "explanation", "reason"))  # arguments that differ between equal calls
+COLD_STAY = 2  # times `stay`: the requests for which a result stays although the cache is cold
 FETCHED_AGAIN = 0.03  # share of the cleared results that would have been fetched again in 80 recorded sessions
 SOONER = 1.3  # times the threshold: results worth up to this go along if that rewrites no more of the cache
 LATER = 2.0  # above the safe zone, results worth up to 2 times as much may go if that rewrites less of the cache
@@ -81,7 +83,7 @@ TRIGGERS = {
 }
 NOTES = {
     FETCHED: "the agent fetched it again after it had been cleared",
-    UNUSED: "the agent has not written anything since it saw the result",
+    UNUSED: "the agent has not written about it yet, nor enough for all that it has read",
     BEFORE: "it had been cleared before, and its placeholder is shorter now",
     TINY: f"it has fewer than {LEAST_TOKENS} tokens, so a placeholder would save next to nothing",
     EDITED: f"it is the newest read of a file that was edited in the last {LATELY} requests",
@@ -157,6 +159,7 @@ class CacheAwareState(BaseStrategy):
         self._cleared_at: dict[Key, int] = {}  # the request at which the result of a fetch was first cleared
         self._fetched_again: set[int] = set()  # results by identity
         self._open: Mapping[Candidate, float] = {}  # the candidates at this request, with their worth
+        self._marked: dict[int, list[ToolResult]] = {}  # placeholders of an earlier walk, by the request in them
         self._decisions: list[str] = []
 
     def reprice(self, strategy: CacheAware) -> None:
@@ -167,7 +170,7 @@ class CacheAwareState(BaseStrategy):
         """Yield one batch of edits, or no edits."""
         self._observe(view)
         self._in_use = self._at_work.in_use(view.request)
-        here = (each for each in view.candidates() if self._is_open(each))
+        here = (replace(each, result=view.as_sent(each.result)) for each in view.candidates() if self._is_open(each))
         self._open = {each: self._worth_of(each.result, view.request) for each in here}
         is_decided = self._newest_mark >= view.request
         clearing, why = ({}, "") if is_decided else self._choose_paying(view)
@@ -181,10 +184,13 @@ class CacheAwareState(BaseStrategy):
         if clearing or is_decided:
             self._owed = 0.0
         for candidate, text in clearing:
+            self._at_work.forget(candidate.result)
             yield candidate.replaced(text, self._why_cleared(candidate, why.partition(":")[0]))
-            self._gone.setdefault(id(candidate.result), self._shortest_of(candidate.result, view.request))
+            self._gone.setdefault(id(candidate.part), self._shortest_of(candidate.result, view.request))
             self._worth.forget(candidate.result)
             self._note_cleared(candidate.result, view.request)
+        for result in self._marked.pop(view.request, ()):
+            self._at_work.forget(result)
 
     def explain(self) -> Rationale:
         """Return the decisions with their figures, and the reason why each result stays."""
@@ -193,16 +199,20 @@ class CacheAwareState(BaseStrategy):
             f"Results worth less than {self._strategy.threshold:g} may be cleared."
         )
         decisions = (meaning, *self._decisions) if self._open or self._decisions else ()
-        reasons = {each.result: self._why_kept(each) for each in self._open}
+        reasons = {each.part: self._why_kept(each) for each in self._open}
         return Rationale(decisions, partial(_reason, reasons))
 
     def _observe(self, view: View) -> None:
         """Read the new messages."""
-        for entry in islice(view.entries, self._read, None):
+        for at, as_read in enumerate(islice(view.entries, self._read, None), self._read):
+            entry = replace(as_read, results=tuple(map(view.as_sent, as_read.results)))
             self._worth.observe(entry)
-            self._at_work.observe(entry)
+            marks = {result: match for result in entry.results if (match := read_placeholder(result))}
+            sizes = {result: int(match[3].replace(",", "")) for result, match in marks.items()}
+            self._at_work.observe(entry, view.messages[at], sizes)
             for result in entry.results:
-                if (match := read_placeholder(result)) is not None:
+                if match := marks.get(result):
+                    self._marked.setdefault(int(match[1]), []).append(result)
                     self._newest_mark = max(self._newest_mark, int(match[1]))
                     self._gone[id(result)] = without_names(result, match)
                     self._note_cleared(result, int(match[1]))
@@ -220,6 +230,15 @@ class CacheAwareState(BaseStrategy):
             return True
         used_at, stay = self._at_work.used_at(result), self._strategy.stay
         return stay > 0 and (used_at is None or request - used_at < stay)
+
+    def _without_patterns(self, ready: Mapping[Candidate, float], request: int) -> dict[Candidate, float]:
+        """Leave out newer results and patterns of edited files: at a cold request nothing has been paid for them."""
+        patterns, stay = self._at_work.patterns(request), COLD_STAY * self._strategy.stay
+        return {
+            each: worth
+            for each, worth in ready.items()
+            if request - each.result.sent >= stay and each.result not in patterns
+        }
 
     def _why_cleared(self, candidate: Candidate, trigger: str) -> CustomReason:
         """Explain why a candidate was cleared. `trigger` is one of `TRIGGERS`."""
@@ -247,13 +266,15 @@ class CacheAwareState(BaseStrategy):
         ready = {
             each: worth for each, worth in self._open.items() if not self._may_be_needed(each.result, view.request)
         }
+        is_cold = view.pause > prices.life
+        if is_cold:
+            ready = self._without_patterns(ready, view.request)
         eligible = [each for each, worth in ready.items() if worth < threshold]
         if not eligible:
             return {}, ""
         saves = sum(each.saves for each in eligible)
         self._owed += prices.read * saves
         cost = (prices.write - prices.read) * cached_after(view, eligible) + FETCHED_AGAIN * prices.write * saves
-        is_cold = view.pause > prices.life
         if not is_cold and not (self._owed and self._owed >= self._strategy.patience * cost):
             return {}, ""
         first = 0 if is_cold else eligible[0].part.location.message
@@ -381,7 +402,7 @@ def _worth_text(worth: float) -> str:
     return TINY if worth == inf else f"worth {worth:.2g}" if worth < 100 else "worth over 100"
 
 
-def _reason(reasons: Mapping[ToolResult, str], result: ToolResult) -> str:
+def _reason(reasons: Mapping[Part, str], result: ToolResult) -> str:
     return reasons.get(result, "")
 
 

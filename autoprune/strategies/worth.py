@@ -8,21 +8,23 @@ its file:
 
 Long words stand for prose, which holds few names. The constants were fitted by replaying recorded sessions.
 
-*In use.* An agent reads until it knows enough, and then it writes: it edits files, runs a long script, answers the
-user. So a result counts as used once the agent has written something after it saw the result, and then turned to
-something else. Before that its worth is unknown: one report may follow another, and the user may ask for a second one.
+*In use.* A result counts as used once the agent has written about it, or written enough for all that it had read
+(`usage` says what counts), and then turned to something else. Before that its worth is unknown: one report may follow
+another, and the user may ask for a second one.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
 
 from autoprune.conversation.transcript import Entry, Speaker, ToolCall, ToolResult
 from autoprune.facts.actions import Action
-from autoprune.facts.calls import arguments, command, paths
+from autoprune.facts.calls import argument_texts, command, paths
 from autoprune.facts.plain_text import identifiers
+from autoprune.facts.utterances import texts
+from autoprune.strategies.usage import CHANGING, Text, Unused, prose, written_text
 
 LEAST_TOKENS = 60  # smaller results always stay: their placeholder would save next to nothing
 TOUCHED_FACTOR, TOUCHED_HALF = 6.0, 40  # the factor of a touched file, and its half-life in requests
@@ -30,9 +32,8 @@ NEVER = -(10**6)  # a request number long before the first
 LONG_WORD, LONG_WORDS = 9, 0.1  # letters, and the value of such a word relative to a name
 FILE = re.compile(r"(?<![\w.@$/+-])[\w./@+-]*[\w@+-]\.[A-Za-z]\w{0,5}(?![\w/])")
 LATELY = 20  # requests for which a file counts as being edited
-CHANGING = frozenset(("created", "written", "edited"))  # verbs of `Action.files`
+NOTHING_CLEARED: Mapping[ToolResult, int] = {}
 EDITED, NEWEST_FAILURE = "file being edited", "newest failure"  # why a result is in use
-LEAST_WRITING = 1_000  # characters of arguments: fewer are a query, more are the agent's text, such as a report
 
 
 @dataclass(eq=False)
@@ -77,7 +78,7 @@ class Worth:
         """Read one more message."""
         for call in entry.calls:
             self._touched.update(dict.fromkeys(touched_files(call), call.request))
-            self._use(set(_call_names(call)) - self._used)
+            self._use(set(identifiers(argument_texts(call))) - self._used)
         for result in entry.results:
             self._known[id(result)] = _Known(result, self._fresh(result))
 
@@ -116,22 +117,6 @@ def touched_files(call: ToolCall) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for word in words if (name := word.rstrip("/").rpartition("/")[2])))
 
 
-def _call_names(call: ToolCall) -> Iterable[str]:
-    """Return the names in the arguments of a call."""
-    named = arguments(call)
-    texts: list[str] = []
-    values: list[object] = [named or call.arguments]
-    while values:
-        value = values.pop()
-        if isinstance(value, str):
-            texts.append(value)
-        elif isinstance(value, dict):
-            values += value.values()
-        elif isinstance(value, list | tuple):
-            values += value
-    return identifiers("\n".join(texts))
-
-
 class AtWork:
     """Track in one walk which results the agent is likely to look back at, regardless of their content."""
 
@@ -141,22 +126,34 @@ class AtWork:
         self._failed: set[int] = set()  # results by identity
         self._edited: dict[str, int] = {}  # paths, with the newest request that changed each
         self._reads: dict[str, dict[str, ToolResult]] = {}  # by base name and path, the newest last
-        self._unused: list[ToolResult] = []  # oldest first
+        self._unused = Unused()
         self._used_at: dict[int, int] = {}  # by identity, the request at which the agent turned to something else
-        self._written = -1  # the newest request at which the agent wrote something, if it did nothing else since
+        self._answer: tuple[object, Entry] | None = None  # the newest message, if it is the model's without calls
+        self._newest_sent = 0  # the request that sent the newest result
+        self._texts: list[Text] = []  # what the agent wrote, until it does something else
+        self._written = 0  # the request of the newest such text
 
-    def observe(self, entry: Entry) -> None:
-        """Read one more message."""
-        if entry.speaker is Speaker.USER and not entry.results and self._unused:
-            self._written = max(self._written, self._unused[-1].sent)  # an answer is writing too
+    def observe(
+        self, entry: Entry, message: object = None, cleared: Mapping[ToolResult, int] = NOTHING_CLEARED
+    ) -> None:
+        """Read one more message; without `message`, an answer to the user counts as empty.
+
+        `cleared` are results that are placeholders, each with the tokens of the result that it replaced.
+        """
+        if entry.speaker is Speaker.USER and not entry.results and self._answer:
+            self._texts.append(prose("\n".join(texts(*self._answer))))  # an answer is writing too
+            self._written = self._newest_sent
+        is_answer = entry.speaker is Speaker.MODEL and not entry.calls
+        self._answer = (message, entry) if is_answer and message is not None else None
         for result in entry.results:
             action = Action(result.call, result)
-            if _has_written(action):
+            if text := written_text(action):
+                self._texts.append(text)
                 self._written = result.request
-            elif 0 <= self._written < result.request:
-                self._use(self._written, self._written)
-                self._written = -1
-            self._unused.append(result)
+            elif self._texts and self._written < result.request:
+                self._use(self._written)
+            self._unused.observe_result(action, result, cleared.get(result, result.tokens))
+            self._newest_sent = result.sent
             if action.failed:
                 self._failed.add(id(result))
                 self.failure = self.failure if action.is_refused else result
@@ -168,15 +165,15 @@ class AtWork:
                     reads.pop(_normal_path(path), None)
                     reads[_normal_path(path)] = result
 
-    def _use(self, written: int, request: int) -> None:
-        """Record that the agent has used everything that was in the prompt when it wrote something."""
-        self._used_at.update((id(result), request) for result in self._unused if result.sent <= written)
-        self._unused = [result for result in self._unused if result.sent > written]
+    def _use(self, request: int) -> None:
+        """Record the results that the texts written until a request have used up."""
+        self._used_at.update((id(result), request) for result in self._unused.use(self._texts, request))
+        self._texts.clear()
 
     def used_at(self, result: ToolResult) -> int | None:
         """Return the request by which the agent had used a result; None if the result is unused.
 
-        The agent uses a result by writing something after it saw the result, and then turning to something else.
+        The agent uses results by writing after it saw them, and then turning to something else.
         """
         return self._used_at.get(id(result))
 
@@ -195,20 +192,33 @@ class AtWork:
         newest = (self._newest(path) for path in self._edited)
         yield from dict.fromkeys(result for result in newest if result)
 
+    def patterns(self, request: int) -> Set[ToolResult]:
+        """Return the newest read of each file that may be a pattern for one that was edited in the last 20 requests.
+
+        Such files have the same folder and the same type.
+        """
+        edited = {_kind(path) for path, when in self._edited.items() if when >= request - LATELY}
+        known = (each for reads in self._reads.values() for each in reads.items())
+        return {result for path, result in known if _kind(path) in edited}
+
+    def forget(self, result: ToolResult) -> None:
+        """Drop a result that was cleared: no text uses it up any more."""
+        self._unused.forget(result)
+
     def _newest(self, path: str) -> ToolResult | None:
         """Return the newest read of a file, by the same path or by a path relative to another folder."""
         reads = self._reads.get(_base_name(path), {})
         return next((reads[each] for each in reversed(reads) if _may_be_same_file(each, path)), None)
 
 
-def _has_written(action: Action) -> bool:
-    """Return whether a call changed a file or carried a long text that the agent wrote."""
-    written = action.call.arguments if action.call else ""
-    return len(str(written)) >= LEAST_WRITING or any(does in CHANGING for does, _ in action.files())
-
-
 def _normal_path(path: str) -> str:
     return path.replace("\\", "/").removeprefix("./")
+
+
+def _kind(path: str) -> tuple[str, str]:
+    """Return the folder and the type of a file."""
+    folder, _, name = path.rpartition("/")
+    return folder, name.rpartition(".")[2]
 
 
 def _base_name(path: str) -> str:

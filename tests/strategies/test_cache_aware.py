@@ -286,7 +286,7 @@ def test_invalid_parameters_are_errors(strategy: CacheAware, said: str):
 
 def test_a_long_loop_costs_less_than_no_pruning_and_than_oldest_first():
     """The reason for all this, at prices of Anthropic's: an agent that reads files, and takes notes of them."""
-    note = Step("edit", {"path": "notes.md"}, "done")
+    note = Step("edit", {"path": "notes.md", "new": "All parts are described. " * 40}, "done")
     given = messages(*[note if at % 4 == 3 else plain(120 + at % 7, f"{at}.txt") for at in range(80)])
     unpruned = bill(given, "tool_output_cleanup", HUGE)
     assert bill(given, "cache_aware", 60_000) < 0.8 * unpruned < 0.8 * bill(given, "tool_output_cleanup", 60_000)

@@ -1,5 +1,7 @@
 """`cache_aware` leaves results in view until the agent has had time to use them."""
 
+import random
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -7,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples, sample_cases
-from reading_tasks import KINDS, Reader, document
-from rounds import WIRE, Round, Step
+from reading_tasks import KINDS, Reader, document, written
+from rounds import WIRE, Round, Step, Words
 
 from autoprune import AgenticConversationPruner
 from autoprune.strategies import CacheAware
+from autoprune.tokens import exact
 
 ZONE = 600_000  # tokens, as `autoprune run` takes it for a window of a million
 NO_FLOOR = CacheAware(start_at=0)
@@ -19,6 +22,8 @@ EAGER = CacheAware(threshold=1_000, patience=0.1, start_at=0)  # clears whatever
 LOG = "10:07 INFO worker 3 took a job in 120 ms\n"
 SMALL = Step("list", {"path": "docs"}, "a.md")
 EDIT = Step("edit", {"path": "src/app.py", "old": "a", "new": "b"}, "ok")
+ALL_IS_WELL = "All is well. " * 300
+REPORT = Step("write", {"path": "report.md", "content": ALL_IS_WELL}, "ok")
 
 
 def reader(
@@ -62,22 +67,119 @@ def read(*names: str, text: str = LOG * 100) -> list[Round]:
 def test_a_result_goes_some_requests_after_the_agent_has_written():
     reading = read("a.log", "b.log", *[f"{at}.log" for at in range(20)])
     assert kept(reading)[:2] == ["a.log", "b.log"]
-    assert kept([*reading, [EDIT], *[[SMALL]] * 3])[:2] == ["a.log", "b.log"]
-    assert kept([*reading, [EDIT], *[[SMALL]] * 8])[0] == "src/app.py"
+    assert kept([*reading, [REPORT], *[[SMALL]] * 3])[:2] == ["a.log", "b.log"]
+    assert kept([*reading, [REPORT], *[[SMALL]] * 8])[0] == "report.md"
 
 
 @pytest.mark.parametrize(
     "writing",
     [
-        [EDIT],
-        [Step("bash", {"command": "cat > report.md <<'EOF'\nAll is well.\nEOF"}, "")],
-        [Step("send_report", {"body": "All is well. " * 100}, "sent")],
-        "Thank you. Now look at something else.",
+        [[REPORT]],
+        [[Step("bash", {"command": f"cat > report.md <<'EOF'\n{ALL_IS_WELL}\nEOF"}, "")]],
+        [[Step("send_report", {"body": ALL_IS_WELL}, "sent")]],
+        [Words("assistant", ALL_IS_WELL), Words("user", "Thank you. Now look at something else.")],
+        [[Step("write", {"path": f"{at}.md", "content": ALL_IS_WELL[:400]}, "ok")] for at in range(2)],
     ],
-    ids=["an edit", "a shell command that writes", "a long text in a call", "an answer to the user"],
+    ids=["a file", "a shell command that writes", "a long text in a call", "an answer to the user", "two short texts"],
 )
-def test_kinds_of_writing(writing: Round):
-    assert kept([*read("a.log"), writing, *[[SMALL]] * 8])[0] != "a.log"
+def test_kinds_of_writing(writing: list[Round]):
+    begin: list[Round] = [Words("user", "Read the log.")]
+    assert kept([*begin, *read("a.log"), *writing, *[[SMALL]] * 8])[0] != "a.log"
+
+
+# A report after small acts
+
+
+PYTHON = "def load_rows(path):\n    with open(path) as source:\n        return [row.split(',') for row in source]\n"
+KOREAN = (
+    "주문은",
+    "어제",
+    "창고에서",
+    "출발했지만",
+    "고객에게",
+    "아직",
+    "통보되지",
+    "않았습니다",
+    "재고를",
+    "확인하십시오",
+)
+ARABIC = ("غادر", "الطلب", "المستودع", "أمس", "ولكن", "العميل", "لم", "يستلم", "الإشعار", "المخزون")
+TODOS = {"todos": "".join(f"{at}. Read document {at} and note its amounts. " for at in range(13))}
+SCRIPT = ("total = sum(float(row[4]) for row in rows if row[2] == 'N')\nprint(total)\n" * 20)[:1_200]
+ACTS: dict[str, list[Round]] = {
+    "a todo list": [[Step("TodoWrite", TODOS, "ok")], [Step("update_plan", {"plan": TODOS["todos"] * 10}, "ok")]],
+    "a note": [[Step("write", {"path": "notes.md", "content": "The first amounts differ. " * 5}, "ok")]],
+    "a script in a file": [[Step("write", {"path": "total.py", "content": SCRIPT}, "ok")]],
+    "a script": [[Step("bash", {"command": f"python - <<'EOF'\n{SCRIPT}EOF"}, "812.5")]],
+    "a commit": [[Step("bash", {"command": "git commit -m 'Add the first documents of the year'"}, "1 file changed")]],
+    "an edit": [[EDIT]],
+    "a question": [
+        Words("assistant", "Which year?"),
+        Words("user", "The last one."),
+    ],
+}
+
+
+def _code(source: random.Random) -> Iterator[str]:
+    while True:
+        yield f"def load_{source.randint(1, 999)}(rows):\n    return rows[{source.randint(1, 9_999)}]"
+
+
+def _ini(source: random.Random) -> Iterator[str]:
+    while True:
+        yield f"[section.{source.randint(1, 999)}]\nlimit = {source.randint(1, 9_999)}"
+
+
+def phase(kind: str, count: int, tokens: int) -> list[Round]:
+    """Reads of documents with at least so many tokens together."""
+    more = {
+        "korean": ("txt", written(KOREAN, " ")),
+        "arabic": ("txt", written(ARABIC, " ")),
+        "code": ("py", _code),
+        "ini": ("ini", _ini),
+    }
+    ending, lines = more.get(kind) or (kind.split()[0], KINDS[kind])
+    made: list[Round] = []
+    for number in range(count):
+        source, text = lines(random.Random(f"{kind} {number}")), ""
+        while exact()(text) < tokens / count:
+            text += "".join(f"{next(source)}\n" for _ in range(10))
+        made.append([Step("read", {"path": f"data/{number:03}.{ending}"}, text)])
+    return made
+
+
+@pytest.mark.parametrize("kind", sample_cases((*KINDS, "korean", "arabic", "code", "ini"), 5))
+@pytest.mark.parametrize("act", sample_cases(ACTS, 3))
+def test_documents_stay_through_small_acts_until_the_report(kind: str, act: str):
+    for count in (3, 12, 30):
+        documents = phase(kind, count, 21_000)
+        half = count // 2
+        made = [*documents[:half], *ACTS[act], *documents[half:], *ACTS["a note"], *[[SMALL]] * 15]
+        names = [step.arguments["path"] for made in documents for step in made]
+        assert set(names) <= set(kept([Words("user", "Write a report."), *made]))
+        after = kept([Words("user", "Write a report."), *made, [REPORT], *[[SMALL]] * 8])
+        assert not set(names) & set(after)
+
+
+def test_what_a_report_is_not_about_waits_for_the_next_report():
+    """Two reports in turn, on the first and the second half of what was read."""
+    documents = phase("csv", 12, 40_000)
+    names = [step.arguments["path"] for made in documents for step in made]
+    lines = [step.text.split("\n")[3:14] for made in documents for step in made]
+    first, second = ("\n".join(line for each in half for line in each) for half in (lines[:6], lines[6:]))
+    made: list[Round] = [*documents, [Step("write", {"path": "first.md", "content": first}, "ok")], *[[SMALL]] * 15]
+    assert set(names[6:]) <= set(kept(made))
+    assert not set(names[:3]) & set(kept(made))
+    after = [*made, [Step("write", {"path": "second.md", "content": second}, "ok")], *[[SMALL]] * 8]
+    assert not set(names[6:]) & set(kept(after))
+
+
+def test_papers_stay_while_scripts_are_written():
+    papers = phase("markdown", 6, 40_000)
+    scripts: list[Round] = [[Step("write", {"path": f"{at}.py", "content": SCRIPT}, "ok")] for at in range(10)]
+    reads: list[Round] = [[SMALL], *phase("code", 1, 3_000)]
+    made = [*papers, *(each for script in scripts for each in (script, *reads))]
+    assert {f"data/{at:03}.markdown" for at in range(6)} <= set(kept(made))
 
 
 def test_a_pause_clears_nothing_that_the_agent_has_not_used():
@@ -86,16 +188,56 @@ def test_a_pause_clears_nothing_that_the_agent_has_not_used():
     assert kept(given, pauses={at: 4_000.0}) == ["a.log", "b.log", "docs"]
 
 
+def at_a_pause(made: list[Round]) -> list[str]:
+    return kept(made, CacheAware(start_at=0), pauses={len(WIRE["openai_chat"](made)): 4_000.0})
+
+
+SIBLINGS = [[Step("read", {"path": f"tests/test_{name}.py"}, PYTHON * 30)] for name in "abc"]
+NEW_TEST = [Step("write", {"path": "tests/test_d.py", "content": PYTHON * 30}, "ok")]
+
+
+def test_a_pause_clears_no_patterns_of_a_file_at_work():
+    made = [*SIBLINGS, NEW_TEST, *[[SMALL]] * 12]
+    assert at_a_pause(made)[:3] == ["tests/test_a.py", "tests/test_b.py", "tests/test_c.py"]
+    assert at_a_pause([*made, *[[SMALL]] * 12])[0] == "tests/test_d.py"
+
+
+def test_a_pause_clears_nothing_new():
+    other = [Step("write", {"path": "src/d.py", "content": PYTHON * 30}, "ok")]
+    made = [*SIBLINGS, other]
+    assert at_a_pause([*made, *[[SMALL]] * 6])[:3] == ["tests/test_a.py", "tests/test_b.py", "tests/test_c.py"]
+    assert at_a_pause([*made, *[[SMALL]] * 12])[0] == "src/d.py"
+
+
+@pytest.mark.parametrize("command", ["git diff main", "git -C app show HEAD", "gh issue view 12", "gh pr diff 7"])
+def test_a_pause_does_not_clear_what_the_task_is_about_before_the_answer(command: str):
+    begin: list[Round] = [Words("user", "Review it."), [Step("bash", {"command": command}, PYTHON * 600)]]
+    scripts: list[Round] = [[Step("write", {"path": f"{at}.py", "content": SCRIPT}, "ok")] for at in range(3)]
+    made = [*begin, *scripts, *[[SMALL]] * 12]
+    assert command in at_a_pause(made)
+    answer: list[Round] = [Words("assistant", ALL_IS_WELL), Words("user", "Thank you.")]
+    assert command not in at_a_pause([*made, *answer, *[[SMALL]] * 12])
+
+
 def test_a_result_fetched_again_is_not_cleared_twice():
-    before = [*read("a.log"), [EDIT], *[[SMALL]] * 8]
-    again = [*before, *read("a.log"), [EDIT], *[[SMALL]] * 30]
+    before = [*read("a.log"), [REPORT], *[[SMALL]] * 8]
+    again = [*before, *read("a.log"), [REPORT], *[[SMALL]] * 30]
     assert "a.log" not in kept(before)
-    assert kept(again)[0] == "src/app.py"
+    assert kept(again)[0] == "report.md"
     assert "a.log" in kept(again)
 
 
 def test_a_plan_says_that_a_result_is_not_used_yet_or_was_fetched_again():
-    fetched = [*read("a.log"), [EDIT], *[[SMALL]] * 8, *read("a.log"), [EDIT], *[[SMALL]] * 30, *read("b.log"), [SMALL]]
+    fetched = [
+        *read("a.log"),
+        [REPORT],
+        *[[SMALL]] * 8,
+        *read("a.log"),
+        [REPORT],
+        *[[SMALL]] * 30,
+        *read("b.log"),
+        [SMALL],
+    ]
     plan = AgenticConversationPruner(ZONE).plan(WIRE["openai_chat"](fetched), EAGER)
     reasons = {result.call.arguments: why for result, why in plan.kept.items() if result.call and result.tool == "read"}
     assert reasons == {'{"path": "a.log"}': "fetched again", '{"path": "b.log"}': "not used yet"}
@@ -105,12 +247,12 @@ def test_another_range_of_a_file_is_another_fetch():
     def part(start: int) -> list[Round]:
         return [[Step("read", {"path": "a.log", "start": str(start)}, LOG * 100)]]
 
-    given = [*part(1), [EDIT], *[[SMALL]] * 8, *part(200), [EDIT], *[[SMALL]] * 30]
+    given = [*part(1), [REPORT], *[[SMALL]] * 8, *part(200), [REPORT], *[[SMALL]] * 30]
     assert "a.log" not in kept(given)
 
 
 def test_nothing_goes_from_a_small_prompt():
-    given = [*read("a.log", text=LOG * 400), [EDIT], *[[SMALL]] * 8]  # some 6,000 tokens
+    given = [*read("a.log", text=LOG * 400), [REPORT], *[[SMALL]] * 8]  # some 6,000 tokens
     assert kept(given, replace(EAGER, start_at=8_000))[0] == "a.log"
     assert kept(given, replace(EAGER, start_at=4_000))[0] != "a.log"
 
@@ -173,7 +315,7 @@ def rounds(draw: st.DrawFn) -> list[Round]:
         made += {
             "read": read(f"{name}.log", text=f"{name}\n{LOG * draw(st.sampled_from((20, 100)))}"),
             "small": [[SMALL]],
-            "edit": [[EDIT]],
+            "edit": [[REPORT]],
             "say": ["Go on."],
         }[does]
     return made

@@ -95,7 +95,7 @@ def _markdown(source: random.Random) -> Iterator[str]:
         yield f"- {source.choice(NAMES)}: {' '.join(source.choices(ENGLISH, k=12))} ({source.randint(10, 9_999)})"
 
 
-def _written(words: Sequence[str], between: str) -> Callable[[random.Random], Iterator[str]]:
+def written(words: Sequence[str], between: str) -> Callable[[random.Random], Iterator[str]]:
     def lines(source: random.Random) -> Iterator[str]:
         while True:
             yield between.join(source.choices(words, k=14)) + ("." if between else "。")
@@ -152,9 +152,9 @@ KINDS: dict[str, Callable[[random.Random], Iterator[str]]] = {
     "markdown": _markdown,
     "markdown table": _table,
     "pdf": _pdf,
-    "chinese": _written(CHINESE, ""),
-    "japanese": _written(JAPANESE, ""),
-    "thai": _written(THAI, ""),
+    "chinese": written(CHINESE, ""),
+    "japanese": written(JAPANESE, ""),
+    "thai": written(THAI, ""),
     "russian": _russian,
     "base64": _base64,
 }

@@ -83,7 +83,7 @@ def reason(plan: Plan, result: ToolResult) -> str:
     edit = plan.results.get(result)
     if edit is None:
         return plan.gone[result.location.message].reason
-    return edit.reason if edit.reason in (Reason.CLAMPED, Reason.SHORTENED) else Reason.ALREADY_CLEARED
+    return edit.reason if edit.reason in (Reason.CLAMPED, Reason.SHORTENED, Reason.RESTORED) else Reason.ALREADY_CLEARED
 
 
 def compaction_notes(plan: Plan) -> tuple[str, ...]:

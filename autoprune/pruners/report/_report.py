@@ -110,7 +110,7 @@ class Report:
     @property
     def results_cleared(self) -> int:
         """The number of tool results that this prune replaced by placeholders."""
-        return sum(edit.reason is not Reason.CLAMPED for edit in self.plan.results.values())
+        return sum(edit.reason not in (Reason.CLAMPED, Reason.RESTORED) for edit in self.plan.results.values())
 
     @property
     def results_clamped(self) -> int:

@@ -131,6 +131,7 @@ WRAPPED = ("why", "messages")  # columns whose texts are wrapped; others are sho
 STYLES = {
     **dict.fromkeys(("cleared", "cut", "shortened", "summed up"), "yellow"),
     "dropped": "red",
+    "restored": "green",
     "kept": "green",
 }
 # Short texts for reasons whose names are too long or unclear.
@@ -240,7 +241,8 @@ def _state(row: Mapping[str, object]) -> str:
         return "summed up" if row["folded"] else "dropped"
     if not row["cleared"]:
         return "kept"
-    return {Reason.CLAMPED.value: "cut", Reason.SHORTENED.value: "shortened"}.get(str(row["reason"]), "cleared")
+    states = {Reason.CLAMPED.value: "cut", Reason.SHORTENED.value: "shortened", Reason.RESTORED.value: "restored"}
+    return states.get(str(row["reason"]), "cleared")
 
 
 def _tokens(stretch: Sequence[Mapping[str, object]]) -> str:
