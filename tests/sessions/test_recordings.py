@@ -219,6 +219,54 @@ def test_messages_before_a_lost_line_of_claude_code_are_recorded():
     ]
 
 
+def hooked_turn(at: int, parent: str | None, calls: int) -> list[Value]:
+    """A turn of Claude Code whose hooks write progress at its first call, on which the next prompt hangs."""
+    made = [claude(at, f"{at}", parent, f"prompt {at}")]
+    last = f"{at}"
+    for number in range(calls):
+        call = f"{at}.{number}"
+        made += [
+            claude(at, f"{call}a", last, use(call), f"m{call}"),
+            claude(at, f"{call}r", f"{call}a", result(call, call)),
+        ]
+        if not number:
+            made.insert(-1, {"type": "progress", "uuid": f"{at}p", "parentUuid": f"{call}a"})
+        last = f"{call}r"
+    return [*made, claude(at, f"{at}e", last, words("done"), f"m{at}e")]
+
+
+def test_all_turns_of_claude_code_with_hooks_are_recorded():
+    turns = [hooked_turn(at, f"{at - 1}p" if at else None, 4) for at in range(8)]
+    [(messages, requests)] = stretches(lines(*(line for turn in turns for line in turn)))
+    assert (len(messages), len(requests)) == (8 * 10, 8 * 5)
+    assert messages[:5] == ["user:prompt 0", "assistant:Read", "user:0.0", "assistant:Read", "user:0.1"]
+
+
+def test_a_prompt_of_claude_code_that_replaces_another_one_hangs_on_the_same_message():
+    first = hooked_turn(0, None, 2)
+    replaced, last = hooked_turn(1, "0p", 1), hooked_turn(2, "0p", 1)
+    [[recording]] = recordings(lines(*first, *replaced, *last), "s")
+    assert list(map(brief, recording.messages)) == [
+        *("user:prompt 0", "assistant:Read", "user:0.0", "assistant:Read", "user:0.1", "assistant:done"),
+        *("user:prompt 2", "assistant:Read", "user:2.0", "assistant:done"),
+    ]
+    assert recording.notes == ("lines of abandoned branches, left out: 3",)
+
+
+def test_a_prompt_that_shrinks_without_a_compaction_is_a_note():
+    def usage(tokens: int) -> Value:
+        return {"usage": {"input_tokens": tokens, "output_tokens": 5}}
+
+    made = [claude(0, "0", None, "go")]
+    for at, tokens in enumerate((1_000, 2_000, 1_900, 1_000)):
+        made.append(claude(at, f"{at}a", made[-1]["uuid"], use(f"c{at}"), f"m{at}", **usage(tokens)))
+        made.append(claude(at, f"{at}r", f"{at}a", result(f"c{at}", "ok")))
+    [[recording]] = recordings(lines(*made), "s")
+    assert recording.notes == (
+        "requests with a much smaller prompt than before without a compaction; messages may be missing or not sent: 1",
+    )
+
+
 # Codex
 
 
@@ -688,6 +736,15 @@ def test_pi_is_recorded_in_stretches_without_thoughts(ids: bool):
         ),
         (after, (asked(3, 31, None, model="m", usage=None),)),
     ]
+
+
+def test_a_broken_line_of_pi_costs_only_itself():
+    entries = chained(*(pi(at, "user" if at % 2 == 0 else "assistant", words(f"{at}")) for at in range(10)))
+    text = lines({"type": "session", "id": "s"}, *entries).split("\n")
+    text[5] = text[5][:20]
+    [[recording]] = recordings("\n".join(text), "s", skip_broken=True)
+    assert "".join(message.rpartition(":")[2] for message in map(brief, recording.messages)) == "012356789"
+    assert recording.notes == ("broken lines, left out: 6",)
 
 
 @each_row(

@@ -23,6 +23,7 @@ from autoprune.apps.sessions._sending import ANTHROPIC, content_blocks, conversa
 
 Line = Object
 SPOKEN = ("user", "assistant")  # types of lines with an API message
+ABANDONED = "lines of abandoned branches, left out"
 SYNTHETIC = "<synthetic>"  # the model of messages that Claude Code wrote itself
 
 
@@ -40,6 +41,7 @@ def read(values: Sequence[object]) -> list[Conversation]:
     Raises SessionError for a message without content.
     """
     lines, others = _own_lines(values)
+    lines = _relink(lines)
     chain = _thread(lines)
     messages = (message for message, _ in _messages_of_thread(chain, lines))
     return [conversation(ANTHROPIC, messages, None, (NO_SYSTEM_PROMPT, *_thread_notes(chain, lines, others)))]
@@ -57,7 +59,8 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
         is_whole = not (chain and _is_boundary(chain[0]))
         before = {} if is_whole else _lines_before(lines, text(chain[0]["uuid"]))
         spoken = ((without_thoughts(message), moment) for message, moment in _messages_of_thread(chain, lines, before))
-        stretches.append(stretch(ANTHROPIC, spoken))
+        read = stretch(ANTHROPIC, spoken)
+        stretches.append(replace(read, notes=(*read.notes, *note(ABANDONED, _left_out(chain, lines)[1]))))
         lines = before
     return [stretches[::-1]]
 
@@ -75,18 +78,38 @@ def _own_lines(values: Sequence[object]) -> tuple[dict[str, Line], int]:
 
 
 def _relink(lines: dict[str, Line]) -> dict[str, Line]:
-    """Attach each line whose parent was never written to the line before it in the log.
+    """Attach lines whose parent misleads to the line before them in the log, which preceded them in the request, too.
 
-    That line preceded it in the request, too. Claude Code itself does not repair the chain: when it resumes such a log,
-    it drops everything before the gap.
+    These are lines whose parent was never written, and prompts of the user whose parent is the progress of a hook. Such
+    progress may hang on the first call of a turn, so that its rest would be on an abandoned branch. Claude Code itself
+    repairs neither: when it resumes such a log, it drops everything before the gap.
     """
     relinked: dict[str, Line] = {}
-    last = ""
+    prompts: dict[str, str] = {}  # by the message that a prompt hangs on through progress, the message before it
+    last = spoken = ""
     for uuid, line in lines.items():
         parent = text(line.get("parentUuid"))
-        relinked[uuid] = {**line, "parentUuid": last} if parent and parent not in lines else line
-        last = uuid
+        if parent and parent not in lines:
+            parent = last
+        elif _is_prompt(line) and (held_by := _behind_progress(parent, relinked)) and held_by != spoken:
+            parent = prompts.setdefault(held_by, spoken)  # the user may have gone back and written another prompt
+        relinked[uuid] = {**line, "parentUuid": parent} if parent else line
+        last, spoken = uuid, uuid if line.get("type") in SPOKEN else spoken
     return relinked
+
+
+def _is_prompt(line: Line) -> bool:
+    """Whether a line holds the user's words and no result."""
+    return line.get("type") == "user" and all(block.get("type") != "tool_result" for block in _content_blocks(line))
+
+
+def _behind_progress(uuid: str, lines: Mapping[str, Line]) -> str:
+    """Follow a line's parents to the next message; "" if there is no progress of a hook on the way."""
+    has_progress = False
+    while uuid in lines and lines[uuid].get("type") not in SPOKEN and not _is_boundary(lines[uuid]):
+        has_progress = has_progress or lines[uuid].get("type") == "progress"
+        uuid = text(lines[uuid].get("parentUuid"))
+    return uuid if has_progress and uuid in lines and lines[uuid].get("type") in SPOKEN else ""
 
 
 def _lines_before(lines: dict[str, Line], uuid: str) -> dict[str, Line]:
@@ -200,15 +223,17 @@ def _thread_notes(chain: Sequence[Line], lines: Mapping[str, Line], others: int)
     cleared = any(listed(fields(line.get("microcompactMetadata")).get("compactedToolIds")) for line in chain)
     failed = sum(_is_own_report(line) for line in chain)
     yield from note("lines of sub-agents, left out", others)
-    yield from _branches(chain, lines)
+    summarized, left = _left_out(chain, lines)
+    yield from note("lines before the last compaction, left out", summarized)
+    yield from note(ABANDONED, left)
     yield from note("reports of failed requests, left out", failed)
     yield from note("messages typed while the model worked, without the words that Claude Code adds", said)
     yield from note("reminders that Claude Code adds itself, left out", len(kinds) - said)
     yield from ("results that Claude Code had cleared in its prompt stand here whole",) if cleared else ()
 
 
-def _branches(chain: Sequence[Line], lines: Mapping[str, Line]) -> Iterator[str]:
-    """Note how many lines were summarized, and how many are on abandoned branches."""
+def _left_out(chain: Sequence[Line], lines: Mapping[str, Line]) -> tuple[int, int]:
+    """Count the messages that were summarized, and those on abandoned branches."""
     on_thread = {text(line.get("uuid")) for line in chain}
     responses = {_response_id(line) for line in chain if line.get("type") == "assistant"}
     order = {uuid: at for at, uuid in enumerate(lines)}
@@ -218,8 +243,7 @@ def _branches(chain: Sequence[Line], lines: Mapping[str, Line]) -> Iterator[str]
         if line.get("type") in SPOKEN and uuid not in on_thread:
             summarized += order[uuid] < start
             left += order[uuid] > start and not _is_part(line, responses)
-    yield from note("lines before the last compaction, left out", summarized)
-    yield from note("lines of abandoned branches, left out", left)
+    return summarized, left
 
 
 def _is_part(line: Line, responses: set[str]) -> bool:

@@ -88,17 +88,23 @@ def _is_version_1(entries: Sequence[Object]) -> bool:
 
 
 def _branch(entries: Sequence[Object]) -> list[Object]:
-    """Return the entries from the root to the last one, or all entries of version 1, which have no ids."""
+    """Return the entries from the root to the last one, or all entries of version 1, which have no ids.
+
+    An entry whose parent is missing, such as one behind a broken line, follows the entry before it in the file.
+    """
     if _is_version_1(entries):
         return list(entries)
-    tree = {text(entry.get("id")): entry for entry in entries}
+    ids = [text(entry.get("id")) for entry in entries]
+    tree = dict(zip(ids, entries, strict=True))
+    before = dict(zip(ids[1:], ids, strict=False))
     at = text(entries[-1].get("id"))
     path: list[Object] = []
     seen: set[str] = set()
     while at in tree and at not in seen:
         seen.add(at)
         path.append(tree[at])
-        at = text(tree[at].get("parentId"))
+        parent = text(tree[at].get("parentId"))
+        at = before.get(at, "") if parent and parent not in tree else parent
     return path[::-1]
 
 
