@@ -232,7 +232,7 @@ class CacheAwareState(BaseStrategy):
         return stay > 0 and (used_at is None or request - used_at < stay)
 
     def _without_patterns(self, ready: Mapping[Candidate, float], request: int) -> dict[Candidate, float]:
-        """Leave out newer results and patterns of edited files: at a cold request nothing has been paid for them."""
+        """Leave out newer results and patterns of edited files: without a cache, no cost says that it is time."""
         patterns, stay = self._at_work.patterns(request), COLD_STAY * self._strategy.stay
         return {
             each: worth
@@ -267,7 +267,7 @@ class CacheAwareState(BaseStrategy):
             each: worth for each, worth in self._open.items() if not self._may_be_needed(each.result, view.request)
         }
         is_cold = view.pause > prices.life
-        if is_cold:
+        if is_cold or prices.write <= prices.read:
             ready = self._without_patterns(ready, view.request)
         eligible = [each for each, worth in ready.items() if worth < threshold]
         if not eligible:

@@ -103,6 +103,34 @@ def test_without_recorded_cached_tokens_pauses_decide():
     assert known.cached_tokens(2, 171, 113) == 113
 
 
+def test_a_cache_that_was_warm_after_a_longer_pause_lives_that_long():
+    def known(seconds: float, read: int) -> Episode:
+        return episode(
+            recording(
+                Request(1, 0.0, model=CLAUDE, usage=Usage(5)),
+                Request(3, 10.0, model=CLAUDE, usage=Usage(113, 5)),
+                Request(5, 10.0 + seconds, model=CLAUDE, usage=Usage(171, read)),
+            ),
+            "small",
+            in_words,
+        )
+
+    assert [each.prices.life for each in known(1_500, 113).billings] == [1_500] * 3
+    assert known(1_500, 20).prices.life == known(100, 113).prices.life == 300
+    requests = (Request(1, 0.0, usage=Usage(5)), Request(3, 900.0, usage=Usage(113, 5)))
+    assert sources(recording(*requests), model=None, life=None, used=900.0) == ("assumed", "observed")
+
+
+def test_no_cache_is_assumed_where_the_log_counts_none():
+    none = [Usage(5, counts_cached=True), Usage(113, counts_cached=True), Usage(171, counts_cached=True)]
+    known = of(*none)
+    assert [known.is_cold(at) for at in range(3)] == [True] * 3
+    assert (known.prices.read, known.prices.write) == (1.0, 1.0)
+    answers = known.prices.output * sum(known.answers)
+    assert bill(run_unpruned(known), OWN).total == pytest.approx(5 + 113 + 171 + answers)
+    assert of(*none[:2], Usage(171)).prices.write == 1.25
+
+
 @each_row(("output", "expected"), [(400, 400), (3, 3), (1, 5), (0, 5)])
 def test_an_answers_tokens_are_recorded_ones_unless_these_are_too_few(output: int, expected: int):
     known = of(Usage(5, 0, 0, output), Usage(113, 5, 0, output), None)

@@ -70,6 +70,7 @@ def told(request: Request) -> dict[str, Value]:
     """The known fields of a request."""
     known = {name: value for name, value in asdict(request).items() if value not in (None, "")}
     usage = {name: value for name, value in (known.pop("usage", None) or {}).items() if value}
+    usage.pop("counts_cached", None)
     return {**known, "usage": usage} if usage else known
 
 

@@ -747,6 +747,14 @@ def test_a_broken_line_of_pi_costs_only_itself():
     assert recording.notes == ("broken lines, left out: 6",)
 
 
+@each_row(("name", "counts"), [("cacheRead", True), ("other", False)])
+def test_a_log_that_counts_no_cached_tokens_differs_from_one_that_does_not_count_them(name: str, counts: bool):
+    entries = [pi(0, "user", "one"), pi(2, "assistant", words("A."), usage={"input": 3, "output": 5, name: 0})]
+    [(_, [request])] = stretches(lines({"type": "session", "id": "s"}, *chained(*entries)))
+    assert request.usage == Usage(3, output=5)
+    assert request.usage.counts_cached is counts
+
+
 @each_row(
     "more, usage",
     [

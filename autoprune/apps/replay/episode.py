@@ -6,7 +6,8 @@ size of a prompt is estimated as `ratio * counted + head`, both fitted to the si
 A log may say for each request how much of the prompt was read from the cache. If that was at least half of the previous
 prompt, the cache was warm, and a replay reads the same share of the prefix that a prompt shares with the previous one.
 If it was less, the cache was cold, and a replay reads no more than the log says. If the log says nothing, the cache is
-cold after a pause longer than its life.
+cold after a pause longer than its life. The life is the vendor's usual one, or the longest pause after which the log
+shows a warm cache. If the log counts cached tokens and there are none, nothing was cached at all.
 
 Older logs of Claude Code record only the few output tokens of an answer's first event. So an output count below half of
 our own count of the answer is ignored.
@@ -15,7 +16,7 @@ our own count of the answer is ignored.
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from statistics import median
@@ -101,6 +102,8 @@ def billings(
     recorded life of the cache, in seconds.
     """
     lives = tuple(_lives(recording.requests)) if life is None else (life,) * len(recording.requests)
+    observed = observed_life(recording.requests) if life is None else 0.0
+    has_cache = not _has_no_cache(recording.requests)
     # A model is priced once for each cache life.
     prices_by_model: dict[tuple[str, float | None], Prices] = {}
     billed_requests: list[Billing] = []
@@ -108,16 +111,34 @@ def billings(
     named = next((each.model for each in recording.requests if each.model), "") or model or ""
     for request, alive, counted in zip(recording.requests, lives, answers, strict=True):
         named = request.model or named
-        billed = prices_by_model.setdefault((named, alive), prices(None, named, alive))
+        if (named, alive) not in prices_by_model:
+            listed = prices(None, named, alive)
+            listed = replace(listed, life=max(listed.life, observed))
+            prices_by_model[named, alive] = listed if has_cache else replace(listed, read=1.0, write=1.0)
         usage = request.usage
         # Older logs record only the first event of an answer: see the top of this module.
         answer = usage.output if usage and 2 * usage.output >= counted else counted
-        billed_requests.append(Billing(billed, answer, *_hit(usage, last)))
+        billed_requests.append(Billing(prices_by_model[named, alive], answer, *_hit(usage, last)))
         last = usage or last
-    says_nothing = not any(each.usage and each.usage.cached for each in recording.requests)
-    return (
-        tuple(Billing(each.prices, each.answer) for each in billed_requests) if says_nothing else tuple(billed_requests)
-    )
+    if has_cache and not any(each.usage and each.usage.cached for each in recording.requests):
+        return tuple(Billing(each.prices, each.answer) for each in billed_requests)  # the log says nothing
+    return tuple(billed_requests)
+
+
+def _has_no_cache(requests: Sequence[Request]) -> bool:
+    """Whether the log counts the cached tokens of all its requests, and there are none."""
+    known = [each.usage for each in requests if each.usage and each.usage.prompt]
+    return bool(known) and all(each.counts_cached and not each.cached and not each.written for each in known)
+
+
+def observed_life(requests: Sequence[Request]) -> float:
+    """The longest pause in seconds after which a request found most of the previous prompt in the cache."""
+    warm = [0.0]
+    for before, now in pairwise(requests):
+        hit, _ = _hit(now.usage, before.usage)
+        if hit is not None and hit >= WARM and before.usage and before.usage.prompt:
+            warm.append(_pause(before, now))
+    return max(warm)
 
 
 def _hit(usage: Usage | None, last: Usage | None) -> tuple[float | None, int]:
@@ -135,15 +156,21 @@ def _lives(requests: Sequence[Request]) -> Iterator[float | None]:
         yield life
 
 
-def sources(recording: Recording, *, model: str | None, life: float | None) -> tuple[str, str]:
-    """Tell how a session's model and its cache life are known: "recorded", "requested", "given" or "assumed"."""
+def sources(recording: Recording, *, model: str | None, life: float | None, used: float = 0.0) -> tuple[str, str]:
+    """Tell how a session's model and its cache life are known: "recorded", "requested", "given" or "assumed".
+
+    A life in seconds that is `used` because the cache was warm after such a pause is "observed".
+    """
     requests = recording.requests
+    is_observed = used > 0 and used == observed_life(requests)
     is_named = any(each.model for each in requests)
     is_written = any(each.usage and (each.usage.written_5m or each.usage.written_1h) for each in requests)
     is_asked = any(each.cache_life for each in requests)
     model_from = "recorded" if is_named else "given" if model else "assumed"
     if life is not None:
         return model_from, "given"
+    if is_observed:
+        return model_from, "observed"
     return model_from, "recorded" if is_written else "requested" if is_asked else "assumed"
 
 

@@ -57,7 +57,7 @@ class Shape:
 
     `longest_prompt` is the longest prompt by the provider's count, estimated if it is not recorded. `cache_life` is the
     most frequent cache life, in seconds. `life_from` and `model_from` tell how life and model are known: "recorded",
-    "requested", "given" or "assumed". `dollars` are the recorded cost of the requests, None if it is not known.
+    "observed", "requested", "given" or "assumed". `dollars` are the recorded cost of the requests, None if not known.
     """
 
     requests: int = 0
@@ -191,7 +191,7 @@ def shape(known: Episode, recording: Recording, args: ReplayArgs) -> Shape:
     count = exact()
     read = [each for call in transcript.calls for each in paths(call)]
     used = [each.usage for each in recording.requests if each.usage]
-    model_from, life_from = sources(recording, model=args.model, life=args.cache_life)
+    model_from, life_from = sources(recording, model=args.model, life=args.cache_life, used=known.prices.life)
     return Shape(
         requests=len(known.requests),
         messages=len(known.messages),

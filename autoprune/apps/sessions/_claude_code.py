@@ -169,7 +169,9 @@ def _usage(message: Object, cost: object) -> Usage | None:
     written = token_count(usage.get("cache_creation_input_tokens"))
     prompt = token_count(usage.get("input_tokens")) + cached + written
     split = fields(usage.get("cache_creation"))
-    return build_usage(prompt, cached, written, usage.get("output_tokens"), split=split, cost=cost)
+    return build_usage(
+        prompt, usage.get("cache_read_input_tokens"), written, usage.get("output_tokens"), split=split, cost=cost
+    )
 
 
 def _messages_of_thread(

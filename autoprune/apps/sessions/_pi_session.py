@@ -147,7 +147,7 @@ def _entry_moment(entry: Object) -> Moment:
     cached, written = token_count(usage.get("cacheRead")), token_count(usage.get("cacheWrite"))
     prompt = token_count(usage.get("input")) + cached + written
     cost = fields(usage.get("cost")).get("total")
-    counted = build_usage(prompt, cached, written, usage.get("output"), split=_split(usage), cost=cost)
+    counted = build_usage(prompt, usage.get("cacheRead"), written, usage.get("output"), split=_split(usage), cost=cost)
     return Answer(time, text(message.get("model")), counted)
 
 

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import TypeAlias
@@ -34,6 +34,7 @@ class Usage:
     written_5m: int = 0  # the part of `written` that went to the five-minute cache
     written_1h: int = 0  # the part of `written` that went to the one-hour cache
     cost: float | None = None  # dollars, as stated in the log; None if it states none
+    counts_cached: bool = field(default=False, compare=False)  # whether a `cached` of 0 is a count of the log
 
 
 @dataclass(frozen=True)
@@ -242,9 +243,12 @@ def dollars(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and 0 < value < DEAREST else None
 
 
+CACHED = dict.fromkeys(("cached_tokens", "cache_read_input_tokens", "cache_read_tokens")).keys()  # fields, in order
+
+
 def build_usage(
     prompt: object,
-    cached: object = 0,
+    cached: object = None,
     written: object = 0,
     output: object = 0,
     *,
@@ -255,12 +259,22 @@ def build_usage(
 
     `split` is Anthropic's `cache_creation`, which divides the written tokens between the five-minute and the one-hour
     cache. If a prompt is smaller than its cached parts, its count excludes them. None too if the counts are impossible.
+    A `cached` of None means that the log does not count the cached tokens.
     """
     short = token_count(split.get("ephemeral_5m_input_tokens"))
     long = token_count(split.get("ephemeral_1h_input_tokens"))
     read, new = token_count(cached), token_count(written) or short + long
     sent = token_count(prompt) if token_count(prompt) >= read + new else token_count(prompt) + read + new
-    usage = Usage(sent, read, new, token_count(output), written_5m=short, written_1h=long, cost=dollars(cost))
+    usage = Usage(
+        sent,
+        read,
+        new,
+        token_count(output),
+        written_5m=short,
+        written_1h=long,
+        cost=dollars(cost),
+        counts_cached=cached is not None,
+    )
     return usage if usage != Usage(0) and max(sent, usage.output) <= LARGEST_PROMPT else None
 
 
@@ -273,7 +287,7 @@ def parse_usage(usage: Object, cost: object = None) -> Usage | None:
     details = fields(usage.get("prompt_tokens_details") or usage.get("input_tokens_details"))
     prompt = _first(usage, "prompt_tokens", "input_tokens")
     output = _first(usage, "completion_tokens", "output_tokens")
-    cached = _first(details, "cached_tokens") or _first(usage, "cache_read_input_tokens", "cache_read_tokens")
+    cached = _first(details, *CACHED) or _first(usage, *CACHED)
     written = _first(details, "cache_creation_tokens", "cache_write_tokens") or _first(
         usage, "cache_creation_input_tokens", "cache_write_tokens"
     )
@@ -282,7 +296,8 @@ def parse_usage(usage: Object, cost: object = None) -> Usage | None:
     if prompt + apart + output == token_count(usage.get("total_tokens")):
         prompt += apart
     split = fields(details.get("cache_creation_token_details") or usage.get("cache_creation"))
-    return build_usage(prompt, cached, written, output, split=split, cost=dollars(cost) or usage.get("cost"))
+    counted = cached if CACHED & {*details, *usage} else None
+    return build_usage(prompt, counted, written, output, split=split, cost=dollars(cost) or usage.get("cost"))
 
 
 def _first(counts: Object, *names: str) -> int:

@@ -58,7 +58,12 @@ def _exchange_moment(exchange: Object) -> Answer:
     cached = token_count(usage.get("cache_read_input_tokens"))
     written = token_count(usage.get("cache_creation_input_tokens"))
     apart = cached + written if exchange.get("provider") in APART else 0
-    counted = build_usage(token_count(usage.get("input_tokens")) + apart, cached, written, usage.get("output_tokens"))
+    counted = build_usage(
+        token_count(usage.get("input_tokens")) + apart,
+        usage.get("cache_read_input_tokens"),
+        written,
+        usage.get("output_tokens"),
+    )
     model = text(response.get("model")) or text(exchange.get("model"))
     return Answer(parse_time(exchange.get("timestamp")), model, counted)
 
