@@ -255,7 +255,7 @@ class FoldWalk(Walk):
         if edit.part not in self._parts.seen:
             return
         offered = self._parts.seen[edit.part] or self._weigh(edit.part)
-        del self._parts.seen[edit.part]
+        self._parts.drop(edit.part)
         text = edit.text if edit.text.strip() else offered.text
         if isinstance(edit.part, ToolResult) and text != offered.text:
             text = trim_text(edit.part, text) if edit.reason in CUT_REASONS else self._own_text(offered, text)
@@ -362,8 +362,8 @@ class FoldWalk(Walk):
         """Remove the messages of an edit from the prompt."""
         self.gone.update(edit.messages)
         self.folds.append(edit)
-        seen = self._parts.seen.items()
-        self._parts.seen = {part: candidate for part, candidate in seen if part.location.message not in self.gone}
+        for part in [part for part in self._parts.seen if part.location.message in self.gone]:
+            self._parts.drop(part)
         self.edits_made += 1
         if self.changes:
             self.changes.remove_messages(self.gone)
@@ -376,9 +376,9 @@ class FoldWalk(Walk):
         is_whole = messages == set().union(*touched)
         return bool(messages) and (is_whole or messages == self._harmful - self.gone)
 
-    def candidates(self) -> Iterator[Candidate]:
+    def candidates(self, *, whole: bool = False) -> Iterator[Candidate]:
         """Iterate over the parts that may be cleared now, unaffected by edits during the iteration."""
-        return iter([*super().candidates()])
+        return iter([*super().candidates(whole=whole)])
 
     def groups(self, size: int = 1, keep: int = 0) -> list[Group]:
         """Return the groups that may go, first to go first, without the last `keep` messages."""

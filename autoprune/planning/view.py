@@ -121,8 +121,12 @@ class View(Protocol):
         """Return the tokens that `text` would save in place of a result."""
         ...
 
-    def candidates(self) -> Iterator[Candidate]:
-        """Yield the parts that the model has seen and that take more tokens than their placeholders, oldest first."""
+    def candidates(self, *, whole: bool = False) -> Iterator[Candidate]:
+        """Yield the parts that the model has seen and that take more tokens than their placeholders, oldest first.
+
+        With `whole`, only those that the strategy has not replaced with a text of its own.
+        """
+        ...
 
 
 class Strategy(Protocol):

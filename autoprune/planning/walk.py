@@ -62,13 +62,15 @@ SHOWING = (Reason.CLAMPED, Reason.RESTORED)  # edits after which a result still 
 class Parts:
     """The results that the model has seen, the parts that may be cleared, and the result of each call.
 
-    `seen` holds the parts that are not cleared, oldest first; None until their savings are counted. `useless` collects
-    parts that cannot be cleared, since `seen` must not change while it is iterated.
+    `seen` holds the parts that are not cleared, oldest first; None until their savings are counted. `whole` are those
+    that the strategy has not replaced with a text of its own. `useless` collects parts that cannot be cleared, since
+    `seen` must not change while it is iterated.
     """
 
     results: list[ToolResult] = field(default_factory=list)
     unseen: list[ToolResult] = field(default_factory=list)
     seen: dict[Part, Candidate | None] = field(default_factory=dict)
+    whole: dict[Part, None] = field(default_factory=dict)
     result_of: dict[Part, ToolResult] = field(default_factory=dict)  # for arguments in `seen`
     useless: list[Part] = field(default_factory=list)
     as_cut: dict[ToolResult, ToolResult] = field(default_factory=dict)
@@ -86,10 +88,19 @@ class Parts:
         """Return the part itself if it is a result, or else the result of the call to which the argument belongs."""
         return part if isinstance(part, ToolResult) else self.result_of[part]
 
+    def offer(self, part: Part) -> None:
+        """Offer a part, after all others."""
+        self.seen[part] = self.whole[part] = None
+
+    def drop(self, part: Part) -> None:
+        """Stop offering a part."""
+        self.seen.pop(part, None)
+        self.whole.pop(part, None)
+
     def drop_useless(self) -> None:
         """Stop offering the parts in `useless`."""
         for part in self.useless:
-            self.seen.pop(part, None)
+            self.drop(part)
         self.useless.clear()
 
 
@@ -277,9 +288,9 @@ class Walk:
                 continue
             if self.tool_inputs and not self.placeholder.has_replaced(result):
                 for part in self.tool_inputs.of(parts.as_cut.get(result, result)):
-                    parts.seen[part] = None
+                    parts.offer(part)
                     parts.result_of[part] = result
-            parts.seen[result] = None
+            parts.offer(result)
         parts.unseen.clear()
 
     def _is_ours(self, result: ToolResult) -> bool:
@@ -375,7 +386,7 @@ class Walk:
                 self._keep_offering(part, candidate.text)
         else:
             self._record_edit(candidate, edit.reason if type(edit.reason) is Reason else check_reason(edit.reason))
-            del self._parts.seen[part]
+            self._parts.drop(part)
             if self.tool_inputs:  # without its result, nothing shows that the call succeeded
                 self._parts.useless += _inputs(part)
 
@@ -384,6 +395,7 @@ class Walk:
         parts = self._parts
         parts.record_cut(result, text, self.edits[result].saved)
         parts.seen[result] = None
+        parts.whole.pop(result, None)
         shown = self.tool_inputs.of(parts.as_cut[result]) if self.tool_inputs else ()
         parts.useless += (part for part in _inputs(result) if part not in shown)
 
@@ -411,16 +423,19 @@ class Walk:
 
     # Candidates
 
-    def candidates(self) -> Iterator[Candidate]:
-        """Yield the parts that may be cleared, oldest first: the model has seen them, and clearing saves tokens."""
+    def candidates(self, *, whole: bool = False) -> Iterator[Candidate]:
+        """Yield the parts that may be cleared, oldest first: the model has seen them, and clearing saves tokens.
+
+        With `whole`, only those that the strategy has not replaced with a text of its own.
+        """
         parts, why = self._parts, None
         bound, needed = self.bound_before, self._references.needed
         if self._protects:
             why = guard(self.protections, self.messages, self.entries, parts.results, self._saved, parts.as_cut)
-        for part, weighed in parts.seen.items():
+        for part in parts.whole if whole else parts.seen:
             if (bound and part.location.path < bound) or (why and self._is_protected(part, why)) or part in needed:
                 continue
-            candidate = weighed or self._weigh(part)
+            candidate = parts.seen[part] or self._weigh(part)
             if candidate.saves > 0:
                 yield candidate
             else:

@@ -158,7 +158,9 @@ class CacheAwareState(BaseStrategy):
         self._gone: dict[int, str] = {}  # the shortest placeholders of cleared results, by the results' identity
         self._cleared_at: dict[Key, int] = {}  # the request at which the result of a fetch was first cleared
         self._fetched_again: set[int] = set()  # results by identity
-        self._open: Mapping[Candidate, float] = {}  # the candidates at this request, with their worth
+        self._open: Mapping[Candidate, None] = {}  # the candidates at this request, oldest first
+        self._worths: dict[Candidate, float] = {}  # the worth of some of them
+        self._request = 0
         self._marked: dict[int, list[ToolResult]] = {}  # placeholders of an earlier walk, by the request in them
         self._decisions: list[str] = []
 
@@ -170,8 +172,9 @@ class CacheAwareState(BaseStrategy):
         """Yield one batch of edits, or no edits."""
         self._observe(view)
         self._in_use = self._at_work.in_use(view.request)
-        here = (replace(each, result=view.as_sent(each.result)) for each in view.candidates() if self._is_open(each))
-        self._open = {each: self._worth_of(each.result, view.request) for each in here}
+        here = (_as_sent(each, view) for each in view.candidates(whole=True) if self._is_open(each))
+        self._open = dict.fromkeys(here)
+        self._worths, self._request = {}, view.request
         is_decided = self._newest_mark >= view.request
         clearing, why = ({}, "") if is_decided else self._choose_paying(view)
         if not _fits(view, clearing) and (more := self._choose_fitting(view)):
@@ -199,13 +202,13 @@ class CacheAwareState(BaseStrategy):
             f"Results worth less than {self._strategy.threshold:g} may be cleared."
         )
         decisions = (meaning, *self._decisions) if self._open or self._decisions else ()
-        reasons = {each.part: self._why_kept(each) for each in self._open}
+        reasons = {each.part: self._why_kept(each) for each in self._open if self._is_open(each)}
         return Rationale(decisions, partial(_reason, reasons))
 
     def _observe(self, view: View) -> None:
         """Read the new messages."""
         for at, as_read in enumerate(islice(view.entries, self._read, None), self._read):
-            entry = replace(as_read, results=tuple(map(view.as_sent, as_read.results)))
+            entry = replace(as_read, results=tuple(map(view.as_sent, as_read.results))) if as_read.results else as_read
             self._worth.observe(entry)
             marks = {result: match for result in entry.results if (match := read_placeholder(result))}
             sizes = {result: int(match[3].replace(",", "")) for result, match in marks.items()}
@@ -248,7 +251,7 @@ class CacheAwareState(BaseStrategy):
     def _why_kept(self, candidate: Candidate) -> CustomReason:
         """Explain why a candidate stays."""
         result, what = candidate.result, self._describe(candidate)
-        if result not in self._in_use and self._open[candidate] != inf:
+        if result not in self._in_use and self._worth_of(candidate) != inf:
             is_unused = self._strategy.stay > 0 and self._at_work.used_at(result) is None
             what = FETCHED if id(result) in self._fetched_again else UNUSED if is_unused else what
         return CustomReason(what, self._sentence(what))
@@ -264,7 +267,7 @@ class CacheAwareState(BaseStrategy):
         if view.tokens < self._strategy.start_at:
             return {}, ""
         ready = {
-            each: worth for each, worth in self._open.items() if not self._may_be_needed(each.result, view.request)
+            each: self._worth_of(each) for each in self._open if not self._may_be_needed(each.result, view.request)
         }
         is_cold = view.pause > prices.life
         if is_cold or prices.write <= prices.read:
@@ -323,10 +326,10 @@ class CacheAwareState(BaseStrategy):
         old: list[Candidate] = []
         new: list[Candidate] = []
         held: list[Candidate] = []
-        for each in sorted(self._open, key=self._open.__getitem__):
+        for each in sorted(self._open, key=self._worth_of):
             if each.result in self._in_use:
                 held.append(each)
-            elif self._open[each] < inf:
+            elif self._worth_of(each) < inf:
                 (new if request - each.result.sent < self._strategy.stay else old).append(each)
         return old, new, held
 
@@ -344,8 +347,8 @@ class CacheAwareState(BaseStrategy):
 
     def _as_late_as_possible(self, every: Clearing, wanted: float) -> Clearing:
         """Choose placeholders that save `wanted` tokens: least worth first, as late in the prompt as worth allows."""
-        most = LATER * max((self._open.get(each, 0.0) for (each, _), _ in _until(every, wanted)), default=0.0)
-        allowed = {item: saves for item, saves in every.items() if self._open.get(item[0], 0.0) <= most}
+        most = LATER * max((self._worths.get(each, 0.0) for (each, _), _ in _until(every, wanted)), default=0.0)
+        allowed = {item: saves for item, saves in every.items() if self._worths.get(item[0], 0.0) <= most}
         late = {item: allowed[item] for item in sorted(allowed, key=_message_of, reverse=True)}
         first = min((_message_of(item) for item, _ in _until(late, wanted)), default=0)
         return dict(_until({item: allowed[item] for item in allowed if _message_of(item) >= first}, wanted))
@@ -379,11 +382,15 @@ class CacheAwareState(BaseStrategy):
         """Say in a few words why a candidate may go."""
         if candidate not in self._open:
             return BEFORE
-        return self._in_use.get(candidate.result) or _worth_text(self._open[candidate])
+        return self._in_use.get(candidate.result) or _worth_text(self._worth_of(candidate))
 
-    def _worth_of(self, result: ToolResult, request: int) -> float:
-        """Return the worth of a result at a request; infinite while the agent is at work on it."""
-        return inf if result in self._in_use else self._worth.worth_of(result, request)
+    def _worth_of(self, candidate: Candidate) -> float:
+        """Return the worth of a candidate at this request; infinite while the agent is at work on it."""
+        worth = self._worths.get(candidate)
+        if worth is None:
+            worth = inf if candidate.result in self._in_use else self._worth.worth_of(candidate.result, self._request)
+            self._worths[candidate] = worth
+        return worth
 
     def _is_open(self, candidate: Candidate) -> bool:
         return candidate.part is candidate.result and id(candidate.part) not in self._gone
@@ -441,10 +448,16 @@ def _weigh(view: View, texts: Iterable[tuple[Candidate, str]]) -> Clearing:
     return {(each, text): saves for each, text, saves in weighed if saves > 0}
 
 
+def _as_sent(candidate: Candidate, view: View) -> Candidate:
+    """Return a candidate with its result as the model first saw it."""
+    sent = view.as_sent(candidate.result)
+    return candidate if sent is candidate.result else replace(candidate, result=sent)
+
+
 def cached_after(view: View, cut: Sequence[Candidate]) -> int:
     """Return the cached tokens that clearing candidates would rewrite: all tokens after the first candidate."""
     first = min(each.part.location.message for each in cut)
-    cached = sum(view.weight(at) for at in range(first + 1, view.sent))
+    cached = sum(map(view.weight, range(first + 1, view.sent)))
     return max(0, cached - sum(each.saves for each in cut if first < each.part.location.message < view.sent))
 
 
