@@ -98,6 +98,19 @@ def test_lines_end_only_at_newlines(odd: str):
         ('[{"type": "input_text", "text": "x"}]', "holds an object with the fields type, text"),
         ('[{"parts": "text"}]', "holds an object with the fields parts"),
         ("{}", "s holds an empty object: give"),
+        (
+            '{"schema_version": "ATIF-v1.6", "agent": {}, "steps": [{}, {}]}',
+            r"s is a trajectory in the Agent Trajectory Interchange Format \(ATIF\) with 2 steps, which autoprune cannot read",
+        ),
+        (
+            '{"info": {"id": "ses_1"}, "messages": [{"info": {"role": "user"}, "parts": []}]}',
+            "s is an export of opencode with 1 messages, which autoprune cannot read: give",
+        ),
+        (
+            '{"step_index": 0, "source": "USER", "type": "USER_INPUT", "content": "x"}\n'
+            '{"step_index": 1, "source": "MODEL", "type": "RUN_COMMAND"}',
+            "s is a transcript of Antigravity with 2 steps, which autoprune cannot read: give",
+        ),
         ('[{"role": "user"}, {}]', "s holds an empty object where a message with a 'role' should be"),
         ('{"role": "user"}\n{}', "s line 2 holds an empty object where"),
         ('{"": 1, "a": 2}', 's holds an object with the fields "", a: give'),
@@ -111,3 +124,12 @@ def test_anything_else_raises_an_error_that_describes_it(text: str, said: str):
     with pytest.raises(SessionError) as caught:
         load(text, "s")
     assert said in str(caught.value)
+
+
+def test_fields_of_messages_that_are_not_read_are_a_note():
+    told = {"role": "tool", "content": "text", "tool_id": "1", "tool_name": "read"}
+    session = load(json.dumps([{"role": "user", "content": "go"}, told, told]), "s")
+    assert session.notes == (
+        "messages with fields that are not read (tool_id, tool_name), so that calls may lack names or arguments: 2",
+    )
+    assert load(json.dumps([{"role": "tool", "content": "text", "tool_call_id": "1"}]), "s").notes == ()

@@ -1,6 +1,7 @@
 """Read session files: messages as JSON or JSONL, or an agent's log. Text in, text out; opens no file."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,16 @@ from autoprune.apps.sessions._codex_rollout import READER as CODEX
 from autoprune.apps.sessions._copilot_cli import READER as COPILOT_CLI
 from autoprune.apps.sessions._evaluations import INSPECT, TAU_BENCH
 from autoprune.apps.sessions._gemini_cli import READER as GEMINI_CLI
-from autoprune.apps.sessions._json import bad_bytes, decode, dump, fields, parse_json, replace_bad_bytes, try_parse
+from autoprune.apps.sessions._json import (
+    bad_bytes,
+    decode,
+    dump,
+    fields,
+    listed,
+    parse_json,
+    replace_bad_bytes,
+    try_parse,
+)
 from autoprune.apps.sessions._json import text as text_of
 from autoprune.apps.sessions._mini_swe_agent import READER as MINI_SWE_AGENT
 from autoprune.apps.sessions._openhands import READER as OPENHANDS
@@ -49,6 +59,7 @@ READABLE = (
 # Items of the Responses API without a role, in addition to those whose type ends in `_call` or `_output`.
 ITEM_TYPES = frozenset(("compaction", "item_reference", "mcp_approval_request", "mcp_approval_response", "reasoning"))
 INDENT = 2
+KNOWN = frozenset(("tool_calls", "tool_call_id", "tool_choice", "tool_results"))  # fields of messages
 T = TypeVar("T")
 BROKEN = "{"  # replaces a line with bad bytes, so that it is skipped like broken JSON
 SHOWN_NAMES, LONGEST_NAME = 8, 80  # field names in an error: how many, and characters of each
@@ -293,7 +304,9 @@ def _parse_log(
     values = [value for _, value in numbered]
     if reader := reader_for(values, readers):
         return _Log(reader, values, notes)
-    return Session([_message(value, name, line) for line, value in numbered], _as_lines, notes)
+    _refuse_unread(values, name)
+    messages = [_message(value, name, line) for line, value in numbered]
+    return Session(messages, _as_lines, (*notes, *_strange_fields(messages)))
 
 
 def _parse_lines(
@@ -342,14 +355,46 @@ def _raise_no_such(name: str, number: int, count: int) -> NoReturn:
 
 
 def _plain_session(value: object, name: str, indent: int | None) -> Session:
+    _refuse_unread([value], name)
     if isinstance(value, list):
-        return Session([_message(item, name) for item in value], lambda messages: dump(messages, indent) + "\n")
+        messages = [_message(item, name) for item in value]
+        return Session(messages, lambda pruned: dump(pruned, indent) + "\n", _strange_fields(messages))
     if isinstance(value, dict) and isinstance(value.get("messages"), list):
         messages = [_message(item, name) for item in value["messages"]]
-        return Session(messages, lambda pruned: dump({**value, "messages": pruned}, indent) + "\n")
+        return Session(
+            messages, lambda pruned: dump({**value, "messages": pruned}, indent) + "\n", _strange_fields(messages)
+        )
     if _is_message(value):
         return Session([value], _as_lines)
     raise SessionError(f"{name} holds {_describe(value)}: give {READABLE}")
+
+
+def _refuse_unread(values: Sequence[object], name: str) -> None:
+    """Raise SessionError for a file of a known kind that no reader reads."""
+    records = list(map(fields, values))
+    first = records[0] if records else {}
+    steps, said = listed(first.get("steps")), [fields(each) for each in listed(first.get("messages"))]
+    what = ""
+    if text_of(first.get("schema_version")).startswith("ATIF"):
+        what = f"a trajectory in the Agent Trajectory Interchange Format (ATIF) with {len(steps):,} steps"
+    elif said and all("parts" in each and text_of(fields(each.get("info")).get("role")) for each in said):
+        what = f"an export of opencode with {len(said):,} messages"
+    elif records and all({"step_index", "source", "type"} <= each.keys() for each in records):
+        what = f"a transcript of Antigravity with {len(records):,} steps"
+    if what:
+        raise SessionError(f"{name} is {what}, which autoprune cannot read: give {READABLE}")
+
+
+def _strange_fields(messages: Sequence[object]) -> tuple[str, ...]:
+    """Note the fields of messages that describe calls in a way of their own, and are not read."""
+    found = Counter(
+        key for message in messages for key in fields(message) if key.startswith("tool_") and key not in KNOWN
+    )
+    names = ", ".join(sorted(found))
+    return note(
+        f"messages with fields that are not read ({names}), so that calls may lack names or arguments",
+        max(found.values(), default=0),
+    )
 
 
 def _is_record(line: str) -> bool:
