@@ -100,7 +100,7 @@ def test_lines_end_only_at_newlines(odd: str):
         ("{}", "s holds an empty object: give"),
         (
             '{"schema_version": "ATIF-v1.6", "agent": {}, "steps": [{}, {}]}',
-            r"s is a trajectory in the Agent Trajectory Interchange Format \(ATIF\) with 2 steps, which autoprune cannot read",
+            "s is a trajectory in the Agent Trajectory Interchange Format (ATIF) with 2 steps, which autoprune cannot",
         ),
         (
             '{"info": {"id": "ses_1"}, "messages": [{"info": {"role": "user"}, "parts": []}]}',
