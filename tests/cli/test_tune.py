@@ -1,6 +1,7 @@
 """`autoprune tune`: the recommendation, its cross-validation, and errors."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,16 @@ def test_tune_prints_the_frontier_a_recommendation_and_code():
     assert "recommended: low_water" in done.stdout
     assert "chosen on some sessions and judged on the others, 2 times" in " ".join(done.stdout.split())
     assert prunes(done.stdout).safe_zone in (20 * 1024, 30 * 1024)
+    command = re.fullmatch(r"autoprune run --strategy (.*) --safe-zone (20k|30k) claude", done.stdout.splitlines()[-1])
+    assert command
+    assert command[1] in ("low_water", "'low_water(target=0.5)'")
     assert "the safe zone is that of" not in done.stderr  # each setting has its own
 
 
 def prunes(printed: str) -> Report:
     """Run the printed code on one message and return its report."""
     names: dict[str, Any] = {"messages": [{"role": "user", "content": "Go."}]}
-    exec(printed[printed.index("from autoprune import") :], names)
+    exec(printed[printed.index("from autoprune import") : printed.index("# or, for")], names)
     report: Report = names["result"].report
     return report
 

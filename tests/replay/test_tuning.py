@@ -45,6 +45,15 @@ def corpus(sessions: int, *, cheap_keeps: int = 80, careful: float = 0.9) -> lis
     return [played(name, strategy, *figures) for name in names for strategy, figures in settings.items()]
 
 
+def test_a_setting_that_loses_one_of_six_edits_is_not_recommended():
+    found = [
+        replace(each, evidence={**each.evidence, "edits": Kept(6, 5 if each.strategy == CHEAP else 6)})
+        for each in corpus(1, cheap_keeps=98)
+    ]
+    assert choice(found, "anthropic", 0.95) == CAREFUL
+    assert choice(found, "anthropic", 0.8) == CHEAP
+
+
 @each_row(
     "cheap_keeps, careful, chosen",
     [

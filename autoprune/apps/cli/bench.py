@@ -34,6 +34,7 @@ from autoprune.apps.replay.benchmark import (
 )
 from autoprune.apps.replay.evidence import ProtectedKind
 from autoprune.apps.replay.page import benchmark_page
+from autoprune.apps.replay.rows import FEW_ATOMS
 from autoprune.apps.replay.verdict import NONE, Standing, count_noun, rounded
 from autoprune.economics import Prices
 from autoprune.errors import SettingsError
@@ -60,7 +61,8 @@ code      % of the names, paths, error messages and old texts of edits used by
           the recorded actions that stay in the prompt
 edits     the same for the old texts of edits (shell: in shell commands)
 facts     the same for numbers, names, quotes and keys that the agent wrote;
-          rows are grouped by the lowest of these shares
+          rows are grouped by the lowest of these shares; n is their number if
+          it is less than 20
 idle      sessions in which all prompts are as long as without the policy
 words, failure, files   % of the user's words, of the last failure and of the
           files being edited that stay whole, over all requests
@@ -215,21 +217,22 @@ def _bill_cells(each: Standing) -> Iterator[str]:
     yield f"{row.worst:.2f}"
     yield f"{row.cache_breaks:,}"
     for group in KEPT.values():
-        yield f"{100 * row.evidence[group].value:.1f}" if row.needed[group] else "–"
+        share, needed = f"{100 * row.evidence[group].value:.1f}", row.needed[group]
+        yield "–" if not needed else f"{share}\nn = {needed}" if needed < FEW_ATOMS else share
 
 
 def _effects(corpus: CorpusFigures) -> Iterator[RenderableType]:
     """Draw the evidence and the protected content with their intervals, and the prompts."""
     split = [each for each in corpus.effects if each.prices]
     first = next((each.prices for each in split), "")
-    shown = sorted((each for each in corpus.effects if each.prices in ("", first)), key=lambda each: -each.row.least)
+    shown = sorted((each for each in corpus.effects if each.prices in ("", first)), key=lambda each: -each.row.lowest)
     evidence, others = _new_table(*KEPT, "shell", "idle"), _new_table(*PROTECTED.values(), "prompt", "refused")
     for each in shown:
         name, row = marked(each.policy), each.row
         shares = ((row.evidence[group], row.needed[group]) for group in (*KEPT.values(), Atoms.SHELL_EDITS))
         evidence.add_row(name, *(share_cell(share, needed) for share, needed in shares), f"{each.idle_sessions:,}")
         protected = (row.protected.get(kind) for kind in PROTECTED)
-        cells = (share_cell(share, 1) if share else "–" for share in protected)
+        cells = (figure_cell(*rounded(share, ".1f", 100)) if share else "–" for share in protected)
         others.add_row(name, *cells, _prompt_cell(each), f"{each.refused:,}")
     note = f"; strategies that decide by prices, at {first}" if first else ""
     yield Group(Text.assemble(("whatever the prices", "bold"), note), evidence, "", others, "")

@@ -33,6 +33,7 @@ from autoprune.apps.replay.detail import SessionDetail
 from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.evidence import PROTECTED_NAMES
 from autoprune.apps.replay.page import page
+from autoprune.apps.replay.rows import FEW_ATOMS, MAIN
 from autoprune.apps.replay.session import Overview, overview
 from autoprune.apps.replay.spending import Outlook, outlook, read_spending, sum_spending
 from autoprune.apps.replay.verdict import (
@@ -61,7 +62,6 @@ EXAMPLES = options.examples(
 )
 STYLES = {"full": (FULL,), "fed-back": (FED_BACK,), "both": (FULL, FED_BACK)}
 LOWEST_BAND = BANDS[-2]  # strategies that keep less evidence than this share one heading
-MAIN_GROUPS = (atoms.Group.CODE, atoms.Group.EDITS, atoms.Group.FACTS)  # columns in addition to the bill
 SHARE_WIDTH = 10  # characters of a share with its confidence interval
 LEGEND = """\
 bill      cost as a share of the cost without pruning, including re-reads:
@@ -71,8 +71,8 @@ code      % still in the prompt, of the names, paths, error messages and old
           texts of edits that the agent used in its next steps
 edits     the same for the old texts of edits (shell edits: in shell commands)
 facts     the same for numbers, names, quotes and keys that the agent wrote;
-          rows are grouped by the lowest of code, edits and, if the agent
-          used 20 or more, facts
+          rows are grouped by the lowest of code, edits and facts; n is their
+          number if it is less than 20
 worst     the highest cost of a conversation, as a share, without re-reads
 breaks    requests at which a change made the provider's cache useless
 words, failure, files
@@ -323,7 +323,7 @@ def verdict_table(prices: Prices, ranking: Sequence[Standing], unpruned: Unprune
     """Draw the strategies at these prices, grouped by evidence, and the sentence of advice."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("strategy", overflow="fold", max_width=44)
-    for name in ("bill", *MAIN_GROUPS):
+    for name in ("bill", *MAIN):
         table.add_column(name, justify="right", no_wrap=True)
     headings = [_heading(each) for each in ranking]
     for each, heading, previous in zip(ranking, headings, ["", *headings], strict=False):
@@ -344,7 +344,7 @@ def details_table(ranking: Sequence[Standing]) -> RenderableType:
     for each in ranking:
         strategy = Text(printable(strategy_label(each.row)), style="dim" if each.is_clairvoyant else "")
         shares = (each.row.protected.get(kind) for kind in PROTECTED_NAMES)
-        cells = (share_cell(known, 1) if known else "–" for known in shares)
+        cells = (figure_cell(*rounded(known, ".1f", 100)) if known else "–" for known in shares)
         shell_edits = share_cell(each.row.shell_edits, each.row.needed[atoms.Group.SHELL_EDITS])
         table.add_row(strategy, f"{each.row.worst:.2f}", f"{each.row.cache_breaks:,}", shell_edits, *cells)
     return Group(table, "")
@@ -377,7 +377,7 @@ def _verdict_cells(each: Standing) -> tuple[Text | str, ...]:
     return (
         Text(printable(strategy_label(row))),
         Text(bill, style=style),
-        *(share_cell(row.evidence[group], row.needed[group]) for group in MAIN_GROUPS),
+        *(share_cell(row.evidence[group], row.needed[group]) for group in MAIN),
     )
 
 
@@ -387,8 +387,9 @@ def figure_cell(value: str, bounds: str) -> str:
 
 
 def share_cell(known: Interval, needed: int) -> str:
-    """A share in percent with its confidence interval; a dash if nothing was needed."""
-    return figure_cell(*rounded(known, ".1f", 100)) if needed else "–"
+    """A share in percent with its interval, or with the number of atoms if they are few; a dash if there are none."""
+    share, bounds = rounded(known, ".1f", 100)
+    return figure_cell(share, f"n = {needed}" if needed < FEW_ATOMS else bounds) if needed else "–"
 
 
 def _violation_lines(each: Standing) -> Iterator[str]:

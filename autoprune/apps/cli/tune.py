@@ -1,5 +1,6 @@
 """`autoprune tune`: recommend a setting for the user's own sessions, cross-validated."""
 
+import shlex
 from dataclasses import asdict
 from typing import Annotated
 
@@ -11,9 +12,11 @@ import autoprune.apps.cli.options as options
 import autoprune.apps.cli.replaying as replaying
 from autoprune.apps.cli.console import show, show_json, show_report
 from autoprune.apps.replay import Interval, Policy, ReplayArgs, Row
+from autoprune.apps.replay.atoms import Group as Atoms
+from autoprune.apps.replay.rows import FEW_ATOMS, MAIN
 from autoprune.apps.replay.session import overview
-from autoprune.apps.replay.tuning import FLOOR, FOLDS, GRID, Tuning, tune
-from autoprune.apps.replay.verdict import NONE, count_noun, rounded
+from autoprune.apps.replay.tuning import FLOOR, FOLDS, GRID, Tuning, strategy_name, tune
+from autoprune.apps.replay.verdict import NONE, RUN, RUN_COMMAND, count_noun, rounded
 from autoprune.errors import SettingsError
 from autoprune.pruners.report.drawing import table_of
 from autoprune.settings import duration
@@ -31,6 +34,7 @@ code      % still in the prompt, of the names, paths, error messages and old
           texts of edits that the agent used in its next steps
 edits     the same for the old texts of edits
 facts     the same for numbers, names, quotes and keys that the agent wrote
+n         how many such pieces there are, if fewer than 20; they count too
 Settings that cost more than another one and keep less are not shown."""
 
 
@@ -82,16 +86,27 @@ def tune_settings(
             show_json({"prices": asdict(args.prices[0]), **asdict(tuned)})
         else:
             show_report(_frontier_table(tuned, args))
-            show(Text(tuned.snippet), wraps=False)  # wrapped code could not be pasted
+            show(Text("\n".join((tuned.snippet, *_command_lines(tuned)))), wraps=False)  # wrapped, it cannot be pasted
     show(replaying.skipped_table(replaying.skipped_files(sessions)), to_stderr=True, wraps=False)
     if not figures:
         raise replaying.nothing_replayed(sessions)
     replaying.show_assumptions(overview(sessions), args)
 
 
+def _command_lines(tuned: Tuning) -> tuple[str, ...]:
+    """Return the command that runs an assistant with the recommended setting; nothing for no pruning."""
+    policy = Policy(tuned.recommended)
+    if tuned.recommended == NONE:
+        return ()
+    name = strategy_name(policy)
+    chosen = "" if name == RUN else f" --strategy {shlex.quote(name)}"
+    zone = f" --safe-zone {policy.zone}" if policy.zone else ""
+    return ("", "# or, for an assistant:", f"{RUN_COMMAND}{chosen}{zone} claude")
+
+
 def _frontier_table(tuned: Tuning, args: ReplayArgs) -> RenderableType:
     """Draw the Pareto frontier, the recommendation, and its reliability."""
-    figures = ("bill", "code", "edits", "facts")
+    figures = ("bill", *MAIN)
     table = table_of(("setting", "left"), *((name, "right") for name in figures))
     for row in tuned.frontier:
         style = "bold" if row.strategy == tuned.recommended else ""
@@ -115,8 +130,13 @@ def _recommendation(tuned: Tuning) -> str:
 
 
 def _frontier_cells(row: Row) -> tuple[str, ...]:
-    shares = (f"{100 * each.value:.1f}" for each in (row.code, row.edits, row.facts))
-    return row.strategy, f"{row.with_rereads.value:.3f}", *shares
+    return row.strategy, f"{row.with_rereads.value:.3f}", *(_share_text(row, group) for group in MAIN)
+
+
+def _share_text(row: Row, group: Atoms) -> str:
+    """Format a share of evidence, with the number of atoms if they are few; a dash if there are none."""
+    needed, share = row.needed[group], f"{100 * row.evidence[group].value:.1f}"
+    return "–" if not needed else f"{share} (n = {needed})" if needed < FEW_ATOMS else share
 
 
 def _cross_validation(tuned: Tuning) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from autoprune.apps.frontend import Markup, collapsible, concatenate, element, escape_text, table
 from autoprune.apps.replay.atoms import Group
 from autoprune.apps.replay.evidence import PROTECTED_NAMES
-from autoprune.apps.replay.rows import Interval, Row
+from autoprune.apps.replay.rows import FEW_ATOMS, Interval, Row
 from autoprune.apps.replay.verdict import Standing, count_noun, rounded, strategy_label
 from autoprune.economics import LISTS
 
@@ -210,7 +210,11 @@ def _main_row(each: Ranked) -> Markup:
 
 
 def _share_cell(row: Row, group: Group) -> Markup:
-    return _interval_cell(row.evidence[group], 100, 1) if row.needed[group] else element("small", "none needed")
+    needed = row.needed[group]
+    if needed < FEW_ATOMS:
+        figure = element("b", f"{100 * row.evidence[group].value:.1f}") if needed else ""
+        return concatenate((figure, element("small", f"n = {needed}" if needed else "none needed")))
+    return _interval_cell(row.evidence[group], 100, 1)
 
 
 def _more_table(prices: str, ranked: Iterable[Ranked]) -> Markup:

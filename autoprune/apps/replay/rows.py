@@ -104,6 +104,7 @@ def _times(draw: Sequence[int], count: int) -> list[int]:
     return times
 
 
+MAIN = (Group.CODE, Group.EDITS, Group.FACTS)  # groups that tables show beside the bill
 FEW_ATOMS = 20  # a smaller group is too small to judge a strategy by
 DEARER = 1.0 + 1e-9  # a bill above the unpruned one; the margin is for rounding errors
 
@@ -158,6 +159,15 @@ class Row:
     def least(self) -> float:
         """The lowest of the shares in `judged`, rounded as it is shown."""
         return round(min(share.value for share in self.judged.values()), 3)
+
+    @property
+    def lowest(self) -> float:
+        """The lowest share of code, edits and facts, however few were needed, and of 20 shell edits or more.
+
+        No heading or floor above it may be claimed for the row.
+        """
+        shown = [share.value for group, share in self.evidence.items() if group in MAIN and self.needed.get(group, 1)]
+        return round(min(self.least, *shown), 3)
 
 
 def summarize(figures: Iterable[Figures], prices: str) -> list[Row]:

@@ -105,15 +105,15 @@ def _held_out(
 
 def choice(found: Sequence[Figures], prices: str, floor: float) -> str:
     """Choose the cheapest setting within the floor, by the bill including re-reads; "none" if there is none."""
-    fine = [row for row in summarize(found, prices) if row.least >= floor]
+    fine = [row for row in summarize(found, prices) if row.lowest >= floor]
     return min(fine, key=lambda row: row.with_rereads.value).strategy if fine else NO_PRUNING
 
 
 def frontier(rows: Sequence[Row]) -> list[Row]:
-    """Select the rows that no other row beats in both bill and evidence, the cheapest first."""
+    """Select the rows that no other row beats in both bill and lowest share of evidence, the cheapest first."""
     unbeaten: list[Row] = []
-    for row in sorted(rows, key=lambda each: (each.with_rereads.value, -each.code.value)):
-        if not unbeaten or row.code.value > unbeaten[-1].code.value:
+    for row in sorted(rows, key=lambda each: (each.with_rereads.value, -each.lowest)):
+        if not unbeaten or row.lowest > unbeaten[-1].lowest:
             unbeaten.append(row)
     return unbeaten
 
@@ -137,9 +137,7 @@ def snippet(setting: str, prices: str, model: str | None = None, safe_zone: int 
     kind = type(pruner_for(strategy, PruneArgs()))
     takes_pauses = kind is AgenticConversationPruner and asks_always(strategy)
     is_priced = getattr(strategy, "prices", "") is None
-    named = _strategy_code(
-        policy, strategy, prices if is_priced and prices not in (model, DEFAULT.name, OWN.name) else ""
-    )
+    named = _strategy_code(policy, prices if is_priced and prices not in (model, DEFAULT.name, OWN.name) else "")
     zone = _literal(policy.zone) if policy.zone else f"{safe_zone:_}"
     args = f"PruneArgs({zone}, model={_literal(model)})" if model else zone
     imports = [f"from autoprune import {kind.__name__}{', PruneArgs' if model else ''}"]
@@ -153,15 +151,17 @@ def snippet(setting: str, prices: str, model: str | None = None, safe_zone: int 
     return "\n".join((*imports, "", *code))
 
 
-def _strategy_code(policy: Policy, strategy: object, prices: str) -> str:
-    """Write the code of a strategy: its name as a string, with `prices` unless they are "".
+def strategy_name(policy: Policy) -> str:
+    """Return the name of a policy's strategy in a live loop, which is another one for a window."""
+    if not policy.is_reference:
+        return policy.name
+    parameters = ", ".join(f"{field}={value!r}" for field, value in config(policy.strategy()).items())
+    return f"observation_masking({parameters})"
 
-    A reference gets the name that it has in a live loop.
-    """
-    name = policy.name
-    if policy.is_reference:  # a window, which has another name in a live loop
-        parameters = ", ".join(f"{field}={value!r}" for field, value in config(strategy).items())
-        name = f"observation_masking({parameters})"
+
+def _strategy_code(policy: Policy, prices: str) -> str:
+    """Write the code of a strategy: its name as a string, with `prices` unless they are ""."""
+    name = strategy_name(policy)
     if prices:
         head, _, rest = name.partition("(")
         parameters = rest.rstrip().removesuffix(")").strip().removesuffix(",")

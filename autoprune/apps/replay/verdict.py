@@ -1,7 +1,8 @@
 """Recommend a strategy: compare bills at equal evidence, tell differences from noise, or advise not to prune.
 
 A cheap bill with poor evidence is no bargain: lost evidence has costs that a replay cannot measure. So strategies
-are sorted into bands by the lowest group of their evidence, and within a band by their bill.
+are sorted into bands by the lowest of code, edits and facts, however few, and within a band by their bill. Advice
+depends only on groups of 20 atoms or more, and on the code; it names the number of atoms of a smaller group.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.policies import NO_PRUNING, Policy
-from autoprune.apps.replay.rows import Interval, Row, interval, summarize, sums_by_session, worth_of
+from autoprune.apps.replay.rows import FEW_ATOMS, Interval, Row, interval, summarize, sums_by_session, worth_of
 from autoprune.apps.replay.session import FULL
 from autoprune.apps.replay.tuning import FLOOR
 
@@ -108,7 +109,7 @@ class _Bills:
         return Standing(
             row=row,
             sessions=len({each.session for each in own}),
-            band=next(band for band in BANDS if row.least >= band),
+            band=next(band for band in BANDS if row.lowest >= band),
             is_clairvoyant=policy.is_clairvoyant,
             is_reference=policy.is_reference,
             run=self._run if strategy_label(row) == RUN else "",
@@ -199,7 +200,11 @@ def _bill_sentence(each: Standing) -> str:
 def _evidence_text(each: Standing) -> str:
     """Describe the share of each needed group of evidence that stays visible."""
     row = each.row
-    shares = [f"{share.value:.1%} of the {group}" for group, share in row.evidence.items() if row.needed[group]]
+    shares = [
+        f"{share.value:.1%} of the {group}" + (f" (n = {row.needed[group]})" if row.needed[group] < FEW_ATOMS else "")
+        for group, share in row.evidence.items()
+        if row.needed[group]
+    ]
     if not shares:
         return "all that the agent used later"
     *before, last = shares
