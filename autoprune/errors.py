@@ -14,14 +14,21 @@ AutopruneError
         ...  # nothing was changed: send `messages` unpruned, or stop
 """
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import UnionType
 
 
-def how_to_install(extra: str) -> str:
-    """Say how to install an extra of this package, which has no release on a package index."""
-    return f"run pip install '.[{extra}]' in a clone of autoprune"
+def how_to_install(extra: str, prefix: str = sys.prefix) -> str:
+    """Say how to install an extra of this package, which has no release on a package index.
+
+    Tools that are installed by uv or pipx have an environment of their own, at `prefix`, which pip does not reach.
+    """
+    tool = next((name for name in ("uv", "pipx") if name in Path(prefix).parts), "")
+    command = {"uv": "uv tool install --force", "pipx": "pipx install --force"}.get(tool, "pip install")
+    return f"run {command} '.[{extra}]' in a clone of autoprune"
 
 
 class AutopruneError(ValueError):

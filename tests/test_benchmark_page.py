@@ -62,7 +62,7 @@ def test_the_policy_of_the_page_has_ten_lines_and_can_be_replayed(tmp_path: Path
     logs.mkdir()
     write_sessions(logs, "one")
     options = ("--policy", "mine.py:KeepNewest", "--policy", "mine.py:KeepNewest(keep=20)", "--prices", "no-cache")
-    done = run_text("bench", "logs", *options, "--json", "-", "--jobs", "1", folder=tmp_path)
+    done = run_text("bench", "logs", *options, "--json", "--jobs", "1", folder=tmp_path)
     (corpus,) = json.loads(done.stdout)["corpora"]
     bills = {each["policy"]: each["without_rereads"][0] for each in corpus["bills"]["no-cache"]}
     assert bills["mine.py:KeepNewest"] < bills["mine.py:KeepNewest(keep=20)"] < bills["none"] == 1.0

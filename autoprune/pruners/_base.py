@@ -30,6 +30,7 @@ from autoprune.pruners.report.advice import advice
 from autoprune.pruners.result import BeforePrune, Callbacks, Message, OnPruned, Result
 from autoprune.settings import (
     Args,
+    budget_tokens,
     cache_ttl,
     fill_in,
     missing_safe_zone,
@@ -53,6 +54,7 @@ from autoprune.strategies.catalog import (
 )
 from autoprune.tokens import Count, Memo, exact, for_model, scale_tokens
 
+ANY_WINDOW = 10**6  # tokens: a window for checking a share of one
 CACHES = ("_counters", "_memory", "_writing")  # attributes that are caches: not copied or pickled
 
 
@@ -121,7 +123,7 @@ class Pruner:
         clock: Callable[[], float] = time.perf_counter,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        """Store the arguments. `strategy` and `archive` are checked here, the others when they are first used.
+        """Store the arguments. `strategy`, `archive` and a budget as text are checked here, the others when first used.
 
         `strategy` is the default for all calls, by name or itself. `model` is the setting of that name; `args` is then
         read once, here.
@@ -139,6 +141,8 @@ class Pruner:
         self.on_pruned = on_pruned
         self._environ = variables(environ)
         self.args: Args = args if model is None else override(args, self._environ, model=model)
+        if isinstance(args, str):
+            budget_tokens(args, window_tokens=ANY_WINDOW)
         self.llm = llm
         self.replacement_message = SENTENCE
         self.formats: Sequence[Format] = (*formats, *SHIPPED) if formats else SHIPPED

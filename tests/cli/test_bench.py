@@ -33,7 +33,7 @@ class Broken:
 
 def bench(folder: Path, *arguments: str, **options: Any) -> dict[str, Any]:
     """Run the command on the folder's sessions, and return what it writes as JSON."""
-    done = run_text("bench", str(folder), *arguments, "--json", "-", "--jobs", "1", **options)
+    done = run_text("bench", str(folder), *arguments, "--json", "--jobs", "1", **options)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -57,7 +57,7 @@ def test_the_tables_fit_80_columns_and_show_each_policy_at_each_price_list(tmp_p
 @pytest.mark.full
 def test_two_runs_write_the_same_bytes(tmp_path: Path):
     write_sessions(tmp_path, "one", "two", "three")
-    arguments = ("bench", str(tmp_path), "--json", "-", "--jobs")
+    arguments = ("bench", str(tmp_path), "--json", "--jobs")
     first, second = (
         run_process(*arguments, jobs, environ={"PYTHONHASHSEED": seed}) for jobs, seed in (("1", "1"), ("3", "2"))
     )

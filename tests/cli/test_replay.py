@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from command_line import run, run_process
+from command_line import XML, run, run_process, run_text
 from recorded_sessions import timeless, write_claude_log, write_sessions
 from rich.console import Console, RenderableType
 from tables import each_row
@@ -399,3 +399,37 @@ def test_cache_life_is_validated(tmp_path: Path):
     refused = run("replay", str(tmp_path), *OPTIONS, "--cache-life", "soon")
     assert refused.returncode
     assert b"--cache-life is 'soon': write it as" in refused.stderr
+
+
+def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path):
+    at = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(20):  # deeper than the system reads
+        os.mkdir("x" * 250, dir_fd=at)
+        below = os.open("x" * 250, os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.close(at)
+    done = run_text("replay", str(tmp_path))
+    assert done.returncode == 3
+    assert done.stderr.endswith("cannot be read: File name too long\n")
+    assert done.stderr.startswith(f"autoprune: {tmp_path}/xxx")
+
+
+def test_if_nothing_is_replayed_the_error_says_why(tmp_path: Path):
+    for name in "ab":
+        (tmp_path / f"{name}.jsonl").write_text('{"role": "user", "content": "Go."}\n', encoding="utf-8")
+    for command in ("replay", "tune", "bench"):
+        done = run_text(command, str(tmp_path))
+        why = "all 2 sessions were skipped (fewer than 20 requests between compactions)"
+        assert (done.returncode, done.stdout) == (3, "")
+        assert done.stderr.splitlines()[-1] == f"autoprune: nothing was replayed: {why}"
+    missing = run_text("bench", "nosuch")
+    assert (missing.returncode, missing.stdout) == (3, "")
+    assert "nosuch cannot be read: No such file or directory" in missing.stderr
+
+
+def test_no_color_means_no_styles():
+    for arguments in (("strategies",), ("prune", XML, "-s", "20k", "--dry-run")):
+        plain = run_text(*arguments, environ={"NO_COLOR": "1", "FORCE_COLOR": "1"})
+        assert "\x1b" not in plain.stdout + plain.stderr
+        assert "\x1b" in run_text(*arguments, environ={"FORCE_COLOR": "1", "NO_COLOR": None}).stdout

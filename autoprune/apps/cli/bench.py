@@ -42,7 +42,8 @@ from autoprune.pruners.report.drawing import printable
 
 EXAMPLES = options.examples(
     "bench logs/",
-    "bench mini/ more/ --most 100 --json bench.json --html bench.html",
+    "bench mini/ more/ --most 100 --html bench.html",
+    "bench mini/ --json > bench.json",
     "bench logs/ --policy complexity_trap --policy mine.py:Mine",
 )
 UNSEEN, UNCHECKED = "*", "†"
@@ -99,9 +100,7 @@ def bench_policies(
         int | None,
         typer.Option(metavar="N", min=1, help="Replay at most N files of each corpus, evenly spread by name."),
     ] = None,
-    as_json: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Write all figures to this file; - is standard output.")
-    ] = None,
+    as_json: options.AsJson = False,
     html: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write the tables and charts of all prices as an HTML page.")
     ] = None,
@@ -137,18 +136,18 @@ def bench_policies(
         corpus_figures(names[path], len(found[path]), [sessions[file] for file in sorted(chosen[path])], args)
         for path in found
     ]
-    if as_json:
-        write_output(as_json, json_text(benchmark_json(corpora, args, __version__)))
-    if html:
-        write_output(html, benchmark_page(corpora, command=replaying.command_line()))
-    if "-" not in (as_json, html):
-        for corpus in corpora:
-            show(corpus_tables(corpus, prices))
-        show(Text(LEGEND, style="dim"))
     skipped = replaying.skipped_files(list(sessions.values()))
     show(replaying.skipped_table(skipped, brief=True), to_stderr=True, wraps=False)
     if len(skipped) == len(sessions):
         raise replaying.nothing_replayed(list(sessions.values()))
+    if as_json:
+        write_output("-", json_text(benchmark_json(corpora, args, __version__)))
+    if html:
+        write_output(html, benchmark_page(corpora, command=replaying.command_line()))
+    if not as_json and html != "-":
+        for corpus in corpora:
+            show(corpus_tables(corpus, prices))
+        show(Text(LEGEND, style="dim"))
 
 
 def usable(names: Sequence[str]) -> tuple[tuple[str, ...], dict[str, str]]:

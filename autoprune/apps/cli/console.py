@@ -93,7 +93,14 @@ def _discard_output() -> None:
 
 
 class Terminal(Console):
-    """A rich console that raises BrokenPipeError, so that the exit code is 141. Rich would exit with 1."""
+    """A rich console that raises BrokenPipeError, so that the exit code is 141. Rich would exit with 1.
+
+    With NO_COLOR it writes no styles at all; rich alone would still write bold and dim text.
+    """
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        """Write to standard output, or to standard error."""
+        super().__init__(stderr=stderr, color_system=None if os.environ.get("NO_COLOR") else "auto")
 
     def on_broken_pipe(self) -> None:
         """Raise the error that rich has caught."""

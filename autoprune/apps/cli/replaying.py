@@ -2,8 +2,10 @@
 
 import heapq
 import json
+import os
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -134,12 +136,22 @@ def find_files(paths: Sequence[str], readers: Iterable[Reader] = ()) -> list[str
     if not all(paths):
         raise SettingsError("one of the paths is empty: give a session file, a folder or a glob")
     found = {path: places.expand_names([path]) for path in paths}
-    missing = [f"there are no session files ({ENDINGS}) in {path}" for path, files in found.items() if not files]
+    missing = [_why_missing(path) for path, files in found.items() if not files]
     if len(missing) == len(found):
         raise SessionError("; ".join(missing))
     for line in missing:
         _note(line)
     return list(dict.fromkeys(str(file) for files in found.values() for file in files))
+
+
+def _why_missing(path: str) -> str:
+    """Say why a folder gives no session files: a folder in it that cannot be read, or else that it has none."""
+    errors: list[OSError] = []
+    for _ in os.walk(os.path.expanduser(path), onerror=errors.append):
+        pass
+    if errors:
+        return f"{errors[0].filename} cannot be read: {errors[0].strerror}"
+    return f"there are no session files ({ENDINGS}) in {path}"
 
 
 def _files_at_home(readers: Iterable[Reader]) -> list[str]:
@@ -320,10 +332,13 @@ def skipped_files(sessions: Sequence[SessionFigures]) -> dict[str, str]:
 
 
 def nothing_replayed(sessions: Sequence[SessionFigures]) -> SessionError:
-    """The error if all sessions were skipped. The reasons were printed before."""
+    """The error if all sessions were skipped, with the most frequent reason."""
     count = len(sessions)
+    (why, _), *others = Counter(skipped_files(sessions).values()).most_common()
+    more = f" and {count_noun(len(others), 'other reason')}" if others else ""
     return SessionError(
-        f"nothing was replayed: {'the session was' if count == 1 else f'all {count:,} sessions were'} skipped"
+        f"nothing was replayed: {'the session was' if count == 1 else f'all {count:,} sessions were'} skipped "
+        f"({printable(why)}{more})"
     )
 
 
