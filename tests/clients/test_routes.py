@@ -136,7 +136,8 @@ def test_an_override_of_its_providers_key_routes_codex(
     arguments: tuple[str, ...], files: dict[str, Any], upstream: str, first: str
 ):
     routed = route("codex", *arguments, files={f".codex/{name}": text for name, text in files.items()})
-    assert (routed.upstream, routed.environ) == (upstream, {})
+    quiet = "error,codex_api::endpoint::responses_websocket=off"
+    assert (routed.upstream, routed.environ) == (upstream, {"RUST_LOG": quiet})
     assert routed.arguments[:2] == ("-c", first)
     assert not any(GATEWAY in argument for argument in routed.arguments)
 

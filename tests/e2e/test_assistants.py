@@ -48,6 +48,7 @@ def test_an_assistant_finishes_its_task_within_the_safe_zone(assistant: Assistan
     assert max(map(tokens, bodies)) < assistants.SAFE_ZONE * MARGIN
     assert len({*assistants.thoughts(bodies[-1])}) == assistant.thoughts
     assert f"{assistants.CALLS + 1} requests, the last prompt" in done.stderr
+    assert "ERROR" not in done.stderr
     for name, content in assistant.files.items():
         assert content.items() <= json.loads((tmp_path / "home" / name).read_text()).items()
     if assistant.name == "claude":

@@ -24,6 +24,8 @@ from autoprune.errors import ClientError
 CHATGPT = "https://chatgpt.com/backend-api/codex"
 OVERRIDE, PROFILE = ("-c", "--config"), ("-p", "--profile")
 JOINED_OVERRIDE = re.compile(r"(?:--config=|-c=?)(.+=.*)", re.DOTALL)
+# Codex tries a WebSocket first. Status 426 makes it use HTTP at once, but it logs the refusal as an error all the same.
+QUIET = "codex_api::endpoint::responses_websocket=off"
 BUILT_IN = ("amazon-bedrock", "ollama", "lmstudio")  # providers whose base URLs cannot be configured
 
 
@@ -38,7 +40,8 @@ def route(user: User) -> Route:
     upstream, at_proxy = reroute(user, overrides.get(key) or of_config or _usual_url(user, provider), key)
     spellings = tuple(f"{option}{key}=" for option in ("-c", "-c=", "--config="))
     arguments = drop_options(user.arguments, lambda each: each.startswith(spellings))
-    return Route(upstream, {}, ("-c", f"{key}={json.dumps(at_proxy)}", *arguments))
+    logs = ",".join((user.variable("RUST_LOG") or "error", QUIET))
+    return Route(upstream, {"RUST_LOG": logs}, ("-c", f"{key}={json.dumps(at_proxy)}", *arguments))
 
 
 def _codex_file(user: User, name: str) -> PurePath:
