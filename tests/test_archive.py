@@ -4,6 +4,7 @@ import json
 import os
 import re
 import stat
+import time
 from pathlib import Path
 from threading import Thread
 
@@ -217,3 +218,20 @@ def test_a_pointer_that_a_tool_printed_is_a_payload_like_any_other():
     assert recall({ID: TEXT, content_id(printed): printed}, content_id(printed)) == printed
     with pytest.raises(ArchiveError, match="was changed since"):
         recall({ID: TEXT, content_id("other"): printed}, content_id("other"))
+
+
+def leave_behind(folder: Path, days: int, *names: str) -> None:
+    """Write files as a writer that was killed some days ago leaves them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        (folder / name).write_text("half", encoding="utf-8")
+        os.utime(folder / name, (time.time() - days * 86_400 - 60,) * 2)
+
+
+def test_what_killed_writers_left_is_removed_after_a_day(tmp_path: Path):
+    leave_behind(tmp_path, 1, f".{'a' * 16}.tmp", f".autoprune-{'b' * 16}.tmp", "mine.tmp")
+    leave_behind(tmp_path, 0, f".{'c' * 16}.tmp")
+    archive = Directory(tmp_path)
+    key = content_id("text")
+    archive[key] = "text"
+    assert sorted(os.listdir(tmp_path)) == sorted([f".{'c' * 16}.tmp", f"{key}.txt", "mine.tmp"])

@@ -6,7 +6,9 @@ makes no decisions: `conversation.placeholders` computes each id from the payloa
 
 import json
 import os
+import re
 import secrets
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias
@@ -28,6 +30,8 @@ from autoprune.errors import ArchiveError, SettingsError, did_you_mean, is_numbe
 Archive: TypeAlias = MutableMapping[str, str]
 ArchiveLike: TypeAlias = Archive | str | os.PathLike[str]  # a path is that of a `Directory`
 SUFFIX = ".txt"
+LEFTOVER = re.compile(r"\.(?:autoprune-)?[0-9a-f]{16}\.tmp")
+DAY = 86_400  # seconds: no writer takes so long
 TOOL = "recall"
 DESCRIPTION = (
     "Return the full content of a tool result or argument that was cleared or cut to save space. The text that "
@@ -45,12 +49,22 @@ PARAMETERS: Mapping[str, object] = {
 }
 
 
+def remove_leftovers(folder: str | os.PathLike[str]) -> None:
+    """Remove temporary files of killed writers from a folder: ours, and older than a day."""
+    with suppress(OSError), os.scandir(folder) as found:
+        for each in found:
+            if LEFTOVER.fullmatch(each.name) and time.time() - each.stat().st_mtime > DAY:
+                with suppress(OSError):  # another process may remove it, too
+                    os.unlink(each.path)
+
+
 class Directory(MutableMapping[str, str]):
     """An archive in a folder: one file for each payload, named by its id.
 
     The first payload creates the folder, with mode 0700; each file has mode 0600. A file is written under a temporary
-    name and renamed, so any number of processes may share the folder. A key that is not an id never becomes a path. A
-    file that cannot be read raises ArchiveError; other errors of the file system raise OSError.
+    name and renamed, so any number of processes may share the folder; what killed processes leave is removed later. A
+    key that is not an id never becomes a path. A file that cannot be read raises ArchiveError; other errors of the file
+    system raise OSError.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -58,6 +72,7 @@ class Directory(MutableMapping[str, str]):
         if not isinstance(path, str | os.PathLike) or not os.fspath(path):
             raise SettingsError(f"an archive in {path!r}: give the path of a folder, such as Directory('archive')")
         self.path = os.path.abspath(os.path.expanduser(path))
+        self._is_clean = False
 
     def __repr__(self) -> str:
         """Return the expression that creates this archive."""
@@ -85,6 +100,9 @@ class Directory(MutableMapping[str, str]):
         """Store a payload. Raises KeyError if `key` is not an id."""
         place = self._file(key)
         os.makedirs(self.path, mode=0o700, exist_ok=True)
+        if not self._is_clean:
+            self._is_clean = True
+            remove_leftovers(self.path)
         # Renamed when complete, so that no reader sees half a file.
         beside = os.path.join(self.path, f".{secrets.token_hex(8)}.tmp")
         try:

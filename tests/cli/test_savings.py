@@ -94,6 +94,15 @@ def test_unchanged_ledgers_are_not_written_again(kept: Ledgers):
     assert list(kept.folder.iterdir()) == [path]
 
 
+def test_what_a_killed_proxy_left_is_removed(kept: Ledgers):
+    kept.folder.mkdir(parents=True)
+    left = kept.folder / f".autoprune-{'a' * 16}.tmp"
+    left.touch()
+    os.utime(left, (0, 0))
+    kept.write_changed([session("one")])
+    assert not left.exists()
+
+
 def test_ledgers_are_written_while_a_proxy_runs_and_at_its_end(
     state: Path, kept: Ledgers, monkeypatch: pytest.MonkeyPatch
 ):

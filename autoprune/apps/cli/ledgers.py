@@ -22,6 +22,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from autoprune.apps.cli.input_output import replace_private
+from autoprune.conversation.archive import remove_leftovers
 from autoprune.economics import Ledger
 from autoprune.errors import SessionError
 
@@ -84,6 +85,8 @@ class Ledgers:
         try:
             self.folder.parent.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
             self.folder.mkdir(mode=PRIVATE, exist_ok=True)
+            if not self._written:
+                remove_leftovers(self.folder)
             replace_private(path, text)
         except OSError as error:
             raise SessionError(f"the ledger {path} cannot be written: {error.strerror}") from error
