@@ -352,9 +352,11 @@ def test_a_call_is_folded_with_its_results_if_the_user_must_begin(written_in: st
 
 @pytest.mark.parametrize("written_in", ["anthropic", "bedrock", "gemini"])
 def test_a_summary_is_a_user_message_and_may_begin(written_in: str):
-    given = messages("U A[c1] R[c1] A U A U", written_in)
-    plan = pruner().plan(given, Folding("f", over_messages=6, keep=4, summary_tokens=1, over_share=None))
-    assert all(fold.reason is not Reason.BEGINS_WITH_USER for fold in plan.folds)
+    calls = " ".join(f"A[c{number}] R[c{number}]" for number in range(20))
+    given = messages(f"U {calls} A U A U", written_in)
+    drops = pruner().plan(given, Folding("f", over_messages=6, keep=4, drops=True))
+    sums_up = pruner().plan(given, Folding("f", over_messages=6, keep=4, summary_tokens=1, over_share=None))
+    assert (len(drops.gone), len(sums_up.gone)) == (42, 39)
 
 
 @every_native_format
@@ -533,6 +535,17 @@ def test_a_part_that_was_not_offered_is_not_replaced():
     assert [(edit.text, edit.request) for edit in plan.edits] == [("Gone.", 2)]
     assert isinstance(plan.edits[0].part, ToolResult)
     assert pruner().prune_conversations(given, Own(all_results))[2] == {**given[2], "content": "Gone."}
+
+
+def test_a_text_of_the_strategy_may_change_later_and_the_placeholder_may_not():
+    def own(view: FoldView) -> Iterable[Replace]:
+        yield from (Replace(one.part, "Gone.", Reason.SHORTENED, 0) for one in view.candidates())
+
+    def cleared(view: FoldView) -> Iterable[Replace]:
+        yield from (one.cleared(Reason.TO_TARGET) for one in view.candidates())
+
+    plans = [pruner().plan(with_result(100), Own(strategy)) for strategy in (own, cleared)]
+    assert [[edit.may_change for edit in plan.edits] for plan in plans] == [[True], [False]]
 
 
 def test_a_larger_text_does_not_replace_a_result():

@@ -106,8 +106,11 @@ def test_a_text_that_sed_searches_for_is_found_in_the_file(text: str, by: str):
     """Escaped for sed and quoted for the shell, it is an atom whose source is the file; a piece of it at least."""
     escaped = "".join(f"\\{sign}" if sign in f".*[]^$\\{by}" else sign for sign in text)
     quoted = escaped.replace("'", "'\\''")
-    for old in shell_edits(f"sed -i 's{by}{quoted}{by}x{by}' src/handlers.py"):
-        assert old == "handlers.py" or old in text
+    found = shell_edits(f"sed -i 's{by}{quoted}{by}x{by}' src/handlers.py")
+    assert found
+    assert [old for old in found if old != "handlers.py" and old not in text] == []
+    if text.isalpha():
+        assert found == [text]
 
 
 @examples(300)
@@ -118,8 +121,10 @@ def test_a_text_that_sed_searches_for_is_found_in_the_file(text: str, by: str):
         )
     )
 )
-def test_any_script_can_be_read(parts: list[str]):
-    assert all(shell_edits("".join(parts)))
+def test_any_script_can_be_read_and_the_edit_before_it_is_found(parts: list[str]):
+    found = shell_edits("sed -i 's/first_of(rows)/rows[0]/' app.py\n" + "".join(parts))
+    assert "first_of(rows)" in found
+    assert all(found)
 
 
 def test_the_old_text_counts_where_a_result_shows_it():
