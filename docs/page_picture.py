@@ -22,15 +22,15 @@ ROOT = Path(__file__).parent.parent
 SESSION = ROOT / "fixtures" / "sessions" / "edit_loop_openai.jsonl"
 PICTURE = ROOT / "docs" / "pictures" / "replay.png"
 STRATEGIES = ("none", "tool_output_cleanup", "low_water", "cache_aware", "cache_aware @ 60k", "clairvoyant")
-COMMAND = "autoprune replay edit_loop_openai.jsonl --prices anthropic --safe-zone 20k --html report.html"
+COMMAND = "autoprune replay edit_loop_openai.jsonl --prices anthropic --safe-zone 40k --html report.html"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 WIDTH, GAP = 1200, 24  # pixels
-PARTS = (".answer", ".compared", ".scroll", "#session-0 .charts")  # of the page, one below the other
+PARTS = (".answer", ".advice", ".compared", ".scroll", "#session-0 .charts")  # of the page, one below the other
 
 
 def report() -> str:
     """Return the page of the session."""
-    args = ReplayArgs(STRATEGIES, (LISTS["anthropic"],), safe_zone=20 * 1024)
+    args = ReplayArgs(STRATEGIES, (LISTS["anthropic"],), safe_zone=40 * 1024)
     data = SESSION.read_bytes()
     found = replay_session(SESSION.name, data, args)
     run = run_command(args.safe_zone)

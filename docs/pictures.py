@@ -14,7 +14,7 @@ from autoprune import AgenticConversationPruner, PruneArgs
 ROOT = Path(__file__).parent.parent
 SESSION = ROOT / "fixtures" / "sessions" / "edit_loop_xml.json"
 PICTURE = ROOT / "docs" / "pictures" / "prompt_size.svg"
-SAFE_ZONE = 20 * 1024  # tokens
+SAFE_ZONE = 40 * 1024  # tokens
 UNPRUNED = "not pruned"
 COLORS = {UNPRUNED: "#64748b", "tool_output_cleanup": "#0f766e", "cache_aware": "#c2410c"}
 GRAY, LIGHT = "#475569", "#e2e8f0"
