@@ -2,6 +2,7 @@
 
     python benchmarks/integrations.py                       those that are installed
     python benchmarks/integrations.py langchain strands     two of them
+    python benchmarks/integrations.py --check               fails if a page of docs/integrations shows other figures
 
 Each framework runs the same loop against the strict provider of the tests: it reads 40 files of 7 to 10 kB, with a safe
 zone of 20,480 tokens. The table has the requests, how many were refused, how many prompts did not extend the previous
@@ -12,6 +13,7 @@ share of the unpruned one; "–" if the loop did not finish.
 import argparse
 import asyncio
 import logging
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -26,6 +28,8 @@ from strict_provider.server import Provider, serve
 
 from autoprune import AgenticConversationPruner, PruneArgs
 
+PAGES = Path(__file__).parent.parent / "docs" / "integrations"
+TABLE = re.compile(r"^\| pruned by \|.*\n(?:\|.*\n)+", re.MULTILINE)
 Run = Callable[[Provider], object]
 STRATEGIES = {
     "`tool_output_cleanup`, the literal rule": "tool_output_cleanup",
@@ -199,29 +203,55 @@ def row(name: str, run: Run, unpruned: float | None) -> tuple[str, float]:
     return f"| {' | '.join(map(str, cells))} |", found.bill
 
 
-def table(loops: Iterator[tuple[str, Run]]) -> None:
-    """Print the table of a framework."""
-    print("| pruned by | requests | refused | prefix breaks | largest prompt | last prompt | bill |")
-    print("|---|---|---|---|---|---|---|")
+def table(loops: Iterator[tuple[str, Run]]) -> Iterator[str]:
+    """Yield the lines of the table of a framework."""
+    yield "| pruned by | requests | refused | prefix breaks | largest prompt | last prompt | bill |"
+    yield "|---|---|---|---|---|---|---|"
     unpruned = None
     for name, run in loops:
         line, bill = row(name, run, unpruned)
         unpruned = unpruned or bill
-        print(line, flush=True)
+        yield line
+
+
+def page_of(name: str) -> Path:
+    """Return the page that shows the table of a framework."""
+    return PAGES / f"{'langchain' if name == 'langgraph' else name.replace('-', '_')}.md"
+
+
+def with_table(page: str, name: str, lines: list[str]) -> str:
+    """Return the text of a page with another table of a framework; LangGraph's is the second one."""
+    tables = list(TABLE.finditer(page))
+    shown = tables[1 if name == "langgraph" else 0]
+    return f"{page[: shown.start()]}{chr(10).join(lines)}{chr(10)}{page[shown.end() :]}"
 
 
 def main() -> None:
     """Print a table for each framework that is installed, or for those that are named."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("frameworks", nargs="*", choices=[[], *FRAMEWORKS])
-    wanted = parser.parse_args().frameworks or FRAMEWORKS
+    parser.add_argument("--check", action="store_true", help="fail if a page shows another table")
+    parser.add_argument("--write", action="store_true", help="write the tables to the pages")
+    given = parser.parse_args()
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)  # the frameworks' messages about rejections
-    for name in wanted:
+    stale = []
+    for name in given.frameworks or FRAMEWORKS:
         package, loops = FRAMEWORKS[name]
-        if find_spec(package.partition(".")[0]) and find_spec(package):
-            print(f"\n{name}\n")
-            table(loops())
+        if not (find_spec(package.partition(".")[0]) and find_spec(package)):
+            continue
+        lines = list(table(loops()))
+        print("\n".join(("", name, "", *lines)), flush=True)
+        page = page_of(name)
+        shown = page.read_text(encoding="utf-8")
+        if (current := with_table(shown, name, lines)) != shown:
+            stale.append(page.name)
+            if given.write:
+                page.write_text(current, encoding="utf-8")
+    if given.check and stale:
+        sys.exit(
+            f"the tables on these pages are out of date: {', '.join(stale)}: run benchmarks/integrations.py --write"
+        )
 
 
 if __name__ == "__main__":
