@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import pairwise
 from typing import Any, NoReturn, TypeVar
 
 from autoprune.apps.sessions._claude_code import READER as CLAUDE_CODE
@@ -29,7 +28,15 @@ from autoprune.apps.sessions._json import text as text_of
 from autoprune.apps.sessions._mini_swe_agent import READER as MINI_SWE_AGENT
 from autoprune.apps.sessions._openhands import READER as OPENHANDS
 from autoprune.apps.sessions._pi_session import READER as PI
-from autoprune.apps.sessions._recording import Conversation, Reader, Recording, Request, note, unrecorded_requests
+from autoprune.apps.sessions._recording import (
+    Conversation,
+    Reader,
+    Recording,
+    Request,
+    growth_notes,
+    note,
+    unrecorded_requests,
+)
 from autoprune.apps.sessions._swe_agent import READER as SWE_AGENT
 from autoprune.apps.sessions._trae import READER as TRAE
 from autoprune.errors import SessionError, SettingsError, near_or_all
@@ -64,8 +71,6 @@ T = TypeVar("T")
 BROKEN = "{"  # replaces a line with bad bytes, so that it is skipped like broken JSON
 SHOWN_NAMES, LONGEST_NAME = 8, 80  # field names in an error: how many, and characters of each
 HEADERS = 30  # records at the start of a log in which its folder is looked for
-SMALLER = 0.8  # of the prompt before: a prompt that lost more did not only lose thinking
-SHRUNK = "requests with a much smaller prompt than before without a compaction; messages may be missing or not sent"
 SHOWN = 5  # lines with bad bytes that a note names
 
 
@@ -339,14 +344,8 @@ def _with_requests(read: Conversation) -> Conversation:
 
 def _recording(stretch: Conversation, agent: str | None, notes: tuple[str, ...], folder: str = "") -> Recording:
     holds_prompt = bool(stretch.messages) and stretch.messages[0].get("role") == "system"
-    shrunk = note(SHRUNK, sum(_has_shrunk(*each) for each in pairwise(stretch.requests)))
-    return Recording(stretch.messages, stretch.requests, agent, holds_prompt, (*notes, *stretch.notes, *shrunk), folder)
-
-
-def _has_shrunk(before: Request, now: Request) -> bool:
-    """Whether a recorded prompt is clearly smaller than the one before, which the messages of a log do not explain."""
-    earlier, later = (each.usage.prompt if each.usage else 0 for each in (before, now))
-    return 0 < later < SMALLER * earlier
+    every_note = (*notes, *stretch.notes, *growth_notes(stretch.messages, stretch.requests))
+    return Recording(stretch.messages, stretch.requests, agent, holds_prompt, every_note, folder)
 
 
 def _raise_no_such(name: str, number: int, count: int) -> NoReturn:
