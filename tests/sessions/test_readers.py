@@ -366,6 +366,95 @@ def test_a_broken_agents_file_raises_an_error_with_the_place(text: str, what: st
     assert f"s is a session file of {what}" in str(caught.value)
 
 
+# Formats without a reader
+
+OPENCODE = [
+    {"info": {"role": "user", "id": "msg_1"}, "parts": [{"type": "text", "text": "go"}]},
+    {
+        "info": {"role": "assistant", "modelID": "m"},
+        "parts": [{"type": "tool", "tool": "bash", "callID": "c", "state": {"status": "completed", "output": "ok"}}],
+    },
+]
+ATIF = {
+    "schema_version": "ATIF-v1.6",
+    "agent": {"name": "terminus-2"},
+    "steps": [
+        {"step_id": 1, "source": "user", "message": "go"},
+        {"step_id": 2, "source": "agent", "message": "Yes.", "tool_calls": []},
+        {"step_id": 3, "source": "agent", "message": "Done."},
+    ],
+}
+ANTIGRAVITY = [
+    {"step_index": 0, "source": "USER_EXPLICIT", "type": "USER_INPUT", "content": "go"},
+    {"step_index": 1, "source": "MODEL", "type": "PLANNER_RESPONSE", "tool_calls": [{"name": "view_file", "args": {}}]},
+    {"step_index": 2, "source": "MODEL", "type": "VIEW_FILE", "content": "1: a"},
+]
+STREAM = [
+    {"type": "init", "session_id": "s", "model": "m"},
+    {"type": "message", "role": "user", "content": "go"},
+    {"type": "tool_use", "tool_name": "ls", "tool_id": "t", "parameters": {}},
+    {"type": "tool_result", "tool_id": "t", "status": "success", "output": "a"},
+]
+EVENTS = [
+    {"type": "step_start", "sessionID": "ses_1", "part": {"type": "step-start"}},
+    {"type": "text", "sessionID": "ses_1", "part": {"type": "text", "text": "Yes."}},
+]
+
+
+@each_row(
+    "text, what",
+    [
+        (
+            json.dumps({"info": {"id": "ses_1"}, "messages": OPENCODE}),
+            "export of opencode with 2 messages, 1 by the model",
+        ),
+        (json.dumps(OPENCODE), "export of opencode with 2 messages, 1 by the model"),
+        (json.dumps(ATIF, indent=1), "trajectory of terminus-2 in ATIF-v1.6 with 3 steps, 2 by the model"),
+        (lines(*ANTIGRAVITY), "transcript of Antigravity with 3 steps, 2 by the model"),
+        (json.dumps(ANTIGRAVITY), "transcript of Antigravity with 3 steps, 2 by the model"),
+        (lines(*STREAM), "stream of Gemini CLI with 4 events, 0 by the model"),
+        (lines(*EVENTS), "the events of `opencode run` with 2 events, 1 by the model"),
+    ],
+)
+@each_row("read", [load, recordings])
+def test_a_format_without_a_reader_is_named_with_what_it_holds(read: Value, text: str, what: str):
+    with pytest.raises(SessionError, match="which autoprune cannot read: give a JSON list of messages") as caught:
+        read(text, "s")
+    assert str(caught.value).startswith("s is ")
+    assert what in str(caught.value)
+
+
+UNREAD = "calls with fields that are not read ({}), so names or arguments may be missing: 2"
+
+
+@each_row(
+    "call, result, notes",
+    [
+        (
+            {"type": "tool_use", "tool_name": "Read", "tool_id": "a", "tool_input": {"path": "a.py"}},
+            {"type": "tool_result", "tool_id": "a", "content": "A"},
+            (UNREAD.format("tool_name, tool_id, tool_input"),),
+        ),
+        (
+            {"type": "tool-call", "toolName": "Read", "toolCallId": "a", "input": {}},
+            {"type": "tool-result", "toolName": "Read", "toolCallId": "a", "output": "A"},
+            (UNREAD.format("toolName, toolCallId"),),
+        ),
+        (
+            {"type": "tool_use", "name": "Read", "id": "a", "input": {}},
+            {"type": "tool_result", "tool_use_id": "a", "content": "A"},
+            (),
+        ),
+    ],
+)
+def test_calls_in_fields_that_no_format_reads_are_noted(call: Value, result: Value, notes: tuple[str, ...]):
+    said = [{"role": "user", "content": "go"}, {"role": "assistant", "content": [call]}]
+    messages = [*said, {"role": "user", "content": [result]}]
+    assert load(json.dumps(messages), "s").notes == notes
+    assert load(lines(*messages), "s").notes == notes
+    assert recordings(json.dumps(messages), "s")[0][0].notes == notes
+
+
 # Claude Code
 
 
