@@ -255,8 +255,8 @@ def test_a_bad_byte_anywhere_costs_a_line_at_most(path: Path):
         )
         session = load(decode(damaged, "s", keeps_bad=True), "s", skip_broken=True)
         assert session.agent == whole.agent
-        # What hangs on a line by its id goes with it.
-        assert len(session.messages) >= (1 if whole.agent in ("claude-code", "pi") else len(whole.messages) - 4)
+        # What needs a line goes with it: the call of a result, or the message to which the user went back.
+        assert len(session.messages) >= len(whole.messages) - 4
         assert recordings(decode(damaged, "s", keeps_bad=True), "s", skip_broken=True)
 
 
@@ -364,6 +364,95 @@ def test_a_broken_agents_file_raises_an_error_with_the_place(text: str, what: st
     with pytest.raises(SessionError) as caught:
         load(text, "s")
     assert f"s is a session file of {what}" in str(caught.value)
+
+
+# Formats without a reader
+
+OPENCODE = [
+    {"info": {"role": "user", "id": "msg_1"}, "parts": [{"type": "text", "text": "go"}]},
+    {
+        "info": {"role": "assistant", "modelID": "m"},
+        "parts": [{"type": "tool", "tool": "bash", "callID": "c", "state": {"status": "completed", "output": "ok"}}],
+    },
+]
+ATIF = {
+    "schema_version": "ATIF-v1.6",
+    "agent": {"name": "terminus-2"},
+    "steps": [
+        {"step_id": 1, "source": "user", "message": "go"},
+        {"step_id": 2, "source": "agent", "message": "Yes.", "tool_calls": []},
+        {"step_id": 3, "source": "agent", "message": "Done."},
+    ],
+}
+ANTIGRAVITY = [
+    {"step_index": 0, "source": "USER_EXPLICIT", "type": "USER_INPUT", "content": "go"},
+    {"step_index": 1, "source": "MODEL", "type": "PLANNER_RESPONSE", "tool_calls": [{"name": "view_file", "args": {}}]},
+    {"step_index": 2, "source": "MODEL", "type": "VIEW_FILE", "content": "1: a"},
+]
+STREAM = [
+    {"type": "init", "session_id": "s", "model": "m"},
+    {"type": "message", "role": "user", "content": "go"},
+    {"type": "tool_use", "tool_name": "ls", "tool_id": "t", "parameters": {}},
+    {"type": "tool_result", "tool_id": "t", "status": "success", "output": "a"},
+]
+EVENTS = [
+    {"type": "step_start", "sessionID": "ses_1", "part": {"type": "step-start"}},
+    {"type": "text", "sessionID": "ses_1", "part": {"type": "text", "text": "Yes."}},
+]
+
+
+@each_row(
+    "text, what",
+    [
+        (
+            json.dumps({"info": {"id": "ses_1"}, "messages": OPENCODE}),
+            "export of opencode with 2 messages, 1 by the model",
+        ),
+        (json.dumps(OPENCODE), "export of opencode with 2 messages, 1 by the model"),
+        (json.dumps(ATIF, indent=1), "trajectory of terminus-2 in ATIF-v1.6 with 3 steps, 2 by the model"),
+        (lines(*ANTIGRAVITY), "transcript of Antigravity with 3 steps, 2 by the model"),
+        (json.dumps(ANTIGRAVITY), "transcript of Antigravity with 3 steps, 2 by the model"),
+        (lines(*STREAM), "stream of Gemini CLI with 4 events, 0 by the model"),
+        (lines(*EVENTS), "the events of `opencode run` with 2 events, 1 by the model"),
+    ],
+)
+@each_row("read", [load, recordings])
+def test_a_format_without_a_reader_is_named_with_what_it_holds(read: Value, text: str, what: str):
+    with pytest.raises(SessionError, match="which autoprune cannot read: give a JSON list of messages") as caught:
+        read(text, "s")
+    assert str(caught.value).startswith("s is ")
+    assert what in str(caught.value)
+
+
+UNREAD = "calls with fields that are not read ({}), so names or arguments may be missing: 2"
+
+
+@each_row(
+    "call, result, notes",
+    [
+        (
+            {"type": "tool_use", "tool_name": "Read", "tool_id": "a", "tool_input": {"path": "a.py"}},
+            {"type": "tool_result", "tool_id": "a", "content": "A"},
+            (UNREAD.format("tool_name, tool_id, tool_input"),),
+        ),
+        (
+            {"type": "tool-call", "toolName": "Read", "toolCallId": "a", "input": {}},
+            {"type": "tool-result", "toolName": "Read", "toolCallId": "a", "output": "A"},
+            (UNREAD.format("toolName, toolCallId"),),
+        ),
+        (
+            {"type": "tool_use", "name": "Read", "id": "a", "input": {}},
+            {"type": "tool_result", "tool_use_id": "a", "content": "A"},
+            (),
+        ),
+    ],
+)
+def test_calls_in_fields_that_no_format_reads_are_noted(call: Value, result: Value, notes: tuple[str, ...]):
+    said = [{"role": "user", "content": "go"}, {"role": "assistant", "content": [call]}]
+    messages = [*said, {"role": "user", "content": [result]}]
+    assert load(json.dumps(messages), "s").notes == notes
+    assert load(lines(*messages), "s").notes == notes
+    assert recordings(json.dumps(messages), "s")[0][0].notes == notes
 
 
 # Claude Code
@@ -478,11 +567,42 @@ def test_a_report_of_a_failed_request_is_not_sent_but_queued_messages_are():
     assert said(load(text, "s")) == ["user:hello", "assistant:Hi.", "user:And?"]
 
 
-def test_a_conversation_without_its_start_begins_with_the_users_words():
-    text = lines(claude("2", "lost", use("a"), "m1"), claude("3", "2", answer("a", "A")), claude("4", "3", "next"))
-    session = load(text, "s")
-    assert said(session) == ["user:next"]
-    assert "messages before the user's first, left out: 2" in session.notes
+@each_row(
+    "lost, expected, note",
+    [
+        (
+            [claude("2", "lost", use("a"), "m1"), claude("3", "2", answer("a", "A"))],
+            ["user:The first message was not recorded.", "assistant:Read", "user:A+next"],
+            "first messages that were lost, replaced by a remark: 1",
+        ),
+        ([claude("3", "lost", words("Hi."), "m1")], ["user:next"], "messages before the user's first, left out: 1"),
+    ],
+)
+def test_a_conversation_without_its_start_begins_with_the_users_words(lost: Value, expected: list[str], note: str):
+    session = load(lines(*lost, claude("4", "3", "next")), "s")
+    assert (said(session), note in session.notes) == (expected, True)
+
+
+@each_row("at, lost", [(1, "assistant:Hi."), (2, "user:read"), (5, "assistant:Read.")])
+def test_a_broken_line_of_claude_code_costs_itself(at: int, lost: str):
+    logged = [
+        *(claude("1", None, "hello"), claude("2", "1", words("Hi."), "m1"), claude("3", "2", "read")),
+        *(claude("4", "3", use("a"), "m2"), claude("5", "4", answer("a", "A")), claude("6", "5", words("Read."), "m3")),
+        claude("7", "6", "next"),
+    ]
+    broken = lines(*logged[:at]) + '{"type": \n' + lines(*logged[at + 1 :])
+    session = load(broken, "s", skip_broken=True)
+    whole = "|".join(said(load(lines(*logged), "s"))).replace("+", "|user:").split("|")
+    assert "|".join(said(session)).replace("+", "|user:").split("|") == [each for each in whole if each != lost]
+    assert f"broken lines, left out: {at + 1}" in session.notes
+    assert "records whose parent was lost, placed after the record before them: 1" in session.notes
+
+
+def test_a_compaction_of_claude_code_whose_boundary_was_lost_begins_at_its_summary():
+    text = lines(*BEFORE, *AFTER)
+    assert said(load(text, "s")) == ["user:summary+go on"]
+    [[before, after]] = recordings(text, "s")
+    assert (len(before.messages), len(after.messages)) == (3, 1)
 
 
 # Codex
@@ -766,6 +886,13 @@ COPILOT = [
             ],
         ),
         (
+            [copilot("session.compaction_complete", success=True, summaryContent="so far")],  # its start was lost
+            [
+                "system:old rules",
+                "user:<user_message>\n<now>\nhi\n</user_message>\n\n<summary>\nso far\n</summary>",
+            ],
+        ),
+        (
             [copilot("session.compaction_start"), copilot("session.compaction_complete", success=False, error="no")],
             ["system:old rules", "user:<now>\nhi", "assistant:Hello."],
         ),
@@ -806,6 +933,37 @@ def test_pi_continues_from_the_branch_of_the_last_entry():
     start = [entry("1", None, "user", "one"), entry("2", "1", "user", "old")]
     assert said(load(pi(*start), "s")) == ["user:one+old"]
     assert said(load(pi(*start, entry("3", "1", "user", "new")), "s")) == ["user:one+new"]
+
+
+@each_row("at, expected", [(1, "user:two+three+four"), (2, "user:one+three+four"), (3, "user:one+two+four")])
+def test_a_broken_line_of_pi_costs_itself(at: int, expected: str):
+    entries = [entry("1", None, "user", "one"), entry("2", "1", "user", "two"), entry("3", "2", "user", "three")]
+    rows = pi(*entries, entry("4", "3", "user", "four")).splitlines(keepends=True)
+    session = load("".join([*rows[:at], '{"type": \n', *rows[at + 1 :]]), "s", skip_broken=True)
+    assert said(session) == [expected]
+    assert session.notes[0] == f"broken lines, left out: {at + 1}"
+
+
+def test_a_session_of_pi_without_its_header_is_read():
+    entries = [{**entry("1", None, "user", "one"), "timestamp": "t"}, entry("2", "1", "user", "two")]
+    session = load(lines(*entries), "s")
+    assert (session.agent, said(session)) == ("pi", ["user:one+two"])
+
+
+def test_what_pi_kept_begins_behind_a_lost_entry():
+    entries = [
+        *(entry("1", None, "user", "one"), entry("3", "2", "user", "three")),
+        {"type": "compaction", "id": "4", "parentId": "3", "summary": "s", "firstKeptEntryId": "2"},
+        entry("5", "4", "user", "five"),
+    ]
+    assert said(load(pi(*entries), "s")) == ["user:<summary>\ns\n</summary>+three+five"]
+
+
+def test_a_chat_of_gemini_cli_without_its_header_is_read():
+    spoken = {"id": "2", "timestamp": "t", "type": "gemini", "content": "Hi."}
+    session = load(lines({"id": "1", "timestamp": "t", "type": "user", "content": "hello"}, spoken), "s")
+    assert session.agent == "gemini-cli"
+    assert [message["parts"] for message in session.messages] == [[{"text": "hello"}], [{"text": "Hi."}]]
 
 
 @pytest.mark.parametrize(

@@ -267,6 +267,39 @@ def test_a_prompt_that_shrinks_without_a_compaction_is_a_note():
     )
 
 
+def test_an_answer_and_a_result_that_hang_on_a_hook_of_claude_code_follow_their_turn():
+    text = lines(
+        claude(0, "1", None, "go"),
+        claude(1, "2", "1", use("a"), "m1"),
+        {"type": "progress", "uuid": "h", "parentUuid": "2"},
+        claude(2, "3", "h", result("a", "A")),
+        claude(3, "4", "h", use("b"), "m2"),
+        claude(4, "5", "h", result("b", "B")),
+        claude(5, "6", "h", words("Done."), "m3"),
+    )
+    [(said, requests)] = stretches(text)
+    assert said == ["user:go", "assistant:Read", "user:A", "assistant:Read", "user:B", "assistant:Done."]
+    assert len(requests) == 3
+
+
+def test_a_prompt_that_grows_by_more_than_the_messages_is_a_note():
+    made = [claude(0, "0", None, "go")]
+    for at, tokens in enumerate((20_000, 20_500, 60_000, 60_100)):
+        used = {"input_tokens": tokens, "output_tokens": 5}
+        made.append(claude(at, f"{at}a", made[-1]["uuid"], use(f"c{at}"), f"m{at}", usage=used))
+        made.append(claude(at, f"{at}r", f"{at}a", result(f"c{at}", "ok")))
+    [[recording]] = recordings(lines(*made), "s")
+    assert recording.notes == ("requests whose prompt grew by more than the messages read; messages may be missing: 1",)
+
+
+def test_a_user_who_went_back_behind_another_hook_of_a_turn_leaves_the_later_turns():
+    first = hooked_turn(0, None, 2)
+    first.insert(-1, {"type": "progress", "uuid": "0q", "parentUuid": "0.0r"})
+    text = lines(*first, *hooked_turn(1, "0p", 1), *hooked_turn(2, "0q", 1))
+    [(said, _)] = stretches(text)
+    assert [each for each in said if "prompt" in each] == ["user:prompt 0", "user:prompt 2"]
+
+
 # Codex
 
 

@@ -100,16 +100,16 @@ def test_lines_end_only_at_newlines(odd: str):
         ("{}", "s holds an empty object: give"),
         (
             '{"schema_version": "ATIF-v1.6", "agent": {}, "steps": [{}, {}]}',
-            "s is a trajectory in the Agent Trajectory Interchange Format (ATIF) with 2 steps, which autoprune cannot",
+            "s is a trajectory of an unnamed agent in ATIF-v1.6 with 2 steps, 0 by the model, which autoprune cannot",
         ),
         (
             '{"info": {"id": "ses_1"}, "messages": [{"info": {"role": "user"}, "parts": []}]}',
-            "s is an export of opencode with 1 messages, which autoprune cannot read: give",
+            "s is an export of opencode with 1 message, 0 by the model, which autoprune cannot read: give",
         ),
         (
             '{"step_index": 0, "source": "USER", "type": "USER_INPUT", "content": "x"}\n'
             '{"step_index": 1, "source": "MODEL", "type": "RUN_COMMAND"}',
-            "s is a transcript of Antigravity with 2 steps, which autoprune cannot read: give",
+            "s is a transcript of Antigravity with 2 steps, 1 by the model, which autoprune cannot read: give",
         ),
         ('[{"role": "user"}, {}]', "s holds an empty object where a message with a 'role' should be"),
         ('{"role": "user"}\n{}', "s line 2 holds an empty object where"),
@@ -130,6 +130,6 @@ def test_fields_of_messages_that_are_not_read_are_a_note():
     told = {"role": "tool", "content": "text", "tool_id": "1", "tool_name": "read"}
     session = load(json.dumps([{"role": "user", "content": "go"}, told, told]), "s")
     assert session.notes == (
-        "messages with fields that are not read (tool_id, tool_name), so that calls may lack names or arguments: 2",
+        "calls with fields that are not read (tool_id, tool_name), so names or arguments may be missing: 2",
     )
     assert load(json.dumps([{"role": "tool", "content": "text", "tool_call_id": "1"}]), "s").notes == ()

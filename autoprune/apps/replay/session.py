@@ -126,10 +126,23 @@ def _replay(name: str, data: bytes, args: ReplayArgs, digest: str) -> SessionFig
     agent = next((recording.agent for recording, _ in replayable if recording.agent), "")
     notes = tuple(dict.fromkeys(note for recording, _ in replayable for note in recording.notes))
     if not replayable:
-        return SessionFigures(name, digest=digest, notes=(TOO_SHORT,))
+        return SessionFigures(name, digest=digest, notes=(TOO_SHORT,), error=_why_empty(name, data, args))
     shapes = {each.name: shape(each, recording, args) for recording, each in replayable}
     rows = tuple(row for _, each in replayable for row in replay_episode(each, args))
     return SessionFigures(name, agent, digest, shapes, figures=rows, notes=notes)
+
+
+def _why_empty(name: str, data: bytes, args: ReplayArgs) -> str:
+    """Say what a file holds if it holds no request; "" if it holds some."""
+    stretches = [each for parts in open_recordings(name, data, args) for each in parts]
+    if any(each.requests for each in stretches):
+        return ""
+    what = next((f"a session file of {each.agent}" for each in stretches if each.agent), "a list of messages")
+    notes = "; ".join(dict.fromkeys(note for each in stretches for note in each.notes))
+    count = sum(len(each.messages) for each in stretches)
+    return (
+        f"{name} was read as {what}: {count} messages, none of them an answer of a model{f' ({notes})' * bool(notes)}"
+    )
 
 
 def episodes(path: str, data: bytes, args: ReplayArgs) -> Iterator[tuple[Recording, Episode]]:

@@ -15,6 +15,8 @@ from autoprune.apps.sessions._recording import (
     Usage,
     bad_record,
     build_usage,
+    find_parents,
+    lost_parents,
     note,
     parse_time,
     token_count,
@@ -40,24 +42,23 @@ def read(values: Sequence[object]) -> list[Conversation]:
 
     Raises SessionError for a message without content.
     """
-    lines, others = _own_lines(values)
-    lines = _relink(lines)
+    own, others = _own_lines(values)
+    lines = _relink(own)
     chain = _thread(lines)
     messages = (message for message, _ in _messages_of_thread(chain, lines))
-    return [conversation(ANTHROPIC, messages, None, (NO_SYSTEM_PROMPT, *_thread_notes(chain, lines, others)))]
+    notes = (NO_SYSTEM_PROMPT, *lost_parents(own, "parentUuid"), *_thread_notes(chain, lines, others))
+    return [conversation(ANTHROPIC, messages, None, notes)]
 
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
     """Read the one conversation in a log as its stretches between compactions. Raises SessionError like `read`."""
     lines, _ = _own_lines(values)
     stretches: list[Conversation] = []
-    is_whole = False
     # From the last stretch back to the first: each is read as if the log ended before the next compaction.
-    while not is_whole:
+    while lines:
         lines = _relink(lines)
         chain = _thread(lines)
-        is_whole = not (chain and _is_boundary(chain[0]))
-        before = {} if is_whole else _lines_before(lines, text(chain[0]["uuid"]))
+        before = _lines_before(lines, text(chain[0]["uuid"])) if chain and _begins_stretch(chain[0]) else {}
         spoken = ((without_thoughts(message), moment) for message, moment in _messages_of_thread(chain, lines, before))
         read = stretch(ANTHROPIC, spoken)
         stretches.append(replace(read, notes=(*read.notes, *note(ABANDONED, _left_out(chain, lines)[1]))))
@@ -74,42 +75,56 @@ def _own_lines(values: Sequence[object]) -> tuple[dict[str, Line], int]:
     own = {uuid: line for uuid, line in tree.items() if line.get("isSidechain") is not True}
     # In a sub-agent's own log, all lines are marked as a sidechain.
     lines = own if any(line.get("type") in SPOKEN for line in own.values()) else tree
-    return lines, len(tree) - len(lines)
+    return _follow_turns(lines), len(tree) - len(lines)
 
 
-def _relink(lines: dict[str, Line]) -> dict[str, Line]:
-    """Attach lines whose parent misleads to the line before them in the log, which preceded them in the request, too.
+def _follow_turns(lines: Mapping[str, Line]) -> dict[str, Line]:
+    """Attach lines behind the progress of hooks to the newest line of their turn.
 
-    These are lines whose parent was never written, and prompts of the user whose parent is the progress of a hook. Such
-    progress may hang on the first call of a turn, so that its rest would be on an abandoned branch. Claude Code itself
-    repairs neither: when it resumes such a log, it drops everything before the gap.
+    A hook's `progress` lines may hang on the first call of a turn, and the next prompt on them, although the turn went
+    on. Users go back to a prompt, never into a turn, so a prompt that hangs on no message follows the whole turn.
+
+        prompt 1 ── call a ── result a ── call b ── result b ── answer
+                       └── progress ── prompt 2                    └── prompt 2, attached here
     """
-    relinked: dict[str, Line] = {}
-    prompts: dict[str, str] = {}  # by the message that a prompt hangs on through progress, the message before it
-    last = spoken = ""
+    order = {uuid: at for at, uuid in enumerate(lines)}
+    attached: dict[str, Line] = {}
+    turns: dict[str, str] = {}  # the line that began the turn of each line
+    newest: dict[tuple[str, bool], str] = {}  # of each turn: the newest line, and the newest that is not the model's
     for uuid, line in lines.items():
-        parent = text(line.get("parentUuid"))
-        if parent and parent not in lines:
-            parent = last
-        elif _is_prompt(line) and (held_by := _behind_progress(parent, relinked)) and held_by != spoken:
-            parent = prompts.setdefault(held_by, spoken)  # the user may have gone back and written another prompt
-        relinked[uuid] = {**line, "parentUuid": parent} if parent else line
-        last, spoken = uuid, uuid if line.get("type") in SPOKEN else spoken
-    return relinked
+        named = text(line.get("parentUuid"))
+        parent, hangs_on = named, fields(lines.get(named)).get("type")
+        while parent in attached and attached[parent].get("type") == "progress":
+            parent = text(attached[parent].get("parentUuid"))
+        is_prompt = _is_prompt(line)
+        if hangs_on == "progress" or (is_prompt and hangs_on not in SPOKEN):
+            last = newest.get((turns.get(parent, ""), line.get("type") == "assistant"), parent)
+            parent = max(parent, last, key=lambda each: order.get(each, -1))
+        attached[uuid] = {**line, "parentUuid": parent} if parent != named else line
+        turns[uuid] = uuid if is_prompt or _is_boundary(line) else turns.get(parent, uuid)
+        if line.get("type") != "progress":
+            newest[turns[uuid], False] = uuid
+        if line.get("type") not in ("assistant", "progress"):
+            newest[turns[uuid], True] = uuid
+    return attached
 
 
 def _is_prompt(line: Line) -> bool:
-    """Whether a line holds the user's words and no result."""
-    return line.get("type") == "user" and all(block.get("type") != "tool_result" for block in _content_blocks(line))
+    """Whether a line is the user's words, not a result or a message that Claude Code added to a turn."""
+    is_result = any(block.get("type") == "tool_result" for block in _content_blocks(line))
+    return line.get("type") == "user" and line.get("isMeta") is not True and not is_result
 
 
-def _behind_progress(uuid: str, lines: Mapping[str, Line]) -> str:
-    """Follow a line's parents to the next message; "" if there is no progress of a hook on the way."""
-    has_progress = False
-    while uuid in lines and lines[uuid].get("type") not in SPOKEN and not _is_boundary(lines[uuid]):
-        has_progress = has_progress or lines[uuid].get("type") == "progress"
-        uuid = text(lines[uuid].get("parentUuid"))
-    return uuid if has_progress and uuid in lines and lines[uuid].get("type") in SPOKEN else ""
+def _relink(lines: dict[str, Line]) -> dict[str, Line]:
+    """Attach each line whose parent was lost to the line before it in the log, except for summaries.
+
+    Claude Code itself does not repair the chain: when it resumes such a log, it drops everything before the gap.
+    """
+    parents = find_parents(lines, "parentUuid")
+    return {
+        uuid: {**line, "parentUuid": "" if _is_summary(line) and line.get("parentUuid") not in lines else parents[uuid]}
+        for uuid, line in lines.items()
+    }
 
 
 def _lines_before(lines: dict[str, Line], uuid: str) -> dict[str, Line]:
@@ -169,9 +184,8 @@ def _usage(message: Object, cost: object) -> Usage | None:
     written = token_count(usage.get("cache_creation_input_tokens"))
     prompt = token_count(usage.get("input_tokens")) + cached + written
     split = fields(usage.get("cache_creation"))
-    return build_usage(
-        prompt, usage.get("cache_read_input_tokens"), written, usage.get("output_tokens"), split=split, cost=cost
-    )
+    told = usage.get("cache_read_input_tokens")
+    return build_usage(prompt, told, written, usage.get("output_tokens"), split=split, cost=cost)
 
 
 def _messages_of_thread(
@@ -239,7 +253,7 @@ def _left_out(chain: Sequence[Line], lines: Mapping[str, Line]) -> tuple[int, in
     on_thread = {text(line.get("uuid")) for line in chain}
     responses = {_response_id(line) for line in chain if line.get("type") == "assistant"}
     order = {uuid: at for at, uuid in enumerate(lines)}
-    start = order[text(chain[0]["uuid"])] if chain and _is_boundary(chain[0]) else 0
+    start = order[text(chain[0]["uuid"])] if chain and _begins_stretch(chain[0]) else 0
     summarized = left = 0
     for uuid, line in lines.items():
         if line.get("type") in SPOKEN and uuid not in on_thread:
@@ -263,6 +277,15 @@ def _is_part(line: Line, responses: set[str]) -> bool:
 def _is_boundary(line: Line) -> bool:
     """Whether a line ends a compaction: of all earlier lines, only those that the line names are sent again."""
     return line.get("type") == "system" and line.get("subtype") == "compact_boundary"
+
+
+def _is_summary(line: Line) -> bool:
+    return line.get("isCompactSummary") is True
+
+
+def _begins_stretch(line: Line) -> bool:
+    """Whether a thread begins with a compaction: with its boundary, or with its summary if the boundary was lost."""
+    return _is_boundary(line) or _is_summary(line)
 
 
 def _thread(lines: dict[str, Line]) -> list[Line]:

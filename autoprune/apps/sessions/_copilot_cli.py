@@ -52,7 +52,7 @@ def _stretches(events: Sequence[Event]) -> Iterator[list[tuple[Message, Moment]]
     # The newest system message of each role counts, and is sent first.
     systems: dict[str, tuple[Message, Moment]] = {}
     spoken: list[tuple[Message, Moment]] = []
-    compacting = 0
+    compacting: int | None = None  # the messages before a compaction; None if it did not start, or its line was lost
     model = ""
     for event in events:
         data = fields(event.get("data"))
@@ -65,11 +65,13 @@ def _stretches(events: Sequence[Event]) -> Iterator[list[tuple[Message, Moment]]
             case "session.compaction_complete" if text(data.get("summaryContent")):
                 yield [*systems.values(), *spoken]
                 messages = [message for message, _ in spoken]
-                summary = _summary(messages[:compacting], text(data.get("summaryContent")))
-                spoken = [(message, None) for message in (summary, *messages[compacting:])]
+                old = len(messages) if compacting is None else compacting
+                summary = _summary(messages[:old], text(data.get("summaryContent")))
+                spoken = [(message, None) for message in (summary, *messages[old:])]
+                compacting = None
             case "session.context_cleared":
                 yield [*systems.values(), *spoken]
-                compacting = 0
+                compacting = None
                 spoken = [(_user_turn(text(data.get("initialMessage"))), None)]
             case kind:
                 spoken += [(message, _event_moment(event, model)) for message in _event_messages(text(kind), data)]

@@ -28,8 +28,13 @@ IGNORED = ("/", "?", "<session_context>", "<hook_context>")
 
 
 def detect(values: Sequence[object]) -> bool:
-    """Look for a session's id and its project's hash in the first value, which is the header or the whole chat."""
+    """Look for a session's id and its project's hash in the first value, which is the header or the whole chat.
+
+    If the header was lost, one of the first records is a message of the model.
+    """
     first = fields(values[0]) if values else {}
+    if any(value.get("type") == "gemini" and {"id", "timestamp"} <= value.keys() for value in map(fields, values[:20])):
+        return True
     return isinstance(first.get("sessionId"), str) and isinstance(first.get("projectHash"), str)
 
 

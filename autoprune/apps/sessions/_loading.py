@@ -1,12 +1,10 @@
 """Read session files: messages as JSON or JSONL, or an agent's log. Text in, text out; opens no file."""
 
 import json
-from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import pairwise
 from typing import Any, NoReturn, TypeVar
 
 from autoprune.apps.sessions._claude_code import READER as CLAUDE_CODE
@@ -20,7 +18,6 @@ from autoprune.apps.sessions._json import (
     decode,
     dump,
     fields,
-    listed,
     parse_json,
     replace_bad_bytes,
     try_parse,
@@ -29,9 +26,17 @@ from autoprune.apps.sessions._json import text as text_of
 from autoprune.apps.sessions._mini_swe_agent import READER as MINI_SWE_AGENT
 from autoprune.apps.sessions._openhands import READER as OPENHANDS
 from autoprune.apps.sessions._pi_session import READER as PI
-from autoprune.apps.sessions._recording import Conversation, Reader, Recording, Request, note, unrecorded_requests
+from autoprune.apps.sessions._recording import (
+    Conversation,
+    Reader,
+    Recording,
+    Request,
+    growth_notes,
+    unrecorded_requests,
+)
 from autoprune.apps.sessions._swe_agent import READER as SWE_AGENT
 from autoprune.apps.sessions._trae import READER as TRAE
+from autoprune.apps.sessions._unsupported import describe_unsupported, unread_fields
 from autoprune.errors import SessionError, SettingsError, near_or_all
 from autoprune.settings import load_plugin, plugin_names
 
@@ -59,13 +64,10 @@ READABLE = (
 # Items of the Responses API without a role, in addition to those whose type ends in `_call` or `_output`.
 ITEM_TYPES = frozenset(("compaction", "item_reference", "mcp_approval_request", "mcp_approval_response", "reasoning"))
 INDENT = 2
-KNOWN = frozenset(("tool_calls", "tool_call_id", "tool_choice", "tool_results"))  # fields of messages
 T = TypeVar("T")
 BROKEN = "{"  # replaces a line with bad bytes, so that it is skipped like broken JSON
 SHOWN_NAMES, LONGEST_NAME = 8, 80  # field names in an error: how many, and characters of each
 HEADERS = 30  # records at the start of a log in which its folder is looked for
-SMALLER = 0.8  # of the prompt before: a prompt that lost more did not only lose thinking
-SHRUNK = "requests with a much smaller prompt than before without a compaction; messages may be missing or not sent"
 SHOWN = 5  # lines with bad bytes that a note names
 
 
@@ -306,7 +308,7 @@ def _parse_log(
         return _Log(reader, values, notes)
     _refuse_unread(values, name)
     messages = [_message(value, name, line) for line, value in numbered]
-    return Session(messages, _as_lines, (*notes, *_strange_fields(messages)))
+    return Session(messages, _as_lines, (*notes, *unread_fields(messages)))
 
 
 def _parse_lines(
@@ -339,14 +341,8 @@ def _with_requests(read: Conversation) -> Conversation:
 
 def _recording(stretch: Conversation, agent: str | None, notes: tuple[str, ...], folder: str = "") -> Recording:
     holds_prompt = bool(stretch.messages) and stretch.messages[0].get("role") == "system"
-    shrunk = note(SHRUNK, sum(_has_shrunk(*each) for each in pairwise(stretch.requests)))
-    return Recording(stretch.messages, stretch.requests, agent, holds_prompt, (*notes, *stretch.notes, *shrunk), folder)
-
-
-def _has_shrunk(before: Request, now: Request) -> bool:
-    """Whether a recorded prompt is clearly smaller than the one before, which the messages of a log do not explain."""
-    earlier, later = (each.usage.prompt if each.usage else 0 for each in (before, now))
-    return 0 < later < SMALLER * earlier
+    every_note = (*notes, *stretch.notes, *growth_notes(stretch.messages, stretch.requests))
+    return Recording(stretch.messages, stretch.requests, agent, holds_prompt, every_note, folder)
 
 
 def _raise_no_such(name: str, number: int, count: int) -> NoReturn:
@@ -358,11 +354,11 @@ def _plain_session(value: object, name: str, indent: int | None) -> Session:
     _refuse_unread([value], name)
     if isinstance(value, list):
         messages = [_message(item, name) for item in value]
-        return Session(messages, lambda pruned: dump(pruned, indent) + "\n", _strange_fields(messages))
+        return Session(messages, lambda pruned: dump(pruned, indent) + "\n", unread_fields(messages))
     if isinstance(value, dict) and isinstance(value.get("messages"), list):
         messages = [_message(item, name) for item in value["messages"]]
         return Session(
-            messages, lambda pruned: dump({**value, "messages": pruned}, indent) + "\n", _strange_fields(messages)
+            messages, lambda pruned: dump({**value, "messages": pruned}, indent) + "\n", unread_fields(messages)
         )
     if _is_message(value):
         return Session([value], _as_lines)
@@ -371,30 +367,8 @@ def _plain_session(value: object, name: str, indent: int | None) -> Session:
 
 def _refuse_unread(values: Sequence[object], name: str) -> None:
     """Raise SessionError for a file of a known kind that no reader reads."""
-    records = list(map(fields, values))
-    first = records[0] if records else {}
-    steps, said = listed(first.get("steps")), [fields(each) for each in listed(first.get("messages"))]
-    what = ""
-    if text_of(first.get("schema_version")).startswith("ATIF"):
-        what = f"a trajectory in the Agent Trajectory Interchange Format (ATIF) with {len(steps):,} steps"
-    elif said and all("parts" in each and text_of(fields(each.get("info")).get("role")) for each in said):
-        what = f"an export of opencode with {len(said):,} messages"
-    elif records and all({"step_index", "source", "type"} <= each.keys() for each in records):
-        what = f"a transcript of Antigravity with {len(records):,} steps"
-    if what:
+    if what := describe_unsupported(values):
         raise SessionError(f"{name} is {what}, which autoprune cannot read: give {READABLE}")
-
-
-def _strange_fields(messages: Sequence[object]) -> tuple[str, ...]:
-    """Note the fields of messages that describe calls in a way of their own, and are not read."""
-    found = Counter(
-        key for message in messages for key in fields(message) if key.startswith("tool_") and key not in KNOWN
-    )
-    names = ", ".join(sorted(found))
-    return note(
-        f"messages with fields that are not read ({names}), so that calls may lack names or arguments",
-        max(found.values(), default=0),
-    )
 
 
 def _is_record(line: str) -> bool:

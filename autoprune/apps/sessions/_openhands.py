@@ -36,8 +36,8 @@ UNSENT_OBSERVATIONS = frozenset(("agent_state_changed", "loop_detection", "null"
 
 
 def detect(values: Sequence[object]) -> bool:
-    """Look for a history, or a list, whose entries are actions or observations."""
-    return any(map(_is_event, _history(values[0])[:20])) if values else False
+    """Look for a history, or a list, whose entries are actions or observations, in the first runs."""
+    return any(map(_is_event, (event for value in values[:5] for event in _history(value)[:20])))
 
 
 def read(values: Sequence[object]) -> list[Conversation]:

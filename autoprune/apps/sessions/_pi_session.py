@@ -16,23 +16,42 @@ from autoprune.apps.sessions._recording import (
     Reader,
     bad_record,
     build_usage,
+    find_parents,
+    lost_parents,
     note,
     parse_time,
     token_count,
 )
 from autoprune.apps.sessions._sending import ANTHROPIC, content_blocks, conversation, image_block, stretch, text_block
 
+ENTRIES = ("message", "model_change", "thinking_level_change", "custom", "custom_message")  # types of first entries
+EARLY = 20  # lines in which a message is looked for
 BROKEN_OFF = ("error", "aborted")  # stop reasons of interrupted answers
 
 
 def detect(values: Sequence[object]) -> bool:
-    """Look for a session header with an id, but without a payload, in the first line."""
-    header = fields(values[0]) if values else {}
-    return header.get("type") == "session" and isinstance(header.get("id"), str) and "data" not in header
+    """Look for a session header in the first line, or if it was lost, for entries with times and a message."""
+    first = fields(values[0]) if values else {}
+    is_entry = first.get("type") in ENTRIES and isinstance(first.get("timestamp"), str) and "parentUuid" not in first
+    return _is_header(first) or (is_entry and any(map(_is_message, map(fields, values[:EARLY]))))
+
+
+def _is_header(value: Object) -> bool:
+    return value.get("type") == "session" and isinstance(value.get("id"), str) and "data" not in value
+
+
+def _is_message(entry: Object) -> bool:
+    return entry.get("type") == "message" and bool(text(fields(entry.get("message")).get("role")))
+
+
+def _with_header(values: Sequence[object]) -> Sequence[object]:
+    """Put an empty header before the entries if the header was lost, so that each entry keeps its index."""
+    return values if values and _is_header(fields(values[0])) else [NOTHING, *values]
 
 
 def read(values: Sequence[object]) -> list[Conversation]:
     """Read the conversation on the branch of the last entry. Raises SessionError for a message without a role."""
+    values = _with_header(values)
     entries = _entries(values)
     path = _branch(entries)
     said = [message for message, _ in _branch_messages(path, values)]
@@ -41,6 +60,7 @@ def read(values: Sequence[object]) -> list[Conversation]:
     broken = sum(message.get("stopReason") in BROKEN_OFF for message in said)
     notes = [
         NO_SYSTEM_PROMPT,
+        *lost_parents(_tree(entries), "parentId"),
         *note("entries of other branches, left out", len(entries) - len(path)),
         *note("messages summarized by the last compaction, left out", _count_messages(path) - _count_messages(said)),
         *note("summaries; the words around them are ours", sum("summary" in message for message in said)),
@@ -51,6 +71,7 @@ def read(values: Sequence[object]) -> list[Conversation]:
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
     """Read the conversation of the last entry as its stretches between compactions. Raises like `read`."""
+    values = _with_header(values)
     path = _branch(_entries(values))
     resends = _is_version_1(path)
     ends = [at for at, entry in enumerate(path) if entry.get("type") == "compaction"]
@@ -88,24 +109,23 @@ def _is_version_1(entries: Sequence[Object]) -> bool:
 
 
 def _branch(entries: Sequence[Object]) -> list[Object]:
-    """Return the entries from the root to the last one, or all entries of version 1, which have no ids.
-
-    An entry whose parent is missing, such as one behind a broken line, follows the entry before it in the file.
-    """
+    """Return the entries from the root to the last one, or all entries of version 1, which have no ids."""
     if _is_version_1(entries):
         return list(entries)
-    ids = [text(entry.get("id")) for entry in entries]
-    tree = dict(zip(ids, entries, strict=True))
-    before = dict(zip(ids[1:], ids, strict=False))
+    tree = _tree(entries)
+    parents = find_parents(tree, "parentId")
     at = text(entries[-1].get("id"))
     path: list[Object] = []
     seen: set[str] = set()
     while at in tree and at not in seen:
         seen.add(at)
         path.append(tree[at])
-        parent = text(tree[at].get("parentId"))
-        at = before.get(at, "") if parent and parent not in tree else parent
+        at = parents[at]
     return path[::-1]
+
+
+def _tree(entries: Sequence[Object]) -> dict[str, Object]:
+    return {name: entry for entry in entries if (name := text(entry.get("id")))}
 
 
 def _branch_messages(path: Sequence[Object], values: Sequence[object]) -> Iterator[tuple[Object, Moment]]:
@@ -121,7 +141,8 @@ def _branch_messages(path: Sequence[Object], values: Sequence[object]) -> Iterat
     if isinstance(index, int) and 0 < index < len(values):  # version 1, which names entries by index
         first = next((at for at in range(last) if path[at] is values[index]), last)
     else:
-        first = next((at for at in range(last) if path[at].get("id") == kept), last)
+        # If the first kept entry was lost, the entry behind it is the first.
+        first = next((at for at in range(last) if kept in (path[at].get("id"), path[at].get("parentId"))), last)
     yield {"role": "compactionSummary", "summary": path[last].get("summary")}, None
     yield from ((message, None) for message, _ in _entry_messages(path[first:last]))
     yield from _entry_messages(path[last + 1 :])

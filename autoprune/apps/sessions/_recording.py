@@ -4,10 +4,10 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import TypeAlias
 
-from autoprune.apps.sessions._json import NOTHING, Object, fields, objects, text
+from autoprune.apps.sessions._json import NOTHING, Object, compact, fields, objects, text
 from autoprune.errors import SessionError
 
 Message = dict[str, object]
@@ -17,6 +17,10 @@ LARGEST_PROMPT = 20_000_000  # tokens: no model's window holds more
 # Seconds by the values of Anthropic's `ttl` and OpenAI's `prompt_cache_retention`; its "in_memory" guarantees no time.
 LIVES: Mapping[str, float] = {"5m": 300.0, "1h": 3_600.0, "24h": 86_400.0}
 DEFAULT_TTL = "5m"  # Anthropic's default for `cache_control` without a `ttl`
+SMALLER = 0.8  # of the prompt before: a prompt that lost more did not only lose thinking
+SHRUNK = "requests with a much smaller prompt than before without a compaction; messages may be missing or not sent"
+# A prompt may grow by reminders and pictures that the log does not hold, and its text has at least two bytes a token.
+UNLOGGED, LEAST_BYTES = 10_000, 2
 NO_SYSTEM_PROMPT = "the system prompt is not in the log"
 
 
@@ -134,6 +138,27 @@ def note(what: str, count: int) -> tuple[str, ...]:
     return (f"{what}: {count}",) if count else ()
 
 
+def find_parents(records: Mapping[str, Object], field: str) -> dict[str, str]:
+    """Find the parent of each record of a tree, "" if there is none. `records` are in the order of the log.
+
+    A record whose parent was lost follows the record before it, which preceded it in the request, too.
+    """
+    parents: dict[str, str] = {}
+    last = ""
+    for name, record in records.items():
+        parent = text(record.get(field))
+        parents[name] = last if parent and parent not in records else parent
+        last = name
+    return parents
+
+
+def lost_parents(records: Mapping[str, Object], field: str) -> tuple[str, ...]:
+    """Note how many records follow the record before them, because their parent was lost."""
+    pairs = zip(find_parents(records, field).values(), records.values(), strict=True)
+    lost = sum(bool(found) and found != record.get(field) for found, record in pairs)
+    return note("records whose parent was lost, placed after the record before them", lost)
+
+
 def bad_record(what: str, at: int) -> SessionError:
     """Create the error for a record that cannot be read; records are numbered from 1."""
     return SessionError(f"record {at} {what}")
@@ -174,6 +199,19 @@ def find_requests(places: Mapping[int, int], moments: Sequence[Moment]) -> tuple
         work = _join(list(parts.values()))
         started, ended = work.time, work.end
     return tuple(requests)
+
+
+def growth_notes(messages: Sequence[Message], requests: Sequence[Request]) -> Iterator[str]:
+    """Note recorded prompts that do not fit the messages of a stretch, in which prompts only grow."""
+    sized = [(request, request.usage) for request in requests if request.usage and request.usage.prompt]
+    shrunk = missing = 0
+    for (before, last), (now, used) in pairwise(sized):
+        grown = used.prompt - last.prompt - last.output - UNLOGGED if before.model == now.model else 0
+        added = messages[before.message : now.message] if grown > 0 else ()
+        shrunk += used.prompt < SMALLER * last.prompt
+        missing += grown * LEAST_BYTES > sum(len(compact(each).encode(errors="replace")) for each in added)
+    yield from note(SHRUNK, shrunk)
+    yield from note("requests whose prompt grew by more than the messages read; messages may be missing", missing)
 
 
 def unrecorded_requests(messages: Sequence[Mapping[str, object]]) -> tuple[Request, ...]:

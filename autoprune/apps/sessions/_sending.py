@@ -24,6 +24,7 @@ from autoprune.providers import repair
 CHAT, RESPONSES, ANTHROPIC, GEMINI = "openai_chat", "openai_responses", "anthropic", "gemini"
 # The result of a call without one, unless the agent is known to send another text.
 NO_RESULT = "No result was recorded for this call."
+NO_PROMPT = "The first message was not recorded."  # stands for a lost first message
 ORIGIN = "autoprune_origin"
 NO_ID_CHARACTER, LONGEST_ID = re.compile(r"[^a-zA-Z0-9_-]"), 64  # of the ids of calls that Anthropic's API accepts
 THOUGHTS = ("thinking", "redacted_thinking")  # types of blocks with the model's thinking
@@ -48,7 +49,8 @@ def conversation(
     `api` is "openai_chat", "openai_responses" (`messages` are items then), "anthropic" or "gemini". Each result moves
     after its call. A call without a result is answered with `missing`, or left out if `missing` is None. Empty messages
     are left out. For "anthropic" and "gemini", whose conversations must begin with the user's words, everything before
-    these is left out too. Notes are added that count calls without results and results without calls. `moments` are the
+    these is left out too, unless the model made calls there: then the user's first message was lost, and a remark
+    stands for it. Notes are added that count calls without results and results without calls. `moments` are the
     data of each message in the log.
 
     Raises SessionError for a message that the API does not accept, such as a call without an id, and SettingsError for
@@ -63,11 +65,15 @@ def conversation(
             raise SessionError(f"message {number} of the conversation {problem}")
         cleaned.append(wire.clean(message))
     start = next((at for at, each in enumerate(cleaned) if _is_opening(each, wire)), len(cleaned))
-    marked = [_mark(each, at, wire) for at, each in enumerate(cleaned[start:]) if each is not None]
+    lost: list[Message] = []
+    if any(_count_calls(block) for each in cleaned[:start] if each for block in wire.blocks(each)):
+        start, lost = 0, [_user_words(NO_PROMPT, wire)]
+    marked = lost + [_mark(each, at, wire) for at, each in enumerate(cleaned[start:]) if each is not None]
     open_calls = "answer" if missing is not None else "remove"
     repaired = repair(marked, api, open_calls=open_calls, reason=missing or "").conversation
     sent = _as_agents_send(repaired, wire)
     early = note(f"{wire.unit}s before the user's first, left out", start)
+    early += note("first messages that were lost, replaced by a remark", len(lost))
     all_notes = (*notes, *early, *_pairing_notes(marked, sent, wire))
     origins = [_unmark(message, wire) for message in sent]
     places = {origin: place for place, origin in enumerate(origins) if origin is not None}
@@ -108,6 +114,11 @@ def _is_opening(message: Object | None, wire: Wire) -> bool:
     if message is None or message["role"] != "user":
         return False
     return not all(map(_is_result, wire.blocks(message)))
+
+
+def _user_words(words: str, wire: Wire) -> Message:
+    """Create a user's message for an API with turns."""
+    return {"role": "user", text(wire.field): [text_block(words) if wire.field == "content" else {"text": words}]}
 
 
 def _mark(message: Object, at: int, wire: Wire) -> Message:
