@@ -79,7 +79,11 @@ def test_user_files_are_not_changed_and_no_copy_is_left(client: str, tmp_path: P
 @pytest.mark.parametrize(
     ("client", "set"),
     [
-        ("codex", """codex -c 'openai_base_url="http://127.0.0.1:PORT/v1"' exec --skip-git-repo-check 'Say """),
+        (
+            "codex",
+            "RUST_LOG=error,codex_api::endpoint::responses_websocket=off "
+            """codex -c 'openai_base_url="http://127.0.0.1:PORT/v1"' exec --skip-git-repo-check 'Say """,
+        ),
         full("gemini", "GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:PORT gemini -p 'Say "),
         full(
             "opencode",

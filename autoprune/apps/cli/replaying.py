@@ -147,7 +147,8 @@ def find_files(paths: Sequence[str], readers: Iterable[Reader] = ()) -> list[str
 def _why_missing(path: str) -> str:
     """Say why a folder gives no session files: a folder in it that cannot be read, or else that it has none."""
     errors: list[OSError] = []
-    for _ in os.walk(os.path.expanduser(path), onerror=errors.append):
+    folder = os.path.expanduser(path)
+    for _ in os.walk(folder, onerror=errors.append) if os.path.isdir(folder) else ():
         pass
     if errors:
         return f"{errors[0].filename} cannot be read: {errors[0].strerror}"

@@ -167,7 +167,7 @@ class Row:
         No heading or floor above it may be claimed for the row.
         """
         shown = [share.value for group, share in self.evidence.items() if group in MAIN and self.needed.get(group, 1)]
-        return round(min(self.least, *shown), 3)
+        return round(min((self.least, *shown)), 3)
 
 
 def summarize(figures: Iterable[Figures], prices: str) -> list[Row]:
