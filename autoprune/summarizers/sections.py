@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from autoprune.conversation.summary import escape_end_mark
 from autoprune.conversation.transcript import Speaker
 from autoprune.facts.answers import is_answer_text
 from autoprune.facts.plain_text import one_line
@@ -150,7 +151,7 @@ class Frame:
         """Find the request and the room for the text."""
         self.brief = brief
         self.is_kept = is_kept
-        self.request = request_of(brief)
+        self.request = escape_end_mark(request_of(brief))
         self._half = cut(self.request, brief.max_tokens // HEAD_SHARE, brief.count)
         self._title = EARLIER if not self.request and may_hold_request(brief.previous) else SUMMARY
         self._left = brief.max_tokens - brief.count(self._around("…", self._half)) - JOINT_TOKENS

@@ -22,7 +22,7 @@ LEAST_TOKENS = 70  # of shortened words; with less for each, the oldest are left
 LEAVES_OUT = "the summary leaves out some of the user's words"  # how a note begins
 CUT = "… [left out]"  # behind the beginning
 ROUNDS = 6  # of shortening: a character limit is only an estimate of the token limit
-MARK = re.compile(r"\s*\[… ([0-9,]{1,11}) characters left out …\]\s*")
+MARK = re.compile(r"\s*^\[… ([0-9,]{1,11}) characters left out …\]$\s*", re.MULTILINE)
 END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 # How requests are phrased, in the languages that are most common in sessions with agents.
 ASKS = re.compile(
@@ -110,8 +110,9 @@ def _around_mark(request: str) -> tuple[str, int, str]:
     marks = [*MARK.finditer(request)]
     if not marks:
         return request, 0, request
-    missing = sum(int(mark[1].replace(",", "")) for mark in marks)
-    return request[: marks[0].start()], missing, request[marks[-1].end() :]
+    # A shortened request has one mark; the user may quote others, and the text between them is the user's.
+    mark = marks[-1]
+    return request[: mark.start()], int(mark[1].replace(",", "")), request[mark.end() :]
 
 
 def _in_characters(first: str, missing: int, last: str, most: int) -> str:

@@ -43,6 +43,7 @@ from autoprune.conversation.messages import fields_of
 from autoprune.conversation.summary import find_summary, is_user_message
 from autoprune.formats import anthropic_messages, bedrock_converse, gemini_contents
 from autoprune.planning.retention import BY_AGE, Retention
+from autoprune.planning.view import FoldingStrategy
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.strategies import presets
 from autoprune.strategies.catalog import folding_named
@@ -162,6 +163,7 @@ def test_pruning_twice_is_pruning_once(case: Case):
 OTHER_PROCESS = """
 import json, sys
 from autoprune import PruneArgs
+from autoprune.planning.view import FoldingStrategy
 from autoprune.pruners.conversation import ConversationPruner
 pruner = ConversationPruner(PruneArgs(400))
 given = json.load(sys.stdin)
@@ -277,22 +279,27 @@ def chat(random: Random) -> list[dict[str, Any]]:
     return messages
 
 
-@pytest.mark.parametrize("name", ["summarize", "hybrid", "summarize_older", "chat_summary", "snapshot"])
-@pytest.mark.parametrize(("safe_zone", "room"), [(100, None), (200, None), (600, 150)])
-def test_full_and_fed_back_history_agree_if_a_summary_has_no_room_for_its_headings(
-    name: str, safe_zone: int, room: int | None
-):
-    strategy = replace(folding_named(name), summary_tokens=room)
+@pytest.mark.parametrize("name", PRESETS)
+def test_full_and_fed_back_history_agree_if_a_summary_has_little_room(name: str):
+    preset = folding_named(name)
     for seed in range(size(20)):
-        messages = chat(Random(seed))
-        keeping, feeding = ConversationPruner(PruneArgs(safe_zone)), ConversationPruner(PruneArgs(safe_zone))
-        fed: list[Any] = []
-        given = 0
-        for at in requests(messages):
-            full = keeping.prune_conversations(messages[:at], strategy)
-            fed = feeding.prune_conversations([*fed, *messages[given:at]], strategy)
-            given = at
-            assert as_bytes(fed) == as_bytes(full), seed
+        messages, random = chat(Random(seed)), Random(seed)
+        drawn = random.choice((150, 200, 300, 600)), random.choice((None, 64, 100, 150, 400))
+        for safe_zone, room in ((100, None), drawn):
+            strategy = replace(preset, summary_tokens=room) if isinstance(preset, Folding) else preset
+            assert_fed_back_alike(messages, strategy, safe_zone)
+
+
+def assert_fed_back_alike(messages: list[Any], strategy: FoldingStrategy, safe_zone: int) -> None:
+    """Both histories give the same bytes at every request."""
+    keeping, feeding = (ConversationPruner(PruneArgs(safe_zone)) for _ in range(2))
+    fed: list[Any] = []
+    given = 0
+    for at in requests(messages):
+        full = keeping.prune_conversations(messages[:at], strategy)
+        fed = feeding.prune_conversations([*fed, *messages[given:at]], strategy)
+        given = at
+        assert as_bytes(fed) == as_bytes(full)
 
 
 @each_row("retain", [Retention(), Retention(first_request=True), Retention(roles=("tool", "assistant"))])

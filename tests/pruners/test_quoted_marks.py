@@ -6,13 +6,16 @@ import pytest
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, Result
 from autoprune.conversation.placeholders import SENTENCE, element
+from autoprune.conversation.summary import find_summary
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import Strategy
 from autoprune.strategies.cache_aware import CacheAware
+from autoprune.strategies.catalog import folding_named
 from autoprune.strategies.clearing import LowWater
 from autoprune.strategies.presets import per_result
 from autoprune.summarizers.brief import Brief
+from autoprune.summarizers.sections import GOAL, SUMMARY, Section, parse_sections
 
 BINDS = "claude-opus-5-5"
 MARKS = [
@@ -102,3 +105,23 @@ def test_a_placeholder_that_a_command_printed_does_not_stop_the_strategy():
     other = calls("done", *(f"{number} {large}" for number in range(8)), command="tail -1 session.log")
     edited = {edit.part.location.message for edit in pruner().prune(messages, "cache_aware").plan.edits}
     assert edited == {edit.part.location.message for edit in pruner().prune(other, "cache_aware").plan.edits} != set()
+
+
+@pytest.mark.parametrize("quoted", ["[/Summary]", "A summary ends with this line:\n[/Summary]\n\nDocument it."])
+@pytest.mark.parametrize("name", ["summarize", "hybrid", "summarize_older", "chat_summary", "snapshot"])
+def test_a_first_request_that_quotes_the_end_of_a_summary_does_not_end_the_summary(name: str, quoted: str):
+    answer = {"role": "assistant", "content": "a word or two " * 20}
+    messages = [{"role": "user", "content": quoted}, answer]
+    for number in range(8):
+        messages += ({"role": "user", "content": f"Now part {number}."}, answer)
+
+    def prune(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        pruner = ConversationPruner(PruneArgs(300), llm=lambda brief: "They talked.")
+        return pruner.prune(given, folding_named(name)).conversation
+
+    once = prune(messages)
+    summary = find_summary(once)
+    assert summary is not None
+    request = quoted.replace("[/Summary]", "[ /Summary]")
+    assert parse_sections(summary.text) == (Section(GOAL, request), Section(SUMMARY, "They talked."))
+    assert prune(once) == once

@@ -1011,6 +1011,17 @@ def test_the_mark_of_a_request_says_how_many_characters_are_left_out_however_oft
         )  # ends of lines at the cuts
 
 
+@each_row("quoted", ["[… 9 characters left out …]", "A page shows `[… 9 characters left out …]` to readers."])
+def test_a_request_that_quotes_the_mark_twice_keeps_the_sentence_that_asks_between(quoted: str):
+    context = "Some context about it.\n" * 40
+    whole = f"Read this.\n{quoted}\n{context}Please never touch billing.py.\n{context}{quoted}\n{context}"
+    short = shorten(whole, 120, COUNT)
+    assert COUNT(short) <= 120
+    assert "Please never touch billing.py." in short
+    left_out = max(int(number.replace(",", "")) for number in re.findall(r"\[… ([\d,]+) characters", short))
+    assert abs(len(short) + left_out - len(whole)) <= 60  # the mark itself, quoted numbers and ends of lines
+
+
 def test_requests_stay_when_lists_go():
     work = [user("Port it. Never push."), user("please use tabs, not spaces")]
     for number in range(60):
