@@ -30,7 +30,7 @@ from folding_cases import (
     systems,
     words,
 )
-from profiles import size
+from profiles import sample_cases, size
 from rounds import WIRE, Round, Step
 from rounds_in_texts import CARRIERS, DIALECTS, in_text
 from sendable import accepts, rules
@@ -279,7 +279,7 @@ def chat(random: Random) -> list[dict[str, Any]]:
     return messages
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", sample_cases(PRESETS, 4))
 def test_full_and_fed_back_history_agree_if_a_summary_has_little_room(name: str):
     preset = folding_named(name)
     for seed in range(size(20)):
