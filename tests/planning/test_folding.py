@@ -548,12 +548,15 @@ def test_a_text_of_the_strategy_may_change_later_and_the_placeholder_may_not():
     assert [[edit.may_change for edit in plan.edits] for plan in plans] == [[True], [False]]
 
 
-def test_a_larger_text_does_not_replace_a_result():
-    def grown(view: FoldView) -> Iterable[Replace]:
-        yield from (Replace(one.part, one.part.text * 2, Reason.SHORTENED, 0) for one in view.candidates())
+@each_row(("old", "new"), [("line", "line line"), ("line", "LINE")], ids=["more tokens", "as many"])
+def test_a_text_that_is_not_smaller_does_not_replace_a_result(old: str, new: str):
+    def rewritten(view: FoldView) -> Iterable[Replace]:
+        yield from (
+            Replace(one.part, one.part.text.replace(old, new), Reason.SHORTENED, 0) for one in view.candidates()
+        )
 
     given = with_result(100)
-    assert pruner().prune_conversations(given, Own(grown)) is given
+    assert pruner().prune_conversations(given, Own(rewritten)) is given
 
 
 def test_no_fold_is_made_without_room_for_a_word():

@@ -107,10 +107,7 @@ def test_a_text_that_sed_searches_for_is_found_in_the_file(text: str, by: str):
     escaped = "".join(f"\\{sign}" if sign in f".*[]^$\\{by}" else sign for sign in text)
     quoted = escaped.replace("'", "'\\''")
     found = shell_edits(f"sed -i 's{by}{quoted}{by}x{by}' src/handlers.py")
-    assert found
-    assert [old for old in found if old != "handlers.py" and old not in text] == []
-    if text.isalpha():
-        assert found == [text]
+    assert found == [text if len("".join(text.split())) >= 8 else "handlers.py"]
 
 
 @examples(300)
