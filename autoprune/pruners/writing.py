@@ -220,13 +220,14 @@ class SummaryWriter:
     def _summary_of(self, previous: str, start: int, stop: int) -> Steps:
         """Ask for the summary of some folds: first the summarizer, then its fallbacks if it fails."""
         self._fresh = []
+        first_request = self._folded.first_request(start, stop, previous)
         brief = Brief(
             self._folded.utterances(start, stop),
             previous,
-            max_tokens=self._room(previous, self._folded.folds[start:stop]),
+            max_tokens=self._room(previous, self._folded.folds[start:stop], first_request),
             count=self.count,
             request=self._request(len(self.messages)),
-            first_request=self._folded.first_request(start, stop, previous),
+            first_request=first_request,
         )
         answer = yield from self._ask_for_summary(self.summarizer, brief)
         asked = self.summarizer
@@ -240,16 +241,18 @@ class SummaryWriter:
             self._note(f"no summary could be made ({answer.why}): the messages were dropped")
         return answer
 
-    def _room(self, previous: str, folds: Sequence[Fold]) -> int:
+    def _room(self, previous: str, folds: Sequence[Fold], first_request: str) -> int:
         """Compute the maximum tokens of a summary: fewer than the messages and the summary that it replaces.
 
-        The first of these messages may have been joined with that summary, and then had no frame of its own.
+        The first of these messages may have been joined with that summary, and then had no frame of its own. But the
+        user's first request, if it goes now, needs every token.
         """
         room = folds[-1].room
         if not previous:
             return room
         replaced = self.count(previous) + sum(fold.saved for fold in folds)
-        return max(1, min(room, replaced - JOINT_TOKENS - MESSAGE_TOKENS))
+        frame = 0 if first_request else MESSAGE_TOKENS
+        return max(1, min(room, replaced - JOINT_TOKENS - frame))
 
     def _request(self, before: int) -> str:
         """Find the user's last request before a message; "" if there is none."""
