@@ -8,6 +8,7 @@ the others continue: a file that cannot be read, breaks a strategy or kills its 
 import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from itertools import islice
@@ -171,11 +172,25 @@ def _size(task: Task) -> int:
         return 0
 
 
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Delay Ctrl-C: a process that is started but gets no arguments prints a stack trace. The process inherits that."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class _Worker(Generic[T]):
     def __init__(self, do: Callable[[Task], T]) -> None:
         self.pipe, theirs = CONTEXT.Pipe()
         self._process = CONTEXT.Process(target=serve, args=(do, theirs), daemon=True)
-        self._process.start()
+        with _without_interrupts():
+            self._process.start()
         theirs.close()
         self._task: Task | None = None
 
