@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from profiles import examples
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, SettingsError
-from autoprune.economics import CACHE_LIFE, DEFAULT, LISTS, Pauses, Prices, check_pauses, lifetime, prices
+from autoprune.economics import CACHE_LIFE, DEFAULT, LISTS, Pauses, Prices, Tier, check_pauses, lifetime, prices
 
 # Prices
 
@@ -92,7 +93,44 @@ def test_without_a_write_price_writing_costs_an_input_token():
 def test_cache_life_of_a_model_and_the_price_of_an_hour(model: str, write: float, life: float):
     known, longer = prices(None, model), prices(None, model, 43_200)
     assert (known.write, known.life) == (write, life)
-    assert (longer.write, longer.life) == (2 if "claude" in model else write, 43_200)
+    dearer = {"claude-sonnet-4-5": 2, "gpt-4o": 1}.get(model, 2.5)  # OpenAI's 12-hour cache costs 2.5
+    assert (longer.write, longer.life) == (dearer, 43_200)
+
+
+@each_row(
+    ("model", "tiers"),
+    [
+        ("claude-haiku-5-5", (Tier(100_000, 5, 5),)),
+        ("gpt-6.1-sol", (Tier(272_000, 2, 1.5),)),
+        ("gemini-3-pro-preview", (Tier(200_000, 2, 1.5),)),
+        ("claude-opus-5-5", ()),
+    ],
+)
+def test_a_long_request_pays_the_tier_on_all_its_tokens(model: str, tiers: tuple[Tier, ...]):
+    known = prices(None, model)
+    assert known.tiers == tiers
+    short = replace(known, tiers=())
+    for above, prompt, answer in ((each.above, each.prompt, each.answer) for each in tiers):
+        assert known.request(above, 50_000, 700) == short.request(above, 50_000, 700)
+        longer = short.request(above + 1, 50_000)
+        assert known.request(above + 1, 50_000, 700) == pytest.approx(prompt * longer + answer * known.output * 700)
+
+
+@each_row(
+    ("model", "like"),
+    [
+        ("gpt-6.2-sol", "gpt-6.1-sol"),
+        ("gpt-6.1", "gpt-6.1-sol"),
+        ("claude-opus-6", "claude-opus-5-5"),
+        ("anthropic/claude-haiku-6-20270101", "claude-haiku-5-5"),
+        ("gemini-3-pro", "gemini-3-pro-preview"),
+        ("gpt-5.3-codex-spark", "gpt-5.3-codex"),
+    ],
+)
+def test_a_model_that_is_newer_than_the_price_list_is_priced_like_its_family(model: str, like: str):
+    found, relative = prices(None, model), prices(None, like)
+    assert replace(found, name="", note="") == replace(relative, name="")
+    assert found.note == f"{model!r} is not in the price list: taken to be like {like}"
 
 
 @each_row(

@@ -18,7 +18,7 @@ MAY_SEE = {
     "errors": set(),
     "settings": {"errors"},
     "tokens": {"errors"},
-    "economics": {"errors", "tokens"},
+    "economics": {"errors", "settings", "tokens"},
     "conversation": {"errors", "tokens"},
     "formats": {"errors", "settings", "tokens", "conversation"},
     "facts": {"conversation", "formats"},
@@ -76,7 +76,7 @@ ONLY_IN = {
     "langchain": {"integrations"},
     "langchain_core": {"integrations"},
     "pydantic_ai": {"integrations"},
-    "genai_prices": {"economics", "settings", "summarizers"},
+    "genai_prices": {"settings", "summarizers"},
 }
 # Functions of a declared interface, and the packages that implement it: these may share a name.
 INTERFACES = {

@@ -18,7 +18,7 @@ from rounds_hypothesis import rounds
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, Clamp, ConversationPruner, PruneArgs, SettingsError, ToolInputs
-from autoprune.economics import CALL_TOKENS, LISTS, Ledger, Prices, Sent, Weighed
+from autoprune.economics import CALL_TOKENS, LISTS, Ledger, Prices, Sent, Tier, Weighed
 from autoprune.strategies import CacheAware, LowWater, ToolOutputCleanup, presets
 
 PRICES = Prices(1.25, 0.1, 5, "some", 2e-6)
@@ -319,6 +319,8 @@ def test_the_differences_of_all_requests_equal_the_sums_of_all_prunes(data: st.D
     )
     kind = ConversationPruner if strategy in FOLDING else AgenticConversationPruner
     zone = max(1, kind(None).count_tokens(known) * share // 100)
+    if data.draw(st.booleans()):
+        prices = replace(prices, tiers=(Tier(zone // 2, 1.5, 1.5), Tier(zone, 5, 5)))
     found = []
     for feeds_back in (False, True):
         loop = Loop(kind(PruneArgs(zone)), strategy, feeds_back, Ledger(prices), is_stored=feeds_back)

@@ -11,6 +11,9 @@ Tokens that it removes before they were ever sent save the price of writing once
 the sums of all prunes, to the token. Two costs are in neither prompt and are added: the usage of models that
 write summaries, and results that were cleared and fetched again.
 
+If prices have tiers, all of these are multiplied by the tier of the prompt that was sent. A prompt that would be in a
+higher tier without prunes saves the difference, which is divided among the prunes by the tokens that each removed.
+
 With prices of (1.25, 0.1), clearing 1,000 tokens in front of 10,000 cached ones costs 1.15 · 10,000 = 11,500 and saves
 100 at each request. It pays after 115 requests, which is `Prices.break_even(1_000, 10_000)`.
 """
@@ -21,7 +24,7 @@ from typing import Any
 
 from autoprune.economics._changes import Change, Previous, Pruned, Sent, check_pauses, find_change
 from autoprune.economics._entries import Entry, Total, sum_up, table
-from autoprune.economics._prices import CACHE_LIFE, CALL_TOKENS, Prices
+from autoprune.economics._prices import CACHE_LIFE, CALL_TOKENS, Prices, Tier
 from autoprune.economics._prices import prices as prices_of
 from autoprune.errors import SettingsError, is_number, require_keys
 from autoprune.tokens import PLAUSIBLE, is_plausible, prompt_tokens
@@ -87,12 +90,37 @@ class Ledger:
         if change.is_other:  # the prunes of the previous conversation neither save nor cost anything from now on
             self._entries = [replace(entry, is_over=True) for entry in self._entries]
             self._cleared = {}
-        price = self.prices.read if change.is_warm else self.prices.write
+        gained = self._gained
+        times = self._times(change.now.tokens)
+        price = times * (self.prices.read if change.is_warm else self.prices.write)
         self._entries = [entry.after_request(price) for entry in self._entries]
         self._charge_fetched(now)
-        self._record_change(now, change, price, is_cold=is_cold)
+        self._record_change(now, change, price, times * (self.prices.write - self.prices.read), is_cold=is_cold)
         self._before = change.now
-        self._bill += self.prices.request(change.now.tokens, change.now.held)
+        cost = times * (self.prices.read * change.now.held + self.prices.write * (change.now.tokens - change.now.held))
+        self._bill += cost
+        higher = self._times(change.now.tokens + change.now.saved) / times - 1
+        self._share_tier_savings(higher * (cost + self._gained - gained))
+
+    @property
+    def _gained(self) -> float:
+        """What the prunes have saved so far, less what writing the cache again cost."""
+        return sum(entry.saved - entry.rewriting for entry in self._entries)
+
+    def _times(self, prompt: int) -> float:
+        """The factor by which the tier of a prompt, in counted tokens, raises the price of its tokens."""
+        return self.prices.tier(prompt * self.tokens_per_counted).prompt
+
+    def _share_tier_savings(self, saved: float) -> None:
+        """Divide what a request saved by being in a lower tier among the prunes, by the tokens that each removed."""
+        shares = [0 if entry.is_over else max(0, entry.smaller_by) for entry in self._entries]
+        whole = sum(shares)
+        if not saved or not whole:
+            return
+        self._entries = [
+            replace(entry, saved=entry.saved + saved * share / whole)
+            for entry, share in zip(self._entries, shares, strict=True)
+        ]
 
     @property
     def tokens_per_counted(self) -> float:
@@ -130,7 +158,7 @@ class Ledger:
     def to_dict(self) -> dict[str, object]:
         """Convert the ledger to JSON-compatible values."""
         return {
-            "prices": asdict(self.prices),
+            "prices": asdict(self.prices) | {"tiers": [asdict(each) for each in self.prices.tiers]},
             "requests": self.requests,
             "entries": [entry.to_dict() for entry in self._entries],
             "cleared": dict(self._cleared),
@@ -145,7 +173,8 @@ class Ledger:
         """Create a ledger from the output of `to_dict`. Raises SettingsError if a key is missing."""
         with require_keys("the record of a ledger"):
             life = record.get("cache_life", CACHE_LIFE)  # earlier versions stored it outside the prices
-            ledger = cls(Prices(**{"life": life, **record["prices"]}))
+            tiers = tuple(Tier(**each) for each in record["prices"].get("tiers", ()))
+            ledger = cls(Prices(**{"life": life, **record["prices"], "tiers": tiers}))
             ledger.requests = record["requests"]
             ledger._entries = [Entry.from_dict(each, ledger.prices) for each in record["entries"]]
             ledger._cleared = dict(record["cleared"])
@@ -179,15 +208,18 @@ class Ledger:
         prompt = self._before.tokens if self._before else 0
         for mark, tokens in again.items():
             # One request fetches all results that arrive together, so they share its cost.
-            cost = self.prices.request(prompt, prompt, CALL_TOKENS) / len(again) + self.prices.write * tokens
+            fetching = self._times(prompt) * self.prices.read * prompt + self.prices.output * CALL_TOKENS
+            cost = fetching / len(again) + self._times(prompt) * self.prices.write * tokens
             number = self._cleared[mark]
             self._entries[number] = self._entries[number].after_reread(tokens, cost)
         if again:
             self._cleared = {mark: number for mark, number in self._cleared.items() if mark not in again}
 
-    def _record_change(self, now: Sent, found: Change, price: float, *, is_cold: bool) -> None:
-        """Record a change as a new prune, or add it to the newest prune if no more tokens were removed."""
-        more = self.prices.write - self.prices.read
+    def _record_change(self, now: Sent, found: Change, price: float, more: float, *, is_cold: bool) -> None:
+        """Record a change as a new prune, or add it to the newest prune if no more tokens were removed.
+
+        A token that stays in the prompt costs `price` at this request, and writing it instead of reading it `more`.
+        """
         summarizing = self._summarizing(now)
         # A rewrite is added to the newest open prune. If there is none, it gets a new entry.
         is_open = bool(self._entries) and not self._entries[-1].is_over

@@ -1,17 +1,18 @@
 """Prices in units of one input token, by list, by model or from figures, and the cost of a request. Decides nothing."""
 
 import math
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
 from autoprune.errors import SettingsError, did_you_mean, is_number
+from autoprune.settings.models import bare_name, find_model
 
 CACHE_LIFE: float = 300  # seconds. Source: Anthropic's "Prompt caching", default lifetime.
 HOUR: float = 3_600  # seconds
+HALF_DAY: float = 12 * HOUR
 # Vendors with another default. Source: OpenAI's "Prompt caching": 5 to 10 minutes, at most one hour off-peak. In
 # recorded Codex sessions 37 of 48 pauses of 5 to 10 minutes were warm, 18 of 46 up to an hour, and none after that.
 # DeepSeek's "Context Caching": hours to days. GLM: 8 of 8 recorded pauses of 5 to 30 minutes were warm.
@@ -19,8 +20,21 @@ LIVES: Mapping[str, float] = {"openai": HOUR, "deepseek": HOUR, "zhipuai": 1_800
 # OpenAI's models that charge for writing, from GPT-5.6 on. Source: OpenAI's "Prompt caching", cache lifetime.
 CHARGED_LIFE: float = 1_800  # seconds
 ONE_HOUR_WRITE = 2.0  # input tokens. Source: Anthropic's "Prompt caching", pricing of the 1-hour cache
+HALF_DAY_WRITE = 2.5  # input tokens. Source: OpenAI's "Prompt caching": the 12-hour cache of models that charge writes
 UNITS = ((3_600, "h"), (60, "min"))
 CALL_TOKENS = 120  # estimate for a call that fetches a cleared result again, as output
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """Prices of a long request: with a prompt of more than `above` tokens, all tokens cost a multiple.
+
+    `prompt` multiplies the price of each token of the prompt, read or written, and `answer` that of the answer.
+    """
+
+    above: int
+    prompt: float
+    answer: float
 
 
 @dataclass(frozen=True)
@@ -28,7 +42,8 @@ class Prices:
     """The costs of a token written to the cache, a token read from it and a token of the answer, in input tokens.
 
     `input_price` is the price of an input token in dollars, if known, and `note` states what was assumed. `life` is how
-    many seconds the cache lives after its last use; a longer life may make writing more expensive.
+    many seconds the cache lives after its last use; a longer life may make writing more expensive. `tiers` are the
+    prices of long requests, shortest prompts first; the unit stays an input token of a short request.
     """
 
     write: float = 1.25
@@ -38,6 +53,7 @@ class Prices:
     input_price: float | None = None
     note: str = ""
     life: float = CACHE_LIFE
+    tiers: tuple[Tier, ...] = ()
 
     def __post_init__(self) -> None:
         """Raise SettingsError for invalid prices."""
@@ -63,15 +79,19 @@ class Prices:
 
     def request(self, prompt: float, held: float, answer: float = 0.0) -> float:
         """Compute the cost of a request with a prompt of which `held` tokens are in the cache."""
-        return self.read * held + self.write * (prompt - held) + self.output * answer
+        at = self.tier(prompt)
+        return at.prompt * (self.read * held + self.write * (prompt - held)) + at.answer * self.output * answer
+
+    def tier(self, prompt: float) -> Tier:
+        """Return the tier of a request with a prompt of this many tokens: the provider's, not counted ones."""
+        return next((each for each in reversed(self.tiers) if prompt > each.above), SHORT)
 
     def __str__(self) -> str:
         """Return the name, or the three costs if there is no name."""
         return self.name or f"{self.write:g},{self.read:g},{self.output:g}"
 
 
-# Prefixes of model names at Bedrock: "us.anthropic.claude-sonnet-4-5-20250929-v1:0".
-PREFIXES = re.compile(r"^(?:(?:us|eu|apac|jp|au|ca|global)\.)?(?:anthropic|amazon|meta|deepseek|openai|qwen|mistral)\.")
+SHORT = Tier(0, 1.0, 1.0)
 ASSUMED = "assuming Anthropic's 1.25 and 0.1 input tokens for a token written and one read"
 DEFAULT = Prices(name="unknown", note=f"the prices are not known, {ASSUMED}")
 # Lists for comparison, each named after a provider with such prices.
@@ -139,49 +159,57 @@ def model_prices(
 ) -> Prices:
     """Look up the prices of a model in genai-prices; return default prices with a note if it does not know them.
 
-    For prices that rise with the size of the prompt, the lowest tier is used. If a vendor has no price for writing to
-    the cache, a written token costs an input token; if it has no price for reading, there is no cache. `life` is how
-    many seconds the cache lives: None is the vendor's default, and an hour costs more to write at Anthropic.
+    A model that the list does not have is priced like the newest of its family, with a note. If a vendor has no price
+    for writing to the cache, a written token costs an input token; if it has no price for reading, there is no cache.
+    `life` is how many seconds the cache lives: None is the vendor's default, and a long life costs more to write.
     """
-    from genai_prices.data_snapshot import get_snapshot
-
     if not isinstance(model, str):
         raise SettingsError(f"the model is {model!r}: give its name, such as 'claude-sonnet-4-5'")
-
-    # Gateways prefix a model's name with the provider: "anthropic/claude-sonnet-4-5".
-    name = PREFIXES.sub("", model.rpartition("/")[2])
     try:
-        vendor, info = get_snapshot().find_provider_model(name, None, provider, None)
+        found = find_model(model, provider)
     except LookupError:
-        return _with_life(Prices(name=model, note=f"the prices of {model!r} are not known, {ASSUMED}"), life)
-    listed: Any = info.get_prices(when or datetime.now(UTC))
+        name = bare_name(model)
+        return _with_life(Prices(name=name, note=f"the prices of {model!r} are not known, {ASSUMED}"), life)
+    listed: Any = found.info.get_prices(when or datetime.now(UTC))
     base = _price(listed.input_mtok)
     if not base:
-        return _with_life(Prices(name=model, note=f"{model!r} has no price for its input, {ASSUMED}"), life)
+        return _with_life(Prices(name=found.info.id, note=f"{model!r} has no price for its input, {ASSUMED}"), life)
     written, read = _price(listed.cache_write_mtok) or base, _price(listed.cache_read_mtok)
-    answer = _price(listed.output_mtok)
-    is_charged = vendor.id in LIVES and written > base
-    usual = CHARGED_LIFE if is_charged else LIVES.get(vendor.id, CACHE_LIFE)
+    usual = CHARGED_LIFE if found.vendor in LIVES and written > base else LIVES.get(found.vendor, CACHE_LIFE)
     result = Prices(
         write=written / base,
         read=(read or written) / base,
-        output=answer / base,
-        name=model,
+        output=_price(listed.output_mtok) / base,
+        name=bare_name(model),
         input_price=base / 1_000_000,
+        note=found.note,
         life=usual,
+        tiers=tuple(_tiers(listed)),
     )
-    return _with_life(result, life) if vendor.id not in LIVES or life is None else replace(result, life=life)
+    return _with_life(result, life)
+
+
+def _tiers(listed: Any) -> Iterator[Tier]:
+    """Yield the tiers of a model. The cache's prices rise like that of the input, in every list that has tiers."""
+    base, answer = _price(listed.input_mtok), _price(listed.output_mtok)
+    dearer = {each.start: each.price for each in getattr(listed.output_mtok, "tiers", ())}
+    for each in getattr(listed.input_mtok, "tiers", ()):
+        yield Tier(each.start, _price(each.price) / base, _price(dearer.get(each.start)) / answer if dearer else 1.0)
 
 
 def _with_life(known: Prices, life: float | None) -> Prices:
     """Adjust prices to a cache lifetime.
 
-    Writing a one-hour cache costs more, if the provider charges for cache writes at all.
+    Writing a cache of an hour costs more at Anthropic, and one of twelve hours at OpenAI, if the model charges for
+    cache writes at all.
     """
     if life is None:
         return known
-    is_dear = life >= HOUR and known.write > 1
-    return replace(known, life=life, write=max(known.write, ONE_HOUR_WRITE) if is_dear else known.write)
+    if known.write <= 1:
+        return replace(known, life=life)
+    if known.life == CHARGED_LIFE:
+        return replace(known, life=life, write=max(known.write, HALF_DAY_WRITE) if life >= HALF_DAY else known.write)
+    return replace(known, life=life, write=max(known.write, ONE_HOUR_WRITE) if life >= HOUR else known.write)
 
 
 def lifetime(seconds: float) -> str:

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from autoprune.errors import SettingsError, did_you_mean, is_number, near_or_all
+from autoprune.settings.models import find_model, listed_window
 
 PREFIX = "AUTOPRUNE_"
 SETTINGS = (
@@ -226,20 +227,18 @@ def context_window(model: str | None, provider: str | None = None) -> int:
             "a safe zone that is a share of the context window needs a model: name the model, or give the window "
             "by hand (window=200_000)"
         )
-    from genai_prices.data_snapshot import get_snapshot
-
     prefix, _, name = model.rpartition("/")
     notes: list[str] = []
     # The whole name first, then the part after the slash with its prefix as the provider, then without.
     for wanted, vendor in dict.fromkeys(((model, provider), (name, provider or prefix or None), (name, provider))):
         try:
-            found, info = get_snapshot().find_provider_model(wanted, None, vendor, None)
+            window = listed_window(wanted, vendor)
         except LookupError as error:
             notes.append(f"the context window of {model!r} is not known: {error}")
             continue
-        if info.context_window is not None:
-            return int(info.context_window)
-        notes.append(f"the context window of {model!r} at {found.name} is not known")
+        if window is not None:
+            return window
+        notes.append(f"the context window of {model!r} at {find_model(wanted, vendor).vendor_name} is not known")
     raise SettingsError(
         f"{notes[0]}; give the safe zone in tokens, or the window by hand (window=200_000), or name another model or "
         "the provider"

@@ -11,7 +11,8 @@ from autoprune.apps.replay.episode_figures import OWN, Bill, Figures
 from autoprune.apps.replay.session import SessionFigures, Shape
 from autoprune.apps.replay.spending import outlook, read_spending, sum_spending
 
-MODEL = "claude-sonnet-4-5"  # 3 dollars for a million input tokens, 15 for a million of the answer
+# 3 dollars for a million input tokens, 15 for a million of the answer; twice and 1.5 times as much above 200,000 tokens.
+MODEL = "claude-sonnet-4-5"
 MILLION = 1_000_000
 
 
@@ -28,7 +29,7 @@ def test_each_request_is_priced_by_its_model_and_its_cache(tmp_path: Path):
         answer(13, "claude-opus-4-5", cache_creation_input_tokens=MILLION),
     )
     (found,) = sum_spending(read_spending([path], ReplayArgs()))
-    assert found.dollars == pytest.approx(3 + 1.5 + 0.3 + 6.25)
+    assert found.dollars == pytest.approx(2 * 3 + 1.5 * 1.5 + 2 * 0.3 + 6.25)
     assert (found.agent, found.project, found.sessions, found.requests) == ("claude-code", "shop", 1, 3)
     assert (found.prompt, found.cached, found.unpriced) == (3 * MILLION, MILLION, 0)
 
@@ -40,7 +41,7 @@ def test_a_request_in_two_files_counts_once(tmp_path: Path):
         write_claude_log(tmp_path / "resumed.jsonl", first, second),
     ]
     (found,) = sum_spending(read_spending(files, ReplayArgs()))
-    assert (found.requests, found.dollars) == (2, pytest.approx(6))
+    assert (found.requests, found.dollars) == (2, pytest.approx(2 * 2 * 3))
 
 
 def test_projects_are_listed_by_their_newest_session(tmp_path: Path):
@@ -77,7 +78,7 @@ def test_an_unknown_model_has_no_price_unless_one_is_given(tmp_path: Path):
     (found,) = sum_spending(read_spending([path], ReplayArgs()))
     assert (found.dollars, found.unpriced) == (0, 2)
     (found,) = sum_spending(read_spending([path], ReplayArgs(model=MODEL)))
-    assert (found.dollars, found.unpriced) == (pytest.approx(3), 1)
+    assert (found.dollars, found.unpriced) == (pytest.approx(2 * 3), 1)
 
 
 def test_a_file_that_cannot_be_read_is_no_failure(tmp_path: Path):

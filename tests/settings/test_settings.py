@@ -82,7 +82,7 @@ def test_a_share_is_of_the_window_of_the_model(share: float | str, tokens: int):
         (None, None, r"share of the context window needs a model: name the model, or give the window"),
         ("no-such-model", None, "the context window of 'no-such-model' is not known: .*give the safe zone in tokens"),
         ("gpt-4o", "no-such-provider", "the context window of 'gpt-4o' is not known: .*no-such-provider"),
-        ("gemini-2.5-pro", None, "the context window of 'gemini-2.5-pro' at Google is not known; give the safe zone"),
+        ("command-r", None, "the context window of 'command-r' at Cohere is not known; give the safe zone"),
     ],
 )
 def test_a_share_of_a_window_that_is_not_known_is_refused(
@@ -322,7 +322,7 @@ def test_a_window_that_is_none_is_refused(window: object):
             safe_zone(PruneArgs(0.7), {"AUTOPRUNE_WINDOW": str(window)})
 
 
-@pytest.mark.parametrize("model", [None, "no-such-model", "gemini-2.5-pro"])
+@pytest.mark.parametrize("model", [None, "no-such-model", "command-r"])
 def test_an_error_about_a_window_names_the_way_to_give_it(model: str | None):
     with pytest.raises(SettingsError, match=r"the window by hand \(window=200_000\)"):
         safe_zone(PruneArgs(0.7, model=model))

@@ -196,7 +196,9 @@ def recorded_cost(requests: Sequence[Request], known: Sequence[Billing]) -> floa
 def usage_cost(usage: Usage, at: Prices, answer: int) -> float:
     """Compute the cost of recorded prompt tokens and of an answer of `answer` tokens, in input tokens."""
     fresh = max(0, usage.prompt - usage.cached - usage.written)
-    return at.read * usage.cached + at.write * usage.written + fresh + at.output * answer
+    tier = at.tier(usage.prompt)
+    prompt = at.read * usage.cached + at.write * usage.written + fresh
+    return tier.prompt * prompt + tier.answer * at.output * answer
 
 
 LEAST_REQUESTS = 20  # shorter recordings say little about a strategy

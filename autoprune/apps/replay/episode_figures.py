@@ -79,14 +79,15 @@ def _cold_savings(run: Run, at: tuple[tuple[Prices, float], ...], life: float | 
     left = [whole - prompt.tokens for whole, prompt in zip(episode.unpruned, run.prompts, strict=True)]
     cold = [episode.is_cold(request, life) for request in range(len(left))]
     costs = [
-        weight * (known.write if is_cold else known.read) * episode.ratio
-        for (known, weight), is_cold in zip(at, cold, strict=True)
+        weight * known.tier(episode.ratio * prompt.tokens).prompt * (known.write if is_cold else known.read)
+        for (known, weight), is_cold, prompt in zip(at, cold, run.prompts, strict=True)
     ]
     carried = [*costs]
     for request in range(len(costs) - 2, -1, -1):
         carried[request] += carried[request + 1]
     cuts = [now - before for before, now in pairwise([0, *left])]
-    return sum(cut * carried[request] for request, cut in enumerate(cuts) if cold[request] and cut > 0)
+    saved = sum(cut * carried[request] for request, cut in enumerate(cuts) if cold[request] and cut > 0)
+    return episode.ratio * saved
 
 
 def _fetch_cost(run: Run, request: int, result: int, prices: Prices, weight: float) -> float:
@@ -94,9 +95,8 @@ def _fetch_cost(run: Run, request: int, result: int, prices: Prices, weight: flo
     ratio = run.episode.ratio
     tokens = ratio * run.episode.transcript.results[result].tokens
     prompt = ratio * run.prompts[request].tokens
-    return weight * (
-        prices.request(prompt, prompt, CALL_TOKENS) + prices.write * tokens + CARRIED * prices.read * tokens
-    )
+    carrying = prices.tier(prompt).prompt * (prices.write + CARRIED * prices.read) * tokens
+    return weight * (prices.request(prompt, prompt, CALL_TOKENS) + carrying)
 
 
 NEAREST, NEAR = 5, 20  # requests since the newest source was sent: the bounds of the lag groups
