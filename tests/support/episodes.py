@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from autoprune.apps.replay.episode import Billing, Episode, answers_of
+from autoprune.apps.replay.sizes import Sizes
 from autoprune.conversation.transcript import Location, ToolCall
 from autoprune.economics import Prices
 from autoprune.formats import new_parser, parse
@@ -57,7 +58,8 @@ def episode(
     transcript = parse(known, new_parser(in_words), 0)
     requests = transcript.requests[:-1]
     billed = tuple(Billing(Prices(), answer) for answer in answers_of(transcript, requests, 1.0))
-    return Episode("small", known, transcript, requests, head, pauses or {}, safe_zone, billings=billed)
+    sizes = Sizes(1.0, tuple(float(entry.tokens) for entry in transcript.entries), (float(head),) * len(requests))
+    return Episode("small", known, transcript, requests, sizes, head, pauses or {}, safe_zone, billings=billed)
 
 
 class Sends:

@@ -1,7 +1,7 @@
 """The unit of a replay: a recorded conversation with its head, pauses and prices, and what its actions needed.
 
-Providers count tokens differently from our tokenizer, and logs do not contain what is sent before the messages. So the
-size of a prompt is estimated as `ratio * counted + head`, both fitted to the sizes that the log records.
+`sizes` estimates the provider's tokens of each message. Pruners get one calibration and the tokens of the head instead,
+as in a live loop.
 
 A log may say for each request how much of the prompt was read from the cache. If that was at least half of the previous
 prompt, the cache was warm, and a replay reads the same share of the prefix that a prompt shares with the previous one.
@@ -23,6 +23,7 @@ from statistics import median
 from typing import Any
 
 from autoprune.apps.replay.evidence import Evidence, Protected, evidence, protected_content
+from autoprune.apps.replay.sizes import Sizes, fit_sizes
 from autoprune.apps.replay.titles import UNTITLED, Title
 from autoprune.apps.sessions import Recording, Request, Usage
 from autoprune.conversation.transcript import Speaker, Transcript
@@ -32,10 +33,8 @@ from autoprune.formats import new_parser, parse
 from autoprune.settings import budget_tokens, usual_zone
 from autoprune.tokens import Count, exact
 
-UNKNOWN_HEAD = 15_000  # tokens
 UNKNOWN_WINDOW = 200_000  # tokens: the context window of sessions that name no known model
 LEAST_RATIO, MOST_RATIO = 0.8, 3.0  # of a provider's tokens to counted ones
-OUTLIER = 0.1  # of a prompt's size: sizes farther from the fit belong to another conversation
 WARM = 0.5  # least share of the previous prompt that a warm cache holds
 
 
@@ -51,46 +50,6 @@ class Billing:
     answer: int
     hit: float | None = None
     read: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """The provider's count of a prompt: `ratio` for each token that we count, plus `head`."""
-
-    ratio: float
-    head: float
-
-    def estimate(self, counted: float) -> float:
-        """Estimate the provider's tokens of a prompt with `counted` tokens by our count."""
-        return self.ratio * counted + self.head
-
-
-def fit_size(recording: Recording, transcript: Transcript) -> Size:
-    """Fit the provider's prompt sizes to our token counts.
-
-    If no size is recorded, the head is assumed to be 15,000 tokens, or 0 if the log holds the whole prompt.
-    """
-    before = list(accumulate((entry.tokens for entry in transcript.entries), initial=0))
-    sizes = [
-        (before[each.message], each.usage.prompt)
-        for each in recording.requests
-        if each.usage and each.usage.prompt and each.message < len(before)
-    ]
-    if not sizes:
-        return Size(1.0, 0 if recording.holds_prompt else UNKNOWN_HEAD)
-    fitted = _fit(sizes)
-    near = [(counted, real) for counted, real in sizes if abs(fitted.estimate(counted) - real) <= OUTLIER * real]
-    return _fit(near) if len(near) >= len(sizes) / 2 else fitted
-
-
-def _fit(known: Sequence[tuple[int, int]]) -> Size:
-    """Fit a line by least squares, with the slope limited to what a tokenizer may have."""
-    mean = sum(counted for counted, _ in known) / len(known)
-    real = sum(size for _, size in known) / len(known)
-    spread = sum((counted - mean) ** 2 for counted, _ in known)
-    slope = sum((counted - mean) * (size - real) for counted, size in known) / spread if spread else 1.0
-    ratio = min(max(LEAST_RATIO, slope), MOST_RATIO)
-    return Size(ratio, max(0.0, median(size - ratio * counted for counted, size in known)))
 
 
 def billings(
@@ -212,8 +171,8 @@ class Episode:
     `requests` are the indexes of the messages before which the recorded requests were sent: the first messages of their
     answers. A model message that a compaction kept, or that the agent wrote itself, is not an answer to a request.
 
-    `head` are the counted tokens before the messages: the system prompt and the schemas of the tools. `ratio` is the
-    number of tokens that the provider counts for each token that we count. `pauses` are seconds, by the index of the
+    `sizes` are in the provider's tokens. For pruners, `head` are the counted tokens before the messages, such as the
+    system prompt and the schemas of the tools, and `ratio` is the calibration at the longest prompt. `pauses` are seconds, by the index of the
     message after the pause. `safe_zone` is for a whole prompt, in the provider's tokens. `window` is the context window
     of the session's model, in our tokens.
     """
@@ -222,6 +181,7 @@ class Episode:
     messages: list[Any] = field(repr=False)
     transcript: Transcript = field(repr=False)
     requests: tuple[int, ...] = field(repr=False)
+    sizes: Sizes = field(repr=False)
     head: int = 0
     pauses: Mapping[int, float] = field(default_factory=dict, repr=False)
     safe_zone: int = 100_000
@@ -252,9 +212,8 @@ class Episode:
 
     @cached_property
     def unpruned(self) -> tuple[int, ...]:
-        """The counted tokens of each recorded prompt."""
-        before = list(accumulate((entry.tokens for entry in self.transcript.entries), initial=self.head))
-        return tuple(before[start] for start in self.requests)
+        """The provider's tokens of each recorded prompt."""
+        return self.sizes.prompts(self.requests)
 
     @property
     def answers(self) -> tuple[int, ...]:
@@ -290,17 +249,16 @@ class Episode:
         return request == 0 or self.pauses.get(self.requests[request], 0.0) > (life or 0.0)
 
     def cached_tokens(self, request: int, prompt: int, shared: int, life: float | None = None) -> float:
-        """Estimate how many counted tokens of a prompt are read from the cache.
+        """Estimate how many tokens of a prompt are read from the cache, by the provider's count.
 
         `shared` are the tokens of the prefix that the prompt shares with the previous one; `life` is as in `is_cold`.
         """
         billing = self.billings[request] if life is None else None
         if billing is None or billing.hit is None:
             return 0 if self.is_cold(request, life) else shared
-        recorded = billing.read / self.ratio
         if request == 0:
-            return min(recorded, prompt)
-        return min(recorded, shared) if billing.hit < WARM else billing.hit * shared
+            return min(billing.read, prompt)
+        return min(billing.read, shared) if billing.hit < WARM else billing.hit * shared
 
 
 def longest(recordings: Sequence[Recording]) -> Recording | None:
@@ -329,23 +287,33 @@ def episode(
     transcript = parse(messages, new_parser(count), 0)
     pauses = {now.message: seconds for before, now in pairwise(recording.requests) if (seconds := _pause(before, now))}
     requests = tuple(each.message for each in recording.requests)
-    size = fit_size(recording, transcript)
-    billed = billings(recording, tuple(answers_of(transcript, requests, size.ratio)), model=model, life=life)
     named = next((each.model for each in recording.requests if each.model), model)
+    sizes = fit_sizes(recording, transcript, named)
+    head = round(max(0.0, median(sizes.beside)) / sizes.text)
+    ratio = _calibration(transcript, requests, sizes, head)
+    billed = billings(recording, tuple(answers_of(transcript, requests, sizes.text)), model=model, life=life)
     return Episode(
         session=session,
         messages=messages,
         transcript=transcript,
         requests=requests,
-        head=round(size.head / size.ratio),
+        sizes=sizes,
+        head=head,
         pauses=pauses,
         safe_zone=safe_zone or usual_zone(named),
         number=number,
-        ratio=size.ratio,
+        ratio=ratio,
         billings=billed,
         title=title,
-        window=round(_window(named) / size.ratio),
+        window=round(_window(named) / ratio),
     )
+
+
+def _calibration(transcript: Transcript, requests: Sequence[int], sizes: Sizes, head: int) -> float:
+    """Return the provider's tokens for each token that we count in the longest prompt."""
+    before = list(accumulate((entry.tokens for entry in transcript.entries), initial=head))
+    longest, start = max(zip(sizes.prompts(requests), requests, strict=True))
+    return min(max(LEAST_RATIO, longest / max(1, before[start])), MOST_RATIO)
 
 
 def _window(model: str | None) -> int:

@@ -46,8 +46,8 @@ def bill(run: Run, prices: Prices) -> Bill:
         answer = episode.billings[request].answer
         held = episode.cached_tokens(request, prompt.tokens, prompt.held, life)
         whole_held = episode.cached_tokens(request, whole, episode.unpruned[request - 1] if request else 0, life)
-        total += weight * known.request(episode.ratio * prompt.tokens, episode.ratio * held, answer)
-        unpruned += weight * known.request(episode.ratio * whole, episode.ratio * whole_held, answer)
+        total += weight * known.request(prompt.tokens, held, answer)
+        unpruned += weight * known.request(whole, whole_held, answer)
         breaks += prompt.held < before
         before = prompt.tokens
     again = sum(_fetch_cost(run, request, result, *at[request]) for request, result in run.rereads)
@@ -79,22 +79,20 @@ def _cold_savings(run: Run, at: tuple[tuple[Prices, float], ...], life: float | 
     left = [whole - prompt.tokens for whole, prompt in zip(episode.unpruned, run.prompts, strict=True)]
     cold = [episode.is_cold(request, life) for request in range(len(left))]
     costs = [
-        weight * known.tier(episode.ratio * prompt.tokens).prompt * (known.write if is_cold else known.read)
+        weight * known.tier(prompt.tokens).prompt * (known.write if is_cold else known.read)
         for (known, weight), is_cold, prompt in zip(at, cold, run.prompts, strict=True)
     ]
     carried = [*costs]
     for request in range(len(costs) - 2, -1, -1):
         carried[request] += carried[request + 1]
     cuts = [now - before for before, now in pairwise([0, *left])]
-    saved = sum(cut * carried[request] for request, cut in enumerate(cuts) if cold[request] and cut > 0)
-    return episode.ratio * saved
+    return sum(cut * carried[request] for request, cut in enumerate(cuts) if cold[request] and cut > 0)
 
 
 def _fetch_cost(run: Run, request: int, result: int, prices: Prices, weight: float) -> float:
     """Compute the cost of one more request that fetches a result, and of carrying the result in later prompts."""
-    ratio = run.episode.ratio
-    tokens = ratio * run.episode.transcript.results[result].tokens
-    prompt = ratio * run.prompts[request].tokens
+    tokens = run.episode.sizes.text * run.episode.transcript.results[result].tokens
+    prompt = run.prompts[request].tokens
     carrying = prices.tier(prompt).prompt * (prices.write + CARRIED * prices.read) * tokens
     return weight * (prices.request(prompt, prompt, CALL_TOKENS) + carrying)
 
@@ -126,8 +124,8 @@ class Figures:
 
     `session` is the name of the session's file, which may hold several episodes. `evidence` is by group: code, edits,
     shell edits, facts; for code also by action (all atoms of a request) and by the age of its source. `protected`
-    counts protected content by kind, once for each request. `prompts` are the tokens of each request's prompt, and
-    `held` the tokens that were read from its cache. `seconds` is the median time of a prune, and `slowest` the longest.
+    counts protected content by kind, once for each request. `prompts` are the provider's tokens of each request's prompt,
+    and `held` those that were read from its cache. `seconds` is the median time of a prune, and `slowest` the longest.
     """
 
     session: str

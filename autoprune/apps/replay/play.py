@@ -38,26 +38,32 @@ FIRST, EVERY = 8, 16  # changes after which promises 3 and 5 are checked
 HOLDERS = ("content", "parts")  # fields that hold a message's blocks: Anthropic's and OpenAI's, Gemini's
 
 
-class MessageCounter:
-    """Counts the tokens of messages, but only once for each message."""
+class MessageSizes:
+    """Estimates the provider's tokens of messages, but only once for each message."""
 
     def __init__(self, episode: Episode, count: Count) -> None:
-        """Start with the counts of an episode's messages."""
-        entries = zip(episode.messages, episode.transcript.entries, strict=True)
-        self._tokens = {id(message): entry.tokens for message, entry in entries}
+        """Start with the sizes of an episode's messages."""
+        self._text = episode.sizes.text
+        sizes = [round(size, 6) for size in episode.sizes.messages]  # so that equal sizes are equal numbers
+        self._sizes = dict(zip(map(id, episode.messages), sizes, strict=True))
+        self._hidden: dict[str | None, float] = {}  # what answers have beyond their visible text, by a call's id
+        for entry, size in zip(episode.transcript.entries, episode.sizes.messages, strict=True):
+            self._hidden.update((call.id, size - self._text * entry.tokens) for call in entry.calls)
         self._kept: list[object] = []  # keeps messages alive, so that no id() is reused
         self._parser = new_parser(count)
 
-    def count_message(self, message: object) -> int:
-        """Count the tokens of a message, or return its earlier count."""
-        tokens = self._tokens.get(id(message))
-        if tokens is None:
-            tokens = self._tokens[id(message)] = self._parser.read(message, 0).tokens
+    def size(self, message: object) -> float:
+        """Estimate the tokens of a message, or return the earlier estimate."""
+        size = self._sizes.get(id(message))
+        if size is None:
+            entry = self._parser.read(message, 0)
+            hidden = next((self._hidden.get(call.id, 0.0) for call in entry.calls), 0.0)
+            size = self._sizes[id(message)] = round(self._text * entry.tokens + hidden, 6)
             self._kept.append(message)
-        return tokens
+        return size
 
-    def leading_tokens(self, before: object, now: object) -> int:
-        """Count the tokens of the leading blocks that a message shares with the previous message at its place.
+    def leading(self, before: object, now: object) -> float:
+        """Estimate the tokens of the leading blocks that a message shares with the previous message at its place.
 
         Providers cache blocks: if one of several results in a message is cleared, the results before it stay cached.
         """
@@ -65,8 +71,9 @@ class MessageCounter:
             old, new = fields_of(before).get(name), fields_of(now).get(name)
             if isinstance(old, list) and isinstance(new, list) and with_item(before, name, new) == now:
                 count = common_length(old, new)
-                return self._parser.read(with_item(now, name, new[:count]), 0).tokens if count else 0
-        return 0
+                counted = self._parser.read(with_item(now, name, new[:count]), 0).tokens if count else 0
+                return self._text * counted
+        return 0.0
 
 
 def common_length(before: Sequence[object], now: Sequence[object]) -> int:
@@ -202,8 +209,8 @@ def play(
     with `fed_back` its own previous output and the new messages. With `only_rules`, for policies of other tools, only
     promise 3 is checked: the provider's rules.
     """
-    counter = MessageCounter(episode, count)
-    promises = _PromiseChecker(episode, counter.count_message, only_rules=only_rules)
+    sizes = MessageSizes(episode, count)
+    promises = _PromiseChecker(episode, sizes.size, only_rules=only_rules)
     evidence = _VisibleEvidence(episode)
     prompts: list[Prompt] = []
     before: list[Any] = []
@@ -216,14 +223,16 @@ def play(
         began = perf_counter()
         messages = prune(given).conversation
         seconds = perf_counter() - began
-        sizes = list(map(counter.count_message, messages))
+        shown = list(map(sizes.size, messages))
         same = common_length(before, messages)
-        held = sum(sizes[:same]) + (episode.head if request else 0)
+        beside = episode.sizes.beside[request]
+        held = sum(shown[:same]) + (min(beside, episode.sizes.beside[request - 1]) if request else 0)
         # If the prefix ends within a message, the blocks before its first change are still cached.
         is_new = same < len(before)
         if is_new:
-            held += sum(map(counter.leading_tokens, before[same : same + 1], messages[same : same + 1]))
-        prompts.append(Prompt(episode.head + sum(sizes), held, seconds))
+            held += sum(map(sizes.leading, before[same : same + 1], messages[same : same + 1]))
+        tokens = max(0, round(beside + sum(shown)))
+        prompts.append(Prompt(tokens, min(tokens, max(0, round(held))), seconds))
         promises.check(request, given, messages, partial(prune_again, messages), is_new=is_new)
         evidence.look(request, messages)
         before, read = messages, start
@@ -248,7 +257,7 @@ def pruner_arguments(episode: Episode, strategy: Any) -> dict[str, Any]:
 class _PromiseChecker:
     """Checks the promises in one replay. `violations` are sentences that name the promise and the request."""
 
-    def __init__(self, episode: Episode, tokens: Callable[[object], int], *, only_rules: bool = False) -> None:
+    def __init__(self, episode: Episode, tokens: Callable[[object], float], *, only_rules: bool = False) -> None:
         """Fingerprint the recorded messages; `tokens` counts a message. `only_rules` checks promise 3 alone."""
         self.violations: list[str] = []
         self._only_rules = only_rules

@@ -10,7 +10,7 @@ from typing import Any
 from autoprune.apps.policies import POLICIES, ContextPolicy, PolicyPrompts
 from autoprune.apps.replay.clairvoyant import clairvoyant
 from autoprune.apps.replay.episode import Episode
-from autoprune.apps.replay.play import MessageCounter
+from autoprune.apps.replay.play import MessageSizes
 from autoprune.conversation.edits import Replace
 from autoprune.economics import Prices
 from autoprune.errors import SettingsError, near_or_all
@@ -158,7 +158,7 @@ def _is_policy_in_file(text: str) -> bool:
 
 def _prompts(policy: ContextPolicy, episode: Episode) -> PolicyPrompts:
     """Prepare to send what a published policy decides in an episode."""
-    counter = MessageCounter(episode, exact())
+    sizes = MessageSizes(episode, exact())
     return PolicyPrompts(
         policy,
         episode.with_inputs,
@@ -166,7 +166,7 @@ def _prompts(policy: ContextPolicy, episode: Episode) -> PolicyPrompts:
         head=episode.head,
         window=episode.window,
         pauses=episode.pauses,
-        count_message=counter.count_message,
+        count_message=lambda message: round(sizes.size(message) / episode.ratio),
     )
 
 

@@ -12,10 +12,11 @@ from statistics import median
 from typing import Any
 
 from autoprune.apps.replay.atoms import GROUPS, Group
-from autoprune.apps.replay.episode import UNKNOWN_HEAD, Billing, Episode, episode, longest, recorded_cost, sources
+from autoprune.apps.replay.episode import Billing, Episode, episode, longest, recorded_cost, sources
 from autoprune.apps.replay.episode_figures import OWN, Figures, figures
 from autoprune.apps.replay.play import play
 from autoprune.apps.replay.policies import BUILT_IN, NO_PRUNING, Policy
+from autoprune.apps.replay.sizes import UNKNOWN_HEAD
 from autoprune.apps.replay.titles import UNTITLED, Title, title_of
 from autoprune.apps.sessions import Reader, Recording, decode, find_reader, recordings
 from autoprune.economics import Prices, lifetime
@@ -217,7 +218,7 @@ def shape(known: Episode, recording: Recording, args: ReplayArgs) -> Shape:
         reads=len(read),
         reads_again=len(read) - len(set(read)),
         long_pauses=sum(known.is_cold(at) for at in range(1, len(known.requests))),
-        longest_prompt=round(known.ratio * max(known.unpruned)),
+        longest_prompt=max(known.unpruned),
         recorded_prompt=sum(each.prompt for each in used),
         recorded_cached=sum(each.cached for each in used),
         cache_life=known.prices.life,
