@@ -30,33 +30,25 @@ def head(recording: Recording) -> int:
 
 
 @each_row(
-    ("prompts", "ratio", "expected"),
+    ("prompts", "expected"),
     [
-        # The provider counts as we do.
-        ((2_005, 2_113, 2_171), 1.0, 2_000),
-        # It reports 1.5 tokens for each counted one.
-        ((3_007, 3_169, 3_256), 1.5, 2_000),
-        # A tokenizer does not give three times as many, nor half of them.
-        ((9_005, 9_005 + 108 * 9, 9_005 + 166 * 9), 3.0, 3_213),
-        ((2_005, 2_006, 2_007), 0.8, 2_394),
-        # What is known of one request alone is no ratio.
-        ((2_005, None, None), 1.0, 2_000),
-        ((None, 2_113, 2_171), 1.0, 2_000),
+        ((2_005, 2_113, 2_171), 2_000),
+        ((2_005, None, None), 2_000),
+        ((None, 2_113, 2_171), 2_000),
         # 15,000 where nothing is recorded.
-        ((None, None, None), 1.0, 15_000),
+        ((None, None, None), 15_000),
     ],
 )
-def test_the_size_of_prompts_is_a_line_through_those_that_are_recorded(
-    prompts: tuple[int | None, ...], ratio: float, expected: int
-):
+def test_the_head_is_what_recorded_prompts_have_beside_their_messages(prompts: tuple[int | None, ...], expected: int):
     found = episode(recorded(*prompts), "small", in_words)
-    assert (found.ratio, found.head) == (pytest.approx(ratio, abs=0.01), pytest.approx(expected, abs=2))
+    assert (found.ratio, found.head) == (pytest.approx(1.0, abs=0.01), expected)
 
 
-def test_prompts_far_from_the_fit_are_ignored():
-    requests = tuple(Request(at, usage=Usage(9_000 if at == 7 else 2_000 + 5 + 8 * (at - 1))) for at in range(1, 25, 2))
-    found = episode(Recording(reading(*["b " * 8] * 12), requests, None, False), "small", in_words)
-    assert found.head == pytest.approx(2_000, abs=60)
+@each_row(("factor", "ratio"), [(1.5, 1.5), (9, 3.0), (0.1, 0.8)])
+def test_a_calibration_is_that_of_the_longest_prompt_within_what_a_tokenizer_may_have(factor: float, ratio: float):
+    whole = [round(factor * each) for each in (5, 113, 171)]
+    found = episode(recorded(*whole, holds_prompt=True), "small", in_words)
+    assert found.ratio == pytest.approx(ratio, abs=0.01)
 
 
 def test_a_log_that_holds_the_whole_prompt_has_no_head():

@@ -11,6 +11,7 @@ from autoprune.apps.replay.episode import Episode, episode, recorded_cost, sourc
 from autoprune.apps.replay.episode_figures import OWN, bill
 from autoprune.apps.replay.play import play
 from autoprune.apps.replay.policies import NoPruning
+from autoprune.apps.replay.sizes import usual_text_ratio
 from autoprune.apps.sessions import Recording, Request, Usage
 from autoprune.economics import HOUR
 from autoprune.strategies import ObservationMasking
@@ -71,8 +72,9 @@ def test_each_request_has_the_prices_of_its_own_model():
     dear, cheap = (each.prices for each in known.billings[1:])
     assert dear.input_price
     assert cheap.input_price
-    dollars = dear.input_price * (1.25 * 5 + 25 + 0.1 * 5 + 1.25 * 108 + 25)
-    dollars += cheap.input_price * (0.125 * 113 + 58 + cheap.output * 4)
+    text = usual_text_ratio(CLAUDE)
+    dollars = dear.input_price * text * (1.25 * 5 + 25 + 0.1 * 5 + 1.25 * 108 + 25)
+    dollars += cheap.input_price * text * (0.125 * 113 + 58 + cheap.output * 4)
     found = bill(run, OWN)
     assert found.input_price == dear.input_price
     assert found.total * dear.input_price == pytest.approx(dollars, rel=0.01)
@@ -131,7 +133,7 @@ def test_no_cache_is_assumed_where_the_log_counts_none():
     assert of(*none[:2], Usage(171)).prices.write == 1.25
 
 
-@each_row(("output", "expected"), [(400, 400), (3, 3), (1, 5), (0, 5)])
+@each_row(("output", "expected"), [(400, 400), (4, 4), (1, 6), (0, 6)])
 def test_an_answers_tokens_are_recorded_ones_unless_these_are_too_few(output: int, expected: int):
     known = of(Usage(5, 0, 0, output), Usage(113, 5, 0, output), None)
     assert known.billings[0].answer == expected

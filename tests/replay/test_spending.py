@@ -11,7 +11,7 @@ from autoprune.apps.replay.episode_figures import OWN, Bill, Figures
 from autoprune.apps.replay.session import SessionFigures, Shape
 from autoprune.apps.replay.spending import outlook, read_spending, sum_spending
 
-# 3 dollars for a million input tokens, 15 for a million of the answer; twice and 1.5 times as much above 200,000 tokens.
+# 3 dollars for a million input tokens, 15 for the answer; twice and 1.5 times as much above 200,000 tokens.
 MODEL = "claude-sonnet-4-5"
 MILLION = 1_000_000
 

@@ -31,10 +31,10 @@ from autoprune.apps.replay.corpus import (
     without_curves,
 )
 from autoprune.apps.replay.detail import SessionDetail, most_expensive
-from autoprune.apps.replay.episode import UNKNOWN_HEAD
 from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.policies import AT
 from autoprune.apps.replay.session import Overview
+from autoprune.apps.replay.sizes import UNKNOWN_HEAD
 from autoprune.apps.replay.verdict import NONE, count_noun
 from autoprune.apps.sessions import READABLE, Reader, dump, find_reader, places, plugin_readers
 from autoprune.economics import DEFAULT, Prices, prices

@@ -172,9 +172,9 @@ class Episode:
     answers. A model message that a compaction kept, or that the agent wrote itself, is not an answer to a request.
 
     `sizes` are in the provider's tokens. For pruners, `head` are the counted tokens before the messages, such as the
-    system prompt and the schemas of the tools, and `ratio` is the calibration at the longest prompt. `pauses` are seconds, by the index of the
-    message after the pause. `safe_zone` is for a whole prompt, in the provider's tokens. `window` is the context window
-    of the session's model, in our tokens.
+    system prompt and the schemas of the tools, and `ratio` is the calibration at the longest prompt. `pauses` are
+    seconds, by the index of the message after the pause. `safe_zone` is for a whole prompt, in the provider's tokens.
+    `window` is the context window of the session's model, in our tokens.
     """
 
     session: str

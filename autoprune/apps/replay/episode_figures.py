@@ -124,8 +124,8 @@ class Figures:
 
     `session` is the name of the session's file, which may hold several episodes. `evidence` is by group: code, edits,
     shell edits, facts; for code also by action (all atoms of a request) and by the age of its source. `protected`
-    counts protected content by kind, once for each request. `prompts` are the provider's tokens of each request's prompt,
-    and `held` those that were read from its cache. `seconds` is the median time of a prune, and `slowest` the longest.
+    counts protected content by kind, once for each request. `prompts` are the provider's tokens of each prompt, and
+    `held` those that were read from its cache. `seconds` is the median time of a prune, and `slowest` the longest.
     """
 
     session: str

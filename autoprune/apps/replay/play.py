@@ -226,7 +226,7 @@ def play(
         shown = list(map(sizes.size, messages))
         same = common_length(before, messages)
         beside = episode.sizes.beside[request]
-        held = sum(shown[:same]) + (min(beside, episode.sizes.beside[request - 1]) if request else 0)
+        held = sum(shown[:same]) + (episode.sizes.beside[request - 1] if request else 0)
         # If the prefix ends within a message, the blocks before its first change are still cached.
         is_new = same < len(before)
         if is_new:

@@ -16,7 +16,6 @@ from autoprune.apps.replay.episode import Billing, Episode, episode, longest, re
 from autoprune.apps.replay.episode_figures import OWN, Figures, figures
 from autoprune.apps.replay.play import play
 from autoprune.apps.replay.policies import BUILT_IN, NO_PRUNING, Policy
-from autoprune.apps.replay.sizes import UNKNOWN_HEAD
 from autoprune.apps.replay.titles import UNTITLED, Title, title_of
 from autoprune.apps.sessions import Reader, Recording, decode, find_reader, recordings
 from autoprune.economics import Prices, lifetime
@@ -304,7 +303,7 @@ def overview(found: Iterable[SessionFigures]) -> Overview:
         reads_again=sum(shape.reads_again for shape in shapes),
         long_pauses=sum(shape.long_pauses for shape in shapes),
         atoms=sum(shape.atoms for shape in shapes),
-        unknown_heads=sum(shape.head == UNKNOWN_HEAD and not shape.recorded_prompt for shape in shapes),
+        unknown_heads=sum(shape.head > 0 and not shape.recorded_prompt for shape in shapes),
         lives=dict(Counter(f"{lifetime(shape.cache_life)} {shape.life_from}" for shape in shapes).most_common()),
         unnamed=sum(shape.model_from == "assumed" for shape in shapes),
         recording=recording,

@@ -35,7 +35,7 @@ NEWER_FROM = {"opus": (4, 7)}  # versions; (5,) for the other families
 CLAUDE = re.compile(r"claude-(?P<family>[a-z]+)-(?P<version>\d+(?:[-.]\d{1,2}(?!\d))?)")
 LEAST_TEXT, MOST_TEXT = 0.8, 2.5  # ratios that a tokenizer may have
 LEAST_OUTPUT, MOST_OUTPUT = 0.5, 1.5
-USUAL_ROWS = 10  # growths that the usual ratios count for in a fit
+USUAL_ROWS = 0.5  # growths that the usual ratios count for in a fit
 USUAL_TEXT, USUAL_OUTPUT = 1_000, 500  # tokens of such a growth
 ROUNDS = 20  # of a robust fit
 LEAST_GROWTH = 200  # tokens: errors of smaller growths count as errors of such a one
@@ -85,7 +85,7 @@ class Sizes:
     """The provider's tokens of each message, and of what each request sends beside its messages.
 
     `text` is the provider's tokens for each counted token. What a request sends beside its messages may be negative,
-    because it also corrects the error of the fit. `dropped` are the tokens of thinking that the agent dropped by itself.
+    because it also corrects the error of the fit. `dropped` are the tokens of thinking that the agent itself dropped.
     """
 
     text: float
@@ -159,9 +159,11 @@ def fit_ratios(known: Iterable[Growth], model: str | None) -> Ratios:
     grown = [each for each in known if each.tokens > 0]
     unrecorded = [each for each in grown if each.output is None and each.answer]
     rows = [(each.text, each.output or 0, each.tokens) for each in grown if each.output is not None or not each.answer]
-    if not any(output for _, output, _ in rows):
-        rows += ((each.text + each.answer, 0, each.tokens) for each in unrecorded)
+    is_recorded = any(output for _, output, _ in rows)
+    if not is_recorded and len(unrecorded) >= LEAST_UNRECORDED:  # then all answers count as equally large
+        rows += ((each.text, USUAL_OUTPUT, each.tokens) for each in unrecorded)
     text, output = _fit(rows, usual_text_ratio(model))
+    output = output if is_recorded else 1.0
     answer = text
     if len(unrecorded) >= LEAST_UNRECORDED:
         answer = max(text, median((each.tokens - text * each.text) / each.answer for each in unrecorded))
