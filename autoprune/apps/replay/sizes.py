@@ -179,11 +179,11 @@ def _fit(known: Sequence[tuple[int, int, int]], usual: float) -> tuple[float, fl
     ]
     text, output = usual, 1.0
     for _ in range(ROUNDS if rows else 0):
-        errors = [weight**0.5 * abs(total - text * x - output * y) for x, y, total, weight in rows]
-        limit = max(TOLERATED, 1.5 * median(errors))
+        errors = [weight**0.5 * abs(total - text * x - output * y) for x, y, total, weight in (*rows, *prior)]
+        limit = max(TOLERATED, 1.5 * median(errors[: len(rows)]))
         trusted = (min(1.0, limit / error) if error else 1.0 for error in errors)
-        weighed = [(x, y, total, weight * trust) for (x, y, total, weight), trust in zip(rows, trusted, strict=True)]
-        text, output = _solve([*weighed, *prior])
+        weighed = zip((*rows, *prior), trusted, strict=True)
+        text, output = _solve([(x, y, total, weight * trust) for (x, y, total, weight), trust in weighed])
     return min(max(LEAST_TEXT, text), MOST_TEXT), min(max(LEAST_OUTPUT, output), MOST_OUTPUT)
 
 
