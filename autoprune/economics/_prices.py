@@ -22,6 +22,7 @@ CHARGED_LIFE: float = 1_800  # seconds
 ONE_HOUR_WRITE = 2.0  # input tokens. Source: Anthropic's "Prompt caching", pricing of the 1-hour cache
 HALF_DAY_WRITE = 2.5  # input tokens. Source: OpenAI's "Prompt caching": the 12-hour cache of models that charge writes
 UNITS = ((3_600, "h"), (60, "min"))
+TIER_MARGIN = 0.97  # share of a tier's limit that an estimated prompt may have
 CALL_TOKENS = 120  # estimate for a call that fetches a cleared result again, as output
 
 
@@ -86,6 +87,14 @@ class Prices:
         """Return the tier of a request with a prompt of this many tokens: the provider's, not counted ones."""
         return next((each for each in reversed(self.tiers) if prompt > each.above), SHORT)
 
+    def in_counted_tokens(self, calibration: float) -> "Prices":
+        """Return prices whose tiers begin at counted tokens; `calibration` is the provider's tokens for a counted one.
+
+        A margin of 3 % keeps a prompt that was estimated below a tier from being billed above it.
+        """
+        tiers = (replace(each, above=math.floor(TIER_MARGIN * each.above / calibration)) for each in self.tiers)
+        return replace(self, tiers=tuple(tiers)) if self.tiers else self
+
     def __str__(self) -> str:
         """Return the name, or the three costs if there is no name."""
         return self.name or f"{self.write:g},{self.read:g},{self.output:g}"
@@ -116,7 +125,7 @@ LISTS: Mapping[str, Prices] = {
 def prices(
     given: "Prices | str | tuple[float, ...] | None", model: str | None = None, life: float | None = None
 ) -> Prices:
-    """Resolve a prices setting: a list's name, figures such as "1.25,0.1", or None for the prices of `model`.
+    """Resolve a prices setting: the name of a list or a model, figures such as "1.25,0.1", or None for `model`.
 
     `life` is how many seconds the cache lives; it does not change the costs of a list or of figures. Raises
     SettingsError for an unknown list, and for invalid figures.
@@ -137,10 +146,12 @@ def _parse(given: Prices | str | tuple[float, ...]) -> Prices:
             figures = [float(each) for each in given.split(",")]
         except ValueError:
             figures = []
+        if not figures and not (named := model_prices(given)).note:
+            return named
         if not 2 <= len(figures) <= 3:
             raise SettingsError(
                 f"there is no price list {given!r}{did_you_mean(given, LISTS)}; there are {', '.join(LISTS)}, or give "
-                "the cost of a written and a read token in input tokens, such as 1.25,0.1"
+                "a model, or the cost of a written and a read token in input tokens, such as 1.25,0.1"
             )
         return _from_figures(figures)
     if not isinstance(given, tuple | list) or not 2 <= len(given) <= 3:

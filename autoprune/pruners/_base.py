@@ -302,7 +302,7 @@ class Pruner:
         """Resolve the settings that a request is planned with. Tokens are always counted for the pruner's model."""
         environ, reading = self._environ, self._reading()
         model, ttl = text_setting(args, "model", environ), cache_ttl(args, environ)
-        now = for_prices(chosen, model, ttl)
+        now = for_prices(chosen, model, ttl, check_ratio(calibration))
         zone = safe_zone(args, environ)
         # 1e-6, so that a rounding error of the division does not cost a whole token.
         limit = zone if calibration == 1.0 else math.floor(zone / check_ratio(calibration) + 1e-6)
@@ -427,10 +427,10 @@ def check_ratio(calibration: float) -> float:
     raise SettingsError(f"calibration is {calibration!r}: give a ratio above 0, such as tokens.calibration returns")
 
 
-def for_prices(strategy: Any, model: str | None, ttl: float | None) -> Any:
+def for_prices(strategy: Any, model: str | None, ttl: float | None, calibration: float) -> Any:
     """The strategy for the prices of a model and a cache lifetime; unchanged if it does not depend on prices."""
     adapt = getattr(strategy, "for_prices", None)
-    return adapt(prices(None, model, ttl)) if callable(adapt) else strategy
+    return adapt(prices(None, model, ttl).in_counted_tokens(calibration)) if callable(adapt) else strategy
 
 
 def one_strategy(strategy_name: object, strategy: object) -> Any:

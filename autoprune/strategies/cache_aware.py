@@ -56,8 +56,10 @@ from autoprune.errors import SettingsError, check_number, is_share
 from autoprune.facts.calls import arguments, target
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Protections
 from autoprune.planning.view import BaseStrategy, Candidate, Rationale, View
+from autoprune.strategies.bills import Bills, Cut
 from autoprune.strategies.worth import EDITED, LATELY, LEAST_TOKENS, NEWEST_FAILURE, AtWork, Worth
 
+TIER_RULES = ("auto", "stay", "cross")
 COMMENTS = frozenset(("description", "explanation", "reason"))  # arguments that differ between equal calls
 COLD_STAY = 2  # times `stay`: the requests for which a result stays although the cache is cold
 FETCHED_AGAIN = 0.03  # share of the cleared results that would have been fetched again in 80 recorded sessions
@@ -79,6 +81,7 @@ SCORE = "worth is a score: higher for names that no call has used yet, lower for
 TRIGGERS = {
     "over zone": "the prompt was above the safe zone, so the results worth least were cleared",
     "pays": "sending it again with each request costs more than rewriting the prompt cache after it",
+    "tier": "all tokens of a larger prompt cost a multiple, so the results worth least were cleared",
     "cold": "after a long pause the prompt cache was empty, so clearing it cost nothing",
 }
 NOTES = {
@@ -107,6 +110,8 @@ class CacheAware(BaseStrategy):
     target: float = 0.7
     stay: int = 5
     start_at: int = 20_000
+    never_dearer: float | None = 0.0
+    tier: str = "auto"
     protect: Protections = DEFAULT_PROTECTIONS
     name = "cache_aware"
     every_request = True
@@ -127,6 +132,9 @@ class CacheAware(BaseStrategy):
         for name in ("threshold", "patience", "cache_life", "stay", "start_at"):
             is_optional = name == "cache_life"
             check_number(f"cache_aware: {name}", getattr(self, name), 0, kind=int | float, optional=is_optional)
+        if self.tier not in TIER_RULES:
+            raise SettingsError(f"cache_aware: tier is {self.tier!r}: give one of {', '.join(TIER_RULES)}")
+        check_number("cache_aware: never_dearer", self.never_dearer, 0, kind=int | float, optional=True)
         if not is_share(self.target) or not self.target:
             raise SettingsError(
                 f"cache_aware: target is {self.target!r}: give a share of the safe zone, above 0 and at most 1"
@@ -150,6 +158,8 @@ class CacheAwareState(BaseStrategy):
         self.name = strategy.name
         self._strategy = strategy
         self._prices = known
+        excess = strategy.never_dearer
+        self._bills = None if excess is None else Bills(known, excess)
         self._read = 0  # messages
         self._worth, self._at_work = Worth(), AtWork()
         self._in_use: Mapping[ToolResult, str] = {}
@@ -161,29 +171,39 @@ class CacheAwareState(BaseStrategy):
         self._open: Mapping[Candidate, None] = {}  # the candidates at this request, oldest first
         self._worths: dict[Candidate, float] = {}  # the worth of some of them
         self._request = 0
+        self._limit = 0  # the safe zone, or less to stay below a price tier
         self._marked: dict[int, list[ToolResult]] = {}  # placeholders of an earlier walk, by the request in them
         self._decisions: list[str] = []
 
     def reprice(self, strategy: CacheAware) -> None:
         """Continue with the prices of a strategy that is otherwise the same."""
         self._prices = prices(strategy.prices, life=strategy.cache_life)
+        if self._bills:
+            self._bills.prices = self._prices
 
     def step(self, view: View) -> Iterator[Replace]:
         """Yield one batch of edits, or no edits."""
         self._observe(view)
+        if self._bills:
+            self._bills.begin(view, is_cold=self._is_cold(view))
         self._in_use = self._at_work.in_use(view.request)
         here = (_as_sent(each, view) for each in view.candidates(whole=True) if self._is_open(each))
         self._open = dict.fromkeys(here)
         self._worths, self._request = {}, view.request
         is_decided = self._newest_mark >= view.request
+        self._limit = self._limit_of(view)
         clearing, why = ({}, "") if is_decided else self._choose_paying(view)
-        if not _fits(view, clearing) and (more := self._choose_fitting(view)):
+        if not is_decided and not clearing:
+            clearing, why = self._choose_below_tier(view)
+        if not self._fits(view, clearing) and (more := self._choose_fitting(view)):
             gone = {each for (each, _) in more[0]}
             clearing = {**more[0], **{each: saves for each, saves in clearing.items() if each[0] not in gone}}
             why = more[1]
         if clearing:
             self._newest_mark = max(self._newest_mark, view.request)
             self._decisions.append(f"request {view.request}: {why}")
+            if self._bills:
+                self._bills.make(view, _cut(clearing))
         if clearing or is_decided:
             self._owed = 0.0
         for candidate, text in clearing:
@@ -219,6 +239,8 @@ class CacheAwareState(BaseStrategy):
                     self._newest_mark = max(self._newest_mark, int(match[1]))
                     self._gone[id(result)] = without_names(result, match)
                     self._note_cleared(result, int(match[1]))
+                    if self._bills:
+                        self._bills.expect(int(match[1]), at, max(0, sizes[result] - result.tokens))
                 elif result.request >= self._cleared_at.get(_key(result), inf):
                     self._fetched_again.add(id(result))
         self._read = len(view.entries)
@@ -269,7 +291,7 @@ class CacheAwareState(BaseStrategy):
         ready = {
             each: self._worth_of(each) for each in self._open if not self._may_be_needed(each.result, view.request)
         }
-        is_cold = view.pause > prices.life
+        is_cold = self._is_cold(view)
         if is_cold or prices.write <= prices.read:
             ready = self._without_patterns(ready, view.request)
         eligible = [each for each, worth in ready.items() if worth < threshold]
@@ -283,6 +305,8 @@ class CacheAwareState(BaseStrategy):
         first = 0 if is_cold else eligible[0].part.location.message
         free = (each for each, worth in ready.items() if worth < SOONER * threshold)
         clearing = self._with_placeholders(view, (each for each in free if each.part.location.message >= first))
+        if self._bills and not (clearing and self._bills.allows(view, _cut(clearing))):
+            return {}, ""
         results = _results_text(clearing)
         if is_cold:
             expired = f"the cache had expired after a pause of {view.pause:,.0f} s, so clearing cost nothing"
@@ -292,22 +316,54 @@ class CacheAwareState(BaseStrategy):
             f"and writing the cache again costs {cost:,.0f}"
         )
 
+    def _is_cold(self, view: View) -> bool:
+        """Return whether the cache expired before this request."""
+        return view.pause > self._prices.life
+
+    def _limit_of(self, view: View) -> int:
+        """Return the safe zone, or the first tier's limit if the prompt is to stay below it."""
+        stays = self._strategy.tier == "stay" and self._prices.tiers
+        return min(view.limit, self._prices.tiers[0].above) if stays else view.limit
+
+    def _fits(self, view: View, clearing: Clearing) -> bool:
+        """Return whether the prompt with these placeholders is within the safe zone."""
+        return view.tokens - _total(clearing) <= self._limit
+
+    def _choose_below_tier(self, view: View) -> tuple[Clearing, str]:
+        """Choose the results to clear to get below a price tier, if that makes no request dearer."""
+        above = self._prices.tier(view.tokens).above
+        if self._strategy.tier != "auto" or not above or not self._bills:
+            return {}, ""
+        old, _, _ = self._by_use(view.request)
+        every = self._with_placeholders(view, old)
+        clearing: Clearing = {}
+        for target in (self._strategy.target, 1.0):
+            wanted = view.tokens - target * above
+            if wanted <= _total(every):
+                clearing = self._as_late_as_possible(every, wanted)
+                if self._bills.allows(view, _cut(clearing)):
+                    return clearing, (
+                        f"tier: {view.tokens:,} tokens, and all tokens cost {self._prices.tier(view.tokens).prompt:g} "
+                        f"times as much above {above:,}; {_results_text(clearing)}"
+                    )
+        return {}, ""
+
     def _choose_fitting(self, view: View) -> tuple[Clearing, str] | None:
         """Choose the results to clear above the safe zone, and explain why; None if nothing is cleared."""
         is_decided = self._newest_mark > view.request
         old, new, held = self._by_use(view.request)
         most = self._smallest(view, [*old, *new])  # all but the results that the agent is at work on
-        missing = max(0, view.tokens - _total(most) - view.limit)
-        largest = ROOM_AT_LEAST * view.limit
+        missing = max(0, view.tokens - _total(most) - self._limit)
+        largest = ROOM_AT_LEAST * self._limit
         room = largest if is_decided else min(largest, ROOM_FOR_MISSING * missing)
         least_first = "those worth least first"
-        if is_decided and view.tokens <= view.limit + missing + room:
+        if is_decided and view.tokens <= self._limit + missing + room:
             return None  # the walk over the full history left no more than that
-        if _fits(view, every := self._smallest(view, old)):
+        if self._fits(view, every := self._smallest(view, old)):
             clearing = self._to_target(view, every)
-        elif _fits(view, most) or _fits(view, most := self._smallest(view, [*old, *new, *held])):
-            clearing = dict(_until(most, view.tokens - view.limit))
-        elif view.tokens <= view.limit + missing + room:
+        elif self._fits(view, most) or self._fits(view, most := self._smallest(view, [*old, *new, *held])):
+            clearing = dict(_until(most, view.tokens - self._limit))
+        elif view.tokens <= self._limit + missing + room:
             return None
         else:
             clearing = self._smallest(view, [*old, *new])
@@ -315,7 +371,7 @@ class CacheAwareState(BaseStrategy):
             least_first += f"; that leaves {view.tokens - _total(clearing):,}"
         return (
             clearing,
-            f"over zone: {view.tokens:,} tokens, {view.limit:,} allowed; {_results_text(clearing)}, {least_first}",
+            f"over zone: {view.tokens:,} tokens, {self._limit:,} allowed; {_results_text(clearing)}, {least_first}",
         )
 
     def _by_use(self, request: int) -> tuple[list[Candidate], list[Candidate], list[Candidate]]:
@@ -335,7 +391,7 @@ class CacheAwareState(BaseStrategy):
 
     def _to_target(self, view: View, every: Clearing) -> Clearing:
         """Choose the results to clear to bring the prompt to the target, or lower if that makes the cut last."""
-        wanted = min(view.tokens - self._strategy.target * view.limit, _total(every))
+        wanted = min(view.tokens - self._strategy.target * self._limit, _total(every))
         clearing = self._as_late_as_possible(every, wanted)
         lasting = min(self._lasting(view, clearing), _total(every))
         return self._as_late_as_possible(every, lasting) if lasting > wanted else clearing
@@ -343,7 +399,7 @@ class CacheAwareState(BaseStrategy):
     def _smallest(self, view: View, order: Sequence[Candidate]) -> Clearing:
         """Give candidates full placeholders, or the shortest placeholders if the full ones leave no room."""
         every = self._with_placeholders(view, order)
-        return every if _fits(view, every) else self._shortest(view, order)
+        return every if self._fits(view, every) else self._shortest(view, order)
 
     def _as_late_as_possible(self, every: Clearing, wanted: float) -> Clearing:
         """Choose placeholders that save `wanted` tokens: least worth first, as late in the prompt as worth allows."""
@@ -418,14 +474,14 @@ def _total(clearing: Clearing) -> int:
     return sum(clearing.values())
 
 
-def _fits(view: View, clearing: Clearing) -> bool:
-    """Return whether the prompt with these placeholders is within the safe zone."""
-    return view.tokens - _total(clearing) <= view.limit
-
-
 def _results_text(clearing: Clearing) -> str:
     """Return the number of cleared results and the tokens saved, as text."""
     return f"{len(clearing):,} result{'s' if len(clearing) > 1 else ''} cleared, {_total(clearing):,} tokens saved"
+
+
+def _cut(clearing: Clearing) -> Cut:
+    """Return what placeholders change in the prompt."""
+    return Cut(min(map(_message_of, clearing)), _total(clearing))
 
 
 def _message_of(item: tuple[Candidate, str]) -> int:

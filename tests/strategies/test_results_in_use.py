@@ -17,8 +17,8 @@ from autoprune.strategies import CacheAware
 from autoprune.tokens import exact
 
 ZONE = 600_000  # tokens, as `autoprune run` takes it for a window of a million
-NO_FLOOR = CacheAware(start_at=0)
-EAGER = CacheAware(threshold=1_000, patience=0.1, start_at=0)  # clears whatever it may
+NO_FLOOR = CacheAware(start_at=0, never_dearer=None)
+EAGER = CacheAware(threshold=1_000, patience=0.1, start_at=0, never_dearer=None)  # clears whatever it may
 LOG = "10:07 INFO worker 3 took a job in 120 ms\n"
 SMALL = Step("list", {"path": "docs"}, "a.md")
 EDIT = Step("edit", {"path": "src/app.py", "old": "a", "new": "b"}, "ok")
@@ -189,7 +189,7 @@ def test_a_pause_clears_nothing_that_the_agent_has_not_used():
 
 
 def at_a_pause(made: list[Round]) -> list[str]:
-    return kept(made, CacheAware(start_at=0), pauses={len(WIRE["openai_chat"](made)): 4_000.0})
+    return kept(made, CacheAware(start_at=0, never_dearer=None), pauses={len(WIRE["openai_chat"](made)): 4_000.0})
 
 
 SIBLINGS = [[Step("read", {"path": f"tests/test_{name}.py"}, PYTHON * 30)] for name in "abc"]
@@ -328,7 +328,7 @@ def test_below_the_safe_zone_no_result_goes_before_it_could_be_used_and_no_fetch
 ):
     messages = WIRE["openai_chat"](made)
     pauses = dict.fromkeys(range(1, len(messages) + 1), 400.0) if is_paused else {}
-    strategy = CacheAware(threshold=1_000, patience=0.1, stay=stay, start_at=0)
+    strategy = CacheAware(threshold=1_000, patience=0.1, stay=stay, start_at=0, never_dearer=None)
     plan = AgenticConversationPruner(ZONE).plan(messages, strategy, pauses=pauses)
     cleared_at: dict[str, int] = {}
     for edit in sorted(plan.edits, key=lambda each: (each.request, each.part.location.path)):

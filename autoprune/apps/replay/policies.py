@@ -126,7 +126,7 @@ class Policy:
         strategy = (
             clairvoyant(episode, prices, passages=self.name != "clairvoyant")
             if self.is_clairvoyant
-            else _with_prices(self.strategy(), prices)
+            else _with_prices(self.strategy(), prices.in_counted_tokens(episode.ratio))
         )
         args = PruneArgs(self.zone or episode.safe_zone, overhead_tokens=episode.head)
         return strategy, lambda: pruner_for(strategy, args)

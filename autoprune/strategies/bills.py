@@ -1,0 +1,115 @@
+"""Keep two bills of a session, unpruned and pruned, so that clearing never makes the session dearer.
+
+The unpruned bill is that of the requests so far as if nothing had been cleared, and the pruned bill that of the
+requests as sent. Clearing is allowed if the pruned bill, with this request, stays at most the unpruned one, or if this
+request gets no dearer by it. A request without a new cut is never dearer than the unpruned one: its prompt is smaller,
+has as few tokens that are not cached, and is in no higher tier. So by induction the pruned bill is at most the unpruned
+bill at every request, also if the session ends there, and no forecast is needed.
+
+The premises: a cached token costs no more than a written one, a placeholder has fewer tokens than what it replaces, a
+price does not fall with the size of the prompt, and a pruned prompt is cached whenever the unpruned one would be. For
+the last one, a voluntary cut leaves `LEAST_CACHED` tokens. Answers are left out: a higher tier only makes them dearer.
+
+Some providers store cache entries only at marks, which agents set at the end of each request. So the cached prefix of a
+changed prompt ends at an earlier request, and a change removes the entries after it.
+
+In pruned output that is passed back, placeholders say when they were written and how many tokens they replaced. With
+these, both bills are added up as before.
+"""
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from math import inf
+
+from autoprune.economics import Prices
+from autoprune.planning.view import View
+
+# Tokens. Source: Anthropic's and Google's documentation of prompt caching; the largest minimum of any model.
+LEAST_CACHED = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What leaves the prompt at a request: the index of the first message that changes, and the tokens saved."""
+
+    first: float = inf
+    saves: int = 0
+
+    def __or__(self, other: "Cut") -> "Cut":
+        """Return both cuts as one."""
+        return Cut(min(self.first, other.first), self.saves + other.saves)
+
+
+class Bills:
+    """The two bills of one walk, in input tokens. `excess` is the share by which the pruned one may be higher."""
+
+    def __init__(self, prices: Prices, excess: float = 0.0) -> None:
+        """Start before the first request."""
+        self.prices = prices
+        self.unpruned = self.pruned = 0.0  # up to the previous request
+        self._most = 1 + excess
+        self._later: dict[int, list[tuple[int, int]]] = {}  # by request, the messages and savings of placeholders
+        self._saved = 0  # tokens, by the cuts of earlier requests
+        self._entries: list[int] = []  # cached prefixes of the prompt, by their number of messages
+        # This request:
+        self._request = 0
+        self._is_cold = True
+        self._cut = Cut()
+        self._tokens = self._new = 0  # of the prompt after the cut, and of the messages that were not sent before
+        self._costs = 0.0, 0.0  # unpruned and pruned
+
+    def expect(self, request: int, message: int, saves: int) -> None:
+        """Record a placeholder in pruned output that is passed back: it was written at that request."""
+        self._later.setdefault(request, []).append((message, saves))
+
+    def begin(self, view: View, *, is_cold: bool) -> None:
+        """Begin a request, or continue it if it is the same as before."""
+        if view.request != self._request:
+            self._finish(view.sent)
+        self._request, self._is_cold = view.request, is_cold
+        for request in [each for each in self._later if each <= view.request]:
+            for message, saves in self._later.pop(request):
+                self._cut |= Cut(message, saves)
+        self._tokens, self._new = view.tokens + self._hidden(0), self._since(view, view.sent)
+        self._costs = self._with(view, self._cut)
+
+    def allows(self, view: View, cut: Cut) -> bool:
+        """Return whether one more cut at this request leaves the session no dearer than without any."""
+        unpruned, pruned = self._with(view, self._cut | cut)
+        if self._tokens - cut.saves < LEAST_CACHED:
+            return False
+        return pruned <= self._costs[1] or self.pruned + pruned <= self._most * (self.unpruned + unpruned)
+
+    def make(self, view: View, cut: Cut) -> None:
+        """Record one more cut at this request, before the view changes."""
+        self._costs = self._with(view, self._cut | cut)
+        self._cut |= cut
+        self._tokens -= cut.saves
+
+    def _with(self, view: View, cut: Cut) -> tuple[float, float]:
+        """Compute the unpruned and the pruned cost of this request with a cut."""
+        before = self._tokens + self._cut.saves
+        whole, held = before + self._saved, before - self._new
+        if cut.first < inf:
+            at = bisect_right(self._entries, cut.first)
+            kept = self._entries[at - 1] if at else 0
+            held = max(0, self._tokens - self._since(view, kept))
+        cached = (0, 0) if self._is_cold else (whole - self._new, held)
+        return self.prices.request(whole, cached[0]), self.prices.request(before - cut.saves, cached[1])
+
+    def _since(self, view: View, message: int) -> int:
+        """Count the tokens of the messages from one on, with the placeholders that are not written yet."""
+        return sum(map(view.weight, range(message, len(view.entries)))) + self._hidden(message)
+
+    def _hidden(self, first: int) -> int:
+        """Count the tokens that placeholders of later requests have saved, from one message on."""
+        return sum(saves for each in self._later.values() for message, saves in each if message >= first)
+
+    def _finish(self, sent: int) -> None:
+        """Add the request to both bills. Its prompt had `sent` messages."""
+        self.unpruned += self._costs[0]
+        self.pruned += self._costs[1]
+        self._saved += self._cut.saves
+        kept = 0 if self._is_cold else bisect_right(self._entries, self._cut.first)
+        self._entries = [*self._entries[:kept], sent]
+        self._cut = Cut()
