@@ -56,7 +56,7 @@ bill      cost as a share of the cost without pruning, with its 95% confidence
           interval over sessions; it includes results that the agent would have
           to fetch again; ≈ means no significant difference to the row above
 no re-reads   the same without fetching results again
-worst     the highest bill of a session, without re-reads
+worst     the highest bill up to any request of a session, without re-reads
 breaks    requests whose prompt broke the cache
 code      % of the names, paths, error messages and old texts of edits used by
           the recorded actions that stay in the prompt

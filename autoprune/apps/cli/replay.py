@@ -73,7 +73,7 @@ edits     the same for the old texts of edits (shell edits: in shell commands)
 facts     the same for numbers, names, quotes and keys that the agent wrote;
           rows are grouped by the lowest of code, edits and facts; n is their
           number if it is less than 20
-worst     the highest cost of a conversation, as a share, without re-reads
+worst     the highest cost up to any request of a conversation, without re-reads
 breaks    requests at which a change made the provider's cache useless
 words, failure, files
           % of requests whose prompt still held this content as it was

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -34,7 +34,6 @@ from autoprune.settings import budget_tokens, usual_zone
 from autoprune.tokens import Count, exact
 
 UNKNOWN_WINDOW = 200_000  # tokens: the context window of sessions that name no known model
-LEAST_RATIO, MOST_RATIO = 0.8, 3.0  # of a provider's tokens to counted ones
 WARM = 0.5  # least share of the previous prompt that a warm cache holds
 
 
@@ -172,7 +171,7 @@ class Episode:
     answers. A model message that a compaction kept, or that the agent wrote itself, is not an answer to a request.
 
     `sizes` are in the provider's tokens. For pruners, `head` are the counted tokens before the messages, such as the
-    system prompt and the schemas of the tools, and `ratio` is the calibration at the longest prompt. `pauses` are
+    system prompt and the schemas of the tools, and `ratio` is the calibration. `pauses` are
     seconds, by the index of the message after the pause. `safe_zone` is for a whole prompt, in the provider's tokens.
     `window` is the context window of the session's model, in our tokens.
     """
@@ -214,6 +213,11 @@ class Episode:
     def unpruned(self) -> tuple[int, ...]:
         """The provider's tokens of each recorded prompt."""
         return self.sizes.prompts(self.requests)
+
+    @cached_property
+    def hidden(self) -> dict[str, int]:
+        """The counted tokens of thinking, by the id of the first call of its answer."""
+        return self.sizes.hidden(self.transcript.entries)
 
     @property
     def answers(self) -> tuple[int, ...]:
@@ -290,7 +294,6 @@ def episode(
     named = next((each.model for each in recording.requests if each.model), model)
     sizes = fit_sizes(recording, transcript, named)
     head = round(max(0.0, median(sizes.beside)) / sizes.text)
-    ratio = _calibration(transcript, requests, sizes, head)
     billed = billings(recording, tuple(answers_of(transcript, requests, sizes.text)), model=model, life=life)
     return Episode(
         session=session,
@@ -302,18 +305,11 @@ def episode(
         pauses=pauses,
         safe_zone=safe_zone or usual_zone(named),
         number=number,
-        ratio=ratio,
+        ratio=sizes.text,
         billings=billed,
         title=title,
-        window=round(_window(named) / ratio),
+        window=round(_window(named) / sizes.text),
     )
-
-
-def _calibration(transcript: Transcript, requests: Sequence[int], sizes: Sizes, head: int) -> float:
-    """Return the provider's tokens for each token that we count in the longest prompt."""
-    before = list(accumulate((entry.tokens for entry in transcript.entries), initial=head))
-    longest, start = max(zip(sizes.prompts(requests), requests, strict=True))
-    return min(max(LEAST_RATIO, longest / max(1, before[start])), MOST_RATIO)
 
 
 def _window(model: str | None) -> int:

@@ -21,13 +21,15 @@ OWN = Prices(name="own")
 class Bill:
     """A run's cost in input tokens, with and without re-reads, and how often its cache broke.
 
-    `saved` is the saving against no pruning, and `saved_cold` the part of it from clearing at requests that found a
+    `worst` is the highest ratio, at any request, of the cost so far to that without pruning. `saved` is the saving
+    against no pruning, and `saved_cold` the part of it from clearing at requests that found a
     cold cache. `input_price` is the price of an input token in dollars; None if it is not known.
     """
 
     total: float
     with_rereads: float
     cache_breaks: int
+    worst: float = 1.0
     saved: float = 0.0
     saved_cold: float = 0.0
     input_price: float | None = None
@@ -41,13 +43,15 @@ def bill(run: Run, prices: Prices) -> Bill:
     episode = run.episode
     life = None if prices is OWN or prices == OWN else prices.life
     at = tuple(_request_prices(episode, prices))
-    total, unpruned, breaks, before = 0.0, 0.0, 0, 0
+    total, unpruned, worst, breaks, before = 0.0, 0.0, 0.0, 0, 0
     for request, (prompt, whole, (known, weight)) in enumerate(zip(run.prompts, episode.unpruned, at, strict=True)):
         answer = episode.billings[request].answer
         held = episode.cached_tokens(request, prompt.tokens, prompt.held, life)
-        whole_held = episode.cached_tokens(request, whole, episode.unpruned[request - 1] if request else 0, life)
+        shared = min(whole, episode.unpruned[request - 1]) if request else 0
+        whole_held = episode.cached_tokens(request, whole, shared, life)
         total += weight * known.request(prompt.tokens, held, answer)
         unpruned += weight * known.request(whole, whole_held, answer)
+        worst = max(worst, total / unpruned if unpruned else 1.0)
         breaks += prompt.held < before
         before = prompt.tokens
     again = sum(_fetch_cost(run, request, result, *at[request]) for request, result in run.rereads)
@@ -56,6 +60,7 @@ def bill(run: Run, prices: Prices) -> Bill:
         total=total,
         with_rereads=total + again,
         cache_breaks=breaks,
+        worst=worst,
         saved=unpruned - total,
         saved_cold=_cold_savings(run, at, life),
         input_price=price,

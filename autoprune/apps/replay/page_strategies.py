@@ -27,7 +27,7 @@ MAIN_TERMS = {
 }
 MORE_TERMS = {
     "bill without re-reads": "the cost if nothing is fetched again",
-    "worst": "the highest cost of a conversation, as a share, without re-reads",
+    "worst": "the highest cost of a conversation up to any of its requests, as a share, without re-reads",
     "dearer in": "the share of conversations that became more expensive",
     "shell edits": "as edits, made with commands such as sed -i",
     "in results": "code in view in whole results: texts that replaced a result do not count",

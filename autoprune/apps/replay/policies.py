@@ -11,9 +11,11 @@ from autoprune.apps.policies import POLICIES, ContextPolicy, PolicyPrompts
 from autoprune.apps.replay.clairvoyant import clairvoyant
 from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.play import MessageSizes
+from autoprune.apps.replay.sizes import WithThinking
 from autoprune.conversation.edits import Replace
 from autoprune.economics import Prices
 from autoprune.errors import SettingsError, near_or_all
+from autoprune.formats import SHIPPED
 from autoprune.planning.view import View
 from autoprune.pruners.naming import choose_strategy, pruner_for
 from autoprune.settings import SHARE, PruneArgs, budget_tokens, parse_number
@@ -129,7 +131,14 @@ class Policy:
             else _with_prices(self.strategy(), prices.in_counted_tokens(episode.ratio))
         )
         args = PruneArgs(self.zone or episode.safe_zone, overhead_tokens=episode.head)
-        return strategy, lambda: pruner_for(strategy, args)
+        formats = [WithThinking(each, episode.hidden) for each in SHIPPED]
+
+        def new_pruner() -> Any:
+            pruner = pruner_for(strategy, args)
+            pruner.formats = formats
+            return pruner
+
+        return strategy, new_pruner
 
     def strategy(self) -> Any:
         """Create the strategy. Raises SettingsError if no strategy has the policy's name, and for clairvoyants."""

@@ -19,14 +19,15 @@ have only their visible size.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from statistics import median
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from autoprune.apps.sessions import Recording, Request
 from autoprune.conversation.transcript import Entry, Speaker, Transcript
+from autoprune.formats import Format, Parser
 
 UNKNOWN_HEAD = 15_000  # tokens
 # The provider's tokens for a token that we count: `benchmarks/sizes.py` prints the fitted ratios of models.
@@ -93,10 +94,37 @@ class Sizes:
     beside: tuple[float, ...]
     dropped: int = 0
 
+    def hidden(self, entries: Sequence[Entry]) -> dict[str, int]:
+        """Return the counted tokens that answers have beyond their visible text, by the id of their first call."""
+        sized = zip(entries, self.messages, strict=True)
+        extra = {entry.calls[0].id: round(size / self.text) - entry.tokens for entry, size in sized if entry.calls}
+        return {id: tokens for id, tokens in extra.items() if id is not None and tokens > 0}
+
     def prompts(self, requests: Iterable[int]) -> tuple[int, ...]:
         """Return the tokens of the unpruned prompt of each request, given the number of its messages."""
         before = list(accumulate(self.messages, initial=0.0))
         return tuple(max(0, round(before[start] + beside)) for start, beside in zip(requests, self.beside, strict=True))
+
+
+class WithThinking:
+    """A format whose answers also count the thinking that the log does not hold, as a live loop would count it.
+
+    `hidden` are tokens by the id of an answer's first call.
+    """
+
+    def __init__(self, format: Format, hidden: Mapping[str, int]) -> None:
+        """Read messages as `format` does."""
+        self._format, self._hidden = format, hidden
+
+    def __getattr__(self, name: str) -> Any:
+        """Return everything else unchanged."""
+        return getattr(self._format, name)
+
+    def parse(self, message: Mapping[str, object], at: int, parser: Parser) -> Entry:
+        """Read a message, and count its thinking."""
+        entry = self._format.parse(message, at, parser)
+        extra = self._hidden.get(entry.calls[0].id or "", 0) if entry.calls else 0
+        return replace(entry, tokens=entry.tokens + extra) if extra else entry
 
 
 def fit_sizes(recording: Recording, transcript: Transcript, model: str | None = None) -> Sizes:
