@@ -22,7 +22,6 @@ CHARGED_LIFE: float = 1_800  # seconds
 ONE_HOUR_WRITE = 2.0  # input tokens. Source: Anthropic's "Prompt caching", pricing of the 1-hour cache
 HALF_DAY_WRITE = 2.5  # input tokens. Source: OpenAI's "Prompt caching": the 12-hour cache of models that charge writes
 UNITS = ((3_600, "h"), (60, "min"))
-TIER_MARGIN = 0.97  # share of a tier's limit that an estimated prompt may have
 CALL_TOKENS = 120  # estimate for a call that fetches a cleared result again, as output
 
 
@@ -90,10 +89,10 @@ class Prices:
     def in_counted_tokens(self, calibration: float) -> "Prices":
         """Return prices whose tiers begin at counted tokens; `calibration` is the provider's tokens for a counted one.
 
-        A margin of 3 % keeps a prompt that was estimated below a tier from being billed above it.
+        A calibration above 1 thus puts the tiers lower.
         """
-        tiers = (replace(each, above=math.floor(TIER_MARGIN * each.above / calibration)) for each in self.tiers)
-        return replace(self, tiers=tuple(tiers)) if self.tiers else self
+        tiers = tuple(replace(each, above=round(each.above / calibration)) for each in self.tiers)
+        return replace(self, tiers=tiers) if tiers else self
 
     def __str__(self) -> str:
         """Return the name, or the three costs if there is no name."""

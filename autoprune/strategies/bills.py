@@ -26,6 +26,7 @@ from autoprune.planning.view import View
 
 # Tokens. Source: Anthropic's and Google's documentation of prompt caching; the largest minimum of any model.
 LEAST_CACHED = 4_096
+TIER_MARGIN = 0.03  # share by which the estimated size of a prompt may be wrong
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Bills:
 
     def __init__(self, prices: Prices, excess: float = 0.0) -> None:
         """Start before the first request."""
-        self.prices = prices
+        self.reprice(prices)
         self.unpruned = self.pruned = 0.0  # up to the previous request
         self._most = 1 + excess
         self._later: dict[int, list[tuple[int, int]]] = {}  # by request, the messages and savings of placeholders
@@ -57,6 +58,11 @@ class Bills:
         self._cut = Cut()
         self._tokens = self._new = 0  # of the prompt after the cut, and of the messages that were not sent before
         self._costs = 0.0, 0.0  # unpruned and pruned
+        self._without = 0.0  # pruned, without the cut
+
+    def reprice(self, prices: Prices) -> None:
+        """Switch to other prices. Near the beginning of a tier, a request is assumed to gain nothing from it."""
+        self._low, self._high = (prices.in_counted_tokens(1 / (1 + sign * TIER_MARGIN)) for sign in (1, -1))
 
     def expect(self, request: int, message: int, saves: int) -> None:
         """Record a placeholder in pruned output that is passed back: it was written at that request."""
@@ -71,6 +77,7 @@ class Bills:
             for message, saves in self._later.pop(request):
                 self._cut |= Cut(message, saves)
         self._tokens, self._new = view.tokens + self._hidden(0), self._since(view, view.sent)
+        self._without = self._cost(self._low, self._tokens, self._tokens - self._new)
         self._costs = self._with(view, self._cut)
 
     def allows(self, view: View, cut: Cut) -> bool:
@@ -78,7 +85,7 @@ class Bills:
         unpruned, pruned = self._with(view, self._cut | cut)
         if self._tokens - cut.saves < LEAST_CACHED:
             return False
-        return pruned <= self._costs[1] or self.pruned + pruned <= self._most * (self.unpruned + unpruned)
+        return pruned <= self._without or self.pruned + pruned <= self._most * (self.unpruned + unpruned)
 
     def make(self, view: View, cut: Cut) -> None:
         """Record one more cut at this request, before the view changes."""
@@ -94,8 +101,12 @@ class Bills:
             at = bisect_right(self._entries, cut.first)
             kept = self._entries[at - 1] if at else 0
             held = max(0, self._tokens - self._since(view, kept))
-        cached = (0, 0) if self._is_cold else (whole - self._new, held)
-        return self.prices.request(whole, cached[0]), self.prices.request(before - cut.saves, cached[1])
+        unpruned = self._cost(self._low, whole, whole - self._new)
+        pruned = self._cost(self._high, before - cut.saves, held)
+        return unpruned, pruned if cut.saves else min(unpruned, pruned)
+
+    def _cost(self, prices: Prices, tokens: int, held: float) -> float:
+        return prices.request(tokens, 0 if self._is_cold else held)
 
     def _since(self, view: View, message: int) -> int:
         """Count the tokens of the messages from one on, with the placeholders that are not written yet."""

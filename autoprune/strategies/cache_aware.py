@@ -56,7 +56,7 @@ from autoprune.errors import SettingsError, check_number, is_share
 from autoprune.facts.calls import arguments, target
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Protections
 from autoprune.planning.view import BaseStrategy, Candidate, Rationale, View
-from autoprune.strategies.bills import Bills, Cut
+from autoprune.strategies.bills import TIER_MARGIN, Bills, Cut
 from autoprune.strategies.worth import EDITED, LATELY, LEAST_TOKENS, NEWEST_FAILURE, AtWork, Worth
 
 TIER_RULES = ("auto", "stay", "cross")
@@ -179,7 +179,7 @@ class CacheAwareState(BaseStrategy):
         """Continue with the prices of a strategy that is otherwise the same."""
         self._prices = prices(strategy.prices, life=strategy.cache_life)
         if self._bills:
-            self._bills.prices = self._prices
+            self._bills.reprice(self._prices)
 
     def step(self, view: View) -> Iterator[Replace]:
         """Yield one batch of edits, or no edits."""
@@ -323,7 +323,7 @@ class CacheAwareState(BaseStrategy):
     def _limit_of(self, view: View) -> int:
         """Return the safe zone, or the first tier's limit if the prompt is to stay below it."""
         stays = self._strategy.tier == "stay" and self._prices.tiers
-        return min(view.limit, self._prices.tiers[0].above) if stays else view.limit
+        return min(view.limit, round((1 - TIER_MARGIN) * self._prices.tiers[0].above)) if stays else view.limit
 
     def _fits(self, view: View, clearing: Clearing) -> bool:
         """Return whether the prompt with these placeholders is within the safe zone."""
@@ -337,7 +337,7 @@ class CacheAwareState(BaseStrategy):
         old, _, _ = self._by_use(view.request)
         every = self._with_placeholders(view, old)
         clearing: Clearing = {}
-        for target in (self._strategy.target, 1.0):
+        for target in (self._strategy.target, 1 - TIER_MARGIN):
             wanted = view.tokens - target * above
             if wanted <= _total(every):
                 clearing = self._as_late_as_possible(every, wanted)

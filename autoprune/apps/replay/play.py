@@ -215,13 +215,13 @@ def play(
     prompts: list[Prompt] = []
     before: list[Any] = []
     read = 0
-    arguments = pruner_arguments(episode, strategy)
     # Two pruners: promise 5 is checked by one that remembers nothing of the run.
-    prune, prune_again = (partial(new_pruner().prune, strategy=strategy, **arguments) for _ in range(2))
+    prune, prune_again = (partial(new_pruner().prune, strategy=strategy) for _ in range(2))
     for request, start in enumerate(episode.requests):
         given = [*before, *episode.messages[read:start]] if fed_back else episode.messages[:start]
+        arguments = pruner_arguments(episode, strategy, request)
         began = perf_counter()
-        messages = prune(given).conversation
+        messages = prune(given, **arguments).conversation
         seconds = perf_counter() - began
         shown = list(map(sizes.size, messages))
         same = common_length(before, messages)
@@ -233,7 +233,7 @@ def play(
             held += sum(map(sizes.leading, before[same : same + 1], messages[same : same + 1]))
         tokens = max(0, round(beside + sum(shown)))
         prompts.append(Prompt(tokens, min(tokens, max(0, round(held))), seconds))
-        promises.check(request, given, messages, partial(prune_again, messages), is_new=is_new)
+        promises.check(request, given, messages, partial(prune_again, messages, **arguments), is_new=is_new)
         evidence.look(request, messages)
         before, read = messages, start
     promises.finish()
@@ -248,10 +248,21 @@ def play(
     )
 
 
-def pruner_arguments(episode: Episode, strategy: Any) -> dict[str, Any]:
-    """Return the arguments that a live loop would pass to `prune`: the calibration, and known pauses."""
-    pauses = {"pauses": episode.pauses} if episode.pauses and not folds(strategy) else {}
-    return {"calibration": episode.ratio, **pauses}
+def pruner_arguments(episode: Episode, strategy: Any, request: int = -1) -> dict[str, Any]:
+    """Return the arguments that a live loop would pass to `prune` at a request, by default the last one.
+
+    They are the calibration and known pauses. If prices depend on the size of the prompt, they include the tokens that
+    each request sends beside its recorded messages, which a live loop would count.
+    """
+    arguments: dict[str, Any] = {"calibration": episode.ratio}
+    if episode.pauses and not folds(strategy):
+        arguments["pauses"] = episode.pauses
+    if getattr(getattr(strategy, "prices", None), "tiers", ()):
+        known = zip(episode.requests, episode.sizes.beside, strict=True)
+        last = episode.requests[request]
+        heads = {start: max(0, round(beside / episode.ratio)) for start, beside in known if start <= last}
+        arguments["history"] = {start: {"overhead_tokens": head} for start, head in heads.items()}
+    return arguments
 
 
 class _PromiseChecker:
