@@ -20,9 +20,11 @@ from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from autoprune.conversation.messages import MARK
 from autoprune.errors import ConversationError
 from autoprune.providers import merged
 from autoprune.providers.thinking import BETA_HEADER
+from autoprune.pruners._marks import mark_before_cut
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.pruners.history import History
@@ -109,6 +111,18 @@ class Place:
         inner = self.inside(body)
         return [inner[name] for name in self.api.beside if inner.get(name)]
 
+    def mark_before_cut(
+        self, body: Mapping[str, object], given: list[Any], result: Result[Any], known: int
+    ) -> Result[Any]:
+        """Mark the pruned prompt for the provider's cache, if the client does. The report says which message."""
+        inner = self.inside(body)
+        beside = {name: inner[name] for name in (MARK, *self.api.beside) if name in inner}
+        messages = [*result.conversation]
+        at = mark_before_cut(self.api.format, result.plan, given, messages, beside, known)
+        if at is None:
+            return result
+        return replace(result, conversation=messages, report=replace(result.report, cache_mark=at))
+
     def history_field(self, body: Mapping[str, object]) -> str:
         """The field that makes the provider store the history; "" if there is none."""
         inner = self.inside(body)
@@ -170,6 +184,10 @@ def prune_request(
     `headers` are the request's headers, to which a beta is added if the model's thinking blocks require it. `options`
     are keywords of the pruner's `prune`, such as strategy or pauses.
 
+    A prompt that was cut gets a mark for the provider's cache on the last message before the cut that ended an earlier
+    request, if the client marks the messages itself and has one of its four marks left (Anthropic and Bedrock). The
+    marked message is a new object, as pruned messages are, and the report's `cache_mark` is its index.
+
     `history` is the `history` of the conversation's previous pruned request. The model, the tokens beside the messages,
     the pruner's settings and the calibration may then change from request to request: they apply from this request on,
     and what was cleared stays cleared. A `ConversationPruner` ignores it.
@@ -190,10 +208,13 @@ def prune_request(
     if not isinstance(messages, list):
         what = "missing" if messages is None else f"of type {type(messages).__name__}"
         return unchanged(note=f"{found.api.messages} is {what}: there is no conversation to prune")
+    known = 0
     try:
         own = _pruner_for_request(pruner, found, body)
         if isinstance(own, AgenticConversationPruner):
-            own, settings, history = own.with_history(history, len(messages), calibration)
+            past = history
+            own, settings, history = own.with_history(past, len(messages), calibration)
+            known = max(past, default=0)
         else:
             settings = {"calibration": calibration}
         result = own.prune(messages, **settings, **options)
@@ -201,7 +222,7 @@ def prune_request(
         return unchanged(note=str(error))
     if not found.counts_only:
         unchanged = partial(unchanged, history=history)
-    return _apply_result(unchanged(result=result), found, messages)
+    return _apply_result(unchanged(result=result), found, messages, known)
 
 
 def _pruner_for_request(pruner: Any, found: Place, body: Mapping[str, object]) -> Any:
@@ -217,11 +238,17 @@ def tokens_of(value: object, count: Callable[[str], int]) -> int:
     return count(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
 
 
-def _apply_result(unchanged: PrunedRequest, found: Place, messages: list[Any]) -> PrunedRequest:
-    """Return the request with the pruned messages and the parameters and headers that the prune requires."""
+def _apply_result(unchanged: PrunedRequest, found: Place, messages: list[Any], known: int) -> PrunedRequest:
+    """Return the request with the pruned messages and the parameters and headers that the prune requires.
+
+    `known` is the number of messages of the conversation's previous request.
+    """
     result = unchanged.result
     if result is None or (result.conversation is messages and not result.request_parameters):
         return unchanged
+    if result.conversation is not messages and not unchanged.counts_only:
+        result = found.mark_before_cut(unchanged.body, messages, result, known)
+        unchanged = replace(unchanged, result=result)
     body = found.with_messages(unchanged.body, result.conversation)
     if not result.request_parameters:
         return replace(unchanged, body=body)

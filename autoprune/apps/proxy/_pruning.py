@@ -293,7 +293,7 @@ class Work:
             body=changed,
             conversation=known.name,
             number=0 if pruned.counts_only else self._open_account(prune),
-            note=notes[0] if notes else "",
+            note=notes[0] if notes else pruned.result.report.mark_note,
             counts_only=pruned.counts_only,
         )
 
