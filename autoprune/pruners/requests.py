@@ -111,14 +111,12 @@ class Place:
         inner = self.inside(body)
         return [inner[name] for name in self.api.beside if inner.get(name)]
 
-    def mark_before_cut(
-        self, body: Mapping[str, object], given: list[Any], result: Result[Any], known: int
-    ) -> Result[Any]:
+    def mark_before_cut(self, request: "PrunedRequest", given: list[Any], result: Result[Any]) -> Result[Any]:
         """Mark the pruned prompt for the provider's cache, if the client does. The report says which message."""
-        inner = self.inside(body)
+        inner = self.inside(request.body)
         beside = {name: inner[name] for name in (MARK, *self.api.beside) if name in inner}
         messages = [*result.conversation]
-        at = mark_before_cut(self.api.format, result.plan, given, messages, beside, known)
+        at = mark_before_cut(self.api.format, result.plan, given, messages, beside, request.history)
         if at is None:
             return result
         return replace(result, conversation=messages, report=replace(result.report, cache_mark=at))
@@ -208,13 +206,10 @@ def prune_request(
     if not isinstance(messages, list):
         what = "missing" if messages is None else f"of type {type(messages).__name__}"
         return unchanged(note=f"{found.api.messages} is {what}: there is no conversation to prune")
-    known = 0
     try:
         own = _pruner_for_request(pruner, found, body)
         if isinstance(own, AgenticConversationPruner):
-            past = history
-            own, settings, history = own.with_history(past, len(messages), calibration)
-            known = max(past, default=0)
+            own, settings, history = own.with_history(history, len(messages), calibration)
         else:
             settings = {"calibration": calibration}
         result = own.prune(messages, **settings, **options)
@@ -222,7 +217,7 @@ def prune_request(
         return unchanged(note=str(error))
     if not found.counts_only:
         unchanged = partial(unchanged, history=history)
-    return _apply_result(unchanged(result=result), found, messages, known)
+    return _apply_result(unchanged(result=result), found, messages)
 
 
 def _pruner_for_request(pruner: Any, found: Place, body: Mapping[str, object]) -> Any:
@@ -238,16 +233,13 @@ def tokens_of(value: object, count: Callable[[str], int]) -> int:
     return count(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
 
 
-def _apply_result(unchanged: PrunedRequest, found: Place, messages: list[Any], known: int) -> PrunedRequest:
-    """Return the request with the pruned messages and the parameters and headers that the prune requires.
-
-    `known` is the number of messages of the conversation's previous request.
-    """
+def _apply_result(unchanged: PrunedRequest, found: Place, messages: list[Any]) -> PrunedRequest:
+    """Return the request with the pruned messages and the parameters and headers that the prune requires."""
     result = unchanged.result
     if result is None or (result.conversation is messages and not result.request_parameters):
         return unchanged
     if result.conversation is not messages and not unchanged.counts_only:
-        result = found.mark_before_cut(unchanged.body, messages, result, known)
+        result = found.mark_before_cut(unchanged, messages, result)
         unchanged = replace(unchanged, result=result)
     body = found.with_messages(unchanged.body, result.conversation)
     if not result.request_parameters:

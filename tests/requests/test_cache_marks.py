@@ -1,4 +1,4 @@
-"""A pruned prompt gets a cache mark before the cut, within reach of an entry that an earlier request stored."""
+"""A pruned prompt gets a cache mark before the cut, within reach of a prefix that an earlier request stored."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
@@ -119,14 +119,14 @@ def test_the_mark_stays_between_cuts_and_follows_a_later_cut():
     assert [mark_of(each) for each in sent] == [None, None, None, 1, 1, 5, 5, 9, 9, 13]
 
 
-def test_without_the_earlier_requests_the_mark_is_before_all_changes():
+def test_the_first_pruned_request_makes_all_cuts_before_it():
     bodies = requests(steps(9))
     assert [mark_of(prune_request(pruner(), body, MESSAGES)) for body in bodies] == [None, None, None, *[1] * 7]
-    assert mark_of(prune_request(pruner(), bodies[-1], MESSAGES, history={0: {}, 17: {}})) == 13
+    assert [mark_of(each) for each in prune_each([bodies[7], bodies[7], *bodies[8:]], pruner())] == [1, 1, 1, 13]
 
 
-def test_the_mark_is_at_most_nineteen_blocks_after_the_newest_entry():
-    # The first cut leaves an entry at message 1. Before the second cut are 45 more, without an entry.
+def test_the_mark_is_at_most_nineteen_blocks_after_the_newest_prefix():
+    # The first cut leaves a prefix at message 1. Before the second cut are 45 more blocks.
     messages = [*steps(1), *step(1, calls=20, lines=1), *steps(6)[3:]]
     sent = [*prune_each(requests(messages), pruner())]
     marks = [(at, index) for each in sent for at, index in marked_blocks(each) if at == mark_of(each)]
@@ -178,7 +178,7 @@ def test_the_mark_lives_as_long_as_the_clients_next_one_since_longer_lives_come_
 
 
 @pytest.mark.parametrize("at", [0, 1])
-def test_a_mark_of_the_clients_that_finds_the_entry_is_enough(at: int) -> None:
+def test_a_mark_of_the_clients_that_finds_the_prefix_is_enough(at: int) -> None:
     messages = steps(6)
     messages[at] = marked(messages[at])
     body = request(messages)

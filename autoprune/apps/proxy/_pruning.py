@@ -293,7 +293,7 @@ class Work:
             body=changed,
             conversation=known.name,
             number=0 if pruned.counts_only else self._open_account(prune),
-            note=notes[0] if notes else pruned.result.report.mark_note,
+            note=notes[0] if notes else "",
             counts_only=pruned.counts_only,
         )
 
@@ -331,7 +331,7 @@ class Work:
             sent=sent,
             prices=prices(None, prune.model, prune.life),
             cleared=tuple(self._newly_cleared(prune.result, known)),
-            decisions=tuple(report.decisions),
+            decisions=(*report.decisions, *filter(None, (report.mark_note,))),
             life_from=prune.life_from,
         )
         last = self._last.get(known.name)
