@@ -12,6 +12,7 @@ from autoprune.errors import ConversationError
 NOTHING: Mapping[str, object] = {}
 MARK, MARK_BLOCK = "cache_control", frozenset(("cachePoint",))  # Anthropic's cache breakpoints, and Bedrock's
 MARKED_DEPTH = 2  # a message has blocks, and a result among them has blocks too
+MOST_MARKS = 4  # in a request. Source: the prompt caching guides of Anthropic and Amazon
 LARGEST_DECIMAL = 10**4000  # Python's int-to-text conversion is limited to 4,300 digits by default
 MOST_VALUES = 5_000_000  # in one message
 MOST_CONTAINERS = 200_000  # lists and mappings in one message
@@ -132,6 +133,17 @@ def _copy_with_items(value: object, changes: Mapping[str, object] | Mapping[int 
     for name, new in changes.items():
         setattr(duplicate, str(name), new)
     return duplicate
+
+
+def cache_marks(message: object, depth: int = MARKED_DEPTH) -> Iterator[Mapping[str, object]]:
+    """Yield the cache breakpoints of a message and of the blocks in it, in the order of the prompt."""
+    own = fields_of(message)
+    content = own.get("content")
+    for block in content if depth and isinstance(content, list | tuple) else ():
+        yield from cache_marks(block, depth - 1)
+    for name in (MARK, *MARK_BLOCK):
+        if mark := fields(own.get(name)):
+            yield mark
 
 
 def without_marks(message: object, depth: int = MARKED_DEPTH) -> object:

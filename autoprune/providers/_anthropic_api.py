@@ -4,7 +4,7 @@ import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import partial
 
-from autoprune.conversation.messages import compaction_text, fields_of, with_item
+from autoprune.conversation.messages import MARK, MOST_MARKS, compaction_text, fields_of, with_item
 from autoprune.providers._block_repair import Shape, repair_blocks
 from autoprune.providers._repairs import (
     EMPTY,
@@ -56,6 +56,7 @@ NO_CONTENT = {
 REQUIRED = "messages.{}: Field required"
 NO_TEXT = "messages: text content blocks must be non-empty"
 BLANK_TEXT = "messages: text content blocks must contain non-whitespace text"
+TOO_MANY_MARKS = f"A maximum of {MOST_MARKS} blocks with cache_control may be provided. Found {{}}."
 TRAILING = "messages: final assistant content cannot end with trailing whitespace"
 
 
@@ -72,6 +73,7 @@ def find_problems(messages: Sequence[object]) -> Iterator[Problem]:
         yield from _check_calls(at, one, ids)
         yield from _check_answers(at, calls, following)
     yield from _check_roles(turns)
+    yield from _check_marks(turns)
 
 
 def call_ids(one: Turn) -> list[str]:
@@ -188,6 +190,21 @@ def _check_ending(at: int, one: Turn) -> Iterator[Problem]:
         path, words = (*path, len(one.blocks) - 1), one.blocks[-1].get("text")
     if isinstance(words, str) and words.strip() and words != words.rstrip():
         yield Problem(NAME, "trailing_whitespace", path, TRAILING)
+
+
+def _check_marks(turns: Sequence[Turn]) -> Iterator[Problem]:
+    """Yield the first marks of a request with too many. The last ones stay, since they cover more of the prompt."""
+    marked = [path for at, one in enumerate(turns) for path in _marked_paths((at, "content"), one.blocks)]
+    for path in marked[:-MOST_MARKS]:
+        yield Problem(NAME, "too_many_marks", path, TOO_MANY_MARKS.format(len(marked)))
+
+
+def _marked_paths(path: Path, blocks: Sequence[Mapping[str, object]]) -> Iterator[Path]:
+    for index, block in enumerate(blocks):
+        inner = [fields_of(part) for part in items_of(block.get("content"))]
+        yield from _marked_paths((*path, index, "content"), inner)
+        if block.get(MARK) is not None:
+            yield (*path, index)
 
 
 def _check_calls(at: int, one: Turn, ids: set[str]) -> Iterator[Problem]:

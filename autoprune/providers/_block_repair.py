@@ -1,9 +1,9 @@
 """Repair messages that hold blocks: Anthropic's, Bedrock's and Gemini's. `repair_blocks` makes one round of repairs.
 
 A round first moves misplaced blocks into messages of their role. If there were any, the round ends, because which calls
-are answered is known only afterwards. Otherwise the round takes these steps in order: remove empty blocks, change ids,
-put results after their calls, drop or fill empty messages, alternate roles. Each API reads and writes its blocks
-through a `Shape`; a message under repair is a `Draft`.
+are answered is known only afterwards. Otherwise the round takes these steps in order: remove surplus cache marks and
+empty blocks, change ids, put results after their calls, drop or fill empty messages, alternate roles. Each API reads
+and writes its blocks through a `Shape`; a message under repair is a `Draft`.
 """
 
 import re
@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from autoprune.conversation.messages import fields_of, with_item
+from autoprune.conversation.messages import MARK, fields_of, item, with_item
 from autoprune.providers._repairs import (
     ASTRAY,
     BEGINNING,
@@ -219,7 +219,7 @@ def repair_blocks(
         # It is unknown which calls are answered until every block is in a message of its role.
         drafts = split_by_role(drafts, shape, log)
         return Round([write_message(one, shape) for one in drafts if one.blocks or not one.is_touched], log.repairs)
-    drafts = [_remove_empty(one, shape, log) for one in drafts]
+    drafts = [_remove_empty(_remove_marks(one, log), shape, log) for one in drafts]
     drafts = _change_ids(drafts, shape, log)
     drafts = _place_results(drafts, shape, log, open_calls)
     drafts = _settle_empty_messages(drafts, shape, log, alternates=alternates)
@@ -227,6 +227,27 @@ def repair_blocks(
     if drafts and drafts[-1].at >= 0:
         drafts[-1] = _trim_end(drafts[-1], log)
     return Round([write_message(one, shape) for one in drafts], log.repairs)
+
+
+def _remove_marks(one: Draft, log: Log) -> Draft:
+    """Remove the cache marks of a message that are too many."""
+    blocks = dict(one.blocks)
+    for problem in log.problems_at(one.at, "too_many_marks"):
+        at, *path = problem.path[2:]
+        blocks[int(at)] = _without_mark(blocks[int(at)], path)
+        log.add(problem, "removed the cache mark")
+    return one.replace_blocks([*blocks.items()])
+
+
+def _without_mark(value: object, path: Sequence[int | str]) -> object:
+    """Copy a block without the mark of the block at a path in it."""
+    if path:
+        return with_item(value, path[0], _without_mark(item(value, path[0]), path[1:]))
+    return (
+        {name: own for name, own in value.items() if name != MARK}
+        if type(value) is dict
+        else with_item(value, MARK, None)
+    )
 
 
 def _remove_empty(one: Draft, shape: Shape, log: Log) -> Draft:

@@ -6,13 +6,14 @@ a conversation keeps the settings of its requests, and the walk plans each reque
 
     request with    safe zone    history afterwards
     1 message       50,000       {0: {"safe_zone": 50_000, …}, 1: {}}
-    57 messages     50,000       {0: {"safe_zone": 50_000, …}, 57: {}}
-    59 messages     60,000       {0: {"safe_zone": 50_000, …}, 59: {"safe_zone": 60_000}}
+    57 messages     50,000       {0: {"safe_zone": 50_000, …}, 1: {}, 57: {}}
+    59 messages     60,000       {0: {"safe_zone": 50_000, …}, 1: {}, 59: {"safe_zone": 60_000}}
     59, repeated    70,000       the same, so that the same results are cleared
-    61 messages     70,000       {0: {…}, 59: {"safe_zone": 60_000}, 61: {"safe_zone": 70_000}}
+    61 messages     70,000       {0: {…}, 1: {}, 59: {"safe_zone": 60_000}, 61: {"safe_zone": 70_000}}
 
 The settings at 0 are complete, later ones are changes. The last key is the newest request, even if nothing changed
-there, so that a repeated request is recognized.
+there, so that a repeated request is recognized. The first key after 0 is the first request that was pruned, which may
+be in the middle of a conversation: what the provider has cached of earlier requests was not pruned.
 
 A conversation is identified by its first messages, up to the model's first one. Before the model has spoken only the
 user's messages identify it; then the model's first message becomes part of the identity, so that two sessions that
@@ -79,12 +80,13 @@ def with_request(history: History, now: Mapping[str, Any], messages: int) -> dic
     for at in sorted(at for at in known if 0 < at <= messages):
         states[at] = state = {**state, **known[at]}
     is_repeated = bool(known) and messages <= max(known)
+    first = min((at for at in states if at), default=messages)
     states[messages] = state if is_repeated and now["safe_zone"] >= state["safe_zone"] else dict(now)
     found: dict[int, dict[str, Any]] = {}
     before: Mapping[str, Any] = {}
     for at, state in states.items():
         changes = {name: value for name, value in state.items() if name not in before or before[name] != value}
-        if changes or at == messages:
+        if changes or at in (first, messages):
             found[at] = changes
         before = state
     return found

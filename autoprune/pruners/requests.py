@@ -20,9 +20,11 @@ from functools import partial
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from autoprune.conversation.messages import MARK
 from autoprune.errors import ConversationError
 from autoprune.providers import merged
 from autoprune.providers.thinking import BETA_HEADER
+from autoprune.pruners._marks import mark_before_cut
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.pruners.history import History
@@ -109,6 +111,16 @@ class Place:
         inner = self.inside(body)
         return [inner[name] for name in self.api.beside if inner.get(name)]
 
+    def mark_before_cut(self, request: "PrunedRequest", given: list[Any], result: Result[Any]) -> Result[Any]:
+        """Mark the pruned prompt for the provider's cache, if the client does. The report says which message."""
+        inner = self.inside(request.body)
+        beside = {name: inner[name] for name in (MARK, *self.api.beside) if name in inner}
+        messages = [*result.conversation]
+        at = mark_before_cut(self.api.format, result.plan, given, messages, beside, request.history)
+        if at is None:
+            return result
+        return replace(result, conversation=messages, report=replace(result.report, cache_mark=at))
+
     def history_field(self, body: Mapping[str, object]) -> str:
         """The field that makes the provider store the history; "" if there is none."""
         inner = self.inside(body)
@@ -170,6 +182,10 @@ def prune_request(
     `headers` are the request's headers, to which a beta is added if the model's thinking blocks require it. `options`
     are keywords of the pruner's `prune`, such as strategy or pauses.
 
+    A prompt that was cut gets a mark for the provider's cache on the last message before the cut that ended an earlier
+    request, if the client marks the messages itself and has one of its four marks left (Anthropic and Bedrock). The
+    marked message is a new object, as pruned messages are, and the report's `cache_mark` is its index.
+
     `history` is the `history` of the conversation's previous pruned request. The model, the tokens beside the messages,
     the pruner's settings and the calibration may then change from request to request: they apply from this request on,
     and what was cleared stays cleared. A `ConversationPruner` ignores it.
@@ -222,6 +238,9 @@ def _apply_result(unchanged: PrunedRequest, found: Place, messages: list[Any]) -
     result = unchanged.result
     if result is None or (result.conversation is messages and not result.request_parameters):
         return unchanged
+    if result.conversation is not messages and not unchanged.counts_only:
+        result = found.mark_before_cut(unchanged, messages, result)
+        unchanged = replace(unchanged, result=result)
     body = found.with_messages(unchanged.body, result.conversation)
     if not result.request_parameters:
         return replace(unchanged, body=body)

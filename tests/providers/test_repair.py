@@ -370,6 +370,7 @@ def test_each_removed_block_has_its_own_note(provider: str, data: st.DataObject,
 # One case for each kind of repair: the whole conversation, and what was said to be done.
 
 GO = {"role": "user", "content": "Go."}
+MARKED = {"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}
 OK = {"role": "assistant", "content": "Done."}
 HI = {"role": "user", "parts": [{"text": "Go."}]}
 HELLO = {"role": "user", "content": [{"text": "Go."}]}
@@ -515,6 +516,16 @@ def lost(id: str) -> dict[str, Any]:
                 "empty_text (1, 'content', 0): removed the empty text",
                 "thinking_signature (1, 'content', 1): removed the thinking, which cannot be sent without a signature",
             ],
+        ),
+        (
+            [user(*[MARKED] * 5)],
+            [user(said("x"), *[MARKED] * 4)],
+            ["too_many_marks (0, 'content', 0): removed the cache mark"],
+        ),
+        (
+            [GO, assistant(use("a")), user(answer("a", [MARKED]), *[MARKED] * 4)],
+            [GO, assistant(use("a")), user(answer("a", [said("x")]), *[MARKED] * 4)],
+            ["too_many_marks (2, 'content', 0, 'content', 0): removed the cache mark"],
         ),
         (
             [GO, assistant(use("a")), user(answer("a", [said("")]))],

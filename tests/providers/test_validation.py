@@ -282,6 +282,29 @@ ANTHROPIC: list[tuple[list[Any], Found]] = [
 ]
 
 
+def many_marks(*, inside: int, after: int) -> list[Any]:
+    """Blocks with cache marks, in a result and after it."""
+    texts = [said(str(at), cache_control={"type": "ephemeral"}) for at in range(inside + after)]
+    return [GO, assistant(use()), user([answer(content=texts[:inside]), *texts[inside:]])]
+
+
+ANTHROPIC += [
+    (
+        many_marks(inside=2, after=4),
+        [
+            (
+                "too_many_marks",
+                (2, "content", 0, "content", at),
+                "A maximum of 4 blocks with cache_control may be provided. Found 6.",
+            )
+            for at in range(2)
+        ],
+    ),
+    (many_marks(inside=2, after=2), []),
+    ([user([said("Go.", cache_control=None)] * 5)], []),
+]
+
+
 @each_row(("conversation", "expected"), ANTHROPIC)
 def test_problems_for_anthropic(conversation: list[Any], expected: Found):
     assert found(conversation, "anthropic") == expected

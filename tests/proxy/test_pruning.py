@@ -49,6 +49,23 @@ def test_the_usage_of_an_answer_calibrates_the_next_prune():
     assert after[1]
 
 
+def test_a_cache_mark_before_a_cut_is_sent_and_noted():
+    mark = {"cache_control": {"type": "ephemeral"}}
+    work = Work(Settings(safe_zone="20k"))
+    known = json.loads(body(30))
+    known["messages"][-1]["content"][-1] |= mark
+    done = work.prune(Job("/v1/messages", {}, json.dumps(known).encode(), "s", 0.0))
+    sent = json.loads(done.body or b"{}")["messages"]
+    at = next(at for at, message in enumerate(sent) if "cache_control" in json.dumps(message))
+    account = work.account(done.number)
+    assert account
+    assert (
+        account.decisions[-1] == f"a cache mark was added to message {at}, since the client's marks are after the cut"
+    )
+    assert at < len(sent) - 1
+    assert "cache_control" in sent[-1]["content"][-1]
+
+
 def test_a_usage_that_cannot_be_true_changes_no_prune():
     after = []
     for factor in (0.1, 1, 4_538):

@@ -18,8 +18,8 @@ SAFE_ZONE = 3_000
     [
         ({}, A, 1, {0: A, 1: {}}),
         ({}, A, 57, {0: A, 57: {}}),
-        ({0: A, 1: {}}, A, 3, {0: A, 3: {}}),
-        ({0: A, 1: {}}, B, 3, {0: A, 3: {"model": "b"}}),
+        ({0: A, 1: {}}, A, 3, {0: A, 1: {}, 3: {}}),
+        ({0: A, 1: {}, 3: {}}, B, 5, {0: A, 1: {}, 5: {"model": "b"}}),
         ({0: A, 3: {"model": "b"}}, C, 5, {0: A, 3: {"model": "b"}, 5: {"safe_zone": 60}}),
         ({0: A, 3: {"model": "b"}, 5: {}}, A, 7, {0: A, 3: {"model": "b"}, 7: {"model": "a"}}),
         # Sent again, with other settings: those that applied are kept, unless the safe zone is smaller.
@@ -31,7 +31,7 @@ SAFE_ZONE = 3_000
         ({57: {"model": "b"}}, A, 59, {0: A, 57: {"model": "b"}, 59: {"model": "a"}}),
     ],
 )
-def test_a_history_holds_the_changes_and_the_newest_request(
+def test_a_history_holds_the_changes_and_the_first_and_the_newest_request(
     history: History, now: dict[str, Any], messages: int, found: History
 ):
     assert with_request(history, now, messages) == found

@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeAlias
 
+from autoprune.conversation.messages import cache_marks
 from autoprune.economics import CACHE_LIFE
 from autoprune.errors import SettingsError, is_number
 from autoprune.pruners.history import History, Recent, prefix_digests
@@ -129,28 +130,7 @@ def _life_in_marks(found: Place, body: Mapping[str, Any]) -> Life:
 
 def _message_lives(message: object) -> list[Life]:
     """List the lives that the marks in a message ask for, including marks in blocks within tool results."""
-    if not isinstance(message, dict):
-        return []
-    lives: list[Life] = []
-    for block in _content_blocks(message):
-        if isinstance(block, dict):
-            for inner in _content_blocks(block):
-                lives += _mark_life(inner)
-            lives += _mark_life(block)
-    return lives + _mark_life(message)
-
-
-def _content_blocks(value: dict[str, Any]) -> list[object]:
-    content = value.get("content")
-    return content if isinstance(content, list) else []
-
-
-def _mark_life(block: object) -> list[Life]:
-    """Return the life that a block's mark asks for, in a list; an empty list if there is no mark."""
-    if not isinstance(block, dict):
-        return []
-    mark = block.get("cache_control") or block.get("cachePoint")  # Anthropic and gateways to it; Bedrock's Converse
-    return [ttl_seconds(mark.get("ttl"))] if isinstance(mark, dict) else []
+    return [ttl_seconds(mark.get("ttl")) for mark in cache_marks(message)]
 
 
 def cache_writes(usage: object) -> Mapping[float, int]:

@@ -331,7 +331,7 @@ class Work:
             sent=sent,
             prices=prices(None, prune.model, prune.life),
             cleared=tuple(self._newly_cleared(prune.result, known)),
-            decisions=tuple(report.decisions),
+            decisions=(*report.decisions, *filter(None, (report.mark_note,))),
             life_from=prune.life_from,
         )
         last = self._last.get(known.name)

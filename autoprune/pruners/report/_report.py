@@ -28,6 +28,8 @@ from autoprune.pruners.report._figures import (
 from autoprune.summarizers.brief import Spent
 from autoprune.tokens import scale_tokens
 
+MARKED = "a cache mark was added to message {}, since the client's marks are after the cut"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Report:
@@ -37,6 +39,7 @@ class Report:
     `tokens_after` are the figures that are compared with the safe zone. `fallbacks` are notes on everything that was
     not done as requested, and `notes` holds them and other warnings. `seconds` is the duration of the prune. If the
     size of the messages in bytes showed that there was nothing to do, tokens are counted when a figure is first read.
+    `cache_mark` is the index of the message that `prune_request` marked for the provider's cache.
     """
 
     strategy: str
@@ -48,6 +51,7 @@ class Report:
     spent: Spent = field(default_factory=Spent)
     advise: "Callable[[Report], str] | None" = None
     warn: Callable[[Plan], str] | None = None
+    cache_mark: int | None = None
 
     @cached_property
     def advice(self) -> str:
@@ -56,8 +60,17 @@ class Report:
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """Notes for the caller: the fallbacks, compactions, and a warning if pruning costs more than it saves."""
-        return (*self.fallbacks, *compaction_notes(self.plan), *filter(None, (self._warning,)))
+        """Notes for the caller: fallbacks, compactions, a cache mark, a warning if pruning costs more than it saves."""
+        return (*self.fallbacks, *self._facts, *filter(None, (self._warning,)))
+
+    @property
+    def _facts(self) -> tuple[str, ...]:
+        return (*compaction_notes(self.plan), *filter(None, (self.mark_note,)))
+
+    @property
+    def mark_note(self) -> str:
+        """A note that a message was marked for the provider's cache; "" if none was."""
+        return "" if self.cache_mark is None else MARKED.format(self.cache_mark)
 
     @cached_property
     def _warning(self) -> str:
@@ -241,6 +254,7 @@ class Report:
             "first_changed_message": self.first_changed_message,
             "cache_tokens_lost": self.cache_tokens_lost,
             "stable_boundary": self.stable_boundary,
+            "cache_mark": self.cache_mark,
             "advice": self.advice,
             "notes": list(self.notes),
             "decisions": list(self.decisions),
@@ -287,7 +301,7 @@ class Report:
         if not self.within_safe_zone:
             part, tokens = max(self.floor.items(), key=lambda item: item[1])
             line += f" ({part}: {tokens:,})"
-        said = (*self.fallbacks, *compaction_notes(self.plan))
+        said = (*self.fallbacks, *self._facts)
         return "; ".join((line, *((f"next: {self.advice}",) if self.advice else ()), *said))
 
     __repr__ = __str__

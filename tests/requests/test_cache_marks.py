@@ -1,0 +1,290 @@
+"""A pruned prompt gets a cache mark before the cut, within reach of a prefix that an earlier request stored."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
+from random import Random
+from typing import Any
+
+import pytest
+from rounds import WIRE, Step
+from strict_provider.anthropic import Messages
+from strict_provider.exchange import Request
+from strict_provider.scripts import Play, Turn
+from tables import each_row
+
+from autoprune import AgenticConversationPruner, ConversationPruner
+from autoprune.conversation.messages import MOST_MARKS, cache_marks, without_marks
+from autoprune.integrations._hooks import RequestPruner
+from autoprune.providers import problems
+from autoprune.pruners.requests import PrunedRequest, prune_request
+
+MESSAGES, CONVERSE = "/v1/messages", "/model/anthropic.claude/converse"
+MODEL = "claude-opus-4-8"
+HOUR = {"type": "ephemeral", "ttl": "1h"}
+POINT = {"cachePoint": {"type": "default"}}
+SYSTEM = [{"type": "text", "text": "You mend.", "cache_control": HOUR}]
+ASK: dict[str, Any] = {"role": "user", "content": "Mend it."}
+PRICES = {"cache_read_input_tokens": 0.05, "cache_creation_input_tokens": 1.25, "input_tokens": 1.0}
+
+
+def step(at: int, calls: int = 1, lines: int = 300) -> list[Any]:
+    """The model's words and calls, and their results."""
+    ids = [f"t{at}_{call}" for call in range(calls)]
+    uses = [{"type": "tool_use", "id": id, "name": "read", "input": {"path": f"{id}.py"}} for id in ids]
+    results = [{"type": "tool_result", "tool_use_id": id, "content": f"line {id}\n" * lines} for id in ids]
+    words = {"type": "text", "text": f"Number {at} next."}
+    return [{"role": "assistant", "content": [words, *uses]}, {"role": "user", "content": results}]
+
+
+def steps(count: int, **size: int) -> list[Any]:
+    return [ASK, *(message for at in range(count) for message in step(at, **size))]
+
+
+def marked(message: dict[str, Any], mark: Any = HOUR) -> dict[str, Any]:
+    """A message with a mark on its last block, as clients set it."""
+    content = message["content"]
+    *before, last = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    return {**message, "content": [*before, {**last, "cache_control": mark}]}
+
+
+def request(messages: Sequence[Any]) -> dict[str, Any]:
+    """A request of a client that marks its system prompt and the end of the conversation, as Claude Code does."""
+    return {"model": MODEL, "max_tokens": 9, "system": SYSTEM, "messages": [*messages[:-1], marked(messages[-1])]}
+
+
+def requests(messages: Sequence[Any]) -> list[dict[str, Any]]:
+    """The requests of a conversation."""
+    return [request(messages[:end]) for end in range(1, len(messages) + 1, 2)]
+
+
+def prune_each(bodies: Iterable[dict[str, Any]], pruner: Any) -> Iterator[PrunedRequest]:
+    """Prune the requests of a conversation, each with the history of the one before."""
+    history: Any = {}
+    for body in bodies:
+        pruned = prune_request(pruner, body, MESSAGES, history=history)
+        history = pruned.history
+        yield pruned
+
+
+def places(messages: Sequence[Any]) -> list[int]:
+    """The indexes of the messages with marks."""
+    return [at for at, message in enumerate(messages) if any(cache_marks(message))]
+
+
+def mark_of(pruned: PrunedRequest) -> int | None:
+    assert pruned.result
+    return pruned.result.report.cache_mark
+
+
+def pruner(zone: str = "4k", strategy: str = "low_water") -> AgenticConversationPruner:
+    return AgenticConversationPruner(zone, strategy=strategy)
+
+
+# Where the mark is
+
+
+def test_the_last_block_before_the_cut_gets_a_mark_like_the_clients():
+    body = request(steps(6))
+    before = deepcopy(body)
+    pruned = prune_request(pruner(), body, MESSAGES)
+    assert body == before
+    assert pruned.result
+    assert pruned.result.report.first_changed_message == 2
+    assert pruned.body["messages"][1] == marked(before["messages"][1])
+    assert places(pruned.body["messages"]) == [1, 12]
+    assert [pruned.body["messages"][at] is body["messages"][at] for at in (0, 1, 12)] == [True, False, True]
+    assert pruned.result.conversation == pruned.body["messages"]
+
+
+def test_a_text_becomes_a_block_to_carry_the_mark():
+    messages = steps(6)
+    messages[1] = {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm.", "signature": "seal"}]}
+    messages[2] = {"role": "user", "content": f'<tool_result tool_name="read">{"line " * 900}</tool_result>'}
+    pruned = prune_request(pruner(), request(messages), MESSAGES)
+    assert pruned.body["messages"][:2] == [marked(ASK), messages[1]]  # thinking cannot be marked
+
+
+def test_the_report_says_which_message_was_marked():
+    report = prune_request(pruner(), request(steps(6)), MESSAGES).result.report
+    assert report.cache_mark == report.to_dict()["cache_mark"] == 1
+    assert report.notes[-1] == "a cache mark was added to message 1, since the client's marks are after the cut"
+    assert report.notes[-1] in str(report)
+    assert report.notes[-1] not in report.fallbacks
+
+
+def test_the_mark_stays_between_cuts_and_follows_a_later_cut():
+    sent = [*prune_each(requests(steps(9)), pruner())]
+    cuts = [max((edit.request for edit in each.result.plan.edits), default=None) for each in sent]
+    assert cuts == [None, None, None, 3, 3, 5, 5, 7, 7, 9]
+    assert [mark_of(each) for each in sent] == [None, None, None, 1, 1, 5, 5, 9, 9, 13]
+
+
+def test_the_first_pruned_request_makes_all_cuts_before_it():
+    bodies = requests(steps(9))
+    assert [mark_of(prune_request(pruner(), body, MESSAGES)) for body in bodies] == [None, None, None, *[1] * 7]
+    assert [mark_of(each) for each in prune_each([bodies[7], bodies[7], *bodies[8:]], pruner())] == [1, 1, 1, 13]
+
+
+def test_the_mark_is_at_most_nineteen_blocks_after_the_newest_prefix():
+    # The first cut leaves a prefix at message 1. Before the second cut are 45 more blocks.
+    messages = [*steps(1), *step(1, calls=20, lines=1), *steps(6)[3:]]
+    sent = [*prune_each(requests(messages), pruner())]
+    marks = [(at, index) for each in sent for at, index in marked_blocks(each) if at == mark_of(each)]
+    assert marks == [(1, 1), (3, 17), (4, 15), (11, 1)]
+
+
+def marked_blocks(pruned: PrunedRequest) -> list[tuple[int, int]]:
+    """The messages and indexes of the blocks with marks."""
+    contents = [each["content"] for each in pruned.body["messages"]]
+    return [
+        (at, index)
+        for at, content in enumerate(contents)
+        for index, block in enumerate(content)
+        if isinstance(block, dict) and "cache_control" in block
+    ]
+
+
+@each_row(
+    "system, tools, others, last, at",
+    [
+        ([], [], {}, HOUR, 1),
+        (SYSTEM * 2, [], {}, HOUR, 1),
+        (SYSTEM * 3, [], {}, HOUR, None),  # the client has set four
+        (SYSTEM * 2, [{"name": "read", "input_schema": {}, "cache_control": HOUR}], {}, HOUR, None),
+        (SYSTEM * 2, [{"name": "a", "input_schema": {"properties": {"cache_control": {"a": 1}}}}], {}, HOUR, 1),
+        (SYSTEM, [], {}, None, None),  # the client does not cache its messages
+        (SYSTEM * 2, [], {"cache_control": {"type": "ephemeral"}}, None, 1),  # the API marks the last block
+        (SYSTEM * 3, [], {"cache_control": {"type": "ephemeral"}}, None, None),
+        ("You mend.", [], {}, {"type": "ephemeral"}, 1),
+    ],
+)
+def test_a_mark_is_added_if_the_client_marks_its_messages_and_one_of_four_is_free(
+    system: Any, tools: list[Any], others: dict[str, Any], last: Any, at: int | None
+) -> None:
+    messages = steps(6)
+    messages[-1] = marked(messages[-1], last) if last else messages[-1]
+    body = {"model": MODEL, "system": system, "tools": tools, "messages": messages, **others}
+    pruned = prune_request(pruner(), body, MESSAGES)
+    assert mark_of(pruned) == at
+    expected = [] if at is None else [last or others["cache_control"]]
+    assert [mark for each in pruned.body["messages"][:-1] for mark in cache_marks(each)] == expected
+
+
+def test_the_mark_lives_as_long_as_the_clients_next_one_since_longer_lives_come_first():
+    messages = steps(6)
+    messages[2], messages[-1] = marked(messages[2]), marked(messages[-1], {"type": "ephemeral"})
+    pruned = prune_request(pruner(), {"model": MODEL, "messages": messages}, MESSAGES)
+    assert pruned.body["messages"][1] == marked(messages[1], HOUR)
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_mark_of_the_clients_that_finds_the_prefix_is_enough(at: int) -> None:
+    messages = steps(6)
+    messages[at] = marked(messages[at])
+    body = request(messages)
+    pruned = prune_request(pruner(), body, MESSAGES)
+    assert mark_of(pruned) is None
+    assert pruned.body["messages"][at] is body["messages"][at]
+
+
+def test_only_pruned_requests_to_the_model_are_marked():
+    assert mark_of(prune_request(pruner(), request(steps(6)), "/v1/messages/count_tokens")) is None
+    assert mark_of(prune_request(pruner(), request(steps(1)), MESSAGES)) is None
+
+
+def test_bedrock_gets_a_cache_point_after_the_block():
+    messages = WIRE["bedrock"]([[Step("read", {"path": f"{at}.py"}, f"line {at}\n" * 300)] for at in range(8)])
+    messages[-1] = {**messages[-1], "content": [*messages[-1]["content"], POINT]}
+    body: Any = {"messages": messages, "system": [{"text": "You mend."}, POINT], "toolConfig": {"tools": [POINT]}}
+    pruned = prune_request(pruner(), body, CONVERSE)
+    assert pruned.body["messages"][1] == {**messages[1], "content": [*messages[1]["content"], POINT]}
+    body["toolConfig"]["tools"].append(POINT)
+    assert mark_of(prune_request(pruner(), body, CONVERSE)) is None
+
+
+def test_folded_messages_get_a_mark_before_the_summary():
+    turns = [{"role": role, "content": f"{at} " * 300} for at in range(20) for role in ("user", "assistant")]
+    folding = ConversationPruner("4k", strategy="hybrid(retain={'first_request': True, 'turns': 2})")
+    pruned = prune_request(folding, request([*turns, ASK]), MESSAGES)
+    assert mark_of(pruned) == 0
+    assert pruned.body["messages"][0] == marked(turns[0])
+
+
+# What it is good for
+
+
+def bill(bodies: Sequence[Any]) -> list[float]:
+    """What each request costs at Anthropic, in input tokens."""
+    api = Messages(Play([Turn("Done.")]))
+    usages = [api.respond(Request(MESSAGES, {}, body))["usage"] for body in bodies]
+    return [sum(usage[name] * price for name, price in PRICES.items()) for usage in usages]
+
+
+def unmarked(pruned: PrunedRequest) -> dict[str, Any]:
+    """A pruned request without the mark that was added."""
+    at = mark_of(pruned)
+    messages = [without_marks(each) if index == at else each for index, each in enumerate(pruned.body["messages"])]
+    return {**pruned.body, "messages": messages}
+
+
+@pytest.mark.parametrize("calls", [1, 4, 12])
+@pytest.mark.parametrize("strategy", ["tool_output_cleanup", "low_water"])
+def test_with_the_mark_a_cut_writes_less_of_the_cache(strategy: str, calls: int) -> None:
+    bodies = requests(steps(30, calls=calls, lines=1_200 // calls))
+    sent = [*prune_each(bodies, pruner("20k", strategy))]
+    with_mark, without = bill([each.body for each in sent]), bill([unmarked(each) for each in sent])
+    assert all(one <= other for one, other in zip(with_mark, without, strict=True))
+    assert sum(with_mark) < sum(without)
+
+
+# What holds for every conversation
+
+
+def client(random: Random) -> list[dict[str, Any]]:
+    """The requests of a client that sets up to four marks: on its system prompt, and on the newest user messages."""
+    messages = [ASK]
+    for at in range(random.randint(4, 10)):
+        messages += step(at, calls=random.choice((1, 1, 2, 8)), lines=random.randint(1, 60))
+        if random.random() < 0.2:
+            messages += [{"role": "assistant", "content": "It is done."}, {"role": "user", "content": "And now?"}]
+    ends = [*range(1, len(messages) + 1, 2)]
+    newest = random.randint(0, 3)
+    system = SYSTEM * random.randint(0, MOST_MARKS - newest)
+    bodies = []
+    for number, end in enumerate(ends, 1):
+        wanted = ends[:number][-newest:] if newest else []
+        asked = [marked(each) if at in wanted else each for at, each in enumerate(messages[:end], 1)]
+        bodies.append({"model": MODEL, "max_tokens": 9, "system": system, "messages": asked})
+    return bodies
+
+
+@pytest.mark.parametrize("strategy", ["tool_output_cleanup", "low_water", "cache_aware"])
+def test_a_mark_changes_nothing_else_and_what_is_sent_stays_valid(strategy: str) -> None:
+    random, marks = Random(f"marks {strategy}"), 0
+    for zone in (300, 600, 1_000, 2_000) * 4:
+        api = Messages(Play([Turn("Done.")]))
+        ours, fed_back = RequestPruner(zone, strategy), RequestPruner(zone, strategy)
+        for body in client(random):
+            before = deepcopy(body)
+            pruned = ours.prune(body, MESSAGES)
+            sent, at = pruned.body["messages"], mark_of(pruned)
+            marks += at is not None
+            api.respond(Request(MESSAGES, {}, pruned.body))
+            assert body == before
+            assert problems(sent, "anthropic") == []
+            assert len(places(sent)) == len(places(body["messages"])) + (at is not None)
+            for index, (one, other) in enumerate(zip(sent, body["messages"], strict=True)):
+                assert one is other or index == at or one != other
+            assert fed_back.prune(pruned.body, MESSAGES).body == pruned.body
+            assert prune_request(pruner(str(zone), strategy), pruned.body, MESSAGES).body == pruned.body
+    assert marks > 20
+
+
+def test_an_agent_that_sends_pruned_messages_back_gets_three_marks_besides_its_own() -> None:
+    ours, sent, given = RequestPruner(4_000, "low_water"), [], steps(30)
+    api = Messages(Play([Turn("Done.")]))
+    for end in range(1, len(given) + 1, 2):
+        body = {"model": MODEL, "max_tokens": 9, "cache_control": HOUR, "messages": [*sent, *given[len(sent) : end]]}
+        sent = ours.prune(body, MESSAGES).body["messages"]
+        api.respond(Request(MESSAGES, {}, {**body, "messages": sent}))
+    assert len(places(sent)) == 3
