@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from statistics import median
 from typing import Any
 
@@ -218,6 +218,17 @@ class Episode:
     def hidden(self) -> dict[str, int]:
         """The counted tokens of thinking, by the id of the first call of its answer."""
         return self.sizes.hidden(self.transcript.entries)
+
+    @cached_property
+    def heads(self) -> tuple[int, ...]:
+        """The counted tokens that each request sends beside its messages and their thinking."""
+        shown = (
+            entry.tokens + (self.hidden.get(entry.calls[0].id or "", 0) if entry.calls else 0)
+            for entry in self.transcript.entries
+        )
+        before = list(accumulate(shown, initial=0))
+        prompts = zip(self.requests, self.unpruned, strict=True)
+        return tuple(max(0, round(prompt / self.ratio) - before[start]) for start, prompt in prompts)
 
     @property
     def answers(self) -> tuple[int, ...]:

@@ -258,10 +258,9 @@ def pruner_arguments(episode: Episode, strategy: Any, request: int = -1) -> dict
     if episode.pauses and not folds(strategy):
         arguments["pauses"] = episode.pauses
     if getattr(getattr(strategy, "prices", None), "tiers", ()):
-        known = zip(episode.requests, episode.sizes.beside, strict=True)
+        heads = zip(episode.requests, episode.heads, strict=True)
         last = episode.requests[request]
-        heads = {start: max(0, round(beside / episode.ratio)) for start, beside in known if start <= last}
-        arguments["history"] = {start: {"overhead_tokens": head} for start, head in heads.items()}
+        arguments["history"] = {start: {"overhead_tokens": head} for start, head in heads if start <= last}
     return arguments
 
 
