@@ -7,7 +7,6 @@ the arguments, an AUTOPRUNE_* variable or the default. A function with the name 
 from autoprune.settings._values import (
     SAFE_ZONE_TOKENS,
     SETTINGS,
-    SHARE,
     UNKNOWN_ZONE,
     VARIABLES,
     Args,
@@ -38,7 +37,6 @@ from autoprune.settings.plugins import load_plugin, plugin_names
 __all__ = [
     "SAFE_ZONE_TOKENS",
     "SETTINGS",
-    "SHARE",
     "UNKNOWN_ZONE",
     "VARIABLES",
     "Args",

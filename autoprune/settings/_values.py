@@ -147,8 +147,10 @@ def given_attributes(args: object) -> dict[str, Any]:
 
 
 UNITS = {"": 1, "k": 1024, "m": 1024 * 1024}
-SHARE = 0.6  # of the model's context window: the default safe zone of `run` and the proxy
-UNKNOWN_ZONE = 100_000  # tokens: their default if the window is not known
+# Tokens that the default safe zone of `run` and the proxy leaves for the reply. Claude Code asks for 32,000; a small
+# window has less room.
+REPLY_RESERVE, LARGEST_RESERVE = 32_000, 0.2  # the second is a share of the window
+UNKNOWN_ZONE = 100_000  # tokens: the default safe zone if the window is not known
 LARGEST = 10**12  # tokens, far above any context window
 LONGEST_TEXT = 40  # characters of a budget, so that a product of many factors is not computed
 DURATION = re.compile(r"(\d+(?:\.\d+)?) ?([smh]?)")
@@ -194,11 +196,15 @@ def parse_number(value: object) -> int | float | None:
 
 
 def usual_zone(model: str | None) -> int:
-    """The default safe zone of `run` and the proxy for a model, in tokens."""
+    """The default safe zone of `run` and the proxy, in tokens: the model's window without room for the reply.
+
+    Everything below is up to the strategy, which clears if that makes the session cheaper.
+    """
     try:
-        return budget_tokens(SHARE, model=model)
+        window = context_window(model)
     except SettingsError:
         return UNKNOWN_ZONE
+    return window - min(REPLY_RESERVE, math.floor(LARGEST_RESERVE * window))
 
 
 def duration(value: object, name: str = "cache_ttl") -> float | None:

@@ -24,7 +24,6 @@ from autoprune.pruners.naming import strategy_text
 from autoprune.pruners.report.drawing import printable, table_of
 from autoprune.settings import (
     SETTINGS,
-    SHARE,
     VARIABLES,
     PruneArgs,
     Setting,
@@ -62,7 +61,7 @@ UNSET = {
     "cache_ttl": "by the model",
 }
 UNSET_LIVE = {
-    "safe_zone": f"{SHARE:g} of the window of each request's model",
+    "safe_zone": "the window of each request's model without room for the reply",
     "strategy": RECOMMENDED,
     "cache_ttl": "what each request asks for",
     "thinking_policy": "by the model",

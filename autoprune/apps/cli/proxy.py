@@ -16,7 +16,7 @@ from autoprune import __version__
 from autoprune.apps.cli.config_files import without_options
 from autoprune.apps.cli.ledgers import keep_ledgers
 from autoprune.errors import SettingsError, how_to_install
-from autoprune.settings import SHARE, UNKNOWN_ZONE, VARIABLES
+from autoprune.settings import UNKNOWN_ZONE, VARIABLES
 
 if TYPE_CHECKING:
     from autoprune.apps.proxy import Running, Settings
@@ -53,7 +53,7 @@ SafeZone = Annotated[
         metavar="TOKENS",
         envvar=VARIABLES["safe_zone"],
         show_envvar=False,
-        help="The token budget of a prompt: 51200, 50k. Default: 0.6 of the window of each request's model.",
+        help="The token budget of a prompt: 51200, 50k. Default: the window of each request's model, without room for the reply.",
     ),
 ]
 Strategy = Annotated[
@@ -162,7 +162,10 @@ def startup_lines(settings: "Settings", known: "Running") -> tuple[str, ...]:
 
 def describe_zone(settings: "Settings") -> str:
     """The safe zone as text, for people."""
-    return str(settings.safe_zone or f"{SHARE:g} of the window of each request's model, else {UNKNOWN_ZONE:,} tokens")
+    return str(
+        settings.safe_zone
+        or f"the window of each request's model, without room for the reply, else {UNKNOWN_ZONE:,} tokens"
+    )
 
 
 def telemetry_lines(problem: str | None) -> tuple[str, ...]:

@@ -114,7 +114,7 @@ def replay_sessions(
             "--safe-zone",
             metavar="TOKENS",
             help="The token budget of a prompt: 51200, 50k, 50*1024, or 0.7 of the model's window. Default: as in "
-            "`autoprune run`, 0.6 of the window of each session's model.",
+            "`autoprune run`, the window of each session's model without room for the reply.",
         ),
     ] = None,
     style: Annotated[

@@ -40,7 +40,7 @@ from autoprune.apps.sessions import READABLE, Reader, dump, find_reader, places,
 from autoprune.economics import DEFAULT, Prices, prices
 from autoprune.errors import SessionError, SettingsError, near_or_all
 from autoprune.pruners.report.drawing import printable
-from autoprune.settings import SHARE, UNKNOWN_ZONE
+from autoprune.settings import UNKNOWN_ZONE
 
 T = TypeVar("T")
 ENDINGS = ", ".join(f"*{ending}" for ending in places.ENDINGS)
@@ -374,7 +374,7 @@ def assumptions(whole: Overview, args: ReplayArgs) -> Iterator[str]:
         where = count_noun(whole.unknown_heads, "conversation")
         yield f"no prompt size is recorded in {where}: system prompt and tools are taken to be {UNKNOWN_HEAD:,} tokens"
     if args.safe_zone is None and any(AT not in name for name in args.strategies if name != NONE):
-        default = f"{SHARE:g} of the window of each session's model, or {UNKNOWN_ZONE:,} tokens if that is not known"
+        default = f"the model's window without room for the reply, or {UNKNOWN_ZONE:,} tokens if that is not known"
         yield f"the safe zone is that of `autoprune run`: {default}"
     if len(args.prices) > 1:
         yield f"the clairvoyants and cache_aware decide by the prices {args.prices[0]}"

@@ -18,7 +18,7 @@ from autoprune.errors import SettingsError, near_or_all
 from autoprune.formats import SHIPPED
 from autoprune.planning.view import View
 from autoprune.pruners.naming import choose_strategy, pruner_for
-from autoprune.settings import SHARE, PruneArgs, budget_tokens, parse_number
+from autoprune.settings import PruneArgs, budget_tokens, parse_number
 from autoprune.strategies.catalog import STRATEGIES, is_named, make_strategy
 from autoprune.strategies.clearing import ObservationMasking
 from autoprune.strategies.scaffold import is_in_file, make_in_file
@@ -79,7 +79,7 @@ class Policy:
         if isinstance(parse_number(self.zone), float):
             raise SettingsError(
                 f"{self.text!r}: a safe zone after {AT} is in tokens, such as 60k; without one, "
-                f"it is {SHARE:g} of the window of each session's model"
+                "it is the window of each session's model without room for the reply"
             )
         if self.zone:
             budget_tokens(self.zone)
