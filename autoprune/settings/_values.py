@@ -147,9 +147,9 @@ def given_attributes(args: object) -> dict[str, Any]:
 
 
 UNITS = {"": 1, "k": 1024, "m": 1024 * 1024}
-# Tokens that the default safe zone of `run` and the proxy leaves for the reply. Claude Code asks for 32,000; a small
-# window has less room.
-REPLY_RESERVE, LARGEST_RESERVE = 32_000, 0.2  # the second is a share of the window
+# Tokens that the default safe zone of `run` and the proxy leaves for the reply, as Claude Code does; a small window has
+# less room.
+REPLY_RESERVE, LARGEST_RESERVE = 20_000, 0.2  # the second is a share of the window
 UNKNOWN_ZONE = 100_000  # tokens: the default safe zone if the window is not known
 LARGEST = 10**12  # tokens, far above any context window
 LONGEST_TEXT = 40  # characters of a budget, so that a product of many factors is not computed

@@ -205,6 +205,6 @@ def test_the_newest_payloads_are_kept_up_to_a_number_of_bytes():
 
 
 def test_the_default_safe_zone_is_a_share_of_the_models_window():
-    assert usual_zone("gpt-4o") == 0.8 * 128_000
+    assert usual_zone("gpt-4o") == 108_000
     assert usual_zone("a model of nobody's") == 100_000
     assert usual_zone(None) == 100_000
