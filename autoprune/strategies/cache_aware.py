@@ -117,9 +117,14 @@ class CacheAware(BaseStrategy):
     every_request = True
 
     def for_prices(self, known: Prices) -> "CacheAware":
-        """Return the strategy with these prices and their cache's life, unless the strategy has its own."""
+        """Return the strategy with these prices and their cache's life, unless the strategy has its own.
+
+        Of two lives the longer one counts: clearing costs nothing only if the cache has surely expired.
+        """
         own = known if self.prices is None else prices(self.prices)
-        return replace(self, prices=own, cache_life=known.life if self.cache_life is None else self.cache_life)
+        return replace(
+            self, prices=own, cache_life=max(known.life, own.life) if self.cache_life is None else self.cache_life
+        )
 
     @property
     def notes(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only, since the dataclass is frozen
@@ -337,8 +342,8 @@ class CacheAwareState(BaseStrategy):
         old, _, _ = self._by_use(view.request)
         every = self._with_placeholders(view, old)
         clearing: Clearing = {}
-        for target in (self._strategy.target, 1 - TIER_MARGIN):
-            wanted = view.tokens - target * above
+        for share in (self._strategy.target, 1 - TIER_MARGIN):
+            wanted = view.tokens - share * above
             if wanted <= _total(every):
                 clearing = self._as_late_as_possible(every, wanted)
                 if self._bills.allows(view, _cut(clearing)):

@@ -158,7 +158,7 @@ def test_a_side_question_with_a_short_cache_does_not_make_the_conversation_cold(
 class Lane:
     """Prunes one growing conversation, at times that the test sets."""
 
-    strategy: str = "cache_aware(threshold=1000,patience=1000000,stay=0,start_at=0)"
+    strategy: str = "cache_aware(threshold=1000,patience=1000000,stay=0,start_at=0,never_dearer=None)"
     work: Work = field(init=False)
     now: float = 0.0
 
@@ -239,7 +239,10 @@ STEPS = st.lists(
 )
 
 
-@given(STEPS, st.sampled_from((Lane.strategy, "cache_aware(threshold=1000,patience=0.5,stay=1,start_at=0)")))
+@given(
+    STEPS,
+    st.sampled_from((Lane.strategy, "cache_aware(threshold=1000,patience=0.5,stay=1,start_at=0,never_dearer=None)")),
+)
 @examples(25)
 def test_cleared_results_stay_cleared_whatever_lives_requests_and_answers_name(
     steps: list[tuple[float, str | None, dict[str, Any]]], strategy: str

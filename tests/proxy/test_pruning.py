@@ -79,7 +79,7 @@ def test_a_usage_that_cannot_be_true_changes_no_prune():
 def test_more_is_cleared_after_a_long_pause():
     after = []
     for pause in (5.0, 3_700.0):
-        work = Work(Settings(safe_zone="20k", strategy="cache_aware(stay=0, start_at=0)"))
+        work = Work(Settings(safe_zone="20k", strategy="cache_aware(stay=0, start_at=0, never_dearer=None)"))
         for results in range(1, 20):
             pruned(work, results, 5.0 * results)
         after.append(pruned(work, 20, 95.0 + pause)[1].after)

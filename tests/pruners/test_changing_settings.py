@@ -22,7 +22,7 @@ MODELS = ("claude-sonnet-4-5", "claude-opus-5-5", "gpt-5", "gpt-4", "a model of 
 STRATEGIES = (
     "cache_aware",
     "cache_aware(stay=0, start_at=0)",
-    "cache_aware(threshold=1000, patience=0.5, stay=0, start_at=0)",
+    "cache_aware(threshold=1000, patience=0.5, stay=0, start_at=0, never_dearer=None)",
     "low_water",
     "low_water(target=0.5, minimum_reclaim=0.4)",
     "tool_output_cleanup",

@@ -75,14 +75,16 @@ class WhileCold:
 
 
 STATELESS: tuple[Strategy, ...] = (ObservationMasking(0), ObservationMasking(2), ObservationMasking(1, 3), WhileCold())
-EAGER = CacheAware(threshold=1_000, patience=0.5, stay=0, start_at=0)
+EAGER = CacheAware(threshold=1_000, patience=0.5, stay=0, start_at=0, never_dearer=None)
 CACHE_AWARE = (
     EAGER,
-    CacheAware(threshold=30, prices=(1, 0.5), stay=0, start_at=0),
-    CacheAware(threshold=1_000, patience=0.5, stay=2, start_at=0),
+    CacheAware(threshold=30, prices=(1, 0.5), stay=0, start_at=0, never_dearer=None),
+    CacheAware(threshold=1_000, patience=0.5, stay=2, start_at=0, never_dearer=None),
     CacheAware(start_at=500),
 )
-PATIENT = CacheAware(threshold=1_000, patience=10**6, stay=0, start_at=0)  # clears where the cache is cold alone
+PATIENT = CacheAware(
+    threshold=1_000, patience=10**6, stay=0, start_at=0, never_dearer=None
+)  # clears where the cache is cold alone
 STRATEGIES = (*STATELESS, Priced(), Priced(0, LISTS["openai-0.5"]), *CACHE_AWARE)
 
 

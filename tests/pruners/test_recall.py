@@ -25,7 +25,7 @@ from autoprune.strategies.clearing import ToolOutputCleanup
 from autoprune.strategies.per_result import PerResult
 
 LONG = "a line of text\n" * 60
-EAGER = CacheAware(threshold=1_000, patience=0.5, prices=(1.25, 0.1), stay=0, start_at=0)
+EAGER = CacheAware(threshold=1_000, patience=0.5, prices=(1.25, 0.1), stay=0, start_at=0, never_dearer=None)
 
 
 class Broken(MutableMapping[str, str]):

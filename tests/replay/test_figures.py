@@ -73,7 +73,7 @@ def test_after_a_long_pause_the_curve_shows_a_cold_cache():
     assert [bool(held) for held in some(NoPruning(), "none", pauses={5: 301.0}).held] == [False, True, False, True]
 
 
-def made(session: str, strategy: str, bill: float, kept: int = 10, number: str = "") -> Figures:
+def made(session: str, strategy: str, bill: float, kept: int = 10, number: str = "", worst: float = 1.0) -> Figures:
     return Figures(
         session=session,
         episode=f"{session}{number}",
@@ -81,14 +81,14 @@ def made(session: str, strategy: str, bill: float, kept: int = 10, number: str =
         style="full history",
         requests=20,
         safe_zone=40_000,
-        bills={"p": Bill(bill, bill, 0)},
+        bills={"p": Bill(bill, bill, 0, worst)},
         evidence={name: Kept(10, kept, kept) for name in ("code", "edits", "lag > 20")},
         rereads=0,
     )
 
 
 def test_a_corpus_bill_is_the_sum_over_sessions_and_the_worst_is_one_session():
-    found = [made("a", "none", 100), made("b", "none", 300), made("a", "s", 150, 5), made("b", "s", 150, 10)]
+    found = [made("a", "none", 100), made("b", "none", 300), made("a", "s", 150, 5, worst=1.5), made("b", "s", 150, 10)]
     (row,) = [row for row in summarize(found, "p") if row.strategy == "s"]
     assert (row.bill.value, row.worst, row.dearer) == (300 / 400, 1.5, 0.5)
     assert (row.code.value, row.episodes) == (15 / 20, 2)

@@ -53,7 +53,8 @@ SafeZone = Annotated[
         metavar="TOKENS",
         envvar=VARIABLES["safe_zone"],
         show_envvar=False,
-        help="The token budget of a prompt: 51200, 50k. Default: the window of each request's model, without room for the reply.",
+        help="The token budget of a prompt: 51200, 50k. Default: the window of each request's model, without room for "
+        "the reply.",
     ),
 ]
 Strategy = Annotated[

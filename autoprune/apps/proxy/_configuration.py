@@ -32,8 +32,8 @@ class Settings:
     vendor whose API its path names. `bases` are base URLs by vendor ("anthropic", "openai", "gemini") that replace the
     vendors' own if there is no upstream. OpenAI's replaces /v1, because its clients expect base URLs with a version.
 
-    `safe_zone` is a budget as in `PruneArgs`; the default is the window of the request's model without room for the reply, or
-    100,000 tokens if the window is not known. `strategy` is a strategy's name, with parameters if needed.
+    `safe_zone` is a budget as in `PruneArgs`; the default is the window of the request's model without room for the
+    reply, or 100,000 tokens if the window is not known. `strategy` is a strategy's name, with parameters if needed.
 
     `cache_ttl` and `thinking_policy` are those of `PruneArgs`; AUTOPRUNE_* variables set them if they are None.
 

@@ -204,7 +204,6 @@ def _row(found: Sequence[Figures], unpruned: Mapping[str, float], worth: Mapping
     weights = [worth[each.episode] for each in found]
     wholes = [unpruned[each.episode] for each in found]
     totals = [weight * bill.total for weight, bill in zip(weights, bills, strict=True)]
-    shares = [total / whole for total, whole in zip(totals, wholes, strict=True)]
     again = [weight * bill.with_rereads for weight, bill in zip(weights, bills, strict=True)]
     saved = sum(weight * bill.saved for weight, bill in zip(weights, bills, strict=True))
     cold = sum(weight * bill.saved_cold for weight, bill in zip(weights, bills, strict=True))

@@ -1,0 +1,168 @@
+"""`cache_aware` never makes a session dearer: the bill up to any request is at most that without pruning."""
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from rounds import WIRE, Step
+
+from autoprune import AgenticConversationPruner
+from autoprune.economics import LISTS, Prices, Tier
+from autoprune.errors import SettingsError
+from autoprune.strategies import CacheAware
+
+HUGE = 10**9
+LIFE = 300.0  # seconds
+REPORT = "All parts are described, and their names are kept. " * 30
+PRICES = {
+    "anthropic": LISTS["anthropic"],
+    "cheap reads": Prices(1.25, 0.025),
+    "an hour": Prices(2.0, 0.1, life=3_600),
+    "free writes": Prices(1.0, 0.02),
+    "no cache": LISTS["no-cache"],
+    "tier": Prices(1.25, 0.1, tiers=(Tier(30_000, 5.0, 5.0),)),
+    "two tiers": Prices(1.25, 0.05, tiers=(Tier(24_000, 2.0, 1.5), Tier(48_000, 4.0, 4.0))),
+}
+
+
+@dataclass(frozen=True)
+class Session:
+    """A conversation, the number of messages of each request, and pauses by that number."""
+
+    messages: list[Any]
+    requests: list[int]
+    pauses: Mapping[int, float]
+
+
+def session(seed: int, rounds: int = 60) -> Session:
+    """Reads of all sizes, some of them parallel or repeated, notes, reports and pauses."""
+    source = random.Random(seed)
+    made: list[list[Step]] = []
+    for _ in range(rounds):
+        kind = source.random()
+        if kind < 0.2:
+            made.append(
+                [Step("write", {"path": f"{source.randint(0, 9)}.md", "content": REPORT * source.randint(1, 6)}, "ok")]
+            )
+        else:
+            words = [source.choice((5, 50, 300, 1_500, 4_000)) for _ in range(source.choice((1, 1, 1, 3)))]
+            names = ("read", "bash", "search")
+            made.append(
+                [
+                    Step(
+                        source.choice(names),
+                        {"path": f"{source.randint(0, 40)}.py"},
+                        f"line {source.random()}\n" * (each // 8 + 1),
+                    )
+                    for each in words
+                ]
+            )
+    messages = WIRE["openai_chat"](made)
+    requests = [at for at, each in enumerate(messages) if each["role"] == "assistant"]
+    pauses = {at: source.choice((400.0, 4_000.0)) for at in requests if source.random() < 0.08}
+    return Session(messages, requests, pauses)
+
+
+def prompts(known: Session, strategy: CacheAware, zone: int = HUGE, *, fed_back: bool = False) -> Iterator[list[Any]]:
+    """The prompt of each request, as an agent loop would send it."""
+    pruner = AgenticConversationPruner(zone)
+    sent: list[Any] = []
+    for before, at in pairwise([0, *known.requests]):
+        given = [*sent, *known.messages[before:at]] if fed_back else known.messages[:at]
+        sent = pruner.prune(given, strategy, pauses=known.pauses).conversation
+        yield sent
+
+
+def bills(known: Session, sent: Sequence[list[Any]], prices: Prices, *, only_marks: bool) -> list[float]:
+    """The bill up to each request.
+
+    The cache holds the longest prefix that a prompt shares with the previous one, or with `only_marks` the longest of
+    all prompts since the last pause with which this one begins.
+    """
+    count = AgenticConversationPruner(HUGE).count_tokens
+    stored: list[list[Any]] = []
+    total, result = 0.0, []
+    for at, prompt in zip(known.requests, sent, strict=True):
+        if known.pauses.get(at, 0.0) > prices.life:
+            stored = []
+        shared = [_shared(prompt, each) for each in (stored if only_marks else stored[-1:])]
+        held = max(
+            (size for size, each in zip(shared, stored, strict=False) if not only_marks or size == len(each)), default=0
+        )
+        total += prices.request(count(prompt), count(prompt[:held]) if held else 0)
+        stored.append(prompt)
+        result.append(total)
+    return result
+
+
+def _shared(prompt: Sequence[object], before: Sequence[object]) -> int:
+    pairs = zip(prompt, before, strict=False)
+    return next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(prompt), len(before)))
+
+
+@pytest.mark.parametrize("only_marks", [False, True], ids=["prefix", "marks"])
+@pytest.mark.parametrize("name", PRICES)
+def test_no_session_is_dearer_at_any_request(name: str, only_marks: bool):
+    prices, cheaper = PRICES[name], 0
+    for seed in range(6):
+        known = session(seed)
+        whole = bills(known, [known.messages[:at] for at in known.requests], prices, only_marks=only_marks)
+        sent = list(prompts(known, CacheAware(prices=prices)))
+        ours = bills(known, sent, prices, only_marks=only_marks)
+        assert [at for at, (one, other) in enumerate(zip(ours, whole, strict=True)) if one > other * 1.0000001] == []
+        cheaper += ours[-1] < whole[-1]
+    assert cheaper > 1  # otherwise the test shows nothing
+
+
+@pytest.mark.parametrize("name", PRICES)
+def test_pruned_output_that_is_passed_back_has_the_same_bills(name: str):
+    for seed in range(10, 16):
+        known, strategy = session(seed), CacheAware(prices=PRICES[name])
+        assert list(prompts(known, strategy, fed_back=True)) == list(prompts(known, strategy))
+
+
+def test_without_the_guarantee_a_session_can_be_dearer_on_the_way():
+    prices, worst = PRICES["anthropic"], 0.0
+    for seed in range(6):
+        known = session(seed)
+        whole = bills(known, [known.messages[:at] for at in known.requests], prices, only_marks=False)
+        sent = list(prompts(known, CacheAware(prices=prices, never_dearer=None)))
+        ours = bills(known, sent, prices, only_marks=False)
+        worst = max(worst, *(one / other for one, other in zip(ours, whole, strict=True)))
+    assert worst > 1.001
+
+
+def test_a_share_allows_a_session_to_be_so_much_dearer():
+    prices = PRICES["anthropic"]
+    for seed in range(4):
+        known = session(seed)
+        whole = bills(known, [known.messages[:at] for at in known.requests], prices, only_marks=False)
+        ours = bills(
+            known, list(prompts(known, CacheAware(prices=prices, never_dearer=0.02))), prices, only_marks=False
+        )
+        assert max(one / other for one, other in zip(ours, whole, strict=True)) <= 1.02
+
+
+def test_above_the_safe_zone_clearing_is_forced():
+    known = session(1)
+    sent = list(prompts(known, CacheAware(prices=PRICES["anthropic"]), zone=20_000))
+    assert AgenticConversationPruner(HUGE).count_tokens(sent[-1]) <= 20_000
+
+
+def test_a_prompt_stays_below_a_tier_if_that_is_wanted_or_pays():
+    known, count = session(3), AgenticConversationPruner(HUGE).count_tokens
+    stay, auto, cross = (
+        max(map(count, prompts(known, CacheAware(prices=PRICES["tier"], tier=tier))))
+        for tier in ("stay", "auto", "cross")
+    )
+    assert stay <= 30_000 < auto < cross
+
+
+def test_an_unknown_rule_for_tiers_is_an_error():
+    with pytest.raises(SettingsError, match="tier is 'up': give one of auto, stay, cross"):
+        CacheAware(tier="up").begin()
+    with pytest.raises(SettingsError, match="never_dearer is -1"):
+        CacheAware(never_dearer=-1).begin()
