@@ -321,9 +321,7 @@ def test_settings_that_change_between_calls_are_obeyed():
         (None, "claude-opus-5-5", "drop_block"),
         (None, "anthropic/claude-sonnet-5.5", "drop_block"),
         (None, "us.anthropic.claude-haiku-5-5-20260901-v1:0", "drop_block"),
-        (None, "claude-fable-5-1", "drop_block"),
-        (None, "claude-mythos-5-2", "drop_block"),
-        (None, "claude-mythos-5-1", "report"),  # it signs blocks and does not check what precedes them
+        (None, "claude-opus-6", "drop_block"),  # newer than this version of autoprune
         ("report", "claude-opus-5-5", "report"),
         ("strip", None, "strip"),
         (ThinkingPolicy.REFUSE, "claude-opus-5-5", "refuse"),
@@ -335,6 +333,63 @@ def test_models_that_bind_thinking_have_their_blocks_dropped_unless_something_el
     assert policy(wanted, model) == chosen
     result = pruner(ROOM, wanted, model).prune(TURNS)
     assert (result.request_parameters == PARAMETERS) == (chosen == "drop_block")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        *("claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5"),
+        *("claude-fable-5-1", "claude-fable-5-2", "claude-mythos-5-2"),
+        *(
+            "claude-opus-5-6",
+            "claude-opus-5-10",
+            "claude-sonnet-6",
+            "claude-haiku-6-1",
+            "claude-fable-6",
+            "claude-mythos-7",
+        ),
+        *("claude-opus-latest", "~anthropic/claude-sonnet-latest", "claude-opus", "claude-opus-latest[1m]"),
+        *("claude-atlas-1", "claude-atlas", "claude-6", "claude-5.5", "claude"),  # families that nobody knows yet
+        *("us.anthropic.claude-opus-5-5-v1:0", "global.anthropic.claude-haiku-6-20270101-v1:0"),
+        "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-opus-6-v1:0",
+        *("claude-opus-5-5@20260901", "vertex_ai/claude-sonnet-6@20270101", "claude-fable-5-1@latest"),
+        *(
+            "anthropic/claude-opus-5.5",
+            "openrouter/anthropic/claude-sonnet-5.5:batch",
+            "bedrock/eu.anthropic.claude-opus-6",
+        ),
+        *("claude-opus-5-5[1m]", "claude-fable-5-1[1m]", "claude-opus-5.5-fast", "claude-sonnet-6-thinking"),
+        *("claude-5-5-opus", "anthropic--claude-5.5-sonnet", "databricks-claude-opus-6", "Claude Opus 5.5"),
+    ],
+)
+def test_every_claude_from_the_first_version_of_its_family_that_binds_drops_blocks(model: str):
+    assert policy(None, model) == "drop_block"
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        *("claude-opus-5", "claude-sonnet-5", "claude-haiku-4-5", "claude-fable-5", "claude-mythos-5"),
+        *("claude-mythos-5-1", "claude-mythos-preview"),  # Mythos 5.1 signs blocks but checks no prefix
+        *("claude-opus-4-8", "claude-opus-4-20250514", "claude-opus-4-0", "claude-sonnet-4-5-20250929"),
+        *("claude-opus-4.8-fast", "claude-fable-5:batch", "anthropic/claude-sonnet-4.6", "anthropic--claude-4-sonnet"),
+        *("claude-3-5-sonnet-latest", "claude-3.7-sonnet", "claude-3-opus-latest", "claude-4-opus", "claude3-opus"),
+        *(
+            "claude-2",
+            "claude-2.1",
+            "claude-v1",
+            "anthropic.claude-v2:1:18k",
+            "claude-instant-1.2",
+            "claude-instant-v1",
+        ),
+        *("us.anthropic.claude-opus-5-v1:0", "global.anthropic.claude-fable-5-v1:0", "claude-fable-5-20260609-v1:0"),
+        *("us.anthropic.claude-3-5-sonnet-20241022-v2:0", "claude-3-5-sonnet-v2@20241022", "claude-opus-5@20260501"),
+        *("claude-fable-5[1m]", "claude-sonnet-4-5[1m]", "claude-fable-5-1m", "Claude Sonnet 4.5"),
+        *("gpt-6.1", "gemini-3-pro-preview", "opus-mt-en-de", "glm-5.1", ""),
+    ],
+)
+def test_older_models_and_those_of_other_vendors_have_their_blocks_reported(model: str):
+    assert policy(None, model) == "report"
 
 
 def test_a_policy_that_there_is_not_is_refused():
