@@ -309,6 +309,44 @@ def test_settings_that_change_between_calls_are_obeyed():
     assert ours.prune_conversations(TURNS) is TURNS
 
 
+# What an edit throws away
+
+
+@each_row(("chosen", "lost"), [("drop_block", 5), ("strip", 5), ("refuse", 0), ("report", 0)])
+def test_the_report_counts_the_thinking_that_an_edit_makes_invalid(chosen: str, lost: int):
+    """`report` is for models that do not bind thinking, and `refuse` makes no such edit."""
+    report = pruner(ROOM, chosen).prune(TURNS).report
+    blocks = [thought for entry in report.plan.transcript.entries for thought in entry.thinking]
+    assert len(blocks) == 6
+    assert report.thinking_tokens_lost == sum(thought.tokens for thought in blocks[1:][:lost])
+    assert report.to_dict()["thinking_tokens_lost"] == report.thinking_tokens_lost
+
+
+def test_thinking_that_the_model_adds_to_the_pruned_prompt_is_not_lost():
+    ours = pruner(ROOM, "drop_block")
+    lost = ours.prune(TURNS).report.thinking_tokens_lost
+    grown = [*TURNS, said("Three programs.", thinking("I have seen them."))]
+    found = ours.prune([*grown, asked("Thanks.")]).report
+    assert [edit.request for edit in found.plan.edits] == [4]
+    assert found.thinking_tokens_lost == lost > 0
+
+
+def test_thinking_in_front_of_every_edit_is_not_lost():
+    first = thinking("I read it.")
+    messages = [asked("Read."), called(0, first), answered(0, words(400)), called(1), answered(1, words(40))]
+    report = pruner(count(messages) - 1, "drop_block").prune(messages).report
+    assert (report.results_cleared, report.thinking_tokens_lost) == (1, 0)
+
+
+def test_thinking_behind_dropped_messages_is_lost():
+    args = PruneArgs(count(TURNS) // 2, thinking_policy="drop_block")
+    report = ConversationPruner(args).prune(TURNS, "truncate").report
+    entries = report.plan.transcript.entries
+    left = [thought for at, entry in enumerate(entries) if at not in report.plan.gone for thought in entry.thinking]
+    assert report.messages_removed > 0
+    assert report.thinking_tokens_lost == sum(thought.tokens for thought in left) > 0
+
+
 # Which policy
 
 
