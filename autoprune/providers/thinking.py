@@ -1,10 +1,12 @@
 """Policies for thinking blocks after an edit, on models that bind each block to everything before it. Edits nothing.
 
-Source: Anthropic's documentation, "Preserved thinking" and "Prefix checks on thinking blocks". On the models named here
-a thinking block is valid only while the system prompt, the tools and the messages before it are unchanged; otherwise
-the API answers with status 400. Claude Mythos 5.1 signs its blocks too, but does not check them.
+Source: Anthropic's documentation, "Preserved thinking" and "Prefix checks on thinking blocks". On newer Claude models a
+thinking block is valid only while the system prompt, the tools and the messages before it are unchanged; otherwise the
+API answers with status 400. A model or family that is not known here is taken to be new. Claude Mythos 5.1 signs its
+blocks too, but does not check them.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,10 +16,12 @@ from autoprune.conversation.transcript import Path, Thought
 from autoprune.errors import SettingsError, did_you_mean
 from autoprune.planning.plan import Plan, ThinkingPolicy
 
-BINDING_MODELS = (
-    *("claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5"),
-    *("claude-fable-5-1", "claude-fable-5-2", "claude-mythos-5-2"),
-)
+# The first version of each family that binds thinking.
+FIRST_BINDING = {"opus": (5, 5), "sonnet": (5, 5), "haiku": (5, 5), "fable": (5, 1), "mythos": (5, 2)}
+# Names of older models, after "claude", in which no version follows the family: claude-v2, claude-3-opus.
+OLD_NAMES = re.compile(r"[^a-z\d]*(?:v?[1-4](?!\d)|instant|mythos-preview)")
+# The first version in a name: 5-5 or 5.5, but not a date, Bedrock's -v1:0, or 1m for a long window.
+VERSION = re.compile(r"(?<![a-z\d])\d{1,2}(?:[-._]\d{1,2})*(?![a-z\d])")
 BETA = "thinking-binding-controls-2026-08-01"
 BETA_HEADER = "anthropic-beta"
 BETA_FIELD = "anthropic_beta"  # Bedrock's: a list in the body of a request, since no header can be sent
@@ -25,19 +29,30 @@ CONTROLLED = ("adaptive", "enabled")  # the types of `thinking` that accept `blo
 
 
 def policy(wanted: str | None, model: str | None) -> ThinkingPolicy:
-    """Look up a policy by its name. The default is `drop_block` for models known to bind, `report` for other models.
+    """Look up a policy by its name. The default is `drop_block` for models that bind thinking, `report` for others.
 
     Raises SettingsError for an unknown policy.
     """
     if wanted is None:
-        # Providers spell a model's name differently, with a prefix or dots: "anthropic/claude-opus-5.5".
-        binds = model is not None and any(name in model.replace(".", "-") for name in BINDING_MODELS)
-        return ThinkingPolicy.DROP_BLOCK if binds else ThinkingPolicy.REPORT
+        return ThinkingPolicy.DROP_BLOCK if model and _binds(model) else ThinkingPolicy.REPORT
     try:
         return ThinkingPolicy(wanted)
     except ValueError as error:
         near = did_you_mean(wanted, ThinkingPolicy)
         raise SettingsError(f"thinking_policy is {wanted!r}{near}: give one of {', '.join(ThinkingPolicy)}") from error
+
+
+def _binds(model: str) -> bool:
+    """Return whether a model binds thinking: any Claude except those known to be older.
+
+    Providers spell names differently: "anthropic/claude-opus-5.5", "us.anthropic.claude-opus-5-5-v1:0".
+    """
+    _, claude, name = model.lower().rpartition("claude")
+    if not claude or OLD_NAMES.match(name):
+        return False
+    first = next((first for family, first in FIRST_BINDING.items() if family in name), ())
+    found = VERSION.search(name)
+    return found is None or tuple(map(int, re.findall(r"\d+", found[0]))) >= first
 
 
 @dataclass(frozen=True)

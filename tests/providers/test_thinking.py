@@ -309,6 +309,44 @@ def test_settings_that_change_between_calls_are_obeyed():
     assert ours.prune_conversations(TURNS) is TURNS
 
 
+# What an edit throws away
+
+
+@each_row(("chosen", "lost"), [("drop_block", 5), ("strip", 5), ("refuse", 0), ("report", 0)])
+def test_the_report_counts_the_thinking_that_an_edit_makes_invalid(chosen: str, lost: int):
+    """`report` is for models that do not bind thinking, and `refuse` makes no such edit."""
+    report = pruner(ROOM, chosen).prune(TURNS).report
+    blocks = [thought for entry in report.plan.transcript.entries for thought in entry.thinking]
+    assert len(blocks) == 6
+    assert report.thinking_tokens_lost == sum(thought.tokens for thought in blocks[1:][:lost])
+    assert report.to_dict()["thinking_tokens_lost"] == report.thinking_tokens_lost
+
+
+def test_thinking_that_the_model_adds_to_the_pruned_prompt_is_not_lost():
+    ours = pruner(ROOM, "drop_block")
+    lost = ours.prune(TURNS).report.thinking_tokens_lost
+    grown = [*TURNS, said("Three programs.", thinking("I have seen them."))]
+    found = ours.prune([*grown, asked("Thanks.")]).report
+    assert [edit.request for edit in found.plan.edits] == [4]
+    assert found.thinking_tokens_lost == lost > 0
+
+
+def test_thinking_in_front_of_every_edit_is_not_lost():
+    first = thinking("I read it.")
+    messages = [asked("Read."), called(0, first), answered(0, words(400)), called(1), answered(1, words(40))]
+    report = pruner(count(messages) - 1, "drop_block").prune(messages).report
+    assert (report.results_cleared, report.thinking_tokens_lost) == (1, 0)
+
+
+def test_thinking_behind_dropped_messages_is_lost():
+    args = PruneArgs(count(TURNS) // 2, thinking_policy="drop_block")
+    report = ConversationPruner(args).prune(TURNS, "truncate").report
+    entries = report.plan.transcript.entries
+    left = [thought for at, entry in enumerate(entries) if at not in report.plan.gone for thought in entry.thinking]
+    assert report.messages_removed > 0
+    assert report.thinking_tokens_lost == sum(thought.tokens for thought in left) > 0
+
+
 # Which policy
 
 
@@ -321,9 +359,7 @@ def test_settings_that_change_between_calls_are_obeyed():
         (None, "claude-opus-5-5", "drop_block"),
         (None, "anthropic/claude-sonnet-5.5", "drop_block"),
         (None, "us.anthropic.claude-haiku-5-5-20260901-v1:0", "drop_block"),
-        (None, "claude-fable-5-1", "drop_block"),
-        (None, "claude-mythos-5-2", "drop_block"),
-        (None, "claude-mythos-5-1", "report"),  # it signs blocks and does not check what precedes them
+        (None, "claude-opus-6", "drop_block"),  # newer than this version of autoprune
         ("report", "claude-opus-5-5", "report"),
         ("strip", None, "strip"),
         (ThinkingPolicy.REFUSE, "claude-opus-5-5", "refuse"),
@@ -335,6 +371,63 @@ def test_models_that_bind_thinking_have_their_blocks_dropped_unless_something_el
     assert policy(wanted, model) == chosen
     result = pruner(ROOM, wanted, model).prune(TURNS)
     assert (result.request_parameters == PARAMETERS) == (chosen == "drop_block")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        *("claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5"),
+        *("claude-fable-5-1", "claude-fable-5-2", "claude-mythos-5-2"),
+        *(
+            "claude-opus-5-6",
+            "claude-opus-5-10",
+            "claude-sonnet-6",
+            "claude-haiku-6-1",
+            "claude-fable-6",
+            "claude-mythos-7",
+        ),
+        *("claude-opus-latest", "~anthropic/claude-sonnet-latest", "claude-opus", "claude-opus-latest[1m]"),
+        *("claude-atlas-1", "claude-atlas", "claude-6", "claude-5.5", "claude"),  # families that nobody knows yet
+        *("us.anthropic.claude-opus-5-5-v1:0", "global.anthropic.claude-haiku-6-20270101-v1:0"),
+        "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-opus-6-v1:0",
+        *("claude-opus-5-5@20260901", "vertex_ai/claude-sonnet-6@20270101", "claude-fable-5-1@latest"),
+        *(
+            "anthropic/claude-opus-5.5",
+            "openrouter/anthropic/claude-sonnet-5.5:batch",
+            "bedrock/eu.anthropic.claude-opus-6",
+        ),
+        *("claude-opus-5-5[1m]", "claude-fable-5-1[1m]", "claude-opus-5.5-fast", "claude-sonnet-6-thinking"),
+        *("claude-5-5-opus", "anthropic--claude-5.5-sonnet", "databricks-claude-opus-6", "Claude Opus 5.5"),
+    ],
+)
+def test_every_claude_from_the_first_version_of_its_family_that_binds_drops_blocks(model: str):
+    assert policy(None, model) == "drop_block"
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        *("claude-opus-5", "claude-sonnet-5", "claude-haiku-4-5", "claude-fable-5", "claude-mythos-5"),
+        *("claude-mythos-5-1", "claude-mythos-preview"),  # Mythos 5.1 signs blocks but checks no prefix
+        *("claude-opus-4-8", "claude-opus-4-20250514", "claude-opus-4-0", "claude-sonnet-4-5-20250929"),
+        *("claude-opus-4.8-fast", "claude-fable-5:batch", "anthropic/claude-sonnet-4.6", "anthropic--claude-4-sonnet"),
+        *("claude-3-5-sonnet-latest", "claude-3.7-sonnet", "claude-3-opus-latest", "claude-4-opus", "claude3-opus"),
+        *(
+            "claude-2",
+            "claude-2.1",
+            "claude-v1",
+            "anthropic.claude-v2:1:18k",
+            "claude-instant-1.2",
+            "claude-instant-v1",
+        ),
+        *("us.anthropic.claude-opus-5-v1:0", "global.anthropic.claude-fable-5-v1:0", "claude-fable-5-20260609-v1:0"),
+        *("us.anthropic.claude-3-5-sonnet-20241022-v2:0", "claude-3-5-sonnet-v2@20241022", "claude-opus-5@20260501"),
+        *("claude-fable-5[1m]", "claude-sonnet-4-5[1m]", "claude-fable-5-1m", "Claude Sonnet 4.5"),
+        *("gpt-6.1", "gemini-3-pro-preview", "opus-mt-en-de", "glm-5.1", ""),
+    ],
+)
+def test_older_models_and_those_of_other_vendors_have_their_blocks_reported(model: str):
+    assert policy(None, model) == "report"
 
 
 def test_a_policy_that_there_is_not_is_refused():

@@ -22,6 +22,7 @@ from autoprune.pruners.report._figures import (
     part_row,
     result_row,
     stable_boundary,
+    thinking_lost,
     tokens_lost,
     tools,
 )
@@ -148,6 +149,11 @@ class Report:
         return scale_tokens(tokens_lost(self.plan), self.calibration)
 
     @cached_property
+    def thinking_tokens_lost(self) -> int:
+        """The tokens of thinking that the edits make invalid; 0 if the thinking policy is "report" or "refuse"."""
+        return scale_tokens(thinking_lost(self.plan), self.calibration)
+
+    @cached_property
     def stable_boundary(self) -> int | None:
         """The index of the last message up to which no later prune changes anything; None if there is none.
 
@@ -253,6 +259,7 @@ class Report:
             "tool_results": self.results,
             "first_changed_message": self.first_changed_message,
             "cache_tokens_lost": self.cache_tokens_lost,
+            "thinking_tokens_lost": self.thinking_tokens_lost,
             "stable_boundary": self.stable_boundary,
             "cache_mark": self.cache_mark,
             "advice": self.advice,
