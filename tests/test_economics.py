@@ -133,6 +133,8 @@ def test_a_long_request_pays_the_tier_on_all_its_tokens(model: str, tiers: tuple
         ("gpt-7-mini", "gpt-5.4-mini"),
         ("grok-4.6-fast", "grok-4.6"),
         ("grok-5", "grok-4.7"),
+        ("glm-6", "GLM-5.3"),
+        ("claude", "claude-opus-5-5"),
         ("deepseek-v4", "deepseek-v4-pro"),
         ("anthropic.claude-opus-6-v1", "claude-opus-5-5"),
         ("claude-fable-6@20270101", "claude-fable-5-2"),
@@ -164,6 +166,12 @@ def test_a_model_that_is_newer_than_the_price_list_is_priced_like_its_family(mod
 def test_a_name_of_a_cloud_or_a_gateway_has_the_prices_of_its_model(name: str, model: str):
     assert replace(prices(None, name), name="") == replace(prices(None, model), name="")
     assert prices(None, model).input_price
+
+
+def test_a_model_that_only_others_sell_has_their_prices():
+    for name in ("amazon.nova-pro-v1:0", "glm-4.6"):
+        found = prices(None, name)
+        assert (found.input_price is not None, found.note) == (True, "")
 
 
 @each_row(

@@ -32,6 +32,7 @@ from autoprune.settings._values import (
     usual_zone,
     variables,
     window_of,
+    window_tokens,
 )
 from autoprune.settings.models import asks_for_long
 from autoprune.settings.plugins import load_plugin, plugin_names
@@ -67,4 +68,5 @@ __all__ = [
     "usual_zone",
     "variables",
     "window_of",
+    "window_tokens",
 ]

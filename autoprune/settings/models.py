@@ -6,6 +6,7 @@ and differ in their version: gpt-6.2-sol is priced like gpt-6.1-sol, and claude-
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -25,7 +26,7 @@ WORD, VERSION = re.compile(r"[a-z]+"), re.compile(r"\d+(?![\db])")  # 120b is a 
 ZEROS = re.compile(r"(?<=\.\d)0\b")  # grok-4.20 came before grok-4.3
 LONGEST_VERSION = 3  # digits: a longer number is a date
 # Words of models for a single purpose, which are no measure for others.
-SPECIAL = frozenset(("audio", "cyber", "image", "live", "oss", "realtime", "rosalind", "search", "tts"))
+SPECIAL = frozenset(("audio", "cyber", "highspeed", "image", "live", "oss", "realtime", "rosalind", "search", "tts"))
 STAGES = frozenset(("preview", "latest", "exp", "experimental"))  # words that do not make another model
 
 
@@ -45,37 +46,52 @@ def find_model(model: str, provider: str | None = None) -> ListedModel:
     from genai_prices.data_snapshot import get_snapshot
 
     name = bare_name(model)
-    try:
+    with suppress(LookupError):
         vendor, info = get_snapshot().find_provider_model(name, None, provider, None)
+        return ListedModel(vendor.id, vendor.name, info)
+    names = (name, model.rpartition("/")[2].lower())  # some are listed by their name at Bedrock only
+    for vendor in get_snapshot().providers if provider is None else ():
+        if info := next((each for each in vendor.models if each.id.lower() in names), None):
+            return ListedModel(vendor.id, vendor.name, info)
+    vendor = _vendor(name, provider)
+    relative = _newest_of_family(name, vendor.models)
+    if relative is None:
+        raise LookupError(f"no model of {vendor.name} is like {name!r}")
+    note = f"{model!r} is not in the price list: taken to be like {relative.id}"
+    return ListedModel(vendor.id, vendor.name, relative, note)
+
+
+def _vendor(name: str, provider: str | None) -> Any:
+    """Find the vendor of a model, or that of a model whose name begins with the same word. Raises LookupError."""
+    from genai_prices.data_snapshot import get_snapshot
+
+    try:
+        return get_snapshot().find_provider(name, provider, None)
     except LookupError:
-        vendor = get_snapshot().find_provider(name, provider, None)
-        relative = _newest_of_family(name, vendor.models)
-        if relative is None:
-            raise
-        note = f"{model!r} is not in the price list: taken to be like {relative.id}"
-        return ListedModel(vendor.id, vendor.name, relative, note)
-    return ListedModel(vendor.id, vendor.name, info)
+        listed = (each.id for vendor in get_snapshot().providers for each in vendor.models)
+        for relative in (each for each in listed if _first_word(each.lower()) == _first_word(name)):
+            with suppress(LookupError):
+                return get_snapshot().find_provider(relative, provider, None)
+        raise
 
 
 def listed_window(model: str, provider: str | None = None) -> int | None:
     """The context window of a model that the list has, else of the newest of its family; None if unknown."""
-    if model.endswith(LONG_WINDOW):
+    if model.lower().endswith(LONG_WINDOW):
         return LONG
     found = find_model(model, provider)
     if found.info.context_window is not None:
         return int(found.info.context_window)
-    from genai_prices.data_snapshot import get_snapshot
-
-    vendor = get_snapshot().find_provider(bare_name(model), provider, None)
+    vendor = _vendor(bare_name(model), provider)
     words = _words(bare_name(model))
-    sized = (each for each in vendor.models if each.context_window is not None and _words(each.id) == words)
+    sized = (each for each in vendor.models if each.context_window is not None and _words(each.id.lower()) == words)
     relative = _newest_of_family(bare_name(model), sized)
     return None if relative is None else int(relative.context_window)
 
 
 def asks_for_long(model: str | None, betas: Iterable[str]) -> bool:
     """Whether a request asks for the long window, by the suffix of its model or by one of its betas."""
-    return (model or "").endswith(LONG_WINDOW) or any(each.strip().startswith(LONG_BETA) for each in betas)
+    return (model or "").lower().endswith(LONG_WINDOW) or any(each.strip().startswith(LONG_BETA) for each in betas)
 
 
 def requested_window(model: str, listed: int, betas: Iterable[str] = ()) -> int:
@@ -99,26 +115,27 @@ def _newest_of_family(name: str, models: Iterable[Any]) -> Any | None:
     gpt-6.1-sol) or that the name continues (grok-4.6-fast, grok-4.6), and the newest with the same words, if they are
     more than the first one. Else the newest of those that share most words: gpt-7 is like gpt-6.1-sol.
     """
-    listed, words = [each for each in models if _first_word(each.id) == _first_word(name)], _words(name)
-    relatives = [each for each in listed if _words(each.id) == words]
-    if same := [each for each in relatives if version(each.id) == version(name)]:
-        return same[0]
-    if longer := [each for each in listed if each.id.startswith(f"{name}-")]:
-        return _usual(longer)
-    if shorter := [each for each in listed if name.startswith(f"{each.id}-")]:
-        return max(shorter, key=lambda each: len(each.id))
+    words = _words(name)
+    listed = {each.id.lower(): each for each in models if _first_word(each.id.lower()) == _first_word(name)}
+    relatives = [each for each in listed if _words(each) == words]
+    if same := [each for each in relatives if version(each) == version(name)]:
+        return listed[same[0]]
+    if version(name) and (longer := [each for each in listed if each.startswith(f"{name}-")]):
+        return _usual([listed[each] for each in longer])
+    if shorter := [each for each in listed if name.startswith(f"{each}-")]:
+        return listed[max(shorter, key=len)]
     if relatives and len(words) > 1:
-        return max(relatives, key=lambda each: version(each.id))
-    shared = max((len(_words(each.id) & words) for each in listed), default=0)
-    nearest = [each for each in listed if len(_words(each.id) & words) == shared]
-    nearest = [each for each in nearest if _words(each.id).isdisjoint(SPECIAL)] or nearest
-    newest = max((version(each.id) for each in nearest), default=())
-    return _usual([each for each in nearest if version(each.id) == newest]) if nearest else None
+        return listed[max(relatives, key=version)]
+    shared = max((len(_words(each) & words) for each in listed), default=0)
+    nearest = [each for each in listed if len(_words(each) & words) == shared]
+    nearest = [each for each in nearest if _words(each).isdisjoint(SPECIAL)] or nearest
+    newest = max(map(version, nearest), default=())
+    return _usual([listed[each] for each in nearest if version(each) == newest]) if nearest else None
 
 
 def _usual(models: list[Any]) -> Any:
     """Choose the dearest of the models of a version, of those for general use if there are any."""
-    return max(models, key=lambda each: (_words(each.id).isdisjoint(SPECIAL), _input_price(each)))
+    return max(models, key=lambda each: (_words(each.id.lower()).isdisjoint(SPECIAL), _input_price(each)))
 
 
 def _first_word(name: str) -> str:

@@ -228,6 +228,11 @@ def test_the_default_safe_zone_follows_the_window_that_a_request_asks_for():
     assert zone_of(work, "claude-opus-4-6", {}, anthropic_beta=[beta]) == 980_000
 
 
+def test_a_window_that_a_variable_sets_decides_the_default_safe_zone(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("AUTOPRUNE_WINDOW", "150000")
+    assert zone_of(Work(Settings()), "claude-opus-5-5", {}) == 130_000
+
+
 @pytest.mark.parametrize(("safe_zone", "before", "after"), [(None, 180_000, 32_000), ("0.5", 100_000, 20_000)])
 def test_a_window_that_a_provider_stated_counts_for_its_model_and_host(safe_zone: str | None, before: int, after: int):
     work, name = Work(Settings(safe_zone=safe_zone)), "claude-sonnet-4-5"

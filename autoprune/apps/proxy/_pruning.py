@@ -25,7 +25,7 @@ from autoprune.facts.calls import target
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.requests import Place, place, prune_request
 from autoprune.pruners.result import Result
-from autoprune.settings import PruneArgs, asks_for_long, cache_ttl, usual_zone, variables, window_of
+from autoprune.settings import PruneArgs, asks_for_long, cache_ttl, usual_zone, variables, window_of, window_tokens
 from autoprune.strategies.catalog import clearing_named
 
 REMEMBERED = 64  # conversations
@@ -319,7 +319,8 @@ class Work:
 
     def _zone(self, target: Target, betas: Iterable[str]) -> dict[str, Any]:
         """Return the options for the zone: the model's window, and the usual zone unless one is given."""
-        window = self._windows.get(target) or window_of(target.model, betas)
+        given = window_tokens(self._args, self._environ)
+        window = self._windows.get(target) or given or window_of(target.model, betas)
         zone = {} if self._settings.safe_zone is not None else {"safe_zone": usual_zone(target.model, window)}
         return zone if window is None else zone | {"window": window}
 
