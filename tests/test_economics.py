@@ -131,7 +131,7 @@ def test_a_long_request_pays_the_tier_on_all_its_tokens(model: str, tiers: tuple
         ("gpt-6.2-codex-sol", "gpt-6.1-sol"),
         ("gpt-6", "gpt-6-astra"),
         ("gpt-7-mini", "gpt-5.4-mini"),
-        ("grok-4.6-fast", "grok-4.6"),
+        ("grok-4.6-mini", "grok-4.6"),
         ("grok-5", "grok-4.7"),
         ("glm-6", "GLM-5.3"),
         ("claude", "claude-opus-5-5"),
@@ -168,10 +168,13 @@ def test_a_name_of_a_cloud_or_a_gateway_has_the_prices_of_its_model(name: str, m
     assert prices(None, model).input_price
 
 
-def test_a_model_that_only_others_sell_has_their_prices():
-    for name in ("amazon.nova-pro-v1:0", "glm-4.6"):
-        found = prices(None, name)
-        assert (found.input_price is not None, found.note) == (True, "")
+@each_row(
+    ("name", "dollars", "seller"),
+    [("amazon.nova-pro-v1:0", 0.8, "AWS Bedrock"), ("glm-4.6", 0.6, "Z.AI"), ("grok-4.6-fast", 4, "Cursor")],
+)
+def test_a_model_that_its_vendor_does_not_list_has_the_prices_of_a_seller(name: str, dollars: float, seller: str):
+    found = prices(None, name)
+    assert (found.input_price, found.note) == (pytest.approx(dollars / 1e6), f"{name!r} has the prices of {seller}")
 
 
 @each_row(

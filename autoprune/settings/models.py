@@ -51,8 +51,8 @@ def find_model(model: str, provider: str | None = None) -> ListedModel:
         return ListedModel(vendor.id, vendor.name, info)
     names = (name, model.rpartition("/")[2].lower())  # some are listed by their name at Bedrock only
     for vendor in get_snapshot().providers if provider is None else ():
-        if info := next((each for each in vendor.models if each.id.lower() in names), None):
-            return ListedModel(vendor.id, vendor.name, info)
+        for info in (each for each in vendor.models if each.id.lower() in names):
+            return ListedModel(vendor.id, vendor.name, info, f"{model!r} has the prices of {vendor.name}")
     vendor = _vendor(name, provider)
     relative = _newest_of_family(name, vendor.models)
     if relative is None:
