@@ -93,7 +93,8 @@ def test_without_a_write_price_writing_costs_an_input_token():
 def test_cache_life_of_a_model_and_the_price_of_an_hour(model: str, write: float, life: float):
     known, longer = prices(None, model), prices(None, model, 43_200)
     assert (known.write, known.life) == (write, life)
-    dearer = {"claude-sonnet-4-5": 2, "gpt-4o": 1}.get(model, 2.5)  # OpenAI's 12-hour cache costs 2.5
+    # Who charges for writing charges more for a long life: Anthropic's hour costs 2, OpenAI's 12 hours 2.5.
+    dearer = 1 if write == 1 else 2 if model.startswith("claude") else 2.5
     assert (longer.write, longer.life) == (dearer, 43_200)
 
 
@@ -125,12 +126,55 @@ def test_a_long_request_pays_the_tier_on_all_its_tokens(model: str, tiers: tuple
         ("anthropic/claude-haiku-6-20270101", "claude-haiku-5-5"),
         ("gemini-3-pro", "gemini-3-pro-preview"),
         ("gpt-5.3-codex-spark", "gpt-5.3-codex"),
+        ("gpt-6.2", "gpt-6.1-sol"),
+        ("gpt-7", "gpt-6.1-sol"),
+        ("gpt-6.2-codex-sol", "gpt-6.1-sol"),
+        ("gpt-6", "gpt-6-astra"),
+        ("gpt-7-mini", "gpt-5.4-mini"),
+        ("grok-4.6-mini", "grok-4.6"),
+        ("grok-5", "grok-4.7"),
+        ("glm-6", "GLM-5.3"),
+        ("claude", "claude-opus-5-5"),
+        ("deepseek-v4", "deepseek-v4-pro"),
+        ("anthropic.claude-opus-6-v1", "claude-opus-5-5"),
+        ("claude-fable-6@20270101", "claude-fable-5-2"),
     ],
 )
 def test_a_model_that_is_newer_than_the_price_list_is_priced_like_its_family(model: str, like: str):
     found, relative = prices(None, model), prices(None, like)
     assert replace(found, name="", note="") == replace(relative, name="")
     assert found.note == f"{model!r} is not in the price list: taken to be like {like}"
+
+
+@each_row(
+    ("name", "model"),
+    [
+        ("us.anthropic.claude-opus-5-5-20260901-v1:0", "claude-opus-5-5"),
+        ("us-gov.anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-sonnet-4-5"),
+        ("arn:aws:bedrock:us-east-1:1:inference-profile/us.anthropic.claude-opus-5-5-v1:0", "claude-opus-5-5"),
+        ("zai.glm-5", "glm-5"),
+        ("openai.gpt-oss-120b-1:0", "gpt-oss-120b"),
+        ("publishers/anthropic/models/claude-opus-4-5@20251101", "claude-opus-4-5"),
+        ("publishers/google/models/gemini-3-pro-preview", "gemini-3-pro-preview"),
+        ("moonshotai/kimi-k3", "kimi-k3"),
+        ("claude-haiku-5-5-20261001", "claude-haiku-5-5"),
+        ("claude-opus-5-5[1m]", "claude-opus-5-5"),
+        ("gpt-5.4:free", "gpt-5.4"),
+        ("ft:gpt-4o:org::id", "gpt-4o"),
+    ],
+)
+def test_a_name_of_a_cloud_or_a_gateway_has_the_prices_of_its_model(name: str, model: str):
+    assert replace(prices(None, name), name="") == replace(prices(None, model), name="")
+    assert prices(None, model).input_price
+
+
+@each_row(
+    ("name", "dollars", "seller"),
+    [("amazon.nova-pro-v1:0", 0.8, "AWS Bedrock"), ("glm-4.6", 0.6, "Z.AI"), ("grok-4.6-fast", 4, "Cursor")],
+)
+def test_a_model_that_its_vendor_does_not_list_has_the_prices_of_a_seller(name: str, dollars: float, seller: str):
+    found = prices(None, name)
+    assert (found.input_price, found.note) == (pytest.approx(dollars / 1e6), f"{name!r} has the prices of {seller}")
 
 
 @each_row(

@@ -31,7 +31,10 @@ from autoprune.settings._values import (
     unknown_variables,
     usual_zone,
     variables,
+    window_of,
+    window_tokens,
 )
+from autoprune.settings.models import asks_for_long
 from autoprune.settings.plugins import load_plugin, plugin_names
 
 __all__ = [
@@ -44,6 +47,7 @@ __all__ = [
     "PruneArgs",
     "Setting",
     "Source",
+    "asks_for_long",
     "budget_tokens",
     "cache_ttl",
     "duration",
@@ -63,4 +67,6 @@ __all__ = [
     "unknown_variables",
     "usual_zone",
     "variables",
+    "window_of",
+    "window_tokens",
 ]

@@ -7,7 +7,7 @@ setting("safe_zone", PruneArgs(model="gpt-5"), {"AUTOPRUNE_SAFE_ZONE": "20k"})
 import math
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache, partial
@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from autoprune.errors import SettingsError, did_you_mean, is_number, near_or_all
-from autoprune.settings.models import find_model, listed_window
+from autoprune.settings.models import find_model, listed_window, requested_window
 
 PREFIX = "AUTOPRUNE_"
 SETTINGS = (
@@ -195,16 +195,25 @@ def parse_number(value: object) -> int | float | None:
     return product if is_share else int(product) if product > 1 or product == math.floor(product) else None
 
 
-def usual_zone(model: str | None) -> int:
-    """The default safe zone of `run` and the proxy, in tokens: the model's window without room for the reply.
+def window_of(model: str | None, betas: Iterable[str] = ()) -> int | None:
+    """The context window that a request with these betas gets, in tokens; None if it is not known.
 
-    Everything below is up to the strategy, which clears if that makes the session cheaper.
+    `context_window` is the largest one that the model has.
     """
     try:
-        window = context_window(model)
+        return requested_window(model, context_window(model), betas) if model else None
     except SettingsError:
-        return UNKNOWN_ZONE
-    return window - min(REPLY_RESERVE, math.floor(LARGEST_RESERVE * window))
+        return None
+
+
+def usual_zone(model: str | None, window: int | None = None) -> int:
+    """The default safe zone of `run` and the proxy, in tokens: the model's window without room for the reply.
+
+    Everything below is up to the strategy, which clears if that makes the session cheaper. `window` is that of the
+    request if more is known about it than its model.
+    """
+    window = window or window_of(model)
+    return UNKNOWN_ZONE if window is None else window - min(REPLY_RESERVE, math.floor(LARGEST_RESERVE * window))
 
 
 def duration(value: object, name: str = "cache_ttl") -> float | None:

@@ -6,16 +6,27 @@ and differ in their version: gpt-6.2-sol is priced like gpt-6.1-sol, and claude-
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-# Prefixes of model names at Bedrock: "us.anthropic.claude-sonnet-4-5-20250929-v1:0".
-PREFIXES = re.compile(r"^(?:(?:us|eu|apac|jp|au|ca|global)\.)?(?:anthropic|amazon|meta|deepseek|openai|qwen|mistral)\.")
+# What clouds and gateways add: "us.anthropic.claude-opus-5-5-v1:0" (Bedrock), "claude-opus-5-5@20260901" (Vertex),
+# "gpt-5.4:free" (OpenRouter), "ft:gpt-4o:org::id" (OpenAI's fine-tuned models).
+PREFIXES = re.compile(r"^(?:ft:|(?:[a-z-]+\.)+(?=[a-z]))")
+SUFFIXES = re.compile(r"(?:-v\d+|-\d)?:.*$|(?<=\d)(?:-v\d+$|@.*$)")
 LONG_WINDOW = "[1m]"  # the suffix by which Claude Code asks for a window of a million tokens
-WORD, VERSION = re.compile(r"[a-z]+"), re.compile(r"\d+")
+LONG, SHORT = 1_000_000, 200_000  # tokens
+# Claude up to this version has the long window only if a request asks for it. Source: Anthropic's "Context windows".
+# (Its API later dropped the condition for 4.6, but clients that do not ask still compact at the short window.)
+LAST_ASKING = (4, 6)
+LONG_BETA = "context-1m-"
+WORD, VERSION = re.compile(r"[a-z]+"), re.compile(r"\d+(?![\db])")  # 120b is a size
+ZEROS = re.compile(r"(?<=\.\d)0\b")  # grok-4.20 came before grok-4.3
 LONGEST_VERSION = 3  # digits: a longer number is a date
+# Words of models for a single purpose, which are no measure for others.
+SPECIAL = frozenset(("audio", "cyber", "highspeed", "image", "live", "oss", "realtime", "rosalind", "search", "tts"))
 STAGES = frozenset(("preview", "latest", "exp", "experimental"))  # words that do not make another model
 
 
@@ -35,54 +46,100 @@ def find_model(model: str, provider: str | None = None) -> ListedModel:
     from genai_prices.data_snapshot import get_snapshot
 
     name = bare_name(model)
-    try:
+    with suppress(LookupError):
         vendor, info = get_snapshot().find_provider_model(name, None, provider, None)
+        return ListedModel(vendor.id, vendor.name, info)
+    names = (name, model.rpartition("/")[2].lower())  # some are listed by their name at Bedrock only
+    for vendor in get_snapshot().providers if provider is None else ():
+        for info in (each for each in vendor.models if each.id.lower() in names):
+            return ListedModel(vendor.id, vendor.name, info, f"{model!r} has the prices of {vendor.name}")
+    vendor = _vendor(name, provider)
+    relative = _newest_of_family(name, vendor.models)
+    if relative is None:
+        raise LookupError(f"no model of {vendor.name} is like {name!r}")
+    note = f"{model!r} is not in the price list: taken to be like {relative.id}"
+    return ListedModel(vendor.id, vendor.name, relative, note)
+
+
+def _vendor(name: str, provider: str | None) -> Any:
+    """Find the vendor of a model, or that of a model whose name begins with the same word. Raises LookupError."""
+    from genai_prices.data_snapshot import get_snapshot
+
+    try:
+        return get_snapshot().find_provider(name, provider, None)
     except LookupError:
-        vendor = get_snapshot().find_provider(name, provider, None)
-        relative = _newest_of_family(name, vendor.models)
-        if relative is None:
-            raise
-        note = f"{model!r} is not in the price list: taken to be like {relative.id}"
-        return ListedModel(vendor.id, vendor.name, relative, note)
-    return ListedModel(vendor.id, vendor.name, info)
+        listed = (each.id for vendor in get_snapshot().providers for each in vendor.models)
+        for relative in (each for each in listed if _first_word(each.lower()) == _first_word(name)):
+            with suppress(LookupError):
+                return get_snapshot().find_provider(relative, provider, None)
+        raise
 
 
 def listed_window(model: str, provider: str | None = None) -> int | None:
     """The context window of a model that the list has, else of the newest of its family; None if unknown."""
-    if model.endswith(LONG_WINDOW):
-        return 1_000_000
+    if model.lower().endswith(LONG_WINDOW):
+        return LONG
     found = find_model(model, provider)
     if found.info.context_window is not None:
         return int(found.info.context_window)
-    from genai_prices.data_snapshot import get_snapshot
-
-    vendor = get_snapshot().find_provider(bare_name(model), provider, None)
-    sized = (each for each in vendor.models if each.context_window is not None)
+    vendor = _vendor(bare_name(model), provider)
+    words = _words(bare_name(model))
+    sized = (each for each in vendor.models if each.context_window is not None and _words(each.id.lower()) == words)
     relative = _newest_of_family(bare_name(model), sized)
     return None if relative is None else int(relative.context_window)
 
 
+def asks_for_long(model: str | None, betas: Iterable[str]) -> bool:
+    """Whether a request asks for the long window, by the suffix of its model or by one of its betas."""
+    return (model or "").lower().endswith(LONG_WINDOW) or any(each.strip().startswith(LONG_BETA) for each in betas)
+
+
+def requested_window(model: str, listed: int, betas: Iterable[str] = ()) -> int:
+    """The window that a request gets of a model whose list has `listed`: Anthropic's older models depend on it."""
+    name = bare_name(model)
+    if not name.startswith("claude-") or not (4,) <= version(name) <= LAST_ASKING:
+        return listed
+    return LONG if asks_for_long(model, betas) else min(listed, SHORT)
+
+
 def bare_name(model: str) -> str:
-    """The name of a model without the prefix of a gateway or of Bedrock, and without the suffix for a long window."""
-    return PREFIXES.sub("", model.rpartition("/")[2].removesuffix(LONG_WINDOW)).lower()
+    """The name of a model without what a gateway or a cloud adds, and without the suffix for a long window."""
+    name = model.rpartition("/")[2].lower().removesuffix(LONG_WINDOW)
+    return SUFFIXES.sub("", PREFIXES.sub("", name))
 
 
 def _newest_of_family(name: str, models: Iterable[Any]) -> Any | None:
-    """Choose the listed model that a name most likely means; None if no model shares its words or its beginning.
+    """Choose the listed model that a name most likely means; None if no model shares its first word.
 
-    In this order: the same words and version (grok-4-6, grok-4.6), the dearest model whose name continues the name
-    (gpt-6.1, gpt-6.1-sol), the newest with the same words, and the longest name that the name continues.
+    In this order: the same words and version (grok-4-6, grok-4.6), a model whose name continues the name (gpt-6.1,
+    gpt-6.1-sol) or that the name continues (grok-4.6-fast, grok-4.6), and the newest with the same words, if they are
+    more than the first one. Else the newest of those that share most words: gpt-7 is like gpt-6.1-sol.
     """
-    listed = list(models)
-    relatives = [each for each in listed if _words(each.id) == _words(name)]
-    if same := [each for each in relatives if version(each.id) == version(name)]:
-        return same[0]
-    if longer := [each for each in listed if each.id.startswith(f"{name}-")]:
-        return max(longer, key=_input_price)
-    if relatives:
-        return max(relatives, key=lambda each: version(each.id))
-    shorter = (each for each in listed if name.startswith(f"{each.id}-"))
-    return max(shorter, key=lambda each: len(each.id), default=None)
+    words = _words(name)
+    listed = {each.id.lower(): each for each in models if _first_word(each.id.lower()) == _first_word(name)}
+    relatives = [each for each in listed if _words(each) == words]
+    if same := [each for each in relatives if version(each) == version(name)]:
+        return listed[same[0]]
+    if version(name) and (longer := [each for each in listed if each.startswith(f"{name}-")]):
+        return _usual([listed[each] for each in longer])
+    if shorter := [each for each in listed if name.startswith(f"{each}-")]:
+        return listed[max(shorter, key=len)]
+    if relatives and len(words) > 1:
+        return listed[max(relatives, key=version)]
+    shared = max((len(_words(each) & words) for each in listed), default=0)
+    nearest = [each for each in listed if len(_words(each) & words) == shared]
+    nearest = [each for each in nearest if _words(each).isdisjoint(SPECIAL)] or nearest
+    newest = max(map(version, nearest), default=())
+    return _usual([listed[each] for each in nearest if version(each) == newest]) if nearest else None
+
+
+def _usual(models: list[Any]) -> Any:
+    """Choose the dearest of the models of a version, of those for general use if there are any."""
+    return max(models, key=lambda each: (_words(each.id.lower()).isdisjoint(SPECIAL), _input_price(each)))
+
+
+def _first_word(name: str) -> str:
+    return name.partition("-")[0].rstrip("0123456789.")
 
 
 def _words(name: str) -> frozenset[str]:
@@ -95,7 +152,7 @@ def version(name: str) -> tuple[int, ...]:
 
 
 def _numbers(name: str) -> Iterator[int]:
-    return (int(each) for each in VERSION.findall(name) if len(each) <= LONGEST_VERSION)
+    return (int(each) for each in VERSION.findall(ZEROS.sub("", name)) if len(each) <= LONGEST_VERSION)
 
 
 def _input_price(info: Any) -> float:

@@ -193,3 +193,24 @@ def test_a_body_of_several_compressed_frames_is_read_completely():
 def test_a_body_that_cannot_be_decompressed_is_not_read(packed: bytes, encoding: str, words: str):
     with pytest.raises(UnreadError, match=words):
         decompress(packed, encoding)
+
+
+@pytest.mark.parametrize(
+    ("message", "window"),
+    [
+        ("prompt is too long: 205000 tokens > 200000 maximum", 200_000),
+        ("input length and `max_tokens` exceed context limit: 190000 + 32000 > 200000, decrease them", 200_000),
+        ("This model's maximum context length is 128000 tokens. However, you requested 130000 tokens.", 128_000),
+        ("This model's maximum prompt length is 131072 but the request contains 137812 tokens.", 131_072),
+        ("The input token count (1,200,000) exceeds the maximum number of tokens allowed (1048576).", 1_048_576),
+        ("Prompt contains 40000 tokens, too large for model with 32768 maximum context length", 32_768),
+        ("max_tokens: 70000 > 64000, which is the maximum allowed number of output tokens", None),
+        ("Your input exceeds the context window of this model.", None),
+    ],
+)
+def test_the_window_is_read_from_an_error(message: str, window: int | None):
+    shapes = {"type": "error", "error": {"message": message}}, {"error": message}, {"message": message}
+    for said in (*shapes, [shapes[0]]):
+        reader = UsageReader("application/json", "")
+        reader.feed(json.dumps(said).encode())
+        assert (reader.end(), reader.window) == ({}, window)

@@ -399,6 +399,20 @@ def test_the_upstreams_errors_are_passed_on_and_counted(proxy_to: ProxyTo) -> No
     eventually(lambda: [session.refused for session in proxy.sessions] == [1])
 
 
+@pytest.mark.parametrize("jobs", [0, 2])
+def test_a_provider_that_states_the_window_gets_shorter_requests(proxy_to: ProxyTo, jobs: int) -> None:
+    message = "prompt is too long: 5000 tokens > 2000 maximum"
+    said = json.dumps({"type": "error", "error": {"type": "invalid_request_error", "message": message}}).encode()
+    with serving(always(answer(said, "400 Bad Request"))) as upstream:
+        proxy = proxy_to(upstream.url, safe_zone=None, jobs=jobs)
+        for _ in range(2):
+            assert httpx.post(f"{proxy.url}/v1/messages", content=body(8)).content == said
+            eventually(lambda: [session.safe_zone for session in proxy.sessions])
+    unpruned, pruned = (sent for _, sent in upstream.requests)
+    assert unpruned == body(8)
+    assert len(pruned) < len(unpruned) / 2
+
+
 def test_a_repeated_header_reaches_the_upstream_complete(proxy_to: ProxyTo) -> None:
     with serving(always(answer())) as upstream:
         headers = [("anthropic-beta", "a,b"), ("anthropic-beta", "c")]

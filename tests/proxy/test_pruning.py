@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import count
 from random import Random
 from typing import Any
 
@@ -9,11 +10,12 @@ import pytest
 from proxy.conftest import body
 
 from autoprune.apps.proxy import Settings
-from autoprune.apps.proxy._pruning import Account, Job, Payloads, Work
+from autoprune.apps.proxy._pruning import Account, Job, Payloads, Target, Work
 from autoprune.settings import usual_zone
 
 WORDS = ("alpha", "beta", "gamma", "delta", "src/main.py", "error:", "None", "return")
 MODEL = "gpt-5"
+NUMBERS = count(1)
 
 
 def conversation(results: int) -> list[Any]:
@@ -208,3 +210,46 @@ def test_the_default_safe_zone_is_a_share_of_the_models_window():
     assert usual_zone("gpt-4o") == 108_000
     assert usual_zone("a model of nobody's") == 100_000
     assert usual_zone(None) == 100_000
+
+
+def zone_of(work: Work, model: str, headers: dict[str, str], **others: Any) -> int:
+    """The safe zone of a request of a new conversation."""
+    known = json.dumps({"model": model, "messages": conversation(2), **others}).encode()
+    done = work.prune(Job("/v1/messages", headers, known, str(next(NUMBERS)), 0.0, upstream="a"))
+    account = work.account(done.number)
+    assert account
+    return account.safe_zone
+
+
+def test_the_default_safe_zone_follows_the_window_that_a_request_asks_for():
+    work, beta = Work(Settings()), "context-1m-2025-08-07"
+    assert zone_of(work, "claude-opus-4-6", {}) == 180_000
+    assert zone_of(work, "claude-opus-4-6", {"anthropic-beta": f"oauth-2025-04-20,{beta}"}) == 980_000
+    assert zone_of(work, "claude-opus-4-6", {}, anthropic_beta=[beta]) == 980_000
+
+
+def test_a_window_that_a_variable_sets_decides_the_default_safe_zone(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("AUTOPRUNE_WINDOW", "150000")
+    assert zone_of(Work(Settings()), "claude-opus-5-5", {}) == 130_000
+
+
+@pytest.mark.parametrize(("safe_zone", "before", "after"), [(None, 180_000, 32_000), ("0.5", 100_000, 20_000)])
+def test_a_window_that_a_provider_stated_counts_for_its_model_and_host(safe_zone: str | None, before: int, after: int):
+    work, name = Work(Settings(safe_zone=safe_zone)), "claude-sonnet-4-5"
+    assert zone_of(work, name, {}) == before
+    work.learn_window(Target("a", name), 40_000)
+    assert zone_of(work, name, {}) == after
+    work.learn_window(Target("elsewhere", name), 10_000)
+    assert zone_of(work, name, {}) == after
+    assert zone_of(work, "claude-opus-4-5", {}) == before
+
+
+def test_a_request_is_pruned_again_after_the_provider_has_stated_the_window():
+    work = Work(Settings())
+    known = json.dumps({"model": MODEL, "messages": conversation(9)}).encode()
+    job = Job("/v1/chat/completions", {}, known, "s", 0.0, b"digest", "a")
+    work.account(work.prune(job).number)
+    assert work.reuse(b"digest", 1.0)
+    work.learn_window(Target("a", MODEL), 4_000)
+    assert work.reuse(b"digest", 2.0) is None
+    assert work.prune(job).body

@@ -32,6 +32,8 @@ from autoprune.settings import (
     group_size,
     overhead_tokens,
     safe_zone,
+    usual_zone,
+    window_of,
 )
 
 WINDOW = 128_000  # of gpt-4o, in genai-prices
@@ -426,3 +428,30 @@ def test_a_budget_as_text_is_checked_at_once():
             with pytest.raises(SettingsError, match=f"the safe zone is {budget!r}: write it as 51200"):
                 pruner(budget)
     assert AgenticConversationPruner("0.7").args == "0.7"  # the window is looked up when it is used
+
+
+@each_row(
+    ("model", "betas", "window"),
+    [
+        ("claude-opus-4-6", [], 200_000),
+        ("claude-opus-4-6", ["oauth-2025-04-20", "context-1m-2025-08-07"], 1_000_000),
+        ("claude-opus-4-6[1m]", [], 1_000_000),
+        ("us.anthropic.claude-sonnet-4-6-v1:0", [], 200_000),
+        ("claude-sonnet-4-5", ["context-1m-2025-08-07"], 1_000_000),
+        ("claude-sonnet-4-5[1m]", [], 1_000_000),
+        ("claude-sonnet-4-20250514", [" context-1m-2025-08-07"], 1_000_000),
+        ("claude-haiku-4-5-20251001", [], 200_000),
+        ("claude-opus-4-7", [], 1_000_000),
+        ("claude-opus-5-5", [], 1_000_000),
+        ("claude-opus-6", [], 1_000_000),
+        ("gemini-3-pro-preview", [], 1_000_000),
+        ("gpt-4o", ["context-1m-2025-08-07"], 128_000),
+        ("a model of nobody's", [], None),
+        (None, [], None),
+    ],
+)
+def test_a_request_gets_the_long_window_of_an_older_claude_only_if_it_asks(
+    model: str | None, betas: list[str], window: int | None
+):
+    assert window_of(model, betas) == window
+    assert usual_zone(model, window) == (100_000 if window is None else window - 20_000)

@@ -50,6 +50,7 @@ from autoprune.pruners.requests import place
 COMPACTION = ("x-interaction-type", "conversation-compaction")  # Copilot's mark of its compaction
 SIGNED = "AWS4-"  # AWS signs the whole request, so that a changed body would be rejected
 ERROR_STATUS = 400  # and above
+TOO_LONG = (400, 413)  # statuses for a prompt that is longer than the context window
 LAST_ACCOUNTS = 10.0  # seconds to wait for the accounts of the last requests when the proxy shuts down
 HEAD_BYTES = 65_536  # of a request's head; the same limit as in h11 and most servers
 MOST_FIELDS = 256  # in a request's head: assistants send about thirty, and processing time grows with their square
@@ -91,10 +92,14 @@ class Handled:
 
 @dataclass(frozen=True)
 class Answer:
-    """The usage in an answer, {} if it has none, or None and the error: a status, or "unanswered"."""
+    """The usage in an answer, {} if it has none, or None and the error: a status, or "unanswered".
+
+    `window` is the model's context window in tokens if the error states it.
+    """
 
     usage: dict[str, Any] | None
     error: str = ""
+    window: int | None = None
 
 
 class Proxy:
@@ -166,6 +171,9 @@ class Proxy:
                 with self._noting_faults():
                     self._observer(self._exchange(incoming, outgoing.url, answer, session, point))
             await self._settle(session, number, handled.lane, answer.usage)
+        if answer.window:
+            with self._noting_faults():
+                await self.lanes.learn_window(handled.outcome.target, answer.window)
 
     async def _settle(self, session: Session, number: int, lane: int, usage: dict[str, Any] | None) -> None:
         """Use the usage in an answer; take a request without an answer out of the ledger."""
@@ -217,7 +225,8 @@ class Proxy:
             return None
         body = await asyncio.to_thread(decompress, incoming.body, headers.get("content-encoding", ""))
         betas = {name: value for name, value in headers.items() if name == "anthropic-beta"}
-        return Job(incoming.path, betas, body, session_name(headers), self._clock())
+        upstream = host_name(upstream_url(self.settings, incoming.path, "", headers))
+        return Job(incoming.path, betas, body, session_name(headers), self._clock(), upstream=upstream)
 
     async def _record(self, handled: Handled) -> int:
         """Record a request in its session after it was sent; return its number in the session, 0 if it has none."""
@@ -271,6 +280,9 @@ class Proxy:
             await send_error(send, incoming, failure.status, str(failure))
             return Answer(None, "unanswered")
         if is_refused:
+            if reader and response.status_code in TOO_LONG:
+                reader.end()
+                return Answer(None, str(response.status_code), reader.window)
             return Answer(None, str(response.status_code))
         return Answer(reader.end() if reader else {})
 

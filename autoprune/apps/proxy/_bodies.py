@@ -8,6 +8,7 @@ provider, more than `MOST_ANSWER` bytes, broken JSON) is passed on all the same.
 
 import io
 import json
+import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from gzip import GzipFile
@@ -24,6 +25,13 @@ DEEPEST = 2  # nesting of figures in a usage: input_tokens_details.cache_write_t
 EVENT_DATA = b"data:"
 HINTS = (b"usage", b"Usage")  # events without these words are not parsed
 GZIP = zlib.MAX_WBITS | 16
+# How providers say that a prompt is longer than the context window, with the window: Anthropic twice, OpenAI and most
+# servers with its API, xAI, Gemini, Mistral.
+WINDOWS = re.compile(
+    r"tokens > ([\d,]+) maximum|context limit: \d+ \+ \d+ > (\d+)"
+    r"|maximum (?:context|prompt|model) length (?:is|of) ([\d,]+)|([\d,]+) maximum context length"
+    r"|maximum number of tokens allowed \(?([\d,]+)"
+)
 
 
 # Requests
@@ -83,6 +91,7 @@ class UsageReader:
     def __init__(self, content_type: str, encoding: str) -> None:
         """Prepare for an answer with the given content type and content encoding."""
         self.usage: dict[str, Any] = {}
+        self.window: int | None = None  # the context window that an error states, in tokens
         self._is_stream = "event-stream" in content_type
         name = encoding.strip().lower()
         self._is_readable = (self._is_stream or "json" in content_type) and name in ANSWER_DECODERS
@@ -137,6 +146,7 @@ class UsageReader:
             return
         for each in data if isinstance(data, list) else [data]:  # Gemini streams a list of chunks
             merge_usage(self.usage, reported_usage(each))
+            self.window = self.window or stated_window(each)
 
 
 def merge_usage(known: dict[str, Any], reported: Mapping[str, Any], deepest: int = DEEPEST) -> None:
@@ -161,3 +171,11 @@ def reported_usage(data: object) -> Mapping[str, Any]:
             return usage if isinstance(usage, Mapping) else {}
         data = inner
     return {}
+
+
+def stated_window(data: object) -> int | None:
+    """Return the context window in tokens that an error states because a prompt is longer; None without one."""
+    while isinstance(data, Mapping):
+        data = data.get("error") or data.get("message")
+    found = WINDOWS.search(data) if isinstance(data, str) else None
+    return int(found[found.lastindex or 0].replace(",", "")) or None if found else None

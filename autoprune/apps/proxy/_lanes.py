@@ -19,7 +19,7 @@ from hashlib import blake2b
 from typing import TypeAlias, TypeVar
 
 from autoprune.apps.proxy._configuration import Settings
-from autoprune.apps.proxy._pruning import Account, Job, Outcome, Work
+from autoprune.apps.proxy._pruning import Account, Job, Outcome, Target, Work
 from autoprune.apps.proxy._workers import Worker
 from autoprune.pruners.history import MODEL_ITEMS, MODEL_ROLES
 
@@ -149,6 +149,11 @@ class Lanes:
     async def learn(self, lane: int, conversation: str, usage: object) -> None:
         """Record the usage that a provider reported for a conversation."""
         await self._run(lane, self._lanes[lane].learn, conversation, usage)
+
+    async def learn_window(self, target: Target, tokens: int) -> None:
+        """Record in all lanes the context window that a provider stated for a model."""
+        for at, lane in enumerate(self._lanes):
+            await self._run(at, lane.learn_window, target, tokens)
 
     async def recall(self, id: str) -> str | None:
         """Look up a cleared payload; None if no lane stores it any more."""

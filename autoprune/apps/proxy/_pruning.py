@@ -11,7 +11,7 @@ import pickle
 import time
 import zlib
 from collections import Counter, OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import count
@@ -25,7 +25,7 @@ from autoprune.facts.calls import target
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.requests import Place, place, prune_request
 from autoprune.pruners.result import Result
-from autoprune.settings import PruneArgs, cache_ttl, usual_zone, variables
+from autoprune.settings import PruneArgs, asks_for_long, cache_ttl, usual_zone, variables, window_of, window_tokens
 from autoprune.strategies.catalog import clearing_named
 
 REMEMBERED = 64  # conversations
@@ -41,7 +41,7 @@ class Job:
     """A request to prune.
 
     `headers` are those that pruning may change, and `at` is when the request came, in seconds. `digest` identifies the
-    request if it is sent again.
+    request if it is sent again. `upstream` is the host that the request goes to.
     """
 
     path: str
@@ -50,6 +50,16 @@ class Job:
     session: str
     at: float
     digest: bytes = b""
+    upstream: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What has a context window: a model at a host, in requests that ask for the long window or do not."""
+
+    upstream: str = ""
+    model: str | None = None
+    is_long: bool = False
 
 
 # Loads everything that a first prune needs: the price list by naming a priced model, the vocabulary by a text, and the
@@ -90,6 +100,7 @@ class Outcome:
     note: str = ""
     counts_only: bool = False
     seconds: float = 0.0
+    target: Target = Target()
 
 
 @dataclass(frozen=True)
@@ -194,6 +205,7 @@ class Work:
         self._open: dict[int, Open] = {}  # by number, like the next one
         self._accounts: dict[int, Account] = {}
         self._last: OrderedDict[str, Last] = OrderedDict()  # by the name of the conversation
+        self._windows: dict[Target, int] = {}  # that providers stated
 
     def warm(self) -> None:
         """Load everything that a first prune needs, so that no request waits for it."""
@@ -238,6 +250,12 @@ class Work:
         if known := self._conversations.get(conversation):
             known.learn(usage)
 
+    def learn_window(self, target: Target, tokens: int) -> None:
+        """Record the context window that a provider stated for a model. Requests sent again are then pruned again."""
+        if self._windows.get(target) != tokens:
+            self._windows[target] = tokens
+            self._last.clear()
+
     def recall(self, id: str) -> str | None:
         """Look up a cleared payload; None if it is no longer stored."""
         return self._payloads.get(id)
@@ -263,8 +281,9 @@ class Work:
         known = self._conversations.match(job.session, messages, found.model)
         cache = self._update_cache(known, found, body)
         pause = known.note_request(len(messages), job.at, counts_only=found.counts_only)
-        zone = usual_zone(found.model) if self._settings.safe_zone is None else None
-        options: dict[str, Any] = {"cache_ttl": cache.life} | ({} if zone is None else {"safe_zone": zone})
+        betas = requested_betas(job.headers, found.inside(body))
+        target = Target(job.upstream, found.model, asks_for_long(found.model, betas))
+        options = {"cache_ttl": cache.life} | self._zone(target, betas)
         pruned = prune_request(
             self._pruner.fill_in(**options),
             body,
@@ -295,7 +314,15 @@ class Work:
             number=0 if pruned.counts_only else self._open_account(prune),
             note=notes[0] if notes else "",
             counts_only=pruned.counts_only,
+            target=target,
         )
+
+    def _zone(self, target: Target, betas: Iterable[str]) -> dict[str, Any]:
+        """Return the options for the zone: the model's window, and the usual zone unless one is given."""
+        given = window_tokens(self._args, self._environ)
+        window = self._windows.get(target) or given or window_of(target.model, betas)
+        zone = {} if self._settings.safe_zone is not None else {"safe_zone": usual_zone(target.model, window)}
+        return zone if window is None else zone | {"window": window}
 
     def _update_cache(self, known: Conversation, found: Place, body: Mapping[str, Any]) -> Cache:
         """Update the cache of a conversation with the life that a request asks for."""
@@ -354,6 +381,12 @@ class Work:
                     reason=str(edit.reason),
                     id=id,
                 )
+
+
+def requested_betas(headers: Mapping[str, str], body: Mapping[str, Any]) -> list[str]:
+    """The betas of Anthropic's API that a request names in its header, or in its body as at Bedrock."""
+    given = body.get("anthropic_beta")
+    return [*headers.get("anthropic-beta", "").split(","), *map(str, given if isinstance(given, list) else ())]
 
 
 def reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

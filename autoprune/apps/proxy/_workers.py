@@ -15,7 +15,7 @@ from importlib import import_module
 from multiprocessing.connection import Connection
 
 from autoprune.apps.proxy._configuration import Settings
-from autoprune.apps.proxy._pruning import Account, Job, Outcome, Work
+from autoprune.apps.proxy._pruning import Account, Job, Outcome, Target, Work
 
 PATIENCE = 60.0  # seconds for one answer, after which the worker is killed; the largest requests take a few
 PRELOAD = "autoprune.apps.proxy._preload"
@@ -56,6 +56,10 @@ class Worker:
     def learn(self, conversation: str, usage: object) -> None:
         """Record the usage that a provider reported for a conversation."""
         self._call_worker("learn", conversation, usage)
+
+    def learn_window(self, target: Target, tokens: int) -> None:
+        """Record the context window that a provider stated for a model."""
+        self._call_worker("learn_window", target, tokens)
 
     def recall(self, id: str) -> str | None:
         """Look up a cleared payload; None if it is no longer stored."""
