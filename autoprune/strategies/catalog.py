@@ -28,10 +28,6 @@ CLEARING = {  # for AgenticConversationPruner; the default first
     "low_water": "clearing:LowWater",
     "cache_aware": "cache_aware:CacheAware",
     "observation_masking": "clearing:observation_masking",
-    "like_opencode": "clearing:like_opencode",
-    "like_claude_code": "clearing:like_claude_code",
-    "like_langchain": "clearing:like_langchain",
-    "like_swe_agent": "clearing:like_swe_agent",
 }
 FOLDING = {  # for ConversationPruner, imported when they are used; the default first
     "summarize": "presets:summarize",

@@ -1,12 +1,11 @@
-"""Strategies that clear tool results by age, and presets that imitate other systems.
+"""Strategies that clear tool results by age.
 
 `ToolOutputCleanup` clears as few of the oldest results as needed, `LowWater` clears down to a mark, and
-`ObservationMasking` keeps a window of the newest results. The presets named after systems are for comparison: each is
-as close to the system's default as `ObservationMasking` can be.
+`ObservationMasking` keeps a window of the newest results.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from autoprune.conversation.edits import Reason, Replace
 from autoprune.errors import SettingsError, check_number, is_share
@@ -84,15 +83,11 @@ class LowWater(BaseStrategy):
 class ObservationMasking(BaseStrategy):
     """Clear all but the newest results, at every request.
 
-    With `polling` the window moves only after that many new results. A batch must save at least `minimum` tokens. With
-    `after_pause` results are cleared only after a pause of at least that many seconds, and with `every_request=False`
-    only above the safe zone.
+    With `polling` the window moves only after that many new results.
     """
 
     keep: int = 10
     polling: int = 1
-    minimum: int = 0
-    after_pause: float = 0.0
     protect: Protections = DEFAULT_PROTECTIONS
     every_request: bool = True
     name: str = "observation_masking"
@@ -100,52 +95,17 @@ class ObservationMasking(BaseStrategy):
 
     def step(self, view: View) -> Iterator[Replace]:
         """Yield an edit for each candidate outside the window, or no edits."""
-        for name, least in (("keep", 0), ("polling", 1), ("minimum", 0)):
+        for name, least in (("keep", 0), ("polling", 1)):
             check_number(name, getattr(self, name), least)
-        check_number("after_pause", self.after_pause, 0, "seconds", kind=int | float)
-        if view.pause < self.after_pause:
-            return
         count = len(view.results) - self.keep
         old = set(map(id, view.results[: max(0, count - count % self.polling)]))
         chosen = [candidate for candidate in view.candidates() if id(candidate.result) in old]
-        if sum(candidate.saves for candidate in chosen) >= self.minimum:
-            yield from (candidate.cleared("older than the newest results") for candidate in chosen)
+        yield from (candidate.cleared("older than the newest results") for candidate in chosen)
 
 
 def observation_masking(keep: int = 10, polling: int = 1) -> ObservationMasking:
     """Clear all but the newest results, at every request; with `polling`, only after that many new ones."""
     return ObservationMasking(keep, polling, does=_first_line(observation_masking))
-
-
-def like_opencode() -> ObservationMasking:
-    """As opencode: clear all but the newest 40,000 tokens if that saves 20,000; its skills stay."""
-    # Source: opencode's session/compaction.ts, PRUNE_PROTECT and PRUNE_MINIMUM. It counts the tokens of results alone,
-    # and spares the user's last two turns besides.
-    newest = Protections(tools=("skill",), last_tokens=40_000)
-    known = ObservationMasking(0, minimum=20_000, protect=newest)
-    return replace(known, name="like_opencode", does=_first_line(like_opencode))
-
-
-def like_claude_code() -> ObservationMasking:
-    """As Claude Code: after a pause of an hour, when nothing is cached, clear all but the newest 5 results."""
-    # Source: reports on its time-based "microcompact", such as github.com/tetsuo-ai/agenc-core, pull request 463.
-    # It also spares the results of tools that are not its own.
-    known = ObservationMasking(5, after_pause=3_600)
-    return replace(known, name="like_claude_code", does=_first_line(like_claude_code))
-
-
-def like_langchain() -> ObservationMasking:
-    """As LangChain's ClearToolUsesEdit: above the safe zone, clear all but the newest 3 results."""
-    # Source: LangChain 1.x, `ClearToolUsesEdit(trigger=100_000, keep=3)`, whose trigger is the safe zone here.
-    # Anthropic's "Context editing", clear_tool_uses_20250919, has the same defaults.
-    masking = ObservationMasking(3, every_request=False)
-    return replace(masking, name="like_langchain", does=_first_line(like_langchain))
-
-
-def like_swe_agent() -> ObservationMasking:
-    """As SWE-agent's LastNObservations: clear all but the newest 5 results, at every request."""
-    # Source: SWE-agent's agent/history_processors.py; its configurations have `n: 5`.
-    return ObservationMasking(5, name="like_swe_agent", does=_first_line(like_swe_agent))
 
 
 def _first_line(preset: Callable[..., object]) -> str:
