@@ -14,7 +14,7 @@ prune has saved and cost.
 """
 
 from autoprune.economics._changes import Clock, Pauses, Pruned, Sent, Weighed, check_pauses
-from autoprune.economics._entries import Entry
+from autoprune.economics._entries import Entry, amount
 from autoprune.economics._ledger import Ledger, Reported
 from autoprune.economics._prices import (
     CACHE_LIFE,
@@ -45,6 +45,7 @@ __all__ = [
     "Sent",
     "Tier",
     "Weighed",
+    "amount",
     "check_pauses",
     "lifetime",
     "model_prices",

@@ -24,7 +24,7 @@ from strict_provider.scripts import Call, Turn
 from strict_provider.server import Provider, serve
 
 from autoprune import AgenticConversationPruner
-from autoprune.apps.cli.run import summarize_traffic
+from autoprune.apps.cli.run import cost_of_limit, summarize_traffic
 from autoprune.apps.proxy import Point, Session
 from autoprune.economics import Ledger
 
@@ -355,3 +355,22 @@ def test_the_longest_conversation_has_its_ledger_and_each_other_one_a_line():
         "autoprune: /v1/messages: 2 requests, the last prompt 4,000 tokens, 9,000 without pruning, safe zone 0",
         "autoprune: 1 side question besides",
     ]
+
+
+def test_the_cost_of_a_safe_zone_that_the_user_chose_is_printed():
+    known = Session("", "", "/v1/messages", 0.0, requests=8, safe_zone=3_072)
+    known.ledger = Ledger(prices=(1.25, 0.02))
+    assert cost_of_limit((known,)) == ""
+    for count in range(3, 8):
+        known.ledger.add(AgenticConversationPruner("3k").prune(messages(count)))
+    assert cost_of_limit((known,)) == (
+        "the safe zone of 3,072 tokens cost 39% more than no pruning, 4,313 input tokens; "
+        "without --safe-zone a session never gets dearer"
+    )
+
+
+def test_a_rule_for_tiers_is_a_parameter_of_cache_aware():
+    done = run_text("run", "--print", "--tier", "stay", "codex")
+    assert "cache_aware(tier=" in done.stdout
+    refused = run_text("run", "--print", "--tier", "stay", "--strategy", "low_water", "codex")
+    assert "--tier stay is for cache_aware alone" in refused.stderr

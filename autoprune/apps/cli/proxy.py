@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from enum import StrEnum
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
@@ -68,11 +69,29 @@ Strategy = Annotated[
 ]
 
 
+class TierRule(StrEnum):
+    """What `cache_aware` does near the size from which a model charges a multiple."""
+
+    AUTO = "auto"
+    STAY = "stay"
+    CROSS = "cross"
+
+
+Tier = Annotated[
+    TierRule | None,
+    typer.Option(
+        help="For models that charge a multiple for long requests: stay below that size, cross it, or clear what makes "
+        "no request dearer. Default: auto.",
+    ),
+]
+
+
 def run_proxy(
     context: typer.Context,
     upstream: Upstream = None,
     safe_zone: SafeZone = None,
     strategy: Strategy = "cache_aware",
+    tier: Tier = None,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="The port; 0 takes any free one.")] = PORT,
     token: Annotated[
@@ -108,7 +127,8 @@ def run_proxy(
     if upstream and _is_own(upstream, port):
         raise SettingsError(f"--upstream is {upstream}, this proxy itself: give the address of the API behind it")
     known_bases = {} if upstream else base_addresses(os.environ, port)
-    settings = Settings(upstream, safe_zone, strategy, host=host, port=port, jobs=count, bases=known_bases, **given)
+    chosen = with_tier(strategy, tier)
+    settings = Settings(upstream, safe_zone, chosen, host=host, port=port, jobs=count, bases=known_bases, **given)
     if settings.is_open and token is None:
         raise SettingsError(f"other machines can reach {host}: give a token (--token, or AUTOPRUNE_TOKEN)")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # service managers stop with SIGTERM: as with Ctrl-C
@@ -121,6 +141,17 @@ def run_proxy(
         print(*startup_lines(settings, known), *telemetry_lines(telemetry_problem(os.environ)), sep="\n", flush=True)
         while True:
             time.sleep(SLEEP_SECONDS)
+
+
+def with_tier(strategy: str, tier: TierRule | None) -> str:
+    """Return the text of a strategy with a rule for price tiers. Raises SettingsError if it has parameters already."""
+    if tier is None:
+        return strategy
+    if strategy != "cache_aware":
+        raise SettingsError(
+            f"--tier {tier} is for cache_aware alone: write --strategy \"cache_aware(tier='{tier}', …)\""
+        )
+    return f"cache_aware(tier='{tier}')"
 
 
 def base_addresses(environ: Mapping[str, str], port: int) -> dict[str, str]:

@@ -20,9 +20,9 @@ import autoprune.apps.cli.options as options
 from autoprune import __version__
 from autoprune.apps.cli.config_files import without_options
 from autoprune.apps.cli.ledgers import keep_ledgers
-from autoprune.apps.cli.proxy import PORT, SafeZone, Strategy, check_dependencies, describe_zone
+from autoprune.apps.cli.proxy import PORT, SafeZone, Strategy, Tier, check_dependencies, describe_zone, with_tier
 from autoprune.apps.clients import CLIENTS, Client, Route, User, find_client
-from autoprune.economics import lifetime
+from autoprune.economics import amount, lifetime
 from autoprune.errors import ClientError, SettingsError
 from autoprune.settings import VARIABLES
 
@@ -94,6 +94,7 @@ def run_assistant(
     upstream: Upstream = None,
     safe_zone: SafeZone = None,
     strategy: Strategy = "cache_aware",
+    tier: Tier = None,
     only_print: Annotated[
         bool,
         typer.Option(
@@ -113,7 +114,7 @@ def run_assistant(
     from autoprune.apps.proxy import Settings, exporting, give_back, running
 
     given = without_options(context)
-    settings = Settings(route.upstream, safe_zone, strategy, **given)
+    settings = Settings(route.upstream, safe_zone, with_tier(strategy, tier), **given)
     if only_print:
         print(*describe_by_hand(chosen, route, settings, given), sep="\n")
         return
@@ -130,7 +131,9 @@ def run_assistant(
         with start_client(path, route, proxy.url) as process:
             code = wait_for(process)
     failure = explain_silence(chosen, proxy, code) if asks_model else ""
-    for line in (*summarize_traffic(proxy), *([f"autoprune: {failure}"] if failure else ())):
+    loss = cost_of_limit(proxy.sessions) if safe_zone else ""
+    notes = (f"autoprune: {each}" for each in (loss, failure) if each)
+    for line in (*summarize_traffic(proxy), *notes):
         typer.echo(line, err=True)
     raise typer.Exit(code or int(bool(failure)))
 
@@ -155,6 +158,18 @@ def summarize_traffic(proxy: "Running") -> Iterator[str]:
             yield f"autoprune: {session.usage_note}"
     if others := len(known) - len(main):
         yield f"autoprune: {others} side question{'s' if others > 1 else ''} besides"
+
+
+def cost_of_limit(sessions: "Sequence[Session]") -> str:
+    """Say what a safe zone that the user chose has cost; "" if pruning saved money, or as much as it cost."""
+    for session in sorted(sessions, key=lambda each: each.requests, reverse=True):
+        ledger, total = session.ledger, session.ledger.total
+        if total.net < 0:
+            return (
+                f"the safe zone of {session.safe_zone:,} tokens cost {-total.net / (ledger.unpruned or 1):.0%} more "
+                f"than no pruning, {amount(-total.net, ledger.prices)}; without --safe-zone a session never gets dearer"
+            )
+    return ""
 
 
 def describe_session(session: "Session") -> str:
