@@ -5,10 +5,10 @@
 
 It runs the session twice before the strict provider of the tests: directly, and through the proxy. The files that it
 reads are notes made up for it, sources of the package `openai`, or a mix of sources, import logs, CSV, JSON and prose
-that come with installed packages. A bill is in tokens at the price of an uncached one: a token of the prefix shared
-with the previous prompt costs 0.1, any other 1.25. Time is
-the time that pruning takes for each request; start is the time until the proxy listens; memory is the peak of the
-process of `autoprune run`.
+that come with installed packages. A bill is at the model's prices: a token of the prefix shared with the previous
+prompt is read from the cache, any other is written. Its highest value up to any request comes after it. Time is the
+time that pruning takes for each request; start is the time until the proxy listens; memory is the peak of the process
+of `autoprune run`.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from importlib.metadata import distributions, files
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -35,7 +35,8 @@ from strict_provider.caching import Piece
 from strict_provider.exchange import Request
 from strict_provider.server import Provider, serve
 
-READ, WRITE = 0.1, 1.25  # prices of a token, relative to a fresh one. Source: Anthropic's price list
+from autoprune.economics import Prices, prices
+
 MEGABYTE = 1024  # in kilobytes
 PIECE = 8_000  # characters of a file
 
@@ -148,10 +149,10 @@ def shared_tokens(before: Sequence[Piece], now: Sequence[Piece]) -> int:
     return same
 
 
-def bill(asked: Sequence[Sequence[Piece]]) -> float:
-    """The cost of prompts in order, with caching."""
+def bills(asked: Sequence[Sequence[Piece]], at: Prices) -> list[float]:
+    """The cost of prompts in order up to each one, with caching."""
     common = [0, *(shared_tokens(before, now) for before, now in pairwise(asked))]
-    return sum(READ * same + WRITE * (tokens(prompt) - same) for prompt, same in zip(asked, common, strict=True))
+    return [*accumulate(at.request(tokens(prompt), same) for prompt, same in zip(asked, common, strict=True))]
 
 
 def count_breaks(asked: Sequence[Sequence[Piece]]) -> int:
@@ -179,13 +180,15 @@ def main() -> None:
         return
     (direct, _), (through, told) = (play_session(options, is_pruned=each) for each in (False, True))
     plain, pruned = prompts(direct), prompts(through)
+    known = prices(None, options.model)
+    shares = [one / other for one, other in zip(bills(pruned, known), bills(plain, known), strict=False)]
     milliseconds = [1000 * each for each in told["seconds"]]
     last, unpruned = tokens(pruned[-1]), tokens(plain[-1])
     of_last = [message_tokens(each.requests[-1]) for each in (through, direct)]
     print(f"{options.files}, {options.model}, {options.strategy}, safe zone {told['zone']:,}, {os.cpu_count()} cores")
     print(f"requests          {len(pruned)}, {len(plain)} directly; refused {len(through.refusals)}")
     print(
-        f"bill              {bill(pruned) / bill(plain):.2f} of pass-through; "
+        f"bill              {shares[-1]:.2f} of pass-through, {max(shares):.2f} at most on the way; "
         f"the prefix broke {count_breaks(pruned)} times"
     )
     print(f"last prompt       {last:,} of {unpruned:,} tokens, {last / unpruned:.0%}")
