@@ -30,7 +30,7 @@ from autoprune.conversation.transcript import Speaker, Transcript
 from autoprune.economics import DEFAULT, Prices, prices
 from autoprune.errors import SettingsError
 from autoprune.formats import new_parser, parse
-from autoprune.settings import budget_tokens, usual_zone
+from autoprune.settings import budget_tokens, usual_zone, window_of
 from autoprune.tokens import Count, exact
 
 UNKNOWN_WINDOW = 200_000  # tokens: the context window of sessions that name no known model
@@ -314,13 +314,19 @@ def episode(
         sizes=sizes,
         head=head,
         pauses=pauses,
-        safe_zone=safe_zone or usual_zone(named),
+        safe_zone=safe_zone or usual_zone(named, _requested_window(named, max(sizes.prompts(requests), default=0))),
         number=number,
         ratio=sizes.text,
         billings=billed,
         title=title,
         window=round(_window(named) / sizes.text),
     )
+
+
+def _requested_window(model: str | None, longest: int) -> int | None:
+    """Return the window that the session's requests had: logs hold no betas, but a longest prompt of some size."""
+    window = window_of(model)
+    return _window(model) if window is not None and longest > window else window
 
 
 def _window(model: str | None) -> int:
