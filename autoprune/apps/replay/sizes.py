@@ -34,7 +34,8 @@ UNKNOWN_HEAD = 15_000  # tokens
 NEWER_CLAUDE, OLDER_CLAUDE, OTHERS = 1.6, 1.22, 1.0
 NEWER_FROM = {"opus": (4, 7)}  # versions; (5,) for the other families
 CLAUDE = re.compile(r"claude-(?P<family>[a-z]+)-(?P<version>\d+(?:[-.]\d{1,2}(?!\d))?)")
-LEAST_TEXT, MOST_TEXT = 0.8, 2.5  # ratios that a tokenizer may have
+LEAST_TEXT, MOST_TEXT = 0.75, 1.35  # times the usual ratio: a fit beyond that has other reasons
+LARGEST_TEXT = 2.5  # the highest ratio if the model is not known
 LEAST_OUTPUT, MOST_OUTPUT = 0.5, 1.5
 USUAL_ROWS = 0.5  # growths that the usual ratios count for in a fit
 USUAL_TEXT, USUAL_OUTPUT = 1_000, 500  # tokens of such a growth
@@ -190,7 +191,9 @@ def fit_ratios(known: Iterable[Growth], model: str | None) -> Ratios:
     is_recorded = any(output for _, output, _ in rows)
     if not is_recorded and len(unrecorded) >= LEAST_UNRECORDED:  # then all answers count as equally large
         rows += ((each.text, USUAL_OUTPUT, each.tokens) for each in unrecorded)
-    text, output = _fit(rows, usual_text_ratio(model))
+    usual = usual_text_ratio(model)
+    text, output = _fit(rows, usual)
+    text = min(max(LEAST_TEXT * usual, text), MOST_TEXT * usual if model else LARGEST_TEXT)
     output = output if is_recorded else 1.0
     answer = text
     if len(unrecorded) >= LEAST_UNRECORDED:
@@ -212,7 +215,7 @@ def _fit(known: Sequence[tuple[int, int, int]], usual: float) -> tuple[float, fl
         trusted = (min(1.0, limit / error) if error else 1.0 for error in errors)
         weighed = zip((*rows, *prior), trusted, strict=True)
         text, output = _solve([(x, y, total, weight * trust) for (x, y, total, weight), trust in weighed])
-    return min(max(LEAST_TEXT, text), MOST_TEXT), min(max(LEAST_OUTPUT, output), MOST_OUTPUT)
+    return text, min(max(LEAST_OUTPUT, output), MOST_OUTPUT)
 
 
 def _solve(rows: Sequence[Row]) -> tuple[float, float]:
