@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from command_line import run_text
 from proxied import drive, proxied, recorded
+from tables import each_row
 
 from autoprune import AgenticConversationPruner, SessionError
-from autoprune.apps.cli.ledgers import Ledgers, keep_ledgers, ledger_folder, read_ledgers
+from autoprune.apps.cli.ledgers import Ledgers, holdout_seed, keep_ledgers, ledger_folder, read_ledgers
 from autoprune.apps.proxy import Session
 from autoprune.economics import Ledger, Prices
 
@@ -70,6 +71,89 @@ def test_conversations_of_a_proxy_are_summed_up(state: Path, kept: Ledgers):
     assert total.money is not None
     assert row[6] == f"{total.money:,.2f}"
     assert f"pruning has saved {total.net:,.0f} input tokens" in done.stdout
+
+
+def in_arm(name: str, arm: str, prompt: int, requests: int = 4, price: float | None = 1e-6) -> Session:
+    """A conversation of a holdout whose requests have prompts of this size, all of them written."""
+    ledger = Ledger(Prices(1.25, 0.1, 5, input_price=price))
+    result = AgenticConversationPruner("100k").prune([{"role": "user", "content": "word " * prompt}])
+    for at in range(requests):
+        ledger.add(result, usage={"input_tokens": prompt} if at else None)
+    return Session(name, "mini", "/v1", DAY, model="m", requests=requests, ledger=ledger, arm=arm)
+
+
+def holdout(pruned: int, unpruned: int, factor: float = 1.0, price: float | None = 1e-6) -> list[Session]:
+    """Conversations of a holdout; pruned ones cost `factor` times as much."""
+    sizes = [200 + 37 * (at % 11) for at in range(pruned + unpruned)]
+    first = [in_arm(f"p{at}", "pruned", round(size * factor), price=price) for at, size in enumerate(sizes[:pruned])]
+    return first + [in_arm(f"u{at}", "unpruned", size, price=price) for at, size in enumerate(sizes[pruned:])]
+
+
+def holdout_line(state: Path) -> str:
+    done = run_text("savings", environ={"XDG_STATE_HOME": str(state), "COLUMNS": "1000"})
+    return next((line for line in done.stdout.splitlines() if line.startswith("Holdout")), "")
+
+
+@each_row(
+    "pruned, unpruned, said",
+    [(5, 2, "7 of 30 conversations"), (30, 3, "3 of 5 unpruned conversations"), (2, 28, "2 of 5 pruned conversations")],
+)
+def test_a_holdout_is_not_yet_known_with_few_conversations(tmp_path: Path, pruned: int, unpruned: int, said: str):
+    kept = Ledgers(tmp_path / "autoprune" / "ledgers")
+    titles = [in_arm(f"title {at}", "pruned", 50, requests=1) for at in range(40)]  # of one request: they do not count
+    kept.write_changed([*holdout(pruned, unpruned), *titles, session("without a holdout")])
+    assert holdout_line(tmp_path) == f"Holdout: whether pruned requests cost less is not yet known ({said})."
+
+
+def test_without_a_holdout_nothing_is_said_of_it(state: Path, kept: Ledgers):
+    kept.write_changed([session("one")])
+    assert holdout_line(state) == ""
+    assert json.loads(savings(state, "--json").stdout)["holdout"] is None
+
+
+def test_equal_arms_have_zero_in_the_interval(state: Path, kept: Ledgers):
+    kept.write_changed(holdout(24, 6))
+    found = json.loads(savings(state, "--json").stdout)["holdout"]
+    assert found["low"] <= 0 <= found["high"]
+    assert "it contains zero" in holdout_line(state)
+
+
+def test_conversations_that_cost_the_same_have_a_change_of_exactly_zero(state: Path, kept: Ledgers):
+    kept.write_changed([in_arm(f"{at}", "pruned" if at < 23 else "unpruned", 333) for at in range(33)])
+    assert "+0.0% (95% interval +0.0% to +0.0%; it contains zero" in holdout_line(state)
+
+
+@each_row("price, unit", [(1e-6, "dollars"), (None, "input tokens")])
+def test_a_holdout_shows_that_pruned_requests_cost_less(tmp_path: Path, price: float | None, unit: str):
+    kept = Ledgers(tmp_path / "autoprune" / "ledgers")
+    kept.write_changed(holdout(44, 11, 0.5, price))
+    found = json.loads(savings(tmp_path, "--json").stdout)["holdout"]
+    assert -0.75 < found["low"] < found["change"] < found["high"] < -0.2
+    assert found["change"] == pytest.approx(-0.5, abs=0.01)
+    cost = 385 * 1.25 * (price or 1)  # the mean of the sizes, written
+    assert found["unpruned"] == {"conversations": 11, "requests": 33, "cost": pytest.approx(33 * cost)}
+    assert found["unit"] == unit
+    assert "zero" not in holdout_line(tmp_path)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("jobs", [0, 2])
+def test_a_holdout_of_a_proxy_that_never_prunes_shows_no_difference(state: Path, kept: Ledgers, jobs: int):
+    with proxied("10M", holdout=0.4, holdout_seed="a", jobs=jobs) as proxy:
+        for at in range(36):
+            task = {"role": "user", "content": f"{at}: " + "word " * (50 + 17 * (at % 13))}
+            drive(proxy, [task, *recorded()[2 : 8 + 2 * (at % 5)]], session=f"s{at}")
+        kept.write_changed(proxy.sessions)
+        assert {each.arm for each in proxy.sessions} == {"pruned", "unpruned"}
+    assert "it contains zero" in holdout_line(state)
+
+
+def test_the_seed_of_the_holdout_is_created_once_and_private(state: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
+    first = holdout_seed()
+    (path,) = (state / "autoprune").iterdir()
+    assert (holdout_seed(), path.read_text(), len(first)) == (first, first, 32)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_a_ledger_file_is_private_and_contains_no_text(kept: Ledgers):

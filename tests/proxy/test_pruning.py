@@ -68,6 +68,38 @@ def test_a_cache_mark_before_a_cut_is_sent_and_noted():
     assert "cache_control" in sent[-1]["content"][-1]
 
 
+def arms(settings: Settings, count: int = 200) -> list[str]:
+    """The arms that a new worker gives to conversations."""
+    work, found = Work(settings), []
+    for at in range(count):
+        request = {"model": MODEL, "messages": [{"role": "user", "content": f"Mend {at}."}]}
+        account = work.account(work.prune(Job("/v1/chat/completions", {}, json.dumps(request).encode(), "", 0)).number)
+        assert account
+        found.append(account.arm)
+    return found
+
+
+def test_a_holdout_draws_the_same_share_of_conversations_in_every_worker():
+    drawn = arms(Settings(holdout=0.2, holdout_seed="a"))
+    assert drawn == arms(Settings(holdout=0.2, holdout_seed="a"))
+    assert drawn != arms(Settings(holdout=0.2, holdout_seed="b"))
+    assert 25 <= drawn.count("unpruned") <= 55
+    assert {*arms(Settings(), 5)} == {""}
+
+
+@pytest.mark.parametrize(("share", "arm"), [(1.0, "unpruned"), (0.0, "")])
+def test_a_conversation_that_is_held_out_is_forwarded_as_it_came(share: float, arm: str):
+    work = Work(Settings(safe_zone="2k", strategy="low_water", holdout=share))
+    for results in (10, 20, 30):  # each asks another model
+        request = {"model": f"{MODEL}-{results}", "messages": conversation(results)}
+        done = work.prune(Job("/v1/chat/completions", {}, json.dumps(request).encode(), "s", 0.0))
+        account = work.account(done.number)
+        assert account
+        is_whole = done.body is None, account.before == account.after, not account.cleared
+        assert (account.arm, *is_whole) == (arm, *[bool(share)] * 3)
+    assert ("held out" in done.note) is bool(share)
+
+
 def test_a_usage_that_cannot_be_true_changes_no_prune():
     after = []
     for factor in (0.1, 1, 4_538):

@@ -5,6 +5,7 @@ import os
 import secrets
 import stat
 import sys
+import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -100,6 +101,20 @@ def write_output(path: str, text: str) -> None:
 def replace_private(path: Path, text: str) -> None:
     """Write a file with mode 0600 in one step. Raises OSError if it cannot be written."""
     _replace(os.path.realpath(path), text.encode("utf-8", "replace"), None, PRIVATE)
+
+
+def read_or_create_private(path: Path, text: str) -> str:
+    """Read a file; if there is none, create it with mode 0600 and `text`. Raises OSError, and ValueError for no text.
+
+    If several processes create it at once, all get the text of the first.
+    """
+    if not path.exists():
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".autoprune-") as folder:
+            new = Path(folder, path.name)
+            replace_private(new, text)
+            with suppress(FileExistsError):
+                os.link(new, path)
+    return path.read_text(encoding="utf-8")
 
 
 def _write_bytes(path: str, data: bytes) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-from autoprune.apps.cli.input_output import replace_private
+from autoprune.apps.cli.input_output import read_or_create_private, replace_private
 from autoprune.conversation.archive import remove_leftovers
 from autoprune.economics import Ledger
 from autoprune.errors import SessionError
@@ -33,6 +33,7 @@ PRIVATE = 0o700
 INTERVAL_SECONDS = 30.0
 VERSION = 1  # of the file format
 DIGEST_BYTES = 8
+SEED_NAME, SEED_BYTES = "holdout-seed", 16
 STAMP = "%Y%m%d-%H%M%S"
 # Replaces a ledger's digests, which would reveal something about the text.
 NO_DIGESTS: Mapping[str, object] = {"cleared": {}, "before": None}
@@ -42,7 +43,8 @@ NO_DIGESTS: Mapping[str, object] = {"cleared": {}, "before": None}
 class LedgerFile:
     """The content of a ledger file. `started` and `ended` are Unix times in seconds.
 
-    `life_from` is the source of its cache lifetime, if that is not the usual one of the model.
+    `life_from` is the source of its cache lifetime, if that is not the usual one of the model. `arm` is "pruned" or
+    "unpruned" if the conversation took part in a holdout, or "".
     """
 
     client: str
@@ -52,6 +54,7 @@ class LedgerFile:
     requests: int
     ledger: Ledger
     life_from: str = ""
+    arm: str = ""
 
 
 @dataclass(frozen=True)
@@ -126,6 +129,19 @@ def ledger_folder() -> Path:
     return state / "autoprune" / "ledgers"
 
 
+def holdout_seed() -> str:
+    """Read this user's seed, by which all proxies draw the same conversations; create it at the first use.
+
+    Raises SessionError if it cannot be stored.
+    """
+    path = ledger_folder().parent / SEED_NAME
+    try:
+        path.parent.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+        return read_or_create_private(path, token_hex(SEED_BYTES))
+    except (OSError, ValueError) as error:
+        raise SessionError(f"the seed of the holdout cannot be stored in {path}: {error}") from error
+
+
 def _file_name(session: "Session", suffix: str) -> str:
     """Build a file name from the start of the conversation, a digest of its name, and the proxy's suffix."""
     digest = blake2b(session.name.encode("utf-8", "replace"), digest_size=DIGEST_BYTES).hexdigest()
@@ -143,6 +159,7 @@ def _record(session: "Session") -> dict[str, Any]:
         "ended": session.ended,
         "requests": session.requests,
         "life_from": session.life_from,
+        "arm": session.arm,
         "ledger": ledger,
     }
 
@@ -173,6 +190,7 @@ def _parse_file(record: Any) -> LedgerFile:
     datetime.fromtimestamp(times[0])  # raises if it is out of range
     ledger = Ledger.from_dict(record["ledger"])
     names = str(record["client"]), str(record["model"])
-    file = LedgerFile(*names, *times, int(record["requests"]), ledger, str(record.get("life_from", "")))
+    said = str(record.get("life_from", "")), str(record.get("arm", ""))
+    file = LedgerFile(*names, *times, int(record["requests"]), ledger, *said)
     float(file.ledger.unpruned)  # raises if an entry holds anything but numbers
     return file

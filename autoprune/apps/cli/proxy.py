@@ -5,9 +5,10 @@ import signal
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from enum import StrEnum
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
@@ -15,7 +16,7 @@ import typer
 import autoprune.apps.cli.options as options
 from autoprune import __version__
 from autoprune.apps.cli.config_files import without_options
-from autoprune.apps.cli.ledgers import keep_ledgers
+from autoprune.apps.cli.ledgers import holdout_seed, keep_ledgers
 from autoprune.errors import SettingsError, how_to_install
 from autoprune.settings import UNKNOWN_ZONE, VARIABLES
 
@@ -85,6 +86,17 @@ Tier = Annotated[
     ),
 ]
 
+Holdout = Annotated[
+    float,
+    typer.Option(
+        metavar="SHARE",
+        min=0.0,
+        max=1.0,
+        show_default=False,
+        help="Forward this share of new conversations unpruned, such as 0.2; `autoprune savings` compares their cost.",
+    ),
+]
+
 
 def run_proxy(
     context: typer.Context,
@@ -92,6 +104,7 @@ def run_proxy(
     safe_zone: SafeZone = None,
     strategy: Strategy = "cache_aware",
     tier: Tier = None,
+    holdout: Holdout = 0.0,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="The port; 0 takes any free one.")] = PORT,
     token: Annotated[
@@ -128,9 +141,11 @@ def run_proxy(
         raise SettingsError(f"--upstream is {upstream}, this proxy itself: give the address of the API behind it")
     known_bases = {} if upstream else base_addresses(os.environ, port)
     chosen = with_tier(strategy, tier)
-    settings = Settings(upstream, safe_zone, chosen, host=host, port=port, jobs=count, bases=known_bases, **given)
+    listening: dict[str, Any] = {"host": host, "port": port, "jobs": count}
+    settings = Settings(upstream, safe_zone, chosen, bases=known_bases, holdout=holdout, **listening, **given)
     if settings.is_open and token is None:
         raise SettingsError(f"other machines can reach {host}: give a token (--token, or AUTOPRUNE_TOKEN)")
+    settings = with_seed(settings)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # service managers stop with SIGTERM: as with Ctrl-C
     with (
         exporting(os.environ, __version__) as telemetry,
@@ -141,6 +156,11 @@ def run_proxy(
         print(*startup_lines(settings, known), *telemetry_lines(telemetry_problem(os.environ)), sep="\n", flush=True)
         while True:
             time.sleep(SLEEP_SECONDS)
+
+
+def with_seed(settings: "Settings") -> "Settings":
+    """Add this user's seed to the settings of a holdout. Raises SessionError if it cannot be stored."""
+    return replace(settings, holdout_seed=holdout_seed()) if settings.holdout else settings
 
 
 def with_tier(strategy: str, tier: TierRule | None) -> str:
@@ -188,6 +208,7 @@ def startup_lines(settings: "Settings", known: "Running") -> tuple[str, ...]:
         *(f"  for {vendor:<12}{base}" for vendor, base in settings.bases.items()),
         f"  safe zone       {describe_zone(settings)}",
         f"  strategy        {settings.strategy}",
+        *((f"  holdout         {settings.holdout:.0%} of new conversations unpruned",) if settings.holdout else ()),
         f"  page            {known.page}",
     )
 

@@ -20,7 +20,17 @@ import autoprune.apps.cli.options as options
 from autoprune import __version__
 from autoprune.apps.cli.config_files import without_options
 from autoprune.apps.cli.ledgers import keep_ledgers
-from autoprune.apps.cli.proxy import PORT, SafeZone, Strategy, Tier, check_dependencies, describe_zone, with_tier
+from autoprune.apps.cli.proxy import (
+    PORT,
+    Holdout,
+    SafeZone,
+    Strategy,
+    Tier,
+    check_dependencies,
+    describe_zone,
+    with_seed,
+    with_tier,
+)
 from autoprune.apps.clients import CLIENTS, Client, Route, User, find_client
 from autoprune.economics import amount, lifetime
 from autoprune.errors import ClientError, SettingsError
@@ -95,6 +105,7 @@ def run_assistant(
     safe_zone: SafeZone = None,
     strategy: Strategy = "cache_aware",
     tier: Tier = None,
+    holdout: Holdout = 0.0,
     only_print: Annotated[
         bool,
         typer.Option(
@@ -114,10 +125,11 @@ def run_assistant(
     from autoprune.apps.proxy import Settings, exporting, give_back, running
 
     given = without_options(context)
-    settings = Settings(route.upstream, safe_zone, with_tier(strategy, tier), **given)
+    settings = Settings(route.upstream, safe_zone, with_tier(strategy, tier), holdout=holdout, **given)
     if only_print:
         print(*describe_by_hand(chosen, route, settings, given), sep="\n")
         return
+    settings = with_seed(settings)
     give_back()
     path = find_program(chosen)
     asks_model = NO_REQUEST.isdisjoint((arguments or ())[:1])
@@ -180,7 +192,8 @@ def describe_session(session: "Session") -> str:
     requests = f"{session.requests} request{'s' if session.requests > 1 else ''}"
     life = lifetime(session.ledger.prices.life)
     cache = f", its cache lives {life}, {session.life_from}" if session.life_from else ""
-    return f"autoprune: {session.model or session.path}: {requests}, {size}, {zone}{cache}"
+    held_out = ", held out: forwarded unpruned" if session.arm == "unpruned" else ""
+    return f"autoprune: {session.model or session.path}: {requests}, {size}, {zone}{cache}{held_out}"
 
 
 def explain_silence(client: Client, proxy: "Running", code: int) -> str:
@@ -207,6 +220,7 @@ def explain_silence(client: Client, proxy: "Running", code: int) -> str:
 def describe_by_hand(client: Client, route: Route, settings: "Settings", given: Mapping[str, Any]) -> Iterator[str]:
     """Yield the commands that do by hand what a run does, redacted. `given` are settings that have no option."""
     options = {"port": PORT, "upstream": route.upstream, "safe-zone": settings.safe_zone, "strategy": settings.strategy}
+    options["holdout"] = settings.holdout or None
     variables = (f"{VARIABLES[name]}={shlex.quote(str(value))}" for name, value in given.items())
     words = (f"--{name} {shlex.quote(str(value))}" for name, value in options.items() if value is not None)
     if shutil.which(client.program) is None:

@@ -1,9 +1,11 @@
 """`autoprune savings`: sum up the savings and costs of pruning in all conversations of the proxies."""
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from random import Random
 from typing import Annotated, Any
 
 import typer
@@ -13,11 +15,15 @@ from rich.text import Text
 import autoprune.apps.cli.options as options
 from autoprune.apps.cli.console import show, show_json
 from autoprune.apps.cli.ledgers import LedgerFile, Unread, ledger_folder, read_ledgers
-from autoprune.economics import lifetime
+from autoprune.economics import Ledger, lifetime
 from autoprune.pruners.report.drawing import printable, table_of
 
 EXAMPLES = options.examples("savings", "savings --since 2026-11-01", "savings --json")
 DAY = "%Y-%m-%d"
+PRUNED, UNPRUNED = "pruned", "unpruned"  # the arms of a holdout
+ENOUGH, ENOUGH_OF_ARM = 30, 5  # conversations: with fewer, one long conversation decides
+SHUFFLES, SEED = 1_000, 11  # any fixed seed: the same ledgers give the same interval
+NOISE = 9  # decimals: equal costs must not differ by rounding errors
 TOTAL = "total"
 LEGEND = """\
 saved  input tokens saved by smaller prompts, minus what was rewritten to the
@@ -42,6 +48,37 @@ class Saving:
     dollars: float | None
     unpriced: int
     cold: float
+
+
+@dataclass(frozen=True)
+class Arm:
+    """The conversations of one arm of a holdout, and the cost of their prompts."""
+
+    conversations: int
+    requests: int
+    cost: float
+
+    @property
+    def per_request(self) -> float:
+        """The cost of a request."""
+        return self.cost / self.requests
+
+
+@dataclass(frozen=True)
+class Holdout:
+    """Both arms of a holdout: pruned conversations, and those that were forwarded unpruned.
+
+    Costs are in `unit`: dollars if the prices of all conversations are known, else input tokens. `change` is the share
+    by which a pruned request costs more, and `low` and `high` are its 95 % interval. They are None until there are
+    enough conversations.
+    """
+
+    pruned: Arm
+    unpruned: Arm
+    unit: str
+    change: float | None = None
+    low: float | None = None
+    high: float | None = None
 
 
 def sum_up_savings(
@@ -91,8 +128,95 @@ def _sum_up(files: Sequence[LedgerFile], client: str, model: str) -> Saving:
     )
 
 
+# The holdout
+
+
+def compare_arms(files: Iterable[LedgerFile]) -> Holdout | None:
+    """Compare the cost per request of both arms of a holdout; None if no conversation took part in one.
+
+    A request counts if its usage is in the ledger: all but the last of each conversation.
+
+    Conversations were assigned to the arms at random, so the interval comes from assigning them again: it contains zero
+    in 95 % of comparisons of two equal arms, however unequal the conversations are. (A bootstrap of a few conversations
+    whose cost per request grows with their length misses zero in 20 %.)
+    """
+    taking_part = [each for each in files if each.arm in (PRUNED, UNPRUNED)]
+    if not taking_part:
+        return None
+    counting = [each for each in taking_part if prompt_cost(each.ledger) > 0]
+    is_priced = all(each.ledger.prices.input_price for each in counting)
+    costs = [prompt_cost(each.ledger) * ((is_priced and each.ledger.prices.input_price) or 1.0) for each in counting]
+    known = [(cost, len(each.ledger.reported)) for cost, each in zip(costs, counting, strict=True)]
+    is_pruned = [each.arm == PRUNED for each in counting]
+    pruned, unpruned = _arms(known, {at for at, each in enumerate(is_pruned) if each})
+    found = Holdout(pruned, unpruned, "dollars" if is_priced else "input tokens")
+    if len(known) < ENOUGH or min(pruned.conversations, unpruned.conversations) < ENOUGH_OF_ARM:
+        return found
+    change, draw = _log_ratio(pruned, unpruned), Random(SEED)
+    drawn = (set(draw.sample(range(len(known)), pruned.conversations)) for _ in range(SHUFFLES))
+    by_chance = sorted(_log_ratio(*_arms(known, each)) for each in drawn)
+    low, high = change - by_chance[round(0.975 * SHUFFLES) - 1], change - by_chance[round(0.025 * SHUFFLES)]
+    return replace(found, change=math.expm1(change), low=math.expm1(low), high=math.expm1(high))
+
+
+def prompt_cost(ledger: Ledger) -> float:
+    """Compute the cost of the prompts whose usage the provider reported, in input tokens at the ledger's prices."""
+    prices = ledger.prices
+    return sum(
+        prices.tier(each.prompt).prompt * (prices.write * (each.prompt - each.cached) + prices.read * each.cached)
+        for each in ledger.reported
+    )
+
+
+def _arms(known: Sequence[tuple[float, int]], pruned: Container[int]) -> tuple[Arm, Arm]:
+    """Sum up the costs and requests of the conversations whose numbers are in `pruned`, and of the others."""
+    arms = (
+        [each for at, each in enumerate(known) if at in pruned],
+        [each for at, each in enumerate(known) if at not in pruned],
+    )
+    first, second = (Arm(len(arm), sum(number for _, number in arm), sum(cost for cost, _ in arm)) for arm in arms)
+    return first, second
+
+
+def _log_ratio(pruned: Arm, unpruned: Arm) -> float:
+    return round(math.log(pruned.per_request / unpruned.per_request), NOISE)
+
+
+def describe_holdout(found: Holdout) -> str:
+    """Say what a pruned request costs beside an unpruned one, or how many conversations are missing to know it."""
+    if found.change is None or found.low is None or found.high is None:
+        return f"Holdout: whether pruned requests cost less is not yet known ({_missing(found)})."
+    costs = [_cost(each.per_request, found.unit) for each in (found.pruned, found.unpruned)]
+    zero = "; it contains zero, so a difference is not shown" if found.low <= 0 <= found.high else ""
+    return (
+        f"Holdout: the prompt of a request cost {costs[0]} in {found.pruned.conversations:,} pruned conversations and "
+        f"{costs[1]} in {found.unpruned.conversations:,} unpruned ones: {_percent(found.change)} (95% interval "
+        f"{_percent(found.low)} to {_percent(found.high)}{zero})."
+    )
+
+
+def _missing(found: Holdout) -> str:
+    sizes = {PRUNED: found.pruned.conversations, UNPRUNED: found.unpruned.conversations}
+    if sum(sizes.values()) < ENOUGH:
+        return f"{sum(sizes.values())} of {ENOUGH} conversations"
+    arm = min(sizes, key=lambda name: sizes[name])
+    return f"{sizes[arm]} of {ENOUGH_OF_ARM} {arm} conversations"
+
+
+def _cost(cost: float, unit: str) -> str:
+    return f"${cost:,.4f}" if unit == "dollars" else f"{cost:,.0f} input tokens"
+
+
+def _percent(share: float) -> str:
+    return f"{round(100 * share, 1) + 0.0:+.1f}%"
+
+
+# What is printed
+
+
 def _as_json(files: Sequence[LedgerFile], unread: Sequence[Unread]) -> dict[str, Any]:
     total = asdict(_sum_up(files, "", ""))
+    holdout = compare_arms(files)
     return {
         "since": _earliest(files).isoformat(timespec="seconds") if files else None,
         "total": {name: value for name, value in total.items() if name not in ("client", "model")},
@@ -100,6 +224,7 @@ def _as_json(files: Sequence[LedgerFile], unread: Sequence[Unread]) -> dict[str,
         "cache_lives": [
             {"life": life, "from": known, "sessions": number} for (life, known), number in _cache_lives(files)
         ],
+        "holdout": holdout and asdict(holdout),
         "left_out": [{"path": str(each.path), "why": each.why} for each in unread],
     }
 
@@ -127,6 +252,8 @@ def _table(files: Sequence[LedgerFile], since: datetime | None) -> RenderableTyp
         Text(f"The cache lives {lifetime(life)} in {_session_count(number)}, {printable(source)}.")
         for (life, source), number in _cache_lives(files)
     ]
+    if holdout := compare_arms(files):
+        notes.append(Text(describe_holdout(holdout)))
     if notes:
         notes.insert(0, "")
     return Group(

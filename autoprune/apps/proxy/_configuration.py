@@ -13,7 +13,7 @@ from ipaddress import ip_address
 from secrets import token_urlsafe
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
-from autoprune.errors import SettingsError
+from autoprune.errors import SettingsError, is_share
 from autoprune.settings import UNKNOWN_ZONE, budget_tokens, duration
 from autoprune.strategies.catalog import clearing_named
 
@@ -34,6 +34,9 @@ class Settings:
 
     `safe_zone` is a budget as in `PruneArgs`; the default is the window of the request's model without room for the
     reply, or 100,000 tokens if the window is not known. `strategy` is a strategy's name, with parameters if needed.
+
+    `holdout` is the share of new conversations that are forwarded unpruned, so that their cost can be compared with
+    that of the others. Each conversation is drawn by a digest of `holdout_seed`, its session and its first messages.
 
     `cache_ttl` and `thinking_policy` are those of `PruneArgs`; AUTOPRUNE_* variables set them if they are None.
 
@@ -56,6 +59,8 @@ class Settings:
     bases: Mapping[str, str] = field(default_factory=dict)
     cache_ttl: int | float | str | None = None
     thinking_policy: str | None = None
+    holdout: float = 0.0
+    holdout_seed: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
         """Validate the settings that can be validated before the first request. Raises SettingsError."""
@@ -63,6 +68,8 @@ class Settings:
         if self.safe_zone is not None:
             budget_tokens(self.safe_zone, window_tokens=UNKNOWN_ZONE)
         duration(self.cache_ttl)
+        if not is_share(self.holdout):
+            raise SettingsError(f"holdout is {self.holdout!r}: give a share of the conversations, such as 0.2")
         for url in filter(None, (self.upstream, *self.bases.values())):
             if not is_http_url(url):
                 raise SettingsError(f"upstream is {url!r}: give an address such as https://gateway.example")

@@ -23,10 +23,12 @@ Sources: the API references of Anthropic ("Prompt caching", 1-hour duration), Am
 OpenAI ("Prompt caching": `prompt_cache_options`, `prompt_cache_retention`, `cache_write_tokens_details`).
 """
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from itertools import count
 from typing import Any, TypeAlias
 
@@ -169,18 +171,38 @@ def ttl_seconds(ttl: object) -> Life:
 
 # Conversations
 
+PRUNED, UNPRUNED = "pruned", "unpruned"  # the arms of a holdout
+DRAW_BYTES = 8
+
+
+@dataclass(frozen=True)
+class Holdout:
+    """Draws conversations that are forwarded unpruned: a `share` of them, the same ones in every process."""
+
+    share: float = 0.0
+    seed: str = ""
+
+    def draw_arm(self, session: str, start: str) -> str:
+        """Return the arm of the conversation with this digest of its first messages; "" without a holdout."""
+        if not self.share:
+            return ""
+        name = json.dumps([self.seed, session, start]).encode()
+        drawn = int.from_bytes(blake2b(name, digest_size=DRAW_BYTES).digest()) / 256**DRAW_BYTES
+        return UNPRUNED if drawn < self.share else PRUNED
+
 
 @dataclass
 class Past:
     """What decides which results of a conversation are cleared, besides its messages.
 
     `pauses` are the seconds before its requests, by their number of messages, `history` the settings of its requests,
-    and `cleared` the ids of payloads cleared so far.
+    and `cleared` the ids of payloads cleared so far. `arm` is that of the holdout; None before it is drawn.
     """
 
     pauses: dict[int, float] = field(default_factory=dict)
     history: History = field(default_factory=dict)
     cleared: set[str] = field(default_factory=set)
+    arm: str | None = None
 
 
 @dataclass
@@ -238,9 +260,10 @@ class Conversation:
 class Conversations:
     """Remembers the most recently used conversations, with each model apart."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, holdout: Holdout | None = None) -> None:
         """Remember up to `most` conversations."""
         numbers = count(1)
+        self._holdout = holdout or Holdout()
         self._known = Recent(most, lambda head: Conversation(f"{head}/{next(numbers)}"))
         self._past = Recent(most, lambda head: Past())
 
@@ -249,6 +272,8 @@ class Conversations:
         digests = prefix_digests(messages)
         found = self._known.match(f"{session}/{model}", digests)
         found.past = self._past.match(session, digests)
+        if found.past.arm is None:
+            found.past.arm = self._holdout.draw_arm(session, digests[0])
         return found
 
     def get(self, name: str) -> Conversation | None:

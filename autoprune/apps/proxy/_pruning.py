@@ -18,7 +18,8 @@ from itertools import count
 from typing import Any
 
 from autoprune.apps.proxy._configuration import Settings
-from autoprune.apps.proxy._conversations import Cache, Conversation, Conversations, requested_life
+from autoprune.apps.proxy._conversations import UNPRUNED, Cache, Conversation, Conversations, Holdout, requested_life
+from autoprune.conversation.edits import Replace
 from autoprune.conversation.placeholders import content_id
 from autoprune.economics import Prices, Sent, prices
 from autoprune.facts.calls import target
@@ -33,6 +34,7 @@ MOST_MESSAGES = 50_000  # in a conversation: a longer one would occupy a worker 
 MOST_OPEN = 2  # prunes in known conversations whose account is due: each copies a conversation's state
 LONGEST_NAME = 100  # characters of a name in a message
 PAYLOAD_BYTES = 8_000_000  # of cleared payloads, compressed
+HELD_OUT = "held out: forwarded unpruned, for comparison (--holdout)"
 QUICK = 1  # zlib level: source code shrinks to a fifth in 0.1 ms
 
 
@@ -108,7 +110,8 @@ class Account:
     """The account of a prune, for people and the ledger: tokens before and after, cleared results and their reasons.
 
     `prices` are the prices for the life of the conversation's cache. `life_from` is the source of that life, such as
-    "as reported in answers"; it is "" if the life is the usual one for the model.
+    "as reported in answers"; it is "" if the life is the usual one for the model. `arm` is the arm of a holdout,
+    "pruned" or "unpruned"; "" without a holdout.
     """
 
     model: str | None
@@ -122,6 +125,7 @@ class Account:
     cleared: tuple[Cleared, ...]
     decisions: tuple[str, ...]
     life_from: str = ""
+    arm: str = ""
 
     @property
     def is_cold(self) -> bool:
@@ -188,6 +192,16 @@ class Payloads:
         return None if packed is None else zlib.decompress(packed).decode("utf-8", "surrogatepass")
 
 
+class NoEdits:
+    """The strategy of conversations that are held out: it plans no edits."""
+
+    name = "held_out"
+
+    def step(self, view: object) -> list[Replace]:
+        """Plan no edits."""
+        return []
+
+
 class Work:
     """Prunes requests, one at a time."""
 
@@ -199,7 +213,7 @@ class Work:
         self._environ = variables(None)
         self._strategy = clearing_named(settings.strategy)
         self._pruner = AgenticConversationPruner(self._args, remember=REMEMBERED)
-        self._conversations = Conversations(REMEMBERED)
+        self._conversations = Conversations(REMEMBERED, Holdout(settings.holdout, settings.holdout_seed))
         self._payloads = Payloads(PAYLOAD_BYTES)
         self._numbers = count(1)
         self._open: dict[int, Open] = {}  # by number, like the next one
@@ -279,6 +293,7 @@ class Work:
         if len(messages) > MOST_MESSAGES:
             return Outcome(note=f"the conversation has more than {MOST_MESSAGES:,} messages: it was sent unpruned")
         known = self._conversations.match(job.session, messages, found.model)
+        is_held_out = known.past.arm == UNPRUNED
         cache = self._update_cache(known, found, body)
         pause = known.note_request(len(messages), job.at, counts_only=found.counts_only)
         betas = requested_betas(job.headers, found.inside(body))
@@ -289,7 +304,7 @@ class Work:
             body,
             job.path,
             job.headers,
-            strategy=self._strategy,
+            strategy=NoEdits() if is_held_out else self._strategy,
             calibration=known.calibration,
             pauses=known.past.pauses,
             history=known.past.history,
@@ -297,8 +312,8 @@ class Work:
         known.past.history = pruned.history
         if pruned.result is None:
             return Outcome(note=pruned.note)
-        notes = pruned.result.report.fallbacks
-        changed = None if pruned.body is body else to_json(pruned.body)
+        notes = (HELD_OUT,) if is_held_out else pruned.result.report.fallbacks
+        changed = None if pruned.body is body or is_held_out else to_json(pruned.body)
         prune = Open(
             result=pruned.result,
             conversation=known,
@@ -360,6 +375,7 @@ class Work:
             cleared=tuple(self._newly_cleared(prune.result, known)),
             decisions=(*report.decisions, *filter(None, (report.mark_note,))),
             life_from=prune.life_from,
+            arm=known.past.arm or "",
         )
         last = self._last.get(known.name)
         if last and last.outcome and last.outcome.number == number:

@@ -121,7 +121,7 @@ class Session:
     the number of the request that cleared it. `refused` counts answers with a status of 400 or more, and `failed`
     requests that the upstream did not answer; neither are in the ledger. `life_from` is the source of the cache's life
     in the ledger's prices, such as "as reported in answers"; it is "" for the usual life. `usage_note` says that the
-    provider's usage cannot be true, and is not used; "" if it can.
+    provider's usage cannot be true, and is not used; "" if it can. `arm` is the arm of the holdout, as in `Account`.
     """
 
     name: str
@@ -141,6 +141,7 @@ class Session:
     usage: Mapping[str, Any] | None = None
     life_from: str = ""
     usage_note: str = ""
+    arm: str = ""
     _before: tuple[Ledger, Mapping[str, Any] | None] | None = field(default=None, repr=False)
     _entered: Account | None = field(default=None, repr=False)  # in the ledger, for the last request
     _is_unanswered: bool = False
@@ -187,7 +188,7 @@ class Session:
         if not self.requests:
             self.model, self.ledger = account.model, Ledger(account.prices)
         self.requests += 1
-        self.safe_zone, self.life_from = account.safe_zone, account.life_from
+        self.safe_zone, self.life_from, self.arm = account.safe_zone, account.life_from, account.arm
         is_new_cold = account.is_cold and not self._is_retry(account, at)
         self._add_to_ledger(account)
         point = Point(
