@@ -1,6 +1,6 @@
 """Writes docs/benchmark.md and its charts from docs/benchmark.json, which `autoprune bench` has written.
 
-`python docs/benchmark_page.py` writes them and the table of the README; `python docs/benchmark_page.py FOLDER` writes
+`python docs/benchmark_page.py` writes them; `python docs/benchmark_page.py FOLDER` writes
 the page to another folder. The cards of the policies come from `autoprune.apps.policies`, and their examples from
 running them.
 """
@@ -26,16 +26,6 @@ GROUPS = ("code", "edits", "facts")
 ALL_GROUPS = (*GROUPS, "shell edits")
 PROTECTED = {"words": "user's words", "failure": "last failure", "files": "files being edited"}
 WHOLE = (1.0, 1.0, 1.0)  # a share with its interval
-FRONT = {  # the rows of the README's table
-    "anthropic_clear_tool_uses": "Anthropic's `clear_tool_uses` (context editing)",
-    "claude_code_microcompact": "Claude Code's microcompact (off by default)",
-    "opencode_prune": "opencode's prune",
-    "complexity_trap": "masking all but the newest 10 results ([paper](https://arxiv.org/abs/2508.21433))",
-    "headroom": "headroom's compression",
-    "cache_aware": "**autoprune's `cache_aware`**, as in `autoprune run`",
-}
-FRONT_BEGIN = "<!-- benchmark: written by `python docs/benchmark_page.py` -->"
-FRONT_END = "<!-- end of benchmark -->"
 Row = Mapping[str, Any]
 
 
@@ -272,27 +262,5 @@ def write_page(folder: Path, figures: Path = FIGURES) -> None:
         (folder / "pictures" / f"benchmark_{corpus['name']}.svg").write_text(text, encoding="utf-8")
 
 
-def front_table(known: Mapping[str, Any]) -> str:
-    """The README's table: a few policies on the first corpus, with a prompt cache and without one."""
-    corpus = known["corpora"][0]
-    cached = {bill["policy"]: (bill, effect) for bill, effect in rows_of(corpus, list_of(corpus))}
-    uncached = {bill["policy"]: bill for bill in corpus["bills"]["no-cache"]}
-    rows = [
-        f"| {what} | {cached[name][0]['bill'][0]:.2f} | {uncached[name]['bill'][0]:.2f} | "
-        f"{least(corpus, cached[name][1])[0]:.0%} |"
-        for name, what in FRONT.items()
-    ]
-    heading = "| pruning | bill with a prompt cache | without a cache | evidence kept |"
-    return "\n".join((heading, "|---|---|---|---|", *rows)) + "\n"
-
-
-def write_front(known: Mapping[str, Any], readme: Path) -> None:
-    """Write the table into the README, between its comments."""
-    head, mark, rest = readme.read_text(encoding="utf-8").partition(FRONT_BEGIN)
-    _, end, tail = rest.partition(FRONT_END)
-    readme.write_text(f"{head}{mark}\n{front_table(known)}{end}{tail}", encoding="utf-8")
-
-
 if __name__ == "__main__":
-    write_front(json.loads(FIGURES.read_text(encoding="utf-8")), DOCS.parent / "README.md")
     write_page(Path(sys.argv[1]) if len(sys.argv) > 1 else DOCS)

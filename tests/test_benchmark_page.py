@@ -1,7 +1,6 @@
 """The benchmark's page is written from its figures, has a card for each policy, and its example works."""
 
 import json
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -29,16 +28,6 @@ def test_the_page_and_its_charts_are_written_from_the_figures(tmp_path: Path):
     written = {path.relative_to(tmp_path): path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.*")}
     assert len(written) > 2
     assert {path: (DOCS / path).read_text(encoding="utf-8") for path in written} == written
-
-
-def test_the_table_of_the_readme_is_that_of_the_figures():
-    """If this fails, run `python docs/benchmark_page.py`."""
-    sys.path.insert(0, str(DOCS))
-    module = runpy.run_path(str(DOCS / "benchmark_page.py"))
-    sys.path.remove(str(DOCS))
-    known = json.loads((DOCS / "benchmark.json").read_text(encoding="utf-8"))
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert f"{module['FRONT_BEGIN']}\n{module['front_table'](known)}" in readme
 
 
 def test_each_policy_has_a_card_that_says_when_it_does_nothing():
