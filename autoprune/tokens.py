@@ -284,6 +284,13 @@ def prompt_tokens(usage: object) -> tuple[int, int]:
     return reported, max(cached)
 
 
+def counts_cached(usage: object) -> bool:
+    """Whether a usage counts the tokens read from the cache, so that none means that nothing was read."""
+    own = [_value(usage, name) for name in CACHED_NAMES]
+    own += [_value(_value(usage, name), "cached_tokens") for name in DETAILS]
+    return any(isinstance(each, int) for each in own)
+
+
 def _value(usage: object, name: str) -> object:
     return usage.get(name) if isinstance(usage, Mapping) else getattr(usage, name, None)
 

@@ -14,6 +14,7 @@ from autoprune.errors import ClientError
 
 HOME, FOLDER = PurePath("/home/ann"), PurePath("/work/project")
 GATEWAY = "https://gateway.example/llm/v1"
+CLAUDE = {"ANTHROPIC_BASE_URL": "http://proxy", "ENABLE_TOOL_SEARCH": "true"}
 VENDORS = ("https://api.anthropic.com", "https://api.openai.com", "https://generativelanguage.googleapis.com")
 
 
@@ -39,7 +40,23 @@ def provider(content: str) -> dict[str, str]:
 
 
 def test_a_variable_routes_claude_code():
-    assert route("claude", "-p", "Hi.") == Route(VENDORS[0], {"ANTHROPIC_BASE_URL": "http://proxy"}, ("-p", "Hi."))
+    assert route("claude", "-p", "Hi.") == Route(VENDORS[0], CLAUDE, ("-p", "Hi."))
+
+
+@each_row(
+    "given, value",
+    [
+        ({}, "true"),
+        ({"upstream": VENDORS[0]}, "true"),
+        ({"environ": {"ENABLE_TOOL_SEARCH": "auto:5"}}, None),
+        ({"environ": {"ENABLE_TOOL_SEARCH": ""}}, None),
+        ({"files": {".claude/settings.json": {"env": {"ENABLE_TOOL_SEARCH": "false"}}}}, None),
+        ({"environ": {"ANTHROPIC_BASE_URL": GATEWAY}}, None),
+        ({"upstream": GATEWAY}, None),
+    ],
+)
+def test_claude_code_keeps_its_tool_search_unless_the_user_decides_it(given: dict[str, Any], value: str | None):
+    assert route("claude", **given).environ.get("ENABLE_TOOL_SEARCH") == value
 
 
 def test_the_address_in_claude_codes_settings_becomes_the_upstream_and_an_option_replaces_it():
@@ -70,7 +87,7 @@ def test_given_settings_of_claude_code_are_passed_on_with_the_proxys_address():
         env = {"ANTHROPIC_BASE_URL": "http://proxy/llm/v1", "A": "1"}
         assert json.loads(routed.files["settings.json"]) == {"model": "opus", "env": env}
     others = ("--settings", '{"model": "opus"}')
-    assert route("claude", *others) == Route(VENDORS[0], {"ANTHROPIC_BASE_URL": "http://proxy"}, others)
+    assert route("claude", *others) == Route(VENDORS[0], CLAUDE, others)
 
 
 @each_row(
@@ -364,7 +381,8 @@ def test_an_option_routes_qwen_code_if_it_or_a_setting_is_in_use():
 def test_a_given_upstream_replaces_the_vendors_and_keeps_the_paths(client: str):
     usual, other = route(client), route(client, upstream="http://127.0.0.1:9")
     assert other.upstream == "http://127.0.0.1:9"
-    assert (other.environ, other.arguments, other.files) == (usual.environ, usual.arguments, usual.files)
+    environ = {name: value for name, value in usual.environ.items() if name != "ENABLE_TOOL_SEARCH"}
+    assert (other.environ, other.arguments, other.files) == (environ, usual.arguments, usual.files)
 
 
 def test_an_upstreams_own_path_is_used():

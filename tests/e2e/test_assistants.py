@@ -6,6 +6,8 @@ tests are skipped, unless ASSISTANTS_REQUIRED is set, as in `.ci/run`.
 
 import json
 import os
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,9 +16,17 @@ from reading_tasks import Comparing, document
 from real_assistants import CODEX, GEMINI_CLI, OPENCODE_RUN, Assistant
 from strict_provider.caching import marks
 from strict_provider.counting import tokens
+from strict_provider.exchange import Request
+from strict_provider.scripts import Turn
 from strict_provider.server import Provider, serve
 
 BOUND, UNBOUND = assistants.claude("claude-opus-5-5"), assistants.claude("claude-sonnet-4-5")
+# What differs between two sessions: ids, seals, checksums, what is left of a budget by their tokens, and the folder.
+OWN = re.compile(
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{64}|(?:msg|req|toolu)_\w+"
+    r'|(?<="signature": ")[^"]+|(?<=cch=)\w+|(?<=<total_tokens>)\d+|parity\d'
+)
+HEADERS = re.compile(r"anthropic-|x-|user-agent|accept$|content-")
 MARGIN = 1.05  # the provider counts all strings of a body, pruning counts as the API does
 
 
@@ -55,6 +65,39 @@ def test_an_assistant_finishes_its_task_within_the_safe_zone(assistant: Assistan
         look_at_what_claude_code_marks(provider, is_bound=assistant is BOUND)
 
 
+@pytest.mark.parametrize(
+    ("assistant", "variables"),
+    [
+        (BOUND, {}),
+        (BOUND, {"ENABLE_TOOL_SEARCH": "true"}),
+        (UNBOUND, {"_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL": "1"}),
+    ],
+    ids=["as it is", "tool search", "first party"],
+)
+def test_without_pruning_the_provider_gets_the_same_requests_from_claude_code(
+    assistant: Assistant, variables: dict[str, str], prefix: Path, tmp_path: Path
+):
+    sent = []
+    for number, options in enumerate((None, ("--safe-zone", "900k"))):
+        folder = tmp_path / f"parity{number}"
+        folder.mkdir()
+        with serve([*assistants.script(assistant)[:6], Turn(assistants.END)]) as provider:
+            own = {**assistant.environ, **variables, "ANTHROPIC_BASE_URL": provider.url}
+            done = assistants.run(replace(assistant, environ=own), folder, prefix, options)
+        assert (provider.refusals, done.returncode) == ([], 0), done.stderr
+        sent.append([without_own(request) for request in provider.requests])
+    directly, through = sent
+    assert len(directly) == 7
+    assert through == directly
+
+
+def without_own(request: Request) -> tuple[str, dict[str, str], str]:
+    """A request without what differs between sessions. Its length in bytes is in its headers."""
+    headers = {name: OWN.sub("", value) for name, value in request.headers.items() if HEADERS.match(name)}
+    headers.pop("x-claude-code-prev-tool-durations", None)
+    return request.path, headers, OWN.sub("", json.dumps(request.body))
+
+
 @pytest.mark.parametrize("kind", ["csv", "access log"])
 def test_files_that_claude_code_compares_are_in_view_together(kind: str, prefix: Path, tmp_path: Path):
     files = {f"data/{number}.txt": document(kind, number, 20_000) for number in range(2)}
@@ -67,9 +110,9 @@ def test_files_that_claude_code_compares_are_in_view_together(kind: str, prefix:
 
 
 def look_at_what_claude_code_marks(provider: Provider, *, is_bound: bool) -> None:
-    """Its three cache marks stay in place, and only the provider drops bound thinking."""
+    """Its three cache marks stay, pruning adds the fourth where it cuts, and only the provider drops bound thinking."""
     bodies = [request.body for request in provider.requests if not assistants.is_aside(request)]
     assert {(marks(body["system"]), marks(body["messages"][-1])) for body in bodies} == {(2, 1)}
-    assert {marks(body) for body in bodies} == {3}
+    assert {marks(body) for body in bodies} == {3, 4}
     drops = ["drop_block" in json.dumps(body["thinking"]) for body in bodies if "thinking" in body]
     assert drops[-1] == is_bound

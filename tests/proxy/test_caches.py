@@ -201,6 +201,70 @@ def test_the_cache_is_cold_only_after_its_own_life(ttl: str | None, goes: bool):
     assert lane.ask(9, 4_000.0, ttl)[1].is_cold
 
 
+def read(usage: Account, share: float) -> dict[str, int]:
+    """The usage of an answer to a prompt of which this share was read from the cache."""
+    cached = round(usage.sent.tokens * share)
+    return {"input_tokens": usage.sent.tokens - cached, "cache_read_input_tokens": cached}
+
+
+KEEPING = "cache_aware(stay=1000)"  # clears nothing here
+
+
+def lives(lane: Lane, answers: list[tuple[float, float]], ttl: str | None = None) -> list[float]:
+    """The life that is assumed for each request, and for one after the last, given its pause and the share read."""
+    found = []
+    for results, (pause, share) in enumerate([*answers, (5.0, 0.0)], 10):
+        name, account, _ = lane.ask(results, pause, ttl)
+        lane.work.learn(name, read(account, share))
+        found.append(account.prices.life)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("ttl", "answers", "life"),
+    [
+        (None, [(0.0, 0.0), (5.0, 1.0), (200.0, 1.0)], SHORT),
+        (None, [(0.0, 0.0), (400.0, 0.9)], 400.0),  # one prompt that was read after a longer pause is enough
+        (None, [(0.0, 0.0), (400.0, 0.2)], SHORT),
+        ("1h", [(0.0, 0.0), (5.0, 1.0), (700.0, 0.2), (900.0, 0.0), (800.0, 0.0)], SHORT),
+        ("1h", [(0.0, 0.0), (5.0, 1.0), (700.0, 0.2), (900.0, 0.0)], HOUR),  # two misses may be evictions
+        ("1h", [(0.0, 0.0), (700.0, 0.0), (900.0, 0.0), (1_000.0, 1.0), (800.0, 0.0)], HOUR),
+        ("1h", [(0.0, 0.0), (400.0, 1.0), (700.0, 0.0), (900.0, 0.0), (800.0, 0.0)], 400.0),
+        (None, [(0.0, 0.0), (5.0, 0.0), (8.0, 0.0), (5.0, 0.0)], 0.0),  # nothing is cached at all
+        (None, [(0.0, 0.0), (2.0, 1.0), (5.0, 0.0), (8.0, 0.0), (5.0, 0.0)], SHORT),
+        (None, [(0.0, 0.0), (5.0, 0.0), (8.0, 0.0), (5.0, 0.0), (3.0, 0.9)], SHORT),
+    ],
+)
+def test_what_answers_read_from_the_cache_corrects_its_life(
+    ttl: str | None, answers: list[tuple[float, float]], life: float
+):
+    assert lives(Lane(KEEPING), answers, ttl)[-1] == life
+
+
+def test_a_corrected_life_holds_for_other_conversations_with_the_model_at_the_same_upstream():
+    lane = Lane(KEEPING)
+    lives(lane, [(0.0, 0.0), (400.0, 1.0)])
+    found = []
+    for model, upstream in ((MODEL, ""), (MODEL, "gateway.example"), ("claude-sonnet-4-5", "")):
+        known = json.dumps({"model": model, "messages": messages(3, tag=" b")}).encode()
+        done = lane.work.prune(Job("/v1/messages", {}, known, "other", lane.now, upstream=upstream))
+        account = lane.work.account(done.number)
+        assert account
+        found.append((account.prices.life, account.life_from))
+    assert found == [(400.0, "as cache reads show"), (SHORT, ""), (SHORT, "")]
+
+
+def test_misses_say_nothing_if_clearing_is_their_cause_or_reads_are_not_counted():
+    lane = Lane()
+    lane.work = Work(Settings(safe_zone="11k", strategy="tool_output_cleanup"))
+    assert set(lives(lane, [(0.0, 0.0), *[(5.0, 0.0)] * 6])) == {SHORT}
+    lane = Lane()
+    for results in range(10, 18):
+        name, account, _ = lane.ask(results, 5.0)
+        lane.work.learn(name, {"input_tokens": account.sent.tokens})
+    assert account.prices.life == SHORT
+
+
 def test_an_environment_variable_sets_the_cache_life(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("AUTOPRUNE_CACHE_TTL", "2h")
     lane = Lane()
@@ -377,3 +441,15 @@ def test_the_life_is_also_read_from_a_stream(client: anthropic.Anthropic, proxy:
         known = [*known, {"role": "assistant", "content": "Yes."}, said("And now? " * 2_000)]
     (session,) = proxy.sessions
     assert (session.requests, session.ledger.prices.life, session.life_from) == (2, HOUR, "as reported in answers")
+
+
+def test_a_conversation_without_marks_turns_out_to_have_no_cache(
+    client: anthropic.Anthropic, proxy: Running, clock: Clock
+):
+    agent = Agent(client, proxy, clock, "", None, results=10)
+    lives = []
+    for _ in range(5):
+        agent.ask()
+        eventually(lambda: agent.conversation.usage)
+        lives.append(agent.conversation.ledger.prices.life)
+    assert (lives, agent.conversation.life_from) == ([SHORT] * 4 + [0.0], "as cache reads show")

@@ -269,6 +269,36 @@ def test_a_compressed_answer_is_passed_unchanged_and_its_usage_is_read(proxy_to:
     assert proxy.sessions[0].ledger.reported[0].prompt == 4_000
 
 
+ANTHROPICS = b'"diagnostics": {"cache_miss_reason": {"type": "messages_changed", "cache_missed_input_tokens": 900}}'
+OPENAIS = b'"prompt_cache_diagnostics": {"type": "cache_miss", "cache_missed_tokens": 900, "reason": "input_changed"}'
+USED = b'"usage": {"input_tokens": 4000}'
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "reason"),
+    [
+        ("application/json", b"{%s, %s}" % (ANTHROPICS, USED), "messages_changed"),
+        ("application/json", b"{%s, %s}" % (OPENAIS, USED), "input_changed"),
+        ("text/event-stream", b'data: {"message": {%s, %s}}\n\n' % (ANTHROPICS, USED), "messages_changed"),
+        ("text/event-stream", b'data: {"delta": {%s}, %s}\n\n' % (ANTHROPICS, USED), "messages_changed"),
+        ("text/event-stream", b'data: {"response": {%s, %s}}\n\n' % (OPENAIS, USED), "input_changed"),
+    ],
+)
+def test_a_cache_diagnosis_passes_unchanged_and_is_noted_if_it_is_about_our_change(
+    proxy_to: ProxyTo, kind: str, text: bytes, reason: str
+) -> None:
+    asked = {"diagnostics": {"previous_message_id": "msg_1"}, "prompt_cache_options": {"comparison_response_id": "r"}}
+    said = f"results were cleared, and the provider's cache diagnosis says {reason}"
+    with serving(always(answer(text, kind=kind))) as upstream:
+        proxy = proxy_to(upstream.url, strategy="tool_output_cleanup")
+        for results in (1, 8):
+            assert httpx.post(f"{proxy.url}/v1/messages", content=body(results, **asked)).content == text
+        eventually(lambda: said in proxy.sessions[0].notes)
+    sent = [json.loads(came) for _, came in upstream.requests]
+    assert [{name: each[name] for name in asked} for each in sent] == [asked, asked]
+    assert proxy.sessions[0].notes[said] == 1
+
+
 @pytest.mark.parametrize(
     ("accepted", "offered"),
     [

@@ -141,10 +141,18 @@ def environment(folder: Path, assistant: Assistant, prefix: Path) -> dict[str, s
 
 
 def run(
-    assistant: Assistant, folder: Path, prefix: Path, options: Sequence[str], files: Mapping[str, str] | None = None
+    assistant: Assistant,
+    folder: Path,
+    prefix: Path,
+    options: Sequence[str] | None,
+    files: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Let an assistant do its work on some files, the notes by default, through `autoprune run` with these options."""
-    command = [sys.executable, "-m", "autoprune", "run", *options, assistant.name, *assistant.arguments]
+    """Let an assistant do its work on some files, the notes by default, through `autoprune run` with these options.
+
+    Without options (None) it runs by itself.
+    """
+    before = [] if options is None else [sys.executable, "-m", "autoprune", "run", *options]
+    command = [*before, assistant.name, *assistant.arguments]
     return subprocess.run(
         command,
         cwd=project(folder, assistant, notes() if files is None else files),

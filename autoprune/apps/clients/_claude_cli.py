@@ -21,6 +21,7 @@ from autoprune.apps.clients._routing import (
 from autoprune.errors import ClientError
 
 BASE_URL = "ANTHROPIC_BASE_URL"
+TOOL_SEARCH = "ENABLE_TOOL_SEARCH"
 OPTION, FILE = "--settings", "settings.json"  # the option that passes settings, and our temporary file for it
 PROJECT_FILES = "settings.json", "settings.local.json"
 OTHER_CLOUDS = (  # their requests are signed for their own host
@@ -36,6 +37,9 @@ def route(user: User) -> Route:
 
     Settings files take precedence over variables, and `--settings` over files. So if any settings name a base URL, the
     proxy's is passed with `--settings`.
+
+    Some versions load the schemas of all tools at a base URL that is not Anthropic's. ENABLE_TOOL_SEARCH makes them
+    defer tools as without the proxy. It is left alone if the user sets it, and if the upstream is not Anthropic's API.
     """
     refuse_other_process(user, "Claude Code", *OTHER_PROCESSES)
     given = _settings_option(user)
@@ -51,14 +55,16 @@ def route(user: User) -> Route:
             f"Claude Code would bypass the proxy, because {cloud} is set: unset it, or run it without autoprune"
         )
     upstream, at_proxy = reroute(user, effective.get(BASE_URL) or ANTHROPIC, BASE_URL)
+    keeps_search = upstream == ANTHROPIC and TOOL_SEARCH not in effective
+    environ = {BASE_URL: at_proxy} | ({TOOL_SEARCH: "true"} if keeps_search else {})
     if BASE_URL not in of_settings:
-        return Route(upstream, {BASE_URL: at_proxy}, user.arguments)
+        return Route(upstream, environ, user.arguments)
     settings = json.dumps({**given, "env": {**(get_in(given, "env") or {}), BASE_URL: at_proxy}})
     if not given:
-        return Route(upstream, {BASE_URL: at_proxy}, (OPTION, settings, *user.arguments))
+        return Route(upstream, environ, (OPTION, settings, *user.arguments))
     others = drop_options(user.arguments, lambda each: each.startswith(f"{OPTION}="))
     # A file, because the user's settings may hold keys, and arguments are visible in the list of processes.
-    return Route(upstream, {BASE_URL: at_proxy}, (OPTION, f"{FOLDER}/{FILE}", *others), {FILE: settings})
+    return Route(upstream, environ, (OPTION, f"{FOLDER}/{FILE}", *others), {FILE: settings})
 
 
 def _settings_option(user: User) -> dict[str, Any]:
@@ -94,9 +100,10 @@ CLIENT = Client(
     install="npm install -g @anthropic-ai/claude-code",
     route=route,
     question=("-p", QUESTION),
-    tried="2.1.330",
+    tried="2.1.332",
     losses=(
-        "nothing in 2.1.330; other versions may lose deferred tools (ToolSearch), which ENABLE_TOOL_SEARCH=true "
-        "restores, and the window of a million tokens, which [1m] after the model's name restores",
+        "what it offers only at Anthropic's address: the system prompt's cache that sessions share, the API's cache "
+        "diagnosis, settings that an organization manages on the server, and Remote Control",
+        "in other versions the window of a million tokens, which [1m] after the model's name restores",
     ),
 )

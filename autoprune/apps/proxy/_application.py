@@ -94,12 +94,14 @@ class Handled:
 class Answer:
     """The usage in an answer, {} if it has none, or None and the error: a status, or "unanswered".
 
-    `window` is the model's context window in tokens if the error states it.
+    `window` is the model's context window in tokens if the error states it. `miss` is why the provider's cache was not
+    read, by its own diagnosis.
     """
 
     usage: dict[str, Any] | None
     error: str = ""
     window: int | None = None
+    miss: str = ""
 
 
 class Proxy:
@@ -170,6 +172,8 @@ class Proxy:
             if self._observer and point:
                 with self._noting_faults():
                     self._observer(self._exchange(incoming, outgoing.url, answer, session, point))
+            if answer.miss and point and point.cleared:
+                session.count_note(f"results were cleared, and the provider's cache diagnosis says {answer.miss}")
             await self._settle(session, number, handled.lane, answer.usage)
         if answer.window:
             with self._noting_faults():
@@ -284,7 +288,7 @@ class Proxy:
                 reader.end()
                 return Answer(None, str(response.status_code), reader.window)
             return Answer(None, str(response.status_code))
-        return Answer(reader.end() if reader else {})
+        return Answer(reader.end(), miss=reader.miss) if reader else Answer({})
 
 
 def describe_fault(error: Exception) -> str:

@@ -16,12 +16,16 @@ from typing import Any
 
 from zstandard import ZstdDecompressor, ZstdError
 
+from autoprune.tokens import CACHED_NAMES
+
 # Bytes of a decompressed request. Source: Anthropic's limit for a request to Messages; the text of the largest context
 # window has a fourth of it. To parse one takes a worker a second or two, and at worst ten times its size in memory.
 MOST_REQUEST = 32_000_000
 MOST_ANSWER = 64_000_000  # bytes of a decompressed answer
 SLICE = 1_024  # bytes to decompress at a time: deflate and zstd expand these to 32 MB at most
 DEEPEST = 2  # nesting of figures in a usage: input_tokens_details.cache_write_tokens_details
+COUNTED_ZEROS = {*CACHED_NAMES, "cached_tokens"}  # 0 says that nothing was read; null or no figure says nothing
+LONGEST_REASON = 40  # characters, such as "messages_changed"
 EVENT_DATA = b"data:"
 HINTS = (b"usage", b"Usage")  # events without these words are not parsed
 GZIP = zlib.MAX_WBITS | 16
@@ -92,6 +96,7 @@ class UsageReader:
         """Prepare for an answer with the given content type and content encoding."""
         self.usage: dict[str, Any] = {}
         self.window: int | None = None  # the context window that an error states, in tokens
+        self.miss = ""  # why the cache was not read, by the provider's diagnosis
         self._is_stream = "event-stream" in content_type
         name = encoding.strip().lower()
         self._is_readable = (self._is_stream or "json" in content_type) and name in ANSWER_DECODERS
@@ -147,6 +152,7 @@ class UsageReader:
         for each in data if isinstance(data, list) else [data]:  # Gemini streams a list of chunks
             merge_usage(self.usage, reported_usage(each))
             self.window = self.window or stated_window(each)
+            self.miss = self.miss or diagnosed_miss(each)
 
 
 def merge_usage(known: dict[str, Any], reported: Mapping[str, Any], deepest: int = DEEPEST) -> None:
@@ -159,6 +165,8 @@ def merge_usage(known: dict[str, Any], reported: Mapping[str, Any], deepest: int
             value = inner
         if value:
             known[name] = value
+        elif value == 0 and name in COUNTED_ZEROS:
+            known.setdefault(name, 0)
 
 
 def reported_usage(data: object) -> Mapping[str, Any]:
@@ -179,3 +187,15 @@ def stated_window(data: object) -> int | None:
         data = data.get("error") or data.get("message")
     found = WINDOWS.search(data) if isinstance(data, str) else None
     return int(found[found.lastindex or 0].replace(",", "")) or None if found else None
+
+
+def diagnosed_miss(data: object) -> str:
+    """Return the reason why the cache was not read, by the provider's cache diagnosis; "" without one."""
+    while isinstance(data, Mapping):
+        match data:
+            case {"diagnostics": {"cache_miss_reason": {"type": str(reason)}}}:  # Anthropic
+                return reason[:LONGEST_REASON]
+            case {"prompt_cache_diagnostics": {"type": "cache_miss", "reason": str(reason)}}:  # OpenAI
+                return reason[:LONGEST_REASON]
+        data = data.get("message") or data.get("response") or data.get("delta")
+    return ""

@@ -16,6 +16,18 @@ A client may alternate: Claude Code asks for an hour in its conversation and for
 request asks for another life than the one before, the longer of both holds, because the cached prefix was written under
 the earlier one.
 
+**Whether a prefix was warm.** Each answer also reports how many tokens were read from the cache. If that is at least
+half of the previous prompt, the cache was warm; otherwise it was cold. This corrects the life that is assumed for the
+upstream, the model and the requested life, in all conversations of a worker:
+
+    5 min assumed, warm after 400 s                          400 s: the longest pause after which a prompt was warm
+    1 h assumed, cold after 700, 900 and 1,000 s             5 min: the longest documented life below these pauses
+    5 min assumed, cold after 5, 8 and 5 s, and never warm   none: every request is cold
+
+A life that is too short costs money, because edits would break a warm cache, and a life that is too long only misses
+chances. So one warm answer extends a life, and it takes three cold ones to shorten it, each for a prompt that continues
+the previous one unedited.
+
 Gemini's implicit cache has no documented life. A request with an explicit cache is not pruned, because the provider
 keeps its history.
 
@@ -28,6 +40,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import count
 from typing import Any, TypeAlias
@@ -38,7 +51,7 @@ from autoprune.errors import SettingsError, is_number
 from autoprune.pruners.history import History, Recent, prefix_digests
 from autoprune.pruners.requests import Place
 from autoprune.settings import duration
-from autoprune.tokens import calibration, is_plausible
+from autoprune.tokens import calibration, counts_cached, is_plausible, prompt_tokens
 
 STEADY = 0.15  # a new calibration changes what is cleared, so the old one stays until it is off by more than this
 LEAST_MEASURED = 10_000  # tokens: in smaller prompts tool schemas weigh most, and providers count these differently
@@ -49,9 +62,36 @@ WRITTEN = re.compile(r"(?:ephemeral|ttl)_(\d{1,6}[smh])(?:_input)?_tokens")  # t
 SHORTEST, LONGEST = 60.0, 86_400.0  # seconds: with a life of 0, every request would seem cold
 DEEPEST = 3  # nesting of figures in a usage: input_tokens_details.cache_write_tokens_details.ttl_30m_tokens
 FROM_ANSWERS, FROM_REQUESTS, FROM_SETTINGS, USUAL = "as reported in answers", "as requested", "from the settings", ""
+FROM_READS = "as cache reads show"
+WARM = 0.5  # least share of the previous prompt that a warm cache holds
+MISSES = 3  # cold answers that shorten a life: a single one may be an eviction, or a request that another server got
+DOCUMENTED = (300.0, 1_800.0, 3_600.0, 43_200.0, 86_400.0)  # seconds: the lives that providers document
 
 
 # The cache of a conversation
+
+
+@dataclass
+class Reads:
+    """The pauses after which prompts were read from a cache, or not: `warm` is the longest, `cold` are longer ones."""
+
+    warm: float | None = None
+    cold: list[float] = field(default_factory=list)
+
+    def note(self, pause: float, *, is_warm: bool, is_edited: bool, life: float) -> None:
+        """Record an answer after a pause; a cold one only if the life is longer and nothing was cleared."""
+        if is_warm:
+            self.warm = max(pause, self.warm or 0.0)
+            self.cold = [each for each in self.cold if each > pause]
+        elif not is_edited and (self.warm or -1.0) < pause <= life:
+            self.cold = [*self.cold, pause][-MISSES:]
+
+    def correct(self, life: float) -> float:
+        """Correct an assumed life; 0 if nothing is cached."""
+        if len(self.cold) == MISSES and max(self.cold) <= life:
+            none = () if self.warm is not None else (0.0,)
+            life = max((each for each in (*none, *DOCUMENTED) if each < min(self.cold)), default=life)
+        return max(life, min(self.warm or 0.0, LONGEST))
 
 
 @dataclass
@@ -59,13 +99,14 @@ class Cache:
     """The provider's cache of one conversation: its life in seconds, and the source of that value.
 
     `usual` is the life if nothing else is known. `given` is the life in the settings, which takes precedence over all
-    other sources.
+    other sources. `reads` shows whether such caches live so long, and is shared by conversations.
     """
 
     usual: float = CACHE_LIFE
     given: Life = None
     life: float = CACHE_LIFE
     source: str = USUAL
+    reads: Reads = field(default_factory=Reads)
     _requested: Life = None
     _before: tuple[float, str] = (0.0, USUAL)
     _reported: dict[Life, float] = field(default_factory=dict)  # by the life that the request asked for
@@ -93,9 +134,13 @@ class Cache:
     def _life_for(self, requested: Life) -> tuple[float, str]:
         if self.given is not None:
             return self.given, FROM_SETTINGS
+        assumed = self.usual, USUAL
         if requested in self._reported:
-            return self._reported[requested], FROM_ANSWERS
-        return (self.usual, USUAL) if requested is None else (requested, FROM_REQUESTS)
+            assumed = self._reported[requested], FROM_ANSWERS
+        elif requested is not None:
+            assumed = requested, FROM_REQUESTS
+        life = self.reads.correct(assumed[0])
+        return assumed if life == assumed[0] else (life, FROM_READS)
 
 
 def requested_life(found: Place, body: Mapping[str, Any], *, charges_writes: bool) -> Life:
@@ -209,7 +254,9 @@ class Past:
 class Conversation:
     """The state of a conversation with a model.
 
-    `asked_at` is when the last request came, and `counted` is its prompt in pruning's token count.
+    `asked_at` is when the last request came, `idle` the seconds before it, and `counted` its prompt in pruning's token
+    count. `is_edited` tells whether it cleared results. `answered` is the prompt of the last answer in the provider's
+    tokens, and `before` that of the previous request's answer; 0 if it is not known.
     """
 
     name: str
@@ -218,6 +265,10 @@ class Conversation:
     calibration: float = 1.0
     cache: Cache = field(default_factory=Cache)
     counted: int = 0
+    idle: float = 0.0
+    is_edited: bool = False
+    answered: int = 0
+    before: int = 0
 
     def note_request(self, messages: int, at: float, *, counts_only: bool = False) -> float:
         """Record a request with this many messages, and return the seconds since the previous request.
@@ -234,7 +285,8 @@ class Conversation:
         self.past.pauses = {before: pause for before, pause in self.past.pauses.items() if before <= messages}
         if known is None or known <= self.cache.life < pause:
             self.past.pauses[messages] = pause
-        self.asked_at = at
+        self.asked_at, self.idle = at, pause
+        self.before, self.answered = self.answered, 0
         return self.past.pauses[messages]
 
     def is_cold(self, at: float) -> bool:
@@ -253,17 +305,29 @@ class Conversation:
         if not is_plausible(measured):
             return
         self.cache.learn_life(usage)
+        self._note_read(usage)
         if abs(measured / self.calibration - 1) > STEADY:
             self.calibration = max(1, round(measured * STEPS)) / STEPS
 
+    def _note_read(self, usage: object) -> None:
+        """Record whether the answer's usage shows that the previous prompt was still in the cache."""
+        self.answered, read = prompt_tokens(usage)
+        if self.before and (read or counts_cached(usage)):
+            is_warm = read >= WARM * min(self.before, self.answered)
+            self.cache.reads.note(self.idle, is_warm=is_warm, is_edited=self.is_edited, life=self.cache.life)
+
 
 class Conversations:
-    """Remembers the most recently used conversations, with each model apart."""
+    """Remembers the most recently used conversations, with each model apart.
+
+    `reads` returns what answers show about the caches of an upstream, a model and the life that requests ask for.
+    """
 
     def __init__(self, most: int, holdout: Holdout | None = None) -> None:
         """Remember up to `most` conversations."""
         numbers = count(1)
         self._holdout = holdout or Holdout()
+        self.reads = lru_cache(most)(lambda upstream, model, requested: Reads())  # the most recently used ones
         self._known = Recent(most, lambda head: Conversation(f"{head}/{next(numbers)}"))
         self._past = Recent(most, lambda head: Past())
 

@@ -294,7 +294,7 @@ class Work:
             return Outcome(note=f"the conversation has more than {MOST_MESSAGES:,} messages: it was sent unpruned")
         known = self._conversations.match(job.session, messages, found.model)
         is_held_out = known.past.arm == UNPRUNED
-        cache = self._update_cache(known, found, body)
+        cache = self._update_cache(known, found, body, job.upstream)
         pause = known.note_request(len(messages), job.at, counts_only=found.counts_only)
         betas = requested_betas(job.headers, found.inside(body))
         target = Target(job.upstream, found.model, asks_for_long(found.model, betas))
@@ -339,13 +339,15 @@ class Work:
         zone = {} if self._settings.safe_zone is not None else {"safe_zone": usual_zone(target.model, window)}
         return zone if window is None else zone | {"window": window}
 
-    def _update_cache(self, known: Conversation, found: Place, body: Mapping[str, Any]) -> Cache:
+    def _update_cache(self, known: Conversation, found: Place, body: Mapping[str, Any], upstream: str) -> Cache:
         """Update the cache of a conversation with the life that a request asks for."""
         if not found.counts_only:
             usual = usual_prices(found.model)
+            requested = requested_life(found, body, charges_writes=usual.write > 1)
             known.cache.usual = usual.life
             known.cache.given = cache_ttl(self._args, self._environ)
-            known.cache.note_request(requested_life(found, body, charges_writes=usual.write > 1))
+            known.cache.reads = self._conversations.reads(upstream, found.model, requested)
+            known.cache.note_request(requested)
         return known.cache
 
     # Accounts
@@ -362,7 +364,8 @@ class Work:
     def _make_account(self, number: int) -> Account:
         prune = self._open.pop(number)
         known, report, sent = prune.conversation, prune.result.report, prune.result.sent
-        known.counted = sent.tokens
+        cleared = tuple(self._newly_cleared(prune.result, known))
+        known.counted, known.is_edited = sent.tokens, bool(cleared)
         account = Account(
             model=prune.model,
             safe_zone=report.safe_zone,
@@ -372,7 +375,7 @@ class Work:
             after=report.tokens_after,
             sent=sent,
             prices=prices(None, prune.model, prune.life),
-            cleared=tuple(self._newly_cleared(prune.result, known)),
+            cleared=cleared,
             decisions=(*report.decisions, *filter(None, (report.mark_note,))),
             life_from=prune.life_from,
             arm=known.past.arm or "",

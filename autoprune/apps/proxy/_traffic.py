@@ -206,8 +206,12 @@ class Session:
         self.cleared += (replace(each, request=self.requests, is_cold=account.is_cold) for each in account.cleared)
         self.decisions = account.decisions
         if outcome.note:
-            self.notes[outcome.note] = self.notes.get(outcome.note, 0) + 1
+            self.count_note(outcome.note)
         del self.points[:-MOST_POINTS], self.cleared[:-MOST_CLEARED]
+
+    def count_note(self, note: str) -> None:
+        """Count a request that a note is about."""
+        self.notes[note] = self.notes.get(note, 0) + 1
 
     def _add_to_sums(self, point: Point, is_new_cold: bool) -> None:
         bucket = bisect_left(BUCKETS, point.seconds)
@@ -271,7 +275,7 @@ class Session:
                 "its usage is not used, and tokens are counted without it"
             )
         if self.usage_note:
-            self.notes[self.usage_note] = self.notes.get(self.usage_note, 0) + 1
+            self.count_note(self.usage_note)
 
 
 class Sessions:
