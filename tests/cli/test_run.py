@@ -94,7 +94,7 @@ def test_print_shows_the_command_and_starts_nothing(tmp_path: Path):
         "# claude is not installed: npm install -g @anthropic-ai/claude-code",
         "# By hand, in one terminal; it prints the address of its live page:",
         "autoprune proxy --port 8484 --upstream https://api.anthropic.com --strategy cache_aware",
-        "# Safe zone: 0.6 of the window of each request's model, else 100,000 tokens",
+        "# Safe zone: the window of each request's model, without room for the reply, else 100,000 tokens",
         "# In another terminal:",
         "ANTHROPIC_BASE_URL=http://127.0.0.1:8484 claude -p 'Fix it.'",
         "# the proxy forwards requests to https://api.anthropic.com",
