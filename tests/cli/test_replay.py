@@ -212,19 +212,23 @@ def test_without_paths_the_sessions_on_this_machine_are_replayed_as_run_would_pr
 def test_recorded_usage_is_priced_before_the_replay_and_the_saving_is_in_dollars(tmp_path: Path):
     folder = tmp_path / ".claude" / "projects" / "here"
     folder.mkdir(parents=True)
-    usage = {"input_tokens": 0, "cache_read_input_tokens": 400_000, "output_tokens": 5_600}  # $0.12 and $0.084
+    usage = {
+        "input_tokens": 0,
+        "cache_read_input_tokens": 400_000,
+        "output_tokens": 5_600,
+    }  # $0.24 and $0.126: above 200,000
     answers = [(f"2026-01-02T10:{minute}:00.000Z", "claude-sonnet-4-5", usage) for minute in range(10, 30)]
     write_claude_log(folder / "one.jsonl", *answers)
     (folder / "empty.jsonl").touch()
     environ = {"HOME": str(tmp_path), "COLUMNS": "80"}
     words = " ".join(run("replay", "--jobs", "1", environ=environ).stdout.decode().split())
-    assert "1 session cost $4.08 by the recorded usage" in words
+    assert "1 session cost $7.32 by the recorded usage" in words
     assert "1 other session recorded no requests, or only those of another session" in words
     assert "claude-code shop" in words
     assert "Fix the cart, please" in words
-    assert "Of $4.08 you would have paid $" in words or "about the same" in words
+    assert "Of $7.32 you would have paid $" in words or "about the same" in words
     known = json.loads(run("replay", "--jobs", "1", "--json", environ=environ).stdout)
-    assert [round(each["dollars"], 2) for each in known["spending"]] == [4.08]
+    assert [round(each["dollars"], 2) for each in known["spending"]] == [7.32]
 
 
 def test_words_of_the_user_are_no_markup_and_an_unknown_price_is_said(tmp_path: Path):

@@ -96,7 +96,7 @@ def test_print_shows_the_command_and_starts_nothing(tmp_path: Path):
         "autoprune proxy --port 8484 --upstream https://api.anthropic.com --strategy cache_aware",
         "# Safe zone: the window of each request's model, without room for the reply, else 100,000 tokens",
         "# In another terminal:",
-        "ANTHROPIC_BASE_URL=http://127.0.0.1:8484 claude -p 'Fix it.'",
+        "ANTHROPIC_BASE_URL=http://127.0.0.1:8484 ENABLE_TOOL_SEARCH=true claude -p 'Fix it.'",
         "# the proxy forwards requests to https://api.anthropic.com",
     ]
 
@@ -106,7 +106,8 @@ def test_the_printed_command_is_valid_in_a_shell(tmp_path: Path):
     user = having(tmp_path, HTTP_PROXY="http://127.0.0.1:9", NO_PROXY=None)
     line = run_text("run", "--print", "claude", *asked, environ=user).stdout.splitlines()[-2]
     assert shlex.split(line) == [
-        *("NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1", "ANTHROPIC_BASE_URL=http://127.0.0.1:8484", "claude"),
+        *("NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1", "ANTHROPIC_BASE_URL=http://127.0.0.1:8484"),
+        *("ENABLE_TOOL_SEARCH=true", "claude"),
         *asked,
     ]
 
@@ -258,7 +259,7 @@ def test_doctor_reports_requests_and_sends_none_to_the_provider(tmp_path: Path, 
     assert done.returncode == 0
     assert re.search(r"^requests      arrive: /v1/messages, claude-opus-4-8, \d+ tokens$", done.stdout, re.MULTILINE)
     assert "upstream      answers (200 to a request without a key)" in done.stdout
-    assert "ENABLE_TOOL_SEARCH=true" in done.stdout
+    assert "the window of a million tokens, which [1m] after" in done.stdout
     assert provider.requests == []
 
 

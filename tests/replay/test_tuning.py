@@ -179,8 +179,8 @@ def expected(written: str, known: Prices, model: str | None) -> Any:
     strategy = Policy(written).strategy()
     if getattr(strategy, "for_prices", None) is None:
         return strategy
-    lives = strategy.for_prices(prices(None, model))
-    return replace(lives, prices=known if strategy.prices is None else strategy.prices)
+    priced = strategy if strategy.prices is not None else replace(strategy, prices=known)
+    return priced.for_prices(prices(None, model))
 
 
 def figures_of(strategy: Any) -> dict[str, Any]:

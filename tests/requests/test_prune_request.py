@@ -26,7 +26,7 @@ PATHS = {
         *("/v1beta/models/gemini-2.5-pro:generateContent", "/v1beta/models/gemini-2.5-pro:countTokens"),
         "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse",
     ),
-    "bedrock": ("/model/anthropic.claude%3A0/converse", "/model/anthropic.claude/converse-stream"),
+    "bedrock": ("/model/anthropic.claude-3-7%3A0/converse", "/model/anthropic.claude-3-7/converse-stream"),
 }
 FIELDS = {"openai_responses": "input", "gemini": "contents"}
 BINDING = "claude-opus-5-5"
@@ -82,7 +82,7 @@ def test_the_messages_are_what_the_pruner_makes_of_them_and_the_rest_is_as_it_wa
 
 def named(path: str) -> str | None:
     """The model in a path."""
-    return "gemini-2.5-pro" if "gemini" in path else "anthropic.claude:0" if "%3A0" in path else None
+    return "gemini-2.5-pro" if "gemini" in path else "anthropic.claude-3-7:0" if "%3A0" in path else None
 
 
 def test_a_body_of_which_nothing_goes_is_the_callers_own():

@@ -7,6 +7,7 @@ the others continue: a file that cannot be read, breaks a strategy or kills its 
 
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -175,14 +176,21 @@ def _size(task: Task) -> int:
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
     """Delay Ctrl-C: a process that is started but gets no arguments prints a stack trace. The process inherits that."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    # The mask is for the new process. In this one another thread, such as that of a progress bar, may get the signal.
+    came: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, handler)
+        if came:
+            signal.raise_signal(signal.SIGINT)
 
 
 class _Worker(Generic[T]):
