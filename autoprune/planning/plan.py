@@ -43,12 +43,16 @@ TRACKED = frozenset((ThinkingPolicy.STRIP, ThinkingPolicy.DROP_BLOCK))  # polici
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What a request is planned with: the strategy for its prices, its limit, the tokens beside messages, thinking."""
+    """What a request is planned with: the strategy for its prices, its limits, the tokens beside messages, thinking.
+
+    Above `limit` something should be cleared, and above `hard_limit` anything may be.
+    """
 
     strategy: Strategy
     limit: int
     overhead: int
     thinking: ThinkingPolicy
+    hard_limit: int = 0  # below `limit`, it is the same as `limit`
 
 
 Later: TypeAlias = Sequence[tuple[int, Conditions]]  # each with the number of messages from which it applies

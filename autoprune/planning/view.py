@@ -87,7 +87,14 @@ class View(Protocol):
 
     @property
     def limit(self) -> int:
-        """The safe zone, in counted tokens."""
+        """The safe zone, in counted tokens; less if the client would compact the conversation before."""
+
+    @property
+    def hard_limit(self) -> int:
+        """The safe zone, in counted tokens, even if the client would compact before.
+
+        Between the two limits, being compacted is better than losing what the agent is at work on.
+        """
 
     @property
     def pause(self) -> float:

@@ -176,6 +176,11 @@ class Walk:
         """The safe zone of the current request, in counted tokens."""
         return self._now.limit
 
+    @property
+    def hard_limit(self) -> int:
+        """The safe zone before it was lowered to avoid a compaction, in counted tokens."""
+        return max(self._now.limit, self._now.hard_limit)
+
     def continues_under(self, later: Later) -> bool:
         """Take over the conditions of later requests; False if they change those of a request that was decided."""
         policies = {each.thinking for _, each in later} & TRACKED

@@ -30,6 +30,7 @@ from autoprune.pruners.report.advice import advice
 from autoprune.pruners.result import BeforePrune, Callbacks, Message, OnPruned, Result
 from autoprune.settings import (
     Args,
+    below_compaction,
     budget_tokens,
     cache_ttl,
     fill_in,
@@ -66,15 +67,16 @@ class OrDefault(str):
 class Terms:
     """The strategy and the settings of one prune, checked.
 
-    `limit` is the safe zone in counted tokens. `fallbacks` are notes on settings that were not followed. `wants_inputs`
-    says whether the arguments of calls may be shortened. `later` holds the terms of later requests, each with the
-    number of messages from which they apply. Two terms are equal if a walk that began with one can continue with the
-    other, so some fields are not compared.
+    `limit` is the safe zone in counted tokens, and `hard_limit` the one that was not lowered to avoid a compaction.
+    `fallbacks` are notes on settings that were not followed. `wants_inputs` says whether the arguments of calls may be
+    shortened. `later` holds the terms of later requests, each with the number of messages from which they apply. Two
+    terms are equal if a walk that began with one can continue with the other, so some fields are not compared.
     """
 
     strategy: Any  # a Strategy or a FoldingStrategy
     safe_zone: int = field(compare=False)
     limit: int
+    hard_limit: int
     overhead: int
     calibration: float = field(compare=False)
     placeholder: Placeholder
@@ -92,7 +94,7 @@ class Terms:
     @property
     def conditions(self) -> Conditions:
         """What a walk plans a request with."""
-        return Conditions(self.strategy, self.limit, self.overhead, self.thinking)
+        return Conditions(self.strategy, self.limit, self.overhead, self.thinking, self.hard_limit)
 
     @property
     def later_conditions(self) -> Later:
@@ -303,9 +305,8 @@ class Pruner:
         environ, reading = self._environ, self._reading()
         model, ttl = text_setting(args, "model", environ), cache_ttl(args, environ)
         now = for_prices(chosen, model, ttl, check_ratio(calibration))
-        zone = safe_zone(args, environ)
-        # 1e-6, so that a rounding error of the division does not cost a whole token.
-        limit = zone if calibration == 1.0 else math.floor(zone / check_ratio(calibration) + 1e-6)
+        hard = safe_zone(args, environ)
+        zone = below_compaction(hard, args, environ)
         notes = (fallback, reading.estimate, missing_safe_zone(args, environ), *getattr(now, "notes", ()))
         thinking = ThinkingPolicy.REPORT
         if model or text_setting(args, "thinking_policy", environ):  # models differ in what they bind thinking to
@@ -317,7 +318,8 @@ class Pruner:
         return Terms(
             strategy=now,
             safe_zone=zone,
-            limit=limit,
+            limit=_in_counted(zone, calibration),
+            hard_limit=_in_counted(hard, calibration),
             overhead=overhead_tokens(args, environ),
             calibration=calibration,
             placeholder=Placeholder(reading.count, self.replacement_message, element_of, recalls=archive is not None),
@@ -425,6 +427,12 @@ def check_ratio(calibration: float) -> float:
     if isinstance(calibration, int | float) and 0 < calibration < math.inf:
         return calibration
     raise SettingsError(f"calibration is {calibration!r}: give a ratio above 0, such as tokens.calibration returns")
+
+
+def _in_counted(tokens: int, calibration: float) -> int:
+    """Convert the provider's tokens to counted tokens, rounded down."""
+    # 1e-6, so that a rounding error of the division does not cost a whole token.
+    return tokens if calibration == 1.0 else math.floor(tokens / calibration + 1e-6)
 
 
 def for_prices(strategy: Any, model: str | None, ttl: float | None, calibration: float) -> Any:

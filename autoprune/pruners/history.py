@@ -37,7 +37,16 @@ from autoprune.errors import SettingsError, is_number, near_or_all
 # Settings by the number of messages of the first request that they apply to. The names are those of
 # `settings.SETTINGS`, and "calibration".
 History: TypeAlias = Mapping[int, Mapping[str, Any]]
-CHANGEABLE = ("safe_zone", "calibration", "model", "cache_ttl", "overhead_tokens", "window", "thinking_policy")
+CHANGEABLE = (
+    "safe_zone",
+    "calibration",
+    "model",
+    "cache_ttl",
+    "overhead_tokens",
+    "window",
+    "thinking_policy",
+    "compact_at",
+)
 MODEL_ROLES = ("assistant", "model")
 # Items of the Responses API; messages of LangChain and Pydantic AI.
 MODEL_ITEMS = ("reasoning", "function_call", "custom_tool_call", "local_shell_call", "compaction", "ai", "response")

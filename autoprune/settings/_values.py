@@ -21,7 +21,7 @@ from autoprune.settings.models import find_model, listed_window, requested_windo
 PREFIX = "AUTOPRUNE_"
 SETTINGS = (
     *("safe_zone", "group_size", "model", "provider", "window", "overhead_tokens", "format", "thinking_policy"),
-    *("cache_ttl", "strategy"),
+    *("cache_ttl", "compact_at", "strategy"),
 )
 VARIABLES: Mapping[str, str] = MappingProxyType({name: PREFIX + name.upper() for name in SETTINGS})
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -93,6 +93,9 @@ class PruneArgs:
     `cache_ttl`: the lifetime of the provider's prompt cache, `"5m"`, `"1h"` or seconds, if it is not the vendor's
     default. Strategies that weigh the cost of the cache use it.
 
+    `compact_at`: the tokens of a prompt at which the client or the agent compacts the conversation by itself. The safe
+    zone is then at most 0.9 of it, so that this does not happen.
+
     Settings that are not given here come from the AUTOPRUNE_* variables. Values are checked when they are used.
     """
 
@@ -105,6 +108,7 @@ class PruneArgs:
     thinking_policy: str | None = None
     window: int | str | None = None
     cache_ttl: int | float | str | None = None
+    compact_at: int | str | None = None
 
 
 class HasSafeZone(Protocol):
@@ -150,6 +154,7 @@ UNITS = {"": 1, "k": 1024, "m": 1024 * 1024}
 # Tokens that the default safe zone of `run` and the proxy leaves for the reply, as Claude Code does; a small window has
 # less room.
 REPLY_RESERVE, LARGEST_RESERVE = 20_000, 0.2  # the second is a share of the window
+BELOW_COMPACTION = 0.9  # of the point where the client compacts: the largest safe zone
 UNKNOWN_ZONE = 100_000  # tokens: the default safe zone if the window is not known
 LARGEST = 10**12  # tokens, far above any context window
 LONGEST_TEXT = 40  # characters of a budget, so that a product of many factors is not computed
@@ -295,6 +300,19 @@ def safe_zone(args: object, environ: Mapping[str, str] = NOTHING, call: Call = N
     return resolve("safe_zone", convert, args, environ, call)
 
 
+def below_compaction(zone: int, args: object, environ: Mapping[str, str] = NOTHING) -> int:
+    """Lower a safe zone to stay below the point where the client compacts. Raises SettingsError if that is no size."""
+    point = compact_at(args, environ)
+    return zone if point is None else min(zone, max(1, math.floor(BELOW_COMPACTION * point)))
+
+
+def compact_at(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> int | None:
+    """The tokens of a prompt at which the client compacts, else None. Raises SettingsError if that is no size."""
+    return resolve(
+        "compact_at", partial(_check_tokens, "compact_at", "prompt at which the client compacts"), args, environ, call
+    )
+
+
 def overhead_tokens(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> int:
     """The tokens that are sent beside the messages. Raises SettingsError unless it is a number, 0 or more."""
     form = "give the number of tokens sent beside the messages, 0 or more"
@@ -315,16 +333,16 @@ def _check_count(name: str, form: str, value: object) -> int:
 
 def window_tokens(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> int | None:
     """The given context window in tokens, else None. Raises SettingsError if it is no window."""
-    return resolve("window", _check_window, args, environ, call)
+    return resolve("window", partial(_check_tokens, "window", "context window"), args, environ, call)
 
 
-def _check_window(value: object) -> int | None:
+def _check_tokens(name: str, what: str, value: object) -> int | None:
     if value is None:
         return None
     tokens = parse_number(value)
     if isinstance(tokens, int) and 1 <= tokens <= LARGEST:
         return tokens
-    raise SettingsError(f'window is {value!r}: give the context window in tokens, such as 200_000 or "200k" (k = 1024)')
+    raise SettingsError(f'{name} is {value!r}: give the {what} in tokens, such as 200_000 or "200k" (k = 1024)')
 
 
 def cache_ttl(args: object, environ: Mapping[str, str] = NOTHING, call: Call = NOTHING) -> float | None:
@@ -412,6 +430,7 @@ NUMBERS: Mapping[str, Callable[..., float | None]] = {
     "group_size": group_size,
     "overhead_tokens": overhead_tokens,
     "window": window_tokens,
+    "compact_at": compact_at,
     "cache_ttl": cache_ttl,
 }
 

@@ -77,6 +77,7 @@ PLACEHOLDER = re.compile(r"\[Cleared at request (\d{1,9}): ([^\n]*), ([\d,]+) to
 
 # Reasons in a few words, each with its sentence.
 FETCHED, UNUSED, BEFORE, TINY = "fetched again", "not used yet", "cleared before", f"under {LEAST_TOKENS} tokens"
+LEAST_FIRST = "those worth least first"
 SCORE = "worth is a score: higher for names that no call has used yet, lower for size and age"
 TRIGGERS = {
     "over zone": "the prompt was above the safe zone, so the results worth least were cleared",
@@ -211,14 +212,13 @@ class CacheAwareState(BaseStrategy):
                 self._bills.make(view, _cut(clearing))
         if clearing or is_decided:
             self._owed = 0.0
+        self._at_work.clear(each.result for each, _ in clearing)
         for candidate, text in clearing:
-            self._at_work.forget(candidate.result)
             yield candidate.replaced(text, self._why_cleared(candidate, why.partition(":")[0]))
             self._gone.setdefault(id(candidate.part), self._shortest_of(candidate.result, view.request))
             self._worth.forget(candidate.result)
             self._note_cleared(candidate.result, view.request)
-        for result in self._marked.pop(view.request, ()):
-            self._at_work.forget(result)
+        self._at_work.clear(self._marked.pop(view.request, ()))
 
     def explain(self) -> Rationale:
         """Return the decisions with their figures, and the reason why each result stays."""
@@ -355,13 +355,15 @@ class CacheAwareState(BaseStrategy):
 
     def _choose_fitting(self, view: View) -> tuple[Clearing, str] | None:
         """Choose the results to clear above the safe zone, and explain why; None if nothing is cleared."""
+        if self._spares(view):
+            return self._choose_spared(view)
         is_decided = self._newest_mark > view.request
         old, new, held = self._by_use(view.request)
         most = self._smallest(view, [*old, *new])  # all but the results that the agent is at work on
         missing = max(0, view.tokens - _total(most) - self._limit)
         largest = ROOM_AT_LEAST * self._limit
         room = largest if is_decided else min(largest, ROOM_FOR_MISSING * missing)
-        least_first = "those worth least first"
+        least_first = LEAST_FIRST
         if is_decided and view.tokens <= self._limit + missing + room:
             return None  # the walk over the full history left no more than that
         if self._fits(view, every := self._smallest(view, old)):
@@ -374,10 +376,28 @@ class CacheAwareState(BaseStrategy):
             clearing = self._smallest(view, [*old, *new])
             clearing = {each: saves for each, saves in clearing.items() if each[0] in self._open}
             least_first += f"; that leaves {view.tokens - _total(clearing):,}"
-        return (
-            clearing,
-            f"over zone: {view.tokens:,} tokens, {self._limit:,} allowed; {_results_text(clearing)}, {least_first}",
-        )
+        return clearing, self._over_zone(view, clearing, least_first)
+
+    def _spares(self, view: View) -> bool:
+        """Return whether a compaction is better than clearing what the agent has not used or is at work on."""
+        return self._limit == view.limit < view.tokens <= view.hard_limit != view.limit
+
+    def _choose_spared(self, view: View) -> tuple[Clearing, str] | None:
+        """Choose the results to clear to avoid a compaction; None if only results that must stay could avoid it."""
+        old, _, _ = self._by_use(view.request)
+        every = self._smallest(view, [each for each in old if not self._may_be_needed(each.result, view.request)])
+        if not self._fits(view, every):
+            self._decisions.append(
+                f"request {view.request}: {view.tokens:,} tokens, {self._limit:,} allowed; the conversation will be "
+                "compacted, since only results that the agent has not used yet or is at work on could be cleared"
+            )
+            return None
+        clearing = self._to_target(view, every)
+        return clearing, self._over_zone(view, clearing, LEAST_FIRST)
+
+    def _over_zone(self, view: View, clearing: Clearing, order: str) -> str:
+        """Say why results were cleared above the safe zone."""
+        return f"over zone: {view.tokens:,} tokens, {self._limit:,} allowed; {_results_text(clearing)}, {order}"
 
     def _by_use(self, request: int) -> tuple[list[Candidate], list[Candidate], list[Candidate]]:
         """Group the results that may go above the safe zone, the least worth first in each group.

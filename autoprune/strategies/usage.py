@@ -10,11 +10,15 @@ then writes a report has the papers in view until the report.
 
 *The rest.* Results that nothing was written about are used up together, as soon as the texts are long enough for all of
 them: the agent has turned to something else. Single short texts, such as a note, therefore use up nothing.
+
+*Cleared results.* A walk over pruned output that is passed back does not have the text of a cleared result. So no text
+is compared with it, not even one that was written before it was cleared: that one is taken to be about the results that
+were cleared since. When results are cleared, everything is worked out again in this way.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
@@ -41,6 +45,7 @@ WORD = re.compile(
 )
 LEAST_DIGITS = 4  # of a number; shorter ones are in a text by chance
 SEPARATORS = str.maketrans("", "", ",'_\u00a0\u202f")  # in numbers
+NO_WORDS: Set[str] = frozenset()
 PROSE_TYPES = "md mdx markdown rst txt tex adoc org html htm docx rtf"  # extensions
 CODE_TYPES = (  # of source code and of what configures it; any other file is a document or data
     "py pyi js jsx mjs cjs ts tsx go rs java kt scala rb php swift c h cc cpp hpp cs m mm sh bash zsh ps1 lua pl r jl "
@@ -61,6 +66,14 @@ class Text(NamedTuple):
     text: str
     is_prose: bool
     tokens: float
+
+
+class _Read(NamedTuple):
+    """A result that the agent read, and the tokens that it has or had."""
+
+    result: ToolResult
+    tokens: int
+    is_document: bool
 
 
 @dataclass(eq=False)
@@ -96,59 +109,123 @@ class _Pool:
         return rest
 
 
-class Unused:
-    """Track in one walk the results that the agent has not used yet."""
+@dataclass(frozen=True, eq=False)
+class _Texts:
+    """What the agent wrote before it turned to something else, as one text of prose or code."""
+
+    request: int
+    is_prose: bool
+    characters: int
+    tokens: float
+    words: Set[str]  # distinctive ones; none if the text is short
+
+    @classmethod
+    def of(cls, texts: Iterable[Text], request: int, *, is_prose: bool) -> "_Texts":
+        """Join the texts of one kind."""
+        given = [each for each in texts if each.is_prose is is_prose]
+        text = "\n".join(each.text for each in given)
+        is_long = len(text) >= (LONG_PROSE if is_prose else LONG_CODE)
+        words = distinctive_words(text) if is_long else NO_WORDS
+        return cls(request, is_prose, len(text), sum(each.tokens for each in given), words)
+
+
+class Usage:
+    """Track in one walk which results the agent has used, and by which request."""
 
     def __init__(self) -> None:
         """Start before the first message."""
-        self._new: list[tuple[ToolResult, int, bool]] = []  # not sent yet when the agent last wrote
+        self._events: list[_Read | _Texts | ToolResult] = []  # what was read, written and cleared
+        self._cleared: set[ToolResult] = set()
+        self._words: dict[ToolResult, Set[str]] = {}  # of the results that a text was compared with
+        self._start()
+
+    def _start(self) -> None:
+        self._new: list[_Read] = []  # not sent yet when the agent last wrote
         self._work, self._documents = _Pool(), _Pool()
         self._compared: Counter[ToolResult] = Counter()
+        self._used_at: dict[ToolResult, int] = {}
 
-    def observe_result(self, action: Action, result: ToolResult, tokens: int) -> None:
-        """Read the result of one more action, which has or had these tokens."""
-        self._new.append((result, tokens, is_document(action)))
+    def used_at(self, result: ToolResult) -> int | None:
+        """Return the request by which the agent had used a result; None if the result is unused."""
+        return self._used_at.get(result)
 
-    def forget(self, result: ToolResult) -> None:
-        """Drop a result that was cleared."""
-        self._new = [each for each in self._new if each[0] is not result]
+    def read(self, action: Action, result: ToolResult, tokens: int | None = None) -> None:
+        """Record the result of an action. If it is a placeholder, `tokens` are those of the cleared result."""
+        if tokens is not None:
+            self._cleared.add(result)
+        self._take(_Read(result, result.tokens if tokens is None else tokens, is_document(action)))
+
+    def write(self, texts: Sequence[Text], request: int) -> None:
+        """Record what the agent wrote until a request: it uses up results."""
+        for is_prose in (False, True):
+            self._take(_Texts.of(texts, request, is_prose=is_prose))
+
+    def clear(self, results: Iterable[ToolResult]) -> None:
+        """Record that results were cleared at this point."""
+        cleared = [*results]
+        self._events += cleared
+        if self._cleared.issuperset(cleared):
+            for result in cleared:
+                self._forget(result)
+            return
+        self._cleared.update(cleared)
+        self._start()
+        for event in self._events:
+            self._apply(event)
+
+    def _take(self, event: _Read | _Texts) -> None:
+        self._events.append(event)
+        self._apply(event)
+
+    def _apply(self, event: _Read | _Texts | ToolResult) -> None:
+        if isinstance(event, _Read):
+            self._new.append(event)
+        elif isinstance(event, _Texts):
+            self._used_at.update((result, event.request) for result in self._used_up(event))
+        else:
+            self._forget(event)
+
+    def _forget(self, result: ToolResult) -> None:
+        """Drop a cleared result: no text uses it up any more."""
+        self._words.pop(result, None)
+        self._new = [each for each in self._new if each.result is not result]
         for pool in (self._work, self._documents):
             if result in pool.left:
                 pool.take(result, inf)
 
-    def use(self, texts: Sequence[Text], request: int) -> Iterator[ToolResult]:
-        """Yield the results that texts written until a request use up."""
-        for result, tokens_read, is_text in self._new:
-            if result.sent <= request:
-                (self._documents if is_text else self._work).hold(result, tokens_read)
-        self._new = [each for each in self._new if each[0].sent > request]
-        for is_prose in (False, True):
-            given = [each for each in texts if each.is_prose is is_prose]
-            text, tokens = "\n".join(each.text for each in given), sum(each.tokens for each in given)
-            pools = (self._work, self._documents) if is_prose else (self._work,)
-            is_long = len(text) >= (LONG_PROSE if is_prose else LONG_CODE)
-            about = self._written_about(text, pools) if is_long else []
-            for result in about:
-                pool = next(each for each in pools if result in each.left)
-                tokens -= pool.take(result, tokens)
-                if result not in pool.left:
-                    yield result
-            yield from self._work.take_rest(tokens)
-            is_about_all = is_prose and not about
-            yield from self._documents.take_rest(tokens if is_about_all else QUERY_TOKENS * len(text))
+    def _used_up(self, texts: _Texts) -> Iterator[ToolResult]:
+        """Yield the results that texts use up."""
+        for each in self._new:
+            if each.result.sent <= texts.request:
+                (self._documents if each.is_document else self._work).hold(each.result, each.tokens)
+        self._new = [each for each in self._new if each.result.sent > texts.request]
+        pools = (self._work, self._documents) if texts.is_prose else (self._work,)
+        about = self._written_about(texts.words, pools) if texts.words else []
+        tokens = texts.tokens
+        for result in about:
+            pool = next(each for each in pools if result in each.left)
+            tokens -= pool.take(result, tokens)
+            if result not in pool.left:
+                yield result
+        yield from self._work.take_rest(tokens)
+        is_about_all = texts.is_prose and not about
+        yield from self._documents.take_rest(tokens if is_about_all else QUERY_TOKENS * texts.characters)
 
-    def _written_about(self, text: str, pools: Sequence[_Pool]) -> list[ToolResult]:
-        """Return the results that share distinctive words with a text, those that share the most first."""
-        written = distinctive_words(text)
-        shared: dict[ToolResult, set[str]] = {}
-        for result in (result for pool in pools for result in pool.left):
+    def _written_about(self, written: Set[str], pools: Sequence[_Pool]) -> list[ToolResult]:
+        """Return cleared results, then those that share distinctive words with a text, the most shared first."""
+        shared: dict[ToolResult, Set[str]] = {}
+        unused = [result for pool in pools for result in pool.left]
+        for result in (each for each in unused if each not in self._cleared):
             self._compared[result] += 1
             if self._compared[result] <= MOST_COMPARED:
-                shared[result] = written & distinctive_words(result.text)
+                if result not in self._words:
+                    self._words[result] = distinctive_words(result.text)
+                shared[result] = written & self._words[result]
         holders = Counter(word for words in shared.values() for word in words)
         counts = {result: sum(holders[word] < COMMON for word in words) for result, words in shared.items()}
         least = max(LEAST_SHARED, BY_CHANCE * max(counts.values(), default=0))
-        return sorted((each for each in counts if counts[each] >= least), key=counts.__getitem__, reverse=True)
+        about = sorted((each for each in counts if counts[each] >= least), key=counts.__getitem__, reverse=True)
+        return [*(each for each in unused if each in self._cleared), *about]
 
 
 def distinctive_words(text: str) -> set[str]:

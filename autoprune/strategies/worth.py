@@ -24,7 +24,7 @@ from autoprune.facts.actions import Action
 from autoprune.facts.calls import argument_texts, command, paths
 from autoprune.facts.plain_text import identifiers
 from autoprune.facts.utterances import texts
-from autoprune.strategies.usage import CHANGING, Text, Unused, prose, written_text
+from autoprune.strategies.usage import CHANGING, Text, Usage, prose, written_text
 
 LEAST_TOKENS = 60  # smaller results always stay: their placeholder would save next to nothing
 TOUCHED_FACTOR, TOUCHED_HALF = 6.0, 40  # the factor of a touched file, and its half-life in requests
@@ -126,8 +126,7 @@ class AtWork:
         self._failed: set[int] = set()  # results by identity
         self._edited: dict[str, int] = {}  # paths, with the newest request that changed each
         self._reads: dict[str, dict[str, ToolResult]] = {}  # by base name and path, the newest last
-        self._unused = Unused()
-        self._used_at: dict[int, int] = {}  # by identity, the request at which the agent turned to something else
+        self._usage = Usage()
         self._answer: tuple[object, Entry] | None = None  # the newest message, if it is the model's without calls
         self._newest_sent = 0  # the request that sent the newest result
         self._texts: list[Text] = []  # what the agent wrote, until it does something else
@@ -151,8 +150,9 @@ class AtWork:
                 self._texts.append(text)
                 self._written = result.request
             elif self._texts and self._written < result.request:
-                self._use(self._written)
-            self._unused.observe_result(action, result, cleared.get(result, result.tokens))
+                self._usage.write(self._texts, self._written)
+                self._texts.clear()
+            self._usage.read(action, result, cleared.get(result))
             self._newest_sent = result.sent
             if action.failed:
                 self._failed.add(id(result))
@@ -165,17 +165,12 @@ class AtWork:
                     reads.pop(_normal_path(path), None)
                     reads[_normal_path(path)] = result
 
-    def _use(self, request: int) -> None:
-        """Record the results that the texts written until a request have used up."""
-        self._used_at.update((id(result), request) for result in self._unused.use(self._texts, request))
-        self._texts.clear()
-
     def used_at(self, result: ToolResult) -> int | None:
         """Return the request by which the agent had used a result; None if the result is unused.
 
         The agent uses results by writing after it saw them, and then turning to something else.
         """
-        return self._used_at.get(id(result))
+        return self._usage.used_at(result)
 
     def has_failed(self, result: ToolResult) -> bool:
         """Return whether the call of a result has certainly failed."""
@@ -201,9 +196,9 @@ class AtWork:
         known = (each for reads in self._reads.values() for each in reads.items())
         return {result for path, result in known if _kind(path) in edited}
 
-    def forget(self, result: ToolResult) -> None:
-        """Drop a result that was cleared: no text uses it up any more."""
-        self._unused.forget(result)
+    def clear(self, results: Iterable[ToolResult]) -> None:
+        """Record that results were cleared at this request: no text uses them up any more."""
+        self._usage.clear(results)
 
     def _newest(self, path: str) -> ToolResult | None:
         """Return the newest read of a file, by the same path or by a path relative to another folder."""

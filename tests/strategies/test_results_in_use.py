@@ -12,7 +12,7 @@ from profiles import examples, sample_cases
 from reading_tasks import KINDS, Reader, document, written
 from rounds import WIRE, Round, Step, Words
 
-from autoprune import AgenticConversationPruner
+from autoprune import AgenticConversationPruner, PruneArgs
 from autoprune.strategies import CacheAware
 from autoprune.tokens import exact
 
@@ -335,3 +335,34 @@ def test_below_the_safe_zone_no_result_goes_before_it_could_be_used_and_no_fetch
         result: Any = edit.part
         assert edit.request >= result.sent + stay
         assert result.request < cleared_at.setdefault(result.call.arguments, edit.request)
+
+
+# Cleared results
+
+
+def reports(rng: random.Random) -> Iterator[Round]:
+    """An agent that reads more than its texts use up; a text has lines of a few documents so far."""
+    yield Words("user", "Write the reports.")
+    lines: list[str] = []
+    for at in range(3):
+        for number in rng.sample(range(30), 8):
+            text = document("csv", number, rng.choice((6_000, 12_000)))
+            lines += rng.sample(text.split("\n"), 4)
+            yield [Step("read", {"path": f"{at}/{number}.{rng.choice(('csv', 'py'))}"}, text)]
+        name = rng.choice(("report.md", "script.py"))
+        yield [Step("write", {"path": f"{at}/{name}", "content": "\n".join(rng.sample(lines, 32))}, "ok")]
+        yield from [[SMALL]] * 6
+
+
+@examples(30)
+@given(st.integers(0, 10**6), st.sampled_from((16_000, 24_000, 40_000)), st.booleans())
+def test_what_was_used_is_the_same_in_pruned_output_that_is_passed_back(seed: int, zone: int, is_soft: bool):
+    """The texts of cleared results are gone there, so nothing may depend on their words."""
+    messages = WIRE["openai_chat"]([*reports(random.Random(seed))])
+    args = PruneArgs(ZONE, compact_at=round(zone / 0.9)) if is_soft else PruneArgs(zone)
+    full, feeding = AgenticConversationPruner(args), AgenticConversationPruner(args)
+    fed: list[Any] = []
+    for stop in range(1, len(messages) + 1):
+        if messages[stop - 1]["role"] != "assistant":
+            fed = feeding.prune([*fed, *messages[len(fed) : stop]], EAGER).conversation
+            assert fed == full.prune(messages[:stop], EAGER).conversation

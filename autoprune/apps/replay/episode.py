@@ -173,7 +173,8 @@ class Episode:
     `sizes` are in the provider's tokens. For pruners, `head` are the counted tokens before the messages, such as the
     system prompt and the schemas of the tools, and `ratio` is the calibration. `pauses` are
     seconds, by the index of the message after the pause. `safe_zone` is for a whole prompt, in the provider's tokens.
-    `window` is the context window of the session's model, in our tokens.
+    `window` is the context window of the session's model, in our tokens. `compact_at` are the provider's tokens of a
+    prompt at which the agent compacts; None if it never does.
     """
 
     session: str
@@ -189,6 +190,7 @@ class Episode:
     billings: tuple[Billing, ...] = field(default=(), repr=False)
     title: Title = UNTITLED
     window: int = UNKNOWN_WINDOW
+    compact_at: int | None = None
 
     @property
     def name(self) -> str:

@@ -130,7 +130,7 @@ class Policy:
             if self.is_clairvoyant
             else _with_prices(self.strategy(), prices.in_counted_tokens(episode.ratio))
         )
-        args = PruneArgs(self.zone or episode.safe_zone, overhead_tokens=episode.head)
+        args = PruneArgs(self.zone or episode.safe_zone, overhead_tokens=episode.head, compact_at=episode.compact_at)
         formats = [WithThinking(each, episode.hidden) for each in SHIPPED]
 
         def new_pruner() -> Any:
