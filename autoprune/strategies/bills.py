@@ -82,9 +82,11 @@ class Bills:
 
     def allows(self, view: View, cut: Cut) -> bool:
         """Return whether one more cut at this request leaves the session no dearer than without any."""
+        return self._tokens - cut.saves >= LEAST_CACHED and self.may_allow(view, cut)
+
+    def may_allow(self, view: View, cut: Cut) -> bool:
+        """Return whether a cut is allowed by its cost. If not, neither is one that starts there and saves less."""
         unpruned, pruned = self._with(view, self._cut | cut)
-        if self._tokens - cut.saves < LEAST_CACHED:
-            return False
         return pruned <= self._without or self.pruned + pruned <= self._most * (self.unpruned + unpruned)
 
     def make(self, view: View, cut: Cut) -> None:

@@ -309,7 +309,10 @@ class CacheAwareState(BaseStrategy):
             return {}, ""
         first = 0 if is_cold else eligible[0].part.location.message
         free = (each for each, worth in ready.items() if worth < SOONER * threshold)
-        clearing = self._with_placeholders(view, (each for each in free if each.part.location.message >= first))
+        chosen = [each for each in free if each.part.location.message >= first]
+        if self._bills and not self._bills.may_allow(view, _largest_cut(chosen)):
+            return {}, ""
+        clearing = self._with_placeholders(view, chosen)
         if self._bills and not (clearing and self._bills.allows(view, _cut(clearing))):
             return {}, ""
         results = _results_text(clearing)
@@ -340,6 +343,8 @@ class CacheAwareState(BaseStrategy):
         if self._strategy.tier != "auto" or not above or not self._bills:
             return {}, ""
         old, _, _ = self._by_use(view.request)
+        if sum(each.result.tokens for each in old) < view.tokens - above:
+            return {}, ""  # writing the placeholders takes most of the time
         every = self._with_placeholders(view, old)
         clearing: Clearing = {}
         for share in (self._strategy.target, 1 - TIER_MARGIN):
@@ -507,6 +512,11 @@ def _results_text(clearing: Clearing) -> str:
 def _cut(clearing: Clearing) -> Cut:
     """Return what placeholders change in the prompt."""
     return Cut(min(map(_message_of, clearing)), _total(clearing))
+
+
+def _largest_cut(chosen: Sequence[Candidate]) -> Cut:
+    """Return a cut that saves more than any placeholders for these candidates."""
+    return Cut(min(each.part.location.message for each in chosen), sum(each.result.tokens for each in chosen))
 
 
 def _message_of(item: tuple[Candidate, str]) -> int:

@@ -163,14 +163,12 @@ class Usage:
     def clear(self, results: Iterable[ToolResult]) -> None:
         """Record that results were cleared at this point."""
         cleared = [*results]
+        mattered = any(self._compared[result] and result not in self._cleared for result in cleared)
         self._events += cleared
-        if self._cleared.issuperset(cleared):
-            for result in cleared:
-                self._forget(result)
-            return
         self._cleared.update(cleared)
-        self._start()
-        for event in self._events:
+        if mattered:
+            self._start()
+        for event in self._events if mattered else cleared:
             self._apply(event)
 
     def _take(self, event: _Read | _Texts) -> None:
