@@ -41,7 +41,7 @@ MAY_SEE = {
     "apps.clients": {"errors"},
     "apps.proxy": {
         *("errors", "settings", "tokens", "economics", "conversation", "facts", "strategies", "pruners"),
-        "apps.frontend",
+        *("apps.clients", "apps.frontend"),
     },
 }
 MOST_NAMES, MOST_FLOORS = 14, 11  # names at the top of the package

@@ -47,7 +47,6 @@ from autoprune.apps.proxy._pruning import Job, Outcome
 from autoprune.apps.proxy._traffic import Exchange, Point, Session, Sessions, session_name
 from autoprune.pruners.requests import place
 
-COMPACTION = ("x-interaction-type", "conversation-compaction")  # Copilot's mark of its compaction
 SIGNED = "AWS4-"  # AWS signs the whole request, so that a changed body would be rejected
 ERROR_STATUS = 400  # and above
 TOO_LONG = (400, 413)  # statuses for a prompt that is longer than the context window
@@ -223,14 +222,19 @@ class Proxy:
     async def _job(self, incoming: Incoming) -> Job | None:
         """Create the job for a request that may be a conversation; None for other requests. Raises UnreadError."""
         headers = incoming.headers
-        is_compaction = headers.get(COMPACTION[0]) == COMPACTION[1]
         is_signed = headers.get("authorization", "").startswith(SIGNED)
-        if is_compaction or is_signed or incoming.scope["method"] != "POST" or place(incoming.path, {}) is None:
+        if is_signed or incoming.scope["method"] != "POST" or place(incoming.path, {}) is None:
             return None
         body = await asyncio.to_thread(decompress, incoming.body, headers.get("content-encoding", ""))
-        betas = {name: value for name, value in headers.items() if name == "anthropic-beta"}
-        upstream = host_name(upstream_url(self.settings, incoming.path, "", headers))
-        return Job(incoming.path, betas, body, session_name(headers), self._clock(), upstream=upstream)
+        return Job(
+            path=incoming.path,
+            headers={name: value for name, value in headers.items() if name == "anthropic-beta"},
+            body=body,
+            session=session_name(headers),
+            at=self._clock(),
+            upstream=host_name(upstream_url(self.settings, incoming.path, "", headers)),
+            client={name: headers[name] for name in CLIENT_HEADERS if name in headers},
+        )
 
     async def _record(self, handled: Handled) -> int:
         """Record a request in its session after it was sent; return its number in the session, 0 if it has none."""

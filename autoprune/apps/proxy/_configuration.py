@@ -13,6 +13,7 @@ from ipaddress import ip_address
 from secrets import token_urlsafe
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
+from autoprune.apps.clients.compactions import CompactionRule
 from autoprune.errors import SettingsError, is_share
 from autoprune.settings import UNKNOWN_ZONE, budget_tokens, duration
 from autoprune.strategies.catalog import clearing_named
@@ -34,6 +35,9 @@ class Settings:
 
     `safe_zone` is a budget as in `PruneArgs`; the default is the window of the request's model without room for the
     reply, or 100,000 tokens if the window is not known. `strategy` is a strategy's name, with parameters if needed.
+
+    `compaction` tells when the client compacts conversations by itself, which the safe zone stays below. If it is None,
+    each request's User-Agent names the client, with its default settings.
 
     `holdout` is the share of new conversations that are forwarded unpruned, so that their cost can be compared with
     that of the others. Each conversation is drawn by a digest of `holdout_seed`, its session and its first messages.
@@ -59,6 +63,7 @@ class Settings:
     bases: Mapping[str, str] = field(default_factory=dict)
     cache_ttl: int | float | str | None = None
     thinking_policy: str | None = None
+    compaction: CompactionRule | None = None
     holdout: float = 0.0
     holdout_seed: str = field(default="", repr=False)
 

@@ -53,9 +53,9 @@ from autoprune.pruners.requests import Place
 from autoprune.settings import duration
 from autoprune.tokens import calibration, counts_cached, is_plausible, prompt_tokens
 
-STEADY = 0.15  # a new calibration changes what is cleared, so the old one stays until it is off by more than this
+STEADY = 0.05  # a calibration stays until it is off by more than this: the limits of windows and clients are close
 LEAST_MEASURED = 10_000  # tokens: in smaller prompts tool schemas weigh most, and providers count these differently
-STEPS = 20  # a calibration is rounded to a multiple of 1/20
+STEPS = 50  # a calibration is rounded to a multiple of 1/50
 
 Life: TypeAlias = float | None  # seconds; None if unspecified
 WRITTEN = re.compile(r"(?:ephemeral|ttl)_(\d{1,6}[smh])(?:_input)?_tokens")  # the names at Anthropic and at OpenAI

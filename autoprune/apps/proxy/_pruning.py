@@ -13,10 +13,11 @@ import zlib
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import count
 from typing import Any
 
+from autoprune.apps.clients.compactions import is_compaction_request, rule_for_headers
 from autoprune.apps.proxy._configuration import Settings
 from autoprune.apps.proxy._conversations import UNPRUNED, Cache, Conversation, Conversations, Holdout, requested_life
 from autoprune.conversation.edits import Replace
@@ -34,6 +35,8 @@ MOST_MESSAGES = 50_000  # in a conversation: a longer one would occupy a worker 
 MOST_OPEN = 2  # prunes in known conversations whose account is due: each copies a conversation's state
 LONGEST_NAME = 100  # characters of a name in a message
 PAYLOAD_BYTES = 8_000_000  # of cleared payloads, compressed
+COMPACTING = "the client's own compaction: forwarded whole"
+NEAR_POINT = 0.7  # of the assumed point: a compaction of a smaller prompt is the user's own command
 HELD_OUT = "held out: forwarded unpruned, for comparison (--holdout)"
 QUICK = 1  # zlib level: source code shrinks to a fifth in 0.1 ms
 
@@ -43,7 +46,8 @@ class Job:
     """A request to prune.
 
     `headers` are those that pruning may change, and `at` is when the request came, in seconds. `digest` identifies the
-    request if it is sent again. `upstream` is the host that the request goes to.
+    request if it is sent again. `upstream` is the host that the request goes to. `client` are the headers that show the
+    client and the purpose of the request.
     """
 
     path: str
@@ -53,15 +57,20 @@ class Job:
     at: float
     digest: bytes = b""
     upstream: str = ""
+    client: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What has a context window: a model at a host, in requests that ask for the long window or do not."""
+    """What has a context window: a model at a host, in requests that ask for the long window or do not.
+
+    `client` is the beginning of a User-Agent: clients compact at different sizes.
+    """
 
     upstream: str = ""
     model: str | None = None
     is_long: bool = False
+    client: str = ""
 
 
 # Loads everything that a first prune needs: the price list by naming a priced model, the vocabulary by a text, and the
@@ -110,7 +119,8 @@ class Account:
     """The account of a prune, for people and the ledger: tokens before and after, cleared results and their reasons.
 
     `prices` are the prices for the life of the conversation's cache. `life_from` is the source of that life, such as
-    "as reported in answers"; it is "" if the life is the usual one for the model. `arm` is the arm of a holdout,
+    "as reported in answers"; it is "" if the life is the usual one for the model. `compact_at` is the prompt at which the
+    client compacts by itself, in the provider's tokens; None if it does not, or is not known. `arm` is the arm of a holdout,
     "pruned" or "unpruned"; "" without a holdout.
     """
 
@@ -125,6 +135,7 @@ class Account:
     cleared: tuple[Cleared, ...]
     decisions: tuple[str, ...]
     life_from: str = ""
+    compact_at: int | None = None
     arm: str = ""
 
     @property
@@ -143,6 +154,7 @@ class Open:
     pause: float
     life: float
     life_from: str
+    compact_at: int | None
 
 
 @dataclass
@@ -220,6 +232,7 @@ class Work:
         self._accounts: dict[int, Account] = {}
         self._last: OrderedDict[str, Last] = OrderedDict()  # by the name of the conversation
         self._windows: dict[Target, int] = {}  # that providers stated
+        self._points: dict[Target, int] = {}  # where clients were seen to compact
 
     def warm(self) -> None:
         """Load everything that a first prune needs, so that no request waits for it."""
@@ -293,27 +306,33 @@ class Work:
         if len(messages) > MOST_MESSAGES:
             return Outcome(note=f"the conversation has more than {MOST_MESSAGES:,} messages: it was sent unpruned")
         known = self._conversations.match(job.session, messages, found.model)
-        is_held_out = known.past.arm == UNPRUNED
+        is_whole = known.past.arm == UNPRUNED
         cache = self._update_cache(known, found, body, job.upstream)
         pause = known.note_request(len(messages), job.at, counts_only=found.counts_only)
         betas = requested_betas(job.headers, found.inside(body))
-        target = Target(job.upstream, found.model, asks_for_long(found.model, betas))
-        options = {"cache_ttl": cache.life} | self._zone(target, betas)
-        pruned = prune_request(
+        target = Target(job.upstream, found.model, asks_for_long(found.model, betas), client_of(job.client))
+        options = {"cache_ttl": cache.life} | self._zone(target, betas, job.client)
+        prune = partial(
+            prune_request,
             self._pruner.fill_in(**options),
             body,
             job.path,
             job.headers,
-            strategy=NoEdits() if is_held_out else self._strategy,
             calibration=known.calibration,
             pauses=known.past.pauses,
             history=known.past.history,
         )
+        if is_compaction_request(job.client, body):
+            self._learn_point(target, known.before, options.get("compact_at"))
+            whole = prune(strategy=NoEdits())
+            if whole.result and whole.result.report.tokens_after <= usual_zone(found.model, options.get("window")):
+                return Outcome(note=COMPACTING)
+        pruned = prune(strategy=NoEdits() if is_whole else self._strategy)
         known.past.history = pruned.history
         if pruned.result is None:
             return Outcome(note=pruned.note)
-        notes = (HELD_OUT,) if is_held_out else pruned.result.report.fallbacks
-        changed = None if pruned.body is body or is_held_out else to_json(pruned.body)
+        notes = (HELD_OUT,) if is_whole else pruned.result.report.fallbacks
+        changed = None if pruned.body is body or is_whole else to_json(pruned.body)
         prune = Open(
             result=pruned.result,
             conversation=known,
@@ -321,6 +340,7 @@ class Work:
             pause=pause,
             life=cache.life,
             life_from=cache.unusual_source,
+            compact_at=options.get("compact_at"),
         )
         return Outcome(
             headers=pruned.headers,
@@ -332,12 +352,20 @@ class Work:
             target=target,
         )
 
-    def _zone(self, target: Target, betas: Iterable[str]) -> dict[str, Any]:
-        """Return the options for the zone: the model's window, and the usual zone unless one is given."""
+    def _zone(self, target: Target, betas: Iterable[str], client: Mapping[str, str]) -> dict[str, Any]:
+        """Return the options for the zone: window, point of compaction, and the usual zone unless one is given."""
         given = window_tokens(self._args, self._environ)
         window = self._windows.get(target) or given or window_of(target.model, betas)
-        zone = {} if self._settings.safe_zone is not None else {"safe_zone": usual_zone(target.model, window)}
-        return zone if window is None else zone | {"window": window}
+        rule = self._settings.compaction or rule_for_headers(client)
+        point = self._points.get(target) or (rule.point(window, target.model) if rule else None)
+        zone = None if self._settings.safe_zone is not None else usual_zone(target.model, window)
+        options = {"safe_zone": zone, "window": window, "compact_at": point}
+        return {name: value for name, value in options.items() if value is not None}
+
+    def _learn_point(self, target: Target, prompt: int, assumed: int | None) -> None:
+        """Record that a client compacts after a prompt of this size, if that is near the assumed point or above."""
+        if assumed and prompt >= NEAR_POINT * assumed:
+            self._points[target] = prompt
 
     def _update_cache(self, known: Conversation, found: Place, body: Mapping[str, Any], upstream: str) -> Cache:
         """Update the cache of a conversation with the life that a request asks for."""
@@ -378,6 +406,7 @@ class Work:
             cleared=cleared,
             decisions=(*report.decisions, *filter(None, (report.mark_note,))),
             life_from=prune.life_from,
+            compact_at=prune.compact_at,
             arm=known.past.arm or "",
         )
         last = self._last.get(known.name)
@@ -400,6 +429,11 @@ class Work:
                     reason=str(edit.reason),
                     id=id,
                 )
+
+
+def client_of(headers: Mapping[str, str]) -> str:
+    """The name of the client in a User-Agent, without its version."""
+    return headers.get("user-agent", "").partition("/")[0][:LONGEST_NAME]
 
 
 def requested_betas(headers: Mapping[str, str], body: Mapping[str, Any]) -> list[str]:
