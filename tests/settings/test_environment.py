@@ -43,6 +43,7 @@ SAID = {
     "AUTOPRUNE_FORMAT": "openai_chat",
     "AUTOPRUNE_THINKING_POLICY": "strip",
     "AUTOPRUNE_CACHE_TTL": "1h",
+    "AUTOPRUNE_COMPACT_AT": "150k",
     "AUTOPRUNE_STRATEGY": "low_water",
 }
 

@@ -337,6 +337,39 @@ def test_below_the_safe_zone_no_result_goes_before_it_could_be_used_and_no_fetch
         assert result.request < cleared_at.setdefault(result.call.arguments, edit.request)
 
 
+# Above 0.9 of the point where the client compacts
+
+
+def soft(rounds: list[Round], compact_at: int, zone: int = 100_000) -> Any:
+    return AgenticConversationPruner(PruneArgs(zone, compact_at=compact_at)).plan(
+        WIRE["openai_chat"](rounds), CacheAware()
+    )
+
+
+def counted(rounds: list[Round]) -> int:
+    return AgenticConversationPruner(ZONE).count_tokens(WIRE["openai_chat"](rounds))
+
+
+def test_what_was_used_goes_before_the_client_compacts():
+    used = [*OLD_LOGS, [REPORT], *[[SMALL]] * 12]
+    tokens = counted(used)
+    assert len(soft(used, tokens).edits) == 7
+    assert soft(used, round(tokens / 0.9) + 1).edits == ()
+
+
+def test_a_compaction_is_better_than_clearing_what_the_agent_needs():
+    """Nothing was used yet; above the safe zone itself it goes all the same."""
+    given = working(*[[SMALL]] * 20)
+    tokens = counted(given)
+    plan = soft(given, tokens)
+    assert plan.edits == ()
+    assert plan.rationale.decisions[-1].endswith(
+        "the conversation will be compacted, since only results that the agent has not used yet or is at work on could "
+        "be cleared"
+    )
+    assert soft(given, tokens, zone=tokens - 100).edits
+
+
 # Cleared results
 
 
