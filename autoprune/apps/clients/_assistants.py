@@ -85,7 +85,7 @@ def route_opencode(user: User) -> Route:
     three providers that need no configuration.
     """
     refuse_other_process(user, "opencode", "--attach", "attach")
-    config = _opencode_config(user)
+    config = opencode_config(user)
     model = user.option("-m", "--model") or config.get("model") or ""
     names = [model.partition("/")[0]] if model else [*OPENCODE_URLS]
     for name in names:
@@ -116,7 +116,7 @@ def _refuse_subscription(user: User, name: str) -> None:
         )
 
 
-def _opencode_config(user: User) -> dict[str, Any]:
+def opencode_config(user: User) -> dict[str, Any]:
     """The configuration from all of the user's files; the nearest to the working folder takes precedence."""
     folder = user.folder_of("XDG_CONFIG_HOME", ".config") / "opencode"
     given = user.environ.get("OPENCODE_CONFIG")

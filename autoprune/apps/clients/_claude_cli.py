@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from functools import reduce
 from typing import Any
 
 from autoprune.apps.clients._routing import (
@@ -14,6 +15,7 @@ from autoprune.apps.clients._routing import (
     drop_options,
     get_in,
     is_on,
+    merge_objects,
     parse_object,
     refuse_other_process,
     reroute,
@@ -42,11 +44,9 @@ def route(user: User) -> Route:
     defer tools as without the proxy. It is left alone if the user sets it, and if the upstream is not Anthropic's API.
     """
     refuse_other_process(user, "Claude Code", *OTHER_PROCESSES)
-    given = _settings_option(user)
-    of_home = _env(user.json(user.folder_of("CLAUDE_CONFIG_DIR", ".claude") / "settings.json"))
-    files = (user.folder / ".claude" / name for name in PROJECT_FILES)
-    of_project = {name: value for file in files for name, value in _env(user.json(file)).items()}
-    of_settings = {**of_home, **of_project, **_env(given)}  # the last one takes precedence
+    own, *project, given = _settings(user)
+    of_project = {name: value for each in project for name, value in _env(each).items()}
+    of_settings = {**_env(own), **of_project, **_env(given)}  # the last one takes precedence
     if BASE_URL not in _env(given):
         _check_trust(user, of_project.get(BASE_URL))
     effective = {**user.environ, **of_settings}
@@ -65,6 +65,20 @@ def route(user: User) -> Route:
     others = drop_options(user.arguments, lambda each: each.startswith(f"{OPTION}="))
     # A file, because the user's settings may hold keys, and arguments are visible in the list of processes.
     return Route(upstream, environ, (OPTION, f"{FOLDER}/{FILE}", *others), {FILE: settings})
+
+
+def claude_settings(user: User) -> tuple[dict[str, str], dict[str, Any]]:
+    """The environment variables that Claude Code sees, and its settings from all files."""
+    files = _settings(user)
+    environ = {name: value for each in files for name, value in _env(each).items()}
+    return {**user.environ, **environ}, reduce(merge_objects, files)
+
+
+def _settings(user: User) -> list[dict[str, Any]]:
+    """The settings of the user, of the project's files and of the option; each takes precedence over those before."""
+    own = user.folder_of("CLAUDE_CONFIG_DIR", ".claude") / "settings.json"
+    files = (own, *(user.folder / ".claude" / name for name in PROJECT_FILES))
+    return [*map(user.json, files), _settings_option(user)]
 
 
 def _settings_option(user: User) -> dict[str, Any]:

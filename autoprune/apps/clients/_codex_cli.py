@@ -44,6 +44,13 @@ def route(user: User) -> Route:
     return Route(upstream, {"RUST_LOG": logs}, ("-c", f"{key}={json.dumps(at_proxy)}", *arguments))
 
 
+def codex_setting(user: User, key: str) -> Any:
+    """A value of the configuration, by the precedence of Codex; None if there is none."""
+    config, profile = _config(user), user.option(*PROFILE)
+    of_profile = get_in(config, "profiles", str(profile or config.get("profile")), key)
+    return next((each for each in (_overrides(user).get(key), of_profile, config.get(key)) if each is not None), None)
+
+
 def _codex_file(user: User, name: str) -> PurePath:
     return user.folder_of("CODEX_HOME", ".codex") / name
 

@@ -1,0 +1,316 @@
+"""When each client compacts by itself, and which of its requests ask for a compaction. Changes no request.
+
+rule = rule_of("claude", user)
+rule.point(200_000)  # 167_000: prompts above it are compacted; None if the client never compacts
+
+Clients measure their prompts by the `usage` of the provider's answers, so a pruned prompt counts as it was sent. Two
+clients estimate their unpruned history instead: pruning does not change when those compact, so they have no point.
+"""
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from autoprune.apps.clients._assistants import opencode_config
+from autoprune.apps.clients._claude_cli import claude_settings
+from autoprune.apps.clients._codex_cli import codex_setting
+from autoprune.apps.clients._routing import User, get_in, is_on
+from autoprune.errors import ClientError
+
+
+@dataclass(frozen=True)
+class CompactionRule:
+    """When a client compacts by itself, in the provider's tokens.
+
+    The prompt may grow to `share` of the window without the `headroom` for a reply, and to `buffer` tokens less than
+    that, and to `limit`; the smallest counts. `window` is the window that the user's settings give the model. `windows`
+    are those of the client's own list, and `largest` the most that the user lets it fill, by the beginnings of models'
+    names. A client that `counts_history` compacts by an estimate of its unpruned history. `setting` names what the user
+    has set; it is "" for the client's default.
+    """
+
+    share: float = 1.0
+    headroom: int = 0
+    buffer: int = 0
+    limit: int | None = None
+    window: int | None = None
+    windows: Mapping[str, int] = field(default_factory=dict)
+    largest: Mapping[str, int] = field(default_factory=dict)
+    is_on: bool = True
+    counts_history: bool = False
+    setting: str = ""
+
+    def window_for(self, window: int | None, model: str | None = None) -> int | None:
+        """The window that the client assumes for a model whose window is `window`; None if nobody knows it."""
+        known = self.window or _first(self.windows, model) or window
+        return min(known, _first(self.largest, model) or known) if known else None
+
+    def point(self, window: int | None, model: str | None = None) -> int | None:
+        """The size of a prompt above which the client compacts by itself; None if it never does."""
+        if not self.is_on or self.counts_history:
+            return None
+        size = self.window_for(window, model)
+        if size is None:
+            return self.limit
+        room = size - self.headroom
+        sizes = (math.floor(self.share * room), room - self.buffer if room > self.buffer else room)
+        return max(1, min(*sizes, self.limit or room))
+
+
+NO_VERSION = r"(?!-\d{1,2}(?![\db]))"  # claude-opus-5 is not claude-opus-5-5, but gemma-4 is gemma-4-31b
+
+# The defaults, each from the program of the version named
+
+
+# Claude Code 2.1.332, and 33 compactions in recorded sessions of 2.1.5 to 2.1.226. It leaves room for a summary of at
+# most 20,000 tokens, and 13,000 more. (Until 2.1.19 it left 32,000 for the summary, and compacted at 155k of 200k.)
+CLAUDE = CompactionRule(headroom=20_000, buffer=13_000)
+CLAUDE_WINDOW, CLAUDE_PERCENT = "CLAUDE_CODE_AUTO_COMPACT_WINDOW", "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE"
+CLAUDE_LEAST = 100_000  # tokens: a smaller window in its settings counts as this
+CLAUDE_SHORT = 200_000  # the window without that of a million tokens
+# Codex 0.169.0, `ModelInfo::auto_compact_token_limit`, and the models that it comes with; it takes a model that it does
+# not know to have the usual window. Recorded sessions of 0.118 to 0.142 were compacted at 188k to 241k of 272k: older
+# versions add an estimate of the model's earlier reasoning.
+CODEX_WINDOWS = {
+    "gpt-6.1-terra": 500_000,
+    "gpt-daybreak-red": 372_000,
+    "gpt-5.3-codex-spark": 128_000,
+    "": 272_000,
+}
+CODEX = CompactionRule(share=0.9, windows=CODEX_WINDOWS)
+# Gemini CLI 0.61.0, `chatCompressionService.ts` and `tokenLimits.ts`. It cuts only before words of the user, so a
+# session with one request is never compacted.
+GEMINI = CompactionRule(share=0.5, windows={"gemma-4": 256_000, "": 1_048_576})
+# opencode 1.18.33, `session/overflow.ts`: by default it leaves the room of a reply, at most 32,000 tokens. If its list
+# has a limit for the input alone, as for OpenAI's models, it leaves 20,000 of that.
+OPENCODE_REPLY, OPENCODE_RESERVE = 32_000, 20_000
+OPENCODE = CompactionRule(headroom=OPENCODE_REPLY)
+# Qwen Code 0.24.4, `computeThresholds`. Versions before 0.16 compact at 0.7 of the window.
+QWEN = CompactionRule(share=0.85, buffer=33_000)
+# pi 0.73.1, `compaction.ts`.
+PI = CompactionRule(headroom=16_384)
+# Copilot CLI 1.0.102 compacts in the background at 0.8 of the window and waits for it at 0.95; Cline 3.0.65 compacts
+# at 0.9 of the room for the prompt. Both estimate the history themselves.
+COPILOT, CLINE = CompactionRule(counts_history=True), CompactionRule(counts_history=True)
+NEVER = CompactionRule(is_on=False)
+
+
+# What a user has set
+
+
+def _claude_rule(user: User) -> CompactionRule:
+    environ, settings = claude_settings(user)
+    off = next((name for name in ("DISABLE_COMPACT", "DISABLE_AUTO_COMPACT") if is_on(environ.get(name))), None)
+    legacy = user.json(user.folder_of("CLAUDE_CONFIG_DIR") / ".claude.json")
+    if off or settings.get("autoCompactEnabled", legacy.get("autoCompactEnabled")) is False:
+        return replace(CLAUDE, is_on=False, setting=off or "autoCompactEnabled")
+    rule, largest = CLAUDE, {}
+    reply = to_number(environ.get("CLAUDE_CODE_MAX_OUTPUT_TOKENS"))
+    if reply and reply < CLAUDE.headroom:
+        rule = replace(rule, headroom=int(reply), setting="CLAUDE_CODE_MAX_OUTPUT_TOKENS")
+    if window := to_number(environ.get(CLAUDE_WINDOW)):
+        largest, rule = {"": window}, replace(rule, setting=CLAUDE_WINDOW)
+    elif largest := dict(_claude_windows(settings)):
+        rule = replace(rule, setting="autoCompactWindow")
+    percent = to_number(environ.get(CLAUDE_PERCENT))
+    if percent and percent <= 100:
+        rule = replace(rule, share=percent / 100, setting=CLAUDE_PERCENT)
+    sizes = {name: max(CLAUDE_LEAST, int(size)) for name, size in largest.items()}
+    if is_on(environ.get("CLAUDE_CODE_DISABLE_1M_CONTEXT")):
+        sizes = {name: min(CLAUDE_SHORT, size) for name, size in {**sizes, "": sizes.get("", CLAUDE_SHORT)}.items()}
+    return replace(rule, largest=sizes)
+
+
+def _claude_windows(settings: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Yield the windows that Claude Code may fill, by model, and for any other model by ""."""
+    by_model = get_in(settings, "modelSettings")
+    models = by_model if isinstance(by_model, Mapping) else {}
+    for name, value in ({**models, "": settings}).items():
+        if size := to_number(get_in(value, "autoCompactWindow")):
+            yield name, size
+
+
+def _codex_rule(user: User) -> CompactionRule:
+    keys = ("model_context_window", "model_auto_compact_token_limit")
+    window, limit = (to_number(codex_setting(user, key)) for key in keys)
+    named = " and ".join(key for key, value in zip(keys, (window, limit), strict=True) if value)
+    return replace(CODEX, window=int(window or 0) or None, limit=int(limit or 0) or None, setting=named)
+
+
+def _gemini_rule(user: User) -> CompactionRule:
+    share, where = _first_setting(user, ".gemini", "model", "compressionThreshold")
+    return replace(GEMINI, share=share, setting=where) if share else GEMINI
+
+
+def _qwen_rule(user: User) -> CompactionRule:
+    own = to_number(_first_setting(user, ".qwen", "model", "generationConfig", "contextWindowSize")[0])
+    rule = replace(QWEN, window=int(own) if own else None)
+    old, where = _first_setting(user, ".qwen", "model", "chatCompression", "contextPercentageThreshold")
+    if old == 0:
+        return replace(rule, is_on=False, setting=where)
+    share, where = (old, where) if old else _first_setting(user, ".qwen", "context", "autoCompactThreshold")
+    return replace(rule, share=share, setting=where) if share else rule
+
+
+def _first_setting(user: User, own: str, *names: str) -> tuple[float | None, str]:
+    """A number in a client's settings.json, the project's first, with its name; (None, "") if there is none."""
+    for folder in (user.folder, user.home):
+        value = to_number(get_in(user.json(folder / own / "settings.json"), *names))
+        if value is not None:
+            return value, ".".join(names)
+    return None, ""
+
+
+def _opencode_rule(user: User) -> CompactionRule:
+    config = opencode_config(user)
+    if is_on(user.environ.get("OPENCODE_DISABLE_AUTOCOMPACT")):
+        return replace(OPENCODE, is_on=False, setting="OPENCODE_DISABLE_AUTOCOMPACT")
+    if get_in(config, "compaction", "auto") is False:
+        return replace(OPENCODE, is_on=False, setting="compaction.auto")
+    provider, _, model = str(user.option("-m", "--model") or config.get("model") or "").partition("/")
+    limits = get_in(config, "provider", provider, "models", model, "limit")
+    context, room, output = (to_number(get_in(limits, each)) for each in ("context", "input", "output"))
+    most = to_number(user.environ.get("OPENCODE_EXPERIMENTAL_OUTPUT_TOKEN_MAX")) or OPENCODE_REPLY
+    reply = int(min(output or most, most))
+    reserved = to_number(get_in(config, "compaction", "reserved"))
+    headroom = int(min(OPENCODE_RESERVE, reply) if reserved is None else reserved) if room else reply
+    window = room or context
+    return replace(
+        OPENCODE,
+        headroom=headroom,
+        window=int(window) if window else None,
+        setting="the limit of its model" if window else "",
+    )
+
+
+def _pi_rule(user: User) -> CompactionRule:
+    rule = PI
+    for folder in (user.folder_of("PI_CODING_AGENT_DIR", ".pi", "agent"), user.folder / ".pi"):  # the last one counts
+        own = get_in(user.json(folder / "settings.json"), "compaction")
+        reserve = to_number(get_in(own, "reserveTokens"))
+        if reserve is not None:
+            rule = replace(rule, headroom=int(reserve), setting="compaction.reserveTokens")
+        if isinstance(switch := get_in(own, "enabled"), bool):
+            rule = replace(rule, is_on=switch, setting=rule.setting if switch else "compaction.enabled")
+    return rule
+
+
+def _cline_rule(user: User) -> CompactionRule:
+    is_off = user.option("--compaction") == "off"
+    return replace(CLINE, is_on=False, setting="--compaction off") if is_off else CLINE
+
+
+RULES: Mapping[str, Callable[[User], CompactionRule]] = {
+    "claude": _claude_rule,
+    "codex": _codex_rule,
+    "gemini": _gemini_rule,
+    "opencode": _opencode_rule,
+    "qwen": _qwen_rule,
+    "copilot": lambda user: COPILOT,
+    "cline": _cline_rule,
+    "pi": _pi_rule,
+    "mini": lambda user: NEVER,
+}
+
+
+def rule_of(client_name: str, user: User) -> CompactionRule:
+    """When a client compacts by itself, by the user's settings. Raises ClientError if they cannot be read."""
+    if client_name not in RULES:
+        raise ClientError(f"it is not known when {client_name!r} compacts")
+    return RULES[client_name](user)
+
+
+# Requests, by which alone the proxy knows a client
+
+
+# The beginnings of User-Agent headers: claude-cli/2.1.332, codex_exec/0.169.0, GeminiCLI/0.61.0, opencode/1.18.33,
+# QwenCode/0.15.10, pi-coding-agent.
+AGENTS = {
+    "claude-cli": CLAUDE,
+    "codex": CODEX,
+    "geminicli": GEMINI,
+    "opencode": OPENCODE,
+    "qwencode": QWEN,
+    "pi-coding-agent": PI,
+}
+# Copilot CLI's mark of a compaction, and Codex' data on its turn, as JSON.
+COPILOT_MARK = ("x-interaction-type", "conversation-compaction")
+CODEX_TURN = "x-codex-turn-metadata"
+TRIGGER = "compaction_trigger"  # the type of the last item by which Codex asks the API for a compaction
+# The beginnings of the last words of the user: Claude Code (newer, older), Codex, opencode (newer, older), Cline.
+ASKED = re.compile(
+    r"\s*(?:CRITICAL: Respond with TEXT ONLY\. Do NOT call any tools\.|Your task is to create a detailed summary of "
+    r"|You are performing a CONTEXT CHECKPOINT COMPACTION\.|Provide a detailed prompt for continuing our conversation"
+    r"|Summarize this session for continuation\.)"
+)
+# The beginnings of system prompts: Gemini CLI, Qwen Code and older Gemini CLI, opencode (newer, older), pi.
+SUMMARIZER = re.compile(
+    r"\s*You are (?:a specialized system component responsible for distilling chat history"
+    r"|the component that summarizes internal chat history|an? (?:anchored )?context summarization a"
+    r"|a helpful AI assistant tasked with summarizing conversations)"
+)
+
+
+def rule_for_headers(headers: Mapping[str, str]) -> CompactionRule | None:
+    """When the client that sent these headers compacts by default; None for an unknown client."""
+    agent = _header(headers, "user-agent").lower()
+    return next((rule for name, rule in AGENTS.items() if agent.startswith(name)), None)
+
+
+def is_compaction_request(headers: Mapping[str, str], body: Mapping[str, Any]) -> bool:
+    """Whether a request asks for a summary that replaces the conversation, whatever the reason."""
+    if _header(headers, COPILOT_MARK[0]) == COPILOT_MARK[1] or _asks_as_codex(headers):
+        return True
+    inner = body.get("request")
+    body = inner if isinstance(inner, Mapping) else body  # Gemini CLI with a Google login
+    messages: list[Any] = next(
+        (body[name] for name in ("messages", "input", "contents") if isinstance(body.get(name), list)), []
+    )
+    last = messages[-1] if messages else None
+    if get_in(last, "type") == TRIGGER:
+        return True
+    first = messages[0] if messages and get_in(messages[0], "role") in ("system", "developer") else None
+    system = (body.get("system"), body.get("instructions"), body.get("systemInstruction"), first)
+    words = _texts(last) if get_in(last, "role") == "user" else ()
+    return any(map(ASKED.match, words)) or any(map(SUMMARIZER.match, _texts(list(system))))
+
+
+def _asks_as_codex(headers: Mapping[str, str]) -> bool:
+    try:
+        turn = json.loads(_header(headers, CODEX_TURN) or "{}")
+    except ValueError:
+        return False
+    return bool(get_in(turn, "request_kind") == "compaction")
+
+
+def _header(headers: Mapping[str, str], name: str) -> str:
+    return next((value for each, value in headers.items() if each.lower() == name), "")
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield the texts of a message, or of a system prompt, but not those in results of tools."""
+    match value:
+        case str():
+            yield value
+        case list():
+            for each in value:
+                yield from _texts(each)
+        case {"type": "tool_result"}:
+            return
+        case {"text": content} | {"content": content} | {"parts": content}:
+            yield from _texts(content)
+
+
+def _first(sizes: Mapping[str, int], model: str | None) -> int | None:
+    """The size for the first name that begins a model's name and ends before a part of its version."""
+    name = (model or "").rpartition("/")[2].lower()
+    return next((size for start, size in sizes.items() if re.match(re.escape(start) + NO_VERSION, name)), None)
+
+
+def to_number(value: object) -> float | None:
+    """A number in settings, such as 200000, "200000", "200k" or "1m"; None for anything else, and below 0."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([km]?)", str(value).strip().lower())
+    return float(match[1]) * {"": 1, "k": 1_000, "m": 1_000_000}[match[2]] if match else None
