@@ -101,6 +101,7 @@ def test_every_setting_has_a_variable_and_a_place_in_the_list():
         (None, "default", ""),
         ("strip", "environment", "AUTOPRUNE_THINKING_POLICY"),
         (3_600.0, "environment", "AUTOPRUNE_CACHE_TTL"),
+        (153_600, "environment", "AUTOPRUNE_COMPACT_AT"),
         ("best", "call", "strategy="),
     ]
 

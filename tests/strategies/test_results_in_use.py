@@ -353,7 +353,7 @@ def counted(rounds: list[Round]) -> int:
 def test_what_was_used_goes_before_the_client_compacts():
     used = [*OLD_LOGS, [REPORT], *[[SMALL]] * 12]
     tokens = counted(used)
-    assert len(soft(used, tokens).edits) == 7
+    assert len(soft(used, tokens).edits) == 6
     assert soft(used, round(tokens / 0.9) + 1).edits == ()
 
 

@@ -32,6 +32,7 @@ from autoprune.apps.cli.proxy import (
     with_tier,
 )
 from autoprune.apps.clients import CLIENTS, Client, Route, User, find_client
+from autoprune.apps.clients.compactions import rule_of
 from autoprune.economics import amount, lifetime
 from autoprune.errors import ClientError, SettingsError
 from autoprune.settings import VARIABLES
@@ -120,12 +121,20 @@ def run_assistant(
     changed.
     """
     chosen = find_client(client)
-    route = chosen.route(current_user(tuple(arguments or ()), upstream))
+    user = current_user(tuple(arguments or ()), upstream)
+    route = chosen.route(user)
     check_dependencies()
     from autoprune.apps.proxy import Settings, exporting, give_back, running
 
     given = without_options(context)
-    settings = Settings(route.upstream, safe_zone, with_tier(strategy, tier), holdout=holdout, **given)
+    settings = Settings(
+        upstream=route.upstream,
+        safe_zone=safe_zone,
+        strategy=with_tier(strategy, tier),
+        holdout=holdout,
+        compaction=rule_of(chosen.name, user),
+        **given,
+    )
     if only_print:
         print(*describe_by_hand(chosen, route, settings, given), sep="\n")
         return

@@ -239,6 +239,7 @@ AGENTS = {
 # Copilot CLI's mark of a compaction, and Codex' data on its turn, as JSON.
 COPILOT_MARK = ("x-interaction-type", "conversation-compaction")
 CODEX_TURN = "x-codex-turn-metadata"
+CLIENT_HEADERS = ("user-agent", COPILOT_MARK[0], CODEX_TURN)  # the only ones that the functions below read
 TRIGGER = "compaction_trigger"  # the type of the last item by which Codex asks the API for a compaction
 # The beginnings of the last words of the user: Claude Code (newer, older), Codex, opencode (newer, older), Cline.
 ASKED = re.compile(

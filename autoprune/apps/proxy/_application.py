@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
+from autoprune.apps.clients.compactions import CLIENT_HEADERS
 from autoprune.apps.proxy._bodies import UnreadError, UsageReader, decompress
 from autoprune.apps.proxy._configuration import Guard, Settings, cookie_name
 from autoprune.apps.proxy._forwarding import (

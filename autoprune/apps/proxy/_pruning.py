@@ -62,15 +62,11 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What has a context window: a model at a host, in requests that ask for the long window or do not.
-
-    `client` is the beginning of a User-Agent: clients compact at different sizes.
-    """
+    """What has a context window: a model at a host, in requests that ask for the long window or do not."""
 
     upstream: str = ""
     model: str | None = None
     is_long: bool = False
-    client: str = ""
 
 
 # Loads everything that a first prune needs: the price list by naming a priced model, the vocabulary by a text, and the
@@ -119,9 +115,9 @@ class Account:
     """The account of a prune, for people and the ledger: tokens before and after, cleared results and their reasons.
 
     `prices` are the prices for the life of the conversation's cache. `life_from` is the source of that life, such as
-    "as reported in answers"; it is "" if the life is the usual one for the model. `compact_at` is the prompt at which the
-    client compacts by itself, in the provider's tokens; None if it does not, or is not known. `arm` is the arm of a holdout,
-    "pruned" or "unpruned"; "" without a holdout.
+    "as reported in answers"; it is "" if the life is the usual one for the model. `compact_at` is the prompt at which
+    the client compacts by itself, in the provider's tokens; None if it does not, or is not known. `arm` is the arm of a
+    holdout, "pruned" or "unpruned"; "" without a holdout.
     """
 
     model: str | None
@@ -232,7 +228,7 @@ class Work:
         self._accounts: dict[int, Account] = {}
         self._last: OrderedDict[str, Last] = OrderedDict()  # by the name of the conversation
         self._windows: dict[Target, int] = {}  # that providers stated
-        self._points: dict[Target, int] = {}  # where clients were seen to compact
+        self._points: dict[tuple[str, Target], int] = {}  # where clients were seen to compact
 
     def warm(self) -> None:
         """Load everything that a first prune needs, so that no request waits for it."""
@@ -310,7 +306,7 @@ class Work:
         cache = self._update_cache(known, found, body, job.upstream)
         pause = known.note_request(len(messages), job.at, counts_only=found.counts_only)
         betas = requested_betas(job.headers, found.inside(body))
-        target = Target(job.upstream, found.model, asks_for_long(found.model, betas), client_of(job.client))
+        target = Target(job.upstream, found.model, asks_for_long(found.model, betas))
         options = {"cache_ttl": cache.life} | self._zone(target, betas, job.client)
         prune = partial(
             prune_request,
@@ -323,7 +319,7 @@ class Work:
             history=known.past.history,
         )
         if is_compaction_request(job.client, body):
-            self._learn_point(target, known.before, options.get("compact_at"))
+            self._learn_point((client_of(job.client), target), known.before, options.get("compact_at"))
             whole = prune(strategy=NoEdits())
             if whole.result and whole.result.report.tokens_after <= usual_zone(found.model, options.get("window")):
                 return Outcome(note=COMPACTING)
@@ -333,7 +329,7 @@ class Work:
             return Outcome(note=pruned.note)
         notes = (HELD_OUT,) if is_whole else pruned.result.report.fallbacks
         changed = None if pruned.body is body or is_whole else to_json(pruned.body)
-        prune = Open(
+        opened = Open(
             result=pruned.result,
             conversation=known,
             model=found.model,
@@ -346,7 +342,7 @@ class Work:
             headers=pruned.headers,
             body=changed,
             conversation=known.name,
-            number=0 if pruned.counts_only else self._open_account(prune),
+            number=0 if pruned.counts_only else self._open_account(opened),
             note=notes[0] if notes else "",
             counts_only=pruned.counts_only,
             target=target,
@@ -357,12 +353,12 @@ class Work:
         given = window_tokens(self._args, self._environ)
         window = self._windows.get(target) or given or window_of(target.model, betas)
         rule = self._settings.compaction or rule_for_headers(client)
-        point = self._points.get(target) or (rule.point(window, target.model) if rule else None)
+        point = self._points.get((client_of(client), target)) or (rule.point(window, target.model) if rule else None)
         zone = None if self._settings.safe_zone is not None else usual_zone(target.model, window)
         options = {"safe_zone": zone, "window": window, "compact_at": point}
         return {name: value for name, value in options.items() if value is not None}
 
-    def _learn_point(self, target: Target, prompt: int, assumed: int | None) -> None:
+    def _learn_point(self, target: tuple[str, Target], prompt: int, assumed: int | None) -> None:
         """Record that a client compacts after a prompt of this size, if that is near the assumed point or above."""
         if assumed and prompt >= NEAR_POINT * assumed:
             self._points[target] = prompt

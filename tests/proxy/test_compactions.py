@@ -1,0 +1,90 @@
+"""The safe zone stays below the point where the client compacts, and its own compaction is left alone."""
+
+import json
+from itertools import count
+from typing import Any
+
+import pytest
+
+from autoprune.apps.clients.compactions import CompactionRule
+from autoprune.apps.proxy import Settings
+from autoprune.apps.proxy._pruning import COMPACTING, Job, Outcome, Work
+
+MODEL = "claude-sonnet-4-5"  # a window of 200,000
+CLAUDE = {"user-agent": "claude-cli/2.1.332 (external, sdk-cli)"}
+SUMMARIZE = "Your task is to create a detailed summary of the conversation so far."
+SIZES = count(1_000)
+
+
+def conversation(results: int, tokens: int = 100) -> list[Any]:
+    """A conversation in which each result has about this many tokens."""
+    found: list[Any] = [{"role": "user", "content": "Mend it."}]
+    for at in range(results):
+        call = {"type": "tool_use", "id": f"toolu_{at}", "name": "read", "input": {"path": f"{at}.log"}}
+        found.append({"role": "assistant", "content": [call]})
+        text = f"{at} " + "a b " * (tokens // 2)
+        found.append(
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": f"toolu_{at}", "content": text}]}
+        )
+    return found
+
+
+def send(
+    work: Work, messages: list[Any], session: str = "s", client: dict[str, str] = CLAUDE, at: float = 0.0
+) -> Outcome:
+    body = {"model": MODEL, "max_tokens": 1, "messages": messages}
+    return work.prune(Job("/v1/messages", {}, json.dumps(body).encode(), session, at, upstream="a", client=client))
+
+
+def zone(work: Work, client: dict[str, str] = CLAUDE) -> int:
+    """The safe zone of a request of a new conversation."""
+    account = work.account(send(work, conversation(1), str(next(SIZES)), client).number)
+    assert account
+    return account.safe_zone
+
+
+def ask_to_compact(messages: list[Any]) -> list[Any]:
+    return [*messages, {"role": "assistant", "content": "Done."}, {"role": "user", "content": SUMMARIZE}]
+
+
+@pytest.mark.parametrize(
+    ("settings", "client", "expected"),
+    [
+        (Settings(), CLAUDE, 150_300),
+        (Settings(), {"user-agent": "curl/8"}, 180_000),
+        (Settings(safe_zone="50k"), CLAUDE, 51_200),
+        (Settings(safe_zone=175_000), CLAUDE, 150_300),
+        (Settings(compaction=CompactionRule(limit=100_000)), {}, 90_000),
+        (Settings(compaction=CompactionRule(is_on=False)), CLAUDE, 180_000),
+    ],
+    ids=["Claude Code", "unknown", "a small zone", "a large zone", "the user's setting", "switched off"],
+)
+def test_the_safe_zone_stays_below_the_point_of_compaction(settings: Settings, client: dict[str, str], expected: int):
+    assert zone(Work(settings), client) == expected
+
+
+@pytest.mark.parametrize(
+    ("prompt", "expected"),
+    [(140_000, 126_000), (175_000, 157_500), (80_000, 150_300)],
+    ids=["earlier", "later", "/compact"],
+)
+def test_a_compaction_that_is_seen_corrects_the_point(prompt: int, expected: int):
+    """One of a much smaller prompt is the user's own command."""
+    work, messages = Work(Settings()), conversation(30, 5_000)
+    done = send(work, messages)
+    work.account(done.number)
+    work.learn(done.conversation, {"input_tokens": prompt, "output_tokens": 1})
+    assert send(work, ask_to_compact(messages), at=5.0).note == COMPACTING
+    assert zone(work) == expected
+    assert zone(work, {"user-agent": "opencode/1.18.33"}) == 151_200
+
+
+def test_a_compaction_goes_through_whole_if_it_fits():
+    work = Work(Settings(safe_zone=20_000, strategy="low_water"))
+    for size, fits in ((2_000, True), (9_000, False)):
+        messages = conversation(25, size)
+        cleared = send(work, messages, str(size))
+        assert cleared.body
+        work.account(cleared.number)
+        asked = send(work, ask_to_compact(messages), str(size), at=5.0)
+        assert (asked.body is None, asked.note == COMPACTING) == (fits, fits)
