@@ -149,7 +149,7 @@ class Usage:
         """Return the request by which the agent had used a result; None if the result is unused."""
         return self._used_at.get(result)
 
-    def read(self, action: Action, result: ToolResult, tokens: int | None = None) -> None:
+    def observe_result(self, action: Action, result: ToolResult, tokens: int | None = None) -> None:
         """Record the result of an action. If it is a placeholder, `tokens` are those of the cleared result."""
         if tokens is not None:
             self._cleared.add(result)

@@ -152,7 +152,7 @@ class AtWork:
             elif self._texts and self._written < result.request:
                 self._usage.write(self._texts, self._written)
                 self._texts.clear()
-            self._usage.read(action, result, cleared.get(result))
+            self._usage.observe_result(action, result, cleared.get(result))
             self._newest_sent = result.sent
             if action.failed:
                 self._failed.add(id(result))

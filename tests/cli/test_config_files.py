@@ -108,7 +108,7 @@ def test_a_project_cannot_set_what_sends_opens_writes_or_runs_anything(places: t
     folder, user = places
     keys = {name for names in OPTIONS.values() for name in names}
     allowed = {name for name in keys if name in {*SETTINGS, *HARMLESS}}
-    assert allowed == {*HARMLESS, *SETTINGS} - {"group_size", "cache_ttl"}
+    assert allowed == {*HARMLESS, *SETTINGS} - {"group_size", "cache_ttl", "compact_at"}
     for command, names in OPTIONS.items():
         for name in set(names) - allowed:
             (folder / "autoprune.toml").write_text(f'[{command}]\n{name} = "x"')
