@@ -101,7 +101,7 @@ GEMINI = CompactionRule(share=0.5, windows={"gemma-4": 256_000, "": 1_048_576})
 # of models has a limit for the input alone, it leaves 20,000 of that. OpenAI's models have: the window less 128,000.
 OPENCODE_REPLY, OPENCODE_RESERVE = 32_000, 20_000
 OPENCODE = CompactionRule(headroom=OPENCODE_REPLY, headrooms={"gpt-5": 148_000, "gpt-6": 148_000})
-# Qwen Code 0.24.4, `computeThresholds`. Versions before 0.16 compact at 0.7 of the window.
+# Qwen Code 0.24.4, `computeThresholds`. 0.15.10 compacts at 0.7 of the window.
 QWEN = CompactionRule(share=0.85, buffer=33_000)
 # pi 0.73.1, `compaction.ts`.
 PI = CompactionRule(headroom=16_384)
