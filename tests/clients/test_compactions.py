@@ -109,22 +109,26 @@ def test_the_window_that_claude_code_may_fill_depends_on_the_model():
 
 
 @each_row(
-    "arguments, config, size",
+    "arguments, config, model, size",
     [
-        ((), "model_auto_compact_token_limit = 150000", 150_000),
-        ((), "model_auto_compact_token_limit = 9000000", 244_800),
-        ((), "model_context_window = 400_000", 360_000),
-        (("exec", "-c", "model_auto_compact_token_limit=90000"), "model_auto_compact_token_limit = 150000", 90_000),
-        (("-p", "fast"), "[profiles.fast]\nmodel_context_window = 128000", 115_200),
+        ((), "model_auto_compact_token_limit = 150000", "gpt-5.5", 150_000),
+        ((), "model_auto_compact_token_limit = 9000000", "gpt-5.5", 244_800),
+        ((), "model_context_window = 400_000", "gpt-6-sol", 360_000),
+        ((), "model_context_window = 1_000_000", "gpt-6.1-terra", 784_800),
+        ((), "model_context_window = 1_000_000", "gpt-5.5", 244_800),
+        ((), "model_context_window = 1_000_000", "gpt-daybreak-red-latest", 334_800),
+        ((), "model_context_window = 100_000", "a-model-that-it-does-not-know", 90_000),
+        (("exec", "-c", "model_auto_compact_token_limit=90000"), "model_context_window = 200000", "gpt-5.5", 90_000),
+        (("-p", "fast"), "[profiles.fast]\nmodel_context_window = 128000", "gpt-5.5", 115_200),
     ],
 )
-def test_codex_compacts_where_its_user_says(arguments: tuple[str, ...], config: str, size: int):
-    assert point("codex", 1_050_000, "gpt-5.5", *arguments, files={".codex/config.toml": config}) == size
+def test_codex_compacts_where_its_user_says(arguments: tuple[str, ...], config: str, model: str, size: int):
+    assert point("codex", 1_050_000, model, *arguments, files={".codex/config.toml": config}) == size
 
 
 def test_the_window_in_a_clients_settings_is_known():
     files = {".codex/config.toml": "model_context_window = 400_000"}
-    assert rule_of("codex", user(files=files)).window_for(1_050_000, "gpt-5.5") == 400_000
+    assert rule_of("codex", user(files=files)).window_for(1_050_000, "gpt-6-sol") == 400_000
     assert rule_of("codex", user()).window_for(1_050_000, "gpt-5.5") == 272_000
     files = {".qwen/settings.json": {"model": {"generationConfig": {"contextWindowSize": 64_000}}}}
     assert rule_of("qwen", user(files=files)).window_for(None, "local") == 64_000
