@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tables import each_row
 
-from autoprune.apps.clients import CLIENTS, User
+from autoprune.apps.clients import CLIENTS, User, find_client
 from autoprune.apps.clients.compactions import is_compaction_request, rule_for_headers, rule_of
 from autoprune.errors import ClientError
 
@@ -38,6 +38,9 @@ def point(client: str, window: int | None, model: str | None = None, *arguments:
         ("gemini", "gemini-3.1-pro-preview", 1_000_000, 524_288),
         ("gemini", "gemma-4-31b-it", None, 128_000),
         ("opencode", "claude-sonnet-4-5", 200_000, 168_000),
+        ("opencode", "gpt-5.1-codex", 400_000, 252_000),
+        ("opencode", "gpt-5.5", 1_050_000, 902_000),
+        ("opencode", "a-local-model", 16_384, None),
         ("qwen", "qwen3-coder-plus", 1_000_000, 850_000),
         ("qwen", "qwen3-coder-plus", 131_072, 98_072),
         ("pi", "claude-sonnet-4-5", 200_000, 183_616),
@@ -106,22 +109,26 @@ def test_the_window_that_claude_code_may_fill_depends_on_the_model():
 
 
 @each_row(
-    "arguments, config, size",
+    "arguments, config, model, size",
     [
-        ((), "model_auto_compact_token_limit = 150000", 150_000),
-        ((), "model_auto_compact_token_limit = 9000000", 244_800),
-        ((), "model_context_window = 400_000", 360_000),
-        (("exec", "-c", "model_auto_compact_token_limit=90000"), "model_auto_compact_token_limit = 150000", 90_000),
-        (("-p", "fast"), "[profiles.fast]\nmodel_context_window = 128000", 115_200),
+        ((), "model_auto_compact_token_limit = 150000", "gpt-5.5", 150_000),
+        ((), "model_auto_compact_token_limit = 9000000", "gpt-5.5", 244_800),
+        ((), "model_context_window = 400_000", "gpt-6-sol", 360_000),
+        ((), "model_context_window = 1_000_000", "gpt-6.1-terra", 784_800),
+        ((), "model_context_window = 1_000_000", "gpt-5.5", 244_800),
+        ((), "model_context_window = 1_000_000", "gpt-daybreak-red-latest", 334_800),
+        ((), "model_context_window = 100_000", "a-model-that-it-does-not-know", 90_000),
+        (("exec", "-c", "model_auto_compact_token_limit=90000"), "model_context_window = 200000", "gpt-5.5", 90_000),
+        (("-p", "fast"), "[profiles.fast]\nmodel_context_window = 128000", "gpt-5.5", 115_200),
     ],
 )
-def test_codex_compacts_where_its_user_says(arguments: tuple[str, ...], config: str, size: int):
-    assert point("codex", 1_050_000, "gpt-5.5", *arguments, files={".codex/config.toml": config}) == size
+def test_codex_compacts_where_its_user_says(arguments: tuple[str, ...], config: str, model: str, size: int):
+    assert point("codex", 1_050_000, model, *arguments, files={".codex/config.toml": config}) == size
 
 
 def test_the_window_in_a_clients_settings_is_known():
     files = {".codex/config.toml": "model_context_window = 400_000"}
-    assert rule_of("codex", user(files=files)).window_for(1_050_000, "gpt-5.5") == 400_000
+    assert rule_of("codex", user(files=files)).window_for(1_050_000, "gpt-6-sol") == 400_000
     assert rule_of("codex", user()).window_for(1_050_000, "gpt-5.5") == 272_000
     files = {".qwen/settings.json": {"model": {"generationConfig": {"contextWindowSize": 64_000}}}}
     assert rule_of("qwen", user(files=files)).window_for(None, "local") == 64_000
@@ -179,6 +186,25 @@ def test_a_client_is_known_by_its_user_agent(agent: str, size: int):
     assert rule is not None
     assert rule.point(200_000, "m") == size
     assert rule_for_headers({"user-agent": f"my-agent/1 {agent}"}) is rule_for_headers({}) is None
+
+
+@each_row(
+    "client, environ, window, sentence",
+    [
+        ("claude", {}, 200_000, "Claude Code compacts at about 167k of 200k tokens (its default)"),
+        (
+            "claude",
+            {"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE": "60"},
+            1_000_000,
+            "Claude Code compacts at about 588k of 1,000k tokens (by CLAUDE_AUTOCOMPACT_PCT_OVERRIDE)",
+        ),
+        ("claude", {"DISABLE_COMPACT": "1"}, 200_000, "Claude Code never compacts by itself (by DISABLE_COMPACT)"),
+        ("mini", {}, 200_000, "mini-swe-agent never compacts by itself"),
+        ("copilot", {}, 200_000, "Copilot CLI compacts by its own estimate of the unpruned history"),
+    ],
+)
+def test_a_sentence_says_when_a_client_compacts(client: str, environ: Mapping[str, str], window: int, sentence: str):
+    assert rule_of(client, user(environ=environ)).sentence(find_client(client).title, window) == sentence
 
 
 def text(words: str) -> dict[str, Any]:

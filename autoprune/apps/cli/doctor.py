@@ -22,6 +22,7 @@ from autoprune.apps.cli.run import (
     ClientName,
     Upstream,
     current_user,
+    describe_compaction,
     describe_route,
     find_program,
     shell_exit_code,
@@ -70,8 +71,10 @@ def examine(
     check_dependencies()
     path = find_program(chosen)
     print(f"installed     {path}, {program_version(path)} (tried with {chosen.tried})")
-    route = chosen.route(current_user((*chosen.question, *(arguments or ())), upstream))
+    user = current_user((*chosen.question, *(arguments or ())), upstream)
+    route = chosen.route(user)
     print("would be set", *describe_route(chosen, route), sep="\n  ")
+    print(f"compaction    {describe_compaction(chosen, user)}")
     has_arrived, requests = probe_arrival(path, route, wait)
     print(f"requests      {requests}")
     is_reached, (state, *why) = probe_upstream(route.upstream, wait) if route.upstream else (True, ANY_VENDOR)

@@ -35,12 +35,13 @@ from autoprune.apps.clients import CLIENTS, Client, Route, User, find_client
 from autoprune.apps.clients.compactions import rule_of
 from autoprune.economics import amount, lifetime
 from autoprune.errors import ClientError, SettingsError
-from autoprune.settings import VARIABLES
+from autoprune.settings import VARIABLES, window_of
 
 if TYPE_CHECKING:
     from autoprune.apps.proxy import Running, Session, Settings
 
 EXAMPLES = options.examples("run claude", "run --safe-zone 60k codex exec 'Fix the tests.'", "run --print opencode")
+USUAL_WINDOW = 200_000  # tokens
 NO_REQUEST = frozenset(("--version", "-v", "-V", "--help", "-h"))  # first arguments that make a client ask no model
 NOT_FOUND, BY_SIGNAL = 127, 128  # exit codes, as a shell reports them
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy")
@@ -136,7 +137,7 @@ def run_assistant(
         **given,
     )
     if only_print:
-        print(*describe_by_hand(chosen, route, settings, given), sep="\n")
+        print(*describe_by_hand(chosen, route, settings, given, describe_compaction(chosen, user)), sep="\n")
         return
     settings = with_seed(settings)
     give_back()
@@ -226,7 +227,9 @@ def explain_silence(client: Client, proxy: "Running", code: int) -> str:
 # Starting an assistant behind a proxy; for `doctor` too
 
 
-def describe_by_hand(client: Client, route: Route, settings: "Settings", given: Mapping[str, Any]) -> Iterator[str]:
+def describe_by_hand(
+    client: Client, route: Route, settings: "Settings", given: Mapping[str, Any], compaction: str
+) -> Iterator[str]:
     """Yield the commands that do by hand what a run does, redacted. `given` are settings that have no option."""
     options = {"port": PORT, "upstream": route.upstream, "safe-zone": settings.safe_zone, "strategy": settings.strategy}
     options["holdout"] = settings.holdout or None
@@ -237,8 +240,15 @@ def describe_by_hand(client: Client, route: Route, settings: "Settings", given: 
     yield "# By hand, in one terminal; it prints the address of its live page:"
     yield redact(" ".join((*variables, "autoprune proxy", *words)))
     yield f"# Safe zone: {describe_zone(settings)}"
+    yield f"# {compaction}"
     yield f"# In another terminal{', with the files below in FOLDER' if route.files else ''}:"
     yield from describe_route(client, route, f"http://127.0.0.1:{PORT}")
+
+
+def describe_compaction(client: Client, user: User) -> str:
+    """Say when a client compacts by itself, for the model that its arguments name, else for the usual window."""
+    model = user.option("-m", "--model")
+    return rule_of(client.name, user).sentence(client.title, window_of(model) or USUAL_WINDOW, model)
 
 
 def describe_route(client: Client, route: Route, proxy: str = UNKNOWN_PROXY) -> Iterator[str]:

@@ -26,14 +26,15 @@ class CompactionRule:
     """When a client compacts by itself, in the provider's tokens.
 
     The prompt may grow to `share` of the window without the `headroom` for a reply, and to `buffer` tokens less than
-    that, and to `limit`; the smallest counts. `window` is the window that the user's settings give the model. `windows`
-    are those of the client's own list, and `largest` the most that the user lets it fill, by the beginnings of models'
-    names. A client that `counts_history` compacts by an estimate of its unpruned history. `setting` names what the user
-    has set; it is "" for the client's default.
+    that, and to `limit`; the smallest counts. `window` is the window that the user's settings give the model. By the
+    beginnings of models' names: `headrooms` that differ, `windows` of the client's own list, and `largest`, the most
+    that the user lets it fill. A client that `counts_history` compacts by an estimate of its unpruned history.
+    `setting` names what the user has set; it is "" for the client's default.
     """
 
     share: float = 1.0
     headroom: int = 0
+    headrooms: Mapping[str, int] = field(default_factory=dict)
     buffer: int = 0
     limit: int | None = None
     window: int | None = None
@@ -55,9 +56,20 @@ class CompactionRule:
         size = self.window_for(window, model)
         if size is None:
             return self.limit
-        room = size - self.headroom
-        sizes = (math.floor(self.share * room), room - self.buffer if room > self.buffer else room)
-        return max(1, min(*sizes, self.limit or room))
+        room = size - (_first(self.headrooms, model) or self.headroom)
+        found = min(math.floor(self.share * room), room - self.buffer, self.limit or room)
+        return found if found > 0 else None
+
+    def sentence(self, client: str, window: int | None, model: str | None = None) -> str:
+        """Say when a client compacts by itself, with the title of the client."""
+        by = f"by {self.setting}" if self.setting else "its default"
+        if self.counts_history and self.is_on:
+            return f"{client} compacts by its own estimate of the unpruned history"
+        size, whole = self.point(window, model), self.window_for(window, model)
+        if size is None:
+            return f"{client} never compacts by itself{f' ({by})' if self.setting else ''}"
+        of = f" of {whole / 1_000:,.0f}k" if whole else ""
+        return f"{client} compacts at about {size / 1_000:,.0f}k{of} tokens ({by})"
 
 
 NO_VERSION = r"(?!-\d{1,2}(?![\db]))"  # claude-opus-5 is not claude-opus-5-5, but gemma-4 is gemma-4-31b
@@ -69,26 +81,28 @@ NO_VERSION = r"(?!-\d{1,2}(?![\db]))"  # claude-opus-5 is not claude-opus-5-5, b
 # most 20,000 tokens, and 13,000 more. (Until 2.1.19 it left 32,000 for the summary, and compacted at 155k of 200k.)
 CLAUDE = CompactionRule(headroom=20_000, buffer=13_000)
 CLAUDE_WINDOW, CLAUDE_PERCENT = "CLAUDE_CODE_AUTO_COMPACT_WINDOW", "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE"
+CLAUDE_OFF = re.compile(r'(?<!\\)"autoCompactEnabled"\s*:\s*false')
 CLAUDE_LEAST = 100_000  # tokens: a smaller window in its settings counts as this
 CLAUDE_SHORT = 200_000  # the window without that of a million tokens
-# Codex 0.169.0, `ModelInfo::auto_compact_token_limit`, and the models that it comes with; it takes a model that it does
-# not know to have the usual window. Recorded sessions of 0.118 to 0.142 were compacted at 188k to 241k of 272k: older
-# versions add an estimate of the model's earlier reasoning.
-CODEX_WINDOWS = {
-    "gpt-6.1-terra": 500_000,
-    "gpt-daybreak-red": 372_000,
-    "gpt-5.3-codex-spark": 128_000,
-    "": 272_000,
-}
-CODEX = CompactionRule(share=0.9, windows=CODEX_WINDOWS)
+# Codex 0.169.0: `ModelInfo::auto_compact_token_limit`, the list of models that it comes with, and the windows that it
+# logs. A model that it does not know gets the usual window, and no setting makes a window larger than its largest.
+# Recorded sessions of 0.118 to 0.142 were compacted at 188k to 241k of 272k: those versions add an estimate of the
+# model's earlier reasoning. (The window of gpt-5.3-codex-spark is that of ChatGPT's list, in recorded sessions.)
+CODEX_USUAL, CODEX_LARGE = 272_000, 872_000
+CODEX_RED, CODEX_SPARK = {"gpt-daybreak-red": 372_000}, {"gpt-5.3-codex-spark": 128_000}
+CODEX = CompactionRule(
+    share=0.9,
+    windows={"gpt-6.1-terra": 500_000, **CODEX_RED, **CODEX_SPARK, "": CODEX_USUAL},
+    largest={**CODEX_RED, **dict.fromkeys(("gpt-6", "gpt-5.6", "gpt-daybreak"), CODEX_LARGE), "": CODEX_USUAL},
+)
 # Gemini CLI 0.61.0, `chatCompressionService.ts` and `tokenLimits.ts`. It cuts only before words of the user, so a
 # session with one request is never compacted.
 GEMINI = CompactionRule(share=0.5, windows={"gemma-4": 256_000, "": 1_048_576})
 # opencode 1.18.33, `session/overflow.ts`: by default it leaves the room of a reply, at most 32,000 tokens. If its list
-# has a limit for the input alone, as for OpenAI's models, it leaves 20,000 of that.
+# of models has a limit for the input alone, it leaves 20,000 of that. OpenAI's models have: the window less 128,000.
 OPENCODE_REPLY, OPENCODE_RESERVE = 32_000, 20_000
-OPENCODE = CompactionRule(headroom=OPENCODE_REPLY)
-# Qwen Code 0.24.4, `computeThresholds`. Versions before 0.16 compact at 0.7 of the window.
+OPENCODE = CompactionRule(headroom=OPENCODE_REPLY, headrooms={"gpt-5": 148_000, "gpt-6": 148_000})
+# Qwen Code 0.24.4, `computeThresholds`. 0.15.10 compacts at 0.7 of the window.
 QWEN = CompactionRule(share=0.85, buffer=33_000)
 # pi 0.73.1, `compaction.ts`.
 PI = CompactionRule(headroom=16_384)
@@ -104,8 +118,9 @@ NEVER = CompactionRule(is_on=False)
 def _claude_rule(user: User) -> CompactionRule:
     environ, settings = claude_settings(user)
     off = next((name for name in ("DISABLE_COMPACT", "DISABLE_AUTO_COMPACT") if is_on(environ.get(name))), None)
-    legacy = user.json(user.folder_of("CLAUDE_CONFIG_DIR") / ".claude.json")
-    if off or settings.get("autoCompactEnabled", legacy.get("autoCompactEnabled")) is False:
+    # A large file with the state of all projects, so it is not parsed.
+    state = user.read(user.folder_of("CLAUDE_CONFIG_DIR") / ".claude.json") or ""
+    if off or settings.get("autoCompactEnabled", not CLAUDE_OFF.search(state)) is False:
         return replace(CLAUDE, is_on=False, setting=off or "autoCompactEnabled")
     rule, largest = CLAUDE, {}
     reply = to_number(environ.get("CLAUDE_CODE_MAX_OUTPUT_TOKENS"))
@@ -178,12 +193,9 @@ def _opencode_rule(user: User) -> CompactionRule:
     reserved = to_number(get_in(config, "compaction", "reserved"))
     headroom = int(min(OPENCODE_RESERVE, reply) if reserved is None else reserved) if room else reply
     window = room or context
-    return replace(
-        OPENCODE,
-        headroom=headroom,
-        window=int(window) if window else None,
-        setting="the limit of its model" if window else "",
-    )
+    if not window:
+        return OPENCODE
+    return replace(OPENCODE, headroom=headroom, headrooms={}, window=int(window), setting="the limit of its model")
 
 
 def _pi_rule(user: User) -> CompactionRule:
