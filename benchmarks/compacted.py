@@ -4,12 +4,12 @@
     ASSISTANTS=FOLDER python benchmarks/compacted.py [--share 0.9] [claude codex gemini opencode]
 
 Each assistant reads fifty files before the strict provider of the tests, which refuses prompts above the window:
-directly, through `autoprune run`, and through it with the assistant's own compaction switched off. With `--share` the
-safe zone is this share of the size from which on the assistant compacts; without it `run` decides.
+directly and through `autoprune run`, and both again with the assistant's own compaction switched off. With `--share`
+the safe zone is this share of the size from which on the assistant compacts; without it `run` decides.
 
 The bill is what the provider reports for all requests, at the model's prices. The model never needs a file again, so a
 compaction costs its own request and a cold prompt, and saves whatever it drops. The fact is one that the user stated in
-the first message: "kept" means that it is in the last prompt, as it was said.
+the first message: "kept" means that it is in the last prompt, as it was said. `files` are those that were read.
 """
 
 import argparse
@@ -22,9 +22,32 @@ from pathlib import Path
 # First, because `conversations` is a module there and here.
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 
-from long_session import CASES, FILES, Session, play
+from long_session import CASES, Session, play
 
-HEAD = "assistant  how               requests  compactions  largest   bill  share  fact"
+HEAD = "client    how           files requests compactions  largest  bill  share  fact"
+
+
+def main() -> None:
+    """Compare the sessions of all assistants, or of those that are named."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("assistants", nargs="*", default=[*CASES], help="by default all of them")
+    parser.add_argument("--share", type=float, help="the safe zone, as a share of the size at which it compacts")
+    options = parser.parse_args()
+    print(HEAD)
+    for name in options.assistants:
+        compare(name, options.share)
+
+
+def compare(name: str, share: float | None) -> None:
+    """Play an assistant's four sessions, and print a line for each."""
+    case = CASES[name]("")
+    limit = [] if share is None else ["--safe-zone", str(int(share * case.point))]
+    direct = run(name, None)
+    whole = direct.bill(case.model)
+    print_session(name, "directly", direct, case.model, whole)
+    print_session(name, "run", run(name, limit), case.model, whole)
+    print_session(name, "directly, off", run(name, None, compacts=False), case.model, whole)
+    print_session(name, "run, off", run(name, limit, compacts=False), case.model, whole)
 
 
 def run(name: str, options: Sequence[str] | None, *, compacts: bool = True) -> Session:
@@ -34,35 +57,17 @@ def run(name: str, options: Sequence[str] | None, *, compacts: bool = True) -> S
         return play(name, Path(folder), prefix, options, compacts=compacts)
 
 
-def compare(name: str, share: float | None) -> None:
-    """Play an assistant's three sessions, and print a line for each."""
-    case = CASES[name]("")
-    options = [] if share is None else ["--safe-zone", str(int(share * case.point))]
-    direct = run(name, None)
-    through, off = run(name, options), run(name, options, compacts=False)
-    base = direct.bill(case.model)
-    for how, session in (("directly", direct), ("run", through), ("run, switched off", off)):
-        bill = session.bill(case.model)
-        print(
-            f"{name:9}  {how:17} {len(session.provider.requests):8}  {session.compactions:11}  {session.largest:7,}  "
-            f"{bill:5.2f}  {bill / base:5.2f}  {'kept' if session.has_fact else 'lost'}",
-            flush=True,
-        )
-        if session.read < FILES or session.done.returncode:
-            print(f"  read {session.read} of {FILES} files, exit code {session.done.returncode}")
-        for refusal in session.provider.refusals:
-            print(f"  refused with {refusal.status}: {refusal.message[:58]}")
-
-
-def main() -> None:
-    """Compare all assistants, or those that are named."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("assistants", nargs="*", default=[*CASES], help="by default all of them")
-    parser.add_argument("--share", type=float, help="the safe zone, as a share of the size at which it compacts")
-    options = parser.parse_args()
-    print(HEAD)
-    for name in options.assistants:
-        compare(name, options.share)
+def print_session(name: str, how: str, session: Session, model: str, whole: float) -> None:
+    """Print a session's line, and how it ended if that is not with success."""
+    bill = session.bill(model)
+    print(
+        f"{name:8}  {how:13}{session.read:6}{len(session.provider.requests):9}{session.compactions:12}"
+        f"{session.largest:9,}{bill:6.2f}{bill / whole:7.2f}  {'kept' if session.has_fact else 'lost'}",
+        flush=True,
+    )
+    if code := session.done.returncode:
+        refusal = next((each.message for each in session.provider.refusals), "it sends nothing more")
+        print(f"          ends with {code}: {refusal[:55]}")
 
 
 if __name__ == "__main__":

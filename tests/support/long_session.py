@@ -57,7 +57,7 @@ def claude(url: str) -> Case:
 
 
 def codex(url: str) -> Case:
-    """Codex, with tool results in full. It compacts at 90 % of the window that it is told."""
+    """Codex with whole results. It compacts at 90 % of the window that it is told of: too late if that is wrong."""
 
     def told(window: int) -> Assistant:
         settings = (f'openai_base_url="{url}/v1"', "tool_output_token_limit=12000", f"model_context_window={window}")
@@ -65,7 +65,7 @@ def codex(url: str) -> Case:
         command, *others = CODEX.arguments
         return with_settings(replace(CODEX, arguments=(command, *options, *others)))
 
-    return Case(told(WINDOW), told(10 * WINDOW), "gpt-5.1-codex", 180_000)
+    return Case(told(WINDOW), told(WINDOW * 5 // 4), "gpt-5.1-codex", 180_000)
 
 
 def gemini(url: str) -> Case:
