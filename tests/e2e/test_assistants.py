@@ -1,4 +1,4 @@
-"""Real assistants make forty tool calls through `autoprune run`, with a provider that refuses what real ones refuse.
+"""Real assistants make forty or fifty calls through `autoprune run`; the provider refuses what real ones refuse.
 
 ASSISTANTS names the folder in which npm has installed them (see `tests/support/real_assistants.py`). Without it these
 tests are skipped, unless ASSISTANTS_REQUIRED is set, as in `.ci/run`.
@@ -10,6 +10,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import long_session
 import pytest
 import real_assistants as assistants
 from reading_tasks import Comparing, document
@@ -107,6 +108,30 @@ def test_files_that_claude_code_compares_are_in_view_together(kind: str, prefix:
         done = assistants.run(UNBOUND, tmp_path, prefix, ("--upstream", provider.url), files)
     assert "All documents are compared." in done.stdout, done.stderr
     assert set(model.asked.values()) == {1}
+
+
+@pytest.mark.parametrize(
+    ("name", "keeps"),
+    [
+        ("claude", False),
+        pytest.param("codex", True, marks=pytest.mark.full),  # it keeps the user's messages
+        pytest.param("gemini", False, marks=pytest.mark.full),
+        pytest.param("opencode", False, marks=pytest.mark.full),
+    ],
+)
+def test_an_assistant_behind_run_does_not_compact_a_session_that_it_compacts_directly(
+    name: str, keeps: bool, prefix: Path, tmp_path: Path
+):
+    limit = ("--safe-zone", str(long_session.CASES[name]("").point * 9 // 10))
+    direct = long_session.play(name, tmp_path / "direct", prefix, None)
+    through = long_session.play(name, tmp_path / "run", prefix, limit)
+    off = long_session.play(name, tmp_path / "off", prefix, limit, compacts=False)
+
+    sessions = (direct, through, off)
+    assert [(each.done.returncode, each.read) for each in sessions] == [(0, long_session.FILES)] * 3, off.done.stderr
+    assert [each.provider.refusals for each in sessions] == [[], [], []]
+    assert [each.compactions > 0 for each in sessions] == [True, False, False]
+    assert [each.has_fact for each in sessions] == [keeps, True, True]
 
 
 def look_at_what_claude_code_marks(provider: Provider, *, is_bound: bool) -> None:

@@ -289,6 +289,14 @@ def test_stored_responses_and_items_are_found_again(strict_provider: Provider, o
         openai_client.responses.create(model="gpt-5.5", previous_response_id="resp_0", input=[USER])
 
 
+def test_a_trigger_is_answered_by_a_compaction_that_comes_back(strict_provider: Provider, openai_client: openai.OpenAI):
+    request: dict[str, Any] = {"model": "gpt-5.5", "store": False}
+    compacted = openai_client.responses.create(**request, input=[USER, {"type": "compaction_trigger"}])
+    assert [item.type for item in compacted.output] == ["compaction"]
+    openai_client.responses.create(**request, input=[USER, compacted.output[0].to_dict(), USER])
+    assert strict_provider.refusals == []
+
+
 @pytest.mark.parametrize(("model", "is_dropping"), [("gpt-6.2-sol", True), ("gpt-5.5", False)])
 def test_newer_models_drop_reasoning_after_an_edit_and_say_so(
     model: str, is_dropping: bool, strict_provider: Provider, openai_client: openai.OpenAI

@@ -40,7 +40,8 @@ class Responses:
         model = body["model"]
         cached = self.cache.automatic(model, pieces, openai_chat.CACHE_MINIMUM, openai_chat.CACHE_STEP)
         turn = self.play.turn(request, count_turns(items))
-        output = output_items(turn, digest(*(each.mark for each in pieces)), prefix)
+        write = compaction_items if items[-1].get("type") == "compaction_trigger" else output_items
+        output = write(turn, digest(*(each.mark for each in pieces)), prefix)
         self._keep(body, items, output)
         prompt = sum(each.tokens for each in pieces)
         return response(body, visible(output, body), dropped, usage(turn, output, prompt, cached))
@@ -117,6 +118,11 @@ def output_items(turn: Turn, origin: str, prefix: str) -> list[Json]:
         asked = {"call_id": f"call_{mark[:24]}", "name": call.name, "arguments": json.dumps(call.arguments)}
         items.append({"id": f"fc_{mark}", "type": "function_call", "status": "completed", **asked})
     return items
+
+
+def compaction_items(turn: Turn, origin: str, prefix: str) -> list[Json]:
+    """The opaque summary that a trigger asks for."""
+    return [{"id": f"cmp_{origin}", "type": "compaction", "encrypted_content": seal(turn.text, prefix)}]
 
 
 def visible(output: list[Json], body: Json) -> list[Item]:

@@ -44,6 +44,7 @@ OTHERS = (
     *("item_reference", "compaction", "file_search_call", "web_search_call", "code_interpreter_call"),
     *("image_generation_call", "mcp_list_tools", "mcp_call", "mcp_approval_request", "mcp_approval_response"),
     *("tool_search_call", "tool_search_output", "program", "program_output", "context_compaction"),
+    "compaction_trigger",
 )
 TYPES = tuple(dict.fromkeys((*FIELDS, *CALLS, *OUTPUTS, *OTHERS)))
 INPUT_PARTS = ("input_text", "input_image", "input_file")

@@ -48,11 +48,12 @@ class Api(Protocol):
 
 @dataclass
 class Provider:
-    """A running provider. `requests` and `refusals` are in the order in which they came."""
+    """A running provider. `requests`, their `answers` and `refusals` are in the order in which they came."""
 
     url: str
     play: Play
     requests: list[Request] = field(default_factory=list)
+    answers: list[Json] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -78,7 +79,8 @@ class Provider:
 
     def _respond(self, request: Request, api: Api, envelope: Any) -> tuple[int, Json]:
         try:
-            return 200, api.respond(request)
+            self.answers.append(api.respond(request))
+            return 200, self.answers[-1]
         except RefusalError as refusal:
             return self._refused(request, refusal, envelope)
         except (AttributeError, IndexError, KeyError, TypeError) as error:

@@ -107,6 +107,8 @@ def _item(item: Json) -> tuple[Json, list[Json]]:
             return item | {"summary": []}, _summary(item["summary"])
         case "message":
             return item | {"status": "in_progress", "content": []}, _message(item["content"])
+        case "compaction":
+            return item, []
         case _:
             pieces = cut(item["arguments"])
             deltas: list[Json] = [{"type": "response.function_call_arguments.delta", "delta": text} for text in pieces]
