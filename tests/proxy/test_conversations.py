@@ -101,7 +101,7 @@ def test_a_token_count_sets_only_the_pause_of_the_next_request():
 
 def test_a_calibration_stays_until_it_is_clearly_off():
     conversation = Conversation("a", counted=10_000)
-    for tokens, expected in ((14_100, 1.42), (14_800, 1.42), (13_600, 1.42), (18_000, 1.8)):
+    for tokens, expected in ((14_200, 1.42), (14_800, 1.42), (13_600, 1.42), (18_000, 1.8)):
         conversation.learn({"input_tokens": tokens})
         assert conversation.calibration == expected
     conversation.learn({"nothing": 1})

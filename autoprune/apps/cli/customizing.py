@@ -59,11 +59,13 @@ UNSET = {
     "provider": "by the model",
     "window": "by the model",
     "cache_ttl": "by the model",
+    "compact_at": "not given",
 }
 UNSET_LIVE = {
     "safe_zone": "the window of each request's model without room for the reply",
     "strategy": RECOMMENDED,
     "cache_ttl": "what each request asks for",
+    "compact_at": "by the client and its settings",
     "thinking_policy": "by the model",
 }
 LIVE = ("run", "proxy")

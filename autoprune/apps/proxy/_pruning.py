@@ -17,7 +17,7 @@ from functools import lru_cache, partial
 from itertools import count
 from typing import Any
 
-from autoprune.apps.clients.compactions import is_compaction_request, rule_for_headers
+from autoprune.apps.clients.compactions import CompactionRule, is_compaction_request, rule_for_headers
 from autoprune.apps.proxy._configuration import Settings
 from autoprune.apps.proxy._conversations import UNPRUNED, Cache, Conversation, Conversations, Holdout, requested_life
 from autoprune.conversation.edits import Replace
@@ -36,7 +36,9 @@ MOST_OPEN = 2  # prunes in known conversations whose account is due: each copies
 LONGEST_NAME = 100  # characters of a name in a message
 PAYLOAD_BYTES = 8_000_000  # of cleared payloads, compressed
 COMPACTING = "the client's own compaction: forwarded whole"
-NEAR_POINT = 0.7  # of the assumed point: a compaction of a smaller prompt is the user's own command
+# A compaction counts as the client's decision if the prompt is this near to its point, for the model's window or for the
+# short one, to which clients fall back without saying so. Any other is the user's own command.
+NEAR_POINT, SHORT_WINDOW = 0.75, 200_000
 HELD_OUT = "held out: forwarded unpruned, for comparison (--holdout)"
 QUICK = 1  # zlib level: source code shrinks to a fifth in 0.1 ms
 
@@ -319,7 +321,7 @@ class Work:
             history=known.past.history,
         )
         if is_compaction_request(job.client, body):
-            self._learn_point((client_of(job.client), target), known.before, options.get("compact_at"))
+            self._learn_point((client_of(job.client), target), known.before, self._rule(job.client))
             whole = prune(strategy=NoEdits())
             if whole.result and whole.result.report.tokens_after <= usual_zone(found.model, options.get("window")):
                 return Outcome(note=COMPACTING)
@@ -352,16 +354,22 @@ class Work:
         """Return the options for the zone: window, point of compaction, and the usual zone unless one is given."""
         given = window_tokens(self._args, self._environ)
         window = self._windows.get(target) or given or window_of(target.model, betas)
-        rule = self._settings.compaction or rule_for_headers(client)
+        rule = self._rule(client)
         point = self._points.get((client_of(client), target)) or (rule.point(window, target.model) if rule else None)
         zone = None if self._settings.safe_zone is not None else usual_zone(target.model, window)
         options = {"safe_zone": zone, "window": window, "compact_at": point}
         return {name: value for name, value in options.items() if value is not None}
 
-    def _learn_point(self, target: tuple[str, Target], prompt: int, assumed: int | None) -> None:
-        """Record that a client compacts after a prompt of this size, if that is near the assumed point or above."""
-        if assumed and prompt >= NEAR_POINT * assumed:
-            self._points[target] = prompt
+    def _rule(self, client: Mapping[str, str]) -> CompactionRule | None:
+        """Return when the client compacts, by the user's settings or else by its headers; None if nobody knows."""
+        return self._settings.compaction or rule_for_headers(client)
+
+    def _learn_point(self, of: tuple[str, Target], prompt: int, rule: CompactionRule | None) -> None:
+        """Record that a client compacts after a prompt of this size, if it was the client that decided."""
+        model = of[1].model
+        points = [rule.point(size, model) for size in (window_of(model), SHORT_WINDOW)] if rule else []
+        if any(point and NEAR_POINT <= prompt / point <= 1 / NEAR_POINT for point in points):
+            self._points[of] = prompt
 
     def _update_cache(self, known: Conversation, found: Place, body: Mapping[str, Any], upstream: str) -> Cache:
         """Update the cache of a conversation with the life that a request asks for."""

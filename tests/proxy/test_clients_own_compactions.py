@@ -30,15 +30,20 @@ def conversation(results: int, tokens: int = 100) -> list[Any]:
 
 
 def send(
-    work: Work, messages: list[Any], session: str = "s", client: dict[str, str] = CLAUDE, at: float = 0.0
+    work: Work,
+    messages: list[Any],
+    session: str = "s",
+    client: dict[str, str] = CLAUDE,
+    at: float = 0.0,
+    model: str = MODEL,
 ) -> Outcome:
-    body = {"model": MODEL, "max_tokens": 1, "messages": messages}
+    body = {"model": model, "max_tokens": 1, "messages": messages}
     return work.prune(Job("/v1/messages", {}, json.dumps(body).encode(), session, at, upstream="a", client=client))
 
 
-def zone(work: Work, client: dict[str, str] = CLAUDE) -> int:
+def zone(work: Work, client: dict[str, str] = CLAUDE, model: str = MODEL) -> int:
     """The safe zone of a request of a new conversation."""
-    account = work.account(send(work, conversation(1), str(next(SIZES)), client).number)
+    account = work.account(send(work, conversation(1), str(next(SIZES)), client, model=model).number)
     assert account
     return account.safe_zone
 
@@ -64,19 +69,25 @@ def test_the_safe_zone_stays_below_the_point_of_compaction(settings: Settings, c
 
 
 @pytest.mark.parametrize(
-    ("prompt", "expected"),
-    [(140_000, 126_000), (175_000, 157_500), (80_000, 150_300)],
-    ids=["earlier", "later", "/compact"],
+    ("model", "prompt", "expected"),
+    [
+        (MODEL, 140_000, 126_000),
+        (MODEL, 175_000, 157_500),
+        (MODEL, 80_000, 150_300),
+        ("claude-opus-5-5", 167_000, 150_300),
+        ("claude-opus-5-5", 400_000, 870_300),
+    ],
+    ids=["earlier", "later", "/compact", "a window of a million that is not used", "/compact in one of a million"],
 )
-def test_a_compaction_that_is_seen_corrects_the_point(prompt: int, expected: int):
-    """One of a much smaller prompt is the user's own command."""
-    work, messages = Work(Settings()), conversation(30, 5_000)
-    done = send(work, messages)
+def test_a_compaction_that_is_seen_corrects_the_point(model: str, prompt: int, expected: int):
+    """Unless it must have been the user's own command."""
+    work, messages = Work(Settings()), conversation(30, prompt // 40)
+    done = send(work, messages, model=model)
     work.account(done.number)
     work.learn(done.conversation, {"input_tokens": prompt, "output_tokens": 1})
-    assert send(work, ask_to_compact(messages), at=5.0).note == COMPACTING
-    assert zone(work) == expected
-    assert zone(work, {"user-agent": "opencode/1.18.33"}) == 151_200
+    assert send(work, ask_to_compact(messages), at=5.0, model=model).note == COMPACTING
+    assert zone(work, model=model) == expected
+    assert zone(work, {"user-agent": "curl/8"}, model) == {MODEL: 180_000}.get(model, 980_000)
 
 
 def test_a_compaction_goes_through_whole_if_it_fits():
