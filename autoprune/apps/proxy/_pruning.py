@@ -36,8 +36,8 @@ MOST_OPEN = 2  # prunes in known conversations whose account is due: each copies
 LONGEST_NAME = 100  # characters of a name in a message
 PAYLOAD_BYTES = 8_000_000  # of cleared payloads, compressed
 COMPACTING = "the client's own compaction: forwarded whole"
-# A compaction counts as the client's decision if the prompt is this near to its point, for the model's window or for the
-# short one, to which clients fall back without saying so. Any other is the user's own command.
+# A compaction counts as the client's decision if the prompt is this near to its point: in the model's window, or in the
+# short one that clients fall back to without saying so. Any other is the user's own command.
 NEAR_POINT, SHORT_WINDOW = 0.75, 200_000
 HELD_OUT = "held out: forwarded unpruned, for comparison (--holdout)"
 QUICK = 1  # zlib level: source code shrinks to a fifth in 0.1 ms
