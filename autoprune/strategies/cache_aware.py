@@ -64,6 +64,7 @@ COMMENTS = frozenset(("description", "explanation", "reason"))  # arguments that
 COLD_STAY = 2  # times `stay`: the requests for which a result stays although the cache is cold
 FETCHED_AGAIN = 0.03  # share of the cleared results that would have been fetched again in 80 recorded sessions
 SOONER = 1.3  # times the threshold: results worth up to this go along if that rewrites no more of the cache
+LAST_CHANCE = 1.06  # times a limit that is 0.9 of the point of compaction: above it, unused results go too
 LATER = 2.0  # above the safe zone, results worth up to 2 times as much may go if that rewrites less of the cache
 REGAINED = 0.5  # share of its cost that a cut above the safe zone should save before the next one
 ROOM_AT_LEAST = 0.25  # share of the safe zone that results may take if the safe zone cannot be reached
@@ -388,9 +389,17 @@ class CacheAwareState(BaseStrategy):
         return self._limit == view.limit < view.tokens <= view.hard_limit != view.limit
 
     def _choose_spared(self, view: View) -> tuple[Clearing, str] | None:
-        """Choose the results to clear to avoid a compaction; None if only results that must stay could avoid it."""
+        """Choose the results to clear to avoid a compaction; None if only results that must stay could avoid it.
+
+        Those that the agent has used go first, and just before the compaction those that it has left unused for 20
+        requests.
+        """
         old, _, _ = self._by_use(view.request)
-        every = self._smallest(view, [each for each in old if not self._may_be_needed(each.result, view.request)])
+        used = {each for each in old if not self._may_be_needed(each.result, view.request)}
+        every = self._smallest(view, [each for each in old if each in used])
+        if not self._fits(view, every) and view.tokens > LAST_CHANCE * self._limit:
+            left = {each for each in old if view.request - each.result.sent > LATELY}
+            every = self._smallest(view, [each for each in old if each in used | left])
         if not self._fits(view, every):
             self._decisions.append(
                 f"request {view.request}: {view.tokens:,} tokens, {self._limit:,} allowed; the conversation will be "

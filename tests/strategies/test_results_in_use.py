@@ -357,9 +357,9 @@ def test_what_was_used_goes_before_the_client_compacts():
     assert soft(used, round(tokens / 0.9) + 1).edits == ()
 
 
-def test_a_compaction_is_better_than_clearing_what_the_agent_needs():
-    """Nothing was used yet; above the safe zone itself it goes all the same."""
-    given = working(*[[SMALL]] * 20)
+def test_a_compaction_is_better_than_clearing_what_the_agent_has_just_read():
+    """Nothing was used yet. Above the safe zone itself it goes all the same, and after 20 requests too."""
+    given = working(*[[SMALL]] * 6)
     tokens = counted(given)
     plan = soft(given, tokens)
     assert plan.edits == ()
@@ -368,6 +368,11 @@ def test_a_compaction_is_better_than_clearing_what_the_agent_needs():
         "be cleared"
     )
     assert soft(given, tokens, zone=tokens - 100).edits
+    later = working(*[[SMALL]] * 22)
+    assert {edit.part.call.arguments for edit in soft(later, counted(later)).edits} <= {
+        f'{{"path": "{at}.log"}}' for at in range(12)
+    }
+    assert soft(later, counted(later)).edits
 
 
 # Cleared results
