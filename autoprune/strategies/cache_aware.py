@@ -27,6 +27,11 @@ they keep only the tool and the size. If the safe zone cannot be reached at all,
 for each one that is missing, up to a quarter of the safe zone: otherwise the cache would break at every request, and
 the prompt would not fit anyway.
 
+*Below a compaction.* If the safe zone was lowered because the client would compact the conversation (`compact_at`), a
+cut goes down to half of that limit, so that it may be the only one. Results that the agent has used go first, and only
+if that is enough to last. Just before the compaction, which would leave no result, unused ones go too, but never those
+of the last `stay` requests and those that the agent is at work on: then the client had better compact.
+
 A placeholder names the tool, its target, the result's size, some of its fresh names, and the request at which it was
 written:
 
@@ -64,7 +69,8 @@ COMMENTS = frozenset(("description", "explanation", "reason"))  # arguments that
 COLD_STAY = 2  # times `stay`: the requests for which a result stays although the cache is cold
 FETCHED_AGAIN = 0.03  # share of the cleared results that would have been fetched again in 80 recorded sessions
 SOONER = 1.3  # times the threshold: results worth up to this go along if that rewrites no more of the cache
-LAST_CHANCE = 1.06  # times a limit that is 0.9 of the point of compaction: above it, unused results go too
+LAST_CHANCE = 1.015  # times a limit that is 0.9 of the point of compaction: above it, unused results go too
+DEEP = 0.5  # share of the limit to which a cut goes down that avoids a compaction: it should be the only one
 LATER = 2.0  # above the safe zone, results worth up to 2 times as much may go if that rewrites less of the cache
 REGAINED = 0.5  # share of its cost that a cut above the safe zone should save before the next one
 ROOM_AT_LEAST = 0.25  # share of the safe zone that results may take if the safe zone cannot be reached
@@ -373,7 +379,7 @@ class CacheAwareState(BaseStrategy):
         if is_decided and view.tokens <= self._limit + missing + room:
             return None  # the walk over the full history left no more than that
         if self._fits(view, every := self._smallest(view, old)):
-            clearing = self._to_target(view, every)
+            clearing = self._to_target(view, every, self._strategy.target)
         elif self._fits(view, most) or self._fits(view, most := self._smallest(view, [*old, *new, *held])):
             clearing = dict(_until(most, view.tokens - self._limit))
         elif view.tokens <= self._limit + missing + room:
@@ -391,22 +397,23 @@ class CacheAwareState(BaseStrategy):
     def _choose_spared(self, view: View) -> tuple[Clearing, str] | None:
         """Choose the results to clear to avoid a compaction; None if only results that must stay could avoid it.
 
-        Those that the agent has used go first, and just before the compaction those that it has left unused for 20
-        requests.
+        Those that the agent has used go first, if the cut then lasts. Just before the compaction, which would leave no
+        result, those go too that it has had time to use.
         """
         old, _, _ = self._by_use(view.request)
-        used = {each for each in old if not self._may_be_needed(each.result, view.request)}
-        every = self._smallest(view, [each for each in old if each in used])
-        if not self._fits(view, every) and view.tokens > LAST_CHANCE * self._limit:
-            left = {each for each in old if view.request - each.result.sent > LATELY}
-            every = self._smallest(view, [each for each in old if each in used | left])
+        every = self._smallest(view, [each for each in old if not self._may_be_needed(each.result, view.request)])
+        target = min(DEEP, self._strategy.target)
+        if _total(every) < view.tokens - target * self._limit:
+            if view.tokens <= LAST_CHANCE * self._limit:
+                return None
+            every = self._smallest(view, old)
         if not self._fits(view, every):
             self._decisions.append(
                 f"request {view.request}: {view.tokens:,} tokens, {self._limit:,} allowed; the conversation will be "
-                "compacted, since only results that the agent has not used yet or is at work on could be cleared"
+                "compacted, since only results that have just arrived or that the agent is at work on could be cleared"
             )
             return None
-        clearing = self._to_target(view, every)
+        clearing = self._to_target(view, every, target)
         return clearing, self._over_zone(view, clearing, LEAST_FIRST)
 
     def _over_zone(self, view: View, clearing: Clearing, order: str) -> str:
@@ -428,9 +435,9 @@ class CacheAwareState(BaseStrategy):
                 (new if request - each.result.sent < self._strategy.stay else old).append(each)
         return old, new, held
 
-    def _to_target(self, view: View, every: Clearing) -> Clearing:
-        """Choose the results to clear to bring the prompt to the target, or lower if that makes the cut last."""
-        wanted = min(view.tokens - self._strategy.target * self._limit, _total(every))
+    def _to_target(self, view: View, every: Clearing, target: float) -> Clearing:
+        """Choose the results to clear to bring the prompt to a share of the limit, or lower if the cut then lasts."""
+        wanted = min(view.tokens - target * self._limit, _total(every))
         clearing = self._as_late_as_possible(every, wanted)
         lasting = min(self._lasting(view, clearing), _total(every))
         return self._as_late_as_possible(every, lasting) if lasting > wanted else clearing

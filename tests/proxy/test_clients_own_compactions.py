@@ -99,3 +99,20 @@ def test_a_compaction_goes_through_whole_if_it_fits():
         work.account(cleared.number)
         asked = send(work, ask_to_compact(messages), str(size), at=5.0)
         assert (asked.body is None, asked.note == COMPACTING) == (fits, fits)
+
+
+def test_a_compaction_by_the_provider_keeps_the_earlier_cuts_if_the_whole_does_not_fit():
+    work, items = Work(Settings(safe_zone=100_000, strategy="low_water")), [{"role": "user", "content": "Mend it."}]
+    for at in range(60):
+        items.append(
+            {"type": "function_call", "call_id": f"c{at}", "name": "read", "arguments": f'{{"path": "{at}.log"}}'}
+        )
+        items.append({"type": "function_call_output", "call_id": f"c{at}", "output": f"{at} " + "a b " * 4_000})
+    asked = [*items, {"type": "compaction_trigger"}]
+    sent = [
+        work.prune(Job("/v1/responses", {}, json.dumps({"model": "gpt-5", "input": each}).encode(), "s", 0.0))
+        for each in (items, asked)
+    ]
+    before, now = (json.loads(done.body or b"{}")["input"] for done in sent)
+    assert now == [*before, {"type": "compaction_trigger"}]
+    assert before != items

@@ -340,39 +340,41 @@ def test_below_the_safe_zone_no_result_goes_before_it_could_be_used_and_no_fetch
 # Above 0.9 of the point where the client compacts
 
 
-def soft(rounds: list[Round], compact_at: int, zone: int = 100_000) -> Any:
-    return AgenticConversationPruner(PruneArgs(zone, compact_at=compact_at)).plan(
-        WIRE["openai_chat"](rounds), CacheAware()
-    )
+def soft(rounds: list[Round], share: float, zone: int = 100_000) -> Any:
+    """The plan of a prompt that has this share of the size at which the client compacts."""
+    messages = WIRE["openai_chat"](rounds)
+    tokens = AgenticConversationPruner(ZONE).count_tokens(messages)
+    args = PruneArgs(zone, compact_at=round(tokens / share))
+    return AgenticConversationPruner(args).plan(messages, CacheAware())
 
 
-def counted(rounds: list[Round]) -> int:
-    return AgenticConversationPruner(ZONE).count_tokens(WIRE["openai_chat"](rounds))
+def paths_of(plan: Any) -> set[str]:
+    return {edit.part.call.arguments.split('"')[3] for edit in plan.edits}
 
 
 def test_what_was_used_goes_before_the_client_compacts():
     used = [*OLD_LOGS, [REPORT], *[[SMALL]] * 12]
-    tokens = counted(used)
-    assert len(soft(used, tokens).edits) == 6
-    assert soft(used, round(tokens / 0.9) + 1).edits == ()
+    assert soft(used, 0.89).edits == ()
+    assert len(soft(used, 0.91).edits) == 7
 
 
-def test_a_compaction_is_better_than_clearing_what_the_agent_has_just_read():
-    """Nothing was used yet. Above the safe zone itself it goes all the same, and after 20 requests too."""
-    given = working(*[[SMALL]] * 6)
-    tokens = counted(given)
-    plan = soft(given, tokens)
+def test_just_before_a_compaction_unused_results_go_too():
+    logs = {f"{at}.log" for at in range(12)}
+    unused = working(*[[SMALL]] * 6)
+    assert soft(unused, 0.905).edits == ()
+    assert paths_of(soft(unused, 0.93)) < logs
+
+
+def test_a_compaction_is_better_than_clearing_what_has_just_arrived_or_is_at_work():
+    source = [Step("read", {"path": "src/app.py"}, "def load(rows):\n    return rows[0]\n" * 600)]
+    given = [source, [EDIT], *read("a.log", "b.log", text=LOG * 200)]
+    plan = soft(given, 0.95)
     assert plan.edits == ()
     assert plan.rationale.decisions[-1].endswith(
-        "the conversation will be compacted, since only results that the agent has not used yet or is at work on could "
-        "be cleared"
+        "the conversation will be compacted, since only results that have just arrived or that the agent is at work on "
+        "could be cleared"
     )
-    assert soft(given, tokens, zone=tokens - 100).edits
-    later = working(*[[SMALL]] * 22)
-    assert {edit.part.call.arguments for edit in soft(later, counted(later)).edits} <= {
-        f'{{"path": "{at}.log"}}' for at in range(12)
-    }
-    assert soft(later, counted(later)).edits
+    assert soft(given, 0.95, zone=8_000).edits
 
 
 # Cleared results

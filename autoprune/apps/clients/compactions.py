@@ -51,7 +51,11 @@ class CompactionRule:
 
     def point(self, window: int | None, model: str | None = None) -> int | None:
         """The size of a prompt above which the client compacts by itself; None if it never does."""
-        if not self.is_on or self.counts_history:
+        return self.end(window, model) if self.is_on else None
+
+    def end(self, window: int | None, model: str | None = None) -> int | None:
+        """The size above which the client compacts, or would if that were on; soon after it a session ends."""
+        if self.counts_history:
             return None
         size = self.window_for(window, model)
         if size is None:

@@ -27,7 +27,16 @@ from autoprune.facts.calls import target
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.requests import Place, place, prune_request
 from autoprune.pruners.result import Result
-from autoprune.settings import PruneArgs, asks_for_long, cache_ttl, usual_zone, variables, window_of, window_tokens
+from autoprune.settings import (
+    PruneArgs,
+    asks_for_long,
+    below_compaction,
+    cache_ttl,
+    usual_zone,
+    variables,
+    window_of,
+    window_tokens,
+)
 from autoprune.strategies.catalog import clearing_named
 
 REMEMBERED = 64  # conversations
@@ -313,24 +322,25 @@ class Work:
         prune = partial(
             prune_request,
             self._pruner.fill_in(**options),
-            body,
-            job.path,
-            job.headers,
+            path=job.path,
+            headers=job.headers,
             calibration=known.calibration,
             pauses=known.past.pauses,
             history=known.past.history,
         )
+        trigger: list[Any] = []
         if is_compaction_request(job.client, body):
             self._learn_point((client_of(job.client), target), known.before, self._rule(job.client))
-            whole = prune(strategy=NoEdits())
-            if whole.result and whole.result.report.tokens_after <= usual_zone(found.model, options.get("window")):
+            whole, window = prune(body=body, strategy=NoEdits()).result, options.get("window")
+            if window is None or not whole or whole.report.tokens_after <= usual_zone(None, window):
                 return Outcome(note=COMPACTING)
-        pruned = prune(strategy=NoEdits() if is_whole else self._strategy)
+            body, trigger = without_trigger(body)  # a pruner leaves a conversation with a trigger unchanged
+        pruned = prune(body=body, strategy=NoEdits() if is_whole else self._strategy)
         known.past.history = pruned.history
         if pruned.result is None:
             return Outcome(note=pruned.note)
         notes = (HELD_OUT,) if is_whole else pruned.result.report.fallbacks
-        changed = None if pruned.body is body or is_whole else to_json(pruned.body)
+        changed = None if pruned.body is body or is_whole else to_json(with_items(pruned.body, trigger))
         opened = Open(
             result=pruned.result,
             conversation=known,
@@ -355,8 +365,10 @@ class Work:
         given = window_tokens(self._args, self._environ)
         window = self._windows.get(target) or given or window_of(target.model, betas)
         rule = self._rule(client)
-        point = self._points.get((client_of(client), target)) or (rule.point(window, target.model) if rule else None)
+        point = self._points.get((client_of(client), target)) or (rule.end(window, target.model) if rule else None)
         zone = None if self._settings.safe_zone is not None else usual_zone(target.model, window)
+        if rule and point and not rule.is_on:  # it would not compact there, but end the session
+            zone, point = zone and below_compaction(zone, PruneArgs(compact_at=point)), None
         options = {"safe_zone": zone, "window": window, "compact_at": point}
         return {name: value for name, value in options.items() if value is not None}
 
@@ -433,6 +445,19 @@ class Work:
                     reason=str(edit.reason),
                     id=id,
                 )
+
+
+def without_trigger(body: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:
+    """Split the items after the conversation, by which Codex asks for a compaction, from a body."""
+    match body.get("input"):
+        case [*items, {"type": "compaction_trigger"} as trigger]:
+            return {**body, "input": items}, [trigger]
+    return body, []
+
+
+def with_items(body: dict[str, Any] | None, items: list[Any]) -> dict[str, Any] | None:
+    """Add items at the end of a body's conversation."""
+    return {**body, "input": [*body["input"], *items]} if items and body else body
 
 
 def client_of(headers: Mapping[str, str]) -> str:
