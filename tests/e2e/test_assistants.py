@@ -122,9 +122,10 @@ def test_files_that_claude_code_compares_are_in_view_together(kind: str, prefix:
 def test_an_assistant_behind_run_does_not_compact_a_session_that_it_compacts_directly(
     name: str, keeps: bool, prefix: Path, tmp_path: Path
 ):
-    limit = ("--safe-zone", str(long_session.CASES[name]("").point * 9 // 10))
     direct = long_session.play(name, tmp_path / "direct", prefix, None)
-    through = long_session.play(name, tmp_path / "run", prefix, limit)
+    through = long_session.play(name, tmp_path / "run", prefix, ())
+    # Codex cannot be switched off, but it can be told a larger window than the provider has, and so is `run`.
+    limit = ("--safe-zone", "160k") if name == "codex" else ()
     off = long_session.play(name, tmp_path / "off", prefix, limit, compacts=False)
 
     sessions = (direct, through, off)

@@ -124,8 +124,8 @@ def _claude_rule(user: User) -> CompactionRule:
     off = next((name for name in ("DISABLE_COMPACT", "DISABLE_AUTO_COMPACT") if is_on(environ.get(name))), None)
     # A large file with the state of all projects, so it is not parsed.
     state = user.read(user.folder_of("CLAUDE_CONFIG_DIR") / ".claude.json") or ""
-    if off or settings.get("autoCompactEnabled", not CLAUDE_OFF.search(state)) is False:
-        return replace(CLAUDE, is_on=False, setting=off or "autoCompactEnabled")
+    if not off and settings.get("autoCompactEnabled", not CLAUDE_OFF.search(state)) is False:
+        off = "autoCompactEnabled"
     rule, largest = CLAUDE, {}
     reply = to_number(environ.get("CLAUDE_CODE_MAX_OUTPUT_TOKENS"))
     if reply and reply < CLAUDE.headroom:
@@ -140,7 +140,7 @@ def _claude_rule(user: User) -> CompactionRule:
     sizes = {name: max(CLAUDE_LEAST, int(size)) for name, size in largest.items()}
     if is_on(environ.get("CLAUDE_CODE_DISABLE_1M_CONTEXT")):
         sizes = {name: min(CLAUDE_SHORT, size) for name, size in {**sizes, "": sizes.get("", CLAUDE_SHORT)}.items()}
-    return replace(rule, largest=sizes)
+    return replace(rule, largest=sizes, is_on=not off, setting=off or rule.setting)
 
 
 def _claude_windows(settings: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
@@ -185,10 +185,9 @@ def _first_setting(user: User, own: str, *names: str) -> tuple[float | None, str
 
 def _opencode_rule(user: User) -> CompactionRule:
     config = opencode_config(user)
-    if is_on(user.environ.get("OPENCODE_DISABLE_AUTOCOMPACT")):
-        return replace(OPENCODE, is_on=False, setting="OPENCODE_DISABLE_AUTOCOMPACT")
-    if get_in(config, "compaction", "auto") is False:
-        return replace(OPENCODE, is_on=False, setting="compaction.auto")
+    off = "OPENCODE_DISABLE_AUTOCOMPACT" if is_on(user.environ.get("OPENCODE_DISABLE_AUTOCOMPACT")) else ""
+    if not off and get_in(config, "compaction", "auto") is False:
+        off = "compaction.auto"
     provider, _, model = str(user.option("-m", "--model") or config.get("model") or "").partition("/")
     limits = get_in(config, "provider", provider, "models", model, "limit")
     context, room, output = (to_number(get_in(limits, each)) for each in ("context", "input", "output"))
@@ -197,9 +196,8 @@ def _opencode_rule(user: User) -> CompactionRule:
     reserved = to_number(get_in(config, "compaction", "reserved"))
     headroom = int(min(OPENCODE_RESERVE, reply) if reserved is None else reserved) if room else reply
     window = room or context
-    if not window:
-        return OPENCODE
-    return replace(OPENCODE, headroom=headroom, headrooms={}, window=int(window), setting="the limit of its model")
+    rule = replace(OPENCODE, headroom=headroom, headrooms={}, window=int(window)) if window else OPENCODE
+    return replace(rule, is_on=not off, setting=off or ("the limit of its model" if window else ""))
 
 
 def _pi_rule(user: User) -> CompactionRule:
