@@ -4,6 +4,7 @@ import json
 import os
 import stat
 import time
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -244,11 +245,17 @@ def test_unusual_cache_lifetimes_and_cold_requests_are_listed(state: Path, kept:
     )
 
 
+def test_compactions_that_did_not_happen_are_summed_up(state: Path, kept: Ledgers):
+    kept.write_changed([replace(session("long"), compact_at=50_000, seen=160_000, largest=49_000), session("short")])
+    assert json.loads(savings(state, "--json").stdout)["total"]["avoided"] == 3
+    assert " ".join(savings(state).stdout.split()).endswith("3 compactions did not happen, at least.")
+
+
 def test_a_ledger_of_an_older_version_is_read(kept: Ledgers):
     kept.write_changed([session("one")])
     (path,) = kept.folder.iterdir()
     record = json.loads(path.read_text())
-    del record["life_from"], record["ledger"]["prices"]["life"]
+    del record["life_from"], record["compactions_avoided"], record["ledger"]["prices"]["life"]
     record["ledger"]["cache_life"] = 600
     for entry in record["ledger"]["entries"]:
         del entry["is_cold"]

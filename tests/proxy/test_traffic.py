@@ -60,6 +60,16 @@ def test_dropped_conversations_stay_in_the_sums():
     assert (found.cleared, sum(found.times), found.times[2]) == (2 * whole, 2 * whole, 2 * whole)
 
 
+@pytest.mark.parametrize(("compact_at", "avoided"), [(None, 0), (40, 0), (60, 1), (51, 1), (101, 0)])
+def test_compactions_that_did_not_happen_are_counted(compact_at: int | None, avoided: int):
+    """The conversation would have had 100 tokens, and has 50."""
+    sessions, job = Sessions(), Job("/v1/chat/completions", {}, b"", "", 0.0)
+    sessions.match(OUTCOME, job, "mini/1").enter_request(replace(account(), compact_at=compact_at), OUTCOME, 0.0)
+    (session,) = sessions
+    shown = session_json(session, in_full=False)
+    assert (shown["compactions_avoided"], shown["compact_at"]) == (avoided, compact_at)
+
+
 def test_requests_without_points_are_counted():
     sessions = Sessions()
     went_through(sessions, "long", MOST_POINTS + 3)

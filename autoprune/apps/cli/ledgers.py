@@ -44,7 +44,7 @@ class LedgerFile:
     """The content of a ledger file. `started` and `ended` are Unix times in seconds.
 
     `life_from` is the source of its cache lifetime, if that is not the usual one of the model. `arm` is "pruned" or
-    "unpruned" if the conversation took part in a holdout, or "".
+    "unpruned" if the conversation took part in a holdout, or "". `avoided` counts the compactions that did not happen.
     """
 
     client: str
@@ -55,6 +55,7 @@ class LedgerFile:
     ledger: Ledger
     life_from: str = ""
     arm: str = ""
+    avoided: int = 0
 
 
 @dataclass(frozen=True)
@@ -160,6 +161,7 @@ def _record(session: "Session") -> dict[str, Any]:
         "requests": session.requests,
         "life_from": session.life_from,
         "arm": session.arm,
+        "compactions_avoided": session.avoided,
         "ledger": ledger,
     }
 
@@ -191,6 +193,6 @@ def _parse_file(record: Any) -> LedgerFile:
     ledger = Ledger.from_dict(record["ledger"])
     names = str(record["client"]), str(record["model"])
     said = str(record.get("life_from", "")), str(record.get("arm", ""))
-    file = LedgerFile(*names, *times, int(record["requests"]), ledger, *said)
+    file = LedgerFile(*names, *times, int(record["requests"]), ledger, *said, int(record.get("compactions_avoided", 0)))
     float(file.ledger.unpruned)  # raises if an entry holds anything but numbers
     return file

@@ -36,7 +36,7 @@ class Saving:
     """The savings in some conversations: `saved` in input tokens, `share` of their unpruned bill.
 
     `dollars` covers the conversations whose price is known, and `unpriced` counts the others. `cold` is the part of
-    `saved` from prunes at cold requests, whose cache had expired.
+    `saved` from prunes at cold requests, whose cache had expired. `avoided` counts the compactions that did not happen.
     """
 
     client: str
@@ -48,6 +48,7 @@ class Saving:
     dollars: float | None
     unpriced: int
     cold: float
+    avoided: int
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,7 @@ def _sum_up(files: Sequence[LedgerFile], client: str, model: str) -> Saving:
         dollars=sum(dollars) if dollars else None,
         unpriced=len(totals) - len(dollars),
         cold=sum(each.ledger.cold.net for each in files),
+        avoided=sum(each.avoided for each in files),
     )
 
 
@@ -284,7 +286,9 @@ def _conclusion(total: Saving, first: datetime) -> str:
         f" Of this {abs(total.cold):,.0f} were {'lost' if total.cold < 0 else 'saved'} at cold requests: the rewrite "
         "was paid for anyway."
     )
+    less = total.avoided == 1
+    avoided = f" {total.avoided:,} compaction{'' if less else 's'} did not happen, at least." if total.avoided else ""
     return (
         f"Since {first:{DAY}} pruning has {did} {abs(total.saved):,.0f} input tokens{priced} in "
-        f"{_session_count(total.sessions)}.{unpriced}{cold if total.cold else ''}"
+        f"{_session_count(total.sessions)}.{unpriced}{cold if total.cold else ''}{avoided}"
     )

@@ -193,6 +193,8 @@ def session_json(session: Session, *, in_full: bool) -> Json:
         "agent": session.client,
         "model": model,
         "safe_zone": session.safe_zone,
+        "compact_at": session.compact_at,
+        "compactions_avoided": session.avoided,
         "tokens": {"before": sums.before, "after": sums.after},
         "prompt": {"before": last.before, "after": last.after},
         "results_cleared": sums.cleared,

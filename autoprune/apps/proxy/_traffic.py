@@ -121,7 +121,9 @@ class Session:
     the number of the request that cleared it. `refused` counts answers with a status of 400 or more, and `failed`
     requests that the upstream did not answer; neither are in the ledger. `life_from` is the source of the cache's life
     in the ledger's prices, such as "as reported in answers"; it is "" for the usual life. `usage_note` says that the
-    provider's usage cannot be true, and is not used; "" if it can. `arm` is the arm of the holdout, as in `Account`.
+    provider's usage cannot be true, and is not used; "" if it can. `arm` is the arm of the holdout and `compact_at` the
+    size at which the client compacts, as in `Account`. `seen` and `largest` are the tokens of the largest prompt,
+    without pruning and as sent.
     """
 
     name: str
@@ -142,6 +144,9 @@ class Session:
     life_from: str = ""
     usage_note: str = ""
     arm: str = ""
+    compact_at: int | None = None
+    seen: int = 0
+    largest: int = 0
     _before: tuple[Ledger, Mapping[str, Any] | None] | None = field(default=None, repr=False)
     _entered: Account | None = field(default=None, repr=False)  # in the ledger, for the last request
     _is_unanswered: bool = False
@@ -157,6 +162,11 @@ class Session:
     def ended(self) -> float:
         """The time of the last request, in seconds since 1970."""
         return self.points[-1].at if self.points else self.started
+
+    @property
+    def avoided(self) -> int:
+        """How many compactions did not happen, at least: how often the conversation would have filled the room."""
+        return self.seen // self.compact_at if self.compact_at and self.largest < self.compact_at else 0
 
     @property
     def total(self) -> Entry:
@@ -189,6 +199,8 @@ class Session:
             self.model, self.ledger = account.model, Ledger(account.prices)
         self.requests += 1
         self.safe_zone, self.life_from, self.arm = account.safe_zone, account.life_from, account.arm
+        self.compact_at = account.compact_at
+        self.seen, self.largest = max(self.seen, account.before), max(self.largest, account.after)
         is_new_cold = account.is_cold and not self._is_retry(account, at)
         self._add_to_ledger(account)
         point = Point(

@@ -42,6 +42,10 @@ function picture(width) {
   return prompts(width, { columns, layers: ["sent", "cleared"], height: HEIGHT, limit: shown.safe_zone });
 }
 
+function compactions({ compactions_avoided: avoided, compact_at: size }) {
+  return avoided ? [["compactions avoided", count(avoided), `the client compacts at ${tokens(size)}`]] : [];
+}
+
 function figures(session) {
   const { tokens: sums, prompt, points } = session;
   const times = points.map(each => each.seconds).sort((one, other) => one - other);
@@ -52,6 +56,7 @@ function figures(session) {
     ["last prompt", tokens(prompt.after), `${tokens(prompt.before)} without pruning`],
     ["sent in total", tokens(sums.after), smaller],
     ["results cleared", count(session.results_cleared), `safe zone ${tokens(session.safe_zone)}`],
+    ...compactions(session),
     ["pruning takes", `${Math.max(1, Math.round(1_000 * median))} ms`, "median"],
     ["refused · failed", `${count(session.refused)} · ${count(session.failed)}`, "by the provider · without an answer"],
   ];
