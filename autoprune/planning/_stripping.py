@@ -1,4 +1,7 @@
-"""Track the first change in a conversation, and strip the thinking blocks after it that it makes invalid."""
+"""Track the first change in a conversation, and strip the thinking blocks after it that it makes invalid.
+
+A strategy may also strip the thinking of all finished turns, which no later turn needs (`clears_thinking`).
+"""
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
@@ -77,6 +80,14 @@ class Stripping:
         """Forget the thinking in removed messages."""
         for thoughts in (self.stripped, self._finished, self._latest):
             thoughts[:] = (thought for thought in thoughts if thought.location.message not in gone)
+
+    def strip_finished(self) -> list[Thought]:
+        """Strip all thinking if the latest turn holds none, which would be bound to it; return these blocks."""
+        if self._latest:
+            return []
+        due, self._finished = self._finished, []
+        self.stripped += due
+        return due
 
     def strip_due(self) -> list[Thought]:
         """Strip the thinking blocks after the first change whose turns are over, and return these blocks."""

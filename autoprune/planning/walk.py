@@ -37,7 +37,7 @@ from dataclasses import dataclass, field, replace
 
 from autoprune.conversation.edits import AnyReason, Reason, Replace, check_reason
 from autoprune.conversation.placeholders import Placeholder, replacement_text, trim_text
-from autoprune.conversation.transcript import Entry, Part, Path, Speaker, ToolInput, ToolResult, Transcript
+from autoprune.conversation.transcript import Entry, Part, Path, Speaker, Thought, ToolInput, ToolResult, Transcript
 from autoprune.planning._stripping import Stripping
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import TRACKED, Conditions, Later, Plan, ThinkingPolicy
@@ -143,8 +143,9 @@ class Walk:
         self.newest_thinking: Path = ()  # the path of the newest thinking block
         self._policies = {first.thinking, *(each.thinking for _, each in later)}
         self.changes: Stripping | None = None
-        if self._policies & TRACKED:
-            strips = ThinkingPolicy.STRIP in self._policies
+        clears_thinking = getattr(strategy, "clear_thinking", False) is True
+        if self._policies & TRACKED or clears_thinking:
+            strips = ThinkingPolicy.STRIP in self._policies or clears_thinking
             self.changes = Stripping(placeholder, self.tool_inputs, self._is_ours, strips=strips)
         self._clamp = option(strategy, "clamp", Clamp)
         self._protects = rules is not None and rules.has_rules
@@ -365,6 +366,8 @@ class Walk:
             if self._parts.useless:
                 self._parts.drop_useless()
             if self.changes:
+                if getattr(self._stepper, "clears_thinking", False) is True:
+                    self._count_stripped(self.changes.strip_finished())
                 self._strip(self.changes)
 
     def _switch(self) -> None:
@@ -419,9 +422,12 @@ class Walk:
 
     def _strip(self, changes: Stripping) -> None:
         """Strip the thinking of finished turns after the first change."""
-        if self._now.thinking is not ThinkingPolicy.STRIP:
-            return
-        for thought in changes.strip_due():
+        if self._now.thinking is ThinkingPolicy.STRIP:
+            self._count_stripped(changes.strip_due())
+
+    def _count_stripped(self, thoughts: Sequence[Thought]) -> None:
+        """Take the tokens of stripped thinking out of the prompt."""
+        for thought in thoughts:
             self.tokens -= thought.tokens
             self._saved[thought.location.message] += thought.tokens
             self.edits_made += 1

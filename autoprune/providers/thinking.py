@@ -78,16 +78,18 @@ def outcome(chosen: ThinkingPolicy, plan: Plan) -> Outcome:
     edited = plan.first_changed or end
     if chosen is ThinkingPolicy.STRIP:
         return _report_stripped(plan, _thoughts_after(plan, plan.changed or end))
+    unchanged = Outcome({}, plan.stripped)
     if chosen is ThinkingPolicy.DROP_BLOCK:
         behind = _thoughts_after(plan, min(edited, plan.changed or end))
-        return Outcome(drop_block(behind)) if behind else NO_OUTCOME
+        return replace(unchanged, parameters=drop_block(behind)) if behind else unchanged
     if chosen is ThinkingPolicy.REFUSE:
-        return _report_refused(plan)
+        return replace(_report_refused(plan), stripped=plan.stripped)
     behind = _thoughts_after(plan, edited)
     if not behind:
-        return NO_OUTCOME
+        return unchanged
     number = f"{len(behind)} thinking block{'s stand' if len(behind) > 1 else ' stands'} behind the first edit"
-    return Outcome({}, notes=(f"{number}; models that bind thinking to its prefix refuse it: see thinking_policy",))
+    note = f"{number}; models that bind thinking to its prefix refuse it: see thinking_policy"
+    return replace(unchanged, notes=(note,))
 
 
 def _report_refused(plan: Plan) -> Outcome:

@@ -27,6 +27,10 @@ they keep only the tool and the size. If the safe zone cannot be reached at all,
 for each one that is missing, up to a quarter of the safe zone: otherwise the cache would break at every request, and
 the prompt would not fit anyway.
 
+*Thinking.* With `clear_thinking`, the thinking of finished turns goes along when results are cleared after such a
+pause. It leaves no trace, so it goes only along with placeholders: a walk over pruned output that is passed back
+decides nothing before the newest of them.
+
 *Below a compaction.* If the safe zone was lowered because the client would compact the conversation (`compact_at`), a
 cut goes down to half of that limit, so that it may be the only one. Results that the agent has used go first, and only
 if that is enough to last. Just before the compaction, which would leave no result, unused ones go too, but never those
@@ -120,6 +124,7 @@ class CacheAware(BaseStrategy):
     start_at: int = 20_000
     never_dearer: float | None = 0.0
     tier: str = "auto"
+    clear_thinking: bool = False
     protect: Protections = DEFAULT_PROTECTIONS
     name = "cache_aware"
     every_request = True
@@ -187,6 +192,7 @@ class CacheAwareState(BaseStrategy):
         self._limit = 0  # the safe zone, or less to stay below a price tier
         self._marked: dict[int, list[ToolResult]] = {}  # placeholders of an earlier walk, by the request in them
         self._decisions: list[str] = []
+        self.clears_thinking = False  # at this request
 
     def reprice(self, strategy: CacheAware) -> None:
         """Continue with the prices of a strategy that is otherwise the same."""
@@ -212,6 +218,7 @@ class CacheAwareState(BaseStrategy):
             gone = {each for (each, _) in more[0]}
             clearing = {**more[0], **{each: saves for each, saves in clearing.items() if each[0] not in gone}}
             why = more[1]
+        self.clears_thinking = self._strategy.clear_thinking and bool(clearing) and self._is_cold(view)
         if clearing:
             self._newest_mark = max(self._newest_mark, view.request)
             self._decisions.append(f"request {view.request}: {why}")
