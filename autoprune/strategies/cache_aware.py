@@ -49,8 +49,7 @@ Example: a prompt of 60,000 tokens at prices of (1.25, 0.1). A result of 10,000 
 adds 1,000 to the account at each request. It goes when the account reaches 5 · (1.15 · 20,000 + 0.03 · 1.25 · 10,000).
 """
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -58,14 +57,14 @@ from math import inf, sqrt
 from typing import TypeAlias
 
 from autoprune.conversation.edits import CustomReason, Replace
-from autoprune.conversation.placeholders import GAP, HEAD, frame_text, split_mark
 from autoprune.conversation.transcript import Part, ToolResult
 from autoprune.economics import Prices, prices
 from autoprune.errors import SettingsError, check_number, is_share
-from autoprune.facts.calls import arguments, target
+from autoprune.facts.calls import arguments
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Protections
 from autoprune.planning.view import BaseStrategy, Candidate, Rationale, View
 from autoprune.strategies.bills import TIER_MARGIN, Bills, Cut
+from autoprune.strategies.cleared_texts import placeholder, read_placeholder, short_placeholder, without_names
 from autoprune.strategies.worth import EDITED, LATELY, LEAST_TOKENS, NEWEST_FAILURE, AtWork, Worth
 
 TIER_RULES = ("auto", "stay", "cross")
@@ -79,12 +78,6 @@ LATER = 2.0  # above the safe zone, results worth up to 2 times as much may go i
 REGAINED = 0.5  # share of its cost that a cut above the safe zone should save before the next one
 ROOM_AT_LEAST = 0.25  # share of the safe zone that results may take if the safe zone cannot be reached
 ROOM_FOR_MISSING = 3  # tokens of room for each one missing: linear, so that there is no cliff
-# Placeholders: the more tokens a result has, the more tokens of names, within bounds.
-NAMES_SHARE, LEAST_NAMES, MOST_NAMES = 0.03, 8, 150
-CHARACTERS_PER_TOKEN = 3.5  # of names
-LONGEST_TARGET = 120  # characters
-FAILED = ", failed"
-PLACEHOLDER = re.compile(r"\[Cleared at request (\d{1,9}): ([^\n]*), ([\d,]+) tokens(?:\. Names in it: [^\n]*)?\]")
 
 # Reasons in a few words, each with its sentence.
 FETCHED, UNUSED, BEFORE, TINY = "fetched again", "not used yet", "cleared before", f"under {LEAST_TOKENS} tokens"
@@ -107,7 +100,6 @@ NOTES = {
 
 Clearing: TypeAlias = dict[tuple[Candidate, str], int]  # candidates with their placeholders, and the tokens that saves
 Key: TypeAlias = tuple[str, str]  # a tool and its arguments, which identify a fetch
-HasFailed: TypeAlias = Callable[[ToolResult], bool]
 
 
 @dataclass(frozen=True)
@@ -573,64 +565,3 @@ def cached_after(view: View, cut: Sequence[Candidate]) -> int:
     first = min(each.part.location.message for each in cut)
     cached = sum(map(view.weight, range(first + 1, view.sent)))
     return max(0, cached - sum(each.saves for each in cut if first < each.part.location.message < view.sent))
-
-
-def placeholder(candidate: Candidate, request: int, fresh: Iterable[str], has_failed: HasFailed) -> str:
-    """Write the placeholder of a result: the tool, its target, its size, and some of its `fresh` names."""
-    tokens = candidate.result.tokens
-    what = _what(candidate.result, candidate.target) + _failure_note(candidate.result, has_failed)
-    named = ", ".join(_fitting_names(fresh, tokens))
-    return f"[Cleared at request {request}: {what}, {tokens:,} tokens{named and f'. Names in it: {named}'}]"
-
-
-def _what(result: ToolResult, target: str) -> str:
-    """Name a call: the tool, and the beginning of its target."""
-    shown = target if len(target) <= LONGEST_TARGET else f"{target[: LONGEST_TARGET - 1]}…"
-    return f"{_tool_name(result)} {shown}".strip()
-
-
-def short_placeholder(result: ToolResult, request: int, has_failed: HasFailed) -> str:
-    """Write the shortest placeholder of a result: only the tool and the size."""
-    what = _tool_name(result) + _failure_note(result, has_failed)
-    return f"[Cleared at request {request}: {what}, {result.tokens:,} tokens]"
-
-
-def read_placeholder(result: ToolResult) -> re.Match[str] | None:
-    """Match a placeholder that this module wrote, with its request and size; None for any other text.
-
-    A text that names another call is the output of a tool that shows such text. If the payload was JSON in a text, the
-    placeholder is a JSON string. A placeholder may carry the mark of an archive.
-    """
-    if "[Cleared at request " not in result.text:
-        return None
-    match = PLACEHOLDER.fullmatch(split_mark(result.text)[0].strip().strip('"'))
-    called = (_what(result, ""), _what(result, target(result.call)))
-    known = {frame_text(result, each).strip('"') for each in called}
-    return match if match and match[2].removesuffix(FAILED) in known else None
-
-
-def without_names(result: ToolResult, known: re.Match[str]) -> str:
-    """Shorten the placeholder of a result that was cleared before to the tool and the size. The id is kept."""
-    how = FAILED if known[2].endswith(FAILED) else ""
-    text = f"[Cleared at request {known[1]}: {_tool_name(result)}{how}, {known[3]} tokens]"
-    id = split_mark(result.text)[1]
-    return f"{text}{GAP}{HEAD}{id}]" if id else text
-
-
-def _fitting_names(names: Iterable[str], tokens: int) -> Iterator[str]:
-    """Yield as many names as fit into the placeholder of a result with `tokens` tokens."""
-    room = CHARACTERS_PER_TOKEN * min(max(NAMES_SHARE * tokens, LEAST_NAMES), MOST_NAMES)
-    for name in names:
-        room -= len(name) + 2
-        if room < 0:
-            return
-        yield name
-
-
-def _tool_name(result: ToolResult) -> str:
-    """Return the name of a result's tool, on one line."""
-    return " ".join(result.tool.split())[:LONGEST_TARGET]
-
-
-def _failure_note(result: ToolResult, has_failed: HasFailed) -> str:
-    return FAILED if has_failed(result) else ""

@@ -25,7 +25,7 @@ from autoprune.conversation.placeholders import content_id
 from autoprune.economics import Prices, Sent, prices
 from autoprune.facts.calls import target
 from autoprune.pruners.agentic import AgenticConversationPruner
-from autoprune.pruners.requests import Place, place, prune_request
+from autoprune.pruners.requests import Place, PrunedRequest, place, prune_request
 from autoprune.pruners.result import Result
 from autoprune.settings import (
     PruneArgs,
@@ -331,8 +331,7 @@ class Work:
         trigger: list[Any] = []
         if is_compaction_request(job.client, body):
             self._learn_point((client_of(job.client), target), known.before, self._rule(job.client))
-            whole, window = prune(body=body, strategy=NoEdits()).result, options.get("window")
-            if window is None or not whole or whole.report.tokens_after <= usual_zone(None, window):
+            if fits(prune(body=body, strategy=NoEdits()), options.get("window")):
                 return Outcome(note=COMPACTING)
             body, trigger = without_trigger(body)  # a pruner leaves a conversation with a trigger unchanged
         pruned = prune(body=body, strategy=NoEdits() if is_whole else self._strategy)
@@ -445,6 +444,12 @@ class Work:
                     reason=str(edit.reason),
                     id=id,
                 )
+
+
+def fits(pruned: PrunedRequest, window: int | None) -> bool:
+    """Whether a prompt fits a context window, as far as anybody knows."""
+    result = pruned.result
+    return window is None or not result or result.report.tokens_after <= usual_zone(None, window)
 
 
 def without_trigger(body: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:
