@@ -178,7 +178,7 @@ class FrameworkPruner:
         self, messages: list[Any], model: str | None, beside: Sequence[str]
     ) -> tuple[AnyPruner, Mapping[str, Any]]:
         """The pruner for a request, with its model and the tokens beside its messages, and the options of its prune."""
-        pruner = self._pruner.fill_in(model=model)
+        pruner = self._pruner.fill_in(model=model).with_usual_zone(self._strategy)
         pruner = pruner.fill_in(overhead_tokens=sum(map(pruner.count_text, beside)))
         if isinstance(pruner, ConversationPruner):
             return pruner, {}

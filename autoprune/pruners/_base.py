@@ -40,7 +40,10 @@ from autoprune.settings import (
     resolve,
     safe_zone,
     text_setting,
+    usual_zone,
     variables,
+    window_of,
+    window_tokens,
 )
 from autoprune.strategies.catalog import (
     RECOMMENDED,
@@ -221,6 +224,18 @@ class Pruner:
         """
         args = fill_in(self.args, self._environ, **known)
         return self if args is self.args else self._with(args=args)
+
+    def with_usual_zone(self, strategy: Any = None) -> Self:
+        """Return a copy with the usual safe zone of the model, unless one was given, if the strategy weighs prices.
+
+        Such a strategy clears less than a safe zone forces it to if that costs more than it saves. Other strategies,
+        and models whose window is not known, keep the documented default. Both pruners share their caches.
+        """
+        chosen, _ = self._choose_strategy(strategy)
+        model = text_setting(self.args, "model", self._environ)
+        window = window_tokens(self.args, self._environ) or window_of(model)
+        weighs_prices = callable(getattr(chosen, "for_prices", None))
+        return self.fill_in(safe_zone=usual_zone(model, window)) if weighs_prices and window else self
 
     def with_recommended_strategy(self) -> Self:
         """Return a copy whose default strategy is `cache_aware`, with the same caches.

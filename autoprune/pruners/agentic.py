@@ -225,13 +225,15 @@ def prune(
     """Prune a conversation once: `prune(messages, "50k", model="gpt-5").conversation` is what to send.
 
     The strategy is `cache_aware`, unless `strategy` or AUTOPRUNE_STRATEGY names another. `args` is a safe zone or
-    settings, as for `AgenticConversationPruner`, whose `prune` documents the other arguments and the errors.
+    settings, as for `AgenticConversationPruner`, whose `prune` documents the other arguments and the errors. If they
+    hold no safe zone, it is the window of a known model without room for the reply.
 
     Each call reads the conversation from its start. In a loop, keep an `AgenticConversationPruner`: it returns the same
     and reads only the new messages. You also need one for callbacks, your own formats or token counter, and `recall`.
     """
     pruner = AgenticConversationPruner(args, strategy=strategy, model=model, archive=archive)
-    return pruner.with_recommended_strategy().prune(messages, calibration=calibration, validate=validate, pauses=pauses)
+    pruner = pruner.with_recommended_strategy().with_usual_zone()
+    return pruner.prune(messages, calibration=calibration, validate=validate, pauses=pauses)
 
 
 def _plan_from_start(terms: Terms, conversation: list[Any], pauses: Mapping[int, float]) -> Plan:

@@ -207,7 +207,7 @@ def prune_request(
         what = "missing" if messages is None else f"of type {type(messages).__name__}"
         return unchanged(note=f"{found.api.messages} is {what}: there is no conversation to prune")
     try:
-        own = _pruner_for_request(pruner, found, body)
+        own = _pruner_for_request(pruner, found, body).with_usual_zone(options.get("strategy"))
         if isinstance(own, AgenticConversationPruner):
             own, settings, history = own.with_history(history, len(messages), calibration)
         else:
