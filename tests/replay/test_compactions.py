@@ -120,6 +120,7 @@ def compaction(agent: str = "codex", **changed: Any) -> Compaction:
     return Compaction(
         **{
             "agent": agent,
+            "requests": 90,
             "prompt": 200_000,
             "tokens": 80_000.0,
             "dollars": 0.25,
@@ -141,6 +142,9 @@ def test_the_sentence_says_what_they_cost_and_how_many_would_not_have_happened()
     by_user = compaction(by_user=True, is_prevented=None)
     assert sentence(one, kept, compaction(), by_user) == (
         "Your 3 compactions cost about $0.75; with `run` 2 of them would not have happened."
+    )
+    assert sentence(one, compaction()) == (
+        "Your 2 compactions cost about $0.50; with `run` none of them would have happened."
     )
     assert sentence(one) == "Your 1 compaction cost about $0.25; with `run` it would not have happened."
     assert sentence(kept) == "Your 1 compaction cost about $0.25; with `run` it would have happened."

@@ -11,7 +11,7 @@ compaction, the stretch before it is replayed with `compact_at` at its longest p
 compacted if every pruned prompt is shorter. A compaction that the user asked for is counted apart.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -32,7 +32,7 @@ SMALL, SMALL_SHARE = 100_000, 0.4  # tokens, and of the window: half of where ag
 
 @dataclass(frozen=True)
 class Compaction:
-    """A recorded compaction. `prompt` is the longest prompt before it, in the provider's tokens.
+    """A recorded compaction. `prompt` is the longest of the `requests` before it, in the provider's tokens.
 
     `tokens` is its cost in input tokens, and `dollars` in dollars, None if the price of the model is not known. `paths`
     are those that the agent touched in the 15 requests after it, of which `known_paths` had been in its prompt before.
@@ -41,6 +41,7 @@ class Compaction:
     """
 
     agent: str
+    requests: int
     prompt: int
     tokens: float
     dollars: float | None
@@ -50,25 +51,46 @@ class Compaction:
     is_prevented: bool | None = None
     time: float | None = None
 
+    @property
+    def identity(self) -> Hashable:
+        """Equal in all records of the same compaction, such as those of a session and its continuation."""
+        return (self.agent, self.time, self.prompt) if self.time else id(self)
+
+    @property
+    def can_judge(self) -> bool:
+        """Whether the stretch before it says whether pruning would have prevented it."""
+        return self.requests >= LEAST_REQUESTS and not self.by_user
+
+    def is_prevented_by(self, run: Run) -> bool:
+        """Whether no prompt of a replay reaches the size of the recorded one."""
+        return max(each.tokens for each in run.prompts) < self.prompt
+
 
 def compactions(
     stretches: Sequence[Recording], read: Callable[[Recording], Episode], strategy: str | None = None
 ) -> Iterator[Compaction]:
     """Find the compactions of a conversation. With a `strategy`, replay the stretches before them."""
+    for known, found in with_stretches(stretches, read):
+        if strategy and found.can_judge:
+            run = replay_stretch(known, strategy, found.prompt)
+            yield replace(found, is_prevented=found.is_prevented_by(run))
+        else:
+            yield found
+
+
+def with_stretches(
+    stretches: Sequence[Recording], read: Callable[[Recording], Episode]
+) -> Iterator[tuple[Episode, Compaction]]:
+    """Yield each compaction of a conversation with the stretch before it."""
     for before, after in pairwise(stretches):
-        if not before.requests:  # nothing was said since the compaction before
-            continue
-        known = read(before)
-        found = _compaction(known, before, after)
-        if strategy and len(before.requests) >= LEAST_REQUESTS and not found.by_user:
-            run = replay_before(known, strategy)
-            found = replace(found, is_prevented=max(each.tokens for each in run.prompts) < found.prompt)
-        yield found
+        if before.requests:
+            known = read(before)
+            yield known, _compaction(known, before, after)
 
 
-def replay_before(known: Episode, strategy: str) -> Run:
-    """Replay a stretch with a strategy that knows that the agent compacts at the stretch's longest prompt."""
-    limited = replace(known, compact_at=max(known.unpruned))
+def replay_stretch(known: Episode, strategy: str, compact_at: int | None) -> Run:
+    """Replay a stretch with a strategy that knows the size at which the agent compacts."""
+    limited = replace(known, compact_at=compact_at)
     chosen, new_pruner = Policy(strategy).for_episode(limited, known.prices)
     return play(limited, new_pruner, chosen, count=exact())
 
@@ -81,6 +103,7 @@ def _compaction(known: Episode, before: Recording, after: Recording) -> Compacti
     is_small = prompt < min(SMALL, SMALL_SHARE * known.window * known.ratio)
     return Compaction(
         agent=before.agent or "",
+        requests=len(before.requests),
         prompt=prompt,
         tokens=tokens,
         dollars=None if at.input_price is None else tokens * at.input_price,
@@ -156,6 +179,8 @@ class CompactionSum:
             return f"{start}."
         if self.count == 1:
             return f"{start}; with {run} it would {'not ' * self.prevented}have happened."
+        if self.prevented == self.count:
+            return f"{start}; with {run} none of them would have happened."
         of = "of them" if self.judged == self.count else f"of the {self.judged:,} with 20 requests or more before them"
         return f"{start}; with {run} {self.prevented:,} {of} would not have happened."
 
@@ -172,8 +197,8 @@ class CompactionSum:
 
 
 def sum_compactions(found: Iterable[Compaction]) -> CompactionSum:
-    """Sum up compactions. One that several files record, such as a session and its continuation, counts once."""
-    known = list({(each.agent, each.time, each.prompt) if each.time else id(each): each for each in found}.values())
+    """Sum up compactions. One that several files record counts once."""
+    known = list({each.identity: each for each in found}.values())
     groups: dict[str, list[Compaction]] = {}
     for each in known:
         groups.setdefault(each.agent, []).append(each)
