@@ -76,6 +76,19 @@ def test_pruning_prevents_a_compaction_if_each_prompt_stays_below_it():
     assert unpruned.is_prevented is None
 
 
+def test_the_growth_after_it_says_when_it_would_have_been_due_again():
+    (found,) = found_in(log(24, 60))
+    assert found.again_after is not None
+    # From request 1 on, prompts grow by 1,000 tokens each, and the first one has 7,000.
+    left = LAST - (FIRST + GROWTH * found.again_after - (COLD + SHARED))
+    assert 0 < left < LAST
+    (few,) = found_in(log(24, 3))
+    assert (few.is_prevented, few.again_after) == (True, None)
+    total = sum_compactions([found])
+    assert (total.again, total.again_after) == (1, found.again_after)
+    assert f"1 of those 1 would have been due again, after {found.again_after} more requests (median)." in total.basis
+
+
 def test_the_paths_of_fifteen_requests_are_compared_with_those_before():
     (few,) = found_in(log(24, 3))
     assert (few.known_paths, few.paths) == (3, 3)

@@ -14,6 +14,7 @@ compacted if every pruned prompt is shorter. A compaction that the user asked fo
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from statistics import median
 
 from autoprune.apps.replay.episode import LEAST_REQUESTS, Episode
 from autoprune.apps.replay.play import Run, play
@@ -37,7 +38,8 @@ class Compaction:
     `tokens` is its cost in input tokens, and `dollars` in dollars, None if the price of the model is not known. `paths`
     are those that the agent touched in the 15 requests after it, of which `known_paths` had been in its prompt before.
     `is_prevented` is None if that was not replayed: if there were fewer than 20 requests, or the user asked for it.
-    `time` is that of the last answer before it.
+    `again_after` estimates after how many more requests a prevented one would have been due, if nothing more was
+    cleared; None if not within those recorded. `time` is that of the last answer before it.
     """
 
     agent: str
@@ -49,6 +51,7 @@ class Compaction:
     known_paths: int
     by_user: bool = False
     is_prevented: bool | None = None
+    again_after: int | None = None
     time: float | None = None
 
     @property
@@ -70,10 +73,12 @@ def compactions(
     stretches: Sequence[Recording], read: Callable[[Recording], Episode], strategy: str | None = None
 ) -> Iterator[Compaction]:
     """Find the compactions of a conversation. With a `strategy`, replay the stretches before them."""
-    for known, found in with_stretches(stretches, read):
+    for (known, found), after in zip(with_stretches(stretches, read), _behind(stretches), strict=True):
         if strategy and found.can_judge:
             run = replay_stretch(known, strategy, found.prompt)
-            yield replace(found, is_prevented=found.is_prevented_by(run))
+            again = _requests_until(found.prompt, run.prompts[-1].tokens, after)
+            is_prevented = found.is_prevented_by(run)
+            yield replace(found, is_prevented=is_prevented, again_after=again if is_prevented else None)
         else:
             yield found
 
@@ -86,6 +91,21 @@ def with_stretches(
         if before.requests:
             known = read(before)
             yield known, _compaction(known, before, after)
+
+
+def _behind(stretches: Sequence[Recording]) -> Iterator[Recording]:
+    """Yield the stretch behind each compaction of `with_stretches`."""
+    return (after for before, after in pairwise(stretches) if before.requests)
+
+
+def _requests_until(size: int, left: int, after: Recording) -> int | None:
+    """Estimate after how many requests a pruned prompt would reach a size, by the recorded growth after a compaction.
+
+    None if that does not happen in the recorded requests.
+    """
+    prompts = {at: each.usage.prompt for at, each in enumerate(after.requests) if each.usage}
+    first = next(iter(prompts.values()), 0)
+    return next((at for at, prompt in prompts.items() if left + prompt - first >= size), None)
 
 
 def replay_stretch(known: Episode, strategy: str, compact_at: int | None) -> Run:
@@ -157,7 +177,8 @@ class CompactionSum:
     """The compactions of some sessions, also by agent.
 
     `by_user` counts those that the user asked for; all other figures are without them. `judged` are those whose stretch
-    was replayed. `dollars` is the cost of those with a known price, and `unpriced` counts the others.
+    was replayed. `dollars` is the cost of those with a known price, and `unpriced` counts the others. `again` counts
+    prevented ones that would have been due again, and `again_after` is the median of their `again_after`.
     """
 
     count: int
@@ -169,6 +190,8 @@ class CompactionSum:
     unpriced: int
     paths: int
     known_paths: int
+    again: int = 0
+    again_after: float = 0.0
     agents: Mapping[str, "CompactionSum"] = field(default_factory=dict)
 
     def in_words(self, run: str, whose: str = "Your") -> str:
@@ -191,9 +214,13 @@ class CompactionSum:
             f" Paths that the agent touched in the {AFTER} requests after them: {self.paths:,}, of which "
             f"{self.known_paths:,} had been in its prompt before."
         )
+        later = (
+            f" An estimate by the recorded growth after them: without clearing any more, {self.again:,} of those "
+            f"{self.prevented:,} would have been due again, after {self.again_after:.0f} more requests (median)."
+        )
         own = f" Those that you asked for are not counted: {self.by_user:,}."
         cost = "The cost is that of the summary, an estimate, and of the cold prompt after it."
-        return f"{cost}{again * bool(self.paths)}{own * bool(self.by_user)}"
+        return f"{cost}{again * bool(self.paths)}{later * bool(self.again)}{own * bool(self.by_user)}"
 
 
 def sum_compactions(found: Iterable[Compaction]) -> CompactionSum:
@@ -207,6 +234,7 @@ def sum_compactions(found: Iterable[Compaction]) -> CompactionSum:
 
 def _sum(group: Sequence[Compaction]) -> CompactionSum:
     own = [each for each in group if not each.by_user]
+    again = [each.again_after for each in own if each.again_after is not None]
     return CompactionSum(
         count=len(own),
         judged=sum(each.is_prevented is not None for each in own),
@@ -217,4 +245,6 @@ def _sum(group: Sequence[Compaction]) -> CompactionSum:
         unpriced=sum(each.dollars is None for each in own),
         paths=sum(each.paths for each in own),
         known_paths=sum(each.known_paths for each in own),
+        again=len(again),
+        again_after=median(again) if again else 0.0,
     )
