@@ -10,6 +10,8 @@ from recorded_sessions import LINES
 
 from autoprune.apps.replay import ReplayArgs, SessionFigures, replay_session
 from autoprune.apps.replay.compaction_costs import Compaction, CompactionSum, sum_compactions
+from autoprune.apps.replay.episode_figures import OWN
+from autoprune.apps.replay.page import page
 
 ARGS = ReplayArgs(("none", "cache_aware"))
 MODEL = "claude-sonnet-4-5"  # a token that is read costs 0.1, written 1.25; $3 for a million input tokens
@@ -177,6 +179,12 @@ def test_they_are_summed_up_by_agent():
     assert found.agents == {"codex": codex, "pi": CompactionSum(1, 1, 1, 0, 80_000.0, 0.25, 0, 4, 1)}
     assert (found.count, found.by_user, found.dollars) == (2, 1, 0.5)
     assert found.basis.endswith("Those that you asked for are not counted: 1.")
+
+
+def test_the_page_says_it():
+    text = page([replay_session("a.jsonl", log(24, 3), ARGS)], [], prices=str(OWN), command="", advice="")
+    assert "Your 1 compaction cost about $0.03; with <code>autoprune run</code> it would not have happened." in text
+    assert "Compacted at 26,000 tokens (about $0.03, not with autoprune run)." in text
 
 
 def test_replay_says_it(tmp_path: Path):
