@@ -16,7 +16,8 @@ from replayed import MARKUP, SECRET, Replayed, hostile, recorded
 from autoprune.apps.frontend import bundle, clean
 from autoprune.apps.replay import SessionFigures
 from autoprune.apps.replay.page import page
-from autoprune.apps.replay.verdict import RUN, RUN_COMMAND, run_command
+from autoprune.apps.replay.policies import RUN
+from autoprune.apps.replay.verdict import RUN_COMMAND, run_command
 
 BROKEN = Replayed((SessionFigures("logs/broken.json", error="logs/broken.json: it is no JSON"),), ())
 

@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from autoprune.apps.replay.compaction_costs import CompactionSum
 from autoprune.apps.replay.spending import Outlook, ProjectSpending, Spending
 from autoprune.apps.replay.titles import Title
 from autoprune.apps.replay.verdict import count_noun
@@ -100,6 +101,23 @@ def _unpriced_note(sums: Sequence[ProjectSpending]) -> Iterator[Text]:
 def outlook_text(found: Outlook, run: str) -> RenderableType:
     """Say in dollars what the command `run` would have changed, and which part of the sessions that rests on."""
     return Group(Text(found.sentence(f"`{run}`"), style="bold"), Text(found.basis, style="dim"), "")
+
+
+def compactions_text(found: CompactionSum, run: str) -> RenderableType:
+    """Say what compactions cost, how many the command `run` would have prevented, and this by agent if several had any.
+
+    Nothing is said if there were none.
+    """
+    if not found.count:
+        return Group()
+    agents = {name: each for name, each in found.agents.items() if each.count}
+    lines = [each.in_words(f"`{run}`", f"{printable(name or 'plain messages')}:") for name, each in agents.items()]
+    return Group(
+        Text(found.in_words(f"`{run}`"), style="bold"),
+        *(Text(line) for line in lines if len(lines) > 1),
+        Text(found.basis, style="dim"),
+        "",
+    )
 
 
 def _dollars(cost: float) -> str:

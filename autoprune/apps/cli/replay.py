@@ -6,7 +6,7 @@ The calls, from here to the pruner:
     spending.read_spending     prices the recorded usage; `costs` draws it
     replaying.replay_all       progress, and results of an earlier run
     corpus.replay_files        an engine runs `corpus.figures_of` for each file, in a worker process
-    session.replay_session     reads the file into episodes (`sessions.recordings`, `episode.episode`)
+    session.replay_session     reads the file into episodes (`sessions.recordings`, `episode.episode`) and compactions
     session.replay_episode     for each strategy: `play.play` prunes at each request
     episode_figures.figures    the bill and the evidence of that run
 """
@@ -25,21 +25,22 @@ from rich.text import Text
 import autoprune.apps.cli.options as options
 import autoprune.apps.cli.replaying as replaying
 from autoprune.apps.cli.console import show, show_json, show_report
-from autoprune.apps.cli.costs import outlook_text, spending_table
+from autoprune.apps.cli.costs import compactions_text, outlook_text, spending_table
 from autoprune.apps.cli.input_output import write_output
 from autoprune.apps.replay import BUILT_IN, FED_BACK, FULL, Interval, Policy, ReplayArgs, SessionFigures, atoms
+from autoprune.apps.replay.compaction_costs import CompactionSum, sum_compactions
 from autoprune.apps.replay.corpus import Engine, Task
 from autoprune.apps.replay.detail import SessionDetail
 from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.evidence import PROTECTED_NAMES
 from autoprune.apps.replay.page import page
+from autoprune.apps.replay.policies import RUN
 from autoprune.apps.replay.rows import FEW_ATOMS, MAIN
 from autoprune.apps.replay.session import Overview, overview
 from autoprune.apps.replay.spending import Outlook, outlook, read_spending, sum_spending
 from autoprune.apps.replay.verdict import (
     BANDS,
     NONE,
-    RUN,
     Standing,
     advice,
     count_noun,
@@ -206,6 +207,7 @@ def _print_tables(
     """Print what `autoprune run` would have changed and, if the user compares strategies, all tables."""
     if ranking and likely:
         show_report(outlook_text(likely, run_command(args.safe_zone)))
+    show_report(compactions_text(_compactions(sessions), run_command(args.safe_zone)))
     if ranking and compares:
         show_report(overview_table(whole))
         for each, rows in ranking.items():
@@ -249,9 +251,14 @@ def _as_json(sessions: Sequence[SessionFigures], args: ReplayArgs, whole: Overvi
         "strategies": {str(each): [asdict(row) for row in rows] for each, rows in ranking.items()},
         "advice": {str(each): advice(rows) for each, rows in ranking.items()},
         "notes": list(replaying.assumptions(whole, args)),
+        "compactions": asdict(_compactions(sessions)),
         "skipped": replaying.skipped_files(sessions),
         "sessions": [each.to_dict() for each in sessions],
     }
+
+
+def _compactions(sessions: Sequence[SessionFigures]) -> CompactionSum:
+    return sum_compactions(compaction for each in sessions for compaction in each.compactions)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@
     play                runs a strategy at each recorded request as a live loop would, and checks the promises
     episode_figures     the bill and the evidence of one episode under one strategy
     rows                the figures of many episodes, with intervals; `verdict` and `tuning` build on them
+    compaction_costs    what recorded compactions cost, and whether pruning would have prevented them
     session             one session file; `corpus` replays many in parallel, `detail` follows each result
     page                the report as an HTML file
 """

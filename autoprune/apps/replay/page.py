@@ -13,6 +13,7 @@ from string import Template
 
 from autoprune.apps.frontend import Markup, asset, bundle, collapsible, concatenate, element, escape_text
 from autoprune.apps.replay.benchmark import CorpusFigures
+from autoprune.apps.replay.compaction_costs import sum_compactions
 from autoprune.apps.replay.corpus import why_skipped
 from autoprune.apps.replay.detail import SessionDetail
 from autoprune.apps.replay.page_sessions import (
@@ -175,6 +176,9 @@ def _answer(found: Sequence[SessionFigures], chosen: Ranked | None, prices: str,
         yield element("p", kept)
     if likely.replayed:
         yield element("p", likely.basis, class_="note")
+    if (known := sum_compactions(each for session in found for each in session.compactions)).count:
+        yield element("p", with_code(known.in_words(f"`{standing.run or RUN_COMMAND}`")))
+        yield element("p", known.basis, class_="note")
 
 
 def _share_sentence(standing: Standing, name: str) -> str:

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from autoprune.apps.frontend import Markup, clean, collapsible, concatenate, element
+from autoprune.apps.replay.compaction_costs import Compaction
 from autoprune.apps.replay.detail import SessionDetail
 from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.page_strategies import Ranked, legend
@@ -155,8 +156,18 @@ def _facts(row: Conversation) -> Iterator[str]:
     if shape.recorded_cached and shape.recorded_prompt:
         cached = f"{100 * shape.recorded_cached / shape.recorded_prompt:.0f}% of the prompts came from the cache"
         yield f"{cached}; the unpruned replay says {100 * _simulated_share(session, row.name):.0f}%. "
+    if session.compactions:
+        yield f"Compacted at {', '.join(map(_compaction_text, session.compactions))}. "
     yield from (f"{note[:1].upper()}{note[1:]}. " for note in session.notes)
     yield element("code", row.name)
+
+
+def _compaction_text(known: Compaction) -> str:
+    """The size and the cost of a compaction, and what would have become of it."""
+    cost = f"{tokens_text(known.tokens)} input tokens" if known.dollars is None else f"${known.dollars:,.2f}"
+    fates = {None: "", True: ", not with autoprune run", False: ", with autoprune run too"}
+    fate = ", asked for by the user" if known.by_user else fates[known.is_prevented]
+    return f"{known.prompt:,} tokens (about {cost}{fate})"
 
 
 def _simulated_share(session: SessionFigures, episode: str) -> float:

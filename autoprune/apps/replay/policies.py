@@ -25,6 +25,7 @@ from autoprune.strategies.scaffold import is_in_file, make_in_file
 from autoprune.tokens import exact
 
 NO_PRUNING = "none"  # the baseline
+RUN = "cache_aware"  # the strategy of `autoprune run`
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,11 @@ from statistics import median
 from typing import Any
 
 from autoprune.apps.replay.atoms import GROUPS, Group
+from autoprune.apps.replay.compaction_costs import Compaction, compactions
 from autoprune.apps.replay.episode import Billing, Episode, episode, longest, recorded_cost, sources
 from autoprune.apps.replay.episode_figures import OWN, Figures, figures
 from autoprune.apps.replay.play import play
-from autoprune.apps.replay.policies import BUILT_IN, NO_PRUNING, Policy
+from autoprune.apps.replay.policies import BUILT_IN, NO_PRUNING, RUN, Policy
 from autoprune.apps.replay.titles import UNTITLED, Title, title_of
 from autoprune.apps.sessions import Reader, Recording, decode, find_reader, recordings
 from autoprune.economics import Prices, lifetime
@@ -87,7 +88,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class SessionFigures:
-    """The figures of a session file's episodes, or the `error` that prevented them."""
+    """The figures of a session file's episodes and compactions, or the `error` that prevented them."""
 
     path: str
     agent: str = ""
@@ -96,6 +97,7 @@ class SessionFigures:
     figures: tuple[Figures, ...] = ()
     notes: tuple[str, ...] = ()
     error: str = ""
+    compactions: tuple[Compaction, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Convert the figures to JSON-compatible values."""
@@ -109,7 +111,9 @@ class SessionFigures:
             for name, each in known["shapes"].items()
         }
         rows = tuple(Figures.from_dict(each) for each in known["figures"])
-        return cls(**{**known, "shapes": shapes, "figures": rows, "notes": tuple(known["notes"])})
+        found = tuple(Compaction(**each) for each in known["compactions"])
+        notes = tuple(known["notes"])
+        return cls(**{**known, "shapes": shapes, "figures": rows, "notes": notes, "compactions": found})
 
 
 def replay_session(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
@@ -122,19 +126,31 @@ def replay_session(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
 
 
 def _replay(name: str, data: bytes, args: ReplayArgs, digest: str) -> SessionFigures:
-    replayable = list(episodes(name, data, args))
+    conversations = open_recordings(name, data, args)
+    replayable = list(_longest_episodes(name, conversations, args))
+    found = tuple(each for stretches in conversations for each in _compactions(name, stretches, args))
     agent = next((recording.agent for recording, _ in replayable if recording.agent), "")
     notes = tuple(dict.fromkeys(note for recording, _ in replayable for note in recording.notes))
     if not replayable:
-        return SessionFigures(name, digest=digest, notes=(TOO_SHORT,), error=_why_empty(name, data, args))
+        error = _why_empty(name, conversations)
+        return SessionFigures(name, digest=digest, notes=(TOO_SHORT,), error=error, compactions=found)
     shapes = {each.name: shape(each, recording, args) for recording, each in replayable}
     rows = tuple(row for _, each in replayable for row in replay_episode(each, args))
-    return SessionFigures(name, agent, digest, shapes, figures=rows, notes=notes)
+    return SessionFigures(name, agent, digest, shapes, figures=rows, notes=notes, compactions=found)
 
 
-def _why_empty(name: str, data: bytes, args: ReplayArgs) -> str:
+def _compactions(name: str, stretches: Sequence[Recording], args: ReplayArgs) -> Iterator[Compaction]:
+    """Find a conversation's compactions, and judge them if the strategy of `autoprune run` is replayed."""
+
+    def read_stretch(stretch: Recording) -> Episode:
+        return episode(stretch, name, exact(), safe_zone=args.safe_zone, model=args.model, life=args.cache_life)
+
+    return compactions(stretches, read_stretch, RUN if RUN in args.strategies else None)
+
+
+def _why_empty(name: str, conversations: Sequence[Sequence[Recording]]) -> str:
     """Say what a file holds if it holds no request; "" if it holds some."""
-    stretches = [each for parts in open_recordings(name, data, args) for each in parts]
+    stretches = [each for parts in conversations for each in parts]
     if any(each.requests for each in stretches):
         return ""
     what = next((f"a session file of {each.agent}" for each in stretches if each.agent), "a list of messages")
@@ -146,11 +162,16 @@ def _why_empty(name: str, data: bytes, args: ReplayArgs) -> str:
 
 
 def episodes(path: str, data: bytes, args: ReplayArgs) -> Iterator[tuple[Recording, Episode]]:
-    """Yield the longest stretch without a compaction of each conversation in a file, if it has at least 20 requests.
+    """Find the longest stretch without a compaction of each conversation in a file, if it has at least 20 requests.
 
     Raises SessionError if the bytes are not a session file, SettingsError if a named reader does not exist.
     """
-    conversations = open_recordings(path, data, args)
+    return _longest_episodes(path, open_recordings(path, data, args), args)
+
+
+def _longest_episodes(
+    path: str, conversations: Sequence[Sequence[Recording]], args: ReplayArgs
+) -> Iterator[tuple[Recording, Episode]]:
     for number, stretches in enumerate(conversations, 1):
         recording = longest(stretches)
         if recording is None:

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from autoprune.apps.replay.episode_figures import Figures
-from autoprune.apps.replay.policies import NO_PRUNING, Policy
+from autoprune.apps.replay.policies import NO_PRUNING, RUN, Policy
 from autoprune.apps.replay.rows import FEW_ATOMS, Interval, Row, interval, summarize, sums_by_session, worth_of
 from autoprune.apps.replay.session import FULL
 from autoprune.apps.replay.tuning import FLOOR
 
 BANDS = (0.97, 0.95, 0.90, 0.0)  # the lowest share of evidence in each
 FEW = 5  # sessions: with fewer, the advice warns that they say little about others
-NONE, RUN = NO_PRUNING, "cache_aware"  # the baseline, and the strategy of `autoprune run`
+NONE = NO_PRUNING
 RUN_COMMAND = "autoprune run"
 DECIMALS = 3  # of shares, in all tables and sentences
 LITTLE = 0.01  # of the bill: a strategy that is cheaper by less is not mentioned

@@ -61,7 +61,9 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
         before = _lines_before(lines, text(chain[0]["uuid"])) if chain and _begins_stretch(chain[0]) else {}
         spoken = ((without_thoughts(message), moment) for message, moment in _messages_of_thread(chain, lines, before))
         read = stretch(ANTHROPIC, spoken)
-        stretches.append(replace(read, notes=(*read.notes, *note(ABANDONED, _left_out(chain, lines)[1]))))
+        trigger = text(fields(chain[0].get("compactMetadata")).get("trigger")) if before else ""
+        notes = (*read.notes, *note(ABANDONED, _left_out(chain, lines)[1]))
+        stretches.append(replace(read, notes=notes, trigger=trigger))
         lines = before
     return [stretches[::-1]]
 

@@ -342,7 +342,7 @@ def _with_requests(read: Conversation) -> Conversation:
 def _recording(stretch: Conversation, agent: str | None, notes: tuple[str, ...], folder: str = "") -> Recording:
     holds_prompt = bool(stretch.messages) and stretch.messages[0].get("role") == "system"
     every_note = (*notes, *stretch.notes, *growth_notes(stretch.messages, stretch.requests))
-    return Recording(stretch.messages, stretch.requests, agent, holds_prompt, every_note, folder)
+    return Recording(stretch.messages, stretch.requests, agent, holds_prompt, every_note, folder, stretch.trigger)
 
 
 def _raise_no_such(name: str, number: int, count: int) -> NoReturn:

@@ -90,12 +90,14 @@ Moment: TypeAlias = Answer | float | None
 class Conversation:
     """A recorded conversation as its agent would send it next; `notes` describe dropped and added content.
 
-    `requests` are the recorded calls of the model, if the log was read for them.
+    `requests` are the recorded calls of the model, if the log was read for them. `trigger` is what began the compaction
+    before them: "manual" or "auto", "" if the log does not say or there was none.
     """
 
     messages: list[Message]
     notes: tuple[str, ...] = ()
     requests: tuple[Request, ...] = ()
+    trigger: str = ""
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ class Recording:
 
     `agent` names the agent that wrote the file, None for plain messages. `holds_prompt` tells whether the messages
     begin with the system prompt; then only the tools' schemas are unknown. `folder` is the folder that the agent worked
-    in, "" if the log does not name it.
+    in, "" if the log does not name it. `trigger` is that of `Conversation`.
     """
 
     messages: list[Message]
@@ -113,6 +115,7 @@ class Recording:
     holds_prompt: bool
     notes: tuple[str, ...] = ()
     folder: str = ""
+    trigger: str = ""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,250 @@
+"""What the recorded compactions of sessions cost, and whether pruning would have prevented them.
+
+Every stretch of a conversation but its last ended in a compaction. By the record, it cost
+
+    the summary     a request that reads the whole prompt from the cache and writes the summary: an estimate, since
+                    logs do not hold it
+    a cold prompt   the tokens of the next request that were not read from the cache, beyond the price of reading them
+
+What was read again afterwards is counted in paths, not in money. To tell whether pruning would have prevented a
+compaction, the stretch before it is replayed with `compact_at` at its longest prompt: the agent would not have
+compacted if every pruned prompt is shorter. A compaction that the user asked for is counted apart.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from statistics import median
+
+from autoprune.apps.replay.episode import LEAST_REQUESTS, Episode
+from autoprune.apps.replay.play import Run, play
+from autoprune.apps.replay.policies import Policy
+from autoprune.apps.sessions import Recording, dump
+from autoprune.conversation.transcript import Entry
+from autoprune.economics import Prices
+from autoprune.facts.calls import paths
+from autoprune.formats import new_parser, parse
+from autoprune.tokens import exact
+
+AFTER = 15  # requests after a compaction whose paths are looked at
+# The log does not say who began most compactions. One far below the window is taken for the user's.
+SMALL, SMALL_SHARE = 100_000, 0.4  # tokens, and of the window: half of where agents compact
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """A recorded compaction. `prompt` is the longest of the `requests` before it, in the provider's tokens.
+
+    `tokens` is its cost in input tokens, and `dollars` in dollars, None if the price of the model is not known. `paths`
+    are those that the agent touched in the 15 requests after it, of which `known_paths` had been in its prompt before.
+    `is_prevented` is None if that was not replayed: if there were fewer than 20 requests, or the user asked for it.
+    `again_after` estimates after how many more requests a prevented one would have been due, if nothing more was
+    cleared; None if not within those recorded. `time` is that of the last answer before it.
+    """
+
+    agent: str
+    requests: int
+    prompt: int
+    tokens: float
+    dollars: float | None
+    paths: int
+    known_paths: int
+    by_user: bool = False
+    is_prevented: bool | None = None
+    again_after: int | None = None
+    time: float | None = None
+
+    @property
+    def identity(self) -> Hashable:
+        """Equal in all records of the same compaction, such as those of a session and its continuation."""
+        return (self.agent, self.time, self.prompt) if self.time else id(self)
+
+    @property
+    def can_judge(self) -> bool:
+        """Whether the stretch before it says whether pruning would have prevented it."""
+        return self.requests >= LEAST_REQUESTS and not self.by_user
+
+    def is_prevented_by(self, run: Run) -> bool:
+        """Whether no prompt of a replay reaches the size of the recorded one."""
+        return max(each.tokens for each in run.prompts) < self.prompt
+
+
+def compactions(
+    stretches: Sequence[Recording], read: Callable[[Recording], Episode], strategy: str | None = None
+) -> Iterator[Compaction]:
+    """Find the compactions of a conversation. With a `strategy`, replay the stretches before them."""
+    for (known, found), after in zip(with_stretches(stretches, read), _behind(stretches), strict=True):
+        if strategy and found.can_judge:
+            run = replay_stretch(known, strategy, found.prompt)
+            again = _requests_until(found.prompt, run.prompts[-1].tokens, after)
+            is_prevented = found.is_prevented_by(run)
+            yield replace(found, is_prevented=is_prevented, again_after=again if is_prevented else None)
+        else:
+            yield found
+
+
+def with_stretches(
+    stretches: Sequence[Recording], read: Callable[[Recording], Episode]
+) -> Iterator[tuple[Episode, Compaction]]:
+    """Yield each compaction of a conversation with the stretch before it."""
+    for before, after in pairwise(stretches):
+        if before.requests:
+            known = read(before)
+            yield known, _compaction(known, before, after)
+
+
+def _behind(stretches: Sequence[Recording]) -> Iterator[Recording]:
+    """Yield the stretch behind each compaction of `with_stretches`."""
+    return (after for before, after in pairwise(stretches) if before.requests)
+
+
+def _requests_until(size: int, left: int, after: Recording) -> int | None:
+    """Estimate after how many requests a pruned prompt would reach a size, by the recorded growth after a compaction.
+
+    None if that does not happen in the recorded requests.
+    """
+    prompts = {at: each.usage.prompt for at, each in enumerate(after.requests) if each.usage}
+    first = next(iter(prompts.values()), 0)
+    return next((at for at, prompt in prompts.items() if left + prompt - first >= size), None)
+
+
+def replay_stretch(known: Episode, strategy: str, compact_at: int | None) -> Run:
+    """Replay a stretch with a strategy that knows the size at which the agent compacts."""
+    limited = replace(known, compact_at=compact_at)
+    chosen, new_pruner = Policy(strategy).for_episode(limited, known.prices)
+    return play(limited, new_pruner, chosen, count=exact())
+
+
+def _compaction(known: Episode, before: Recording, after: Recording) -> Compaction:
+    at, prompt = known.billings[-1].prices, max(known.unpruned)
+    tokens = _summary_cost(known, before, after, at) + _cold_cost(known, after, at)
+    seen = {path for entry in known.transcript.entries for path in _paths(entry)}
+    touched = {path for entry in _entries_after(after) for path in _paths(entry)}
+    is_small = prompt < min(SMALL, SMALL_SHARE * known.window * known.ratio)
+    return Compaction(
+        agent=before.agent or "",
+        requests=len(before.requests),
+        prompt=prompt,
+        tokens=tokens,
+        dollars=None if at.input_price is None else tokens * at.input_price,
+        paths=len(touched),
+        known_paths=len(touched & seen),
+        by_user=after.trigger == "manual" or (not after.trigger and is_small),
+        time=before.requests[-1].time,
+    )
+
+
+def _summary_cost(known: Episode, before: Recording, after: Recording, at: Prices) -> float:
+    """Estimate the cost of the request that wrote the summary: the largest new message after the compaction."""
+    old = set(map(dump, before.messages))
+    end = after.requests[0].message if after.requests else len(after.messages)
+    new = (text for text in map(dump, after.messages[:end]) if text not in old)
+    summary = max(map(exact(), new), default=0) * known.ratio
+    last = known.unpruned[-1]
+    tier = at.tier(last)
+    return tier.prompt * at.read * last + tier.answer * at.output * summary
+
+
+def _cold_cost(known: Episode, after: Recording, at: Prices) -> float:
+    """Compute what the first prompt after a compaction cost, beyond the price of reading it from the cache."""
+    if not after.requests:
+        return 0.0
+    first = after.requests[0]
+    if first.usage and first.usage.prompt:
+        prompt, cached, written = first.usage.prompt, first.usage.cached, first.usage.written
+    else:
+        sent = sum(exact()(dump(each)) for each in after.messages[: first.message])
+        prompt = written = round(known.ratio * (known.head + sent))
+        cached = 0
+    fresh = max(0, prompt - cached - written)
+    return at.tier(prompt).prompt * (at.write * written + fresh - at.read * (written + fresh))
+
+
+def _entries_after(after: Recording) -> Sequence[Entry]:
+    """Parse the messages from the first answer after a compaction to the end of the fifteenth."""
+    if not after.requests:
+        return ()
+    end = after.requests[AFTER].message if len(after.requests) > AFTER else len(after.messages)
+    return parse(list(after.messages), new_parser(exact()), 0).entries[after.requests[0].message : end]
+
+
+def _paths(entry: Entry) -> Iterator[str]:
+    return (path for call in entry.calls for path in paths(call))
+
+
+@dataclass(frozen=True)
+class CompactionSum:
+    """The compactions of some sessions, also by agent.
+
+    `by_user` counts those that the user asked for; all other figures are without them. `judged` are those whose stretch
+    was replayed. `dollars` is the cost of those with a known price, and `unpriced` counts the others. `again` counts
+    prevented ones that would have been due again, and `again_after` is the median of their `again_after`.
+    """
+
+    count: int
+    judged: int
+    prevented: int
+    by_user: int
+    tokens: float
+    dollars: float
+    unpriced: int
+    paths: int
+    known_paths: int
+    again: int = 0
+    again_after: float = 0.0
+    agents: Mapping[str, "CompactionSum"] = field(default_factory=dict)
+
+    def in_words(self, run: str, whose: str = "Your") -> str:
+        """Say what the compactions cost, and how many of them the command `run` would have prevented."""
+        cost = f"${self.dollars:,.2f}" if self.unpriced < self.count else f"{self.tokens:,.0f} input tokens"
+        start = f"{whose} {self.count:,} compaction{'s' * (self.count != 1)} cost about {cost}"
+        if not self.judged:
+            return f"{start}."
+        if self.count == 1:
+            return f"{start}; with {run} it would {'not ' * self.prevented}have happened."
+        if self.prevented == self.count:
+            return f"{start}; with {run} none of them would have happened."
+        of = "of them" if self.judged == self.count else f"of the {self.judged:,} with 20 requests or more before them"
+        return f"{start}; with {run} {self.prevented:,} {of} would not have happened."
+
+    @property
+    def basis(self) -> str:
+        """What the cost consists of, what was touched again, and which compactions are not counted, as text."""
+        again = (
+            f" Paths that the agent touched in the {AFTER} requests after them: {self.paths:,}, of which "
+            f"{self.known_paths:,} had been in its prompt before."
+        )
+        later = (
+            f" An estimate by the recorded growth after them: without clearing any more, {self.again:,} of those "
+            f"{self.prevented:,} would have been due again, after {self.again_after:.0f} more requests (median)."
+        )
+        own = f" Those that you asked for are not counted: {self.by_user:,}."
+        cost = "The cost is that of the summary, an estimate, and of the cold prompt after it."
+        return f"{cost}{again * bool(self.paths)}{later * bool(self.again)}{own * bool(self.by_user)}"
+
+
+def sum_compactions(found: Iterable[Compaction]) -> CompactionSum:
+    """Sum up compactions. One that several files record counts once."""
+    known = list({each.identity: each for each in found}.values())
+    groups: dict[str, list[Compaction]] = {}
+    for each in known:
+        groups.setdefault(each.agent, []).append(each)
+    return replace(_sum(known), agents={agent: _sum(groups[agent]) for agent in sorted(groups)})
+
+
+def _sum(group: Sequence[Compaction]) -> CompactionSum:
+    own = [each for each in group if not each.by_user]
+    again = [each.again_after for each in own if each.again_after is not None]
+    return CompactionSum(
+        count=len(own),
+        judged=sum(each.is_prevented is not None for each in own),
+        prevented=sum(each.is_prevented is True for each in own),
+        by_user=len(group) - len(own),
+        tokens=sum(each.tokens for each in own),
+        dollars=sum(each.dollars or 0.0 for each in own),
+        unpriced=sum(each.dollars is None for each in own),
+        paths=sum(each.paths for each in own),
+        known_paths=sum(each.known_paths for each in own),
+        again=len(again),
+        again_after=median(again) if again else 0.0,
+    )

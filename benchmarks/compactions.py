@@ -1,0 +1,111 @@
+"""Which recorded compactions pruning would have prevented, at what cost, and what stays in view.
+
+    python benchmarks/compactions.py ~/.claude/projects ~/.codex/sessions [--share 0.9]
+
+The stretch before each compaction is replayed with a limit at a share of its longest prompt, where the agent compacted.
+A compaction would not have happened if every pruned prompt is shorter than that. The bill includes results fetched
+again, but not what the compactions cost (`autoprune replay` says that). Compactions that the user asked for, and those
+after fewer than 20 requests, are left out.
+"""
+
+import argparse
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from statistics import median
+
+from autoprune.apps.replay import Figures, ReplayArgs
+from autoprune.apps.replay.compaction_costs import Compaction, replay_stretch, with_stretches
+from autoprune.apps.replay.episode import Episode, episode
+from autoprune.apps.replay.episode_figures import OWN, figures
+from autoprune.apps.replay.rows import MAIN
+from autoprune.apps.replay.session import FULL, open_recordings
+from autoprune.apps.sessions import Recording, places
+from autoprune.errors import AutopruneError
+from autoprune.tokens import exact
+
+TOKEN = 1e-6  # dollars, for models without a known price
+SHARE = 0.9  # of the size at which the agent compacts: the limit that `compact_at` sets
+STRATEGIES = ("cache_aware", "low_water", "cache_aware without a limit")
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """The stretch before a compaction under a strategy. `left` is the share of the last prompt that is left."""
+
+    compaction: Compaction
+    strategy: str
+    is_prevented: bool
+    left: float
+    figures: Figures
+
+
+def replay_file(path: str, share: float) -> list[Replayed]:
+    """Replay the stretches before the compactions in a file."""
+
+    def read(stretch: Recording) -> Episode:
+        return episode(stretch, path, exact())
+
+    try:
+        with open(path, "rb") as file:
+            conversations = open_recordings(path, file.read(), ReplayArgs())
+        pairs = [pair for stretches in conversations for pair in with_stretches(stretches, read)]
+    except (AutopruneError, OSError) as error:
+        print(f"left out: {error}")
+        return []
+    return [
+        replay_one(known, found, strategy, share)
+        for known, found in pairs
+        if found.can_judge
+        for strategy in STRATEGIES
+    ]
+
+
+def replay_one(known: Episode, found: Compaction, strategy: str, share: float) -> Replayed:
+    """Replay one stretch under a strategy."""
+    name, _, without = strategy.partition(" ")
+    run = replay_stretch(known, name, None if without else round(found.prompt * share / SHARE))
+    left = run.prompts[-1].tokens / found.prompt
+    return Replayed(found, strategy, found.is_prevented_by(run), left, figures(run, name, (OWN,), style=FULL))
+
+
+def row(strategy: str, known: Sequence[Replayed]) -> tuple[str, ...]:
+    """Sum up the stretches under a strategy as cells of a table. Stretches count by their cost."""
+    bills = [(each, bill, bill.input_price or TOKEN) for each in known for bill in each.figures.bills.values()]
+    unpruned = sum(price * (bill.total + bill.saved) for _, bill, price in bills)
+    pruned = sum(price * bill.with_rereads for _, bill, price in bills)
+    kept = []
+    for group in MAIN:
+        counts = [each.figures.evidence[group] for each in known]
+        kept.append(f"{100 * sum(each.kept for each in counts) / (sum(each.needed for each in counts) or 1):.1f}")
+    prevented = f"{sum(each.is_prevented for each in known)} of {len(known)}"
+    left = f"{median(each.left for each in known):.0%}"
+    return strategy, prevented, left, f"{pruned / unpruned:.3f}", " / ".join(kept)
+
+
+def main() -> None:
+    """Replay the files and print a table."""
+    parser = argparse.ArgumentParser(description="Which recorded compactions pruning would have prevented.")
+    parser.add_argument("paths", nargs="+", metavar="DIR")
+    parser.add_argument("--share", type=float, default=SHARE, help="the limit, of where the agent compacted")
+    options = parser.parse_args()
+    files = [str(path) for path in places.expand_names(options.paths)]
+    found: dict[object, Replayed] = {}
+    with ProcessPoolExecutor() as pool:
+        for some in pool.map(partial(replay_file, share=options.share), files):
+            for each in some:
+                # A compaction in several files counts once.
+                found.setdefault((each.strategy, each.compaction.identity), each)
+    agents = sorted({each.compaction.agent for each in found.values()})
+    for agent in [*agents, ""] if len(agents) > 1 else [""]:
+        known = [each for each in found.values() if agent in ("", each.compaction.agent)]
+        print(f"\n{agent or 'all'}")
+        print(f"| strategy | would not have happened | prompt left | bill | {' / '.join(MAIN)} kept, % |")
+        print("|---|---|---|---|---|")
+        for strategy in STRATEGIES:
+            print(f"| {' | '.join(row(strategy, [each for each in known if each.strategy == strategy]))} |")
+
+
+if __name__ == "__main__":
+    main()

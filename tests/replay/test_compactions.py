@@ -1,0 +1,201 @@
+"""Recorded compactions: what they cost, and whether pruning would have prevented them. Counted by hand."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import run
+from recorded_sessions import LINES
+
+from autoprune.apps.replay import ReplayArgs, SessionFigures, replay_session
+from autoprune.apps.replay.compaction_costs import Compaction, CompactionSum, sum_compactions
+from autoprune.apps.replay.episode_figures import OWN
+from autoprune.apps.replay.page import page
+
+ARGS = ReplayArgs(("none", "cache_aware"))
+MODEL = "claude-sonnet-4-5"  # a token that is read costs 0.1, written 1.25; $3 for a million input tokens
+FIRST, GROWTH, LAST = 3_000, 1_000, 26_000  # tokens: the first prompt, each request, and 24 requests later
+COLD, SHARED = 5_000, 2_000  # tokens of the prompt after a compaction: written, and read
+
+
+def log(*stretches: int, trigger: str = "auto", start: int = 10) -> bytes:
+    """A session of Claude Code: in each request of a stretch, the agent reads the next file, from the first one on."""
+    lines: list[dict[str, Any]] = [said("Find the slow part.")]
+    for number, requests in enumerate(stretches):
+        if number:
+            boundary = {"type": "system", "subtype": "compact_boundary", "compactMetadata": {"trigger": trigger}}
+            lines += [boundary, {**said("The summary of all before."), "isCompactSummary": True}]
+        for request in range(requests):
+            fresh, cached = (COLD, SHARED) if number and not request else (GROWTH, FIRST + GROWTH * (request - 1))
+            lines += reading(f"{number}-{request}", f"src/{request}.py", fresh, cached)
+    for number, line in enumerate(lines):
+        minute, second = divmod(number, 60)
+        line["timestamp"] = f"2026-01-02T{start}:{minute:02}:{second:02}.000Z"
+        line.update(uuid=f"u{number}", parentUuid=f"u{number - 1}" if number else None, sessionId="s")
+        if line["type"] == "system":
+            line["parentUuid"] = None
+    return "".join(json.dumps(line) + "\n" for line in lines).encode()
+
+
+def said(words: str) -> dict[str, Any]:
+    return {"type": "user", "message": {"role": "user", "content": words}}
+
+
+def reading(name: str, path: str, written: int, cached: int) -> list[dict[str, Any]]:
+    usage = {
+        "input_tokens": 0,
+        "cache_creation_input_tokens": written,
+        "cache_read_input_tokens": cached,
+        "output_tokens": 50,
+    }
+    call = {"type": "tool_use", "id": f"t{name}", "name": "Read", "input": {"file_path": path}}
+    answer = {"id": f"m{name}", "role": "assistant", "model": MODEL, "content": [call], "usage": usage}
+    text = "\n".join(f"{path}_value_{line} = compute({line}, {line * 7})" for line in range(LINES))
+    result = {"type": "tool_result", "tool_use_id": f"t{name}", "content": text}
+    return [
+        {"type": "assistant", "message": answer},
+        {"type": "user", "message": {"role": "user", "content": [result]}},
+    ]
+
+
+def found_in(data: bytes, args: ReplayArgs = ARGS) -> tuple[Compaction, ...]:
+    return replay_session("a.jsonl", data, args).compactions
+
+
+def test_a_compaction_costs_a_summary_and_a_cold_prompt():
+    (found,) = found_in(log(24, 3))
+    assert (found.agent, found.prompt, found.by_user) == ("claude-code", LAST, False)
+    by_hand = LAST * 0.1 + COLD * (1.25 - 0.1)
+    assert by_hand < found.tokens < by_hand + 5 * 100, "the summary has a few words"
+    assert found.dollars == pytest.approx(found.tokens * 3 / 1_000_000)
+
+
+def test_pruning_prevents_a_compaction_if_each_prompt_stays_below_it():
+    (found,) = found_in(log(24, 3))
+    assert found.is_prevented is True
+    (unpruned,) = found_in(log(24, 3), ReplayArgs(("none",)))
+    assert unpruned.is_prevented is None
+
+
+def test_the_growth_after_it_says_when_it_would_have_been_due_again():
+    (found,) = found_in(log(24, 60))
+    assert found.again_after is not None
+    # From request 1 on, prompts grow by 1,000 tokens each, and the first one has 7,000.
+    left = LAST - (FIRST + GROWTH * found.again_after - (COLD + SHARED))
+    assert 0 < left < LAST
+    (few,) = found_in(log(24, 3))
+    assert (few.is_prevented, few.again_after) == (True, None)
+    total = sum_compactions([found])
+    assert (total.again, total.again_after) == (1, found.again_after)
+    assert f"1 of those 1 would have been due again, after {found.again_after} more requests (median)." in total.basis
+
+
+def test_the_paths_of_fifteen_requests_are_compared_with_those_before():
+    (few,) = found_in(log(24, 3))
+    assert (few.known_paths, few.paths) == (3, 3)
+    (many,) = found_in(log(10, 30))
+    assert (many.known_paths, many.paths) == (10, 15)
+
+
+def test_a_short_stretch_counts_but_is_not_judged():
+    (found,) = found_in(log(10, 3))
+    assert (found.prompt, found.is_prevented) == (FIRST + 9 * GROWTH, None)
+
+
+def test_a_compaction_at_the_end_of_a_log_counts_too():
+    (found,) = found_in(log(24, 0))
+    assert (found.paths, found.is_prevented) == (0, True)
+    assert LAST * 0.1 < found.tokens < LAST * 0.1 + 5 * 100
+
+
+@pytest.mark.parametrize(("trigger", "by_user"), [("manual", True), ("auto", False), ("", True)])
+def test_the_log_says_who_compacted_or_else_the_size_does(trigger: str, by_user: bool):
+    (found,) = found_in(log(24, 3, trigger=trigger))
+    assert (found.by_user, found.is_prevented is None) == (by_user, by_user)
+
+
+def test_each_stretch_but_the_last_ended_in_a_compaction():
+    assert [each.prompt for each in found_in(log(24, 22, 3))] == [LAST, FIRST + 21 * GROWTH]
+    assert found_in(log(24)) == ()
+
+
+def test_a_compaction_in_two_files_counts_once():
+    first, second = found_in(log(24, 3)), found_in(log(24, 3, 2))[:1]
+    assert sum_compactions([*first, *second]).count == 1
+    assert sum_compactions([*first, *found_in(log(24, 3, start=12))]).count == 2
+
+
+def test_figures_survive_json():
+    figures = replay_session("a.jsonl", log(24, 3), ARGS)
+    assert SessionFigures.from_dict(json.loads(json.dumps(figures.to_dict()))) == figures
+
+
+def compaction(agent: str = "codex", **changed: Any) -> Compaction:
+    return Compaction(
+        **{
+            "agent": agent,
+            "requests": 90,
+            "prompt": 200_000,
+            "tokens": 80_000.0,
+            "dollars": 0.25,
+            "paths": 4,
+            "known_paths": 1,
+            "is_prevented": True,
+            **changed,
+        }
+    )
+
+
+def sentence(*found: Compaction) -> str:
+    return sum_compactions(found).in_words("`run`")
+
+
+def test_the_sentence_says_what_they_cost_and_how_many_would_not_have_happened():
+    one, kept = compaction(), compaction(is_prevented=False)
+    short, unpriced = compaction(is_prevented=None), compaction(dollars=None)
+    by_user = compaction(by_user=True, is_prevented=None)
+    assert sentence(one, kept, compaction(), by_user) == (
+        "Your 3 compactions cost about $0.75; with `run` 2 of them would not have happened."
+    )
+    assert sentence(one, compaction()) == (
+        "Your 2 compactions cost about $0.50; with `run` none of them would have happened."
+    )
+    assert sentence(one) == "Your 1 compaction cost about $0.25; with `run` it would not have happened."
+    assert sentence(kept) == "Your 1 compaction cost about $0.25; with `run` it would have happened."
+    assert sentence(one, short) == (
+        "Your 2 compactions cost about $0.50; with `run` 1 of the 1 with 20 requests or more before them would not "
+        "have happened."
+    )
+    assert sentence(short) == "Your 1 compaction cost about $0.25."
+    assert (
+        sentence(unpriced) == "Your 1 compaction cost about 80,000 input tokens; with `run` it would not have happened."
+    )
+
+
+def test_they_are_summed_up_by_agent():
+    found = sum_compactions([compaction(), compaction("pi"), compaction(by_user=True, is_prevented=None)])
+    codex = CompactionSum(1, 1, 1, 1, 80_000.0, 0.25, 0, 4, 1)
+    assert found.agents == {"codex": codex, "pi": CompactionSum(1, 1, 1, 0, 80_000.0, 0.25, 0, 4, 1)}
+    assert (found.count, found.by_user, found.dollars) == (2, 1, 0.5)
+    assert found.basis.endswith("Those that you asked for are not counted: 1.")
+
+
+def test_the_page_says_it():
+    text = page([replay_session("a.jsonl", log(24, 3), ARGS)], [], prices=str(OWN), command="", advice="")
+    assert "Your 1 compaction cost about $0.03; with <code>autoprune run</code> it would not have happened." in text
+    assert "Compacted at 26,000 tokens (about $0.03, not with autoprune run)." in text
+
+
+def test_replay_says_it(tmp_path: Path):
+    folder = tmp_path / ".claude" / "projects" / "here"
+    folder.mkdir(parents=True)
+    (folder / "one.jsonl").write_bytes(log(24, 3))
+    environ = {"HOME": str(tmp_path), "COLUMNS": "80"}
+    words = " ".join(run("replay", "--jobs", "1", environ=environ).stdout.decode().split())
+    assert "Your 1 compaction cost about $0.03; with `autoprune run` it would not have happened." in words
+    assert "in the 15 requests after them: 3, of which 3 had been in its prompt before." in words
+    known = json.loads(run("replay", "--jobs", "1", "--json", environ=environ).stdout)
+    assert (known["compactions"]["count"], known["compactions"]["prevented"]) == (1, 1)
+    assert list(known["compactions"]["agents"]) == ["claude-code"]
+    assert [each["prompt"] for each in known["sessions"][0]["compactions"]] == [LAST]
