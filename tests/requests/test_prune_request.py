@@ -211,3 +211,26 @@ def test_messages_can_be_folded_too():
 def test_settings_that_cannot_be_used_are_the_programs_fault():
     with pytest.raises(SettingsError, match="safe zone"):
         prune_request(AgenticConversationPruner(-1), body_of("openai_chat", chat(1)), "/v1/chat/completions")
+
+
+@pytest.mark.parametrize(
+    ("args", "strategy", "model", "expected"),
+    [
+        (PruneArgs(), "cache_aware", "gpt-4o", 108_000),
+        (PruneArgs("20k"), "cache_aware", "gpt-4o", 20_480),
+        (PruneArgs(window=50_000), "cache_aware", "gpt-4o", 40_000),
+        (PruneArgs(), "low_water", "gpt-4o", 51_200),
+        (PruneArgs(), "cache_aware", "a model of nobody's", 51_200),
+    ],
+    ids=["not given", "given", "with a window", "another strategy", "an unknown model"],
+)
+def test_without_a_safe_zone_the_window_of_the_model_counts(args: PruneArgs, strategy: str, model: str, expected: int):
+    messages = [{"role": "user", "content": "Hello."}]
+    body = {"model": model, "messages": messages}
+    found = prune_request(AgenticConversationPruner(args, environ={}), body, "/v1/chat/completions", strategy=strategy)
+    assert found.result
+    assert found.result.report.safe_zone == expected
+    pruner = AgenticConversationPruner(args, strategy=strategy, environ={})
+    direct = prune_request(pruner, body, "/v1/chat/completions").result
+    assert direct
+    assert direct.report.safe_zone == expected
