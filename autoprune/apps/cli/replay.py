@@ -68,6 +68,7 @@ LEGEND = """\
 bill      cost as a share of the cost without pruning, including re-reads:
           fetching cleared results again if the agent needed them;
           ≈ means no significant difference from the row above
+spare     requests of the agent for each 100 that the saving would pay for
 code      % still in the prompt, of the names, paths, error messages and old
           texts of edits that the agent used in its next steps
 edits     the same for the old texts of edits (shell edits: in shell commands)
@@ -330,7 +331,7 @@ def verdict_table(prices: Prices, ranking: Sequence[Standing], unpruned: Unprune
     """Draw the strategies at these prices, grouped by evidence, and the sentence of advice."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("strategy", overflow="fold", max_width=44)
-    for name in ("bill", *MAIN):
+    for name in ("bill", "spare", *MAIN):
         table.add_column(name, justify="right", no_wrap=True)
     headings = [_heading(each) for each in ranking]
     for each, heading, previous in zip(ranking, headings, ["", *headings], strict=False):
@@ -384,6 +385,7 @@ def _verdict_cells(each: Standing) -> tuple[Text | str, ...]:
     return (
         Text(printable(strategy_label(row))),
         Text(bill, style=style),
+        f"{row.spare:+.1f}",
         *(share_cell(row.evidence[group], row.needed[group]) for group in MAIN),
     )
 

@@ -115,6 +115,7 @@ class Row:
 
     Bills are weighted in dollars if the input price of every episode is known. `bill` and `worst` are without re-reads.
     Evidence is by group: `code` (with `edits`), `shell_edits` and `facts`; `needed` counts the atoms of each group.
+    `spare` are the extra requests of the agent for each 100 that the saving would pay for, negative for a loss.
     `in_results` and `far` are shares of code. `cold` is the part of the saving from cuts at requests that found no
     cache. `protected` are the shares of protected content that stayed whole, by kind, without kinds that never
     occurred.
@@ -138,6 +139,7 @@ class Row:
     violations: int
     slowest: float
     cold: float = 0.0
+    spare: float = 0.0
     protected: Mapping[str, Interval] = field(default_factory=dict)
     needed: Mapping[Group, int] = field(default_factory=dict)
 
@@ -208,12 +210,13 @@ def _row(found: Sequence[Figures], unpruned: Mapping[str, float], worth: Mapping
     saved = sum(weight * bill.saved for weight, bill in zip(weights, bills, strict=True))
     cold = sum(weight * bill.saved_cold for weight, bill in zip(weights, bills, strict=True))
     code = _total_kept(found, Group.CODE)
+    with_rereads = interval(sums_by_session(found, zip(again, wholes, strict=True)))
     return Row(
         strategy=found[0].strategy,
         style=found[0].style,
         episodes=len(found),
         bill=interval(sums_by_session(found, zip(totals, wholes, strict=True))),
-        with_rereads=interval(sums_by_session(found, zip(again, wholes, strict=True))),
+        with_rereads=with_rereads,
         worst=max(bill.worst for bill in bills),
         dearer=sum(bill.worst > DEARER for bill in bills) / len(bills),
         code=_evidence_interval(found, Group.CODE),
@@ -227,6 +230,7 @@ def _row(found: Sequence[Figures], unpruned: Mapping[str, float], worth: Mapping
         violations=sum(len(each.violations) for each in found),
         slowest=max(each.slowest for each in found),
         cold=min(1.0, cold / saved) if saved > 0 else 0.0,
+        spare=100 * (1 / with_rereads.value - 1) if with_rereads.value else 0.0,
         protected=dict(_protected_intervals(found)),
         needed={group: _total_kept(found, group).needed for group in Group},
     )
