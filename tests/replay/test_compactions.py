@@ -118,6 +118,9 @@ def test_the_log_says_who_compacted_or_else_the_size_does(trigger: str, by_user:
 def test_each_stretch_but_the_last_ended_in_a_compaction():
     assert [each.prompt for each in found_in(log(24, 22, 3))] == [LAST, FIRST + 21 * GROWTH]
     assert found_in(log(24)) == ()
+    assert found_in(log(0, 3)) == ()
+    (joined,) = found_in(log(24, 0, 3))
+    assert (joined.prompt, joined.paths) == (LAST, 3)
 
 
 def test_a_compaction_in_two_files_counts_once():

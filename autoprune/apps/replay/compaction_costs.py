@@ -83,7 +83,7 @@ def compactions(
     stretches: Sequence[Recording], read: Callable[[Recording], Episode], strategy: str | None = None
 ) -> Iterator[Compaction]:
     """Find the compactions of a conversation. With a `strategy`, replay the stretches before them."""
-    for (known, found), after in zip(with_stretches(stretches, read), _behind(stretches), strict=True):
+    for (known, found), (_, after) in zip(with_stretches(stretches, read), _around(stretches), strict=True):
         if strategy and found.can_judge:
             run = replay_stretch(known, strategy, found.prompt)
             again = _requests_until(found.prompt, run.prompts[-1].tokens, after)
@@ -102,10 +102,9 @@ def with_stretches(
     stretches: Sequence[Recording], read: Callable[[Recording], Episode]
 ) -> Iterator[tuple[Episode, Compaction]]:
     """Yield each compaction of a conversation with the stretch before it."""
-    for before, after in pairwise(stretches):
-        if before.requests:
-            known = read(before)
-            yield known, _compaction(known, before, after)
+    for before, after in _around(stretches):
+        known = read(before)
+        yield known, _compaction(known, before, after)
 
 
 def _curve(prompts: Sequence[int]) -> tuple[int, ...]:
@@ -114,9 +113,9 @@ def _curve(prompts: Sequence[int]) -> tuple[int, ...]:
     return tuple(max(prompts[at : at + step]) for at in range(0, len(prompts), step))
 
 
-def _behind(stretches: Sequence[Recording]) -> Iterator[Recording]:
-    """Yield the stretch behind each compaction of `with_stretches`."""
-    return (after for before, after in pairwise(stretches) if before.requests)
+def _around(stretches: Sequence[Recording]) -> Iterator[tuple[Recording, Recording]]:
+    """Yield the stretches before and after each compaction. Several without a request in between are one."""
+    return pairwise([*(each for each in stretches[:-1] if each.requests), *stretches[-1:]])
 
 
 def _requests_until(size: int, left: int, after: Recording) -> int | None:
