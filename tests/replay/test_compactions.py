@@ -118,12 +118,25 @@ def test_the_log_says_who_compacted_or_else_the_size_does(trigger: str, by_user:
 def test_each_stretch_but_the_last_ended_in_a_compaction():
     assert [each.prompt for each in found_in(log(24, 22, 3))] == [LAST, FIRST + 21 * GROWTH]
     assert found_in(log(24)) == ()
+    assert found_in(log(0, 3)) == ()
+    (joined,) = found_in(log(24, 0, 3))
+    assert (joined.prompt, joined.paths) == (LAST, 3)
 
 
 def test_a_compaction_in_two_files_counts_once():
     first, second = found_in(log(24, 3)), found_in(log(24, 3, 2))[:1]
     assert sum_compactions([*first, *second]).count == 1
     assert sum_compactions([*first, *found_in(log(24, 3, start=12))]).count == 2
+
+
+def test_the_prompts_before_it_are_kept_for_a_chart():
+    (found,) = found_in(log(24, 3))
+    assert found.unpruned == tuple(range(FIRST, LAST + 1, GROWTH))
+    assert len(found.pruned) == 24
+    assert max(found.pruned) < LAST
+    (long,) = found_in(log(130, 3), ReplayArgs(("none",)))
+    assert long.unpruned == (*range(FIRST + 2 * GROWTH, FIRST + 130 * GROWTH, 3 * GROWTH), FIRST + 129 * GROWTH)
+    assert long.pruned == ()
 
 
 def test_figures_survive_json():
@@ -184,6 +197,8 @@ def test_they_are_summed_up_by_agent():
 def test_the_page_says_it():
     text = page([replay_session("a.jsonl", log(24, 3), ARGS)], [], prices=str(OWN), command="", advice="")
     assert "Your 1 compaction cost about $0.03; with <code>autoprune run</code> it would not have happened." in text
+    assert text.count('class="compared compactions"') == 1
+    assert 'aria-label="Prompts before 1 compaction, up to 26,000 tokens"' in text
     assert "Compacted at 26,000 tokens (about $0.03, not with autoprune run)." in text
 
 

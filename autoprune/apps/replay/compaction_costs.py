@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import median
+from typing import Any
 
 from autoprune.apps.replay.episode import LEAST_REQUESTS, Episode
 from autoprune.apps.replay.play import Run, play
@@ -26,6 +27,7 @@ from autoprune.facts.calls import paths
 from autoprune.formats import new_parser, parse
 from autoprune.tokens import exact
 
+POINTS = 60  # of a chart, at most
 AFTER = 15  # requests after a compaction whose paths are looked at
 # The log does not say who began most compactions. One far below the window is taken for the user's.
 SMALL, SMALL_SHARE = 100_000, 0.4  # tokens, and of the window: half of where agents compact
@@ -39,7 +41,8 @@ class Compaction:
     are those that the agent touched in the 15 requests after it, of which `known_paths` had been in its prompt before.
     `is_prevented` is None if that was not replayed: if there were fewer than 20 requests, or the user asked for it.
     `again_after` estimates after how many more requests a prevented one would have been due, if nothing more was
-    cleared; None if not within those recorded. `time` is that of the last answer before it.
+    cleared; None if not within those recorded. `unpruned` and `pruned` are the prompts before it, thinned out.
+    `time` is that of the last answer before it.
     """
 
     agent: str
@@ -52,7 +55,14 @@ class Compaction:
     by_user: bool = False
     is_prevented: bool | None = None
     again_after: int | None = None
+    unpruned: tuple[int, ...] = field(default=(), repr=False)
+    pruned: tuple[int, ...] = field(default=(), repr=False)
     time: float | None = None
+
+    @classmethod
+    def from_dict(cls, known: Mapping[str, Any]) -> "Compaction":
+        """Create a compaction from JSON."""
+        return cls(**{**known, "unpruned": tuple(known["unpruned"]), "pruned": tuple(known["pruned"])})
 
     @property
     def identity(self) -> Hashable:
@@ -73,12 +83,17 @@ def compactions(
     stretches: Sequence[Recording], read: Callable[[Recording], Episode], strategy: str | None = None
 ) -> Iterator[Compaction]:
     """Find the compactions of a conversation. With a `strategy`, replay the stretches before them."""
-    for (known, found), after in zip(with_stretches(stretches, read), _behind(stretches), strict=True):
+    for (known, found), (_, after) in zip(with_stretches(stretches, read), _around(stretches), strict=True):
         if strategy and found.can_judge:
             run = replay_stretch(known, strategy, found.prompt)
             again = _requests_until(found.prompt, run.prompts[-1].tokens, after)
             is_prevented = found.is_prevented_by(run)
-            yield replace(found, is_prevented=is_prevented, again_after=again if is_prevented else None)
+            yield replace(
+                found,
+                is_prevented=is_prevented,
+                again_after=again if is_prevented else None,
+                pruned=_curve([each.tokens for each in run.prompts]),
+            )
         else:
             yield found
 
@@ -87,15 +102,20 @@ def with_stretches(
     stretches: Sequence[Recording], read: Callable[[Recording], Episode]
 ) -> Iterator[tuple[Episode, Compaction]]:
     """Yield each compaction of a conversation with the stretch before it."""
-    for before, after in pairwise(stretches):
-        if before.requests:
-            known = read(before)
-            yield known, _compaction(known, before, after)
+    for before, after in _around(stretches):
+        known = read(before)
+        yield known, _compaction(known, before, after)
 
 
-def _behind(stretches: Sequence[Recording]) -> Iterator[Recording]:
-    """Yield the stretch behind each compaction of `with_stretches`."""
-    return (after for before, after in pairwise(stretches) if before.requests)
+def _curve(prompts: Sequence[int]) -> tuple[int, ...]:
+    """Thin out prompts for a chart, to the largest of each few in a row."""
+    step = -(-len(prompts) // POINTS)
+    return tuple(max(prompts[at : at + step]) for at in range(0, len(prompts), step))
+
+
+def _around(stretches: Sequence[Recording]) -> Iterator[tuple[Recording, Recording]]:
+    """Yield the stretches before and after each compaction. Several without a request in between are one."""
+    return pairwise([*(each for each in stretches[:-1] if each.requests), *stretches[-1:]])
 
 
 def _requests_until(size: int, left: int, after: Recording) -> int | None:
@@ -129,6 +149,7 @@ def _compaction(known: Episode, before: Recording, after: Recording) -> Compacti
         dollars=None if at.input_price is None else tokens * at.input_price,
         paths=len(touched),
         known_paths=len(touched & seen),
+        unpruned=_curve(known.unpruned),
         by_user=after.trigger == "manual" or (not after.trigger and is_small),
         time=before.requests[-1].time,
     )

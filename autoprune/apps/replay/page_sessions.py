@@ -21,6 +21,7 @@ from autoprune.apps.replay.session import SessionFigures, Shape
 from autoprune.apps.replay.spending import Change, changes
 from autoprune.apps.replay.verdict import count_noun
 
+CHART = 100  # units of the height of a chart of compactions
 MOST_LISTED = 1_000  # conversations; the cheaper ones are only counted
 HEAD = (("what", "conversation"), ("size", "requests"), ("cost", "cost"), ("saving", "would save"))
 INTRO = """Requests are numbered from 0. Upper charts: the part of each prompt that was read from the cache, newly
@@ -117,7 +118,10 @@ def _conversation(row: Conversation, number: int | None, ranks: Mapping[str, str
     summary = element("span", what, *spans, class_="row")
     place = {} if number is None else {"id": f"session-{number}"}
     marks = {f"data_{key}": rank for key, rank in ranks.items()}
-    return collapsible(summary, element("p", *_facts(row), class_="note"), class_="session", **place, **marks)
+    facts = element("p", *_facts(row), class_="note")
+    # In a file with several conversations, it is not known whose compactions they are.
+    drawn = compaction_chart(row.session.compactions) if len(row.session.shapes) == 1 else Markup()
+    return collapsible(summary, facts, drawn, class_="session", **place, **marks)
 
 
 def cost_text(row: Conversation) -> str:
@@ -168,6 +172,32 @@ def _compaction_text(known: Compaction) -> str:
     fates = {None: "", True: ", not with autoprune run", False: ", with autoprune run too"}
     fate = ", asked for by the user" if known.by_user else fates[known.is_prevented]
     return f"{known.prompt:,} tokens (about {cost}{fate})"
+
+
+def compaction_chart(known: Sequence[Compaction]) -> Markup:
+    """The prompts before each compaction, as recorded and pruned; a dashed line is a compaction. "" without any."""
+    if not known:
+        return Markup()
+    most = max(max(each.unpruned) for each in known)
+    width = sum(len(each.unpruned) for each in known)
+    shapes: list[Markup] = []
+    start = 0
+    for each in known:
+        end = start + len(each.unpruned)
+        areas = {"cleared": each.unpruned, "sent": each.pruned} if each.pruned else {"rest": each.unpruned}
+        for kind, prompts in areas.items():
+            tops = "".join(f"V{CHART * (1 - tokens / most):.1f}H{start + at}" for at, tokens in enumerate(prompts, 1))
+            shapes.append(element("path", class_=kind, d=f"M{start} {CHART}{tops}V{CHART}Z"))
+        place = {"x1": str(end), "x2": str(end), "y1": "0", "y2": str(CHART)}
+        shapes.append(element("line", class_="zone", vector_effect="non-scaling-stroke", **place))
+        start = end
+    label = f"Prompts before {count_noun(len(known), 'compaction')}, up to {most:,} tokens"
+    box = {"viewBox": f"0 0 {width} {CHART}", "preserveAspectRatio": "none", "role": "img", "aria_label": label}
+    replayed = [("area sent", "", "with autoprune run"), ("area cleared", "", "cleared")]
+    others = [("area rest", "", "not replayed")]
+    is_replayed = {bool(each.pruned) for each in known}
+    key = legend(*replayed * (True in is_replayed), *others * (False in is_replayed), ("", "┊", "compacted here"))
+    return element("figure", element("svg", *shapes, **box), key, class_="compared compactions")
 
 
 def _simulated_share(session: SessionFigures, episode: str) -> float:

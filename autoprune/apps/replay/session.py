@@ -111,7 +111,7 @@ class SessionFigures:
             for name, each in known["shapes"].items()
         }
         rows = tuple(Figures.from_dict(each) for each in known["figures"])
-        found = tuple(Compaction(**each) for each in known["compactions"])
+        found = tuple(Compaction.from_dict(each) for each in known["compactions"])
         notes = tuple(known["notes"])
         return cls(**{**known, "shapes": shapes, "figures": rows, "notes": notes, "compactions": found})
 
