@@ -78,7 +78,7 @@ def test_the_table_fits_80_columns_and_groups_by_evidence(found: list[SessionFig
         *("strategy", "keeps ≥ 97%:", "none", "window"),
         *("keeps < 90%:", "low_water", "knows the future:", "clairvoyant"),
     ]
-    assert [line.split()[1:] for line in drawn if line.startswith("none")] == [["1.000", "100.0", "100.0", "–"]]
+    assert [line.split()[1:] for line in drawn if line.startswith("none")] == [["1.000", "+0.0", "100.0", "100.0", "–"]]
     assert " ".join(" ".join(drawn).split()).endswith("That is 2 sessions: too few to say much about others.")
 
 
