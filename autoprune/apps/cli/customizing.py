@@ -65,7 +65,6 @@ UNSET_LIVE = {
     "safe_zone": "the window of each request's model without room for the reply",
     "strategy": RECOMMENDED,
     "cache_ttl": "what each request asks for",
-    "compact_at": "by the client and its settings",
     "thinking_policy": "by the model",
 }
 LIVE = ("run", "proxy")

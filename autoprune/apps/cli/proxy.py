@@ -217,7 +217,8 @@ def describe_zone(settings: "Settings") -> str:
     """The safe zone as text, for people."""
     return str(
         settings.safe_zone
-        or f"the window of each request's model, without room for the reply, else {UNKNOWN_ZONE:,} tokens"
+        or f"the window of each request's model, without room for the reply, else {UNKNOWN_ZONE:,} tokens; at most "
+        "0.9 of the size at which the client compacts"
     )
 
 
