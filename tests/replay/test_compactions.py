@@ -98,6 +98,11 @@ def test_the_paths_of_fifteen_requests_are_compared_with_those_before():
     assert (many.known_paths, many.paths) == (10, 15)
 
 
+def test_paths_in_shell_commands_count():
+    (found,) = found_in(log(24, 3).replace(b'"input": {"file_path": "', b'"input": {"command": "cat '))
+    assert (found.known_paths, found.paths) == (3, 3)
+
+
 def test_a_short_stretch_counts_but_is_not_judged():
     (found,) = found_in(log(10, 3))
     assert (found.prompt, found.is_prevented) == (FIRST + 9 * GROWTH, None)

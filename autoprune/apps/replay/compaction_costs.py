@@ -23,7 +23,8 @@ from autoprune.apps.replay.policies import Policy
 from autoprune.apps.sessions import Recording, dump
 from autoprune.conversation.transcript import Entry
 from autoprune.economics import Prices
-from autoprune.facts.calls import paths
+from autoprune.facts.calls import command, paths
+from autoprune.facts.file_access import shell_files
 from autoprune.formats import new_parser, parse
 from autoprune.tokens import exact
 
@@ -190,7 +191,9 @@ def _entries_after(after: Recording) -> Sequence[Entry]:
 
 
 def _paths(entry: Entry) -> Iterator[str]:
-    return (path for call in entry.calls for path in paths(call))
+    for call in entry.calls:
+        yield from paths(call)
+        yield from (path for _, path in shell_files(command(call)))
 
 
 @dataclass(frozen=True)
