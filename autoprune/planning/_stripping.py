@@ -44,6 +44,7 @@ class Stripping:
         self._strips = strips
         self._finished: list[Thought] = []  # in turns that are over
         self._latest: list[Thought] = []  # in the current turn
+        self._has_alone = False
 
     def append(self, entry: Entry) -> None:
         """Add the next message."""
@@ -51,6 +52,7 @@ class Stripping:
             self._finished += self._latest
             self._latest = []
         # Providers reject empty messages, so thinking that is alone in its message stays.
+        self._has_alone = self._has_alone or any(thought.is_alone for thought in entry.thinking)
         self._latest += (thought for thought in entry.thinking if self._strips and not thought.is_alone)
         if self.first is None:
             self.first = min(self._earlier_changes(entry), default=None)
@@ -82,8 +84,8 @@ class Stripping:
             thoughts[:] = (thought for thought in thoughts if thought.location.message not in gone)
 
     def strip_finished(self) -> list[Thought]:
-        """Strip all thinking if the latest turn holds none, which would be bound to it; return these blocks."""
-        if self._latest:
+        """Strip all thinking if none has to stay, which may be bound to it; return these blocks."""
+        if self._latest or self._has_alone:
             return []
         due, self._finished = self._finished, []
         self.stripped += due

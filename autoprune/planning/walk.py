@@ -366,7 +366,8 @@ class Walk:
             if self._parts.useless:
                 self._parts.drop_useless()
             if self.changes:
-                if getattr(self._stepper, "clears_thinking", False) is True:
+                is_bound = self._now.thinking is ThinkingPolicy.REFUSE
+                if getattr(self._stepper, "clears_thinking", False) is True and not is_bound:
                     self._count_stripped(self.changes.strip_finished())
                 self._strip(self.changes)
 

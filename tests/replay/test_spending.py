@@ -34,6 +34,30 @@ def test_each_request_is_priced_by_its_model_and_its_cache(tmp_path: Path):
     assert (found.prompt, found.cached, found.unpriced) == (3 * MILLION, MILLION, 0)
 
 
+def test_what_a_higher_tier_cost_and_what_a_log_lacks_is_counted(tmp_path: Path):
+    """The answers in the log have some hundred characters."""
+    path = write_claude_log(
+        tmp_path / "a.jsonl",
+        answer(11, "claude-haiku-5-5", input_tokens=100_000, output_tokens=1_000),
+        answer(12, "claude-haiku-5-5", input_tokens=200_000, output_tokens=1_000),
+        answer(13, "claude-haiku-5-5", input_tokens=9, output_tokens=1),
+    )
+    (found,) = sum_spending(read_spending([path], ReplayArgs()))
+    assert (found.tiered, found.low) == (1, 1)
+    assert found.extra == pytest.approx(0.8 * (found.dollars - _below_the_tier(tmp_path)))
+
+
+def _below_the_tier(folder: Path) -> float:
+    """The cost of the two requests that are in no higher tier."""
+    path = write_claude_log(
+        folder / "b.jsonl",
+        answer(14, "claude-haiku-5-5", input_tokens=100_000, output_tokens=1_000),
+        answer(15, "claude-haiku-5-5", input_tokens=9, output_tokens=1),
+    )
+    (found,) = sum_spending(read_spending([path], ReplayArgs()))
+    return found.dollars
+
+
 def test_a_request_in_two_files_counts_once(tmp_path: Path):
     first, second = answer(11, input_tokens=MILLION), answer(12, input_tokens=MILLION)
     files = [

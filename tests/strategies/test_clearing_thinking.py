@@ -70,6 +70,16 @@ def test_thinking_of_the_current_turn_stays_and_so_does_all_before_it():
     assert len(thoughts(result.conversation)) == 41
 
 
+@pytest.mark.parametrize("model", ["claude-sonnet-4-5", "claude-opus-5-5"])
+def test_a_message_of_thinking_alone_has_to_stay_and_so_does_all_thinking(model: str):
+    alone = {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm.", "signature": "alone"}]}
+    messages = [*session(2, 13), {"role": "user", "content": "Well?"}, alone, {"role": "user", "content": "And now?"}]
+    pruner = AgenticConversationPruner(PruneArgs(900_000, model=model))
+    result = pruner.prune(messages, CLEARING, pauses={len(messages): 4_000.0})
+    assert result.plan.edits
+    assert len(thoughts(result.conversation)) == 29
+
+
 @examples(15)
 @given(st.integers(0, 10**6))
 def test_what_was_left_out_stays_out_and_pruned_output_may_be_passed_back(seed: int):

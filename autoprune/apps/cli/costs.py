@@ -28,6 +28,8 @@ def spending_table(sums: Sequence[ProjectSpending], sessions: Sequence[Spending]
         "",
         _newest(sessions),
         *_unpriced_note(sums),
+        *_low_note(sums),
+        *_tier_note(sums),
         "",
     )
 
@@ -96,6 +98,21 @@ def _unpriced_note(sums: Sequence[ProjectSpending]) -> Iterator[Text]:
             "is not known"
         )
         yield Text(f"\nnote: {count_noun(count, 'request')} without a cost: {reason}", style="yellow")
+
+
+def _low_note(sums: Sequence[ProjectSpending]) -> Iterator[Text]:
+    if count := sum(each.low for each in sums):
+        lack = f"the logs of {count_noun(count, 'request')} lack most of the output: they cost more than is shown"
+        yield Text(f"\nnote: {lack}", style="yellow")
+
+
+def _tier_note(sums: Sequence[ProjectSpending]) -> Iterator[Text]:
+    if count := sum(each.tiered for each in sums):
+        extra = _dollars(sum(each.extra for each in sums))
+        yield Text(
+            f"\n{count_noun(count, 'request')} cost {extra} more, because all tokens of a prompt of that size have a "
+            "higher price: see `autoprune run --tier`"
+        )
 
 
 def outlook_text(found: Outlook, run: str) -> RenderableType:

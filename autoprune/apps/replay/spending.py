@@ -15,10 +15,11 @@ from autoprune.apps.replay.policies import NO_PRUNING
 from autoprune.apps.replay.rows import Interval, interval, sums_by_session
 from autoprune.apps.replay.session import ReplayArgs, SessionFigures, open_recordings
 from autoprune.apps.replay.titles import UNTITLED, Title, place_of, title_of
-from autoprune.apps.sessions import Request, Usage
+from autoprune.apps.sessions import Recording, Request, Usage, compact
 from autoprune.economics import Prices, prices
 
 Identity = tuple[float, str, Usage]
+MOST_CHARACTERS = 12  # of a token in an answer, as JSON: text has about four, and no answer has so many on average
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,8 @@ class Charge:
     """The cost of one recorded request in dollars; None if its usage or the price of its model is not known.
 
     `identity` is equal in all records of the same request; None if the log does not tell when the request was sent.
+    `is_low` means that the log lacks most of the answer's tokens, so that the request cost more. `extra` are the
+    dollars that the request cost more because its prompt was in a higher tier of the model's prices.
     """
 
     dollars: float | None
@@ -33,6 +36,8 @@ class Charge:
     cached: int
     time: float | None
     identity: Identity | None
+    is_low: bool = False
+    extra: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -75,34 +80,37 @@ def spending_of(task: Task) -> Spending:
     """Compute the charges of one file. Raises SessionError if the file cannot be read."""
     conversations = open_recordings(task.path, task.read_file(), task.args)
     charges = [
-        each
-        for stretches in conversations
-        for recording in stretches
-        for each in _charges(recording.requests, task.args)
+        each for stretches in conversations for recording in stretches for each in _charges(recording, task.args)
     ]
     first = conversations[0] if conversations else []
     return Spending(task.path, title_of(task.path, first), place_of(task.path, first), tuple(charges))
 
 
-def _charges(requests: Sequence[Request], args: ReplayArgs) -> Iterable[Charge]:
-    life = next((request.life for request in requests if request.life), None)
-    for request in requests:
+def _charges(recording: Recording, args: ReplayArgs) -> Iterable[Charge]:
+    life = next((request.life for request in recording.requests if request.life), None)
+    for request in recording.requests:
         usage, life = request.usage, request.life or life
         if usage is None:
             yield Charge(None, 0, 0, request.time, None)
             continue
         identity = (request.time, request.model, usage) if request.time else None
-        dollars = _dollars(
-            usage, request.model or args.model or "", life if args.cache_life is None else args.cache_life
-        )
-        yield Charge(dollars, usage.prompt, usage.cached, request.time, identity)
+        at = _prices(request.model or args.model or "", life if args.cache_life is None else args.cache_life)
+        dollars = _dollars(usage, at)
+        is_low = usage.cost is None and _lacks_output(usage, recording, request)
+        extra = (dollars or 0.0) - (_dollars(usage, replace(at, tiers=())) or 0.0) if at.tiers else 0.0
+        yield Charge(dollars, usage.prompt, usage.cached, request.time, identity, is_low, extra)
 
 
-def _dollars(usage: Usage, model: str, life: float | None) -> float | None:
+def _lacks_output(usage: Usage, recording: Recording, request: Request) -> bool:
+    """Whether the log counts fewer tokens than an answer of that length can have: some count only its first event."""
+    answer = recording.messages[request.message] if request.message < len(recording.messages) else {}
+    return usage.output * MOST_CHARACTERS < len(compact(answer))
+
+
+def _dollars(usage: Usage, at: Prices) -> float | None:
     """Return the cost that the log states, or the cost of the tokens; None if the price of the model is unknown."""
     if usage.cost is not None:
         return usage.cost
-    at = _prices(model, life)
     return None if at.input_price is None else at.input_price * usage_cost(usage, at, usage.output)
 
 
@@ -115,7 +123,8 @@ def _prices(model: str, life: float | None) -> Prices:
 class ProjectSpending:
     """The sum of some sessions: of an agent in a project, or of all sessions.
 
-    `unpriced` counts requests without a cost.
+    `unpriced` counts requests without a cost, and `low` those whose log lacks most of the answer's tokens. `tiered`
+    counts requests with prompts in a higher tier of their prices, which cost `extra` dollars more.
     """
 
     agent: str
@@ -127,6 +136,9 @@ class ProjectSpending:
     cached: int
     dollars: float
     newest: float
+    low: int = 0
+    tiered: int = 0
+    extra: float = 0.0
 
 
 def sum_spending(found: Iterable[Spending]) -> list[ProjectSpending]:
@@ -160,6 +172,9 @@ def _sum(agent: str, project: str, known: Sequence[tuple[Spending, list[Charge]]
         cached=sum(charge.cached for charge in charges),
         dollars=sum(charge.dollars or 0.0 for charge in charges),
         newest=max(each.title.time for each, _ in known),
+        low=sum(charge.is_low for charge in charges),
+        tiered=sum(charge.extra > 0 for charge in charges),
+        extra=sum(charge.extra for charge in charges),
     )
 
 
