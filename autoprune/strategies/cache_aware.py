@@ -32,9 +32,10 @@ pause. It leaves no trace, so it goes only along with placeholders: a walk over 
 decides nothing before the newest of them.
 
 *Below a compaction.* If the safe zone was lowered because the client would compact the conversation (`compact_at`), a
-cut goes down to half of that limit, so that it may be the only one. Results that the agent has used go first, and only
-if that is enough to last. Just before the compaction, which would leave no result, unused ones go too, but never those
-of the last `stay` requests and those that the agent is at work on: then the client had better compact.
+cut goes down to half of that limit, so that it may be the only one. Only results that the agent has used go, and only
+if that is enough to last. Just before the compaction the cut may be smaller, and if even that is not enough, unused
+ones go too, because the compaction would leave none. But those of the last `stay` requests and those that the agent is
+at work on always stay: then the client had better compact.
 
 A placeholder names the tool, its target, the result's size, some of its fresh names, and the request at which it was
 written:
@@ -396,8 +397,8 @@ class CacheAwareState(BaseStrategy):
     def _choose_spared(self, view: View) -> tuple[Clearing, str] | None:
         """Choose the results to clear to avoid a compaction; None if only results that must stay could avoid it.
 
-        Those that the agent has used go first, if the cut then lasts. Just before the compaction, which would leave no
-        result, those go too that it has had time to use.
+        Those that the agent has used go, if the cut then lasts. Just before the compaction a smaller cut will do, or
+        else those go too that it has not used, but has had time to use.
         """
         old, _, _ = self._by_use(view.request)
         every = self._smallest(view, [each for each in old if not self._may_be_needed(each.result, view.request)])
@@ -405,7 +406,8 @@ class CacheAwareState(BaseStrategy):
         if _total(every) < view.tokens - target * self._limit:
             if view.tokens <= LAST_CHANCE * self._limit:
                 return None
-            every = self._smallest(view, old)
+            if not self._fits(view, every):
+                every = self._smallest(view, old)
         if not self._fits(view, every):
             self._decisions.append(
                 f"request {view.request}: {view.tokens:,} tokens, {self._limit:,} allowed; the conversation will be "
