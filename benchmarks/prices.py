@@ -1,18 +1,19 @@
 """The prices of the models that people use, as `replay`, the ledger and `cache_aware` know them.
 
     python benchmarks/prices.py             prints the table
-    python benchmarks/prices.py --check     fails if docs/economics.md shows other prices
+    python benchmarks/prices.py --check     fails if docs/economics.md shows other prices than those of its date
     python benchmarks/prices.py --write     writes the table to docs/economics.md
 
 Prices are those of the installed genai-prices, which reads the vendors' pages; lives of caches are from the vendors'
-pages too, and the comments of autoprune/economics name those.
+pages too, and the comments of autoprune/economics name those. Some prices depend on the hour: the table has those at
+noon, UTC.
 """
 
 import argparse
 import re
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 from importlib.metadata import version
 from pathlib import Path
 
@@ -20,7 +21,8 @@ from autoprune.economics import lifetime, model_prices
 from autoprune.settings import window_of
 
 PAGE = Path(__file__).parent.parent / "docs" / "economics.md"
-TABLE = re.compile(r"^\| model \| input \|.*\n(?:\|.*\n)+\nPrices.*\n", re.MULTILINE)
+TABLE = re.compile(r"^\| model \| input \|.*\n(?:\|.*\n)+\nPrices on (\S+) .*\n", re.MULTILINE)
+NOON = time(12, tzinfo=UTC)
 MODELS = (
     *("claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-5-5", "claude-fable-5-1", "claude-opus-4-6"),
     *("claude-sonnet-4-5", "claude-haiku-4-5"),
@@ -47,7 +49,7 @@ def table(when: datetime) -> Iterator[str]:
     for model in MODELS:
         yield row(model, when)
     yield ""
-    yield f"Prices on {when:%Y-%m-%d}, from genai-prices {version('genai-prices')}."
+    yield f"Prices on {when:%Y-%m-%d} at noon (UTC), from genai-prices {version('genai-prices')}."
 
 
 def main() -> None:
@@ -58,11 +60,12 @@ def main() -> None:
     given = parser.parse_args()
     page = PAGE.read_text(encoding="utf-8")
     shown = TABLE.search(page)
-    text = "".join(f"{line}\n" for line in table(datetime.now(UTC)))
+    day = date.fromisoformat(shown[1]) if given.check and shown else datetime.now(UTC).date()
+    text = "".join(f"{line}\n" for line in table(datetime.combine(day, NOON)))
     print(text, end="")
     if given.write and shown:
         PAGE.write_text(f"{page[: shown.start()]}{text}{page[shown.end() :]}", encoding="utf-8")
-    elif given.check and not (shown and shown[0].splitlines()[:-1] == text.splitlines()[:-1]):  # at any date
+    elif given.check and not (shown and shown[0].splitlines()[:-1] == text.splitlines()[:-1]):  # by any version
         sys.exit(f"the prices in {PAGE.name} are out of date: run benchmarks/prices.py --write")
 
 
