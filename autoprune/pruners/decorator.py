@@ -51,7 +51,7 @@ def prune_history(
 
     `pruner` is a pruner of any kind. Without one, the first call creates it from `args` and the environment: a
     `ConversationPruner` if `strategy` is one of its names or folds messages, else an `AgenticConversationPruner` whose
-    default is `cache_aware`.
+    default is `cache_aware`. If `args` hold no safe zone, it is that of `autoprune.prune`.
     `before_prune` and `on_pruned` are called as in `pruners.result`, after the pruner has finished. Pass them to the
     pruner instead if no model should be called for a prune that is refused. If the next request needs more parameters,
     they are in `on_pruned`'s event.
@@ -166,7 +166,7 @@ def _pruner(args: Args, strategy: object) -> Any:
     """Create the pruner for a strategy."""
     if folds(strategy) or (isinstance(strategy, str) and names_folding(strategy)):
         return ConversationPruner(args)
-    return AgenticConversationPruner(args).with_recommended_strategy()
+    return AgenticConversationPruner(args).with_recommended_strategy().with_usual_zone(strategy)
 
 
 def _find_call(place: _Place, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> _Call | None:

@@ -5,7 +5,8 @@
 
 The path identifies the API, and the API says which field of the body holds the messages and which fields are sent
 beside them (the system prompt, the schemas of tools). Their tokens count towards the safe zone. The model is that of
-the request, unless the pruner's settings name one. All other fields are passed on unchanged.
+the request, unless the pruner's settings name one. Without a safe zone, a strategy that weighs prices gets the window
+of a known model without room for the reply. All other fields are passed on unchanged.
 
 A request that cannot be pruned is returned unchanged, with a note that gives the reason: an unknown path, a body
 without a conversation, or a history that the provider stores (`previous_response_id`, `conversation`, `cachedContent`,

@@ -12,6 +12,8 @@ from tables import each_row
 
 import autoprune
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, SettingsError, prune
+from autoprune.formats import openai_chat
+from autoprune.integrations._hooks import FrameworkPruner
 from autoprune.integrations.clients import attach
 from autoprune.pruners.decorator import prune_history
 from autoprune.strategies import CacheAware, LowWater
@@ -123,3 +125,55 @@ def test_a_reason_has_a_sentence_even_if_a_strategy_wrote_it():
 
 def test_the_package_lists_every_public_name():
     assert {"prune", "ConversationPruner", "prune_history"} <= {*autoprune.__all__} <= {*dir(autoprune)}
+
+
+# The safe zone
+
+ZONE = "AUTOPRUNE_SAFE_ZONE"
+
+
+def test_without_a_safe_zone_the_window_of_a_known_model_counts(monkeypatch: pytest.MonkeyPatch):
+    def zone_of(args: PruneArgs, **options: Any) -> int:
+        return prune(CHAT, args, **options).report.safe_zone
+
+    monkeypatch.delenv(ZONE, raising=False)
+    assert zone_of(PruneArgs(), model="gpt-4o") == zone_of(PruneArgs(model="gpt-4o")) == 108_000
+    assert zone_of(PruneArgs(window=50_000)) == 40_000
+    assert zone_of(PruneArgs("20k", model="gpt-4o")) == 20_480
+    assert zone_of(PruneArgs(model="a model of nobody's")) == 51_200
+    assert zone_of(PruneArgs(model="gpt-4o"), strategy="low_water") == 51_200
+    monkeypatch.setenv(ZONE, "30k")
+    assert zone_of(PruneArgs(model="gpt-4o")) == 30_720
+
+
+@each_row(("model", "zones"), [("gpt-4o", []), ("a model of nobody's", [51_200])])
+def test_a_decorated_function_has_the_same_safe_zone(model: str, zones: list[int], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv(ZONE, raising=False)
+    found: list[int] = []
+    chat = conversations.openai_chat(*([conversations.words(15_000)] for _ in range(4)))
+    prune_history(args=PruneArgs(model=model), on_pruned=lambda event: found.append(event.report.safe_zone))(len)(chat)
+    assert found == zones
+
+
+@each_row(
+    ("args", "strategy", "model", "zone"),
+    [
+        (PruneArgs(), None, "gpt-4o", 108_000),
+        (PruneArgs("20k"), None, "gpt-4o", 20_480),
+        (PruneArgs(model="gpt-4o"), None, "claude-sonnet-4-5", 108_000),
+        (PruneArgs(), "low_water", "gpt-4o", 51_200),
+        (PruneArgs(), None, None, 51_200),
+    ],
+)
+def test_adapters_of_frameworks_take_the_model_of_the_request(
+    args: PruneArgs, strategy: str | None, model: str | None, zone: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv(ZONE, raising=False)
+
+    def keep(message: Any, _: object) -> Any:
+        return message
+
+    framework = SimpleNamespace(**vars(openai_chat), strip_unsent=keep, restore_unsent=keep)
+    assert FrameworkPruner(framework, args, strategy).prune(CHAT, model).report.safe_zone == zone
+    monkeypatch.setenv(ZONE, "30k")
+    assert FrameworkPruner(framework, PruneArgs(), strategy).prune(CHAT, model).report.safe_zone == 30_720
