@@ -4,7 +4,7 @@ Reads no conversation: a prompt is a list of digests with their tokens.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from time import time
 from typing import Any, Protocol, TypeAlias
@@ -26,6 +26,9 @@ class Sent:
     removed messages and results at this request, including a summary. `cleared` are digests of the results that this
     request cleared, each computed with its call; `fetched` are digests of the new results, with their tokens. The
     `model_` fields are the usage of summarizing models; `model_cost` is in dollars.
+
+    `marks` has a pair for each cache mark in the prompt: it finds stored prefixes that have at least and at most so
+    many messages.
     """
 
     given: Weighed
@@ -37,6 +40,7 @@ class Sent:
     model_input: int = 0
     model_output: int = 0
     model_cost: float | None = None
+    marks: Sequence[tuple[int, int]] = ()
 
     @property
     def tokens(self) -> int:
@@ -57,7 +61,8 @@ class Previous:
     """The previous prompt, and the history without any prune.
 
     `whole` is that history, which is larger than the prompt by the tokens `saved`. `tokens` is the size of the prompt
-    that was sent, and `held` is how many of these tokens are expected to be in the cache.
+    that was sent, and `held` is how many of these tokens are expected to be in the cache. `stored` are its prefixes, by
+    their number of messages, that a provider with cache marks has stored: the ends of requests, and other marks.
     """
 
     whole: Weighed
@@ -65,6 +70,7 @@ class Previous:
     tokens: int
     saved: int
     held: int
+    stored: Sequence[int] = ()
 
     def to_dict(self) -> dict[str, object]:
         """Convert the prompt to JSON-compatible values."""
@@ -74,13 +80,15 @@ class Previous:
             "tokens": self.tokens,
             "saved": self.saved,
             "held": self.held,
+            "stored": [*self.stored],
         }
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "Previous":
         """Create a prompt from the output of `to_dict`."""
         whole, sent = ([(str(digest), int(tokens)) for digest, tokens in record[name]] for name in ("whole", "sent"))
-        return cls(whole, sent, tokens=record["tokens"], saved=record["saved"], held=record["held"])
+        sums = {name: record[name] for name in ("tokens", "saved", "held")}
+        return cls(whole, sent, **sums, stored=tuple(record.get("stored", ())))  # missing in earlier versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,21 +117,24 @@ def find_change(before: Previous | None, now: Sent, *, is_cold: bool) -> Change:
     base = _find_base(before, now) if before else None
     if before is None or base is None:
         removed = tokens_of(now.given) - tokens_of(now.sent)
-        return Change(Previous(now.given, now.sent, now.tokens, saved=removed, held=0), removed, is_other=True)
+        first = Previous(now.given, now.sent, now.tokens, saved=removed, held=0, stored=_stored(now))
+        return Change(first, removed, is_other=True)
     new = now.given[len(base) :]
     removed = tokens_of(now.given) - tokens_of(base) - (tokens_of(now.sent) - tokens_of(before.sent))
-    lost = tokens_of(before.sent[_shared_length(before.sent, now.sent) :])
+    same = _shared_length(before.sent, now.sent)
+    lost = tokens_of(before.sent[_cached_length(before, now, same) :])
     after = Previous(
         whole=now.given if base is before.whole else (*before.whole, *new),
         sent=now.sent,
         tokens=now.tokens,
         saved=before.saved + removed,
         held=0 if is_cold else before.tokens - lost,
+        stored=_stored(now, () if is_cold else (each for each in before.stored if each <= same)),
     )
     if is_cold:
         return Change(after, removed)
     unsent = max(0, tokens_of(new) - tokens_of(now.sent[max(0, len(now.sent) - len(new)) :])) if new else 0
-    rewritten = lost - _tokens_lost_anyway(before.whole, base, now.given) - removed + unsent
+    rewritten = lost - _tokens_lost_anyway(before, base, now) - removed + unsent
     return Change(after, removed, unsent, rewritten, is_warm=True)
 
 
@@ -142,17 +153,35 @@ def _find_base(before: Previous, now: Sent) -> Weighed | None:
     return None if closest is None or difference(closest) > MOST_CHANGED * tokens_of(closest) else closest
 
 
-def _tokens_lost_anyway(whole: Weighed, base: Weighed, given: Weighed) -> int:
+def _stored(now: Sent, known: Iterable[int] = ()) -> tuple[int, ...]:
+    """The prefixes that are stored after a request, if the provider stores them at marks: `known` and its own."""
+    return tuple(sorted({*known, *(most for _, most in now.marks), len(now.sent)}))
+
+
+def _cached_length(before: Previous, now: Sent, same: int) -> int:
+    """Count the messages of the cached prefix, if the first `same` ones are those of the previous prompt.
+
+    Without marks it is all of these. With marks, a prompt that does not continue the previous one is cached up to the
+    longest prefix that was stored and that one of its marks finds.
+    """
+    if same == len(before.sent) or not now.marks:
+        return same
+    valid = (each for each in before.stored if each <= same)
+    return max((each for each in valid if any(least <= each <= most for least, most in now.marks)), default=0)
+
+
+def _tokens_lost_anyway(before: Previous, base: Weighed, now: Sent) -> int:
     """Count the tokens of the whole history that left the cache because of the caller's changes.
 
     `base` is the history that the caller continues: the whole or the pruned one.
     """
-    same = _shared_length(base, given)
+    same = _shared_length(base, now.given)
     if same == len(base):
         return 0
     # After messages that were folded or dropped, the same message has a higher index in the history.
-    moved = len(whole) - len(base) if same > _shared_length(whole, base) else 0
-    return tokens_of(whole[same + moved :])
+    moved = len(before.whole) - len(base) if same > _shared_length(before.whole, base) else 0
+    cached = _cached_length(before, now, same)
+    return tokens_of(before.whole[cached + moved if cached else 0 :])
 
 
 def _shared_length(before: Weighed, now: Weighed) -> int:

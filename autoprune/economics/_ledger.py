@@ -1,8 +1,9 @@
 """The ledger: the savings and costs of each prune, updated at each request. Counts no tokens itself.
 
 How it works: compare each sent request with the same request without any prune. Both prompts are read from the cache up
-to their first difference from the previous one, and written after it. A prune that makes a prompt smaller by k tokens,
-and makes the cache store A tokens again (those after the first change, and placeholders)
+to their first difference from the previous one, and written after it; with cache marks, up to the last stored prefix
+before that difference which a mark finds. A prune that makes a prompt smaller by k tokens,
+and makes the cache store A tokens again (those after that point, and placeholders)
 
     costs (write - read) · A    at its own request, and
     saves read · k              at its own request and each later one, or write · k if the cache is cold.

@@ -63,6 +63,21 @@ def mark_before_cut(
     return at
 
 
+def reaches(messages: Sequence[object]) -> tuple[tuple[int, int], ...]:
+    """For each cache mark, the fewest and the most messages of a stored prefix that it finds."""
+    before, marked = [0], []
+    for message in messages:
+        number = before[-1]
+        for block in _content(message):
+            number += fields_of(block).keys() != MARK_BLOCK
+            marked += [number] if any(True for _ in cache_marks(block, 1)) else []
+        calls = fields_of(message).get("tool_calls")  # a gateway to such a provider turns each into a block
+        number += len(calls) if isinstance(calls, list | tuple) else 0
+        marked += [number] if any(True for _ in cache_marks(message, 0)) else []
+        before.append(number)
+    return tuple((bisect_left(before, number - LOOK_BACK + 1), bisect_right(before, number) - 1) for number in marked)
+
+
 def _count_marks(beside: object) -> int:
     """Count the marks of a system prompt, or of tools. Bedrock's `toolConfig` holds the tools."""
     return sum(1 for _ in cache_marks({"content": fields_of(beside).get("tools", beside)}))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -14,6 +15,7 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationPruner
 from autoprune.conversation.messages import MOST_MARKS, cache_marks, without_marks
+from autoprune.economics import Ledger
 from autoprune.integrations._hooks import RequestPruner
 from autoprune.providers import problems
 from autoprune.pruners.requests import PrunedRequest, prune_request
@@ -238,6 +240,53 @@ def test_with_the_mark_a_cut_writes_less_of_the_cache(strategy: str, calls: int)
 
 
 # What holds for every conversation
+
+
+# What the ledger says
+
+
+def read_from_cache(bodies: Sequence[dict[str, Any]]) -> list[int]:
+    """For each request, how many of its messages are read from a cache that stores prefixes at marks only."""
+    known: set[str] = set()
+    found = []
+    for body in bodies:
+        pieces = [(at, each) for at, message in enumerate(body["messages"]) for each in blocks(message)]
+        prefixes = [
+            str([without_marks({"content": [each]}) for _, each in pieces[:end]]) for end in range(len(pieces) + 1)
+        ]
+        ends = [end for end, (_, each) in enumerate(pieces, 1) if "cache_control" in each]
+        near = {each for end in ends for each in range(max(1, end - 19), end + 1)}
+        hit = max((each for each in near if prefixes[each] in known), default=0)
+        known |= {prefixes[end] for end in ends}
+        found.append(pieces[hit - 1][0] + 1 if hit else 0)
+    return found
+
+
+def blocks(message: dict[str, Any]) -> list[dict[str, Any]]:
+    content = message["content"]
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+@pytest.mark.parametrize("strategy", ["tool_output_cleanup", "low_water", "cache_aware"])
+@each_row("calls, others", [(1, 0), (4, 0), (1, 2)])
+def test_the_ledger_expects_from_the_cache_what_the_marks_find(calls: int, others: int, strategy: str) -> None:
+    bodies = requests(steps(24, calls=calls))
+    for body in bodies:  # with two marks in its system prompt, a request has no free one
+        body["system"] = [*SYSTEM, *SYSTEM, *SYSTEM][: others + 1]
+    sent = [*prune_each(bodies, pruner("16k", strategy))]
+    ledger, usage = Ledger((1.25, 0.1)), None
+    for each in sent:
+        ledger.add(each.result, usage=usage)
+        usage = {"prompt_tokens": each.result.sent.tokens}
+    ledger.add(sent[-1].result, usage=usage)
+    read = read_from_cache([each.body for each in sent])
+    held = [sum(tokens for _, tokens in each.result.sent.sent[:at]) for each, at in zip(sent, read, strict=True)]
+    beside = sent[0].result.sent.beside
+    assert [each.expected for each in ledger.reported] == [0, *(beside + each for each in held[1:])]
+    unpruned = [sum(tokens for _, tokens in each.result.sent.given) + beside for each in sent]
+    costs = [1.25 * now - 1.15 * before for before, now in pairwise([0, *unpruned, unpruned[-1]])]
+    assert ledger.total.removed > 0
+    assert ledger.unpruned == pytest.approx(sum(costs))
 
 
 def client(random: Random) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from autoprune.conversation.transcript import Entry, Speaker, ToolResult
 from autoprune.economics import Sent, Weighed
 from autoprune.facts.calls import target
 from autoprune.planning.plan import Plan
+from autoprune.pruners._marks import reaches
 from autoprune.pruners.report._figures import (
     compaction_notes,
     figures,
@@ -360,6 +361,7 @@ def ledger_figures(report: Report, conversation: Sequence[Any]) -> Sent:
         model_input=spent.input_tokens,
         model_output=spent.output_tokens,
         model_cost=spent.cost,
+        marks=reaches(conversation),
     )
 
 
