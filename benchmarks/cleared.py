@@ -23,7 +23,6 @@ from autoprune.apps.replay.evidence import Need
 from autoprune.apps.sessions import Recording, decode, recordings
 from autoprune.conversation.transcript import ToolResult
 from autoprune.facts.calls import arguments
-from autoprune.facts.utterances import texts
 from autoprune.tokens import exact
 
 READ = "Read"  # Claude Code's tool
@@ -50,7 +49,7 @@ class Stretch:
         asked = (
             at
             for at, (message, entry) in enumerate(zip(self.episode.messages, entries, strict=True))
-            if any(text.startswith(QUESTION) for text in texts(message, entry))
+            if any(text.startswith(QUESTION) for text in entry.texts)
         )
         return bisect_left(starts, next(asked, len(entries)))
 

@@ -290,7 +290,7 @@ class Score:
 def digest_of(messages: list[Any], folds: int) -> str:
     """The digest of all messages at a tenth of their tokens, made in `folds` steps."""
     transcript = parse(messages, new_parser(COUNT), 0)
-    said = utterances(messages, transcript.entries)
+    said = utterances(transcript.entries)
     text = ""
     for number in range(folds):
         start, stop = len(said) * number // folds, len(said) * (number + 1) // folds

@@ -21,7 +21,7 @@ MAY_SEE = {
     "economics": {"errors", "settings", "tokens"},
     "conversation": {"errors", "tokens"},
     "formats": {"errors", "settings", "tokens", "conversation"},
-    "facts": {"conversation", "formats"},
+    "facts": {"conversation"},
     "planning": {"errors", "tokens", "economics", "conversation", "facts"},
     "providers": {"errors", "conversation", "formats", "planning"},
     "summarizers": {"errors", "settings", "tokens", "conversation", "facts", "planning"},

@@ -9,7 +9,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import suppress
 from typing import Any, TypeAlias
 
@@ -182,11 +182,10 @@ def recall(archive: ArchiveLike | None, id: str) -> str:
 def store_payloads(
     archive: Archive,
     edits: Iterable[Replace],
-    messages: Sequence[object],
     known: dict[Part, str],
     call_safely: Callable[..., object],
 ) -> list[str]:
-    """Store the payloads in `messages` that edits replace. Return a note on each failure.
+    """Store the payloads that edits replace. Return a note on each failure.
 
     `known` maps the parts that were stored before to the texts that replaced them, and is updated. Payloads that could
     not be stored are tried again next time. `call_safely` calls a function with arguments, and returns an error instead
@@ -197,7 +196,7 @@ def store_payloads(
         if known.get(edit.part) == edit.text:
             continue
         is_stored = True
-        for id, text in _records(edit, text_to_archive(edit.part, messages)):
+        for id, text in _records(edit, text_to_archive(edit.part)):
             if (conflict := call_safely(_store_record, archive, id, text)) is not None:
                 is_stored = False
                 failures.setdefault(str(getattr(conflict, "why", conflict)), {})[id] = None

@@ -14,11 +14,11 @@ tool printed it.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 
-from autoprune.conversation.messages import canonical, item
+from autoprune.conversation.messages import canonical
 from autoprune.conversation.transcript import Part, ToolResult
 from autoprune.errors import SettingsError
 from autoprune.tokens import Count
@@ -85,9 +85,9 @@ class Placeholder:
     element: Callable[[str], str] | None = None
     recalls: bool = False
 
-    def mark(self, part: Part, messages: Sequence[object]) -> str:
+    def mark(self, part: Part) -> str:
         """Return the mark that recalls a part's payload; "" without an archive."""
-        return mark(text_to_archive(part, messages)) if self.recalls else ""
+        return mark(text_to_archive(part)) if self.recalls else ""
 
     def text(self, result: ToolResult, mark: str = "") -> str:
         """Return the placeholder of a result with a mark; an existing placeholder is returned unchanged.
@@ -180,14 +180,11 @@ def split_mark(text: str) -> tuple[str, str]:
     return (text[: match.start()] + text[match.end() :], match[1]) if match else (text, "")
 
 
-def text_to_archive(part: Part, messages: Sequence[object]) -> str:
+def text_to_archive(part: Part) -> str:
     """Return the text to archive for a payload: its text, or JSON if it holds more than text, such as an image."""
-    if part.is_plain or part.location.start is not None:
+    if part.is_plain or part.value is None:
         return part.text
-    value: object = messages
-    for name in part.location.path:
-        value = item(value, name)
     try:
-        return canonical(value)
+        return canonical(part.value)
     except RecursionError:  # nested too deeply to be written
         return part.text

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, TypeAlias
 
 Path = tuple[int | str, ...]  # indexes of lists and names of fields, from the conversation's root
 
@@ -45,7 +44,7 @@ class Part:
     `piece` is the counted string that contains the payload, from `start` to `stop`; the piece has `piece_tokens`
     tokens. For a payload of blocks, the piece is the text of the blocks, and the tokens count all blocks. `put` builds
     the payload with another text, keeping its shape. `is_fixed` marks a payload that no text can replace. A payload
-    that is not `is_plain` holds more than text, such as an image.
+    that is not `is_plain` holds more than text, such as an image; `value` is then the payload itself.
     """
 
     location: Location
@@ -59,6 +58,7 @@ class Part:
     put: Callable[[object, str], object] = field(default=as_text, repr=False)
     is_fixed: bool = False
     is_plain: bool = True
+    value: object = field(default=None, repr=False)
 
     @property
     def tokens(self) -> int:
@@ -132,9 +132,12 @@ class Thought:
 class Entry:
     """One parsed message: its speaker, its tokens, the calls and results in it, and the model's thinking.
 
+    `texts` are the words of the message: its texts without thinking, calls and results. `role` is the role that the
+    message names; items of the Responses API other than messages have none. `format` is the name of its format, and
+    `message` the caller's message itself, which only the caller's own functions get.
+
     `begins_request` says that a request begins before the message although the message is not the model's, as in a
-    conversation that begins with results. `words` is the format's function that reads the texts of a message for a
-    summarizer, or None.
+    conversation that begins with results.
 
     `compaction` is the summary by which the provider replaced all earlier messages, "" if only the provider can read
     it, and None if the message holds none. `loads_tools` says that the model can call some tools only while the
@@ -149,7 +152,10 @@ class Entry:
     calls: tuple[ToolCall, ...] = ()
     thinking: tuple[Thought, ...] = ()
     begins_request: bool = False
-    words: "Words | None" = field(default=None, repr=False)
+    texts: tuple[str, ...] = ()
+    role: str | None = None
+    format: str = ""
+    message: object = field(default=None, repr=False, compare=False)
     compaction: str | None = None
     loads_tools: bool = False
     pairs: tuple[str, ...] = ()
@@ -170,9 +176,6 @@ def without_replaced(entries: Sequence[Entry]) -> Sequence[Entry]:
 
 def _emptied(entry: Entry) -> Entry:
     return replace(entry, tokens=0, results=(), calls=(), thinking=(), loads_tools=False, pairs=(), is_replaced=True)
-
-
-Words: TypeAlias = Callable[[Any, Entry], Sequence[str]]  # the texts of a message and its entry, for a summarizer
 
 
 @dataclass(frozen=True)

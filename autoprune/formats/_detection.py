@@ -13,6 +13,7 @@ import autoprune.formats.xml_tool_result as xml
 from autoprune.conversation.messages import fields
 from autoprune.conversation.summary import CALLS_LATER, NO_ANSWER, RunningSummary
 from autoprune.errors import ConversationError, SettingsError, near_or_all
+from autoprune.formats._words import message_texts
 from autoprune.formats.parsing import Format, Parser, Standing
 from autoprune.settings import load_plugin, plugin_names
 from autoprune.tokens import Count
@@ -46,7 +47,15 @@ def new_parser(
     """Create a parser that detects each message's format among `formats`. Messages follow the `summary`, if any."""
     choose = partial(recognize, formats=formats)
     standing = _standing_after(summary) if summary else Standing()
-    return Parser(count, choose, is_tool_result, tool_name, wants_inputs=wants_inputs, standing=standing)
+    return Parser(
+        count,
+        choose,
+        is_tool_result,
+        tool_name,
+        wants_inputs=wants_inputs,
+        standing=standing,
+        texts_of=message_texts,
+    )
 
 
 def _standing_after(summary: RunningSummary) -> Standing:

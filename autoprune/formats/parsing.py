@@ -19,11 +19,12 @@ The other dialects require one of their opening tags in the model's last output,
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
+from autoprune.conversation.messages import NOTHING, item
 from autoprune.conversation.placeholders import XML
 from autoprune.conversation.transcript import (
     Entry,
@@ -34,7 +35,6 @@ from autoprune.conversation.transcript import (
     ToolInput,
     ToolResult,
     Transcript,
-    Words,
     as_text,
     without_replaced,
 )
@@ -182,8 +182,8 @@ class Format(Protocol):
     """A module, or any object, that reads the messages of one API. SDK objects are passed as mappings of their fields.
 
     It may have two more functions. `media(block, count)` returns the tokens of a block that is an image or other
-    medium, else None; it replaces `autoprune.formats.media`. `words(message, entry)` returns the texts of a message for
-    a summarizer.
+    medium, else None; it replaces `autoprune.formats.media`. `words(message, entry)` returns the texts of a message
+    without its calls and results.
     """
 
     @property
@@ -204,6 +204,7 @@ class Format(Protocol):
 
 
 Choose: TypeAlias = Callable[[object, int], tuple[Mapping[str, object], Format]]  # a message's fields, and its format
+Texts: TypeAlias = Callable[[Mapping[str, object], Entry], Iterable[str]]  # the texts of a message with this entry
 
 
 def parse(messages: Sequence[object], parser: "Parser", fixed_tokens: int) -> Transcript:
@@ -223,11 +224,13 @@ class Parser:
         *,
         wants_inputs: bool = False,
         standing: Standing,
+        texts_of: Texts,
     ) -> None:
         """Count with `count`; `choose` detects the format of each message, or raises ConversationError.
 
         `is_tool_result` and `tool_name` recognize results in XML text and name their tools. `wants_inputs` asks for the
-        locations of calls' arguments. `standing` describes the summarized messages.
+        locations of calls' arguments. `standing` describes the summarized messages. `texts_of` reads the texts of a
+        message if its format does not.
         """
         self.count = count
         self.choose = choose
@@ -247,27 +250,28 @@ class Parser:
         self._begins_with_results = False
         self._requests_of_results = 0
         self._at = 0
+        self._known: Mapping[str, object] = NOTHING  # the fields of the current message
         self._format: Format | None = None  # of the last message
-        self._words: Words | None = None
+        self._texts_of = self._default_texts = texts_of
 
     def read_on(self, messages: Sequence[object], start: int) -> list[Entry]:
         """Read the messages from number `start` on. Raises ConversationError for an item that is no message."""
         recognized = [self.choose(messages[at], at) for at in range(start, len(messages))]
-        speakers = [written_in.speaker(message) for message, written_in in recognized]
+        speakers = [written_in.speaker(known) for known, written_in in recognized]
         together = enumerate(zip(recognized, speakers, strict=True), start)
-        return [self._read(*pair, who, at) for at, (pair, who) in together]
+        return [self._read(messages[at], *pair, who, at) for at, (pair, who) in together]
 
     def read(self, message: object, at: int) -> Entry:
         """Read message number `at`. Raises ConversationError if it is no message."""
         known, written_in = self.choose(message, at)
-        return self._read(known, written_in, written_in.speaker(known), at)
+        return self._read(message, known, written_in, written_in.speaker(known), at)
 
-    def _read(self, known: Mapping[str, object], written_in: Format, who: Speaker, at: int) -> Entry:
+    def _read(self, message: object, known: Mapping[str, object], written_in: Format, who: Speaker, at: int) -> Entry:
         if written_in is not self._format:
             self._format = written_in
             self.media = getattr(written_in, "media", media)
-            self._words = getattr(written_in, "words", None)
-        self._at = at
+            self._texts_of = getattr(written_in, "words", self._default_texts)
+        self._at, self._known = at, known
         is_model = who is Speaker.MODEL
         self.begins_request = is_model and not self._follows_model
         self._follows_model = is_model
@@ -279,8 +283,13 @@ class Parser:
             entry = written_in.parse(known, at, self)
         except ConversationError as error:
             raise add_place(error, at) from error
-        if self._words:
-            entry = replace(entry, words=self._words)
+        entry = replace(
+            entry,
+            texts=tuple(text for each in self._texts_of(known, entry) if (text := each.strip())),
+            role=role_of(known),
+            format=written_in.NAME,
+            message=message,
+        )
         if is_model:
             self.standing.add_calls(entry.calls)
         elif who is Speaker.OTHER and isinstance(role := known.get("role"), str):
@@ -342,7 +351,14 @@ class Parser:
         calls differ, since a text that replaced a payload may itself look like a result or a call.
         """
         names = self.is_tool_result, self.tool_name
-        again = Parser(self.count, self.choose, *names, wants_inputs=self.wants_inputs, standing=self._standings[at])
+        again = Parser(
+            self.count,
+            self.choose,
+            *names,
+            wants_inputs=self.wants_inputs,
+            standing=self._standings[at],
+            texts_of=self._default_texts,
+        )
         again._follows_model = follows_model
         for result in before.results:
             if result.call and result.call.is_programmatic:
@@ -361,6 +377,13 @@ class Parser:
     def tokens(self, content: object) -> int:
         """Count the tokens of any content, with media by the rules of the current message's format."""
         return tokens(content, self.count, self.media)
+
+    def value_at(self, path: Path) -> object:
+        """Return the value at a path of the current message."""
+        value: object = self._known
+        for name in path[1:]:
+            value = item(value, name)
+        return value
 
     def answered(self, call_id: object) -> ToolCall | None:
         """Close and return the open call with an id; if several calls share the id, the first."""
@@ -414,11 +437,18 @@ def native_result(
         put=payload.put,
         is_fixed=payload.is_fixed,
         is_plain=payload.is_plain,
+        value=None if payload.is_plain else parser.value_at(path),
         sent=parser.sent,
         kind=kind,
         is_error=is_error,
         call=call,
     )
+
+
+def role_of(message: Mapping[str, object]) -> str | None:
+    """Return the role of a message; Gemini's messages without one are the user's."""
+    role = message.get("role")
+    return role if isinstance(role, str) else "user" if role is None and "parts" in message else None
 
 
 def add_place(error: ConversationError, at: int) -> ConversationError:

@@ -23,9 +23,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import TypeAlias
 
-from autoprune.conversation.summary import is_user_message
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolCall
-from autoprune.facts.utterances import has_role, is_note
+from autoprune.facts.utterances import is_note
 from autoprune.planning.retention import Retention
 from autoprune.planning.view import Group
 
@@ -110,7 +109,7 @@ class Groups:
         """The user's requests, without messages that the agent's program wrote."""
         return self._requests
 
-    def add_message(self, at: int, message: object) -> None:
+    def add_message(self, at: int) -> None:
         """Add the next message, whose entry is already in `entries`."""
         entry = self.entries[at]
         if entry.is_replaced:
@@ -118,19 +117,19 @@ class Groups:
             self._staying.add(at)
             return
         if self._is_said_by_user(at):
-            (self._notes if is_note(message, entry) else self._requests).append(at)
+            (self._notes if is_note(entry) else self._requests).append(at)
         self.uncounted += entry.speaker is Speaker.SYSTEM
         if entry.compaction is not None:
             self._compaction = {at}
         for pair in entry.pairs:
             self._add_to_pair(pair, at)
-        if is_user_message(message):
+        if entry.role == "user":
             self._users.add(at)
         if entry.speaker is Speaker.MODEL:
             self._models.add(at)
-            if not entry.calls and not entry.thinking and has_role(message):
+            if not entry.calls and not entry.thinking and entry.role is not None:
                 self._words.add(at)
-        if entry.loads_tools or self.retain.stays(at, message, entry):
+        if entry.loads_tools or self.retain.stays(at, entry):
             self._staying.add(at)
 
     def _add_to_pair(self, pair: str, at: int) -> None:

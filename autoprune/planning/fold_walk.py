@@ -28,7 +28,6 @@ from autoprune.conversation.placeholders import Placeholder, trim_text
 from autoprune.conversation.summary import RunningSummary, overhead
 from autoprune.conversation.transcript import Entry, Path, Speaker, ToolResult
 from autoprune.facts import answers, harness
-from autoprune.facts.utterances import texts
 from autoprune.planning._groups import Groups, join_groups
 from autoprune.planning._stripping import CUT_REASONS
 from autoprune.planning.plan import Conditions, Plan, ThinkingPolicy
@@ -189,12 +188,12 @@ class FoldWalk(Walk):
         """The number of messages in the prompt, without system messages and the summary."""
         return len(self.entries) - len(self.gone) - self._groups.uncounted
 
-    def append(self, message: object, entry: Entry) -> None:
+    def append(self, entry: Entry) -> None:
         """Add the next message. If a request precedes it, ask the strategy first."""
         at = len(self.entries)
         follows_model = self.ends_with_model
-        super().append(message, entry)
-        self._wants_user = self._wants_user or self.given.begins_with_user(message)
+        super().append(entry)
+        self._wants_user = self._wants_user or self.given.begins_with_user(entry)
         # A message that is only the summary counts as `Room.total` and not as a message.
         if self.given.running and at == self.given.running.at and self.given.running.rest is None:
             self.gone.add(at)
@@ -202,9 +201,9 @@ class FoldWalk(Walk):
             return
         if entry.speaker is Speaker.MODEL and not follows_model:
             self._spoke_at = at
-        self._groups.add_message(at, message)
+        self._groups.add_message(at)
         self._asked.update(self._groups.user_requests[-1:])
-        if said := self._words_beside_results(message, entry):
+        if said := self._words_beside_results(entry):
             self._answers[at] = sum(SAID_TOKENS + self._room.count(words) for words in said)
         if self._groups.requests[-1:] == [at]:
             self._request_before = self.request
@@ -335,11 +334,11 @@ class FoldWalk(Walk):
         """Return the messages from `first` on; only those in `said` if messages go by role and not by age."""
         return {at for at in said if at >= first} if self.retain.roles else set(range(first, len(self.entries)))
 
-    def _words_beside_results(self, message: object, entry: Entry) -> list[str]:
+    def _words_beside_results(self, entry: Entry) -> list[str]:
         """Return the user's words in a message with results: answers through tools, and texts beside the results."""
         said = [answers.answer_text(result) for result in entry.results if self._answer_rules.is_answer(result)]
         if entry.results and entry.speaker is Speaker.USER:
-            said.append(harness.user_words_beside(texts(message, entry), (result.tool for result in entry.results)))
+            said.append(harness.user_words_beside(entry.texts, (result.tool for result in entry.results)))
         return [words for words in said if words]
 
     def _room_for_words(self, at: int) -> int:

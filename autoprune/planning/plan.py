@@ -187,7 +187,7 @@ class Plan:
         if result is not None and (self._hides_outcome(result) or part not in self.tool_inputs.of(result)):
             return False
         # With its mark, the text may be as long as the argument.
-        mark = self.placeholder.mark(part, self.transcript.messages)
+        mark = self.placeholder.mark(part)
         return self.placeholder.saves(part, self.tool_inputs.text(part, self.placeholder.count, mark)) > 0
 
     def _hides_outcome(self, result: ToolResult) -> bool:
@@ -200,7 +200,7 @@ class Plan:
     def _guard(self) -> Guard:
         transcript = self.transcript
         saved = savings_by_message(self.edits, self.stripped)
-        return guard(self.protections, transcript.messages, transcript.entries, transcript.results, saved)
+        return guard(self.protections, transcript.entries, transcript.results, saved)
 
     def is_unseen(self, result: ToolResult) -> bool:
         """Return whether the model has not seen a result yet."""
@@ -216,7 +216,7 @@ class Plan:
             return Reason.USER_ANSWER
         if result in self.needed:
             return Reason.REFERRED_TO
-        mark = self.placeholder.mark(result, self.transcript.messages)
+        mark = self.placeholder.mark(result)
         if self.placeholder.saves(result, self.placeholder.text(result, mark)) <= 0:
             return Reason.NO_GAIN
         if result.location.path < self.bound_before:

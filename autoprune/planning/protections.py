@@ -133,7 +133,6 @@ DEFAULT_PROTECTIONS = Protections()
 
 def guard(
     protections: Protections,
-    messages: Sequence[object],
     entries: Sequence[Entry],
     results: Sequence[ToolResult],
     saved: Mapping[int, int],
@@ -153,7 +152,7 @@ def guard(
             return Reason.AMONG_LAST
         if result.location.message >= window:
             return Reason.IN_TOKEN_WINDOW
-        return protections.reason_for(cut.get(result, result), messages[result.location.message])
+        return protections.reason_for(cut.get(result, result), entries[result.location.message].message)
 
     return why
 

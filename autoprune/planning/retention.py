@@ -8,7 +8,6 @@ from autoprune.conversation.messages import fields_of
 from autoprune.conversation.transcript import Entry, Speaker
 from autoprune.errors import SettingsError, check_flag, check_number
 from autoprune.facts.harness import holds_instructions
-from autoprune.facts.utterances import texts
 from autoprune.planning.protections import check_pinned, check_texts, make_set, make_tuples
 
 ROLES: Mapping[str, Speaker] = {"user": Speaker.USER, "assistant": Speaker.MODEL, "tool": Speaker.TOOL}
@@ -57,12 +56,12 @@ class Retention:
         if not isinstance(self.roles, tuple) or not set(self.roles) <= set(ROLES):
             raise SettingsError(f"roles is {self.roles!r}: give some of {', '.join(ROLES)}, first to go first")
 
-    def stays(self, at: int, message: object, entry: Entry) -> bool:
+    def stays(self, at: int, entry: Entry) -> bool:
         """Return whether a message stays, whatever its position in the conversation."""
-        if self.system and (entry.speaker is Speaker.SYSTEM or _instructs(message, entry)):
+        if self.system and (entry.speaker is Speaker.SYSTEM or _instructs(entry)):
             return True
-        is_pinned = bool(self.pinned(message)) if callable(self.pinned) else at in self.pinned
-        return is_pinned or bool(self.tags and not _tags(message).isdisjoint(self.tags))
+        is_pinned = bool(self.pinned(entry.message)) if callable(self.pinned) else at in self.pinned
+        return is_pinned or bool(self.tags and not _tags(entry.message).isdisjoint(self.tags))
 
     def requests(self, turns: Sequence[int], end: int) -> set[int]:
         """Return the messages that stay because of the user's requests.
@@ -85,11 +84,11 @@ class Retention:
 BY_AGE = Retention()
 
 
-def _instructs(message: object, entry: Entry) -> bool:
+def _instructs(entry: Entry) -> bool:
     """Return whether a message that is not the model's holds instructions."""
     if entry.speaker is Speaker.MODEL:
         return False
-    return holds_instructions(texts(message, entry), [result.tool for result in entry.results])
+    return holds_instructions(entry.texts, [result.tool for result in entry.results])
 
 
 def _tags(message: object) -> set[str]:

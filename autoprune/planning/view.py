@@ -420,4 +420,4 @@ class FoldContext:
     """
 
     running: RunningSummary | None = None
-    begins_with_user: Callable[[object], bool] = lambda message: False
+    begins_with_user: Callable[[Entry], bool] = lambda entry: False

@@ -136,7 +136,6 @@ class Walk:
         self.placeholder = placeholder
         self.tokens = fixed_tokens
         self.request = 0  # the number of the current request
-        self.messages: list[object] = []
         self.entries: list[Entry] = []
         self.edits: dict[Part, Replace] = {}
         self.edits_made = 0
@@ -161,6 +160,11 @@ class Walk:
     def ends_with_model(self) -> bool:
         """Whether the last message is the model's."""
         return bool(self.entries) and self.entries[-1].speaker is Speaker.MODEL
+
+    @property
+    def messages(self) -> Sequence[object]:
+        """The caller's messages so far."""
+        return [entry.message for entry in self.entries]
 
     @property
     def results(self) -> Sequence[ToolResult]:
@@ -230,15 +234,15 @@ class Walk:
         """Whether the strategy edited anything or the prompt is over the safe zone."""
         return bool(self.edits) or self.tokens > self.limit
 
-    def extend(self, messages: Sequence[object], entries: Sequence[Entry]) -> None:
-        """Add new messages, with their entries, and ask the strategy at the request that follows them."""
+    def extend(self, entries: Sequence[Entry]) -> None:
+        """Add the entries of new messages, and ask the strategy at the request that follows them."""
         self._user_words.update(self.protections.answers(entries))
-        for at, entry in enumerate(entries, len(self.entries)):
-            self.append(messages[at], entry)
+        for entry in entries:
+            self.append(entry)
         if self.entries:
             self.ask()
 
-    def append(self, message: object, entry: Entry) -> None:
+    def append(self, entry: Entry) -> None:
         """Add the next message. If a request precedes it, ask the strategy first."""
         self._switch()
         if self._begins_request(entry):
@@ -253,7 +257,6 @@ class Walk:
                 self.ask()
         self._parts.results += entry.results
         self._parts.unseen += entry.results
-        self.messages.append(message)
         self.entries.append(entry)
         self.tokens += entry.tokens
         if entry.thinking:
@@ -308,7 +311,7 @@ class Walk:
         """Cut a result that is too large, before any request sends it whole."""
         if result.is_fixed or not result.is_plain or self.placeholder.has_replaced(result):
             return
-        mark = self.placeholder.mark(result, self.messages)
+        mark = self.placeholder.mark(result)
         text = clamp.shortened(result.text, self.placeholder.count, mark)
         if text is None:
             return
@@ -329,7 +332,7 @@ class Walk:
         """
         if answer.is_fixed or answer.kind != whole.kind or not (answer.is_plain and whole.is_plain):
             return False
-        mark = self.placeholder.mark(whole, self.messages)
+        mark = self.placeholder.mark(whole)
         cut = self._clamp.shortened(whole.text, self.placeholder.count, mark) if self._clamp else None
         text = trim_text(answer, whole.text if cut is None else cut)
         saved = self.placeholder.saves(answer, text)
@@ -443,7 +446,7 @@ class Walk:
         parts, why = self._parts, None
         bound, needed = self.bound_before, self._references.needed
         if self._protects:
-            why = guard(self.protections, self.messages, self.entries, parts.results, self._saved, parts.as_cut)
+            why = guard(self.protections, self.entries, parts.results, self._saved, parts.as_cut)
         for part in parts.whole if whole else parts.seen:
             if (bound and part.location.path < bound) or (why and self._is_protected(part, why)) or part in needed:
                 continue
@@ -464,7 +467,7 @@ class Walk:
     def _weigh(self, part: Part) -> Candidate:
         """Count the tokens that clearing a part saves, and remember the part as a candidate."""
         parts, placeholder = self._parts, self.placeholder
-        mark = placeholder.mark(parts.current(part), self.messages) if placeholder.recalls else ""
+        mark = placeholder.mark(parts.current(part)) if placeholder.recalls else ""
         if isinstance(part, ToolInput):
             assert self.tool_inputs is not None
             result, text = parts.result_of[part], self.tool_inputs.text(part, placeholder.count, mark)

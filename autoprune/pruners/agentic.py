@@ -97,7 +97,7 @@ class AgenticConversationPruner(Pruner):
             # Read the new messages.
             parser = known.read(conversation, partial(_parser, terms, conversation))
             # Continue the walk.
-            walk = known.walk_on(conversation, partial(_walk, terms, conversation), waited, terms.later_conditions)
+            walk = known.walk_on(partial(_walk, terms, conversation), waited, terms.later_conditions)
             plan = walk.make_plan([*conversation], fixed)
             is_at_work = walk.is_at_work
             thinking = outcome(now.thinking, plan) if walk.newest_thinking else NO_OUTCOME
@@ -121,7 +121,7 @@ class AgenticConversationPruner(Pruner):
         if validate:
             result = result.with_notes(check_accepted(pruned, conversation, validate, terms.format, self.formats))
         if self.archive is not None and pruned is not conversation:
-            result = archive_payloads(result, self.archive, conversation, known.archived)
+            result = archive_payloads(result, self.archive, known.archived)
         log_prune(result.report, "INFO" if is_at_work or pruned is not conversation else "DEBUG")
         return callbacks.notify(result, conversation) if callbacks else result
 
@@ -240,7 +240,7 @@ def _plan_from_start(terms: Terms, conversation: list[Any], pauses: Mapping[int,
     """Read and walk a conversation from its start."""
     walk = _walk(terms, conversation)
     walk.pauses = pauses
-    walk.extend(conversation, without_replaced(_parser(terms, conversation).read_on(conversation, 0)))
+    walk.extend(without_replaced(_parser(terms, conversation).read_on(conversation, 0)))
     return walk.make_plan([*conversation], fixed_tokens(conversation, terms.at(len(conversation)).overhead))
 
 

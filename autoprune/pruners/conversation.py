@@ -9,16 +9,15 @@ import asyncio
 import time
 from collections.abc import Callable, Generator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from autoprune.conversation.archive import ArchiveLike
 from autoprune.conversation.edits import apply, strip_thinking
 from autoprune.conversation.messages import check_conversation
 from autoprune.conversation.summary import RunningSummary, assemble, find_summary, without_summary
-from autoprune.conversation.transcript import without_replaced
+from autoprune.conversation.transcript import Entry, without_replaced
 from autoprune.errors import SettingsError, check_number, is_number
-from autoprune.formats import Format, Parser, parse, recognize
+from autoprune.formats import Format, Parser, parse
 from autoprune.planning.fold_walk import FoldWalk
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.view import FoldContext, FoldingStrategy
@@ -57,7 +56,7 @@ class Inputs:
     running: RunningSummary | None
     summarizer: Summarizer
     reported: int | None
-    begins_with_user: Callable[[object], bool]
+    begins_with_user: Callable[[Entry], bool]
     key: object
 
     def start_parser(self) -> Parser:
@@ -216,7 +215,7 @@ class ConversationPruner(Pruner):
         # Read the new messages.
         parser = history.read(bare, inputs.start_parser)
         # Continue the walk.
-        walk = history.walk_on(bare, inputs.start_walk)
+        walk = history.walk_on(inputs.start_walk)
         plan, thinking = inputs.make_plan(walk)
         notes = (*(parser.notes if walk.is_at_work else ()), *thinking.notes)
         # A refused prune is remembered too: what was read and decided does not depend on the callback.
@@ -251,7 +250,7 @@ class ConversationPruner(Pruner):
         if validate:
             result = result.with_notes(check_accepted(pruned, conversation, validate, terms.format, self.formats))
         if self.archive is not None and pruned is not conversation:
-            result = archive_payloads(result, self.archive, bare, history.archived)
+            result = archive_payloads(result, self.archive, history.archived)
         log_prune(result.report, "INFO" if pruned is not conversation else "DEBUG")
         return callbacks.notify(result, conversation)
 
@@ -266,7 +265,7 @@ class ConversationPruner(Pruner):
         """Plan a prune without doing it. No summary is written, so the plan's tokens are an upper bound."""
         inputs = self._check_inputs(conversation, strategy, calibration, usage)
         walk = inputs.start_walk()
-        walk.extend(inputs.bare, without_replaced(inputs.start_parser().read_on(inputs.bare, 0)))
+        walk.extend(without_replaced(inputs.start_parser().read_on(inputs.bare, 0)))
         plan, _ = inputs.make_plan(walk)
         return plan
 
@@ -292,7 +291,7 @@ class ConversationPruner(Pruner):
             running=running,
             summarizer=summarizer,
             reported=reported,
-            begins_with_user=partial(_begins_with_user, formats=terms.reading.formats, is_required=is_required),
+            begins_with_user=lambda entry: is_required or entry.format in USER_FIRST,
             # A usage report belongs to one request, so a walk that used it is not remembered.
             key=None if reported else (terms, running, identity_of(summarizer), is_required),
         )
@@ -341,11 +340,6 @@ def _run_stages(
     except StopIteration as end:
         result: Result[Any] = end.value
         return result
-
-
-def _begins_with_user(message: object, formats: Sequence[Format], *, is_required: bool) -> bool:
-    """Whether the settings or a message's format show that the provider requires the user's message first."""
-    return is_required or recognize(message, 0, formats)[1].NAME in USER_FIRST
 
 
 def _thinking_outcome(policy: ThinkingPolicy, plan: Plan, walk: FoldWalk) -> Outcome:

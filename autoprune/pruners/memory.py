@@ -209,7 +209,6 @@ class History:
 
     def walk_on(
         self,
-        messages: list[Any],
         start: Callable[[], Any],
         pauses: Mapping[int, float] = NO_PAUSES,
         later: Later = (),
@@ -223,7 +222,7 @@ class History:
             self.walk, self.texts = start(), {}
         self.walk.pauses = pauses
         entries = self.entries if is_valid else without_replaced(self.entries)
-        self.walk.extend(messages, entries[len(self.walk.entries) :])
+        self.walk.extend(entries[len(self.walk.entries) :])
         return self.walk
 
 

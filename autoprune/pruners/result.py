@@ -147,10 +147,8 @@ def _qualified_name(function: object) -> str:
     return str(getattr(function, "__qualname__", type(function).__qualname__))
 
 
-def archive_payloads(
-    result: Result[Message], archive: Archive, messages: Sequence[object], known: dict[Part, str]
-) -> Result[Message]:
+def archive_payloads(result: Result[Message], archive: Archive, known: dict[Part, str]) -> Result[Message]:
     """Archive the payloads that a prune replaced, as `store_payloads` does. Failures are noted in the report."""
     from autoprune.summarizers.driver import call_safely  # lazy: most pruners have no archive
 
-    return result.with_notes(store_payloads(archive, result.plan.edits, messages, known, call_safely))
+    return result.with_notes(store_payloads(archive, result.plan.edits, known, call_safely))

@@ -398,7 +398,7 @@ class FoldedMessages:
 
     def _plain(self, numbers: Collection[int]) -> tuple[Utterance, ...]:
         entries, is_answer = self.plan.transcript.entries, self.plan.protections.is_answer
-        return utterances([self.messages[at] for at in numbers], [entries[at] for at in numbers], is_answer)
+        return utterances([entries[at] for at in numbers], is_answer)
 
 
 # The message of the summary

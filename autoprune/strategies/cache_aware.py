@@ -244,7 +244,7 @@ class CacheAwareState(BaseStrategy):
             self._worth.observe(entry)
             marks = {result: match for result in entry.results if (match := read_placeholder(result))}
             sizes = {result: int(match[3].replace(",", "")) for result, match in marks.items()}
-            self._at_work.observe(entry, view.messages[at], sizes)
+            self._at_work.observe(entry, sizes)
             for result in entry.results:
                 if match := marks.get(result):
                     self._marked.setdefault(int(match[1]), []).append(result)

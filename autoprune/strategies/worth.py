@@ -23,7 +23,6 @@ from autoprune.conversation.transcript import Entry, Speaker, ToolCall, ToolResu
 from autoprune.facts.actions import Action
 from autoprune.facts.calls import argument_texts, command, paths
 from autoprune.facts.plain_text import identifiers
-from autoprune.facts.utterances import texts
 from autoprune.strategies.usage import CHANGING, Text, Usage, prose, written_text
 
 LEAST_TOKENS = 60  # smaller results always stay: their placeholder would save next to nothing
@@ -127,23 +126,21 @@ class AtWork:
         self._edited: dict[str, int] = {}  # paths, with the newest request that changed each
         self._reads: dict[str, dict[str, ToolResult]] = {}  # by base name and path, the newest last
         self._usage = Usage()
-        self._answer: tuple[object, Entry] | None = None  # the newest message, if it is the model's without calls
+        self._answer: tuple[str, ...] = ()  # the newest message, if it is the model's without calls
         self._newest_sent = 0  # the request that sent the newest result
         self._texts: list[Text] = []  # what the agent wrote, until it does something else
         self._written = 0  # the request of the newest such text
 
-    def observe(
-        self, entry: Entry, message: object = None, cleared: Mapping[ToolResult, int] = NOTHING_CLEARED
-    ) -> None:
-        """Read one more message; without `message`, an answer to the user counts as empty.
+    def observe(self, entry: Entry, cleared: Mapping[ToolResult, int] = NOTHING_CLEARED) -> None:
+        """Read one more message.
 
         `cleared` are results that are placeholders, each with the tokens of the result that it replaced.
         """
         if entry.speaker is Speaker.USER and not entry.results and self._answer:
-            self._texts.append(prose("\n".join(texts(*self._answer))))  # an answer is writing too
+            self._texts.append(prose("\n".join(self._answer)))  # an answer is writing too
             self._written = self._newest_sent
         is_answer = entry.speaker is Speaker.MODEL and not entry.calls
-        self._answer = (message, entry) if is_answer and message is not None else None
+        self._answer = entry.texts if is_answer else ()
         for result in entry.results:
             action = Action(result.call, result)
             if text := written_text(action):

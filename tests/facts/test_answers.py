@@ -243,7 +243,7 @@ def test_the_question_stays_with_the_answer():
 
 def told(*steps: Step, format: str = "anthropic") -> Any:
     messages = FORMATS[format](rounds(*steps))
-    return utterances(messages, parse(messages, new_parser(COUNT), 0).entries)
+    return utterances(parse(messages, new_parser(COUNT), 0).entries)
 
 
 @each_row("format", FORMATS)

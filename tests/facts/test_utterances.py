@@ -34,7 +34,7 @@ ROUNDS: list[Round] = [
 
 def heard(messages: Sequence[Any]) -> tuple[Utterance, ...]:
     """Messages in plain words."""
-    return utterances(messages, parse(messages, new_parser(exact()), 0).entries)
+    return utterances(parse(messages, new_parser(exact()), 0).entries)
 
 
 def words(*messages: Any) -> list[str]:

@@ -19,7 +19,6 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationPruner
 from autoprune.errors import SettingsError
-from autoprune.facts.utterances import texts
 from autoprune.formats import new_parser, parse
 from autoprune.formats.dialects import Dialect, Example, all_dialects, dialect_of, element_dialect, register, unregister
 from autoprune.strategies import Replace, View
@@ -112,7 +111,7 @@ def test_results_in_a_fenced_block_are_the_users_text(dialect: Dialect):
 def test_a_summarizer_reads_neither_results_nor_the_tags_around_them(dialect: Dialect):
     messages = conversation(dialect, "one", "two", wrap="Before.\n{}")
     entry = parse(messages, new_parser(len), 0).entries[2]
-    words = "\n".join(texts(messages[2], entry))
+    words = "\n".join(entry.texts)
     assert words.startswith("Before.")
     assert [word for word in ("one", "two", dialect.mark) if word in words] == []
 

@@ -9,7 +9,6 @@ import pytest
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationError, PruneArgs, SettingsError
-from autoprune.facts.utterances import texts as texts_of
 from autoprune.formats import MESSAGE_TOKENS, Entry, Parser, Speaker, new_parser, texts
 from autoprune.settings.plugins import _find_entry_points
 
@@ -65,8 +64,8 @@ def test_the_bytes_of_such_a_message_do_not_bound_its_tokens():
 
 def test_summarizers_read_the_words_that_the_format_gives():
     message = {"line": [PICTURE]}
-    assert texts_of(message, new_parser(len, formats=(Rich(),)).read(message, 0)) == ("Look:", "[picture a.png]")
-    assert texts_of(message, new_parser(len, formats=(Pictures(),)).read(message, 0)) != ("Look:", "[picture a.png]")
+    assert new_parser(len, formats=(Rich(),)).read(message, 0).texts == ("Look:", "[picture a.png]")
+    assert new_parser(len, formats=(Pictures(),)).read(message, 0).texts != ("Look:", "[picture a.png]")
 
 
 @pytest.fixture

@@ -254,6 +254,6 @@ def test_a_predicate_gets_the_callers_own_message_and_its_answer_may_be_anything
 
 def test_an_index_is_that_of_the_message_alone():
     entry = Entry(Speaker.USER, 5)
-    assert [Retention(pinned={1}).stays(at, {"role": "user", "content": "U"}, entry) for at in range(3)] == [
+    assert [Retention(pinned={1}).stays(at, entry) for at in range(3)] == [
         *(False, True, False),
     ]

@@ -24,7 +24,6 @@ from autoprune.conversation.transcript import Speaker, ToolResult, Transcript
 from autoprune.facts import harness
 from autoprune.facts.answers import answer_text, is_answer
 from autoprune.facts.calls import arguments
-from autoprune.facts.utterances import texts
 from autoprune.strategies.worth import AtWork
 
 MOST_SOURCES = 3  # a statement that more earlier results show is common
@@ -98,16 +97,14 @@ def _answer_ends(transcript: Transcript, start: int, stop: int) -> int:
 
 def _atoms(transcript: Transcript, start: int, end: int, results: Texts) -> tuple[Atom, ...]:
     calls = [call for entry in transcript.entries[start:end] for call in entry.calls]
-    words = "\n".join(
-        text for at in range(start, end) for text in texts(transcript.messages[at], transcript.entries[at])
-    )
+    words = "\n".join(text for at in range(start, end) for text in transcript.entries[at].texts)
     return *atoms(calls, words), *stated_atoms(calls, words, lambda atom: bool(results.find(atom)))
 
 
 def _words_outside_results(transcript: Transcript, message: int) -> Iterator[str]:
     """Yield the texts of a message outside its results: its text blocks, and the arguments of calls."""
     entry = transcript.entries[message]
-    yield from texts(transcript.messages[message], entry)
+    yield from entry.texts
     for call in entry.calls:
         call_arguments = arguments(call)
         said = "\n".join(strings(dict(call_arguments))) if call_arguments else str(call.arguments)
@@ -196,7 +193,7 @@ class _Reader:
         return item
 
     def _words_outside_results(self, at: int) -> Iterator[Protected]:
-        whole = texts(self._transcript.messages[at], self._transcript.entries[at])
+        whole = self._transcript.entries[at].texts
         said = tuple(filter(None, map(harness.user_words, whole)))
         if said and not harness.is_continuation(said[0]):
             yield Protected(ProtectedKind.WORDS, at, (whole, said))

@@ -27,7 +27,6 @@ from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.evidence import Need, Protected, ProtectedKind
 from autoprune.apps.replay.visible import Text
 from autoprune.conversation.messages import fields_of, with_item
-from autoprune.facts.utterances import texts
 from autoprune.formats import new_parser
 from autoprune.planning.view import folds
 from autoprune.providers import problems
@@ -161,7 +160,7 @@ class _VisibleEvidence:
         number = self._numbers.get(id(message))
         if number is None:
             entry = self._parser.read(message, 0)
-            said = [*texts(message, entry), *(result.text for result in entry.results)]
+            said = [*entry.texts, *(result.text for result in entry.results)]
             number = self._numbers[id(message)] = len(self._texts)
             self._texts.append((message, Text("\n".join(said))))
         return number
@@ -332,7 +331,7 @@ class _PromiseChecker:
         """Return everything in a message except the payloads of results and the arguments of calls."""
         entry = self._parser.read(message, 0)
         results = [(each.kind, each.is_error, each.tool) for each in entry.results]
-        return texts(message, entry), results, [(call.id, call.name) for call in entry.calls]
+        return entry.texts, results, [(call.id, call.name) for call in entry.calls]
 
     def _check_prompt(
         self, given: Sequence[Any], sent: Sequence[Any], again: Sequence[Any]

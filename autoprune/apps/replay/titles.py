@@ -9,7 +9,6 @@ from autoprune.apps.sessions import Recording
 from autoprune.conversation.transcript import Speaker
 from autoprune.facts.harness import user_words
 from autoprune.facts.plain_text import one_line
-from autoprune.facts.utterances import texts
 from autoprune.formats import new_parser, parse
 
 SEARCHED = 30  # messages in which the user's first words are looked for
@@ -66,7 +65,7 @@ def _first_words(recording: Recording) -> str:
     """Find the user's first words, on one line; "" if the first messages of the conversation hold none."""
     messages = list(recording.messages[:SEARCHED])
     entries = parse(messages, new_parser(len), 0).entries
-    for message, entry in zip(messages, entries, strict=True):
-        if entry.speaker is Speaker.USER and (words := user_words(texts(message, entry))):
+    for entry in entries:
+        if entry.speaker is Speaker.USER and (words := user_words(entry.texts)):
             return one_line(words, LONGEST)
     return ""
