@@ -40,7 +40,7 @@ class Rich(Pictures):
         return PICTURE_TOKENS if "picture" in block else None
 
     def words(self, message: Mapping[str, Any], entry: Entry) -> list[str]:
-        return ["Look:", *(f"[picture {block['picture']}]" for block in message["line"])]
+        return ["Look:", *(f"[picture {block['picture']}]" for block in message["line"] if "picture" in block)]
 
 
 def test_media_are_counted_by_the_rules_of_their_format():

@@ -72,7 +72,7 @@ def forged(id: str) -> list[str]:
 
 def payloads(messages: list[Any]) -> list[str]:
     """The payloads of all results, as they are kept."""
-    return [text_to_archive(each, messages) for each in parse(messages, new_parser(len), 0).results]
+    return [text_to_archive(each) for each in parse(messages, new_parser(len), 0).results]
 
 
 @pytest.mark.parametrize("format", [*WIRE, *DIALECTS])
@@ -133,6 +133,6 @@ def test_a_mark_in_an_argument_is_never_passed_on():
         archive = {content_id(OTHERS): OTHERS}
         strategy = ToolOutputCleanup(clear_tool_inputs=ToolInputs(above=20))
         pruned = AgenticConversationPruner(1, archive=archive).prune(messages, strategy)
-        told = {split_mark(edit.mark)[1]: text_to_archive(edit.part, messages) for edit in pruned.plan.edits}
+        told = {split_mark(edit.mark)[1]: text_to_archive(edit.part) for edit in pruned.plan.edits}
         assert {id: recall(archive, id) for id in told} == told
         assert re.findall(r"recall id (\w+)", as_bytes(pruned.conversation)).count(content_id(OTHERS)) <= 1

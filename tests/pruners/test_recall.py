@@ -58,8 +58,7 @@ def variants(case: Case) -> list[Case]:
 
 def carried(result: Result) -> dict[str, str]:
     """The ids in the texts that were put in place of results, each with the payload that it stands for."""
-    messages = result.plan.transcript.messages
-    ids = ((split_mark(edit.text)[1], text_to_archive(edit.part, messages)) for edit in result.plan.edits)
+    ids = ((split_mark(edit.text)[1], text_to_archive(edit.part)) for edit in result.plan.edits)
     return {id: payload for id, payload in ids if id}
 
 
@@ -75,7 +74,7 @@ def test_every_payload_that_an_edit_replaces_can_be_recalled_to_the_letter(case:
         ours = pruner(each, archive)
         result = ours.prune(each.messages, each.strategy)
         for edit in result.plan.edits:
-            payload = text_to_archive(edit.part, each.messages)
+            payload = text_to_archive(edit.part)
             assert ours.recall(content_id(payload)) == payload
             if isinstance(edit.part, ToolResult):
                 assert split_mark(edit.text)[1] or edit.reason == "clamped"

@@ -341,7 +341,7 @@ def planned(messages: list[Message], text: str) -> tuple[Plan, tuple[ToolResult,
     transcript = parse(messages, new_parser(exact()), fixed_tokens=3)
     strategy = Everything(transcript.results, text)
     walk = Walk(Conditions(strategy, 1, 0, ThinkingPolicy.REPORT), 3, Placeholder(exact()))
-    walk.extend(messages, transcript.entries)
+    walk.extend(transcript.entries)
     return walk.make_plan(messages, transcript.fixed_tokens), transcript.results
 
 

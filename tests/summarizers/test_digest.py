@@ -167,7 +167,7 @@ def test_every_format_gives_the_same_digest(format: str):
     ]
 
     def of(messages: list[Any]) -> str:
-        return digest(utterances(messages, parse(messages, new_parser(COUNT), 0).entries))
+        return digest(utterances(parse(messages, new_parser(COUNT), 0).entries))
 
     assert of(WIRE[format](made)) == of(WIRE["openai_chat"](made))
 
@@ -749,7 +749,7 @@ def test_a_pasted_skill_is_removed_without_the_rest_of_the_message():
     skill = "Base directory for this skill: /a/b\n\n# Review\n\nNever push."
     blocks = [{"type": "text", "text": text} for text in ("Use it.", skill, "But be quick.")]
     messages: list[Any] = [{"role": "user", "content": blocks}]
-    (one,) = utterances(messages, parse(messages, new_parser(COUNT), 0).entries)
+    (one,) = utterances(parse(messages, new_parser(COUNT), 0).entries)
     assert one.user_words == "Use it.\n\nBut be quick."
     assert sections(digest([one])) == {"The user's first request": ["Use it.", "", "But be quick."]}
 
@@ -767,7 +767,7 @@ def test_the_prompt_after_a_users_command_is_the_harnesss():
     ):
         blocks = [{"type": "text", "text": text} for text in texts]
         messages: list[Any] = [{"role": "user", "content": blocks}]
-        (one,) = utterances(messages, parse(messages, new_parser(COUNT), 0).entries)
+        (one,) = utterances(parse(messages, new_parser(COUNT), 0).entries)
         assert one.user_words == own
 
 
@@ -781,7 +781,7 @@ def test_the_models_arguments_to_a_skill_are_not_the_users_words(tool: str, own:
         {"role": "assistant", "content": [made]},
         {"role": "user", "content": [result, {"type": "text", "text": skill}]},
     ]
-    *_, last = utterances(messages, parse(messages, new_parser(COUNT), 0).entries)
+    *_, last = utterances(parse(messages, new_parser(COUNT), 0).entries)
     assert last.user_words == own
 
 
@@ -1208,7 +1208,7 @@ def test_a_digest_of_a_digest_and_more_keeps_what_a_digest_of_all_keeps(
     data: st.DataObject, one: Any, other: Any, format: str
 ):
     messages = WIRE[format](one + other) if format in WIRE else in_text(one + other, format, "a text")
-    told = utterances(messages, parse(messages, new_parser(COUNT), 0).entries)
+    told = utterances(parse(messages, new_parser(COUNT), 0).entries)
     at = data.draw(st.sampled_from([at for at in range(len(told)) if not told[at].results]))
     assert digest(told[at:], previous=digest(told[:at])) == digest(told)
 
@@ -1252,7 +1252,7 @@ def test_recorded_sessions_fit_every_limit():
     assert paths
     for path in paths:
         messages = sessions.load(path.read_text(encoding="utf-8"), path.name).messages
-        told = utterances(messages, parse(messages, new_parser(COUNT), 0).entries)
+        told = utterances(parse(messages, new_parser(COUNT), 0).entries)
         for cap in (30, 1_000, 4_000):
             half = digest(told[: len(told) // 2], cap)
             assert 0 < COUNT(digest(told[len(told) // 2 :], cap, half)) <= cap
