@@ -78,24 +78,6 @@ ONLY_IN = {
     "pydantic_ai": {"integrations"},
     "genai_prices": {"settings", "summarizers"},
 }
-# Functions of a declared interface, and the packages that implement it: these may share a name.
-INTERFACES = {
-    "readers": ({"detect", "read", "record"}, {"apps.sessions"}),
-    "formats": ({"message", "parse", "seen", "speaker"}, {"formats", "integrations"}),
-    "dialects": ({"explain", "find"}, {"formats"}),
-    "options of strategies": ({"check"}, {"planning"}),
-    "strategies": ({"has_written", "step"}, {"planning", "strategies", "apps.replay"}),
-    "context policies": ({"changes"}, {"apps.policies"}),
-    "summarizers": ({"steps"}, {"summarizers", "pruners"}),
-    "providers": (
-        {"call_keys", "find_problems", "no_result", "repair_result", "result_keys", "text_block"},
-        {"providers"},
-    ),
-    "pruners": ({"aprune", "prune", "recall"}, {"pruners", "integrations"}),
-    "lanes": ({"account", "learn", "prune", "recall", "warm"}, {"apps.proxy"}),
-    "values that are stored as JSON": ({"from_dict", "to_dict"}, {"economics", "pruners", "apps.replay"}),
-}
-MOST_USES = 3  # of a function name in the package
 
 
 @cache
@@ -137,23 +119,6 @@ def test_the_package_has_the_rooms_of_the_plan_and_no_other():
 def test_no_two_modules_share_a_name():
     names = Counter(path.stem.lstrip("_") for path in MODULES.values() if not path.stem.startswith("__"))
     assert [name for name, count in names.items() if count > 1] == []
-
-
-def test_no_function_name_is_defined_more_than_three_times():
-    shared = {(name, each) for names, rooms in INTERFACES.values() for name in names for each in rooms}
-    found = [(name, module) for module in MODULES for name in functions(module) if (name, room(module)) not in shared]
-    uses = Counter(name for name, _ in found)
-    too_many = {name: [module for each, module in found if each == name] for name in uses if uses[name] > MOST_USES}
-    assert too_many == {}
-
-
-def functions(module: str) -> Iterator[str]:
-    """The names of the functions and methods that a module defines, without properties and special methods."""
-    for node in ast.walk(tree(module)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("__"):
-            decorators = {ast.unparse(each).rpartition(".")[2] for each in node.decorator_list}
-            if not decorators & {"property", "cached_property"}:
-                yield node.name
 
 
 def test_a_room_imports_only_the_rooms_that_its_row_names():
