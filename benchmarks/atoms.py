@@ -38,7 +38,6 @@ SORTS: tuple[tuple[str, Callable[[str], object]], ...] = (
     ("number of 3 digits", re.compile(r"\d{3}|[\d.]{4}").fullmatch),
     ("number of 4 digits", re.compile(r"\d{4}|[\d.]{5}").fullmatch),
     ("longer number", re.compile(r"\d+(?:\.\d+)?").fullmatch),
-    ("amount of 2 digits", re.compile("¤.*").fullmatch),
     ("name", re.compile(r".* .*").fullmatch),
     ("run of characters", UNSPACED.fullmatch),
     ("code, time or address", bool),

@@ -116,7 +116,8 @@ def _tool_verb(call: ToolCall | None, tool: str) -> str | None:
 
 def shell_files(command: str) -> Iterator[tuple[str, str]]:
     """Yield the file accesses that are evident from a shell script's text."""
-    script, bodies = split_heredocs(command[:LONGEST])
+    script, heredocs = split_heredocs(command[:LONGEST])
+    bodies = "\n".join(heredocs)
     text = QUOTED.sub(_unquote, script)
     for match in REDIRECTED.finditer(text):
         if _is_path(path := match[1] or match[2]):

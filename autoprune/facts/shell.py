@@ -7,7 +7,7 @@ whether it only reads, and `hides_failures` whether it can fail and still exit w
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from autoprune.facts.plain_text import one_line
 
@@ -37,7 +37,8 @@ NEAR_END = 200  # characters
 COMMENT = re.compile(r"^[ \t]*#[^\n]*\n", re.MULTILINE)
 QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 FOLDER = re.compile(r"\s*cd\s+(?:\"([^\"\n]*)\"|'([^'\n]*)'|([^\s;&|]+))\s*(?:&&|;|\n)")
-HEREDOC = re.compile(r"<<-?\s*[\"']?(\w+)[\"']?")
+HEREDOC = re.compile(r"(?<!<)<<-?[ \t]*(?P<quote>[\"']?)(?P<end>[A-Za-z_]\w*)(?P=quote)")
+HEREDOC_PLACE = re.compile(r"<<(\d{1,4})(?!\d)")  # in the commands that `split_heredocs` returns
 REDIRECTED = re.compile(r"(?<![\d&>=-])>{1,2}\s*([^\s;&|<>()\"']+)|\btee\s+(?:-a\s+)?([^\s;&|<>()\"']+)")
 # Programs that edit the files given to them, with the flag that makes them do so.
 IN_PLACE = {
@@ -88,10 +89,6 @@ JOINT = re.compile(
     r"\"(?:\\.|[^\"\\])*\"|'[^']*'|\\.|(?P<open>\()|(?P<close>\))|(?P<joint>&&|\|\||\|&?|;|\n)", re.DOTALL
 )
 SPLIT = re.compile(r"(?:\$\([^()]*\)|\"(?:\\.|[^\"\\])*\"|'[^']*'|\\.|[^\s\"'\\]|[\"'\\])+", re.DOTALL)
-# An unclosed heredoc continues to the end, as in a shell.
-HEREDOC_WITH_BODY = re.compile(
-    r"<<-?[ \t]*([\"']?)(\w+)\1([^\n]*)(?:\n[ \t]*\2(?=\W|\Z)|\n.*?(?:\n[ \t]*\2(?=\W|\Z)|\Z))", re.DOTALL
-)
 QUOTED_OR_ESCAPED = re.compile(r"\\.|\"(?:[^\"\\]|\\.)*\"|'[^']*'", re.DOTALL)
 TRAILING_COMMENT = re.compile(r"(?:^|(?<=\s))#[^\n]*")
 STATEMENT_ENDS = re.compile(r"[;\n]|(?<![&>|])&(?![&>])")  # the next command runs whatever the exit code
@@ -128,7 +125,7 @@ def essence(command: str) -> str:
         title = next((line for line in body.split("\n")[1:] if line.strip()), "")
         return " ".join(f"{_strip_ends(' '.join(script.split()))} <<… {title}".split())
     script, _ = split_heredocs(script)
-    script = HEREDOC.sub("<<…", script.replace("\\\n", " ")).strip()
+    script = HEREDOC_PLACE.sub("<<…", script.replace("\\\n", " ")).strip()
     if "\n" in script:
         script = "; ".join(_join_lines(script))
     return _strip_ends(_without_echoes(" ".join(script.split())))
@@ -267,20 +264,25 @@ def start_folder(command: str) -> str:
     return (match[1] or match[2] or match[3]) if match else ""
 
 
-def split_heredocs(command: str) -> tuple[str, str]:
-    """Split a script into its commands and the bodies of its heredocs."""
+def split_heredocs(command: str) -> tuple[str, list[str]]:
+    """Split a script into its commands, where `<<0` marks the place of the first heredoc, and the heredocs' bodies.
+
+    An unclosed heredoc continues to the end, as in a shell.
+    """
     script: list[str] = []
     bodies: list[str] = []
-    end = ""
-    for line in command.split("\n"):
-        if end:
-            bodies.append(line)
-            end = "" if line.strip() == end else end
-            continue
-        script.append(line)
+    lines = iter(command.split("\n"))
+    for line in lines:
         match = HEREDOC.search(line)
-        end = match[1] if match else ""
-    return "\n".join(script), "\n".join(bodies)
+        if match:
+            line = f"{line[: match.start()]} <<{len(bodies)} {line[match.end() :]}"
+            bodies.append(_read_body(lines, match["end"]))
+        script.append(line)
+    return "\n".join(script), bodies
+
+
+def _read_body(lines: Iterator[str], end: str) -> str:
+    return "\n".join(takewhile(lambda line: line.strip() != end, lines))
 
 
 def edits_in_place(words: list[str]) -> bool:
@@ -339,7 +341,7 @@ def program_names(text: str) -> tuple[str, ...]:
 
 def _without_text(text: str) -> str:
     """Drop the parts of a script that are only text: heredocs, quoted words, comments, line continuations."""
-    script = HEREDOC_WITH_BODY.sub(r"\3", text[:LONGEST].replace("\\\n", " "))
+    script = HEREDOC_PLACE.sub("", split_heredocs(text[:LONGEST].replace("\\\n", " "))[0])
     return TRAILING_COMMENT.sub("", QUOTED_OR_ESCAPED.sub("''", script))
 
 

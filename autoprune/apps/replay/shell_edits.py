@@ -19,13 +19,14 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from autoprune.facts.shell import HEREDOC_PLACE, split_heredocs
+
 LEAST_TEXT = 8  # characters, without whitespace
 LEAST_PATH = 6  # characters
 LEAST_NAME = 7  # characters; shorter base names match by chance, so the path is used
 LONGEST = 100_000  # characters of a command that are parsed
 
 EDITS = re.compile(r"\bg?sed\b|\bperl\b|\bruby\b|\bed\b|\bpython[\d.]*\b|<<|\btee\b")  # programs that may edit a file
-HEREDOC = re.compile(r"(?<!<)<<-?[ \t]*(?P<quote>[\"']?)(?P<end>[A-Za-z_]\w*)(?P=quote)")
 ENDS = frozenset(";&|\n()")
 IN_PLACE = re.compile(r"-[A-Za-z0-9]*i.*|--in-place.*")
 PYTHON = re.compile(r"(?:.*/)?python[\d.]*")
@@ -68,25 +69,14 @@ def parse_script(script: str) -> tuple[list[tuple[str, ...]], list[Heredoc]]:
 
     Parsing stops at an unclosed quote. Expansions are kept unexpanded.
     """
-    heads: list[str] = []
-    bodies: list[str] = []
-    lines = iter(script[:LONGEST].replace("\\\n", " ").split("\n"))
-    for line in lines:
-        heads.append(HEREDOC.sub(lambda match: f" <<{len(bodies)} ", line, count=1))
-        if match := HEREDOC.search(line):
-            body: list[str] = []
-            for held in lines:
-                if held.strip() == match["end"]:
-                    break
-                body.append(held)
-            bodies.append("\n".join(body))
-    commands = list(_commands("\n".join(heads)))
+    script, bodies = split_heredocs(script[:LONGEST].replace("\\\n", " "))
+    commands = list(_commands(script))
     return commands, [Heredoc(words, bodies[int(at)]) for words in commands for at in _heredocs(words, len(bodies))]
 
 
 def _heredocs(words: Sequence[str], count: int) -> Iterator[str]:
     """Yield the numbers of the here-documents in the words of a command, including those in "$(cat <<EOF …)"."""
-    return (at for word in words for at in re.findall(r"<<(\d{1,4})(?!\d)", word) if int(at) < count)
+    return (at for word in words for at in HEREDOC_PLACE.findall(word) if int(at) < count)
 
 
 def _commands(script: str) -> Iterator[tuple[str, ...]]:

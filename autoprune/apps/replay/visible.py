@@ -67,7 +67,7 @@ class Text:
     @cached_property
     def values(self) -> frozenset[str]:
         """The numbers, dates and codes, in every reading."""
-        return frozenset(value for form in self.plain_forms for value in all_readings(form, self._words_of(form)))
+        return frozenset(value for form in self.plain_forms for value in all_readings(form))
 
     @cached_property
     def letters(self) -> str:
