@@ -5,25 +5,18 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from importlib.util import module_from_spec, spec_from_file_location
-from itertools import chain, count
 from pathlib import PurePath
 from string import Template
-from types import MappingProxyType, ModuleType
+from types import ModuleType
 from typing import TypeVar, cast
 
 from autoprune.errors import SettingsError
 from autoprune.planning.view import Strategy
-from autoprune.strategies.catalog import STRATEGIES, make_strategy
+from autoprune.strategies.catalog import make_strategy
 
 Kind = TypeVar("Kind")
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 IN_FILE = re.compile(r"(?P<path>.+\.py):(?P<name>\w+)\s*(?:\((?P<arguments>.*)\))?", re.DOTALL)
-IMPORTED = frozenset(
-    (
-        *("AgenticConversationPruner", "BaseFoldingStrategy", "BaseStrategy", "ConversationPruner", "Fold", "FoldView"),
-        *("Iterator", "PruneArgs", "Reason", "Replace", "Retention", "View"),
-    )
-)
 # The names of new strategies if the user gives none: their rules.
 EXAMPLE, FOLDING_EXAMPLE = "LargestFirst", "AllButLast"
 
@@ -32,51 +25,26 @@ def new_strategy(name: str, *, folding: bool = False) -> Mapping[str, str]:
     """Return the text of a new strategy and of its test, by file name. Both work unchanged.
 
     The strategy clears the largest results first; with `folding` it folds all but the last messages. `name` may be
-    spelled `LargestFirst` or `largest_first`. Raises SettingsError for a name that is invalid for a class, a module
-    or a strategy.
+    spelled `LargestFirst` or `largest_first`. Raises SettingsError for a name that is invalid.
     """
     class_name, module = names(name)
-    words = {"Name": class_name, "name": module, "conversation": CONVERSATION}
-    strategy, test = (FOLDING_STRATEGY, FOLDING_TEST) if folding else (STRATEGY, TEST)
-    return MappingProxyType({f"{module}.py": strategy.substitute(words), f"test_{module}.py": test.substitute(words)})
-
-
-def free_name(*, folding: bool = False) -> str:
-    """Choose a name for a new strategy, with a number if a strategy that ships has the name."""
-    rule = FOLDING_EXAMPLE if folding else EXAMPLE
-    numbered = (f"{rule}{number}" for number in count(2))
-    return next(name for name in chain((rule,), numbered) if not _why_taken(*_spell(name)))
+    pruner = "ConversationPruner" if folding else "AgenticConversationPruner"
+    words = {"Name": class_name, "name": module, "Pruner": pruner}
+    strategy = FOLDING_STRATEGY if folding else STRATEGY
+    return {f"{module}.py": strategy.substitute(words), f"test_{module}.py": TEST.substitute(words)}
 
 
 def names(name: str) -> tuple[str, str]:
     """Return the names of a new strategy's class and module, such as LargestFirst and largest_first.
 
-    Raises SettingsError for a name that is not an ASCII identifier, is a keyword, or is taken. A plugin's name is not
-    taken: a strategy in a file is used by its path.
+    Raises SettingsError for a name that is no ASCII identifier, a keyword, or that of a module of Python.
     """
-    class_name, module = _spell(name)
-    if not (name.isascii() and name.isidentifier() and class_name.isidentifier()):
-        raise SettingsError(f"{name!r} is not a valid name: write it like LargestFirst or largest_first")
-    if taken := _why_taken(class_name, module):
-        raise SettingsError(f"{name!r} cannot be the name of a strategy: {taken}; choose another name")
-    return class_name, module
-
-
-def _spell(name: str) -> tuple[str, str]:
-    """Convert a name to the name of a class and of a module."""
     words = WORD.findall(name)
-    return "".join(word[0].upper() + word[1:] for word in words), "_".join(words).lower()
-
-
-def _why_taken(class_name: str, module: str) -> str | None:
-    """Explain why a name cannot be used. Return None if it can."""
-    if keyword.iskeyword(class_name) or keyword.iskeyword(module):
-        return "it is a Python keyword"
-    if module in STRATEGIES:
-        return "there is a strategy with that name"
-    if module in sys.stdlib_module_names or module in ("autoprune", "pytest", "conftest") or class_name in IMPORTED:
-        return "the file imports something with that name"
-    return "pytest would take it for a test" if module.startswith("test") else None
+    class_name, module = "".join(word[0].upper() + word[1:] for word in words), "_".join(words).lower()
+    is_taken = keyword.iskeyword(class_name) or keyword.iskeyword(module) or module in sys.stdlib_module_names
+    if is_taken or not (name.isascii() and name.isidentifier() and class_name.isidentifier()):
+        raise SettingsError(f"{name!r} is not a valid name: write it like LargestFirst or largest_first")
+    return class_name, module
 
 
 def is_in_file(text: str) -> bool:
@@ -189,48 +157,38 @@ class $Name(BaseStrategy):
             yield candidate.cleared("largest first")
 ''')
 
-CONVERSATION = '''\
-def conversation(*results: str) -> list[dict[str, object]]:
-    """A conversation with one tool result after the other."""
-    messages: list[dict[str, object]] = [{"role": "user", "content": "Find the bug."}]
-    for number, text in enumerate(results):
-        call = {"id": f"c{number}", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}
-        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
-        messages.append({"role": "tool", "tool_call_id": f"c{number}", "content": text})
-    return [*messages, {"role": "assistant", "content": "Found."}, {"role": "user", "content": "Fix it."}]
-'''
-
 TEST = Template('''\
-"""$Name keeps a conversation within its safe zone and clears no more than it must."""
+"""$Name keeps a conversation within its safe zone, and changes nothing that fits."""
 
-from autoprune import AgenticConversationPruner, PruneArgs
+from autoprune import $Pruner, PruneArgs
 
 from $name import $Name
 
+CALLS = [{"id": f"c{at}", "type": "function", "function": {"name": "read", "arguments": "{}"}} for at in range(4)]
+CONVERSATION: list[dict[str, object]] = [
+    {"role": "user", "content": "Find the bug."},
+    *(
+        message
+        for call in CALLS
+        for message in (
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": call["id"], "content": "a word " * 900},
+        )
+    ),
+    {"role": "assistant", "content": "Found."},
+    {"role": "user", "content": "Fix it."},
+]
 
-$conversation
 
-def cleared(messages: list[dict[str, object]], strategy: $Name, safe_zone: int) -> list[object]:
-    """The numbers of the results that the strategy clears."""
-    result = AgenticConversationPruner(PruneArgs(safe_zone)).prune(messages, strategy)
-    again = AgenticConversationPruner(PruneArgs(safe_zone)).prune(result.conversation, strategy)
+def test_a_conversation_fits_into_its_safe_zone_and_is_not_changed_again():
+    result = $Pruner(PruneArgs(5_000)).prune(CONVERSATION, $Name())
+    assert result.report.within_safe_zone
+    again = $Pruner(PruneArgs(5_000)).prune(result.conversation, $Name())
     assert again.conversation is result.conversation
-    return [row["request"] for row in result.report.rows if row["cleared"]]
 
 
-SMALL, LARGE = "a word " * 200, "a word " * 900
-
-
-def test_the_largest_results_are_cleared_until_the_rest_fits():
-    assert cleared(conversation(SMALL, SMALL, LARGE, LARGE), $Name(), safe_zone=3_500) == [2]
-
-
-def test_nothing_is_cleared_within_the_safe_zone():
-    assert cleared(conversation(LARGE, LARGE, LARGE), $Name(), safe_zone=50_000) == []
-
-
-def test_results_that_save_too_little_are_kept():
-    assert cleared(conversation(SMALL, LARGE, LARGE), $Name(at_least=500), safe_zone=300) == [1, 2]
+def test_nothing_changes_within_the_safe_zone():
+    assert $Pruner(PruneArgs(50_000)).prune(CONVERSATION, $Name()).conversation is CONVERSATION
 ''')
 
 FOLDING_STRATEGY = Template('''\
@@ -271,38 +229,4 @@ class $Name(BaseFoldingStrategy):
         if groups and view.gain(tokens, self.room) > 0:
             messages = sorted(at for group in groups for at in group.messages)
             yield Fold(tuple(messages), CustomReason("all but the last messages"), tokens, self.room)
-''')
-
-FOLDING_TEST = Template('''\
-"""$Name folds all but the last messages once a conversation is over its safe zone."""
-
-from autoprune import ConversationPruner, PruneArgs
-
-from $name import $Name
-
-
-$conversation
-
-def folded(messages: list[dict[str, object]], strategy: $Name, safe_zone: int) -> list[object]:
-    """The indexes of the messages that the strategy folds."""
-    result = ConversationPruner(PruneArgs(safe_zone)).prune(messages, strategy)
-    again = ConversationPruner(PruneArgs(safe_zone)).prune(result.conversation, strategy)
-    assert again.conversation is result.conversation
-    return [at for fold in result.plan.folds for at in fold.messages]
-
-
-LARGE = "a word " * 900
-
-
-def test_all_but_the_last_messages_are_folded_over_the_safe_zone():
-    # The first request stays. The third result exceeds the zone: all before it is folded, and the fourth fits.
-    assert folded(conversation(LARGE, LARGE, LARGE, LARGE), $Name(keep=2), safe_zone=5_000) == [1, 2, 3, 4]
-
-
-def test_nothing_is_folded_within_the_safe_zone():
-    assert folded(conversation(LARGE, LARGE, LARGE), $Name(), safe_zone=50_000) == []
-
-
-def test_the_last_messages_stay_whatever_they_weigh():
-    assert folded(conversation(LARGE, LARGE, LARGE), $Name(keep=20), safe_zone=500) == []
 ''')

@@ -34,7 +34,7 @@ from autoprune.settings import (
     variables,
 )
 from autoprune.strategies.catalog import GROUP, RECOMMENDED
-from autoprune.strategies.scaffold import free_name, names, new_strategy
+from autoprune.strategies.scaffold import EXAMPLE, FOLDING_EXAMPLE, names, new_strategy
 
 STRATEGIES_EXAMPLES = options.examples("strategies", "prune session.jsonl --strategy 'keep_last(n=20)'")
 SETTINGS_EXAMPLES = options.examples("settings", "settings --json")
@@ -155,7 +155,7 @@ def write_strategy(
     The strategy clears the largest results first; with --folding it folds all but the last turns. No file is
     overwritten.
     """
-    called = free_name(folding=folding) if name is None else name
+    called = name or (FOLDING_EXAMPLE if folding else EXAMPLE)
     texts = {Path(folder, file): text for file, text in new_strategy(called, folding=folding).items()}
     for path in texts:
         if path.exists():
