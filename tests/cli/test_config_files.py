@@ -83,9 +83,7 @@ WRONG = {
     "a table": ("[prox]\nport = 1", "has no table 'prox' (did you mean proxy?)"),
     "an option": ("[proxy]\nprt = 1", "has no key 'prt' in [proxy] (did you mean port?)"),
     "an option at the top": ("style = 'both'", "has no key 'style': it is an option, for the table [replay]"),
-    "a budget": ('safe_zone = "much"', "the safe zone is 'much': write it as 51200"),
-    "a strategy": ('strategy = "lowwater"', "there is no strategy 'lowwater' (did you mean low_water?)"),
-    "a list": ("model = [1]", "model is [1]: give a single value"),
+    "a list": ("model = [1]", "model is [1]: give a text, a number, true or false"),
     "a date": ("model = 2026-01-01", "model is datetime.date(2026, 1, 1): give a text, a number, true or false"),
     "toml": (
         'strategy = "low_water"\nmodel = gpt-5',
@@ -152,12 +150,23 @@ def test_options_come_before_files_and_the_list_of_settings_names_the_file(place
     assert json.loads(given.stdout)["safe_zone"] == 30_720
 
 
-def test_a_value_that_is_no_value_of_its_option_is_an_error_that_names_the_file(places: tuple[Path, Path]):
+@each_row(
+    ("command", "text", "said"),
+    [
+        ("proxy", '[proxy]\nport = "many"', "port is 'many': "),
+        ("proxy", 'safe_zone = "much"', "the safe zone is 'much': write it as 51200"),
+        ("proxy", 'cache_ttl = "9 lives"', "cache_ttl is '9 lives'"),
+        ("settings", 'strategy = "lowwater"', "there is no strategy 'lowwater' (did you mean low_water?)"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_an_error_that_names_the_file(
+    places: tuple[Path, Path], command: str, text: str, said: str
+):
     folder, user = places
-    (folder / "autoprune.toml").write_text('[proxy]\nport = "many"')
-    done = run_text("proxy", folder=folder, environ={"XDG_CONFIG_HOME": str(user.parent)})
+    (folder / "autoprune.toml").write_text(text)
+    done = run_text(command, folder=folder, environ={"XDG_CONFIG_HOME": str(user.parent)})
     assert done.returncode == 2
-    assert done.stderr.startswith(f"autoprune: {folder / 'autoprune.toml'}: port is 'many': ")
+    assert done.stderr.startswith(f"autoprune: {folder / 'autoprune.toml'}: {said}")
 
 
 def test_the_proxy_reads_the_variables_of_its_options():

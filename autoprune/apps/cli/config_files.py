@@ -12,16 +12,12 @@ runs code, writes files, opens the proxy to other machines, or says where reques
 import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import typer
-
-from autoprune.errors import AutopruneError, SettingsError, did_you_mean
-from autoprune.providers.thinking import policy
-from autoprune.pruners.naming import choose_strategy
-from autoprune.settings import SETTINGS, UNKNOWN_ZONE, VARIABLES, PruneArgs, budget_tokens, setting, variables
+from autoprune.errors import SettingsError, did_you_mean
+from autoprune.settings import SETTINGS, VARIABLES, PruneArgs, variables
 from autoprune.strategies.scaffold import is_in_file
 
 NAME, PYPROJECT = "autoprune.toml", "pyproject.toml"
@@ -37,7 +33,6 @@ COMMAND_SETTINGS: Mapping[str, Sequence[str]] = {
 HARMLESS = frozenset(("cache_life", "floor", "port", "prices", "style"))
 RENAMED = {"overhead": "overhead_tokens"}  # options whose setting has another name
 ATTRIBUTES = {"safe_zone": "conversation_prune_safe_zone_tokens", "group_size": "conversation_prune_group_size"}
-TEXTS = ("model", "provider", "format", "thinking_policy")
 
 
 @dataclass(frozen=True)
@@ -45,20 +40,13 @@ class ConfigFile:
     """The content of a file, and whether it is a project's."""
 
     path: Path
-    content: Mapping[str, Any] = field(repr=False)
+    content: Mapping[str, Any]
     is_project: bool = False
-
-    @property
-    def name(self) -> str:
-        """The path for messages, with `~` for the home folder."""
-        folder = str(self.path.parent)
-        home = os.path.expanduser("~")
-        return str(Path(folder.replace(home, "~", 1) if folder.startswith(home) else folder, self.path.name))
 
 
 @dataclass(frozen=True)
 class Given:
-    """A value from a file, and the name of the file."""
+    """A value from a file, and the path of the file."""
 
     value: Any
     where: str
@@ -116,77 +104,49 @@ def find_defaults(
 ) -> dict[str, Given]:
     """The values that files give a command by key, without settings for which there is a variable.
 
-    `options` are the keys of the options of all commands. Raises SettingsError for an unknown key or a wrong value.
+    `options` are the keys of the options of all commands. Raises SettingsError for a key that does not exist, or that a
+    project's file may not have. Values are checked by the command that uses them.
     """
     found: dict[str, Given] = {}
     own = COMMAND_SETTINGS.get(command, ())
     for file in files:
-        _check_names(file, options)
         tables = {key: value for key, value in file.content.items() if isinstance(value, dict)}
         top = _renamed({key: value for key, value in file.content.items() if key not in tables})
+        _check_keys(file, top, SETTINGS, "", options)
+        for table, content in tables.items():
+            if table not in options:
+                raise SettingsError(f"{file.path} has no table {table!r}{did_you_mean(table, options)}")
+            known = {*options[table], *COMMAND_SETTINGS.get(table, ())}
+            _check_keys(file, _renamed(content), known, f" in [{table}]")
         chosen = {key: value for key, value in top.items() if key in own} | _renamed(tables.get(command, {}))
-        found |= {key: Given(value, file.name) for key, value in chosen.items()}
+        found |= {key: Given(value, str(file.path)) for key, value in chosen.items()}
     set_already = {name for name in own if VARIABLES[name] in variables(environ)}
     return {key: given for key, given in found.items() if key not in set_already}
 
 
-def _check_names(file: ConfigFile, options: Mapping[str, Sequence[str]]) -> None:
-    """Raise SettingsError for a key that does not exist, may not be in a project's file, or has a wrong value."""
-    for key, value in file.content.items():
-        if isinstance(value, dict):
-            known = {*options.get(key, ()), *COMMAND_SETTINGS.get(key, ())}
-            _check_known(f"{file.name} has no table {key!r}", key, options)
-            for name, held in _renamed(value).items():
-                _check_known(f"{file.name} has no key {name!r} in [{key}]", name, known)
-                _check_entry(file, f"{name} in [{key}]", name, held)
-        else:
-            (name,) = _renamed({key: value})
-            tables = " or ".join(f"[{table}]" for table, names in options.items() if name in names)
-            near = f": it is an option, for the table {tables}" if tables else ""
-            _check_known(f"{file.name} has no key {name!r}{near}", name, SETTINGS)
-            if isinstance(value, list):
-                raise SettingsError(f"{file.name}: {name} is {value!r}: give a single value")
-            _check_entry(file, name, name, value)
-
-
-def _check_known(problem: str, name: str, known: Iterable[str]) -> None:
-    if name not in known:
-        raise SettingsError(f"{problem}{did_you_mean(name, known)}")
-
-
-def _check_entry(file: ConfigFile, title: str, name: str, value: object) -> None:
-    values = value if isinstance(value, list) else [value]
-    if not all(isinstance(each, str | int | float) for each in values):
-        raise SettingsError(f"{file.name}: {title} is {value!r}: give a text, a number, true or false")
-    runs_code = name == "strategy" and any(is_in_file(str(each).partition(" @ ")[0].strip()) for each in values)
-    if file.is_project and (runs_code or name not in {*SETTINGS, *HARMLESS}):
-        what = "a strategy from a Python file" if runs_code else title
-        raise SettingsError(
-            f"{file.name}: a project's file cannot set {what}, since it arrives with a clone: use the option, or "
-            f"~/.config/autoprune/{NAME}"
-        )
-    if name in SETTINGS and not isinstance(value, list):
-        try:
-            _check_setting(name, value)
-        except AutopruneError as error:
-            raise SettingsError(f"{file.name}: {error}") from error
-
-
-def _check_setting(name: str, value: Any) -> None:
-    """Raise SettingsError for a value that a setting cannot have."""
-    if name == "safe_zone":
-        budget_tokens(value, window_tokens=UNKNOWN_ZONE)
-    elif name == "strategy" and isinstance(value, str):
-        text = value.partition(" @ ")[0].strip()  # replay's own form with a safe zone
-        if not is_in_file(text):
-            choose_strategy(text, {})
-    elif name in (*TEXTS, "strategy"):
-        if not isinstance(value, str):
-            raise SettingsError(f"{name} is {value!r}: give a text in quotes")
-        if name == "thinking_policy":
-            policy(value, None)
-    else:
-        setting(name, None, call={name: value})
+def _check_keys(
+    file: ConfigFile,
+    content: Mapping[str, Any],
+    known: Iterable[str],
+    place: str,
+    elsewhere: Mapping[str, Sequence[str]] | None = None,
+) -> None:
+    """Raise SettingsError for a key that is not `known` or not allowed, or a value that is no text, number or flag."""
+    for name, value in content.items():
+        if name not in known:
+            tables = " or ".join(f"[{table}]" for table, names in (elsewhere or {}).items() if name in names)
+            near = f": it is an option, for the table {tables}" if tables else did_you_mean(name, known)
+            raise SettingsError(f"{file.path} has no key {name!r}{place}{near}")
+        values = value if isinstance(value, list) and place else [value]
+        if not all(isinstance(each, str | int | float) for each in values):
+            raise SettingsError(f"{file.path}: {name}{place} is {value!r}: give a text, a number, true or false")
+        runs_code = name == "strategy" and any(is_in_file(str(each).partition(" @ ")[0].strip()) for each in values)
+        if file.is_project and (runs_code or name not in {*SETTINGS, *HARMLESS}):
+            what = "a strategy from a Python file" if runs_code else f"{name}{place}"
+            raise SettingsError(
+                f"{file.path}: a project's file cannot set {what}, since it arrives with a clone: use the option, or "
+                f"~/.config/autoprune/{NAME}"
+            )
 
 
 def _renamed(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -228,26 +188,17 @@ def load_defaults(context: Any, command: str | None = None) -> dict[str, Given]:
 
 
 def default_map(context: Any, found: Mapping[str, Given]) -> dict[str, Any]:
-    """The values in `found` for click's parameters, by name. Raises SettingsError for one of a wrong type."""
-    known = {key: each for each in context.command.params if (key := option_key(each)) in found}
-    return {each.name: _convert(context, each, found[key]) for key, each in known.items()}
+    """The values in `found` for click's parameters, by name."""
+    known = {each: found[key].value for each in context.command.params if (key := option_key(each)) in found}
+    return {
+        each.name: [value] if each.multiple and not isinstance(value, list) else value for each, value in known.items()
+    }
 
 
-def _convert(context: Any, parameter: Any, given: Given) -> Any:
-    value = given.value
-    if parameter.multiple:
-        value = [str(each) for each in (value if isinstance(value, list) else [value])]
-    elif not isinstance(value, bool):
-        value = str(value)
-    try:
-        if isinstance(given.value, list) and not parameter.multiple:
-            raise typer.BadParameter("give a single value")
-        if isinstance(value, bool) != bool(getattr(parameter, "is_flag", False)):
-            raise typer.BadParameter("give true or false only for an option without a value")
-        parameter.process_value(context, value)
-    except typer.BadParameter as error:
-        raise SettingsError(f"{given.where}: {option_key(parameter)} is {value!r}: {error.message}") from error
-    return value
+def name_file(message: str, found: Mapping[str, Given]) -> str:
+    """Add the name of the file to an error that shows a value from it."""
+    where = next((each.where for each in found.values() if repr(each.value) in message), "")
+    return f"{where}: {message}" if where else message
 
 
 def without_options(context: Any) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from autoprune.apps.cli.input_output import write_output
 from autoprune.errors import SessionError, did_you_mean
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
-from autoprune.pruners.naming import strategy_text
+from autoprune.pruners.naming import choose_strategy, strategy_text
 from autoprune.pruners.report.drawing import printable, table_of
 from autoprune.settings import (
     SETTINGS,
@@ -98,6 +98,7 @@ def list_settings(context: typer.Context, as_json: options.AsJson = False) -> No
         replace(each, source=Source.FILE, where=held[each.name].where) if each.name in held else each
         for each in effective_settings(args, os.environ, **call)
     ]
+    choose_strategy(known.get("strategy"), {})
     AgenticConversationPruner(args).plan([])  # raises the error that a prune would raise
     live = {command: _live_settings(load_defaults(context, command)) for command in LIVE}
     if as_json:

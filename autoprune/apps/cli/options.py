@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from autoprune.apps.cli.config_files import default_map, load_defaults
+from autoprune.apps.cli.config_files import default_map, load_defaults, name_file, option_key
 from autoprune.errors import SettingsError
 from autoprune.summarizers.selection import SUMMARIZERS
 
@@ -24,7 +24,14 @@ class Command(TyperCommand):
             return super().parse_args(ctx, args)
         ctx.obj = load_defaults(ctx)
         ctx.default_map = default_map(ctx, ctx.obj)
-        rest = super().parse_args(ctx, args)
+        try:
+            rest = super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            given = ctx.obj.get(key := option_key(error.param)) if error.param else None
+            source = ctx.get_parameter_source(error.param.name) if error.param and error.param.name else None
+            if given and source and source.name == "DEFAULT_MAP":
+                raise SettingsError(f"{given.where}: {key} is {given.value!r}: {error.message}") from error
+            raise
         for each in self.params:
             value = ctx.params.get(each.name)
             is_empty = value == "" or (isinstance(value, list | tuple) and "" in value)
@@ -32,6 +39,13 @@ class Command(TyperCommand):
             if is_empty and each.param_type_name == "option" and each.name != "safe_zone":
                 raise SettingsError(f"the value of {each.opts[-1]} is empty: give one, or leave the option out")
         return rest
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command. An error about a value from a file names the file."""
+        try:
+            return super().invoke(ctx)
+        except SettingsError as error:
+            raise type(error)(name_file(str(error), ctx.obj or {})) from error
 
 
 def examples(*lines: str) -> str:
