@@ -62,24 +62,6 @@ def pair_outermost(tags: Iterable[Tag]) -> list[Span]:
     return spans
 
 
-def pair_in_turn(tags: Iterable[Tag]) -> list[Span]:
-    """Pair tags into elements without nesting, each up to the last end tag before the next start tag.
-
-    So no part of an element decides where the element ends, and each part can be replaced separately.
-    """
-    spans: list[Span] = []
-    opened: Tag | None = None
-    for tag in tags:
-        if tag.is_start:
-            opened = opened if tag.is_quoted else tag
-        elif opened:
-            spans.append(Span(opened.begin, opened.end, tag.begin, tag.end))
-            opened = None
-        elif spans and not tag.is_quoted:
-            spans[-1] = spans[-1]._replace(stop=tag.begin, end=tag.end)
-    return spans
-
-
 def elements(text: str, name: str) -> list[Span]:
     """Find the elements `<name>…</name>` that begin a line or follow an end tag, outside fenced blocks."""
     return outside_fences(text, pair_outermost(tags(text, name)))

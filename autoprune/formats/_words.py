@@ -36,7 +36,6 @@ PLAIN = frozenset(
 NAMES = ("name", "filename", "title", "file_id", "fileUri", "file_uri")  # most telling first
 DEEPEST = 12  # levels of lists and objects that are searched
 LONGEST_LABEL = 100  # characters
-NEAR = 64  # characters between a call and the tag of its block
 
 
 def message_texts(message: Mapping[str, object], entry: Entry) -> Iterator[str]:
@@ -150,15 +149,4 @@ def _extent(text: str, part: ToolResult | ToolCall, wholes: Mapping[str, Sequenc
         spans = wholes.get(part.kind, ())
         index = bisect_right(spans, start, key=lambda span: span[0]) - 1
         return spans[index] if index >= 0 and stop <= spans[index][1] else (start, stop)
-    return _with_frame(text, start, stop)
-
-
-def _with_frame(text: str, start: int, stop: int) -> Span:
-    """Return the offsets of a call with the tags around the block of calls that it begins or ends."""
-    for opening, closing in filter(None, (dialect.call_frame for dialect in all_dialects())):
-        before, after = text[max(0, start - NEAR) : start], text[stop : stop + NEAR]
-        if before.rstrip().endswith(opening):
-            start -= len(before) - len(before.rstrip()) + len(opening)
-        if after.lstrip().startswith(closing):
-            stop += len(after) - len(after.lstrip()) + len(closing)
     return start, stop

@@ -36,7 +36,6 @@ from autoprune.conversation.transcript import Location, Path, ToolCall, ToolInpu
 from autoprune.errors import SettingsError
 from autoprune.formats._elements import (
     Span,
-    Tag,
     explain_miss,
     first_start,
     outside_fences,
@@ -111,8 +110,6 @@ class Dialect:
       for any other block. It is called only if `find` has set `parser.heading`.
     - `is_frame(text)` says whether a text is only the heading of a result in another block.
     - `calls(text, path, parser)` returns the calls in the model's text; every such text holds `call_mark`.
-
-    `call_frame` are the texts before and after the model's calls, in a dialect that puts calls into a block.
     """
 
     kind: str
@@ -130,7 +127,6 @@ class Dialect:
     is_frame: Callable[[str], bool] | None = None
     calls: Callable[[str, Path, Parser], Iterable[ToolCall]] | None = None
     call_mark: str = ""
-    call_frame: tuple[str, str] | None = None
 
 
 def element_dialect(
@@ -139,22 +135,17 @@ def element_dialect(
     answers: str,
     example: Example,
     read_element: ReadElement | None = None,
-    pair: Callable[[Iterable[Tag]], list[Span]] = pair_outermost,
-    inner_tags: Iterable[str] = (),
     calls: Callable[[str, Path, Parser], Iterable[ToolCall]] | None = None,
     call_mark: str = "",
-    call_frame: tuple[str, str] | None = None,
 ) -> Dialect:
     """Make the dialect whose results are elements `<name>…</name>` that begin a line or follow an end tag.
 
     A text holds results only if the model's last message has the opening tag `<answers`. `read_element` returns the
-    results in one element; by default, its whole payload is the result of the next open call. `pair` makes elements of
-    tags: `pair_outermost` lets them nest, `pair_in_turn` does not. `inner_tags` are the names of the elements that
-    divide an element into results.
+    results in one element; by default, its whole payload is the result of the next open call.
     """
 
     def pair_tags(text: str) -> list[Span]:
-        return outside_fences(text, pair(tags(text, name)))
+        return outside_fences(text, pair_outermost(tags(text, name)))
 
     def find(text: str, path: Path, parser: Parser) -> list[Found]:
         read = read_element or partial(_read_raw, name)
@@ -163,13 +154,13 @@ def element_dialect(
     def explain(text: str, parser: Parser) -> str | None:
         all_tags = [*tags(text, name)]
         refused = parser.standing.refusal(answers)
-        return explain_miss(text, all_tags, pair(all_tags), refused, wants="it does not begin a line")
+        return explain_miss(text, all_tags, pair_outermost(all_tags), refused, wants="it does not begin a line")
 
     return Dialect(
         kind=name,
         mark=f"<{name}>",
         look=f"<{name}>",
-        tags=frozenset((name, *inner_tags)),
+        tags=frozenset((name,)),
         example=example,
         find=find,
         spans=lambda text: [(span.begin, span.end) for span in pair_tags(text)],
@@ -178,7 +169,6 @@ def element_dialect(
         explain=explain,
         calls=calls,
         call_mark=call_mark,
-        call_frame=call_frame,
     )
 
 

@@ -17,8 +17,8 @@ from typing import TypeAlias
 from autoprune.conversation.messages import fields_of
 from autoprune.conversation.transcript import Path, ToolCall, ToolResult
 from autoprune.formats._cline_text import CLINE
-from autoprune.formats._element_dialects import FUNCTION_RESULTS, TOOL_RESPONSE
 from autoprune.formats._parts import TEXT_BLOCKS
+from autoprune.formats._tool_response import TOOL_RESPONSE
 from autoprune.formats.dialects import Dialect, all_dialects, register, results_in_text
 from autoprune.formats.parsing import Parser
 from autoprune.formats.xml_tool_result import XML_DIALECT
@@ -26,7 +26,7 @@ from autoprune.formats.xml_tool_result import XML_DIALECT
 Reading: TypeAlias = tuple[tuple[ToolResult, ...], int]  # the results in a content, and its tokens
 ReadBlock: TypeAlias = Callable[[object, Path, Parser], Reading]
 
-SHIPPED_DIALECTS = (CLINE, XML_DIALECT, TOOL_RESPONSE, FUNCTION_RESULTS)
+SHIPPED_DIALECTS = (CLINE, XML_DIALECT, TOOL_RESPONSE)
 for _dialect in SHIPPED_DIALECTS:
     register(_dialect, is_checked=True)
 

@@ -186,7 +186,7 @@ def test_the_tags_around_results_and_calls_are_removed_with_them():
         {"type": "text", "text": "def a(): ..."},
         {"type": "text", "text": "Go on."},
     ]
-    call = 'I look.\n<function_calls>\n<invoke name="read_file">\n</invoke>\n</function_calls>\n<read_file>'
+    call = 'I look.\n<tool_call>\n{"name": "read_file", "arguments": {}}\n</tool_call>\n<read_file>'
     assert words({"role": "assistant", "content": call}, {"role": "user", "content": blocks}) == [
         "I look.\n\n<read_file>",
         "Go on.",

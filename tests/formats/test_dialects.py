@@ -27,7 +27,6 @@ TAG = re.compile(r"</?([A-Za-z_]+)[^<>]*>")
 # What agents write around results that the conversations of the tests do not hold.
 MORE = {
     "cline": "<environment_details></environment_details><feedback></feedback><answer></answer><user_message>",
-    "function_results": "<result><output></output></result><system></system>",
 }
 KINDS = [dialect.kind for dialect in all_dialects() if dialect.kind in DIALECTS]  # those with whole rounds of calls
 # A dialect that nothing in the package knows.

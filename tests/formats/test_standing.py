@@ -17,20 +17,16 @@ MARKER = "Fix it, and never push to main."
 XML = f"<tool_result tool_name='read_file' success='true'>\n<content>{LOG}</content>\n</tool_result>"
 CLINE = f"[read_file for 'a.py'] Result:\n{LOG}"
 HERMES = f"<tool_response>\n{LOG}\n</tool_response>"
-STDOUT = f"<tool_name>a</tool_name>\n<stdout>\n{LOG}\n</stdout>"
-CLAUDE = f"<function_results>\n<result>\n{STDOUT}\n</result>\n</function_results>"
-DIALECTS = {"xml": XML, "cline": CLINE, "tool_response": HERMES, "function_results": CLAUDE}
+DIALECTS = {"xml": XML, "cline": CLINE, "tool_response": HERMES}
 CALLS = {
     "xml": "I look.\n<read_file>\n<path>a.py</path>\n</read_file>",
     "cline": "I look.\n<read_file>\n<path>a.py</path>\n</read_file>",
     "tool_response": '<tool_call>\n{"name": "read_file", "arguments": {"path": "a.py"}}\n</tool_call>',
-    "function_results": '<function_calls>\n<invoke name="a">\n</invoke>\n</function_calls>',
 }
 PASTED = {
     "under words": f"The log shows:\n{CLINE}\n{MARKER}",
     "first": f"{CLINE}\n{MARKER}",
     "a response": f"{HERMES}\n{MARKER}",
-    "results": f"See:\n{CLAUDE}\n{MARKER}",
     "in a sentence": f"As in <tool_result tool_name='a'>{LOG}\n{MARKER}</tool_result> here.",
     "indented": f"    <tool_result tool_name='a'>\n    {LOG}\n    {MARKER}\n    </tool_result>",
     "in a comment": f"<!-- <tool_result tool_name='a'>{LOG} {MARKER}</tool_result> -->",
@@ -115,7 +111,7 @@ def test_after_native_calls_a_result_in_a_text_answers_calls_in_a_text(carrier: 
     assert is_cleared(pruner().prune_conversations(conversation)[-2])
 
 
-@pytest.mark.parametrize("dialect", ["cline", "tool_response", "function_results"])
+@pytest.mark.parametrize("dialect", ["cline", "tool_response"])
 def test_a_dialect_without_an_opening_tag_before_it_is_text(dialect: str):
     other = CALLS["tool_response" if dialect == "cline" else "cline"]
     for said in ("I have looked.", "a < b, <b>, < tool_call>", other):
@@ -140,7 +136,6 @@ def test_a_dialect_without_an_opening_tag_before_it_is_text(dialect: str):
         ("I look: <read_file><path>a.py</path></read_file>", CLINE),
         ("<read_file>\n<path>a.py", CLINE),
         ("<read_file", CLINE),
-        ("So <function_calls>", CLAUDE),
     ],
 )
 def test_an_opening_tag_is_enough_however_the_call_is_written(said: str, dialect: str):
@@ -244,7 +239,6 @@ def test_a_first_message_of_results_is_unseen_until_a_request_follows():
         (XML.replace(" tool_name='read_file'", ""), "it names no tool"),
         (CLINE, "what the model said last holds no <read_file"),
         (HERMES, "what the model said last holds no <tool_call"),
-        (CLAUDE, "what the model said last holds no <function_calls"),
     ],
 )
 def test_the_report_says_why_a_lookalike_is_no_result(text: str, why: str):
@@ -315,7 +309,7 @@ def mixed(chance: random.Random) -> tuple[list[Any], list[str]]:
         return text.replace(MARKER, markers[-1]) if MARKER in text else f"{text}\n{markers[-1]}"
 
     def pasted() -> list[Any]:
-        return talk(carrier, said(chance.choice([*PASTED.values(), f"\n{HERMES}", f"It is {CLAUDE}"])))
+        return talk(carrier, said(chance.choice([*PASTED.values(), f"\n{HERMES}"])))
 
     messages = [message for _ in range(chance.randrange(1, 4)) for message in pasted()]
     is_native = chance.random() < 0.5

@@ -1,4 +1,4 @@
-"""Results in a user's text besides XML: Cline's headings, `<tool_response>`, `<function_results>`; bodies of calls."""
+"""Results in a user's text besides XML: Cline's headings, `<tool_response>`; bodies of calls."""
 
 import json
 import re
@@ -36,7 +36,7 @@ def pruner(safe_zone: int = 1, **options: Any) -> AgenticConversationPruner:
 def openings(content: object) -> str:
     """A text of a model that calls every tool that a content names, in any dialect: opening tags are enough."""
     names = dict.fromkeys(re.findall(r"\[([A-Za-z][\w-]*)", str(content)))
-    return "I look. " + " ".join(f"<{name}" for name in ("tool_call", "function_calls", *names))
+    return "I look. " + " ".join(f"<{name}" for name in ("tool_call", *names))
 
 
 def seen(content: object, role: str = "user", call: str | None = None) -> list[Any]:
@@ -186,7 +186,6 @@ def test_a_user_can_write_about_headings_and_answers(content: str):
     [
         f"{READ}\n{LINES}",
         f"<tool_response>\n{LINES}\n</tool_response>",
-        f"<function_results>{LINES}</function_results>",
     ],
 )
 def test_only_a_user_sends_results_in_a_text(role: str, text: str):
@@ -337,72 +336,6 @@ def test_responses_answer_the_open_calls_by_name_or_in_turn():
     ]
 
 
-# Claude's first dialect
-
-RESULT = "<result>\n<tool_name>bash</tool_name>\n<stdout>\n@\n</stdout>\n</result>"
-FUNCTION_RESULTS = [
-    f"<function_results>\n{RESULT}\n</function_results>",
-    f"<function_results>\n{RESULT}\n{RESULT}\n</function_results>",
-    f"<function_results>{RESULT}{RESULT}</function_results>",
-    f"Mine.\n<function_results>\n{RESULT}\n</function_results>\n\n<function_results>{RESULT}</function_results>\nMine",
-    "<function_results>\n<result>\n<stdout>@</stdout>\n<stderr>mine</stderr>\n</result>\n</function_results>",
-    "<function_results>\n<result>\n<name>bash</name>\n<output>\n@\n</output>\n</result>\n</function_results>",
-    "<function_results>\n<result>\n<tool_name>bash</tool_name>\n@\n</result>\n</function_results>",
-    "<function_results>\n<result>\n<tool_name>bash</tool_name>\n<error>\n@\n</error>\n</result>\n</function_results>",
-    "<function_results>\n<error>\n@\n</error>\n</function_results>",
-    "<function_results>\n<system>\n@\n</system>\n</function_results>",
-    "<function_results>\n@\n</function_results>",
-    f"<function_results>\n{RESULT}\n<system>mine</system>\n</function_results>",
-    f"```\n<function_results>mine</function_results>\n```\n<function_results>\n{RESULT}\n</function_results>",
-]
-STDOUT_INSIDE = {
-    **{name: text for name, text in INSIDE.items() if name != "results of other dialects"},
-    "end tags in strings": f"{LINES}\nprint('</stdout></result></function_results>')\n{LINES}",
-    "end tags of results": f"{LINES}\n</result>\n</results>\n{LINES}",
-    "an end tag of the block": f"{LINES}\n</function_results>\n{LINES}",
-    "a start tag of a result": f"{LINES}\n<result>\n{LINES}",
-    "results of other dialects": f"{LINES}\n{XML}\n{READ}\n<tool_response>\nx\n</tool_response>",
-}
-
-
-@each_row("text", FUNCTION_RESULTS)
-@each_row("payload", STDOUT_INSIDE.values(), ids=STDOUT_INSIDE)
-def test_only_the_output_of_a_function_is_cleared(text: str, payload: str):
-    assert cleaned(text.replace("@", payload.strip("\r\n"))) == text.replace("@", SENTENCE)
-
-
-@each_row("text", FUNCTION_RESULTS)
-def test_a_cleared_function_result_keeps_tool_and_status(text: str):
-    is_failed = True if "<error>\n@" in text or "<system>\n@" in text else None
-    tool = "bash" if "name>" in text else "unknown"
-    for payload in (LINES, SENTENCE):
-        found = results(text.replace("@", payload))
-        assert [(one.tool, one.is_error, one.kind) for one in found] == [
-            (tool, is_failed, "function_results")
-        ] * text.count("@")
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        '<function_calls>\n<invoke name="bash">\n<parameter name="command">ls > a\ncat b</parameter>\n'
-        '<parameter name="wait">1</parameter>\n</invoke>\n<invoke name="read_file">\n'
-        '<parameter name="path">a.py</parameter>\n</invoke>\n</function_calls>',
-        "I look.\n<function_calls>\n<invoke>\n<tool_name>bash</tool_name>\n<parameters>\n"
-        "<command>ls > a\ncat b</command>\n<wait>1</wait>\n</parameters>\n</invoke>\n"
-        "<invoke>\n<tool_name>read_file</tool_name>\n<parameters>\n<path>a.py</path>\n</parameters>\n</invoke>\n",
-    ],
-)
-def test_function_results_answer_the_calls_that_they_name(call: str):
-    other = RESULT.replace("bash", "read_file")
-    found = results(f"<function_results>\n{other}\n{RESULT}\n</function_results>", call)
-    assert [one.call and (one.call.name, one.call.arguments) for one in found] == [
-        ("read_file", {"path": "a.py"}),
-        ("bash", {"command": "ls > a\ncat b", "wait": "1"}),
-    ]
-
-
-@each_row("name", ["tool_response", "function_results"])
 @each_row(
     "content",
     [
@@ -423,8 +356,8 @@ def test_function_results_answer_the_calls_that_they_name(call: str):
         f"<div><@>{LINES}</@></div>",
     ],
 )
-def test_a_user_can_write_about_tags(name: str, content: str):
-    assert left_alone(content.replace("@", name))
+def test_a_user_can_write_about_tags(content: str):
+    assert left_alone(content.replace("@", "tool_response"))
 
 
 @each_row(
@@ -434,10 +367,6 @@ def test_a_user_can_write_about_tags(name: str, content: str):
         '<tool_call>\n{"name": 7, "arguments": {}}\n</tool_call>',
         '<tool_call>\n{"name": "x", "arguments": {}}',
         'Say `<tool_call>{"name": "x", "arguments": {}}</tool_call>`',
-        '<function_calls>\n<invoke name="x">\n<parameter name="y">1</parameter>\n',
-        '<function_calls>\n<invoke name="x">\nwords\n</invoke>\n</function_calls>',
-        'Say `<function_calls><invoke name="x"></invoke></function_calls>`',
-        "<function_calls>\n</function_calls>",
     ],
 )
 def test_an_incomplete_call_is_no_call(call: str):
@@ -447,7 +376,7 @@ def test_an_incomplete_call_is_no_call(call: str):
 # Several dialects in a text
 
 
-@each_row(("first", "second"), [*permutations((RAW, FUNCTION_RESULTS[0], XML), 2)])
+@each_row(("first", "second"), [*permutations((RAW, XML), 2)])
 def test_a_text_is_of_the_dialect_that_begins_first(first: str, second: str):
     sentence = XML_CLEARED if first == XML else SENTENCE
     assert cleaned(f"{first}\n{second}".replace("@", LINES)) == (
@@ -455,16 +384,12 @@ def test_a_text_is_of_the_dialect_that_begins_first(first: str, second: str):
     )
 
 
-@pytest.mark.parametrize("inner", [XML, RAW, FUNCTION_RESULTS[0]])
+@pytest.mark.parametrize("inner", [XML, RAW])
 def test_calls_in_the_arguments_of_a_call_are_no_calls(inner: str):
     call_in_json = '<tool_call>\n{"name": "x"}\n</tool_call>'
     body = f"<a>\n<b>1</b>\n</a>\n{inner}\n{call_in_json}\n<read_file>\n<path>a</path>\n</read_file>"
     xml = f"<write_to_file>\n<path>a.md</path>\n<content>\n{body}\n</content>\n</write_to_file>"
-    invoke = (
-        f'<function_calls>\n<invoke name="write_to_file">\n<parameter name="content">\n{body}</parameter>\n</invoke>\n'
-    )
-    for call in (xml, invoke, f"Words.\n{invoke}</function_calls>"):
-        assert [made.name for made in pruner().plan(seen(LINES, call=call)).transcript.calls] == ["write_to_file"]
+    assert [made.name for made in pruner().plan(seen(LINES, call=xml)).transcript.calls] == ["write_to_file"]
 
 
 # Counting
@@ -477,9 +402,6 @@ FRAMES = [
     "<tool_response>{}</tool_response>",
     '\n<tool_response>\n{{"name": "x", "content": "{}"}}\n</tool_response>',
     '<tool_response>{{"content":["{}"],"name":"x"}}</tool_response>\n',
-    "<function_results>\n" + RESULT.replace("@", "{}") * 2 + "</function_results>",
-    "\n<function_results>" + RESULT.replace("@", "{}") + "\n</function_results>\n",
-    "<function_results><error>{}</error></function_results>",
     XML.replace("@", "{}"),
     f"\n{ENVIRONMENT}\n{{}}",
     "```\n{}\n```\n",
@@ -523,16 +445,7 @@ SCRAPS = [
         "</environment_details>",
     ),
     *("<tool_response>", "</tool_response>", "\n</tool_response>", '{"name": "x", "content": ', "}", "<answer>"),
-    *(
-        "<function_results>",
-        "</function_results>",
-        "<result>",
-        "</result>\n",
-        "<stdout>",
-        "</stdout>",
-        "<error>",
-        "</error>",
-    ),
+    *("<error>", "</error>"),
     *("<tool_result tool_name='X'>", "</tool_result>", "\nThe user provided the following feedback:\n<feedback>\n"),
 ]
 SOUP = st.lists(st.sampled_from(SCRAPS), max_size=6).map("".join)
@@ -582,11 +495,6 @@ def test_savings_add_up_whichever_results_are_cleared_and_the_rest_is_read_as_be
 @each_row(
     "text",
     [
-        FUNCTION_RESULTS[1].replace("@", "x\n<function_results>\ny"),
-        FUNCTION_RESULTS[1].replace("@", "\n<function_results>", 1).replace("@", "</function_results>"),
-        f"{FUNCTION_RESULTS[0].replace('@', 'x</stdout><function_results>')}</function_results>{FUNCTION_RESULTS[1]}",
-        f"{FUNCTION_RESULTS[1]} <function_results>\n{RESULT.replace('@', '</function_results>')}\n</function_results>",
-        FUNCTION_RESULTS[0] * 2 + "</function_results>" + FUNCTION_RESULTS[0].replace("@", "\n</function_results>\n"),
         f"[some_tool for 'x\n{RAW.replace('@', READ + ' ok')}\n<tool_response>\n'] Result:\n</tool_response>",
         f"{RAW.replace('@', XML)}\n{XML}\n{RAW}\n{READ}\n@",
         f"```\n{RAW}\n{XML.replace('@', '```')}\n```\n{RAW}\n{XML}",
@@ -624,7 +532,6 @@ def test_any_text_is_cleared_once_and_the_saved_tokens_are_the_removed_ones(text
             '<tool_response>{"name":"x","content":"@"}</tool_response>',
             '<tool_response>{"name":"x","content":"%s"}</tool_response>',
         ),
-        (FUNCTION_RESULTS[0], FUNCTION_RESULTS[0].replace("@", SENTENCE)),
     ],
 )
 def test_clearing_many_results_of_a_message_never_counts_the_message_again(one: str, cleared: str):
@@ -656,7 +563,6 @@ ROUNDS = [
     blocks(READ, LINES, ENVIRONMENT),
     f"{READ}\n{LINES}\n[list_files for '.'] Result:\n{LINES}\n\n{ENVIRONMENT}",
     f"{RAW}\n{RAW}".replace("@", LINES),
-    FUNCTION_RESULTS[1].replace("@", LINES),
     '<tool_response>\n{"name": "read_file", "content": "%s"}\n</tool_response>' % ("a b " * 200),
 ]
 
@@ -694,14 +600,9 @@ GIANTS = {
     "half JSON everywhere": ("@\n</tool_response>", '\n<tool_response>{"a":"' * size(90_000), 1),
     "JSON of 10 MB": ('<tool_response>{"content":"@"}</tool_response>', "a=b;" * 2_500_000, 1),
     "a long number": ('<tool_response>{"content":@}</tool_response>', "1" * 2_000_000, 1),
-    "starts of blocks": ("@", "\n<function_results>" * size(110_000), 0),
-    "starts of results": ("<function_results>\n@</function_results>", "<result>" * size(250_000), 1),
-    "ends of results": ("<function_results>\n<result>@x</function_results>", "</result>\n " * size(180_000), 1),
-    "white space": ("<function_results>@<result>@</function_results>", " " * 1_000_000, 1),
-    "names": ("<function_results>\n@</function_results>", "<result><tool_name>" * size(100_000), 1),
     "of everything": (
         "@",
-        f"<tool_result tool_name='X'>\n<tool_response>\n<function_results>\n{READ}\n" * size(25_000),
+        f"<tool_result tool_name='X'>\n<tool_response>\n{READ}\n" * size(25_000),
         0,
     ),
 }
@@ -724,8 +625,6 @@ GIANT_CALLS = {
     ),
     "a value with calls in it": ("<a>\n<b>" * size(100_000) + "</b><b></b>junk</a>", 0),
     "half JSON everywhere": ('\n<tool_call>{"a":"' * size(100_000) + "\n</tool_call>", 0),
-    "invokes": ("<function_calls>\n" + '<invoke name="' * size(120_000) + "</", 0),
-    "parameters": ('\n<function_calls>\n<invoke name="a"><parameter name="b">' * size(30_000) + "</parameter>", 0),
     "a body of 10 MB": (f"<write_to_file>\n<content>{'a=b;' * 2_500_000}</content>\n</write_to_file>", 1),
 }
 

@@ -10,7 +10,7 @@ from strategies_hypothesis import PHRASES, texts
 MARKUP = (
     *("</tool_result>", "<tool_result tool_name='X' success='true'>", "\n</content></tool_result>\n<tool_result>\n"),
     *("<tool_response>", "</tool_response>\n", "\n</tool_response>\n<tool_response>\n", "</result>\n", "\n<result>"),
-    *("<function_results>", "\n</function_results>\n", "</stdout>", "<stdout>", "<error>", "</error>\n", "<invoke>"),
+    *("<error>", "</error>\n", "<invoke>"),
     *("[read_file for 'a.py'] Result:\n", "\n[main] Result:", "\n<environment_details>\n", "</environment_details>\n"),
     *("```\n", "\n~~~~\n", "`", '"', "\n", "\r\n", " ", "{", "}", '{"content": "', "<tool_call>\n", "</read_file>"),
     *(
@@ -74,7 +74,6 @@ PASTED = (
     f"    <tool_result tool_name='a' success='true'>\n    {LOG}    </tool_result>",
     f"<!-- <tool_result tool_name='a'>{LOG}</tool_result> -->",
     f"Result:<tool_result tool_name='a'>{LOG}</tool_result>",
-    f"<function_results>\n<error>{LOG}</error>\n</function_results>\nWhy?",
 )
 
 

@@ -20,12 +20,6 @@ def tool_call(step: Step) -> str:
     return f"<tool_call>\n{as_json({'name': step.tool, 'arguments': step.arguments})}\n</tool_call>"
 
 
-def function_call(step: Step) -> str:
-    """A call as Claude writes it."""
-    given = "".join(f'<parameter name="{name}">{value}</parameter>\n' for name, value in step.arguments.items())
-    return f'<function_calls>\n<invoke name="{step.tool}">\n{given}</invoke>\n</function_calls>'
-
-
 def tool_result(step: Step) -> str:
     """An element with a message and the content."""
     success, said = ("false", "Failed") if step.failed else ("true", "Done")
@@ -46,18 +40,11 @@ def tool_response(step: Step) -> str:
     return f"<tool_response>\n{text}\n</tool_response>"
 
 
-def function_results(step: Step) -> str:
-    """A block with one result, or with an error."""
-    result = f"<result>\n<tool_name>{step.tool}</tool_name>\n<stdout>\n{step.text}\n</stdout>\n</result>"
-    return f"<function_results>\n{f'<error>{step.text}</error>' if step.failed else result}\n</function_results>"
-
-
 Line: TypeAlias = Callable[[Step], str]
 DIALECTS: dict[str, tuple[Line, Line]] = {
     "xml": (elements, tool_result),
     "cline": (elements, heading),
     "tool_response": (tool_call, tool_response),
-    "function_results": (function_call, function_results),
 }
 
 
