@@ -2,11 +2,9 @@
 
 import copy
 import inspect
-from collections import UserDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from functools import cache, partial, wraps
-from types import MemberDescriptorType
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from autoprune.errors import SettingsError
@@ -213,27 +211,17 @@ def _get_field(state: object, field: str) -> object:
 
 
 def _copy_with(state: Any, field: str, messages: list[Any]) -> object:
-    """Copy a state with other messages: shallow, of the same type. Raises SettingsError if it cannot be copied so."""
+    """Copy a state with other messages: shallow, of the same type."""
     if hasattr(state, "model_copy"):
         return state.model_copy(update={field: messages})
     if isinstance(state, tuple) and hasattr(state, "_replace"):
         return state._replace(**{field: messages})
-    if isinstance(state, dict | UserDict):
-        copied: Any = copy.copy(state)
-        copied[field] = messages
-        return copied
-    if not _is_own_attribute(state, field):
-        raise SettingsError(f"a {type(state).__name__} cannot be copied with other {field}: give a dict or a dataclass")
     copied = copy.copy(state)
-    object.__setattr__(copied, field, messages)  # works for frozen dataclasses too
+    if isinstance(copied, MutableMapping):
+        copied[field] = messages
+    else:
+        object.__setattr__(copied, field, messages)  # works for frozen dataclasses too
     return copied
-
-
-def _is_own_attribute(state: object, field: str) -> bool:
-    """Whether the field is the object's own attribute (a slot or in `__dict__`), which a copy does not share."""
-    if isinstance(inspect.getattr_static(state, field, None), MemberDescriptorType):
-        return True
-    return field in getattr(state, "__dict__", ()) and vars(copy.copy(state)) is not vars(state)
 
 
 # Functions
