@@ -176,11 +176,6 @@ def test_a_value_that_is_not_messages_is_left_alone(call):
     assert call(ask) == ("hi", None)
 
 
-@messages.setter
-    def messages(self, messages: list[Any]) -> None:
-        self.inner["messages"] = messages
-
-
 @pytest.mark.parametrize(
     ("given", "said"),
     [
