@@ -100,7 +100,7 @@ def test_a_session_that_kills_its_process_loses_only_itself(tmp_path: Path):
     args = ReplayArgs(("none", f"{trap}:Trap"), safe_zone=5_000)
     found = dict(sorted(replay_files(paths, args, engine=Processes(2))))
     assert [why_skipped(each) for each in found.values()] == [
-        "its process died (ended with code 3)",
+        "its process died, perhaps because the memory ran out",
         "",
         "it cannot be replayed: LookupError: lost",
         "it takes more memory than there is",

@@ -9,14 +9,14 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from itertools import islice
 from multiprocessing import get_context
-from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from autoprune.apps.replay.detail import SessionDetail, session_details
 from autoprune.apps.replay.session import TOO_SHORT, ReplayArgs, SessionFigures, replay_session
@@ -154,7 +154,7 @@ class Processes:
         self.jobs = jobs or cores()
 
     def __call__(self, do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | Failed]]:
-        """Yield tasks as they finish. Tasks that still run when the caller stops iterating are killed."""
+        """Yield tasks as they finish."""
         tasks = list(tasks)
         large = [task for task in tasks if _size(task) > LARGE]
         yield from _run(do, [task for task in tasks if _size(task) <= LARGE], self.jobs)
@@ -173,95 +173,44 @@ def _size(task: Task) -> int:
         return 0
 
 
-@contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """Delay Ctrl-C: a process that is started but gets no arguments prints a stack trace. The process inherits that."""
-    is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    # The mask is for the new process. In this one another thread, such as that of a progress bar, may get the signal.
-    came: list[int] = []
-    handler = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        signal.signal(signal.SIGINT, handler)
-        if came:
-            signal.raise_signal(signal.SIGINT)
-
-
-class _Worker(Generic[T]):
-    def __init__(self, do: Callable[[Task], T]) -> None:
-        self.pipe, theirs = CONTEXT.Pipe()
-        self._process = CONTEXT.Process(target=serve, args=(do, theirs), daemon=True)
-        with _without_interrupts():
-            self._process.start()
-        theirs.close()
-        self._task: Task | None = None
-
-    def start_task(self, task: Task) -> None:
-        self._task = task
-        self.pipe.send(task)
-
-    def outcome_of(self) -> tuple[Task, T | Failed]:
-        assert self._task
-        try:
-            return self._task, self.pipe.recv()
-        except (EOFError, ConnectionError):
-            return self._task, Failed(self._why_dead())
-
-    @property
-    def is_alive(self) -> bool:
-        return self._process.is_alive()
-
-    def _why_dead(self) -> str:
-        self._process.join()
-        code = self._process.exitcode or 0
-        how = f"killed by signal {-code}, perhaps because the memory ran out" if code < 0 else f"ended with code {code}"
-        return f"its process died ({how})"
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.join()
-        self.pipe.close()
-
-
-def _run(do: Callable[[Task], T], tasks: list[Task], jobs: int) -> Iterator[tuple[Task, T | Failed]]:
+def _run(do: Callable[[Task], T], tasks: Iterable[Task], jobs: int) -> Iterator[tuple[Task, T | Failed]]:
+    """Yield tasks as they finish. Each process has its own pool, so that its death fails only its task."""
     waiting = iter(tasks)
-    idle: list[_Worker[T]] = []
-    busy: list[_Worker[T]] = []
+    idle: list[ProcessPoolExecutor] = []
+    busy: dict[Future[T | Failed], tuple[Task, ProcessPoolExecutor]] = {}
     try:
         while True:
             while len(busy) < jobs and (task := next(waiting, None)):
-                worker = idle.pop() if idle else _Worker(do)
-                worker.start_task(task)
-                busy.append(worker)
+                pool = idle.pop() if idle else _new_pool()
+                busy[_submit(pool, do, task)] = task, pool
             if not busy:
                 return
-            ready = wait([worker.pipe for worker in busy])
-            for worker in [each for each in busy if each.pipe in ready]:
-                done = worker.outcome_of()
-                busy.remove(worker)
-                if worker.is_alive:
-                    idle.append(worker)
-                yield done
+            for done in wait(busy, return_when=FIRST_COMPLETED).done:
+                task, pool = busy.pop(done)
+                if isinstance(done.exception(), BrokenProcessPool):
+                    yield task, Failed("its process died, perhaps because the memory ran out")
+                else:
+                    idle.append(pool)
+                    yield task, done.result()
     finally:
-        for worker in (*idle, *busy):
-            worker.kill()
+        for pool in (*idle, *(pool for _, pool in busy.values())):
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
-def serve(do: Callable[[Task], object], pipe: Connection) -> None:
-    """Run tasks until the pipe closes. Only the parent process handles Ctrl-C."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    while True:
-        try:
-            task = pipe.recv()
-        except EOFError:
-            return
-        pipe.send(attempt(do, task))
+def _new_pool() -> ProcessPoolExecutor:
+    """Create a pool of one process, which Ctrl-C ends at once and without a stack trace."""
+    return ProcessPoolExecutor(1, CONTEXT, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_DFL))
+
+
+def _submit(pool: ProcessPoolExecutor, do: Callable[[Task], T], task: Task) -> "Future[T | Failed]":
+    """Submit a task. While the process starts, it ignores Ctrl-C as this one does, and prints no stack trace."""
+    if threading.current_thread() is not threading.main_thread():
+        return pool.submit(attempt, do, task)
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        return pool.submit(attempt, do, task)
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 WAITING = 2  # tasks for each core of the cluster that are submitted at a time
