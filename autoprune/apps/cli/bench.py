@@ -20,7 +20,7 @@ import autoprune.apps.cli.replaying as replaying
 from autoprune import __version__
 from autoprune.apps.cli.console import show
 from autoprune.apps.cli.input_output import write_output
-from autoprune.apps.cli.replay import figure_cell, round_tokens, share_cell
+from autoprune.apps.cli.replay import figure_cell, share_cell
 from autoprune.apps.replay import Policy, ReplayArgs
 from autoprune.apps.replay.atoms import Group as Atoms
 from autoprune.apps.replay.benchmark import (
@@ -35,7 +35,7 @@ from autoprune.apps.replay.benchmark import (
 from autoprune.apps.replay.evidence import ProtectedKind
 from autoprune.apps.replay.page import benchmark_page
 from autoprune.apps.replay.rows import FEW_ATOMS
-from autoprune.apps.replay.verdict import NONE, Standing, count_noun, rounded
+from autoprune.apps.replay.verdict import NONE, Standing, count_noun, round_tokens, rounded
 from autoprune.economics import Prices
 from autoprune.errors import SettingsError
 from autoprune.pruners.report.drawing import printable

@@ -44,6 +44,8 @@ from autoprune.apps.replay.verdict import (
     Standing,
     advice,
     count_noun,
+    overview_rows,
+    round_tokens,
     rounded,
     run_command,
     standings,
@@ -290,41 +292,9 @@ def overview_table(whole: Overview) -> RenderableType:
     """Draw the contents of the sessions."""
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="bold", no_wrap=True)
-    for name, value in _overview_rows(whole):
-        table.add_row(name, value)
+    for name, value in overview_rows(whole):
+        table.add_row(name, printable(value))
     return Group(table, "")
-
-
-def _overview_rows(whole: Overview) -> Iterator[tuple[str, str]]:
-    agents = ", ".join(f"{printable(agent)} {count:,}" for agent, count in whole.agents.items())
-    yield "replayed", f"{whole.sessions:,} of {count_noun(whole.files, 'session')}: {agents}"
-    sizes = f"median {round_tokens(whole.median_tokens)}, largest {round_tokens(whole.largest_tokens)}"
-    requests, conversations = count_noun(whole.requests, "request"), count_noun(whole.episodes, "conversation")
-    yield "size", f"{requests} in {conversations}; {round_tokens(whole.tokens)} tokens, {sizes}"
-    calls = f"arguments of calls {_percent(whole.call_tokens, whole.tokens)}"
-    mean = whole.result_tokens / whole.results if whole.results else 0
-    each = f"{whole.results:,} with {mean:,.0f} tokens on average, the largest {round_tokens(whole.largest_result)}"
-    yield "tool results", f"{whole.result_share:.0%} of the tokens ({calls}): {each}"
-    yield (
-        "files again",
-        f"{_percent(whole.reads_again, whole.reads)} of {whole.reads:,} paths in calls had been named before",
-    )
-    yield "pauses", f"{_percent(whole.long_pauses, whole.requests)} of the requests found the cache cold"
-    yield "cache lives", ", ".join(f"{name} {count:,}" for name, count in whole.lives.items())
-    if whole.recorded is not None and whole.simulated is not None:
-        cached = f"{whole.recorded:.1%} of the prompts as recorded, {whole.simulated:.1%} as simulated without pruning"
-        yield "cached", f"{cached} ({count_noun(whole.recording, 'conversation')})"
-
-
-def _percent(part: float, whole: float) -> str:
-    return f"{part / whole:.0%}" if whole else "–"
-
-
-def round_tokens(tokens: int) -> str:
-    """A number of tokens in about three digits: 950, 134k, 2.1m."""
-    if tokens < 10_000:
-        return f"{tokens:,}"
-    return f"{tokens / 1_000:.0f}k" if tokens < 1_000_000 else f"{tokens / 1_000_000:.1f}m"
 
 
 def verdict_table(prices: Prices, ranking: Sequence[Standing], unpruned: Unpruned) -> RenderableType:

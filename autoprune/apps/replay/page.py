@@ -35,7 +35,7 @@ from autoprune.apps.replay.page_strategies import (
 from autoprune.apps.replay.rows import Interval
 from autoprune.apps.replay.session import Overview, SessionFigures, overview
 from autoprune.apps.replay.spending import dollars_text, outlook
-from autoprune.apps.replay.verdict import RUN_COMMAND, Standing, count_noun, standings
+from autoprune.apps.replay.verdict import RUN_COMMAND, Standing, count_noun, overview_rows, standings
 
 MOST_ROWS = 200  # of a list; the rest is only counted
 LEAST_REST = 0.005  # of the cost: a smaller part that was not replayed is not drawn
@@ -260,11 +260,8 @@ def _sessions(
 def _totals(found: Sequence[SessionFigures], whole: Overview, notes: Sequence[str]) -> Iterator[Markup]:
     """Yield what is known of all sessions together, and of the files that were skipped."""
     yield element("h3", "All of them together")
-    pairs = (
-        element("div", element("dt", name), element("dd", value, element("small", beside)))
-        for name, value, beside in _sums(whole)
-    )
-    yield element("dl", *pairs, class_="figures")
+    pairs = (element("div", element("dt", name), element("dd", value)) for name, value in overview_rows(whole))
+    yield element("dl", *pairs, class_="terms")
     if skipped := [(each.path, why) for each in found if (why := why_skipped(each))]:
         lines = [concatenate((element("code", path), f": {why}")) for path, why in skipped]
         yield collapsible(
@@ -282,28 +279,6 @@ def _bullets(lines: Sequence[Markup]) -> Iterator[Markup]:
     yield element("ul", *(element("li", line) for line in lines[:MOST_ROWS]))
     if len(lines) > MOST_ROWS:
         yield element("p", f"And {len(lines) - MOST_ROWS:,} more.")
-
-
-def _sums(whole: Overview) -> Iterator[tuple[str, str, str]]:
-    """Yield totals over all sessions: a name, a value, and an explanation."""
-    yield "sessions", f"{whole.sessions:,}", f"of {whole.files:,}"
-    yield "requests", f"{whole.requests:,}", ""
-    yield "tokens of messages", f"{whole.tokens:,}", f"median {whole.median_tokens:,}, largest {whole.largest_tokens:,}"
-    results = f"of the tokens, in {count_noun(whole.results, 'result')}; the largest has {whole.largest_result:,}"
-    yield "tool results", _percent(whole.result_share), results
-    again = whole.reads_again / whole.reads if whole.reads else 0.0
-    yield "paths named again", _percent(again), f"of {whole.reads:,} in calls"
-    yield "pauses that lose the cache", f"{whole.long_pauses:,}", "after them the whole prompt is written again"
-    yield "needed from results", f"{whole.atoms:,}", "texts and names of code that later actions used"
-    if whole.recorded is None or whole.simulated is None:
-        yield "prompts read from the cache", "–", "not recorded"
-    else:
-        said = f"as recorded in {whole.recording:,}; the unpruned replay of those says {_percent(whole.simulated)}"
-        yield "prompts read from the cache", _percent(whole.recorded), said
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f}%"
 
 
 def _texts_notice(details: Sequence[SessionDetail]) -> Markup:

@@ -19,7 +19,7 @@ from autoprune.apps.replay.page_strategies import Ranked, legend
 from autoprune.apps.replay.policies import NO_PRUNING
 from autoprune.apps.replay.session import SessionFigures, Shape
 from autoprune.apps.replay.spending import Change, changes
-from autoprune.apps.replay.verdict import count_noun
+from autoprune.apps.replay.verdict import count_noun, round_tokens
 
 CHART = 100  # units of the height of a chart of compactions
 MOST_LISTED = 1_000  # conversations; the cheaper ones are only counted
@@ -128,7 +128,7 @@ def cost_text(row: Conversation) -> str:
     """The recorded cost in dollars or, if that is not known, the unpruned bill in input tokens."""
     if row.shape.dollars:
         return f"${row.shape.dollars:,.2f}"
-    return f"{tokens_text(row.change.unpruned)} tokens" if row.change else "–"
+    return f"{round_tokens(row.change.unpruned)} tokens" if row.change else "–"
 
 
 def saving_text(change: Change | None) -> str:
@@ -136,16 +136,9 @@ def saving_text(change: Change | None) -> str:
     if change is None:
         return "–"
     sign = "−" if change.saved < 0 else ""
-    size = f"${abs(change.saved):,.2f}" if change.paid else f"{tokens_text(abs(change.saved))} tokens"
+    size = f"${abs(change.saved):,.2f}" if change.paid else f"{round_tokens(abs(change.saved))} tokens"
     share = 100 * (change.unpruned - change.pruned) / change.unpruned
     return f"{sign}{size} ({sign}{abs(share):.0f}%)" if round(share) else f"{sign}{size}"
-
-
-def tokens_text(tokens: float) -> str:
-    """A number of tokens in about three digits: 950, 134k, 2.1M."""
-    if tokens < 10_000:
-        return f"{tokens:,.0f}"
-    return f"{tokens / 1_000:.0f}k" if tokens < 999_500 else f"{tokens / 1_000_000:.1f}M"
 
 
 def _facts(row: Conversation) -> Iterator[str]:
@@ -168,7 +161,7 @@ def _facts(row: Conversation) -> Iterator[str]:
 
 def _compaction_text(known: Compaction) -> str:
     """The size and the cost of a compaction, and what would have become of it."""
-    cost = f"{tokens_text(known.tokens)} input tokens" if known.dollars is None else f"${known.dollars:,.2f}"
+    cost = f"{round_tokens(known.tokens)} input tokens" if known.dollars is None else f"${known.dollars:,.2f}"
     fates = {None: "", True: ", not with autoprune run", False: ", with autoprune run too"}
     fate = ", asked for by the user" if known.by_user else fates[known.is_prevented]
     return f"{known.prompt:,} tokens (about {cost}{fate})"

@@ -5,13 +5,13 @@ are sorted into bands by the lowest of code, edits and facts, however few, and w
 depends only on groups of 20 atoms or more, and on the code; it names the number of atoms of a smaller group.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.policies import NO_PRUNING, RUN, Policy
 from autoprune.apps.replay.rows import FEW_ATOMS, Interval, Row, interval, summarize, sums_by_session, worth_of
-from autoprune.apps.replay.session import FULL
+from autoprune.apps.replay.session import FULL, Overview
 from autoprune.apps.replay.tuning import FLOOR
 
 BANDS = (0.97, 0.95, 0.90, 0.0)  # the lowest share of evidence in each
@@ -221,3 +221,36 @@ def rounded(known: Interval, form: str, factor: float = 1.0) -> tuple[str, str]:
 def count_noun(number: int, noun: str) -> str:
     """Format a number with its noun, such as "1 file" or "1,200 files"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def round_tokens(tokens: float) -> str:
+    """Format a number of tokens in about three digits: 950, 134k, 2.1M."""
+    if tokens < 10_000:
+        return f"{tokens:,.0f}"
+    return f"{tokens / 1_000:.0f}k" if tokens < 999_500 else f"{tokens / 1_000_000:.1f}M"
+
+
+def overview_rows(whole: Overview) -> Iterator[tuple[str, str]]:
+    """Yield what some sessions consist of: names and values."""
+    agents = ", ".join(f"{agent} {count:,}" for agent, count in whole.agents.items())
+    yield "replayed", f"{whole.sessions:,} of {count_noun(whole.files, 'session')}: {agents}"
+    sizes = f"median {round_tokens(whole.median_tokens)}, largest {round_tokens(whole.largest_tokens)}"
+    requests, conversations = count_noun(whole.requests, "request"), count_noun(whole.episodes, "conversation")
+    yield "size", f"{requests} in {conversations}; {round_tokens(whole.tokens)} tokens, {sizes}"
+    calls = f"arguments of calls {_percent(whole.call_tokens, whole.tokens)}"
+    mean = whole.result_tokens / whole.results if whole.results else 0
+    each = f"{whole.results:,} with {mean:,.0f} tokens on average, the largest {round_tokens(whole.largest_result)}"
+    yield "tool results", f"{whole.result_share:.0%} of the tokens ({calls}): {each}"
+    yield (
+        "files again",
+        f"{_percent(whole.reads_again, whole.reads)} of {whole.reads:,} paths in calls had been named before",
+    )
+    yield "pauses", f"{_percent(whole.long_pauses, whole.requests)} of the requests found the cache cold"
+    yield "cache lives", ", ".join(f"{name} {count:,}" for name, count in whole.lives.items())
+    if whole.recorded is not None and whole.simulated is not None:
+        cached = f"{whole.recorded:.1%} of the prompts as recorded, {whole.simulated:.1%} as simulated without pruning"
+        yield "cached", f"{cached} ({count_noun(whole.recording, 'conversation')})"
+
+
+def _percent(part: float, whole: float) -> str:
+    return f"{part / whole:.0%}" if whole else "–"
