@@ -39,8 +39,8 @@ class Folding(BaseFoldingStrategy):
     pruner's) of at most `summary_tokens` tokens (None for a tenth of the folded tokens, at least 2,000), never more
     than a quarter of the safe zone or the share `summary_share` of the folded tokens. With `drops` there is no summary.
     If a summary might save less than the share `minimum_saved` of the messages' tokens, they are dropped instead.
-    `title` is put above the summary, `style` is for summarizers that know several, and with `levels` above 0 summaries
-    are summed up in turn, in that many levels.
+    `title` is put above the summary, `instructions` are for summarizers that take some, and with `levels` above 0
+    summaries are summed up in turn, in that many levels.
 
     `results` first shortens large results one by one. `retain` says which messages are never folded or dropped,
     `protect` which results are never shortened.
@@ -60,7 +60,7 @@ class Folding(BaseFoldingStrategy):
     summary_share: float = 1.0
     summary_tokens: int | None = None
     summarizer: Callable[..., object] | str | None = None
-    style: str | None = None
+    instructions: str | None = None
     title: str | None = None
     levels: int = 0
     at_turns: bool = False

@@ -7,6 +7,26 @@ from autoprune.strategies.folding import Folding
 from autoprune.strategies.per_result import PerResult
 
 BUFFER = 0.2  # of the safe zone
+# What a model is told to write.
+OUTCOMES = """\
+Plain text about outcomes, not about how they came about, under these six headings. Facts only: what the record shows, \
+no praise, no plans of your own, no guesses. A heading with nothing to say is left out, except the third.
+## Request
+What the user asked for, word for word, with what they changed or added later.
+## What exists
+Each thing that was made or changed and is there now: its path, what it does, and whether it was seen to work.
+## What does not exist yet
+What the request needs and is not there: not begun, begun and unfinished, or broken. "Nothing" where all is there.
+## Technical setup
+Languages, versions, dependencies, directories, configuration, and the commands that build, run and test it.
+## Decisions
+What was settled, by whom, and why.
+## Errors
+What failed, with the message, and what cured it; what failed and was not cured."""
+PROSE = """\
+One summary in plain text: paragraphs that tell the request, what was done and found, and how things stand. No \
+headings."""
+TITLE = "On the first line a title of at most ten words that says what the conversation is about, then an empty line."
 
 
 def truncate(group_size: int | None = None) -> Folding:
@@ -33,7 +53,9 @@ def keep_last(n: int = 10) -> Folding:
 
 def summarize_older(keep: int = 5, title: str | None = None) -> Folding:
     """Keep the last messages; fold all before them into one titled summary."""
-    return Folding("summarize_older", _first_line(summarize_older), keep, keep=keep, style="titled", title=title)
+    instructions = PROSE if title else f"{PROSE} {TITLE}"
+    folding = Folding("summarize_older", _first_line(summarize_older), keep, keep=keep, title=title)
+    return replace(folding, instructions=instructions)
 
 
 def symbolize(keep: int = 5, batch: int = 10) -> Folding:
@@ -44,7 +66,8 @@ def symbolize(keep: int = 5, batch: int = 10) -> Folding:
 
 def chat_summary(trigger: int = 50, keep: int = 10) -> Folding:
     """With more messages than the trigger, keep the last ones and sum up the outcomes of all before them."""
-    return Folding("chat_summary", _first_line(chat_summary), trigger, keep=keep, buffer=BUFFER, style="outcomes")
+    folding = Folding("chat_summary", _first_line(chat_summary), trigger, keep=keep, buffer=BUFFER)
+    return replace(folding, instructions=OUTCOMES)
 
 
 def action_trace(trigger: int = 10, keep: int = 5) -> Folding:

@@ -99,9 +99,8 @@ class Summarizer(Protocol):
     - `steps(brief)`: for a summarizer that asks others; called in place of `__call__`. A generator that yields lists of
       `Ask`, which may be answered concurrently, is sent the answers in the same order, and returns its own answer. So
       it is independent of threads and asyncio.
-    - `with_style(style)`: a summarizer that writes in a style of that name.
-    - `with_instructions(instructions, alone)`: a summarizer that follows the instructions in place of its style; with
-      `alone` also in place of its own instructions.
+    - `with_instructions(instructions, alone)`: a summarizer that follows the instructions in place of its usual ones;
+      with `alone` also in place of its own instructions.
     - `with_model(llm)`: a summarizer that asks the pruner's model; `Failed` with the reason if it cannot.
     - `in_parts()`: a summarizer that reads a history in parts if it is too long for its window.
     - `reads_in_parts`: True if it does that, cutting between utterances. Default: False.

@@ -27,7 +27,7 @@ from autoprune.summarizers.brief import (
 )
 from autoprune.summarizers.driver import CONCURRENCY, run
 from autoprune.summarizers.rendering import JOINT_TOKENS, render
-from autoprune.summarizers.selection import with_instructions, with_style
+from autoprune.summarizers.selection import with_instructions
 
 DEPTH = 5  # rounds
 CALLS = 16  # questions, so that one prune has a bounded cost
@@ -82,10 +82,6 @@ class Chunked:
     def fallback(self) -> Summarizer:
         """The summarizer to ask for the whole history if a part fails: `inner`."""
         return self.inner
-
-    def with_style(self, style: str) -> "Chunked":
-        """Return a copy whose `inner` writes in a style."""
-        return replace(self, inner=with_style(self.inner, style))
 
     def with_instructions(self, instructions: str, alone: bool = False) -> "Chunked":
         """Return a copy whose `inner` follows instructions."""

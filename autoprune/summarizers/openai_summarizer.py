@@ -68,33 +68,8 @@ where there is nothing to say:
 - "next": list. The steps that come next, in order.
 - "open_questions": list. What is not known or not settled.
 - "landmines": list. What went wrong and must not be tried again, and traps that were found."""
-OUTCOMES = """\
-WHAT TO WRITE
-Plain text about outcomes, not about how they came about, under these six headings. Facts only: what the record shows, \
-no praise, no plans of your own, no guesses. A heading with nothing to say is left out, except the third.
-## Request
-What the user asked for, word for word, with what they changed or added later.
-## What exists
-Each thing that was made or changed and is there now: its path, what it does, and whether it was seen to work.
-## What does not exist yet
-What the request needs and is not there: not begun, begun and unfinished, or broken. "Nothing" where all is there.
-## Technical setup
-Languages, versions, dependencies, directories, configuration, and the commands that build, run and test it.
-## Decisions
-What was settled, by whom, and why.
-## Errors
-What failed, with the message, and what cured it; what failed and was not cured."""
-TITLED = """\
-WHAT TO WRITE
-One summary in plain text: on the first line a title of at most ten words that says what the conversation is about, \
-then an empty line, then paragraphs that tell the request, what was done and found, and how things stand. No other \
-headings."""
-PROSE = """\
-WHAT TO WRITE
-One summary in plain text: paragraphs that tell the request, what was done and found, and how things stand. No title \
-and no headings; a title is set above it."""
 FREE = "free"
-STYLES: Mapping[str, str] = {"snapshot": SNAPSHOT, "outcomes": OUTCOMES, "titled": TITLED, "prose": PROSE, FREE: ""}
+STYLES: Mapping[str, str] = {"snapshot": SNAPSHOT, FREE: ""}
 # Thinking in the text, from servers that do not remove it.
 THOUGHTS = re.compile(r"\s*<(think|thinking)>.*?</\1>", re.DOTALL)
 CUT_OFF: Mapping[str, str] = {
@@ -119,11 +94,10 @@ class ReplyError(ValueError):
 class OpenAISummarizer:
     """Ask `model` through an `openai.OpenAI` or `openai.AsyncOpenAI` client; with the latter, calls are awaitable.
 
-    `style` is the form of the summary: "snapshot", a structured state of the work; "outcomes", sections on what exists
-    and what does not; "titled", one summary under a title; "prose", the same without the title; "free", as
-    `instructions` say. `instructions` are added to those of a style. In every style the history is marked as data in
-    the prompt, and in a snapshot this library keeps the user's first request, the constraints and the goal, whatever
-    the model says.
+    `style` is the form of the summary: "snapshot", a structured state of the work, or "free", as `instructions` say.
+    They are added to those of a snapshot too. The history is marked as data in the prompt, and in a snapshot this
+    library keeps the user's first request, the constraints and the goal, whatever the model says. A strategy may ask
+    for another form than a snapshot, but not in place of "free".
 
     `timeout` is in seconds without data from the server, for each attempt. The client retries up to `retries` times,
     with exponential backoff, after timeouts, lost connections and the statuses 408, 409, 429 and 5xx, and it follows
@@ -161,10 +135,6 @@ class OpenAISummarizer:
     def keeps_request(self) -> bool:
         """Whether the text has a section for the user's first request: True for snapshots only."""
         return self.style == "snapshot"
-
-    def with_style(self, style: str) -> "OpenAISummarizer":
-        """Return a copy that writes in a style."""
-        return replace(self, style=style)
 
     def with_instructions(self, instructions: str, alone: bool = False) -> "OpenAISummarizer":
         """Return a copy that follows `instructions`, then its own instructions unless `alone`.

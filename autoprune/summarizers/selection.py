@@ -106,10 +106,9 @@ def summarizer_of(strategy: object, llm: object) -> tuple[Summarizer, str | None
     if llm is not None:
         adapted = _adapt(chosen, "with_model", llm)
         chosen, note = (chosen, adapted.why) if isinstance(adapted, Failed) else (adapted, note)
-    style = getattr(strategy, "style", None)
-    if style == "titled" and getattr(strategy, "title", None):
-        style = "prose"  # the strategy sets the title itself
-    chosen = in_parts(with_style(chosen, style))
+    if instructions := getattr(strategy, "instructions", None):
+        chosen = with_instructions(chosen, instructions)
+    chosen = in_parts(chosen)
     levels = getattr(strategy, "levels", 0)
     return (Levels(chosen, depth=levels) if levels else chosen), note
 
@@ -130,12 +129,6 @@ def fallbacks(summarizer: Summarizer) -> Iterator[Summarizer]:
             return
         asked.append(other)
         yield other
-
-
-def with_style(summarizer: Summarizer, style: str | None) -> Summarizer:
-    """Return a summarizer that writes in a style; the same one if it has no styles, or if `style` is None."""
-    result = _adapt(summarizer, "with_style", style) if style else summarizer
-    return summarizer if isinstance(result, Failed) else result
 
 
 def with_instructions(summarizer: Summarizer, instructions: str, *, alone: bool = False) -> Summarizer:

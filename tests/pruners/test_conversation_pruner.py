@@ -333,10 +333,12 @@ def test_the_default_needs_no_model():
     assert result.conversation == pruner(llm=Digest()).prune_conversations(chat(9))
 
 
-def test_the_style_of_a_strategy_is_the_summarizers():
-    ours = ConversationPruner(PruneArgs(), OpenAISummarizer(MagicMock(), "gpt-5-mini"))
-    chosen, note = summarizer_of(chat_summary(), ours.llm)
-    assert (chosen, note) == (replace(ours.llm, style="outcomes"), None)  # type: ignore[type-var]
+def test_a_strategys_instructions_are_the_summarizers_unless_it_has_its_own_form():
+    model = OpenAISummarizer(MagicMock(), "gpt-5-mini")
+    told = replace(model, style="free", instructions=chat_summary().instructions)
+    assert summarizer_of(chat_summary(), model) == (told, None)
+    own = replace(model, style="free", instructions="Be brief.")
+    assert summarizer_of(chat_summary(), own) == (own, None)
 
 
 def test_a_summary_of_summaries_has_levels():
@@ -725,11 +727,10 @@ def asked_by(strategy: Any, llm: Any) -> Any:
     return summarizer_of(strategy, llm)[0]
 
 
-def test_a_strategys_style_reaches_the_model_through_parts():
+def test_a_strategys_instructions_reach_the_model_through_parts():
     inner = OpenAISummarizer(None, "some-model")  # type: ignore[arg-type]
-    assert asked_by(PRESETS["chat_summary"](), Chunked(inner, 9_000)) == Chunked(
-        replace(inner, style="outcomes"), 9_000
-    )
+    told = replace(inner, style="free", instructions=chat_summary().instructions)
+    assert asked_by(PRESETS["chat_summary"](), Chunked(inner, 9_000)) == Chunked(told, 9_000)
     assert asked_by(PRESETS["summarize"](), inner) == inner
 
 

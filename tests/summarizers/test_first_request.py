@@ -51,9 +51,9 @@ SUMMARIZERS: dict[str, Callable[[Brief], Any]] = {
     "repeats the summary before": repeating,
     "quotes the request alone": lambda brief: REQUEST,
     "the request in each part": Chunked(quoting, 3_000),
-    **{style: model(style, QUOTE) for style in ("outcomes", "titled", "prose", "free")},
+    "free": model("free", QUOTE),
     "snapshot": model("snapshot", SNAPSHOT),
-    "outcomes in parts": Chunked(model("outcomes", QUOTE), 3_000),
+    "free in parts": Chunked(model("free", QUOTE), 3_000),
     "snapshot in parts": Chunked(model("snapshot", SNAPSHOT), 3_000),
 }
 STYLES = pytest.mark.parametrize("is_fed_back", [True, False], ids=["fed back", "in full"])

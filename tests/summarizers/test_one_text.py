@@ -73,7 +73,7 @@ def test_a_summary_that_is_too_long_is_cut(how: str):
 
 
 @HOW
-@each_row("style", ["snapshot", "outcomes", "titled", "free"])
+@each_row("style", ["snapshot", "free"])
 def test_a_model_gets_instructions_for_a_single_text(style: str, how: str):
     client = Client("Lines.")
     told: list[str] = []

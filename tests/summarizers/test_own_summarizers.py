@@ -13,7 +13,7 @@ from test_first_request import Client
 import autoprune
 from autoprune import Chunked, ConversationPruner, OpenAISummarizer, PruneArgs, SettingsError, summarizers
 from autoprune.summarizers import Brief, Digest, Failed, Summarizer, Symbols, Utterance, read_actions
-from autoprune.summarizers.selection import fallbacks, in_parts, summarizer_named, with_instructions, with_style
+from autoprune.summarizers.selection import fallbacks, in_parts, summarizer_named, with_instructions
 
 
 def chat(number: int = 30) -> list[dict[str, str]]:
@@ -58,7 +58,7 @@ def test_the_last_fallback_is_the_digest_unless_a_summarizer_wants_none():
 
 
 def test_a_missing_optional_method_changes_nothing():
-    assert with_style(second, "prose") is with_instructions(second, "Be brief.") is in_parts(second) is second
+    assert with_instructions(second, "Be brief.") is in_parts(second) is second
 
 
 class Odd:
@@ -67,8 +67,8 @@ class Odd:
     def __call__(self, brief: Brief) -> str:
         return "x"
 
-    def with_style(self, style: str) -> Summarizer:
-        raise ValueError(style)
+    def with_instructions(self, instructions: str, alone: bool = False) -> Summarizer:
+        raise ValueError(instructions)
 
     def in_parts(self) -> int:
         return 3
@@ -76,12 +76,12 @@ class Odd:
 
 def test_an_optional_method_that_fails_is_ignored():
     odd = Odd()
-    assert with_style(odd, "prose") is in_parts(odd) is odd  # type: ignore[arg-type]
+    assert with_instructions(odd, "x") is in_parts(odd) is odd  # type: ignore[arg-type]
 
 
 def test_a_summarizer_in_parts_passes_on_style_and_instructions():
     model = OpenAISummarizer(Client("x"), "m", instructions="Be kind.")  # type: ignore[arg-type]
-    adapted: Any = with_instructions(with_style(Chunked(model, 9_000), "prose"), "Be brief.")
+    adapted: Any = with_instructions(Chunked(model, 9_000), "Be brief.")
     assert (adapted.window_tokens, adapted.inner.style) == (9_000, "free")
     assert adapted.inner.instructions == "Be brief.\n\nBe kind."
     alone: Any = with_instructions(model, "Be brief.", alone=True)
