@@ -20,11 +20,9 @@ Block: TypeAlias = Mapping[str, object]
 # A format's rules: the tokens of a block that is a medium, given a counter for texts; None for any other block.
 Media: TypeAlias = Callable[[Block, Callable[[str], int]], int | None]
 
-# Estimates for media whose data are not in the conversation.
+# Estimates for media whose size is not known.
 UNKNOWN_SIZE = (1024, 1024)  # of an image behind a URL or a file id: the size that vendors use in their examples
-UNKNOWN_SECONDS = 60  # of an audio or video behind a URL or a file id
-UNCOMPRESSED = ("wav", "x-wav", "l16", "pcm")
-BYTES_PER_SECOND = {"wav": 48_000, "audio": 16_000, "video": 250_000}  # 24 kHz PCM16; 128 kbit/s; 2 Mbit/s
+SECONDS = 60  # of an audio or video, whose length is not read
 
 PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])")  # an object of a PDF
 TEXT_FORMS = ("text/", "application/json", "application/xml", "application/yaml", "application/x-yaml")
@@ -63,7 +61,7 @@ class Rules:
             return self.image(medium)
         if medium.kind == "document":
             return self._document_tokens(medium, count)
-        return math.ceil(_seconds(medium) * (self.audio if medium.kind == "audio" else self.video))
+        return SECONDS * (self.audio if medium.kind == "audio" else self.video)
 
     def _document_tokens(self, medium: Medium, count: Callable[[str], int]) -> int:
         content = document(medium.data)
@@ -93,12 +91,6 @@ def is_media(block: Block) -> bool:
 
 def _size(medium: Medium) -> tuple[int, int]:
     return image_size(medium.data) or UNKNOWN_SIZE
-
-
-def _seconds(medium: Medium) -> float:
-    """Estimate the length of an audio or video from its bytes, in seconds."""
-    is_wav = medium.form.rpartition("/")[2].startswith(UNCOMPRESSED)
-    return byte_count(medium.data) / BYTES_PER_SECOND["wav" if is_wav else medium.kind] or UNKNOWN_SECONDS
 
 
 # Blocks with a `type`: OpenAI's and Anthropic's
@@ -279,13 +271,6 @@ def decode_text(data: bytes) -> str | bytes:
         return data.decode() or data
     except UnicodeDecodeError:
         return data
-
-
-def byte_count(data: str | bytes) -> int:
-    """Return the number of bytes in base64 or a data URL; 0 for an address."""
-    if isinstance(data, bytes):
-        return len(data)
-    return 0 if _is_address(data) and not data.startswith("data:") else len(data) * 3 // 4 - data[-2:].count("=")
 
 
 def _is_address(text: str) -> bool:

@@ -14,7 +14,6 @@ from autoprune.strategies.scaffold import is_in_file, load_strategy
 from autoprune.summarizers.selection import summarizer_maker, summarizer_named
 
 AnyPruner: TypeAlias = AgenticConversationPruner | ConversationPruner
-PROBE = 7_654_321  # a value that no parameter has by default
 
 
 def choose_strategy(text: str | None, environ: Mapping[str, str]) -> Strategy | FoldingStrategy | None:
@@ -42,16 +41,10 @@ def strategy_text(name: str) -> str:
 
 
 def parameter_name(name: str, field: str) -> str:
-    """The name that a user types for a field of a strategy: `n` for the `over_messages` of `keep_last`."""
-    if name not in FOLDING:
+    """The name that a user types for a field: `n`, its first parameter, for the `over_messages` of `keep_last`."""
+    if name not in FOLDING or field != "over_messages":
         return field
-    make = makers([name])[name]
-    # The parameter is found by its effect: the field changes if it is set to an unusual value.
-    known = getattr(make(), field, None)
-    others = (
-        each for each in inspect.signature(make).parameters if getattr(make(**{each: PROBE}), field, None) != known
-    )
-    return next(others, field)
+    return next(iter(inspect.signature(makers([name])[name]).parameters))
 
 
 def pruner_for(strategy: object, args: PruneArgs, summarizer: str | None = None, model: str | None = None) -> AnyPruner:

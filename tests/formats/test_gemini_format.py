@@ -393,9 +393,7 @@ WAV = base64.b64encode(b"\0" * 480_000).decode()  # ten seconds
     [
         (IMAGE, PIXEL_TOKENS),
         ({"inlineData": {"mimeType": "image/webp", "data": "A" * 9_000}}, 258 * 4),
-        ({"inlineData": {"mimeType": "audio/wav", "data": WAV}}, 32 * 10),
-        ({"inlineData": {"mimeType": "audio/L16;rate=24000", "data": WAV}}, 32 * 10),
-        ({"inlineData": {"mimeType": "audio/mpeg", "data": WAV}}, 32 * 30),
+        ({"inlineData": {"mimeType": "audio/wav", "data": WAV}}, 32 * 60),
         ({"inlineData": {"mimeType": "application/pdf", "data": WAV, "displayName": "a.pdf"}}, 258),
         ({"fileData": {"mimeType": "image/png", "fileUri": "https://example.com/a.png"}}, 258 * 4),
         ({"fileData": {"mimeType": "audio/wav", "fileUri": "https://example.com/a.wav"}}, 32 * 60),
