@@ -61,9 +61,6 @@ def test_evidence_is_counted_by_group():
         "edits": lost,
         "shell edits": Kept(),
         "facts": Kept(),
-        "actions": lost,
-        "lag 1-5": lost,
-        "lag 6-20": Kept(),
         "lag > 20": Kept(),
     }
     assert (Kept(3, 2, 1) + Kept(1, 1, 1), Kept(4, 1, 0).share, Kept().share) == (Kept(4, 3, 2), 0.25, 1.0)

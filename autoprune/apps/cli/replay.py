@@ -3,7 +3,7 @@
 The calls, from here to the pruner:
 
     replay_sessions            this module: options, tables, JSON and the page
-    spending.read_spending     prices the recorded usage; `costs` draws it
+    spending.read_spending     prices the recorded usage; `savings` draws it
     replaying.replay_all       progress, and results of an earlier run
     corpus.replay_files        an engine runs `corpus.figures_of` for each file, in a worker process
     session.replay_session     reads the file into episodes (`sessions.recordings`, `episode.episode`) and compactions
@@ -25,8 +25,8 @@ from rich.text import Text
 import autoprune.apps.cli.options as options
 import autoprune.apps.cli.replaying as replaying
 from autoprune.apps.cli.console import show, show_json, show_report
-from autoprune.apps.cli.costs import compactions_text, outlook_text, spending_table
 from autoprune.apps.cli.input_output import write_output
+from autoprune.apps.cli.savings import compactions_text, outlook_text, spending_table
 from autoprune.apps.replay import BUILT_IN, FED_BACK, FULL, Interval, Policy, ReplayArgs, SessionFigures, atoms
 from autoprune.apps.replay.compaction_costs import CompactionSum, sum_compactions
 from autoprune.apps.replay.corpus import Engine, Task

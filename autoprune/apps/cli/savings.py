@@ -1,8 +1,8 @@
-"""`autoprune savings`: sum up the savings and costs of pruning in all conversations of the proxies."""
+"""Print what recorded sessions cost, for `autoprune replay`, and what pruning saved: `autoprune savings`."""
 
 import math
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from random import Random
@@ -10,12 +10,19 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 import autoprune.apps.cli.options as options
 from autoprune.apps.cli.console import show, show_json
 from autoprune.apps.cli.ledgers import LedgerFile, Unread, ledger_folder, read_ledgers
+from autoprune.apps.replay.compaction_costs import CompactionSum
+from autoprune.apps.replay.spending import Outlook, ProjectSpending, Spending
+from autoprune.apps.replay.titles import Title
+from autoprune.apps.replay.verdict import count_noun
+from autoprune.apps.sessions import LARGEST_PROMPT
 from autoprune.economics import Ledger, lifetime
+from autoprune.facts.plain_text import one_line
 from autoprune.pruners.report.drawing import printable, table_of
 
 EXAMPLES = options.examples("savings", "savings --since 2026-11-01", "savings --json")
@@ -25,6 +32,8 @@ ENOUGH, ENOUGH_OF_ARM = 30, 5  # conversations: with fewer, one long conversatio
 SHUFFLES, SEED = 1_000, 11  # any fixed seed: the same ledgers give the same interval
 NOISE = 9  # decimals: equal costs must not differ by rounding errors
 TOTAL = "total"
+MOST_PROJECTS, MOST_SESSIONS = 12, 5  # rows of the two tables; other projects are summed up in one row
+PROJECT, PROMPT = 22, 37  # characters of a project and a prompt, so that both tables fit into 80 columns
 LEGEND = """\
 saved  input tokens saved by smaller prompts, minus what was rewritten to the
        cache and fetched again; negative if pruning cost more than it saved
@@ -251,7 +260,7 @@ def _table(files: Sequence[LedgerFile], since: datetime | None) -> RenderableTyp
     total = _sum_up(files, TOTAL, "")
     table.add_row(*(Text(cell, style="bold") for cell in _cells(total)))
     notes: list[RenderableType] = [
-        Text(f"The cache lives {lifetime(life)} in {_session_count(number)}, {printable(source)}.")
+        Text(f"The cache lives {lifetime(life)} in {count_noun(number, 'session')}, {printable(source)}.")
         for (life, source), number in _cache_lives(files)
     ]
     if holdout := compare_arms(files):
@@ -268,10 +277,6 @@ def _cache_lives(files: Sequence[LedgerFile]) -> list[tuple[tuple[float, str], i
     return Counter((each.ledger.prices.life, each.life_from) for each in files if each.life_from).most_common()
 
 
-def _session_count(number: int) -> str:
-    return f"{number:,} session{'' if number == 1 else 's'}"
-
-
 def _cells(row: Saving) -> tuple[str, ...]:
     dollars = "–" if row.dollars is None else f"{row.dollars:,.2f}"
     figures = f"{row.sessions:,}", f"{row.requests:,}", f"{row.saved:,.0f}", f"{row.share:.0%}", dollars
@@ -286,9 +291,134 @@ def _conclusion(total: Saving, first: datetime) -> str:
         f" Of this {abs(total.cold):,.0f} were {'lost' if total.cold < 0 else 'saved'} at cold requests: the rewrite "
         "was paid for anyway."
     )
-    less = total.avoided == 1
-    avoided = f" {total.avoided:,} compaction{'' if less else 's'} did not happen, at least." if total.avoided else ""
+    avoided = f" {count_noun(total.avoided, 'compaction')} did not happen, at least." if total.avoided else ""
     return (
         f"Since {first:{DAY}} pruning has {did} {abs(total.saved):,.0f} input tokens{priced} in "
-        f"{_session_count(total.sessions)}.{unpriced}{cold if total.cold else ''}{avoided}"
+        f"{count_noun(total.sessions, 'session')}.{unpriced}{cold if total.cold else ''}{avoided}"
     )
+
+
+# What recorded sessions cost
+
+
+def spending_table(sums: Sequence[ProjectSpending], sessions: Sequence[Spending]) -> RenderableType:
+    """Draw the cost of sessions by agent and project, and the newest sessions. Both lists start with the newest."""
+    return Group(
+        _headline(sums),
+        *_others_note(sums, sessions),
+        "",
+        _projects(sums),
+        "",
+        _newest(sessions),
+        *_unpriced_note(sums),
+        *_low_note(sums),
+        *_tier_note(sums),
+        "",
+    )
+
+
+def _headline(sums: Sequence[ProjectSpending]) -> Text:
+    sessions = count_noun(sum(each.sessions for each in sums), "session")
+    dollars = sum(each.dollars for each in sums)
+    if not dollars:
+        return Text(f"{sessions} with recorded usage, but without a known price of the model: give --model")
+    cost = f"${dollars:,.2f}"
+    return Text.assemble(f"{sessions} cost ", (cost, "bold"), " by the recorded usage and the models' prices")
+
+
+def _others_note(sums: Sequence[ProjectSpending], sessions: Sequence[Spending]) -> Iterator[Text]:
+    if others := len(sessions) - sum(each.sessions for each in sums):
+        yield Text(
+            f"{count_noun(others, 'other session')} recorded no requests, or only those of another session", "dim"
+        )
+
+
+def _projects(sums: Sequence[ProjectSpending]) -> Table:
+    table = _cost_table("agent", "project", "newest", "sessions", "requests", "cached", "cost")
+    shown, others = sums[:MOST_PROJECTS], sums[MOST_PROJECTS:]
+    for each in shown:
+        project = _cell(each.project, PROJECT)
+        table.add_row(printable(each.agent) or "–", project, Title(time=each.newest).date, *_figures([each]))
+    if others:
+        table.add_row("", f"{len(others):,} more", "", *_figures(others))
+    return table
+
+
+def _figures(sums: Sequence[ProjectSpending]) -> Iterator[str]:
+    prompt, cached = sum(each.prompt for each in sums), sum(each.cached for each in sums)
+    yield f"{sum(each.sessions for each in sums):,}"
+    yield f"{sum(each.requests for each in sums):,}"
+    yield f"{cached / prompt:.0%}" if prompt else "–"
+    yield _dollars(sum(each.dollars for each in sums))
+
+
+def _newest(sessions: Sequence[Spending]) -> Table:
+    table = _cost_table("newest", "project", "first prompt of the five newest", "cost")
+    for each in sessions[:MOST_SESSIONS]:
+        cost = sum(charge.dollars or 0.0 for charge in each.charges)
+        project, prompt = _cell(each.title.project, PROJECT), _cell(each.title.prompt, PROMPT)
+        table.add_row(each.title.date, project, prompt, _dollars(cost))
+    return table
+
+
+def _cell(words: str, most: int) -> Text:
+    """Create a cell of a user's words. As a plain string, rich would read "[red]" in them as markup."""
+    return Text(one_line(printable(words), most))
+
+
+def _cost_table(*names: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
+    for name in names:
+        is_number = name in ("sessions", "requests", "cached", "cost")
+        table.add_column(name, justify="right" if is_number else "left", no_wrap=True)
+    return table
+
+
+def _unpriced_note(sums: Sequence[ProjectSpending]) -> Iterator[Text]:
+    if count := sum(each.unpriced for each in sums):
+        reason = (
+            f"their usage is not recorded, or impossible (over {LARGEST_PROMPT:,} tokens), or the price of their model "
+            "is not known"
+        )
+        yield Text(f"\nnote: {count_noun(count, 'request')} without a cost: {reason}", style="yellow")
+
+
+def _low_note(sums: Sequence[ProjectSpending]) -> Iterator[Text]:
+    if count := sum(each.low for each in sums):
+        lack = f"the logs of {count_noun(count, 'request')} lack most of the output: they cost more than is shown"
+        yield Text(f"\nnote: {lack}", style="yellow")
+
+
+def _tier_note(sums: Sequence[ProjectSpending]) -> Iterator[Text]:
+    if count := sum(each.tiered for each in sums):
+        extra = _dollars(sum(each.extra for each in sums))
+        yield Text(
+            f"\n{count_noun(count, 'request')} cost {extra} more, because all tokens of a prompt of that size have a "
+            "higher price: see `autoprune run --tier`"
+        )
+
+
+def outlook_text(found: Outlook, run: str) -> RenderableType:
+    """Say in dollars what the command `run` would have changed, and which part of the sessions that rests on."""
+    return Group(Text(found.sentence(f"`{run}`"), style="bold"), Text(found.basis, style="dim"), "")
+
+
+def compactions_text(found: CompactionSum, run: str) -> RenderableType:
+    """Say what compactions cost, how many the command `run` would have prevented, and this by agent if several had any.
+
+    Nothing is said if there were none.
+    """
+    if not found.count:
+        return Group()
+    agents = {name: each for name, each in found.agents.items() if each.count}
+    lines = [each.in_words(f"`{run}`", f"{printable(name or 'plain messages')}:") for name, each in agents.items()]
+    return Group(
+        Text(found.in_words(f"`{run}`"), style="bold"),
+        *(Text(line) for line in lines if len(lines) > 1),
+        Text(found.basis, style="dim"),
+        "",
+    )
+
+
+def _dollars(cost: float) -> str:
+    return f"${cost:,.2f}" if cost else "–"

@@ -102,7 +102,8 @@ def _fetch_cost(run: Run, request: int, result: int, prices: Prices, weight: flo
     return weight * (prices.request(prompt, prompt, CALL_TOKENS) + carrying)
 
 
-NEAREST, NEAR = 5, 20  # requests since the newest source was sent: the bounds of the lag groups
+NEAR = 20  # requests since the newest source was sent
+FAR = f"lag > {NEAR}"  # the group of evidence with an older source
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ class Figures:
     """The figures of an episode under a strategy. Bills are in input tokens, by the name of their prices.
 
     `session` is the name of the session's file, which may hold several episodes. `evidence` is by group: code, edits,
-    shell edits, facts; for code also by action (all atoms of a request) and by the age of its source. `protected`
+    shell edits, facts; and `FAR`, the code whose source is old. `protected`
     counts protected content by kind, once for each request. `prompts` are the provider's tokens of each prompt, and
     `held` those that were read from its cache. `seconds` is the median time of a prune, and `slowest` the longest.
     """
@@ -190,19 +191,14 @@ def figures(run: Run, strategy: str, prices: Sequence[Prices], *, style: str) ->
 
 
 def _evidence(run: Run) -> dict[str, Kept]:
-    counts = {name: Kept() for name in (*map(str, GROUPS), "actions", "lag 1-5", "lag 6-20", "lag > 20")}
-    actions: dict[int, list[tuple[bool, bool]]] = {}
+    counts = {name: Kept() for name in (*map(str, GROUPS), FAR)}
     for need, kept, in_results in zip(run.episode.evidence.needs, run.retained, run.in_results, strict=True):
         for name in _group_names(need):
             counts[name] += Kept(1, int(kept), int(in_results))
-        if need.atom.kind in GROUPS[Group.CODE]:
-            actions.setdefault(need.request, []).append((kept, in_results))
-    for each in actions.values():
-        counts["actions"] += Kept(1, int(all(kept for kept, _ in each)), int(all(whole for _, whole in each)))
     return counts
 
 
 def _group_names(need: Need) -> Iterator[str]:
     yield from (str(name) for name, kinds in GROUPS.items() if need.atom.kind in kinds)
-    if need.atom.kind in GROUPS[Group.CODE]:
-        yield "lag 1-5" if need.lag <= NEAREST else "lag 6-20" if need.lag <= NEAR else "lag > 20"
+    if need.atom.kind in GROUPS[Group.CODE] and need.lag > NEAR:
+        yield FAR

@@ -14,7 +14,7 @@ from functools import lru_cache
 from operator import mul
 
 from autoprune.apps.replay.atoms import Group
-from autoprune.apps.replay.episode_figures import Figures, Kept
+from autoprune.apps.replay.episode_figures import FAR, Figures, Kept
 from autoprune.apps.replay.evidence import ProtectedKind
 from autoprune.apps.replay.policies import NO_PRUNING
 
@@ -224,7 +224,7 @@ def _row(found: Sequence[Figures], unpruned: Mapping[str, float], worth: Mapping
         shell_edits=_evidence_interval(found, Group.SHELL_EDITS),
         facts=_evidence_interval(found, Group.FACTS),
         in_results=code.in_results / code.needed if code.needed else 1.0,
-        far=_total_kept(found, "lag > 20").share,
+        far=_total_kept(found, FAR).share,
         cache_breaks=sum(bill.cache_breaks for bill in bills),
         rereads=sum(each.rereads for each in found),
         violations=sum(len(each.violations) for each in found),

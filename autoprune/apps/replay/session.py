@@ -11,7 +11,7 @@ from itertools import product
 from statistics import median
 from typing import Any
 
-from autoprune.apps.replay.atoms import GROUPS, Group
+from autoprune.apps.replay.atoms import Group
 from autoprune.apps.replay.compaction_costs import Compaction, compactions
 from autoprune.apps.replay.episode import Billing, Episode, episode, longest, recorded_cost, sources
 from autoprune.apps.replay.episode_figures import OWN, Figures, figures
@@ -80,8 +80,6 @@ class Shape:
     model_from: str = ""
     models: tuple[str, ...] = ()
     atoms: int = 0
-    free_atoms: int = 0
-    unsupported_atoms: int = 0
     title: Title = UNTITLED
     dollars: float | None = None
 
@@ -246,8 +244,6 @@ def shape(known: Episode, recording: Recording, args: ReplayArgs) -> Shape:
         model_from=model_from,
         models=tuple(dict.fromkeys(each.model for each in recording.requests if each.model)),
         atoms=known.evidence.needed(Group.CODE),
-        free_atoms=sum(known.evidence.free.get(kind, 0) for kind in GROUPS[Group.CODE]),
-        unsupported_atoms=sum(known.evidence.unsupported.get(kind, 0) for kind in GROUPS[Group.CODE]),
         title=known.title,
         dollars=recorded_cost(recording.requests, tuple(_as_recorded(recording, known))),
     )
