@@ -165,6 +165,23 @@ def test_a_private_module_is_imported_by_its_own_package_alone():
         assert {room(name.removeprefix("autoprune.")) for name in private} <= {room(module)}, module
 
 
+def test_a_name_is_imported_from_the_public_module_that_defines_it():
+    """From its package only if that module is private. Adapters import from packages, as users do."""
+    packages = {f"autoprune.{name.removesuffix('.__init__')}": name for name in MODULES if name.endswith(".__init__")}
+    origins = {f"{package}.{_own_name(name)}": name for package, each in packages.items() for name in imports(each)}
+    origins = {own: name for own, name in origins.items() if name.removeprefix("autoprune.") not in MODULES}
+    shipped = (module for module in MODULES if not module.endswith("__init__") and room(module) != "integrations")
+    detours = {module: {origins[name] for name in imports(module) & origins.keys()} for module in shipped}
+    public = {module: {name for name in names if not re.search(r"\._[a-z]", name)} for module, names in detours.items()}
+    assert {module: names for module, names in public.items() if names} == {
+        "__main__": {"autoprune.apps.cli.startup.main"}
+    }
+
+
+def _own_name(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
 def test_a_dependency_is_imported_only_in_its_room():
     for module in MODULES:
         for name in imports(module):

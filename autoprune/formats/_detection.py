@@ -15,7 +15,7 @@ from autoprune.conversation.summary import CALLS_LATER, NO_ANSWER, RunningSummar
 from autoprune.errors import ConversationError, SettingsError, near_or_all
 from autoprune.formats._words import message_texts
 from autoprune.formats.parsing import Format, Parser, Standing
-from autoprune.settings import load_plugin, plugin_names
+from autoprune.settings.plugins import load_plugin, plugin_names
 from autoprune.tokens import Count
 
 SHIPPED: tuple[Format, ...] = (openai_chat, openai_responses, anthropic_messages, bedrock_converse, gemini_contents)

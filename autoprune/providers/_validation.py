@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from autoprune.conversation.messages import fields
 from autoprune.errors import ConversationError, RuleError, SettingsError, did_you_mean
-from autoprune.formats import SHIPPED, Format
+from autoprune.formats import SHIPPED
+from autoprune.formats.parsing import Format
 from autoprune.providers._anthropic_api import PROVIDER as ANTHROPIC
 from autoprune.providers._bedrock_api import PROVIDER as BEDROCK
 from autoprune.providers._chat_api import PROVIDER as OPENAI_CHAT

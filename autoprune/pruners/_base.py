@@ -18,8 +18,9 @@ from autoprune.conversation.messages import check_conversation
 from autoprune.conversation.placeholders import SENTENCE, Placeholder, element
 from autoprune.economics import prices
 from autoprune.errors import SettingsError
-from autoprune.formats import SHIPPED, Format, find_formats
+from autoprune.formats import SHIPPED, find_formats
 from autoprune.formats import xml_tool_result as xml
+from autoprune.formats.parsing import Format
 from autoprune.planning.plan import Conditions, Later, Plan, ThinkingPolicy
 from autoprune.planning.view import FoldingStrategy, Strategy, folds, name_of
 from autoprune.providers.thinking import policy

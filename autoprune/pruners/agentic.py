@@ -15,7 +15,7 @@ from autoprune.conversation.summary import find_summary
 from autoprune.conversation.transcript import newest_compaction, without_replaced
 from autoprune.economics import check_pauses, prices
 from autoprune.errors import SettingsError
-from autoprune.formats import Parser
+from autoprune.formats.parsing import Parser
 from autoprune.planning.plan import TRACKED, Plan
 from autoprune.planning.protections import DEFAULT_PROTECTIONS
 from autoprune.planning.retention import Retention

@@ -17,7 +17,7 @@ from autoprune.conversation.messages import check_conversation
 from autoprune.conversation.summary import RunningSummary, assemble, find_summary, without_summary
 from autoprune.conversation.transcript import Entry, without_replaced
 from autoprune.errors import SettingsError, check_number, is_number
-from autoprune.formats import Format, Parser, parse
+from autoprune.formats.parsing import Format, Parser, parse
 from autoprune.planning.fold_walk import FoldWalk
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.view import FoldContext, FoldingStrategy

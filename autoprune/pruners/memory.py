@@ -39,8 +39,8 @@ from autoprune.conversation.transcript import (
     newest_compaction,
     without_replaced,
 )
-from autoprune.formats import SHIPPED, Format, Parser, is_media, new_parser, parse, recognize
-from autoprune.formats.parsing import add_place
+from autoprune.formats import SHIPPED, is_media, new_parser, recognize
+from autoprune.formats.parsing import Format, Parser, add_place, parse
 from autoprune.planning.plan import Later
 from autoprune.planning.view import name_of
 from autoprune.tokens import MESSAGE_TOKENS, REPLY_TOKENS, Memo

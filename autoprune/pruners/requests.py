@@ -23,8 +23,7 @@ from urllib.parse import unquote, urlsplit
 
 from autoprune.conversation.messages import MARK
 from autoprune.errors import ConversationError
-from autoprune.providers import merged
-from autoprune.providers.thinking import BETA_HEADER
+from autoprune.providers.thinking import BETA_HEADER, merged
 from autoprune.pruners._marks import mark_before_cut
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner

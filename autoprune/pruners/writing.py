@@ -25,7 +25,8 @@ from autoprune.conversation.summary import call_style, escape_end_mark, wrap_sum
 from autoprune.conversation.transcript import Part, Speaker, newest_compaction
 from autoprune.facts.plain_text import sendable
 from autoprune.facts.utterances import Utterance, utterances
-from autoprune.formats import Format, dominant_format
+from autoprune.formats import dominant_format
+from autoprune.formats.parsing import Format
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import Plan
 from autoprune.pruners.large_results import (

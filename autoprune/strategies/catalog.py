@@ -19,7 +19,7 @@ from autoprune.planning.protections import Protections
 from autoprune.planning.retention import Retention
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import FoldingStrategy, Strategy, folds
-from autoprune.settings import load_plugin, plugin_names
+from autoprune.settings.plugins import load_plugin, plugin_names
 
 GROUP = "autoprune.strategies"  # of entry points
 # To ship a strategy, write its module in this package and add a line: its name, then "module:maker".

@@ -18,7 +18,7 @@ from autoprune.errors import SettingsError, check_number, near_or_all
 from autoprune.facts.plain_text import sendable
 from autoprune.facts.utterances import Utterance
 from autoprune.planning.clamping import Clamp
-from autoprune.settings import load_plugin, plugin_names
+from autoprune.settings.plugins import load_plugin, plugin_names
 from autoprune.summarizers.brief import Answer, Brief, Failed, Steps, Summarizer, Written, offers, reads_in_parts
 from autoprune.summarizers.digest import Digest
 from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, call_safely, run, steps_of

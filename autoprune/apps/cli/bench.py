@@ -21,7 +21,6 @@ from autoprune import __version__
 from autoprune.apps.cli.console import show
 from autoprune.apps.cli.input_output import write_output
 from autoprune.apps.cli.replay import figure_cell, share_cell
-from autoprune.apps.replay import Policy, ReplayArgs
 from autoprune.apps.replay.atoms import Group as Atoms
 from autoprune.apps.replay.benchmark import (
     POLICY_NAMES,
@@ -34,7 +33,9 @@ from autoprune.apps.replay.benchmark import (
 )
 from autoprune.apps.replay.evidence import ProtectedKind
 from autoprune.apps.replay.page import benchmark_page
+from autoprune.apps.replay.policies import Policy
 from autoprune.apps.replay.rows import FEW_ATOMS
+from autoprune.apps.replay.session import ReplayArgs
 from autoprune.apps.replay.verdict import NONE, Standing, count_noun, round_tokens, rounded
 from autoprune.economics import Prices
 from autoprune.errors import SettingsError

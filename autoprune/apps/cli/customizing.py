@@ -29,10 +29,10 @@ from autoprune.settings import (
     Setting,
     Source,
     effective_settings,
-    plugin_names,
     unknown_variables,
     variables,
 )
+from autoprune.settings.plugins import plugin_names
 from autoprune.strategies.catalog import GROUP, RECOMMENDED
 from autoprune.strategies.scaffold import EXAMPLE, FOLDING_EXAMPLE, names, new_strategy
 

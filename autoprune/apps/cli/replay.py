@@ -27,16 +27,16 @@ import autoprune.apps.cli.replaying as replaying
 from autoprune.apps.cli.console import show, show_json, show_report
 from autoprune.apps.cli.input_output import write_output
 from autoprune.apps.cli.savings import compactions_text, outlook_text, spending_table
-from autoprune.apps.replay import BUILT_IN, FED_BACK, FULL, Interval, Policy, ReplayArgs, SessionFigures, atoms
+from autoprune.apps.replay import atoms
 from autoprune.apps.replay.compaction_costs import CompactionSum, sum_compactions
 from autoprune.apps.replay.corpus import Engine, Task
 from autoprune.apps.replay.detail import SessionDetail
 from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.evidence import PROTECTED_NAMES
 from autoprune.apps.replay.page import page
-from autoprune.apps.replay.policies import RUN
-from autoprune.apps.replay.rows import FEW_ATOMS, MAIN
-from autoprune.apps.replay.session import Overview, overview
+from autoprune.apps.replay.policies import BUILT_IN, RUN, Policy
+from autoprune.apps.replay.rows import FEW_ATOMS, MAIN, Interval
+from autoprune.apps.replay.session import FED_BACK, FULL, Overview, ReplayArgs, SessionFigures, overview
 from autoprune.apps.replay.spending import Outlook, outlook, read_spending, sum_spending
 from autoprune.apps.replay.verdict import (
     BANDS,

@@ -19,7 +19,6 @@ from rich.text import Text
 from autoprune import __version__
 from autoprune.apps.cli.console import Terminal, show, show_report
 from autoprune.apps.cli.input_output import load_readers
-from autoprune.apps.replay import ReplayArgs, SessionFigures
 from autoprune.apps.replay.corpus import (
     Engine,
     Processes,
@@ -33,7 +32,7 @@ from autoprune.apps.replay.corpus import (
 from autoprune.apps.replay.detail import SessionDetail, most_expensive
 from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.policies import AT
-from autoprune.apps.replay.session import Overview
+from autoprune.apps.replay.session import Overview, ReplayArgs, SessionFigures
 from autoprune.apps.replay.sizes import UNKNOWN_HEAD
 from autoprune.apps.replay.verdict import NONE, count_noun
 from autoprune.apps.sessions import READABLE, Reader, dump, find_reader, places, plugin_readers

@@ -11,11 +11,10 @@ from rich.text import Text
 import autoprune.apps.cli.options as options
 import autoprune.apps.cli.replaying as replaying
 from autoprune.apps.cli.console import show, show_json, show_report
-from autoprune.apps.replay import Interval, Policy, ReplayArgs, Row
 from autoprune.apps.replay.atoms import Group as Atoms
-from autoprune.apps.replay.policies import RUN
-from autoprune.apps.replay.rows import FEW_ATOMS, MAIN
-from autoprune.apps.replay.session import overview
+from autoprune.apps.replay.policies import RUN, Policy
+from autoprune.apps.replay.rows import FEW_ATOMS, MAIN, Interval, Row
+from autoprune.apps.replay.session import ReplayArgs, overview
 from autoprune.apps.replay.tuning import FLOOR, FOLDS, GRID, Tuning, strategy_name, tune
 from autoprune.apps.replay.verdict import NONE, RUN_COMMAND, count_noun, rounded
 from autoprune.errors import SettingsError

@@ -27,16 +27,8 @@ from autoprune.facts.calls import target
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.requests import Place, PrunedRequest, place, prune_request
 from autoprune.pruners.result import Result
-from autoprune.settings import (
-    PruneArgs,
-    asks_for_long,
-    below_compaction,
-    cache_ttl,
-    usual_zone,
-    variables,
-    window_of,
-    window_tokens,
-)
+from autoprune.settings import PruneArgs, below_compaction, cache_ttl, usual_zone, variables, window_of, window_tokens
+from autoprune.settings.models import asks_for_long
 from autoprune.strategies.catalog import clearing_named
 
 REMEMBERED = 64  # conversations

@@ -25,7 +25,8 @@ from autoprune.conversation.transcript import Entry
 from autoprune.economics import Prices
 from autoprune.facts.calls import command, paths
 from autoprune.facts.file_access import shell_files
-from autoprune.formats import new_parser, parse
+from autoprune.formats import new_parser
+from autoprune.formats.parsing import parse
 from autoprune.tokens import exact
 
 POINTS = 60  # of a chart, at most

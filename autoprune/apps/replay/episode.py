@@ -29,7 +29,8 @@ from autoprune.apps.sessions import Recording, Request, Usage
 from autoprune.conversation.transcript import Speaker, Transcript
 from autoprune.economics import DEFAULT, Prices, prices
 from autoprune.errors import SettingsError
-from autoprune.formats import new_parser, parse
+from autoprune.formats import new_parser
+from autoprune.formats.parsing import parse
 from autoprune.settings import budget_tokens, usual_zone, window_of
 from autoprune.tokens import Count, exact
 

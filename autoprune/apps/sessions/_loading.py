@@ -38,7 +38,7 @@ from autoprune.apps.sessions._swe_agent import READER as SWE_AGENT
 from autoprune.apps.sessions._trae import READER as TRAE
 from autoprune.apps.sessions._unsupported import describe_unsupported, unread_fields
 from autoprune.errors import SessionError, SettingsError, near_or_all
-from autoprune.settings import load_plugin, plugin_names
+from autoprune.settings.plugins import load_plugin, plugin_names
 
 # To ship a reader, see docs/session_files.md, and add a line here. The first reader that detects a file reads it, so
 # readers with specific markers come first, and those that look only for a few field names last.
