@@ -32,6 +32,11 @@ IN_PLACE = re.compile(r"-[A-Za-z0-9]*i.*|--in-place.*")
 PYTHON = re.compile(r"(?:.*/)?python[\d.]*")
 SCRIPT_NAMES = re.compile(r".*\.py")
 UNKNOWN = re.compile(r"[$*?{}`]")  # a path with these is expanded by the shell
+# In basic expressions these are literal, and special behind a backslash.
+SWAPPED = re.compile(r"\\(?P<special>[(){}|+?])|(?P<literal>[(){}|+?])|\\.", re.DOTALL)
+PATTERN_SIGN = re.compile(
+    r"\[(?P<one>[^\^])\]|(?P<special>\[\^?.?[^]]*\]?|\\[^\W_]|\\[<>`'_]|^\^|\$\Z|[(){}|+?*])|\\.|.", re.DOTALL
+)
 CLOSING = {"{": "}", "(": ")", "[": "]", "<": ">"}
 # Methods of str, functions of re, and methods of Path in a Python script.
 SEARCHING = frozenset(("replace", "find", "rfind", "index", "rindex", "split", "partition", "startswith"))
@@ -218,42 +223,20 @@ def literal(pattern: str, *, extended: bool) -> str:
     In basic expressions `(`, `+`, `|` and `{` are literal, in extended ones `\(` and so on. A dot without a quantifier
     counts as a literal dot, since `os.path` seldom means anything else.
     """
+    if not extended:
+        pattern = SWAPPED.sub(lambda each: each["special"] or "\\" * bool(each["literal"]) + each[0], pattern)
     pieces: list[str] = [""]
-    at = 0
-    while at < len(pattern):
-        sign, step, is_special = _next_character(pattern, at, extended=extended)
-        at += step
-        if not is_special:
-            pieces[-1] += sign
+    for match in PATTERN_SIGN.finditer(pattern):
+        sign = match[0]
+        if sign in ("\\n", "\\t") or match["one"]:
+            pieces[-1] += {"\\n": "\n", "\\t": "\t"}.get(sign, match["one"])
+        elif match["special"]:
+            # The quantified character may be absent, and a repeated dot stands for anything.
+            is_loose = sign in ("*", "?", "{") or (sign == "+" and pieces[-1].endswith("."))
+            pieces[-1:] = [pieces[-1][:-1] if is_loose else pieces[-1], ""]
         else:
-            if sign in ("*", "?", "{"):
-                pieces[-1] = pieces[-1][:-1]  # the quantified character may be absent
-            pieces.append("")
+            pieces[-1] += sign[-1]
     return max(pieces, key=lambda piece: len("".join(piece.split())))
-
-
-def _next_character(pattern: str, at: int, *, extended: bool) -> tuple[str, int, bool]:
-    """Read the next character of a pattern, its length in the pattern, and whether it is special."""
-    sign = pattern[at]
-    after = pattern[at + 1 : at + 2]
-    if sign == "\\" and after:
-        if after in "nt":
-            return {"n": "\n", "t": "\t"}[after], 2, False
-        return after, 2, after.isalnum() or after in "<>`'" or (not extended and after in "(){}|+?")
-    if sign == "[":
-        end = pattern.find("]", at + 3 if after == "^" else at + 2)
-        is_one = end == at + 2 and after != "^"
-        return (after, 3, False) if is_one else ("[", max(end - at, 0) + 1, True)
-    if sign == ".":
-        return sign, 1, _is_repeated(pattern, at + 1, extended=extended)
-    is_edge = (sign == "^" and at == 0) or (sign == "$" and at == len(pattern) - 1)
-    return sign, 1, is_edge or sign == "*" or (extended and sign in "(){}|+?^$")
-
-
-def _is_repeated(pattern: str, at: int, *, extended: bool) -> bool:
-    return pattern[at : at + 1] == "*" or (
-        pattern[at : at + 1] in ("+", "?", "{") if extended else pattern[at : at + 2] in ("\\+", "\\?", "\\{")
-    )
 
 
 # Python
