@@ -45,38 +45,9 @@ PULL_REQUEST = re.compile(r"https://[\w.-]+/[\w./-]+/(?:pull|merge_requests)/\d+
 # Programs that work on test files without running them.
 TEXT_TOOLS = frozenset(
     (
-        *(
-            "git",
-            "gh",
-            "eslint",
-            "prettier",
-            "biome",
-            "ruff",
-            "black",
-            "isort",
-            "tsc",
-            "mypy",
-            "pyright",
-            "code",
-            "vim",
-        ),
-        *(
-            "cp",
-            "mv",
-            "rm",
-            "mkdir",
-            "touch",
-            "chmod",
-            "sed",
-            "awk",
-            "tee",
-            "ln",
-            "patch",
-            "tar",
-            "zip",
-            "nano",
-            "open",
-        ),
+        *("git", "gh", "eslint", "prettier", "biome", "ruff", "black", "isort", "tsc", "mypy", "pyright", "code"),
+        *("cp", "mv", "rm", "mkdir", "touch", "chmod", "sed", "awk", "tee", "ln", "patch", "tar", "zip", "nano"),
+        *("vim", "open"),
     )
 )
 # Commands of git after which the last commit is another one, and what git prints when it has moved to one.
