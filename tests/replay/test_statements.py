@@ -92,7 +92,7 @@ QUOTES = ("“{}”", '"{}"', "`{}`", "'{}'", "«{}»", "„{}“", "‹{}›", 
     ("words", "source"),
     [
         *((f"It says:\n{quote.format(PHRASE)}\n", f"so {PHRASE} today, and") for quote in QUOTES),
-        ("It says “All orders are shipped”.", "all orders\nare ship-\nped today"),
+        ("It says “All orders are shipped”.", "all orders\nare shipped today"),
         ("It says “all orders are shipped”.", '{"text": "all *orders* are\\nshipped"}'),
         ("It says “all orders are shipped … on Monday or Tuesday”.", "all orders are shipped. Not on Friday"),
     ],

@@ -64,7 +64,7 @@ TWO = "def run():\n    return 1"
         # names, as whole words; quotes and runs by their letters
         ("by Ilse\n  Weber", FACT, "Ilse Weber", True),
         ("by IlseWeber", FACT, "Ilse Weber", False),
-        ("all or-\n   ders are **shipped**", QUOTE, "all orders are shipped", True),
+        ("all\n   orders are **shipped**", QUOTE, "all orders are shipped", True),
         ("All orders are shipped", QUOTE, "all orders are shipped", False),
         (json.dumps({"text": "客户尚未收到"}), FACT, "客户尚未收到", True),
         ("客户尚\n未收到", FACT, "客户尚未收到", True),

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from autoprune.errors import SettingsError, did_you_mean
-from autoprune.settings import SETTINGS, VARIABLES, PruneArgs, variables
+from autoprune.settings import SETTINGS, VARIABLES, PruneArgs, override, variables
 from autoprune.strategies.scaffold import is_in_file
 
 NAME, PYPROJECT = "autoprune.toml", "pyproject.toml"
@@ -32,7 +32,6 @@ COMMAND_SETTINGS: Mapping[str, Sequence[str]] = {
 # The options that a project's file may set, besides settings.
 HARMLESS = frozenset(("cache_life", "floor", "port", "prices", "style"))
 RENAMED = {"overhead": "overhead_tokens"}  # options whose setting has another name
-ATTRIBUTES = {"safe_zone": "conversation_prune_safe_zone_tokens", "group_size": "conversation_prune_group_size"}
 
 
 @dataclass(frozen=True)
@@ -210,4 +209,4 @@ def without_options(context: Any) -> dict[str, Any]:
 
 def prune_args(**given: Any) -> PruneArgs:
     """Build the arguments of a pruner from settings by name; variables set those that are None or missing."""
-    return PruneArgs(**{ATTRIBUTES.get(name, name): value for name, value in given.items() if value is not None})
+    return override(None, **{name: value for name, value in given.items() if value is not None})

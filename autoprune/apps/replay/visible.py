@@ -18,9 +18,6 @@ LINE_NUMBER = re.compile(r"^[ \t]*\d+(?:→|\t|:|\s*\|)", re.MULTILINE)
 COUNTED = re.compile(r"^[ \t]*(\d{1,9})(→|\t|:|\s*\|)", re.MULTILINE)
 LEAST_LETTERS = 4  # of the words in the index that finds names and quotes
 LETTERS = re.compile(rf"[^\W\d_]{{{LEAST_LETTERS},}}")
-HYPHENATED = re.compile(r"[-‐][ \t]*\n\s*([^\W\d_]+)")
-LAST_LETTERS = re.compile(r"[^\W\d_]+\Z")
-LONGEST_WORD = 40  # letters before a hyphen
 BETWEEN_WORDS = r"[\W_]{1,4}"  # of a name: a space, a line break, a comma
 LEAST_BASE_NAME = 7  # characters: shorter base names match by chance, so the whole path is searched
 LONGEST_JSON = 4_000_000  # characters
@@ -82,7 +79,6 @@ class Text:
         mixed = (token for token in tokens if not token.isalpha())
         collected.update(word.casefold() for token in mixed for word in LETTERS.findall(token))
         for form in self.plain_forms:
-            collected.update(_join_hyphenated(form))
             if UNSPACED.search(form):
                 runs = UNSPACED.findall(squeeze(form))
                 collected.update(run[at : at + LEAST_RUN] for run in runs for at in range(len(run) - LEAST_RUN + 1))
@@ -176,13 +172,6 @@ class Texts:
         self._keyed = len(self._texts)
         rarest: Sequence[int] = min((self._by_key.get(key, []) for key in keys), key=len)
         return rarest[bisect_left(rarest, seen) :]
-
-
-def _join_hyphenated(text: str) -> Iterator[str]:
-    """Yield the words that are hyphenated at the end of a line."""
-    for match in HYPHENATED.finditer(text):
-        if before := LAST_LETTERS.search(text, max(0, match.start() - LONGEST_WORD), match.start()):
-            yield (before[0] + match[1]).casefold()
 
 
 def _is_numbered(text: str) -> bool:
