@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 
 from autoprune.apps.cli.command_table import app
 from autoprune.apps.cli.replay import Unpruned, details_table, overview_table, verdict_table
-from autoprune.apps.cli.replaying import Collected, find_files, open_results, replay_all, skipped_table
+from autoprune.apps.cli.replaying import find_files, open_results, replay_all, skipped_table
 from autoprune.apps.replay import ReplayArgs, SessionFigures
 from autoprune.apps.replay.corpus import Processes, Task, cores, one_by_one, replay_files
 from autoprune.apps.replay.episode_figures import OWN
@@ -124,12 +124,12 @@ def test_a_run_continues_from_its_output(tmp_path: Path):
             asked.extend([task.path] if done is not None else [])
             yield task, done
 
-    first = replay_all(paths[:2], ARGS, engine, output, most=3)
+    first = replay_all(paths[:2], ARGS, engine, output)
     with open(output, "ab") as file:
         file.write(b'{"arguments": "cut o')
-    both = replay_all(paths, ARGS, engine, output, most=3)
+    both = replay_all(paths, ARGS, engine, output)
     assert asked == paths
-    assert both.sessions[:1] == first.sessions[:1]
+    assert both[:1] == first[:1]
     records = [json.loads(line) for line in Path(output).read_text(encoding="utf-8").splitlines()]
     assert [record["path"] for record in records] == paths
     other = ReplayArgs(STRATEGIES, safe_zone=6_000)
@@ -165,16 +165,6 @@ def test_a_file_that_is_not_a_replays_output_is_not_changed(tmp_path: Path, data
     with pytest.raises(SessionError, match="write to another file"), open_results(str(output), "0"):
         pass
     assert output.read_bytes() == data
-
-
-def test_curves_are_kept_for_the_most_expensive_sessions_only(found: list[SessionFigures]):
-    kept = {}
-    for most in (0, 1, 2):
-        collected = Collected(most)
-        for each in found:
-            collected.add_session(each)
-        kept[most] = sum(len(each.figures[0].prompts) > 1 for each in collected.sessions)
-    assert kept == {0: 0, 1: 1, 2: 2}
 
 
 def test_a_folder_with_all_kinds_of_files_is_replayed(tmp_path: Path):

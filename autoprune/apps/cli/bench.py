@@ -5,7 +5,6 @@ It replays like `replay`: each policy once, and each strategy that decides by pr
 """
 
 import json
-import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
@@ -131,7 +130,8 @@ def bench_policies(
     chosen = {path: sample(files, most) for path, files in found.items()}
     files = list(dict.fromkeys(file for each in chosen.values() for file in each))
     chosen_engine = replaying.choose_engine(engine, jobs)
-    sessions = {each.path: each for each in replaying.replay_all(files, args, chosen_engine, output, math.inf).sessions}
+    replayed = replaying.replay_all(files, args, chosen_engine, output, with_curves=True)
+    sessions = {each.path: each for each in replayed}
     names = corpus_names(found)
     corpora = [
         corpus_figures(names[path], len(found[path]), [sessions[file] for file in sorted(chosen[path])], args)

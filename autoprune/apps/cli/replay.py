@@ -11,7 +11,6 @@ The calls, from here to the pruner:
     episode_figures.figures    the bill and the evidence of that run
 """
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -174,9 +173,7 @@ def replay_sessions(
     sums = sum_spending(spent)
     if not as_json and any(each.prompt or each.dollars for each in sums):
         show_report(spending_table(sums, spent))
-    # Figures of each request are large: JSON holds all of them, the page some, tables none.
-    with_curves = math.inf if as_json else replaying.MOST_DETAILED if html else 0
-    sessions = replaying.replay_all(files, args, chosen_engine, output, with_curves).sessions
+    sessions = replaying.replay_all(files, args, chosen_engine, output, with_curves=as_json)
     rows = [row for each in sessions for row in each.figures]
     ranking = {each: standings(rows, str(each), run_command(zone)) for each in args.prices} if rows else {}
     whole = overview(sessions)

@@ -1,6 +1,5 @@
 """Shared code of `replay` and `tune`: options, finding and replaying session files, and storing their figures."""
 
-import heapq
 import json
 import os
 import shlex
@@ -167,43 +166,15 @@ def _files_at_home(readers: Iterable[Reader]) -> list[str]:
     return list(dict.fromkeys(str(file) for files in found.values() for file in files))
 
 
-class Collected:
-    """The figures of sessions by path. Curves are large, so only the `most` most expensive sessions keep them."""
-
-    def __init__(self, most: float) -> None:
-        """Start without sessions."""
-        self._found: dict[str, SessionFigures] = {}
-        self._most = most
-        self._with_curves: list[tuple[float, str]] = []  # a heap: the cheapest first
-
-    def add_session(self, found: SessionFigures) -> None:
-        """Add the figures of a session."""
-        self._found[found.path] = found
-        heapq.heappush(self._with_curves, (_unpruned_bill(found), found.path))
-        if len(self._with_curves) > self._most:
-            _, path = heapq.heappop(self._with_curves)
-            self._found[path] = without_curves(self._found[path])
-
-    @property
-    def sessions(self) -> list[SessionFigures]:
-        """All sessions in the order of their paths."""
-        return [self._found[path] for path in sorted(self._found)]
-
-
-def _unpruned_bill(found: SessionFigures) -> float:
-    bills = (bill.total for row in found.figures if row.strategy == NONE for bill in list(row.bills.values())[:1])
-    return max(bills, default=0.0)
-
-
 def replay_all(
-    files: Sequence[str], args: ReplayArgs, engine: Engine, output: str | None, most: float = 0
-) -> Collected:
+    files: Sequence[str], args: ReplayArgs, engine: Engine, output: str | None, *, with_curves: bool = False
+) -> list[SessionFigures]:
     """Replay session files with a progress bar. Figures that are already in the file `output` are read from it.
 
-    New figures are appended to `output` as they arrive, so after Ctrl-C the same command continues. Raises SessionError
-    if the file holds anything else.
+    New figures are appended to `output` as they arrive, so after Ctrl-C the same command continues. Figures of each
+    request, which are large, are returned only `with_curves`. Raises SessionError if the file holds anything else.
     """
-    found = Collected(most)
+    found: dict[str, SessionFigures] = {}
     with open_results(output, _arguments_key(args)) if output else nullcontext() as known:
         try:
             digests = known.digests if known else None
@@ -214,11 +185,11 @@ def replay_all(
                     figures = known.figures(path)
                 elif known:
                     known.write(figures)
-                found.add_session(figures)
+                found[path] = figures if with_curves else without_curves(figures)
         except KeyboardInterrupt:
-            print(f"autoprune: {_interruption_note(found, files, output)}", file=sys.stderr)
+            print(f"autoprune: {_interruption_note(len(found), files, output)}", file=sys.stderr)
             raise
-    return found
+    return [found[path] for path in sorted(found)]
 
 
 def _arguments_key(args: ReplayArgs) -> str:
@@ -236,8 +207,8 @@ def with_progress(items: Iterable[T], description: str, total: int) -> Iterator[
         yield from progress.track(items, total=total)
 
 
-def _interruption_note(found: Collected, files: Sequence[str], output: str | None) -> str:
-    finished = f"{len(found.sessions):,} of {len(files):,} sessions are finished"
+def _interruption_note(number: int, files: Sequence[str], output: str | None) -> str:
+    finished = f"{number:,} of {len(files):,} sessions are finished"
     if output is None:
         return f"{finished} and lost; with --output FILE they are kept, and the same command continues from there"
     return f"{finished} and saved in {output}; the same command continues from there"

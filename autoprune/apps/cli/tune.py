@@ -78,7 +78,7 @@ def tune_settings(
     readers = replaying.choose_readers(reader, at_home=not paths)
     args = ReplayArgs(grid, prices, model=model, cache_life=life, readers=tuple(readers))
     files = replaying.find_files(paths or (), readers.values())
-    sessions = replaying.replay_all(files, args, replaying.choose_engine(engine, jobs), output).sessions
+    sessions = replaying.replay_all(files, args, replaying.choose_engine(engine, jobs), output)
     figures = [row for each in sessions for row in each.figures]
     if figures:
         tuned = tune(figures, str(args.prices[0]), floor, model=model)
