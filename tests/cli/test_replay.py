@@ -21,7 +21,7 @@ from tables import each_row
 from typer.testing import CliRunner
 
 from autoprune.apps.cli.command_table import app
-from autoprune.apps.cli.replay import Unpruned, details_table, overview_table, verdict_table
+from autoprune.apps.cli.replay import details_table, overview_table, verdict_table
 from autoprune.apps.cli.replaying import find_files, open_results, replay_all, skipped_table
 from autoprune.apps.replay import ReplayArgs, SessionFigures
 from autoprune.apps.replay.corpus import Processes, Task, cores, one_by_one, replay_files
@@ -72,7 +72,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> list[SessionFigures]:
 
 def test_the_table_fits_80_columns_and_groups_by_evidence(found: list[SessionFigures]):
     rows = [row for each in found for row in each.figures]
-    drawn = lines(verdict_table(OWN, standings(rows, "own"), Unpruned(1_000_000)))
+    drawn = lines(verdict_table(OWN, standings(rows, "own"), "simulated without pruning: 1.0M input tokens"))
     assert max(map(len, drawn)) <= 80
     assert [line.split("  ")[0] for line in drawn if line and line[0] != " "][2:10] == [
         *("strategy", "keeps ≥ 97%:", "none", "window"),

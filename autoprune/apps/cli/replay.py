@@ -12,7 +12,7 @@ The calls, from here to the pruner:
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Any, TypeVar
 
@@ -211,7 +211,7 @@ def _print_tables(
     if ranking and compares:
         show_report(overview_table(whole))
         for each, rows in ranking.items():
-            show_report(verdict_table(each, rows, _unpruned(sessions, str(each), likely if each == OWN else None)))
+            show_report(verdict_table(each, rows, _unpruned_cost(sessions, str(each), likely if each == OWN else None)))
         show_report(details_table(ranking[args.prices[0]]))
         show_report(Text(LEGEND, style="dim"))
     elif ranking:
@@ -261,28 +261,18 @@ def _compactions(sessions: Sequence[SessionFigures]) -> CompactionSum:
     return sum_compactions(compaction for each in sessions for compaction in each.compactions)
 
 
-@dataclass(frozen=True)
-class Unpruned:
-    """The simulated cost of all conversations without pruning, in input tokens.
-
-    `dollars` covers the conversations with a known price; `recorded` is their cost by the log, 0 if not known.
-    """
-
-    tokens: float
-    dollars: float = 0.0
-    priced: int = 0
-    has_unpriced: bool = False
-    recorded: float = 0.0
-
-
-def _unpruned(sessions: Sequence[SessionFigures], prices: str, likely: Outlook | None) -> Unpruned:
+def _unpruned_cost(sessions: Sequence[SessionFigures], prices: str, likely: Outlook | None) -> str:
+    """Say what all conversations would have cost without pruning, simulated and, if it is known, as recorded."""
     rows = (row for each in sessions for row in each.figures if row.strategy == NONE)
     # An episode has one row for each style, and the unpruned bill is the same in both.
     bills = {row.episode: row.bills[prices] for row in rows}.values()
-    priced = [bill for bill in bills if bill.input_price]
-    dollars = sum(bill.total * (bill.input_price or 0.0) for bill in priced)
-    recorded = likely.replayed if likely else 0.0
-    return Unpruned(sum(bill.total for bill in bills), dollars, len(priced), len(priced) < len(bills), recorded)
+    tokens = f"simulated without pruning: {round_tokens(sum(bill.total for bill in bills))} input tokens"
+    priced = [bill.total * bill.input_price for bill in bills if bill.input_price]
+    if not priced:
+        return tokens
+    which = f" for {count_noun(len(priced), 'conversation')} of a known price" if len(priced) < len(bills) else ""
+    recorded = f" (recorded: ${likely.replayed:,.2f})" if likely and likely.replayed else ""
+    return f"{tokens}, ${sum(priced):,.2f}{which}{recorded}"
 
 
 def overview_table(whole: Overview) -> RenderableType:
@@ -294,8 +284,8 @@ def overview_table(whole: Overview) -> RenderableType:
     return Group(table, "")
 
 
-def verdict_table(prices: Prices, ranking: Sequence[Standing], unpruned: Unpruned) -> RenderableType:
-    """Draw the strategies at these prices, grouped by evidence, and the sentence of advice."""
+def verdict_table(prices: Prices, ranking: Sequence[Standing], cost: str) -> RenderableType:
+    """Draw the strategies at these prices, grouped by evidence, and the advice. `cost` says that of no pruning."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("strategy", overflow="fold", max_width=44)
     for name in ("bill", "spare", *MAIN):
@@ -307,7 +297,7 @@ def verdict_table(prices: Prices, ranking: Sequence[Standing], unpruned: Unprune
         table.add_row(*_verdict_cells(each))
     broken = (Text(line, style="bold red") for each in ranking for line in _violation_lines(each))
     sentence = Text(advice(ranking), style="bold")
-    return Group(_prices_line(prices, unpruned), table, *broken, "", sentence, "")
+    return Group(_prices_line(prices, cost), table, *broken, "", sentence, "")
 
 
 def details_table(ranking: Sequence[Standing]) -> RenderableType:
@@ -325,16 +315,11 @@ def details_table(ranking: Sequence[Standing]) -> RenderableType:
     return Group(table, "")
 
 
-def _prices_line(prices: Prices, unpruned: Unpruned) -> Text:
+def _prices_line(prices: Prices, cost: str) -> Text:
     relative = f"{prices.write:g} written, {prices.read:g} read, {prices.output:g} of the answer"
     own = ("prices: each session's own", " (by request: of its model and its cache)")
     name, meaning = own if prices == OWN else (f"prices: {printable(prices)}", f" (a token {relative})")
-    dollars = f", ${unpruned.dollars:,.2f}" if unpruned.dollars else ""
-    priced = f" for {count_noun(unpruned.priced, 'conversation')} of a known price" if unpruned.has_unpriced else ""
-    recorded = f" (recorded: ${unpruned.recorded:,.2f})" if dollars and unpruned.recorded else ""
-    tokens = round_tokens(round(unpruned.tokens))
-    costs = f"simulated without pruning: {tokens} input tokens{dollars}{priced if dollars else ''}{recorded}"
-    return Text.assemble((name, "bold"), f"{meaning}; {costs}")
+    return Text.assemble((name, "bold"), f"{meaning}; {cost}")
 
 
 def _heading(each: Standing) -> str:

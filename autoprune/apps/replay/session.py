@@ -268,7 +268,6 @@ class Overview:
     files: int
     sessions: int
     agents: Mapping[str, int]
-    models: Mapping[str, int]
     episodes: int
     requests: int
     tokens: int
@@ -281,7 +280,6 @@ class Overview:
     reads: int
     reads_again: int
     long_pauses: int
-    atoms: int
     unknown_heads: int
     lives: Mapping[str, int] = field(default_factory=dict)
     unnamed: int = 0
@@ -306,7 +304,6 @@ def overview(found: Iterable[SessionFigures]) -> Overview:
         files=len(files),
         sessions=len(sessions),
         agents=dict(Counter(each.agent or "plain messages" for each in sessions).most_common()),
-        models=dict(Counter(model for shape in shapes for model in shape.models).most_common()),
         episodes=len(shapes),
         requests=sum(shape.requests for shape in shapes),
         tokens=sum(sizes),
@@ -319,7 +316,6 @@ def overview(found: Iterable[SessionFigures]) -> Overview:
         reads=sum(shape.reads for shape in shapes),
         reads_again=sum(shape.reads_again for shape in shapes),
         long_pauses=sum(shape.long_pauses for shape in shapes),
-        atoms=sum(shape.atoms for shape in shapes),
         unknown_heads=sum(shape.head > 0 and not shape.recorded_prompt for shape in shapes),
         lives=dict(Counter(f"{lifetime(shape.cache_life)} {shape.life_from}" for shape in shapes).most_common()),
         unnamed=sum(shape.model_from == "assumed" for shape in shapes),

@@ -82,7 +82,7 @@ function lifeOf({ tool, target, tokens: size, sent, needed }, cleared, missed) {
 }
 
 /** Return the tokens and the number of results of each tool, the tool with the most tokens first. */
-export const byTool = results => grouped(results, each => each.tool).sort((one, other) => other.tokens - one.tokens);
+const byTool = results => grouped(results, each => each.tool).sort((one, other) => other.tokens - one.tokens);
 
 /** Return a map from keys to the items that have them, in the order of the items. */
 export function groups(items, keyOf) {

@@ -3,7 +3,7 @@
 import { Chart, canvas } from "./chart.js";
 import { at, element } from "./dom.js";
 import { MEASURES, describe as describeBills, frontier } from "./frontier.js";
-import { barsOf, byPart, bySize, byTool, groups, describe as describeLife, promptSizes, resultLives } from "./lives.js";
+import { barsOf, byPart, bySize, groups, describe as describeLife, promptSizes, resultLives } from "./lives.js";
 import { sortable, unpack } from "./listing.js";
 import { count, counted } from "./numbers.js";
 
@@ -34,7 +34,7 @@ function open(session, parent) {
   });
   const others = lives.slice(1).length ? [details("", lives.length === 2 ? "The same under the other strategy" : `The same under the other ${count(lives.length - 1)} strategies`, element("div", "charts", ...lives.slice(1)))] : [];
   parent.append(document.querySelector(".key.lives").cloneNode(true));
-  parent.append(element("div", "charts", ...lives.slice(0, 1), ...rows), ...others, ...pauses(session), tools(session), timeline(session));
+  parent.append(element("div", "charts", ...lives.slice(0, 1), ...rows), ...others, ...pauses(session), timeline(session));
 }
 
 function life(session, outcome) {
@@ -49,17 +49,6 @@ function pauses({ cold }) {
 }
 
 const details = (name, summary, ...children) => element("details", name, element("summary", "", ...[summary].flat()), ...children);
-
-function tools({ name, results }) {
-  const cell = (tag, scope, text) => Object.assign(element(tag, "", text), scope ? { scope } : {});
-  const head = element("thead", "", element("tr", "", ...["tool", "tokens", "results"].map(each => cell("th", "col", each))));
-  const rows = byTool(results).map(each => element("tr", "", cell("th", "row", each.name), cell("td", "", count(each.tokens)), cell("td", "", each.beside)));
-  const scroll = element("div", "scroll", element("table", "", head, element("tbody", "", ...rows)));
-  scroll.tabIndex = 0;
-  scroll.setAttribute("role", "region");
-  scroll.setAttribute("aria-label", `Tools of ${name}`);
-  return details("", "Tools", scroll);
-}
 
 function timeline(session) {
   const fates = session.outcomes.filter(each => each.prunes).map(({ label, cleared, missed }) => ({
