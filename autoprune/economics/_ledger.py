@@ -68,6 +68,7 @@ class Ledger:
         self.reported: tuple[Reported, ...] = ()
         self.unused: tuple[Reported, ...] = ()  # usage that cannot be true
         self._entries: list[Entry] = []
+        self._scaled: tuple[Entry, ...] | None = None  # in the provider's tokens, until the next request
         self._bill = 0.0  # the cost of all prompts that were sent, in input tokens
         self._before: Previous | None = None
         self._cleared: dict[str, int] = {}  # digest of a result -> index of the entry that cleared it
@@ -102,6 +103,7 @@ class Ledger:
         self._bill += cost
         higher = self._times(change.now.tokens + change.now.saved) / times - 1
         self._share_tier_savings(higher * (cost + self._gained - gained))
+        self._scaled = None
 
     @property
     def _gained(self) -> float:
@@ -132,8 +134,10 @@ class Ledger:
     @property
     def entries(self) -> tuple[Entry, ...]:
         """All prunes, oldest first, in the provider's tokens if its usage was given."""
-        ratio = self.tokens_per_counted
-        return tuple(entry if ratio == 1.0 else entry.scale(ratio) for entry in self._entries)
+        if self._scaled is None:
+            ratio = self.tokens_per_counted
+            self._scaled = tuple(entry if ratio == 1.0 else entry.scale(ratio) for entry in self._entries)
+        return self._scaled
 
     @property
     def total(self) -> Total:
@@ -153,8 +157,7 @@ class Ledger:
 
     def __str__(self) -> str:
         """Format a table of at most 80 columns, with a legend and a summary in sentences."""
-        said = (_reconcile(self.reported, self.tokens_per_counted), _describe_unused(self.unused))
-        return table(self.entries, self.total, " ".join(filter(None, said)))
+        return table(self.total, self.cold, _reconcile(self.reported, self.unused, self.tokens_per_counted))
 
     def to_dict(self) -> dict[str, object]:
         """Convert the ledger to JSON-compatible values."""
@@ -250,27 +253,24 @@ class Ledger:
         return now.model_input + self.prices.output * now.model_output
 
 
-def _reconcile(reported: tuple[Reported, ...], ratio: float) -> str:
-    """Write a sentence that compares the provider's usage with the counted tokens; "" if there is no usage."""
-    if not reported:
-        return ""
-    prompt, cached, counted, expected = (
-        sum(getattr(each, name) for each in reported) for name in ("prompt", "cached", "counted", "expected")
-    )
-    return (
-        f"For {len(reported):,} requests the provider reported {prompt:,} prompt tokens, {cached:,} of them from its "
-        f"cache; {counted:,} were counted, and {expected * ratio:,.0f} expected from the cache. Each counted token is "
-        f"taken as {ratio:.3f} of the provider's."
-    )
+def _reconcile(reported: tuple[Reported, ...], unused: tuple[Reported, ...], ratio: float) -> str:
+    """Write sentences that compare the provider's usage with the counted tokens; "" if there is no usage."""
+    sentences = []
+    if reported:
+        sentences.append(
+            f"{_usage_sums(reported)} {sum(each.cached for each in reported):,} of them from its cache; "
+            f"{sum(each.counted for each in reported):,} were counted, and "
+            f"{sum(each.expected for each in reported) * ratio:,.0f} expected from the cache. Each counted token is "
+            f"taken as {ratio:.3f} of the provider's."
+        )
+    if unused:
+        sentences.append(
+            f"{_usage_sums(unused)} and {sum(each.counted for each in unused):,} were counted. This usage is not "
+            f"used: it is not between {PLAUSIBLE[0]:g} and {PLAUSIBLE[1]:g} times the count."
+        )
+    return " ".join(sentences)
 
 
-def _describe_unused(unused: tuple[Reported, ...]) -> str:
-    """Write a sentence on usage that was not used; "" if there is none."""
-    if not unused:
-        return ""
-    prompt, counted = (sum(getattr(each, name) for each in unused) for name in ("prompt", "counted"))
-    return (
-        f"For {len(unused):,} request{'s' if len(unused) > 1 else ''} the provider reported {prompt:,} prompt tokens, "
-        f"and {counted:,} were counted. This usage is not used: it is not between {PLAUSIBLE[0]:g} and "
-        f"{PLAUSIBLE[1]:g} times the count."
-    )
+def _usage_sums(found: tuple[Reported, ...]) -> str:
+    requests = f"{len(found):,} request{'s' if len(found) > 1 else ''}"
+    return f"For {requests} the provider reported {sum(each.prompt for each in found):,} prompt tokens,"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeAlias
 
 from autoprune.apps.proxy._pruning import Account, Cleared, Job, Outcome
-from autoprune.economics import Entry, Ledger
+from autoprune.economics import Ledger
 from autoprune.errors import SettingsError
 
 # Headers in which clients name their session; the first one in a request counts.
@@ -151,7 +151,6 @@ class Session:
     _entered: Account | None = field(default=None, repr=False)  # in the ledger, for the last request
     _is_unanswered: bool = False
     _sums: Figures = field(default=Figures(), repr=False)
-    _totals: tuple[Entry, Entry] | None = field(default=None, repr=False)
 
     @property
     def label(self) -> Label:
@@ -169,29 +168,10 @@ class Session:
         return self.seen // self.compact_at if self.compact_at and self.largest < self.compact_at else 0
 
     @property
-    def total(self) -> Entry:
-        """The sum of all prunes in the ledger."""
-        return self._ledger_sums[0]
-
-    @property
-    def cold(self) -> Entry:
-        """The sum of the prunes at cold requests."""
-        return self._ledger_sums[1]
-
-    @property
-    def _ledger_sums(self) -> tuple[Entry, Entry]:
-        """The sums of all prunes and of cold prunes.
-
-        They are computed once per request, since the page may poll them every second.
-        """
-        if self._totals is None:
-            self._totals = self.ledger.total, self.ledger.cold
-        return self._totals
-
-    @property
     def sums(self) -> Figures:
         """The sums over all requests, including those that `points` has dropped."""
-        return replace(self._sums, saved=self.total.net, saved_cold=self.cold.net, dollars=self.total.money or 0.0)
+        total = self.ledger.total
+        return replace(self._sums, saved=total.net, saved_cold=self.ledger.cold.net, dollars=total.money or 0.0)
 
     def enter_request(self, account: Account, outcome: Outcome, at: float) -> None:
         """Record a request that was sent, and that came at `at`."""
@@ -245,7 +225,7 @@ class Session:
         """
         if request == self.requests and self._before:
             self.ledger, self.usage = self._before
-            self._before, self._is_unanswered, self._totals = None, True, None
+            self._before, self._is_unanswered = None, True
 
     def _is_same_prompt(self, account: Account) -> bool:
         return self._entered is not None and self._entered.sent.sent == account.sent.sent
@@ -265,7 +245,7 @@ class Session:
         is_again = self._is_unanswered and self._is_same_prompt(account)
         self._entered = entered = self._entered if is_again and self._entered else account
         self._before = copy(self.ledger), self.usage
-        self._is_unanswered, self._totals = False, None
+        self._is_unanswered = False
         self.ledger.prices = account.prices
         pauses = {account.messages: account.pause}
         try:
