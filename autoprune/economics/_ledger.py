@@ -145,7 +145,7 @@ class Ledger:
         return sum_up(self.entries, self.prices, self.requests)
 
     @property
-    def cold(self) -> Entry:
+    def cold(self) -> Total:
         """The sum of the prunes made after the cache had expired, when the prompt had to be written anyway."""
         return sum_up(tuple(each for each in self.entries if each.is_cold), self.prices, self.requests)
 

@@ -16,7 +16,6 @@ So half-open connections never lock other clients out. uvicorn closes idle conne
 KEEP_SECONDS.
 """
 
-import ctypes
 import errno
 import os
 import socket
@@ -24,7 +23,7 @@ import threading
 import time
 from asyncio import TimerHandle, Transport
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
@@ -37,7 +36,6 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from autoprune.apps.proxy._application import HEAD_BYTES, Proxy, with_pages
 from autoprune.apps.proxy._configuration import Settings, quote_token
 from autoprune.apps.proxy._pages import Pages
-from autoprune.apps.proxy._telemetry import Telemetry
 from autoprune.apps.proxy._traffic import Session, Sessions
 from autoprune.economics import Clock
 from autoprune.errors import SettingsError
@@ -51,9 +49,6 @@ MOST_CONNECTIONS, LEAST_CONNECTIONS, OWN_FILES = 1_000, 16, 128
 HEAD_SECONDS, BODY_SECONDS = 20.0, 60.0
 FRAMING = (b"content-length", b"transfer-encoding")  # headers that define the end of a body
 TOO_SLOW, TOO_LARGE, TOO_MANY = "408 Request Timeout", "431 Request Header Fields Too Large", "503 Service Unavailable"
-# glibc's mallopt parameters, by their numbers in malloc.h: two in bytes, and the number of arenas. With these the
-# proxy process holds 67 MB instead of 137 after `python benchmarks/proxy.py`; workers hold the same either way.
-TRIM_THRESHOLD, MMAP_THRESHOLD, ARENA_MAX = (-1, 131_072), (-3, 65_536), (-8, 1)
 
 
 # The server
@@ -74,14 +69,14 @@ class Running:
 
 
 @contextmanager
-def running(settings: Settings, clock: Clock = time.time, telemetry: Telemetry | None = None) -> Iterator[Running]:
+def running(settings: Settings, clock: Clock = time.time) -> Iterator[Running]:
     """Run a proxy in a thread within the context. `clock` returns seconds and is used to measure pauses.
 
     Raises SettingsError if the proxy cannot listen on its address, or if the environment's HTTP proxy or certificates
     cannot be used.
     """
     with open_socket(settings) as listening:
-        known, proxy = server(settings, clock, telemetry)
+        known, proxy = server(settings, clock)
         thread = threading.Thread(target=known.run, args=([listening],), name="autoprune-proxy", daemon=True)
         thread.start()
         while not known.started and thread.is_alive():
@@ -95,13 +90,9 @@ def running(settings: Settings, clock: Clock = time.time, telemetry: Telemetry |
             thread.join()
 
 
-def server(
-    settings: Settings, clock: Clock = time.time, telemetry: Telemetry | None = None
-) -> tuple[uvicorn.Server, Proxy]:
+def server(settings: Settings, clock: Clock = time.time) -> tuple[uvicorn.Server, Proxy]:
     """Create a server that is not yet started, and its application. `clock` returns seconds."""
-    proxy = Proxy(settings, clock, telemetry.note if telemetry else None)
-    if telemetry:
-        telemetry.watch(proxy.sessions)
+    proxy = Proxy(settings, clock)
     config = uvicorn.Config(
         with_pages(proxy, Pages(proxy)),
         http=partial(Connection, waiting=Waiting(most_connections())),  # type: ignore[arg-type]  # uvicorn only calls it
@@ -144,14 +135,6 @@ def open_socket(settings: Settings) -> socket.socket:
     # it the second piece of an answer waits up to 40 ms until the client acknowledges the first.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listening
-
-
-def give_back() -> None:
-    """Tune glibc's malloc to return memory to the system. For processes that only serve."""
-    with suppress(AttributeError, OSError, TypeError):  # another C library, another system
-        mallopt = ctypes.CDLL(None).mallopt
-        for parameter in (TRIM_THRESHOLD, MMAP_THRESHOLD, ARENA_MAX):
-            mallopt(*parameter)
 
 
 # Connections

@@ -42,9 +42,8 @@ class Figures:
 
     `before` and `after` are prompt tokens without pruning and with pruning, and `cleared` counts cleared results.
     `saved` is the net saving in the ledgers in input tokens, and `saved_cold` the part of it from prunes at the `cold`
-    requests, before which the provider's cache had expired. `dollars` is `saved` at known prices. `seconds` is the time
-    spent on pruning. `times` is the histogram of that time: the number of requests up to each of `BUCKETS`, and above
-    the last.
+    requests, before which the provider's cache had expired. `seconds` is the time spent on pruning. `times` is the
+    histogram of that time: the number of requests up to each of `BUCKETS`, and above the last.
     """
 
     sessions: int = 0
@@ -55,7 +54,6 @@ class Figures:
     saved: float = 0.0
     cold: int = 0
     saved_cold: float = 0.0
-    dollars: float = 0.0
     seconds: float = 0.0
     times: tuple[int, ...] = NO_TIMES
 
@@ -92,25 +90,6 @@ class Point:
     seconds: float
     note: str = ""
     is_cold: bool = False
-
-
-@dataclass(frozen=True)
-class Exchange:
-    """A request of a conversation and its answer, for observers. `point` has the figures of pruning.
-
-    `error` is the status of a refusal, "unanswered" if there was no answer, or "". `ended` is in seconds since 1970.
-    """
-
-    vendor: str
-    host: str
-    client: str
-    model: str
-    conversation: str
-    headers: Mapping[str, str] = field(repr=False)
-    point: Point
-    error: str
-    usage: Mapping[str, Any] | None
-    ended: float
 
 
 @dataclass
@@ -171,7 +150,7 @@ class Session:
     def sums(self) -> Figures:
         """The sums over all requests, including those that `points` has dropped."""
         total = self.ledger.total
-        return replace(self._sums, saved=total.net, saved_cold=self.ledger.cold.net, dollars=total.money or 0.0)
+        return replace(self._sums, saved=total.net, saved_cold=self.ledger.cold.net)
 
     def enter_request(self, account: Account, outcome: Outcome, at: float) -> None:
         """Record a request that was sent, and that came at `at`."""
