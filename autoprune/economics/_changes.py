@@ -10,6 +10,7 @@ from time import time
 from typing import Any, Protocol, TypeAlias
 
 from autoprune.errors import SettingsError, is_number, require_keys
+from autoprune.tokens import counts_cached, prompt_tokens, written_tokens
 
 Weighed: TypeAlias = Sequence[tuple[str, int]]  # a digest and the tokens of each message
 Clock: TypeAlias = Callable[[], float]
@@ -195,7 +196,32 @@ def tokens_of(messages: Weighed) -> int:
     return sum(tokens for _, tokens in messages)
 
 
-# Pauses
+# What a caller knows of each request
+
+
+@dataclass(frozen=True, slots=True)
+class Invoice:
+    """What a provider charged for a prompt, in its tokens: all of them, those read from its cache, and those written.
+
+    Pruners get the invoice of each request with the next one, by that one's number of messages.
+    """
+
+    prompt: int
+    read: int
+    written: int
+
+    @classmethod
+    def from_usage(cls, usage: object) -> "Invoice | None":
+        """Return the invoice in the usage of an answer; None if it does not count what was read from the cache.
+
+        Raises SettingsError if the usage has no input tokens.
+        """
+        prompt, read = prompt_tokens(usage)
+        written = written_tokens(usage)
+        fresh = max(0, prompt - read)
+        if not read and not counts_cached(usage):
+            return None
+        return cls(prompt, min(read, prompt), fresh if written is None else min(written, fresh))
 
 
 def check_pauses(pauses: Mapping[int, float] | None) -> Mapping[int, float]:

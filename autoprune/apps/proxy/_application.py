@@ -161,19 +161,19 @@ class Proxy:
             point = next((each for each in reversed(session.points) if each.request == number), None)
             if answer.miss and point and point.cleared:
                 session.count_note(f"results were cleared, and the provider's cache diagnosis says {answer.miss}")
-            await self._settle(session, number, handled.lane, answer.usage)
+            await self._settle(session, number, handled, answer.usage)
         if answer.window:
             with self._noting_faults():
                 await self.lanes.learn_window(handled.outcome.target, answer.window)
 
-    async def _settle(self, session: Session, number: int, lane: int, usage: dict[str, Any] | None) -> None:
+    async def _settle(self, session: Session, number: int, handled: Handled, usage: dict[str, Any] | None) -> None:
         """Use the usage in an answer; take a request without an answer out of the ledger."""
         if usage is None:
             session.take_back(number)
         if usage:
             session.usage = usage
             with self._noting_faults():
-                await self.lanes.learn(lane, session.name, usage)
+                await self.lanes.learn(handled.lane, handled.outcome, usage)
 
     # Pruning
 

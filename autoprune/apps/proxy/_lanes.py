@@ -146,9 +146,9 @@ class Lanes:
         async with self._queues[lane].deferred_turn():
             return await self._run(lane, self._lanes[lane].account, number)
 
-    async def learn(self, lane: int, conversation: str, usage: object) -> None:
-        """Record the usage that a provider reported for a conversation."""
-        await self._run(lane, self._lanes[lane].learn, conversation, usage)
+    async def learn(self, lane: int, outcome: Outcome, usage: object) -> None:
+        """Record the usage that a provider reported for a request."""
+        await self._run(lane, self._lanes[lane].learn, outcome.conversation, usage, outcome.messages)
 
     async def learn_window(self, target: Target, tokens: int) -> None:
         """Record in all lanes the context window that a provider stated for a model."""
