@@ -13,7 +13,7 @@ tokens in front of `S` cached ones pays after `break_even(k, S)` requests.
 prune has saved and cost.
 """
 
-from autoprune.economics._changes import Clock, Invoice, Pauses, Pruned, Sent, Weighed, check_pauses
+from autoprune.economics._changes import Clock, Invoice, Pauses, Pruned, Sent, Weighed, check_invoices, check_pauses
 from autoprune.economics._entries import Entry, amount
 from autoprune.economics._ledger import Ledger, Reported
 from autoprune.economics._prices import (
@@ -47,6 +47,7 @@ __all__ = [
     "Tier",
     "Weighed",
     "amount",
+    "check_invoices",
     "check_pauses",
     "lifetime",
     "model_prices",

@@ -224,6 +224,14 @@ class Invoice:
         return cls(prompt, min(read, prompt), fresh if written is None else min(written, fresh))
 
 
+def check_invoices(invoices: Mapping[int, Invoice] | None) -> Mapping[int, Invoice]:
+    """Validate invoices by the index of the message that follows the next request. Raises SettingsError."""
+    known = {} if invoices is None else invoices
+    if not isinstance(known, Mapping) or not all(isinstance(each, Invoice) for each in known.values()):
+        raise SettingsError(f"invoices is {invoices!r}: give values of Invoice.from_usage by the index of a message")
+    return known
+
+
 def check_pauses(pauses: Mapping[int, float] | None) -> Mapping[int, float]:
     """Validate pauses: seconds by the index of the message that follows. Raises SettingsError."""
     if pauses is not None and not isinstance(pauses, Mapping):

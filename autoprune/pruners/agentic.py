@@ -13,7 +13,7 @@ from autoprune.conversation.edits import apply, strip_thinking
 from autoprune.conversation.messages import check_conversation
 from autoprune.conversation.summary import find_summary
 from autoprune.conversation.transcript import newest_compaction, without_replaced
-from autoprune.economics import Invoice, check_pauses, prices
+from autoprune.economics import Invoice, check_invoices, check_pauses, prices
 from autoprune.errors import SettingsError
 from autoprune.formats import Parser
 from autoprune.planning.plan import TRACKED, Plan
@@ -61,7 +61,7 @@ class AgenticConversationPruner(Pruner):
         validate: bool | Provider = False,
         conversation_id: object = None,
         pauses: Mapping[int, float] | None = None,
-        invoices: Mapping[int, Invoice] = NO_INVOICES,
+        invoices: Mapping[int, Invoice] | None = None,
         history: History | None = None,
     ) -> Result[Message]:
         """Prune a conversation. The result has `.conversation` to send, and `.report` and `.plan` with the reasons.
@@ -85,13 +85,14 @@ class AgenticConversationPruner(Pruner):
         started = self._clock()
         terms = self._terms(strategy, calibration, history)
         waited = NO_PAUSES if pauses is None else check_pauses(pauses)
+        charged = NO_INVOICES if invoices is None else check_invoices(invoices)
         # Compare with the conversations of earlier calls.
         known = self._memory.compare(terms, check_conversation(conversation))
         now = terms.at(len(conversation))
         fixed = fixed_tokens(conversation, now.overhead)
         if known.is_small(conversation, terms.reading.formats, fixed_tokens(conversation, 0), _idle_limit(terms)):
             # There is nothing to do, so tokens are only counted if the caller reads the report.
-            plan_of = partial(_plan_from_start, terms, [*known.snapshots], waited, invoices)
+            plan_of = partial(_plan_from_start, terms, [*known.snapshots], waited, charged)
             thinking = NO_OUTCOME
             notes: tuple[str, ...] = ()
             is_at_work = False
@@ -101,7 +102,7 @@ class AgenticConversationPruner(Pruner):
             parser = known.read(conversation, partial(_parser, terms, conversation))
             # Continue the walk.
             start = partial(_walk, terms, conversation)
-            walk = known.walk_on(start, waited, terms.later_conditions, invoices)
+            walk = known.walk_on(start, waited, terms.later_conditions, charged)
             plan = walk.make_plan([*conversation], fixed)
             is_at_work = walk.is_at_work
             thinking = outcome(now.thinking, plan) if walk.newest_thinking else NO_OUTCOME
@@ -138,7 +139,7 @@ class AgenticConversationPruner(Pruner):
         validate: bool | Provider = False,
         conversation_id: object = None,
         pauses: Mapping[int, float] | None = None,
-        invoices: Mapping[int, Invoice] = NO_INVOICES,
+        invoices: Mapping[int, Invoice] | None = None,
         history: History | None = None,
     ) -> Result[Message]:
         """Prune as `prune` does. Nothing is awaited, since no model is called."""
@@ -189,12 +190,12 @@ class AgenticConversationPruner(Pruner):
         *,
         calibration: float = 1.0,
         pauses: Mapping[int, float] | None = None,
-        invoices: Mapping[int, Invoice] = NO_INVOICES,
+        invoices: Mapping[int, Invoice] | None = None,
         history: History | None = None,
     ) -> Plan:
         """Plan a prune without doing it. Walks the conversation from its start and calls no callbacks."""
         terms = self._terms(strategy, calibration, history)
-        plan = _plan_from_start(terms, check_conversation(conversation), check_pauses(pauses), invoices)
+        plan = _plan_from_start(terms, check_conversation(conversation), check_pauses(pauses), NO_INVOICES)
         return outcome(terms.at(len(conversation)).thinking, plan).apply_to(plan)
 
     def _choose_strategy(self, strategy: object) -> tuple[Any, str | None]:

@@ -228,6 +228,24 @@ def test_invoices_allow_cuts_after_misses_and_prevent_them_if_the_cache_lives_lo
     assert len(str(told.prompts)) > len(str(untold.prompts))
 
 
+def test_invoices_of_another_type_are_an_error():
+    with pytest.raises(SettingsError, match=r"give values of Invoice.from_usage by the index of a message"):
+        AgenticConversationPruner(HUGE).prune([], invoices={3: {"input_tokens": 5}})  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize(
+    ("usage", "invoice"),
+    [
+        ({"input_tokens": 5, "cache_read_input_tokens": 90, "cache_creation_input_tokens": 3}, Invoice(98, 90, 3)),
+        ({"input_tokens": 98, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0}, Invoice(98, 0, 0)),
+        ({"prompt_tokens": 98, "prompt_tokens_details": {"cached_tokens": 90}}, Invoice(98, 90, 8)),
+        ({"prompt_tokens": 98}, None),
+    ],
+)
+def test_the_invoice_is_in_the_usage_of_an_answer(usage: dict[str, Any], invoice: Invoice | None):
+    assert Invoice.from_usage(usage) == invoice
+
+
 def test_pruned_output_that_is_passed_back_is_pruned_alike_with_invoices():
     known, prices = session(2), PRICES["free writes"]
     pruner, strategy = AgenticConversationPruner(HUGE), CacheAware(prices=prices, patience=0.2)
