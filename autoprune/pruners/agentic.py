@@ -191,11 +191,13 @@ class AgenticConversationPruner(Pruner):
         calibration: float = 1.0,
         pauses: Mapping[int, float] | None = None,
         invoices: Mapping[int, Invoice] | None = None,
+        invoices: Mapping[int, Invoice] | None = None,
         history: History | None = None,
     ) -> Plan:
         """Plan a prune without doing it. Walks the conversation from its start and calls no callbacks."""
         terms = self._terms(strategy, calibration, history)
-        plan = _plan_from_start(terms, check_conversation(conversation), check_pauses(pauses), NO_INVOICES)
+        told = check_pauses(pauses), check_invoices(invoices)
+        plan = _plan_from_start(terms, check_conversation(conversation), *told)
         return outcome(terms.at(len(conversation)).thinking, plan).apply_to(plan)
 
     def _choose_strategy(self, strategy: object) -> tuple[Any, str | None]:
