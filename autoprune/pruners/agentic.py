@@ -191,7 +191,6 @@ class AgenticConversationPruner(Pruner):
         calibration: float = 1.0,
         pauses: Mapping[int, float] | None = None,
         invoices: Mapping[int, Invoice] | None = None,
-        invoices: Mapping[int, Invoice] | None = None,
         history: History | None = None,
     ) -> Plan:
         """Plan a prune without doing it. Walks the conversation from its start and calls no callbacks."""
