@@ -13,7 +13,17 @@ tokens in front of `S` cached ones pays after `break_even(k, S)` requests.
 prune has saved and cost.
 """
 
-from autoprune.economics._changes import Clock, Invoice, Pauses, Pruned, Sent, Weighed, check_invoices, check_pauses
+from autoprune.economics._changes import (
+    Clock,
+    Invoice,
+    Pauses,
+    Pruned,
+    Sent,
+    TextRatio,
+    Weighed,
+    check_invoices,
+    check_pauses,
+)
 from autoprune.economics._entries import Entry, amount
 from autoprune.economics._ledger import Ledger, Reported
 from autoprune.economics._prices import (
@@ -44,6 +54,7 @@ __all__ = [
     "Pruned",
     "Reported",
     "Sent",
+    "TextRatio",
     "Tier",
     "Weighed",
     "amount",

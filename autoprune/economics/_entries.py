@@ -102,14 +102,14 @@ class Entry:
             return replace(self, saved=self.saved - price * tokens)
         return replace(self, rewritten=self.rewritten + tokens, rewriting=self.rewriting + price * tokens)
 
-    def scale(self, ratio: float) -> "Entry":
-        """Convert the entry to the provider's tokens, `ratio` per counted token.
+    def scale(self, ratio: float, text: float) -> "Entry":
+        """Convert the entry to the provider's tokens: `ratio` per counted token, and `text` for one of a result.
 
-        The cost of summaries needs no conversion.
+        Prunes remove and fetch results, and rewrite messages of all kinds. The cost of summaries needs no conversion.
         """
-        tokens = {name: round(getattr(self, name) * ratio) for name in TOKENS}
-        costs = {name: getattr(self, name) * ratio for name in COSTS}
-        return replace(self, **tokens, **costs)
+        ratios = {name: ratio if name in REWRITING else text for name in (*TOKENS, *COSTS)}
+        tokens: dict[str, Any] = {name: round(getattr(self, name) * ratios[name]) for name in TOKENS}
+        return replace(self, **tokens, **{name: getattr(self, name) * ratios[name] for name in COSTS})
 
     def to_dict(self) -> dict[str, object]:
         """Convert the entry to JSON-compatible values, without prices."""
@@ -124,6 +124,7 @@ class Entry:
 
 NAMES = tuple(each.name for each in fields(Entry) if each.name != "prices")
 TOKENS = ("removed", "placeholders", "rewritten", "unsent", "refetched")
+REWRITING = ("rewritten", "rewriting")
 COSTS = ("saved", "rewriting", "rereading")
 SUMS = (*TOKENS, "rereads", *COSTS, "summarizing")
 

@@ -23,23 +23,29 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from autoprune.economics._changes import Change, Previous, Pruned, Sent, check_pauses, find_change
+from autoprune.economics._changes import Change, Previous, Pruned, Sent, TextRatio, check_pauses, find_change
 from autoprune.economics._entries import Entry, Total, sum_up, table
 from autoprune.economics._prices import CACHE_LIFE, CALL_TOKENS, Prices, Tier
 from autoprune.economics._prices import prices as prices_of
 from autoprune.errors import SettingsError, is_number, require_keys
-from autoprune.tokens import PLAUSIBLE, is_plausible, prompt_tokens
+from autoprune.tokens import PLAUSIBLE, is_plausible, prompt_tokens, spent_tokens
 
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """The tokens of a prompt: counted here, expected to be cached, and reported by the provider."""
+    """The tokens of a prompt: counted here, expected to be cached, and reported by the provider.
+
+    `answers` are the counted tokens of the model's messages in it, None if unknown, and `output` those of its answer as
+    reported.
+    """
 
     request: int
     counted: int
     expected: int
     prompt: int
     cached: int
+    answers: int | None = None
+    output: int = 0
 
 
 class Ledger:
@@ -132,11 +138,21 @@ class Ledger:
         return sum(each.prompt for each in self.reported) / counted if counted else 1.0
 
     @property
+    def tokens_per_text(self) -> float:
+        """The provider's tokens per counted token of a result, from how prompts grew; that of all tokens if unknown."""
+        learned = TextRatio()
+        for each in self.reported:
+            text = None if each.answers is None else each.counted - each.answers
+            learned.add(each.request, each.prompt, text, each.output)
+        return learned.value or self.tokens_per_counted
+
+    @property
     def entries(self) -> tuple[Entry, ...]:
         """All prunes, oldest first, in the provider's tokens if its usage was given."""
         if self._scaled is None:
-            ratio = self.tokens_per_counted
-            self._scaled = tuple(entry if ratio == 1.0 else entry.scale(ratio) for entry in self._entries)
+            ratio, text = self.tokens_per_counted, self.tokens_per_text
+            is_same = ratio == text == 1.0
+            self._scaled = tuple(entry if is_same else entry.scale(ratio, text) for entry in self._entries)
         return self._scaled
 
     @property
@@ -157,7 +173,8 @@ class Ledger:
 
     def __str__(self) -> str:
         """Format a table of at most 80 columns, with a legend and a summary in sentences."""
-        return table(self.total, self.cold, _reconcile(self.reported, self.unused, self.tokens_per_counted))
+        ratios = self.tokens_per_counted, self.tokens_per_text
+        return table(self.total, self.cold, _reconcile(self.reported, self.unused, *ratios))
 
     def to_dict(self) -> dict[str, object]:
         """Convert the ledger to JSON-compatible values."""
@@ -199,7 +216,13 @@ class Ledger:
         prompt, cached = prompt_tokens(usage)
         before = self._before
         reported = Reported(
-            self.requests, counted=before.tokens, expected=before.held, prompt=prompt, cached=min(cached, prompt)
+            self.requests,
+            counted=before.tokens,
+            expected=before.held,
+            prompt=prompt,
+            cached=min(cached, prompt),
+            answers=before.answers,
+            output=spent_tokens(usage) - prompt,
         )
         if before.tokens and is_plausible(prompt / before.tokens):
             self.reported = (*self.reported, reported)
@@ -253,7 +276,7 @@ class Ledger:
         return now.model_input + self.prices.output * now.model_output
 
 
-def _reconcile(reported: tuple[Reported, ...], unused: tuple[Reported, ...], ratio: float) -> str:
+def _reconcile(reported: tuple[Reported, ...], unused: tuple[Reported, ...], ratio: float, text: float) -> str:
     """Write sentences that compare the provider's usage with the counted tokens; "" if there is no usage."""
     sentences = []
     if reported:
@@ -261,7 +284,7 @@ def _reconcile(reported: tuple[Reported, ...], unused: tuple[Reported, ...], rat
             f"{_usage_sums(reported)} {sum(each.cached for each in reported):,} of them from its cache; "
             f"{sum(each.counted for each in reported):,} were counted, and "
             f"{sum(each.expected for each in reported) * ratio:,.0f} expected from the cache. Each counted token is "
-            f"taken as {ratio:.3f} of the provider's."
+            f"taken as {ratio:.3f} of the provider's{'' if text == ratio else f', and one of a result as {text:.3f}'}."
         )
     if unused:
         sentences.append(

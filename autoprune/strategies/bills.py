@@ -26,7 +26,8 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from math import inf
 
-from autoprune.economics import Invoice, Prices
+from autoprune.conversation.transcript import Speaker
+from autoprune.economics import Invoice, Prices, TextRatio
 from autoprune.planning.view import View
 
 # Tokens. Source: Anthropic's and Google's documentation of prompt caching; the largest minimum of any model.
@@ -66,6 +67,8 @@ class Bills:
         self._costs = 0.0, 0.0  # unpruned and pruned
         self._without = 0.0  # pruned, without the cut
         self._held = 0.0  # tokens that are read from the cache if it has not expired
+        # What prunes remove, in tokens as large as those of the prompt, which has thinking that is not counted:
+        self._sizes, self._answers, self._share = TextRatio(), 0, 1.0
 
     def reprice(self, prices: Prices) -> None:
         """Switch to other prices. Near the beginning of a tier, a request is assumed to gain nothing from it."""
@@ -79,6 +82,8 @@ class Bills:
         """Begin a request, or continue it if it is the same as before."""
         if view.request != self._request:
             self._finish(view.sent, view.invoice)
+            new = range(view.sent, len(view.entries))
+            self._answers += sum(view.weight(at) for at in new if view.entries[at].speaker is Speaker.MODEL)
         self._request, self._is_cold = view.request, is_cold
         for request in [each for each in self._later if each <= view.request]:
             for message, saves in self._later.pop(request):
@@ -106,9 +111,9 @@ class Bills:
     def _with(self, view: View, cut: Cut) -> tuple[float, float]:
         """Compute the unpruned and the pruned cost of this request with a cut."""
         before = self._tokens + self._cut.saves
-        whole = before + self._saved
+        whole = before + round(self._share * self._saved)
         unpruned = self._cost(self._low, whole, whole - self._new)
-        pruned = self._cost(self._high, before - cut.saves, self._held_with(view, cut))
+        pruned = self._cost(self._high, before - round(self._share * cut.saves), self._held_with(view, cut))
         return unpruned, pruned if cut.saves else min(unpruned, pruned)
 
     def _held_with(self, view: View, cut: Cut) -> float:
@@ -132,6 +137,9 @@ class Bills:
     def _finish(self, sent: int, invoice: Invoice | None) -> None:
         """Add the request to both bills. Its prompt had `sent` messages."""
         is_lost = self._is_cold if invoice is None else not invoice.read
+        if invoice:
+            self._sizes.add(self._request, invoice.prompt, self._tokens - self._answers, invoice.output)
+            self._share = min(1.0, (self._sizes.value or inf) * self._tokens / max(1, invoice.prompt))
         unpruned, pruned = self._costs if invoice is None else self._charged(invoice)
         self.unpruned += unpruned
         self.pruned += pruned
@@ -148,8 +156,9 @@ class Bills:
         """
         share = self._tokens / max(1, invoice.prompt)
         read, unread = share * invoice.read, max(1, invoice.prompt - invoice.read)
-        whole = self._tokens + self._cut.saves + self._saved
-        held = read + self._saved if read else 0.0
+        saved = self._share * self._saved
+        whole = self._tokens + round(self._share * self._cut.saves + saved)
+        held = read + saved if read else 0.0
         if self._cut.saves and (read >= HIT * self._held if self._held else read or not self._is_cold):
             held = max(held, whole - self._new)
         written = min(1.0, invoice.written / unread)

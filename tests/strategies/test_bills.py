@@ -129,21 +129,32 @@ def test_pruned_output_that_is_passed_back_has_the_same_bills(name: str):
 
 
 class Provider:
-    """A cache of prefixes that loses everything before some requests, and may store nothing."""
+    """A cache of prefixes that loses everything before some requests, and may store nothing.
 
-    def __init__(self, lost: Sequence[int], *, stores: bool) -> None:
-        self.lost, self.stores = lost, stores
+    Each answer has so many tokens of `thinking`, which only the provider knows. If there is any, a counted token of
+    other messages is 1.5 of the provider's.
+    """
+
+    def __init__(self, lost: Sequence[int], *, stores: bool, thinking: int = 0) -> None:
+        self.lost, self.stores, self.thinking = lost, stores, thinking
         self.bill = 0.0
         self._stored: list[Any] = []
 
     def answer(self, prompt: list[Any], at: int, prices: Prices) -> Invoice:
         """Return the invoice of a prompt, and add it to the bill."""
-        count = AgenticConversationPruner(HUGE).count_tokens
+        count = self._size
         same = 0 if at in self.lost else _shared(prompt, self._stored)
         whole, read = count(prompt), count(prompt[:same]) if same else 0
         self._stored = prompt if self.stores else []
         self.bill += prices.request(whole, read) if self.stores else prices.tier(whole).prompt * whole
-        return Invoice(whole, read, whole - read if self.stores else 0)
+        return Invoice(whole, read, whole - read if self.stores else 0, self.thinking)
+
+    def _size(self, messages: list[Any]) -> int:
+        count = AgenticConversationPruner(HUGE).count_tokens
+        if not self.thinking:
+            return count(messages)
+        said = [each for each in messages if each["role"] == "assistant"]
+        return round(1.5 * (count(messages) - count(said))) + self.thinking * len(said)
 
 
 @dataclass(frozen=True)
@@ -172,12 +183,19 @@ class Live:
 
 
 def play(
-    known: Session, prices: Prices, lost: Sequence[int], *, stores: bool = True, told: bool = True, **options: Any
+    known: Session,
+    prices: Prices,
+    lost: Sequence[int],
+    *,
+    stores: bool = True,
+    told: bool = True,
+    thinking: int = 0,
+    **options: Any,
 ) -> Live:
     """Play a session with a cache that loses everything after a pause, and before the requests in `lost`."""
     pruner, strategy = AgenticConversationPruner(HUGE), Watched(prices=prices, **options)
     gone = [*lost, *(at for at, pause in known.pauses.items() if pause > prices.life)]
-    providers = [Provider(gone, stores=stores) for _ in range(2)]
+    providers = [Provider(gone, stores=stores, thinking=thinking) for _ in range(2)]
     invoices: dict[int, Invoice] = {}
     found = Live()
     for at in known.requests:
@@ -226,6 +244,12 @@ def test_invoices_allow_cuts_after_misses_and_prevent_them_if_the_cache_lives_lo
     lasting = replace(prices, life=10**6)
     told, untold = (play(known, lasting, [], told=each, patience=0.2, cache_life=300.0) for each in (True, False))
     assert len(str(told.prompts)) > len(str(untold.prompts))
+
+
+def test_no_session_is_dearer_if_answers_have_thinking_that_is_not_counted():
+    for seed in range(4):
+        found = play(session(seed), PRICES["free writes"], [], thinking=4_000, patience=0.2)
+        assert found.worst <= 1.0000001
 
 
 def test_invoices_of_another_type_are_an_error():
