@@ -28,8 +28,9 @@ class Sent:
     `beside` are the tokens sent in addition to the messages, and `answers` those of the model's messages; None if not
     known. `placeholders` are the tokens of the texts that replace removed messages and results at this request,
     including a summary. `cleared` are digests of the results that this
-    request cleared, each computed with its call; `fetched` are digests of the new results, with their tokens. The
-    `model_` fields are the usage of summarizing models; `model_cost` is in dollars.
+    request cleared, each computed with its call; `fetched` are digests of the new results, with their tokens.
+    `thinking` are the tokens of thinking that the edits so far have made invalid. The `model_` fields are the usage of
+    summarizing models; `model_cost` is in dollars.
 
     `marks` has a pair for each cache mark in the prompt: it finds stored prefixes that have at least and at most so
     many messages.
@@ -42,6 +43,7 @@ class Sent:
     placeholders: int = 0
     cleared: Sequence[str] = ()
     fetched: Sequence[tuple[str, int]] = ()
+    thinking: int = 0
     model_input: int = 0
     model_output: int = 0
     model_cost: float | None = None

@@ -20,8 +20,9 @@ class Entry:
     tokens in their place. `rewritten` are tokens that were written to the cache again because of the prune, including
     placeholders; `rewriting` is the extra cost of writing them instead of reading them. `unsent` are removed tokens
     that had never been sent. `rereads` counts the removed results that were fetched again, and `refetched` their
-    tokens. `is_over` means that the conversation has ended. `is_cold` means that the cache had expired before the
-    request, so that the prompt had to be written anyway.
+    tokens. `thinking` are the tokens of thinking that the prune made invalid, which is part of no cost. `is_over` means
+    that the conversation has ended. `is_cold` means that the cache had expired before the request, so that the prompt
+    had to be written anyway.
     """
 
     prices: Prices = field(repr=False)
@@ -33,6 +34,7 @@ class Entry:
     unsent: int = 0
     rereads: int = 0
     refetched: int = 0
+    thinking: int = 0
     saved: float = 0.0
     rewriting: float = 0.0
     rereading: float = 0.0
@@ -118,12 +120,12 @@ class Entry:
     @classmethod
     def from_dict(cls, record: dict[str, Any], prices: Prices) -> "Entry":
         """Create an entry from the output of `to_dict`."""
-        values = {"is_cold": False, **record}  # earlier versions did not record it
+        values = {"is_cold": False, "thinking": 0, **record}  # earlier versions did not record these
         return cls(prices=prices, **{name: values[name] for name in NAMES})
 
 
 NAMES = tuple(each.name for each in fields(Entry) if each.name != "prices")
-TOKENS = ("removed", "placeholders", "rewritten", "unsent", "refetched")
+TOKENS = ("removed", "placeholders", "rewritten", "unsent", "refetched", "thinking")
 REWRITING = ("rewritten", "rewriting")
 COSTS = ("saved", "rewriting", "rereading")
 SUMS = (*TOKENS, "rereads", *COSTS, "summarizing")
@@ -187,6 +189,7 @@ In input tokens, each at its price -- saved: tokens that are no longer sent
 cache: cost of writing placed and rewrote, beyond that of reading them
 re-read: cost of fetching removed results again; model: cost of summaries
 net: saved - cache - re-read - model; below zero, the prune lost money"""
+THINKING_LEGEND = "thought: tokens of thinking that the prune made invalid"
 COLD_LEGEND = "cold: the cache had expired, so the rewrite was paid for anyway"
 
 
@@ -199,12 +202,18 @@ def table(total: Total, cold: Total, reconciled: str) -> str:
     if not total.entries:
         sentences = [f"Nothing was pruned in {_count(total.requests, 'request')}.", reconciled]
         return "\n".join(fill(each, WIDTH) for each in sentences if each)
-    rows = [("request", [*COLUMNS])]
-    rows += [(str(each.request), [cell(each) for cell in COLUMNS.values()]) for each in total.entries]
-    rows += [("total", [cell(total) for cell in COLUMNS.values()])]
+    columns = dict(COLUMNS)
+    if total.thinking:
+        columns["thought"] = lambda each: short(each.thinking)
+        if not total.summarizing:  # to stay within the width
+            del columns["model"]
+    rows = [("request", [*columns])]
+    rows += [(str(each.request), [cell(each) for cell in columns.values()]) for each in total.entries]
+    rows += [("total", [cell(total) for cell in columns.values()])]
     lines = ["".join(f"{cell:>8}" for cell in (name, *cells)) for name, cells in rows]
     price_list = fill(f"Prices in input tokens: {_describe(prices)}.", WIDTH)
-    lines += ["", LEGEND, *([COLD_LEGEND] if cold.entries else ()), price_list, ""]
+    notes = [text for text, holds in ((THINKING_LEGEND, total.thinking), (COLD_LEGEND, cold.entries)) if holds]
+    lines += ["", LEGEND, *notes, price_list, ""]
     balance = f"Cold, the rewrite was paid for anyway: {cold.summary('of these ')}." if cold.entries else ""
     sentences = [*_losses(total), reconciled, str(total), balance]
     return "\n".join((*lines, *(fill(each, WIDTH, break_on_hyphens=False) for each in sentences if each)))

@@ -77,6 +77,7 @@ class Ledger:
         self._scaled: tuple[Entry, ...] | None = None  # in the provider's tokens, until the next request
         self._bill = 0.0  # the cost of all prompts that were sent, in input tokens
         self._before: Previous | None = None
+        self._thinking = 0  # tokens that have become invalid
         self._cleared: dict[str, int] = {}  # digest of a result -> index of the entry that cleared it
 
     def add(self, result: Pruned, *, usage: object = None, pauses: Mapping[int, float] | None = None) -> None:
@@ -97,7 +98,7 @@ class Ledger:
         change = find_change(self._before, now, is_cold=is_cold)
         if change.is_other:  # the prunes of the previous conversation neither save nor cost anything from now on
             self._entries = [replace(entry, is_over=True) for entry in self._entries]
-            self._cleared = {}
+            self._cleared, self._thinking = {}, 0
         gained = self._gained
         times = self._times(change.now.tokens)
         price = times * (self.prices.read if change.is_warm else self.prices.write)
@@ -186,6 +187,7 @@ class Ledger:
             "reported": [asdict(each) for each in self.reported],
             "unused": [asdict(each) for each in self.unused],
             "bill": self._bill,
+            "thinking": self._thinking,
             "before": self._before and self._before.to_dict(),
         }
 
@@ -201,7 +203,8 @@ class Ledger:
             ledger._cleared = dict(record["cleared"])
             ledger.reported = tuple(Reported(**each) for each in record["reported"])
             ledger.unused = tuple(Reported(**each) for each in record.get("unused", ()))
-            ledger._bill = record.get("bill", 0.0)  # missing in records of earlier versions
+            ledger._bill = record.get("bill", 0.0)  # like the next one, missing in records of earlier versions
+            ledger._thinking = record.get("thinking", 0)
             ledger._before = record["before"] and Previous.from_dict(record["before"])
         return ledger
 
@@ -248,6 +251,7 @@ class Ledger:
         A token that stays in the prompt costs `price` at this request, and writing it instead of reading it `more`.
         """
         summarizing = self._summarizing(now)
+        thinking, self._thinking = max(0, now.thinking - self._thinking), now.thinking
         # A rewrite is added to the newest open prune. If there is none, it gets a new entry.
         is_open = bool(self._entries) and not self._entries[-1].is_over
         if found.removed or summarizing or (found.rewritten and not is_open):
@@ -258,6 +262,7 @@ class Ledger:
                 placeholders=now.placeholders,
                 rewritten=found.rewritten,
                 unsent=found.unsent,
+                thinking=thinking,
                 saved=price * found.removed + more * found.unsent,
                 rewriting=more * found.rewritten,
                 summarizing=summarizing,
@@ -266,8 +271,9 @@ class Ledger:
             # A result that is cleared again is still charged to the prune that cleared it first.
             self._cleared = {**dict.fromkeys(now.cleared, len(self._entries)), **self._cleared}
             self._entries.append(entry)
-        elif found.rewritten:
-            self._entries[-1] = self._entries[-1].after_rewrite(found.rewritten, more)
+        elif found.rewritten or (thinking and is_open):
+            last = self._entries[-1].after_rewrite(found.rewritten, more)
+            self._entries[-1] = replace(last, thinking=last.thinking + thinking)
 
     def _summarizing(self, now: Sent) -> float:
         """Compute the cost of summarizing models in input tokens, from dollars if both cost and price are known."""

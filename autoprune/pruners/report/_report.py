@@ -359,6 +359,7 @@ def ledger_figures(report: Report, conversation: Sequence[Any]) -> Sent:
         placeholders=_tokens_placed(report),
         cleared=tuple(filter(None, map(_digest_of_result, _results_edited_now(plan)))),
         fetched=tuple(_unseen_results(plan)),
+        thinking=thinking_lost(plan) if is_changed else 0,
         model_input=spent.input_tokens,
         model_output=spent.output_tokens,
         model_cost=spent.cost,
