@@ -16,9 +16,9 @@ changed prompt ends at an earlier request, and a change removes the entries afte
 If the caller knows what the provider charged for a request, the invoice replaces the expected cost in the pruned bill.
 The unpruned bill gets the same hits and misses: each prefix that was read for the pruned prompt counts as read. So a
 cache that forgets or never stores a prompt does not break the promise. One that lives longer than assumed may: a cut
-that was expected to cost nothing then did, and only cuts that make their request no dearer follow until the bill is level.
-What was cleared counts at the size of results, which the invoices show too (`TextRatio`): prompts also hold thinking
-that is not counted here, and with their ratio the unpruned bill would be too high.
+that was expected to cost nothing then did. Until the bills are level, only cuts follow that make their request no
+dearer. What was cleared counts at the size of results, which the invoices show too (`TextRatio`): prompts also hold
+thinking that is not counted here, and with their ratio the unpruned bill would be too high.
 
 In pruned output that is passed back, placeholders say when they were written and how many tokens they replaced. With
 these, both bills are added up as before.
