@@ -3,11 +3,11 @@ FROM python:3.13-slim AS build
 WORKDIR /source
 COPY setup.cfg setup.py pyproject.toml README.md LICENSE ./
 COPY autoprune autoprune
-RUN python -m venv /opt/autoprune && /opt/autoprune/bin/pip install --no-cache-dir '.[proxy,otel]'
+RUN python -m venv /opt/autoprune && /opt/autoprune/bin/pip install --no-cache-dir '.[proxy]'
 
 FROM python:3.13-slim
 COPY --from=build /opt/autoprune /opt/autoprune
-ENV PATH=/opt/autoprune/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 XDG_STATE_HOME=/tmp
+ENV PATH=/opt/autoprune/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=65536 MALLOC_TRIM_THRESHOLD_=131072 XDG_STATE_HOME=/tmp
 USER 10001:10001
 WORKDIR /tmp
 EXPOSE 8484

@@ -43,6 +43,7 @@ CACHED_NAMES = (  # prompt tokens read from the cache: Anthropic, Bedrock, Gemin
     *("cached_content_token_count", "cachedContentTokenCount", "prompt_cache_hit_tokens"),
 )
 DETAILS = ("prompt_tokens_details", "input_tokens_details")  # hold `cached_tokens` in OpenAI's two APIs
+WRITTEN_NAMES = ("cache_creation_input_tokens", "cacheWriteInputTokens")  # Anthropic, Bedrock
 MOST_REPORTED = 10**12  # tokens: a larger number is no count, and might not convert to a float
 # A provider's tokens per counted token. Vocabularies differ by less than a factor of two; a prompt with content that
 # only the provider sees, such as its own tools or a stored file, may be larger.
@@ -289,6 +290,13 @@ def counts_cached(usage: object) -> bool:
     own = [_value(usage, name) for name in CACHED_NAMES]
     own += [_value(_value(usage, name), "cached_tokens") for name in DETAILS]
     return any(isinstance(each, int) for each in own)
+
+
+def written_tokens(usage: object) -> int | None:
+    """The tokens of a prompt that were written to the cache, from the provider's usage; None if it does not say."""
+    own = [_value(usage, name) for name in WRITTEN_NAMES]
+    own += [_value(_value(usage, name), "cache_write_tokens") for name in DETAILS]
+    return max((each for each in own if isinstance(each, int)), default=None)
 
 
 def _value(usage: object, name: str) -> object:

@@ -45,9 +45,8 @@ def run_and_print(options: argparse.Namespace) -> None:
     """Run Claude Code like `autoprune run claude`, and print the time and memory as JSON."""
     from autoprune.apps.cli.run import current_user, find_program, start_client, wait_for
     from autoprune.apps.clients import find_client
-    from autoprune.apps.proxy import Settings, give_back, running
+    from autoprune.apps.proxy import Settings, running
 
-    give_back()
     client = find_client("claude")
     route = client.route(current_user(assistants.claude(options.model).arguments, options.child))
     path = find_program(client)

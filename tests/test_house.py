@@ -65,7 +65,6 @@ ONLY_IN = {
     "splintr": {"tokens"},
     "tiktoken": {"tokens"},
     "httpx": {"apps.proxy"},
-    "opentelemetry": {"apps.proxy"},
     "starlette": {"apps.proxy"},
     "uvicorn": {"apps.proxy"},
     "zstandard": {"apps.proxy"},

@@ -437,6 +437,25 @@ def test_a_usage_without_tokens_raises_and_changes_nothing(usage: object):
     assert ledger.to_dict() == before
 
 
+def test_what_was_removed_counts_at_the_size_of_results_and_not_with_the_thinking_of_answers():
+    """A counted token of a result is 1.5 of the provider's, and each answer has 900, of which 100 are counted."""
+    ledger, known, usage = Ledger(PRICES), [("ask", 1_000)], None
+    for at in range(5):
+        ledger.add(prompt(list(known), answers=100 * at), usage=usage)
+        usage = {"input_tokens": 1_500 + at * (1_500 + 900), "output_tokens": 900}
+        known += [(f"answer {at}", 100), (f"result {at}", 1_000)]
+    sent = changed(known, 2, 50)
+    ledger.add(prompt(known, sent, placeholders=50, answers=500), usage=usage)
+    counted = sum(1_000 + at * 1_100 for at in range(5))
+    whole = sum(1_500 + at * 2_400 for at in range(5)) / counted
+    assert (ledger.tokens_per_text, ledger.tokens_per_counted) == (pytest.approx(1.5), pytest.approx(whole))
+    (entry,) = ledger.entries
+    assert (entry.removed, entry.placeholders) == (1_500, 75)
+    assert entry.saved == pytest.approx(1.5 * 0.1 * 950)
+    assert entry.rewriting == pytest.approx(whole * 1.15 * ledger._entries[0].rewritten)
+    assert f"{whole:.3f} of the provider's, and one of a result as 1.500." in " ".join(str(ledger).split())
+
+
 @each_row(
     ("prompt_tokens", "is_used"),
     [(1, False), (499, False), (500, True), (4_000, True), (4_001, False), (10**12, False)],

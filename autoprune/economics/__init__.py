@@ -13,7 +13,17 @@ tokens in front of `S` cached ones pays after `break_even(k, S)` requests.
 prune has saved and cost.
 """
 
-from autoprune.economics._changes import Clock, Pauses, Pruned, Sent, Weighed, check_pauses
+from autoprune.economics._changes import (
+    Clock,
+    Invoice,
+    Pauses,
+    Pruned,
+    Sent,
+    TextRatio,
+    Weighed,
+    check_invoices,
+    check_pauses,
+)
 from autoprune.economics._entries import Entry, amount
 from autoprune.economics._ledger import Ledger, Reported
 from autoprune.economics._prices import (
@@ -37,15 +47,18 @@ __all__ = [
     "LISTS",
     "Clock",
     "Entry",
+    "Invoice",
     "Ledger",
     "Pauses",
     "Prices",
     "Pruned",
     "Reported",
     "Sent",
+    "TextRatio",
     "Tier",
     "Weighed",
     "amount",
+    "check_invoices",
     "check_pauses",
     "lifetime",
     "model_prices",

@@ -6,26 +6,31 @@ Reads no conversation: a prompt is a list of digests with their tokens.
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from time import time
 from typing import Any, Protocol, TypeAlias
 
 from autoprune.errors import SettingsError, is_number, require_keys
+from autoprune.tokens import counts_cached, is_plausible, prompt_tokens, spent_tokens, written_tokens
 
 Weighed: TypeAlias = Sequence[tuple[str, int]]  # a digest and the tokens of each message
 Clock: TypeAlias = Callable[[], float]
 # If the messages in the place of the previous ones differ from them by more than this share of their tokens, it is
 # another conversation. An assumption, not a measurement: callers' own edits are taken to be smaller.
 MOST_CHANGED = 0.25
+LEAST_TEXT, LEAST_GROWTHS = 200, 3  # tokens by which a prompt grew, and the number of such growths
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
     """The input and output of a pruner for one prompt, in counted tokens, for a ledger.
 
-    `beside` are the tokens sent in addition to the messages. `placeholders` are the tokens of the texts that replace
-    removed messages and results at this request, including a summary. `cleared` are digests of the results that this
-    request cleared, each computed with its call; `fetched` are digests of the new results, with their tokens. The
-    `model_` fields are the usage of summarizing models; `model_cost` is in dollars.
+    `beside` are the tokens sent in addition to the messages, and `answers` those of the model's messages; None if not
+    known. `placeholders` are the tokens of the texts that replace removed messages and results at this request,
+    including a summary. `cleared` are digests of the results that this
+    request cleared, each computed with its call; `fetched` are digests of the new results, with their tokens.
+    `thinking` are the tokens of thinking that the edits so far have made invalid. The `model_` fields are the usage of
+    summarizing models; `model_cost` is in dollars.
 
     `marks` has a pair for each cache mark in the prompt: it finds stored prefixes that have at least and at most so
     many messages.
@@ -34,9 +39,11 @@ class Sent:
     given: Weighed
     sent: Weighed
     beside: int = 0
+    answers: int | None = None
     placeholders: int = 0
     cleared: Sequence[str] = ()
     fetched: Sequence[tuple[str, int]] = ()
+    thinking: int = 0
     model_input: int = 0
     model_output: int = 0
     model_cost: float | None = None
@@ -61,8 +68,9 @@ class Previous:
     """The previous prompt, and the history without any prune.
 
     `whole` is that history, which is larger than the prompt by the tokens `saved`. `tokens` is the size of the prompt
-    that was sent, and `held` is how many of these tokens are expected to be in the cache. `stored` are its prefixes, by
-    their number of messages, that a provider with cache marks has stored: the ends of requests, and other marks.
+    that was sent, and `held` is how many of these tokens are expected to be in the cache. `answers` are those of the
+    model's messages. `stored` are its prefixes, by their number of messages, that a provider with cache marks has
+    stored: the ends of requests, and other marks.
     """
 
     whole: Weighed
@@ -71,15 +79,14 @@ class Previous:
     saved: int
     held: int
     stored: Sequence[int] = ()
+    answers: int | None = None
 
     def to_dict(self) -> dict[str, object]:
         """Convert the prompt to JSON-compatible values."""
         return {
             "whole": [*map(list, self.whole)],
             "sent": [*map(list, self.sent)],
-            "tokens": self.tokens,
-            "saved": self.saved,
-            "held": self.held,
+            **{name: getattr(self, name) for name in PROMPT_FIELDS},
             "stored": [*self.stored],
         }
 
@@ -87,8 +94,11 @@ class Previous:
     def from_dict(cls, record: Mapping[str, Any]) -> "Previous":
         """Create a prompt from the output of `to_dict`."""
         whole, sent = ([(str(digest), int(tokens)) for digest, tokens in record[name]] for name in ("whole", "sent"))
-        sums = {name: record[name] for name in ("tokens", "saved", "held")}
-        return cls(whole, sent, **sums, stored=tuple(record.get("stored", ())))  # missing in earlier versions
+        later = {"stored": (), "answers": None}  # missing in earlier versions
+        return cls(whole, sent, **{name: {**later, **record}[name] for name in PROMPT_FIELDS})
+
+
+PROMPT_FIELDS = ("tokens", "saved", "held", "stored", "answers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +127,9 @@ def find_change(before: Previous | None, now: Sent, *, is_cold: bool) -> Change:
     base = _find_base(before, now) if before else None
     if before is None or base is None:
         removed = tokens_of(now.given) - tokens_of(now.sent)
-        first = Previous(now.given, now.sent, now.tokens, saved=removed, held=0, stored=_stored(now))
+        first = Previous(
+            now.given, now.sent, now.tokens, saved=removed, held=0, stored=_stored(now), answers=now.answers
+        )
         return Change(first, removed, is_other=True)
     new = now.given[len(base) :]
     removed = tokens_of(now.given) - tokens_of(base) - (tokens_of(now.sent) - tokens_of(before.sent))
@@ -130,6 +142,7 @@ def find_change(before: Previous | None, now: Sent, *, is_cold: bool) -> Change:
         saved=before.saved + removed,
         held=0 if is_cold else before.tokens - lost,
         stored=_stored(now, () if is_cold else (each for each in before.stored if each <= same)),
+        answers=now.answers,
     )
     if is_cold:
         return Change(after, removed)
@@ -195,7 +208,70 @@ def tokens_of(messages: Weighed) -> int:
     return sum(tokens for _, tokens in messages)
 
 
-# Pauses
+# What a caller knows of each request
+
+
+@dataclass(frozen=True, slots=True)
+class Invoice:
+    """What a provider charged for a prompt, in its tokens: all of them, those read from its cache, and those written.
+
+    `output` are the tokens of the answer. Pruners get the invoice of each request with the next one, by that one's
+    number of messages.
+    """
+
+    prompt: int
+    read: int
+    written: int
+    output: int = 0
+
+    @classmethod
+    def from_usage(cls, usage: object) -> "Invoice | None":
+        """Return the invoice in the usage of an answer; None if it does not count what was read from the cache.
+
+        Raises SettingsError if the usage has no input tokens.
+        """
+        prompt, read = prompt_tokens(usage)
+        written = written_tokens(usage)
+        fresh = max(0, prompt - read)
+        if not read and not counts_cached(usage):
+            return None
+        written = fresh if written is None else min(written, fresh)
+        return cls(prompt, min(read, prompt), written, spent_tokens(usage) - prompt)
+
+
+class TextRatio:
+    """The provider's tokens for a counted token of results and of the user's words, learned from how prompts grow.
+
+    Logs and counts miss the thinking in answers, which later prompts hold. So the answer counts by its output:
+
+        growth of a prompt = ratio · growth of its text + output of the answer
+    """
+
+    def __init__(self) -> None:
+        """Start without any prompt."""
+        self._found: list[float] = []
+        self._before = (0, 0, 0, 0)
+
+    def add(self, request: int, prompt: int, text: int | None, output: int) -> None:
+        """Add the prompt of a request with its counted text, and its answer's output; None or 0 if unknown."""
+        before, known, so_far, answer = self._before
+        if text is not None and answer and request == before + 1 and text - so_far >= LEAST_TEXT:
+            ratio = (prompt - known - answer) / (text - so_far)
+            self._found += [ratio] if is_plausible(ratio) else []
+        self._before = (request, prompt, text or 0, 0 if text is None else output)
+
+    @property
+    def value(self) -> float | None:
+        """The ratio; None if too few growths are known. A median, since prompts also grow by images and reminders."""
+        return median(self._found) if len(self._found) >= LEAST_GROWTHS else None
+
+
+def check_invoices(invoices: Mapping[int, Invoice] | None) -> Mapping[int, Invoice]:
+    """Validate invoices by the index of the message that follows the next request. Raises SettingsError."""
+    known = {} if invoices is None else invoices
+    if not isinstance(known, Mapping) or not all(isinstance(each, Invoice) for each in known.values()):
+        raise SettingsError(f"invoices is {invoices!r}: give values of Invoice.from_usage by the index of a message")
+    return known
 
 
 def check_pauses(pauses: Mapping[int, float] | None) -> Mapping[int, float]:

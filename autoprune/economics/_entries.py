@@ -1,7 +1,7 @@
 """The entries of a ledger, one for each prune, and the table for its report. Prints nothing."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from textwrap import fill
 from typing import Any
@@ -20,8 +20,9 @@ class Entry:
     tokens in their place. `rewritten` are tokens that were written to the cache again because of the prune, including
     placeholders; `rewriting` is the extra cost of writing them instead of reading them. `unsent` are removed tokens
     that had never been sent. `rereads` counts the removed results that were fetched again, and `refetched` their
-    tokens. `is_over` means that the conversation has ended. `is_cold` means that the cache had expired before the
-    request, so that the prompt had to be written anyway.
+    tokens. `thinking` are the tokens of thinking that the prune made invalid, which is part of no cost. `is_over` means
+    that the conversation has ended. `is_cold` means that the cache had expired before the request, so that the prompt
+    had to be written anyway.
     """
 
     prices: Prices = field(repr=False)
@@ -33,6 +34,7 @@ class Entry:
     unsent: int = 0
     rereads: int = 0
     refetched: int = 0
+    thinking: int = 0
     saved: float = 0.0
     rewriting: float = 0.0
     rereading: float = 0.0
@@ -102,14 +104,14 @@ class Entry:
             return replace(self, saved=self.saved - price * tokens)
         return replace(self, rewritten=self.rewritten + tokens, rewriting=self.rewriting + price * tokens)
 
-    def scale(self, ratio: float) -> "Entry":
-        """Convert the entry to the provider's tokens, `ratio` per counted token.
+    def scale(self, ratio: float, text: float) -> "Entry":
+        """Convert the entry to the provider's tokens: `ratio` per counted token, and `text` for one of a result.
 
-        The cost of summaries needs no conversion.
+        Prunes remove and fetch results, and rewrite messages of all kinds. The cost of summaries needs no conversion.
         """
-        tokens = {name: round(getattr(self, name) * ratio) for name in TOKENS}
-        costs = {name: getattr(self, name) * ratio for name in COSTS}
-        return replace(self, **tokens, **costs)
+        ratios = {name: ratio if name in REWRITING else text for name in (*TOKENS, *COSTS)}
+        tokens: dict[str, Any] = {name: round(getattr(self, name) * ratios[name]) for name in TOKENS}
+        return replace(self, **tokens, **{name: getattr(self, name) * ratios[name] for name in COSTS})
 
     def to_dict(self) -> dict[str, object]:
         """Convert the entry to JSON-compatible values, without prices."""
@@ -118,12 +120,13 @@ class Entry:
     @classmethod
     def from_dict(cls, record: dict[str, Any], prices: Prices) -> "Entry":
         """Create an entry from the output of `to_dict`."""
-        values = {"is_cold": False, **record}  # earlier versions did not record it
+        values = {"is_cold": False, "thinking": 0, **record}  # earlier versions did not record these
         return cls(prices=prices, **{name: values[name] for name in NAMES})
 
 
 NAMES = tuple(each.name for each in fields(Entry) if each.name != "prices")
-TOKENS = ("removed", "placeholders", "rewritten", "unsent", "refetched")
+TOKENS = ("removed", "placeholders", "rewritten", "unsent", "refetched", "thinking")
+REWRITING = ("rewritten", "rewriting")
 COSTS = ("saved", "rewriting", "rereading")
 SUMS = (*TOKENS, "rereads", *COSTS, "summarizing")
 
@@ -136,9 +139,12 @@ class Total(Entry):
 
     def __str__(self) -> str:
         """Say what all prunes together saved or lost."""
+        return f"In {_count(self.requests, 'request')}, {self.summary()} in all."
+
+    def summary(self, of: str = "") -> str:
+        """Say how many prunes there were, of which ones, and what they saved or lost together."""
         did = "lost" if self.net < 0 else "saved"
-        requests, prunes = _count(self.requests, "request"), _count(len(self.entries), "prune")
-        return f"In {requests}, {prunes} {did} {amount(abs(self.net), self.prices)} in all."
+        return f"{_count(len(self.entries), 'prune')} {of}{did} {amount(abs(self.net), self.prices)}"
 
     @property
     def lasting(self) -> int:
@@ -161,52 +167,56 @@ def amount(tokens: float, prices: Prices) -> str:
 # The table of a ledger
 
 WIDTH = 80  # columns of a terminal
-COLUMN = 8  # ten columns fill the width
 NAMED = 3  # prunes that lost the most, each with a sentence; the others share one
-COLUMNS = ("request", "removed", "placed", "rewrote", "lasted", "saved", "cache", "re-read", "model", "net")
-LEGEND = (
-    "request: number of the request that was pruned; removed: tokens taken out",
-    "placed: tokens of placeholders, or of a summary, in their place",
-    "rewrote: tokens after the first change, which the cache had to store again",
-    "lasted: requests since then, including the first",
-    "In input tokens, each at its price -- saved: tokens that are no longer sent",
-    "cache: cost of writing placed and rewrote, beyond that of reading them",
-    "re-read: cost of fetching removed results again; model: cost of summaries",
-    "net: saved - cache - re-read - model; below zero, the prune lost money",
-)
 COLD = "cold"
+COLUMNS: Mapping[str, Callable[[Entry], str]] = {  # ten columns of eight characters fill the width
+    "removed": lambda each: short(each.removed),
+    "placed": lambda each: short(each.placeholders),
+    "rewrote": lambda each: short(max(0, each.rewritten - each.placeholders)),
+    "lasted": lambda each: f"{each.requests:,}",
+    "saved": lambda each: short(each.saved),
+    "cache": lambda each: COLD if each.is_cold and not round(each.rewriting) else short(each.rewriting),
+    "re-read": lambda each: short(each.rereading),
+    "model": lambda each: short(each.summarizing),
+    "net": lambda each: short(each.net),
+}
+LEGEND = """\
+request: number of the request that was pruned; removed: tokens taken out
+placed: tokens of placeholders, or of a summary, in their place
+rewrote: tokens after the first change, which the cache had to store again
+lasted: requests since then, including the first
+In input tokens, each at its price -- saved: tokens that are no longer sent
+cache: cost of writing placed and rewrote, beyond that of reading them
+re-read: cost of fetching removed results again; model: cost of summaries
+net: saved - cache - re-read - model; below zero, the prune lost money"""
+THINKING_LEGEND = "thought: tokens of thinking that the prune made invalid"
 COLD_LEGEND = "cold: the cache had expired, so the rewrite was paid for anyway"
 
 
-def table(entries: Sequence[Entry], total: Total, reconciled: str) -> str:
-    """Format a table of prunes and their sum, a legend of its columns, and sentences about the result."""
+def table(total: Total, cold: Total, reconciled: str) -> str:
+    """Format a table of prunes and their sum, a legend of its columns, and sentences about the result.
+
+    `cold` is the sum of the prunes made after the cache had expired.
+    """
     prices = total.prices
-    if not entries:
+    if not total.entries:
         sentences = [f"Nothing was pruned in {_count(total.requests, 'request')}.", reconciled]
         return "\n".join(fill(each, WIDTH) for each in sentences if each)
-    lines = ["".join(f"{name:>{COLUMN}}" for name in COLUMNS).rstrip()]
-    lines += [_line(str(each.request), each) for each in entries]
+    columns = dict(COLUMNS)
+    if total.thinking:
+        columns["thought"] = lambda each: short(each.thinking)
+        if not total.summarizing:  # to stay within the width
+            del columns["model"]
+    rows = [("request", [*columns])]
+    rows += [(str(each.request), [cell(each) for cell in columns.values()]) for each in total.entries]
+    rows += [("total", [cell(total) for cell in columns.values()])]
+    lines = ["".join(f"{cell:>8}" for cell in (name, *cells)) for name, cells in rows]
     price_list = fill(f"Prices in input tokens: {_describe(prices)}.", WIDTH)
-    cold = [each for each in entries if each.is_cold]
-    lines += [_line("total", total), "", *LEGEND, *([COLD_LEGEND] if cold else ()), price_list, ""]
-    sentences = [*_losses(entries, prices), reconciled, str(total), _cold_balance(cold, prices)]
+    notes = [text for text, holds in ((THINKING_LEGEND, total.thinking), (COLD_LEGEND, cold.entries)) if holds]
+    lines += ["", LEGEND, *notes, price_list, ""]
+    balance = f"Cold, the rewrite was paid for anyway: {cold.summary('of these ')}." if cold.entries else ""
+    sentences = [*_losses(total), reconciled, str(total), balance]
     return "\n".join((*lines, *(fill(each, WIDTH, break_on_hyphens=False) for each in sentences if each)))
-
-
-def _line(name: str, entry: Entry) -> str:
-    cells = (
-        name,
-        short(entry.removed),
-        short(entry.placeholders),
-        short(max(0, entry.rewritten - entry.placeholders)),
-        f"{entry.requests:,}",
-        short(entry.saved),
-        COLD if entry.is_cold and not round(entry.rewriting) else short(entry.rewriting),
-        short(entry.rereading),
-        short(entry.summarizing),
-        short(entry.net),
-    )
-    return "".join(f"{cell:>{COLUMN}}" for cell in cells)
 
 
 def short(number: float) -> str:
@@ -219,24 +229,14 @@ def short(number: float) -> str:
     return f"{number / 10**6:,.1f}M" if size < 999_950_000 else f"{number / 10**9:,.1f}B"
 
 
-def _losses(entries: Sequence[Entry], prices: Prices) -> Iterator[str]:
+def _losses(total: Total) -> Iterator[str]:
     """Yield a sentence for each of the prunes that lost the most, and one sentence for all others that lost money."""
-    losers = sorted((each for each in entries if each.net < 0), key=lambda each: each.net)
+    losers = sorted((each for each in total.entries if each.net < 0), key=lambda each: each.net)
     yield from (each.verdict for each in sorted(losers[:NAMED], key=lambda each: each.request))
     if others := losers[NAMED:]:
         numbers = ", ".join(map(str, sorted(each.request for each in others)))
-        lost = amount(-sum(each.net for each in others), prices)
+        lost = amount(-sum(each.net for each in others), total.prices)
         yield f"So did {len(others):,} more, {lost} together: at request{'s' if others[1:] else ''} {numbers}."
-
-
-def _cold_balance(cold: Sequence[Entry], prices: Prices) -> str:
-    """Write a sentence about the prunes made after the cache had expired; "" if there are none."""
-    if not cold:
-        return ""
-    net = sum(each.net for each in cold)
-    did = "lost" if net < 0 else "saved"
-    prunes = _count(len(cold), "prune")
-    return f"Cold, the rewrite was paid for anyway: {prunes} of these {did} {amount(abs(net), prices)}."
 
 
 def _count(number: int, noun: str) -> str:

@@ -23,23 +23,29 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from autoprune.economics._changes import Change, Previous, Pruned, Sent, check_pauses, find_change
+from autoprune.economics._changes import Change, Previous, Pruned, Sent, TextRatio, check_pauses, find_change
 from autoprune.economics._entries import Entry, Total, sum_up, table
 from autoprune.economics._prices import CACHE_LIFE, CALL_TOKENS, Prices, Tier
 from autoprune.economics._prices import prices as prices_of
 from autoprune.errors import SettingsError, is_number, require_keys
-from autoprune.tokens import PLAUSIBLE, is_plausible, prompt_tokens
+from autoprune.tokens import PLAUSIBLE, is_plausible, prompt_tokens, spent_tokens
 
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """The tokens of a prompt: counted here, expected to be cached, and reported by the provider."""
+    """The tokens of a prompt: counted here, expected to be cached, and reported by the provider.
+
+    `answers` are the counted tokens of the model's messages in it, None if unknown, and `output` those of its answer as
+    reported.
+    """
 
     request: int
     counted: int
     expected: int
     prompt: int
     cached: int
+    answers: int | None = None
+    output: int = 0
 
 
 class Ledger:
@@ -68,8 +74,10 @@ class Ledger:
         self.reported: tuple[Reported, ...] = ()
         self.unused: tuple[Reported, ...] = ()  # usage that cannot be true
         self._entries: list[Entry] = []
+        self._scaled: tuple[Entry, ...] | None = None  # in the provider's tokens, until the next request
         self._bill = 0.0  # the cost of all prompts that were sent, in input tokens
         self._before: Previous | None = None
+        self._thinking = 0  # tokens that have become invalid
         self._cleared: dict[str, int] = {}  # digest of a result -> index of the entry that cleared it
 
     def add(self, result: Pruned, *, usage: object = None, pauses: Mapping[int, float] | None = None) -> None:
@@ -90,7 +98,7 @@ class Ledger:
         change = find_change(self._before, now, is_cold=is_cold)
         if change.is_other:  # the prunes of the previous conversation neither save nor cost anything from now on
             self._entries = [replace(entry, is_over=True) for entry in self._entries]
-            self._cleared = {}
+            self._cleared, self._thinking = {}, 0
         gained = self._gained
         times = self._times(change.now.tokens)
         price = times * (self.prices.read if change.is_warm else self.prices.write)
@@ -102,6 +110,7 @@ class Ledger:
         self._bill += cost
         higher = self._times(change.now.tokens + change.now.saved) / times - 1
         self._share_tier_savings(higher * (cost + self._gained - gained))
+        self._scaled = None
 
     @property
     def _gained(self) -> float:
@@ -130,10 +139,22 @@ class Ledger:
         return sum(each.prompt for each in self.reported) / counted if counted else 1.0
 
     @property
+    def tokens_per_text(self) -> float:
+        """The provider's tokens per counted token of a result, from how prompts grew; that of all tokens if unknown."""
+        learned = TextRatio()
+        for each in self.reported:
+            text = None if each.answers is None else each.counted - each.answers
+            learned.add(each.request, each.prompt, text, each.output)
+        return learned.value or self.tokens_per_counted
+
+    @property
     def entries(self) -> tuple[Entry, ...]:
         """All prunes, oldest first, in the provider's tokens if its usage was given."""
-        ratio = self.tokens_per_counted
-        return tuple(entry if ratio == 1.0 else entry.scale(ratio) for entry in self._entries)
+        if self._scaled is None:
+            ratio, text = self.tokens_per_counted, self.tokens_per_text
+            is_same = ratio == text == 1.0
+            self._scaled = tuple(entry if is_same else entry.scale(ratio, text) for entry in self._entries)
+        return self._scaled
 
     @property
     def total(self) -> Total:
@@ -141,7 +162,7 @@ class Ledger:
         return sum_up(self.entries, self.prices, self.requests)
 
     @property
-    def cold(self) -> Entry:
+    def cold(self) -> Total:
         """The sum of the prunes made after the cache had expired, when the prompt had to be written anyway."""
         return sum_up(tuple(each for each in self.entries if each.is_cold), self.prices, self.requests)
 
@@ -153,8 +174,8 @@ class Ledger:
 
     def __str__(self) -> str:
         """Format a table of at most 80 columns, with a legend and a summary in sentences."""
-        said = (_reconcile(self.reported, self.tokens_per_counted), _describe_unused(self.unused))
-        return table(self.entries, self.total, " ".join(filter(None, said)))
+        ratios = self.tokens_per_counted, self.tokens_per_text
+        return table(self.total, self.cold, _reconcile(self.reported, self.unused, *ratios))
 
     def to_dict(self) -> dict[str, object]:
         """Convert the ledger to JSON-compatible values."""
@@ -166,6 +187,7 @@ class Ledger:
             "reported": [asdict(each) for each in self.reported],
             "unused": [asdict(each) for each in self.unused],
             "bill": self._bill,
+            "thinking": self._thinking,
             "before": self._before and self._before.to_dict(),
         }
 
@@ -181,7 +203,8 @@ class Ledger:
             ledger._cleared = dict(record["cleared"])
             ledger.reported = tuple(Reported(**each) for each in record["reported"])
             ledger.unused = tuple(Reported(**each) for each in record.get("unused", ()))
-            ledger._bill = record.get("bill", 0.0)  # missing in records of earlier versions
+            ledger._bill = record.get("bill", 0.0)  # like the next one, missing in records of earlier versions
+            ledger._thinking = record.get("thinking", 0)
             ledger._before = record["before"] and Previous.from_dict(record["before"])
         return ledger
 
@@ -196,7 +219,13 @@ class Ledger:
         prompt, cached = prompt_tokens(usage)
         before = self._before
         reported = Reported(
-            self.requests, counted=before.tokens, expected=before.held, prompt=prompt, cached=min(cached, prompt)
+            self.requests,
+            counted=before.tokens,
+            expected=before.held,
+            prompt=prompt,
+            cached=min(cached, prompt),
+            answers=before.answers,
+            output=spent_tokens(usage) - prompt,
         )
         if before.tokens and is_plausible(prompt / before.tokens):
             self.reported = (*self.reported, reported)
@@ -222,6 +251,7 @@ class Ledger:
         A token that stays in the prompt costs `price` at this request, and writing it instead of reading it `more`.
         """
         summarizing = self._summarizing(now)
+        thinking, self._thinking = max(0, now.thinking - self._thinking), now.thinking
         # A rewrite is added to the newest open prune. If there is none, it gets a new entry.
         is_open = bool(self._entries) and not self._entries[-1].is_over
         if found.removed or summarizing or (found.rewritten and not is_open):
@@ -232,6 +262,7 @@ class Ledger:
                 placeholders=now.placeholders,
                 rewritten=found.rewritten,
                 unsent=found.unsent,
+                thinking=thinking,
                 saved=price * found.removed + more * found.unsent,
                 rewriting=more * found.rewritten,
                 summarizing=summarizing,
@@ -240,8 +271,9 @@ class Ledger:
             # A result that is cleared again is still charged to the prune that cleared it first.
             self._cleared = {**dict.fromkeys(now.cleared, len(self._entries)), **self._cleared}
             self._entries.append(entry)
-        elif found.rewritten:
-            self._entries[-1] = self._entries[-1].after_rewrite(found.rewritten, more)
+        elif found.rewritten or (thinking and is_open):
+            last = self._entries[-1].after_rewrite(found.rewritten, more)
+            self._entries[-1] = replace(last, thinking=last.thinking + thinking)
 
     def _summarizing(self, now: Sent) -> float:
         """Compute the cost of summarizing models in input tokens, from dollars if both cost and price are known."""
@@ -250,27 +282,24 @@ class Ledger:
         return now.model_input + self.prices.output * now.model_output
 
 
-def _reconcile(reported: tuple[Reported, ...], ratio: float) -> str:
-    """Write a sentence that compares the provider's usage with the counted tokens; "" if there is no usage."""
-    if not reported:
-        return ""
-    prompt, cached, counted, expected = (
-        sum(getattr(each, name) for each in reported) for name in ("prompt", "cached", "counted", "expected")
-    )
-    return (
-        f"For {len(reported):,} requests the provider reported {prompt:,} prompt tokens, {cached:,} of them from its "
-        f"cache; {counted:,} were counted, and {expected * ratio:,.0f} expected from the cache. Each counted token is "
-        f"taken as {ratio:.3f} of the provider's."
-    )
+def _reconcile(reported: tuple[Reported, ...], unused: tuple[Reported, ...], ratio: float, text: float) -> str:
+    """Write sentences that compare the provider's usage with the counted tokens; "" if there is no usage."""
+    sentences = []
+    if reported:
+        sentences.append(
+            f"{_usage_sums(reported)} {sum(each.cached for each in reported):,} of them from its cache; "
+            f"{sum(each.counted for each in reported):,} were counted, and "
+            f"{sum(each.expected for each in reported) * ratio:,.0f} expected from the cache. Each counted token is "
+            f"taken as {ratio:.3f} of the provider's{'' if text == ratio else f', and one of a result as {text:.3f}'}."
+        )
+    if unused:
+        sentences.append(
+            f"{_usage_sums(unused)} and {sum(each.counted for each in unused):,} were counted. This usage is not "
+            f"used: it is not between {PLAUSIBLE[0]:g} and {PLAUSIBLE[1]:g} times the count."
+        )
+    return " ".join(sentences)
 
 
-def _describe_unused(unused: tuple[Reported, ...]) -> str:
-    """Write a sentence on usage that was not used; "" if there is none."""
-    if not unused:
-        return ""
-    prompt, counted = (sum(getattr(each, name) for each in unused) for name in ("prompt", "counted"))
-    return (
-        f"For {len(unused):,} request{'s' if len(unused) > 1 else ''} the provider reported {prompt:,} prompt tokens, "
-        f"and {counted:,} were counted. This usage is not used: it is not between {PLAUSIBLE[0]:g} and "
-        f"{PLAUSIBLE[1]:g} times the count."
-    )
+def _usage_sums(found: tuple[Reported, ...]) -> str:
+    requests = f"{len(found):,} request{'s' if len(found) > 1 else ''}"
+    return f"For {requests} the provider reported {sum(each.prompt for each in found):,} prompt tokens,"

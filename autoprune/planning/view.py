@@ -31,7 +31,7 @@ from autoprune.facts.calls import target
 from autoprune.planning.retention import Retention
 
 if TYPE_CHECKING:
-    from autoprune.economics import Prices
+    from autoprune.economics import Invoice, Prices
     from autoprune.planning.clamping import Clamp
     from autoprune.planning.protections import Protections
     from autoprune.planning.tool_inputs import ToolInputs
@@ -50,6 +50,10 @@ class Candidate:
     saves: int
     result: ToolResult
     mark: str = ""
+
+    @property
+    def invoice(self) -> "Invoice | None":
+        """What the provider charged for the previous request, if the caller knows."""
 
     @property
     def sent(self) -> int:
@@ -99,6 +103,10 @@ class View(Protocol):
     @property
     def pause(self) -> float:
         """The seconds since the previous request, as the caller recorded them; 0.0 if unknown."""
+
+    @property
+    def invoice(self) -> "Invoice | None":
+        """What the provider charged for the previous request, if the caller knows."""
 
     @property
     def sent(self) -> int:

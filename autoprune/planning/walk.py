@@ -38,6 +38,7 @@ from dataclasses import dataclass, field, replace
 from autoprune.conversation.edits import AnyReason, Reason, Replace, check_reason
 from autoprune.conversation.placeholders import Placeholder, replacement_text, trim_text
 from autoprune.conversation.transcript import Entry, Part, Path, Speaker, Thought, ToolInput, ToolResult, Transcript
+from autoprune.economics import Invoice
 from autoprune.planning._stripping import Stripping
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import TRACKED, Conditions, Later, Plan, ThinkingPolicy
@@ -132,7 +133,8 @@ class Walk:
         self._remembers = self._stepper is not strategy
         self.sent = 0  # the number of messages in the previous prompt
         self.pauses: Mapping[int, float] = {}
-        self._paused: dict[int, float] = {}  # the pauses that decisions may depend on, by message
+        self.invoices: Mapping[int, Invoice] = {}
+        self._told: dict[int, tuple[float, Invoice | None]] = {}  # what decisions may depend on, by message
         self.placeholder = placeholder
         self.tokens = fixed_tokens
         self.request = 0  # the number of the current request
@@ -177,6 +179,11 @@ class Walk:
         return self.pauses.get(len(self.entries), 0.0)
 
     @property
+    def invoice(self) -> Invoice | None:
+        """The invoice of the previous request; None if unknown."""
+        return self.invoices.get(len(self.entries))
+
+    @property
     def limit(self) -> int:
         """The safe zone of the current request, in counted tokens."""
         return self._now.limit
@@ -195,9 +202,9 @@ class Walk:
         self._later = [*later]
         return True
 
-    def has_same_pauses(self, pauses: Mapping[int, float]) -> bool:
-        """Return whether `pauses` equals the pauses that the walk used for its decisions."""
-        return all(pauses.get(at, 0.0) == seconds for at, seconds in self._paused.items())
+    def was_told(self, pauses: Mapping[int, float], invoices: Mapping[int, Invoice]) -> bool:
+        """Return whether the walk used the same pauses and invoices for its decisions."""
+        return all((pauses.get(at, 0.0), invoices.get(at)) == told for at, told in self._told.items())
 
     def weight(self, message: int) -> int:
         """Return the tokens of a message, without the tokens that its edits save."""
@@ -252,7 +259,7 @@ class Walk:
             self.sent = len(self.entries)
         # A strategy with state may have been asked here by an earlier prune (see `ask`).
         elif self._remembers and self._can_be_request and not entry.results:
-            self._paused[len(self.entries)] = self.pause
+            self._told[len(self.entries)] = self.pause, self.invoice
             if self._is_surely_request:
                 self.ask()
         self._parts.results += entry.results
@@ -354,7 +361,7 @@ class Walk:
         if self._asked_at == len(self.entries):
             return
         self._switch()
-        self._paused[len(self.entries)] = self.pauses.get(len(self.entries), 0.0)
+        self._told[len(self.entries)] = self.pause, self.invoice
         self._is_settled = self._remembers and self._is_surely_request
         if self._remembers and self.ends_with_model and not (self._is_settled and self._can_be_request):
             return

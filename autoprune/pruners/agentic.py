@@ -13,7 +13,7 @@ from autoprune.conversation.edits import apply, strip_thinking
 from autoprune.conversation.messages import check_conversation
 from autoprune.conversation.summary import find_summary
 from autoprune.conversation.transcript import newest_compaction, without_replaced
-from autoprune.economics import check_pauses, prices
+from autoprune.economics import Invoice, check_invoices, check_pauses, prices
 from autoprune.errors import SettingsError
 from autoprune.formats.parsing import Parser
 from autoprune.planning.plan import TRACKED, Plan
@@ -25,7 +25,7 @@ from autoprune.providers import Provider, check_accepted
 from autoprune.providers.thinking import NO_OUTCOME, outcome
 from autoprune.pruners._base import Pruner, Terms, check_ratio, log_prune
 from autoprune.pruners.history import History, with_request
-from autoprune.pruners.memory import NO_PAUSES, fixed_tokens
+from autoprune.pruners.memory import NO_INVOICES, NO_PAUSES, fixed_tokens
 from autoprune.pruners.memory import History as Remembered
 from autoprune.pruners.report.advice import cache_note
 from autoprune.pruners.result import Message, Result, archive_payloads
@@ -61,6 +61,7 @@ class AgenticConversationPruner(Pruner):
         validate: bool | Provider = False,
         conversation_id: object = None,
         pauses: Mapping[int, float] | None = None,
+        invoices: Mapping[int, Invoice] | None = None,
         history: History | None = None,
     ) -> Result[Message]:
         """Prune a conversation. The result has `.conversation` to send, and `.report` and `.plan` with the reasons.
@@ -71,6 +72,8 @@ class AgenticConversationPruner(Pruner):
 
         `pauses` are the seconds that passed before a request, by the index of the message that follows
         (`economics.Pauses`). After a long pause the provider's cache is cold, and a strategy can prune at no cost.
+        `invoices` are what the provider charged for the request before, by the same index (`economics.Invoice`): the
+        bills of `cache_aware(never_dearer=…)` then hold what was paid, and not what was expected.
         `history` holds settings that changed during the conversation, by the number of messages of the first request
         that they apply to, such as `{57: {"safe_zone": "80k", "calibration": 1.2}}`. Earlier requests are decided by
         the pruner's settings and `calibration`, which must stay those of the first request: then what was cleared stays
@@ -82,13 +85,14 @@ class AgenticConversationPruner(Pruner):
         started = self._clock()
         terms = self._terms(strategy, calibration, history)
         waited = NO_PAUSES if pauses is None else check_pauses(pauses)
+        charged = NO_INVOICES if invoices is None else check_invoices(invoices)
         # Compare with the conversations of earlier calls.
         known = self._memory.compare(terms, check_conversation(conversation))
         now = terms.at(len(conversation))
         fixed = fixed_tokens(conversation, now.overhead)
         if known.is_small(conversation, terms.reading.formats, fixed_tokens(conversation, 0), _idle_limit(terms)):
             # There is nothing to do, so tokens are only counted if the caller reads the report.
-            plan_of = partial(_plan_from_start, terms, [*known.snapshots], waited)
+            plan_of = partial(_plan_from_start, terms, [*known.snapshots], waited, charged)
             thinking = NO_OUTCOME
             notes: tuple[str, ...] = ()
             is_at_work = False
@@ -97,7 +101,8 @@ class AgenticConversationPruner(Pruner):
             # Read the new messages.
             parser = known.read(conversation, partial(_parser, terms, conversation))
             # Continue the walk.
-            walk = known.walk_on(partial(_walk, terms, conversation), waited, terms.later_conditions)
+            start = partial(_walk, terms, conversation)
+            walk = known.walk_on(start, waited, terms.later_conditions, charged)
             plan = walk.make_plan([*conversation], fixed)
             is_at_work = walk.is_at_work
             thinking = outcome(now.thinking, plan) if walk.newest_thinking else NO_OUTCOME
@@ -134,6 +139,7 @@ class AgenticConversationPruner(Pruner):
         validate: bool | Provider = False,
         conversation_id: object = None,
         pauses: Mapping[int, float] | None = None,
+        invoices: Mapping[int, Invoice] | None = None,
         history: History | None = None,
     ) -> Result[Message]:
         """Prune as `prune` does. Nothing is awaited, since no model is called."""
@@ -144,6 +150,7 @@ class AgenticConversationPruner(Pruner):
             validate=validate,
             conversation_id=conversation_id,
             pauses=pauses,
+            invoices=invoices,
             history=history,
         )
 
@@ -183,11 +190,13 @@ class AgenticConversationPruner(Pruner):
         *,
         calibration: float = 1.0,
         pauses: Mapping[int, float] | None = None,
+        invoices: Mapping[int, Invoice] | None = None,
         history: History | None = None,
     ) -> Plan:
         """Plan a prune without doing it. Walks the conversation from its start and calls no callbacks."""
         terms = self._terms(strategy, calibration, history)
-        plan = _plan_from_start(terms, check_conversation(conversation), check_pauses(pauses))
+        told = check_pauses(pauses), check_invoices(invoices)
+        plan = _plan_from_start(terms, check_conversation(conversation), *told)
         return outcome(terms.at(len(conversation)).thinking, plan).apply_to(plan)
 
     def _choose_strategy(self, strategy: object) -> tuple[Any, str | None]:
@@ -236,10 +245,12 @@ def prune(
     return pruner.prune(messages, calibration=calibration, validate=validate, pauses=pauses)
 
 
-def _plan_from_start(terms: Terms, conversation: list[Any], pauses: Mapping[int, float]) -> Plan:
+def _plan_from_start(
+    terms: Terms, conversation: list[Any], pauses: Mapping[int, float], invoices: Mapping[int, Invoice]
+) -> Plan:
     """Read and walk a conversation from its start."""
     walk = _walk(terms, conversation)
-    walk.pauses = pauses
+    walk.pauses, walk.invoices = pauses, invoices
     walk.extend(without_replaced(_parser(terms, conversation).read_on(conversation, 0)))
     return walk.make_plan([*conversation], fixed_tokens(conversation, terms.at(len(conversation)).overhead))
 

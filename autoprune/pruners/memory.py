@@ -39,6 +39,7 @@ from autoprune.conversation.transcript import (
     newest_compaction,
     without_replaced,
 )
+from autoprune.economics import Invoice
 from autoprune.formats import SHIPPED, is_media, new_parser, recognize
 from autoprune.formats.parsing import Format, Parser, add_place, parse
 from autoprune.planning.plan import Later
@@ -48,6 +49,7 @@ from autoprune.tokens import MESSAGE_TOKENS, REPLY_TOKENS, Memo
 REMEMBERED = 8  # conversations that a pruner remembers by default: enough for an agent with its subagents
 LEAVES = (str, int, float, bytes, Enum, type)  # values that a snapshot need not copy
 NO_PAUSES: Mapping[int, float] = {}
+NO_INVOICES: Mapping[int, Invoice] = {}
 LARGEST_FLOAT = 1e15  # larger whole floats count with all their digits, but JSON writes them with an exponent
 MARKED = frozenset(("text", "tool_use", "tool_result", "image", "document"))  # blocks whose cache mark has no tokens
 
@@ -212,15 +214,16 @@ class History:
         start: Callable[[], Any],
         pauses: Mapping[int, float] = NO_PAUSES,
         later: Later = (),
+        invoices: Mapping[int, Invoice] = NO_INVOICES,
     ) -> Any:
         """Continue the walk over the entries, or begin a new walk with `start` if the last one is no longer valid."""
         walk = self.walk
-        is_valid = walk is not None and walk.has_same_pauses(pauses) and walk.continues_with(self.entries)
+        is_valid = walk is not None and walk.was_told(pauses, invoices) and walk.continues_with(self.entries)
         if is_valid and not walk.continues_under(later):
             is_valid, self.cleared = False, self.cleared_places()
         if not is_valid:
             self.walk, self.texts = start(), {}
-        self.walk.pauses = pauses
+        self.walk.pauses, self.walk.invoices = pauses, invoices
         entries = self.entries if is_valid else without_replaced(self.entries)
         self.walk.extend(entries[len(self.walk.entries) :])
         return self.walk

@@ -13,6 +13,13 @@ the last one, a voluntary cut leaves `LEAST_CACHED` tokens. Answers are left out
 Some providers store cache entries only at marks, which agents set at the end of each request. So the cached prefix of a
 changed prompt ends at an earlier request, and a change removes the entries after it.
 
+If the caller knows what the provider charged for a request, the invoice replaces the expected cost in the pruned bill.
+The unpruned bill gets the same hits and misses: each prefix that was read for the pruned prompt counts as read. So a
+cache that forgets or never stores a prompt does not break the promise. One that lives longer than assumed may: a cut
+that was expected to cost nothing then did. Until the bills are level, only cuts follow that make their request no
+dearer. What was cleared counts at the size of results, which the invoices show too (`TextRatio`): prompts also hold
+thinking that is not counted here, and with their ratio the unpruned bill would be too high.
+
 In pruned output that is passed back, placeholders say when they were written and how many tokens they replaced. With
 these, both bills are added up as before.
 """
@@ -21,11 +28,13 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from math import inf
 
-from autoprune.economics import Prices
+from autoprune.conversation.transcript import Speaker
+from autoprune.economics import Invoice, Prices, TextRatio
 from autoprune.planning.view import View
 
 # Tokens. Source: Anthropic's and Google's documentation of prompt caching; the largest minimum of any model.
 LEAST_CACHED = 4_096
+HIT = 0.5  # share of the expected tokens that must be read from the cache: blocks and counts are not exact
 TIER_MARGIN = 0.03  # share by which the estimated size of a prompt may be wrong
 
 
@@ -59,6 +68,9 @@ class Bills:
         self._tokens = self._new = 0  # of the prompt after the cut, and of the messages that were not sent before
         self._costs = 0.0, 0.0  # unpruned and pruned
         self._without = 0.0  # pruned, without the cut
+        self._held = 0.0  # tokens that are read from the cache if it has not expired
+        # What prunes remove, in tokens as large as those of the prompt, which has thinking that is not counted:
+        self._sizes, self._answers, self._share = TextRatio(), 0, 1.0
 
     def reprice(self, prices: Prices) -> None:
         """Switch to other prices. Near the beginning of a tier, a request is assumed to gain nothing from it."""
@@ -71,14 +83,16 @@ class Bills:
     def begin(self, view: View, *, is_cold: bool) -> None:
         """Begin a request, or continue it if it is the same as before."""
         if view.request != self._request:
-            self._finish(view.sent)
+            self._finish(view.sent, view.invoice)
+            new = range(view.sent, len(view.entries))
+            self._answers += sum(view.weight(at) for at in new if view.entries[at].speaker is Speaker.MODEL)
         self._request, self._is_cold = view.request, is_cold
         for request in [each for each in self._later if each <= view.request]:
             for message, saves in self._later.pop(request):
                 self._cut |= Cut(message, saves)
         self._tokens, self._new = view.tokens + self._hidden(0), self._since(view, view.sent)
         self._without = self._cost(self._low, self._tokens, self._tokens - self._new)
-        self._costs = self._with(view, self._cut)
+        self._costs, self._held = self._with(view, self._cut), self._held_with(view, self._cut)
 
     def allows(self, view: View, cut: Cut) -> bool:
         """Return whether one more cut at this request leaves the session no dearer than without any."""
@@ -91,21 +105,25 @@ class Bills:
 
     def make(self, view: View, cut: Cut) -> None:
         """Record one more cut at this request, before the view changes."""
-        self._costs = self._with(view, self._cut | cut)
-        self._cut |= cut
+        whole = self._cut | cut
+        self._costs, self._held = self._with(view, whole), self._held_with(view, whole)
+        self._cut = whole
         self._tokens -= cut.saves
 
     def _with(self, view: View, cut: Cut) -> tuple[float, float]:
         """Compute the unpruned and the pruned cost of this request with a cut."""
         before = self._tokens + self._cut.saves
-        whole, held = before + self._saved, before - self._new
-        if cut.first < inf:
-            at = bisect_right(self._entries, cut.first)
-            kept = self._entries[at - 1] if at else 0
-            held = max(0, self._tokens - self._since(view, kept))
+        whole = before + round(self._share * self._saved)
         unpruned = self._cost(self._low, whole, whole - self._new)
-        pruned = self._cost(self._high, before - cut.saves, held)
+        pruned = self._cost(self._high, before - round(self._share * cut.saves), self._held_with(view, cut))
         return unpruned, pruned if cut.saves else min(unpruned, pruned)
+
+    def _held_with(self, view: View, cut: Cut) -> float:
+        """Count the tokens of the pruned prompt that a cache finds after a cut, if it has not expired."""
+        if cut.first == inf:
+            return self._tokens + self._cut.saves - self._new
+        at = bisect_right(self._entries, cut.first)
+        return max(0, self._tokens - self._since(view, self._entries[at - 1] if at else 0))
 
     def _cost(self, prices: Prices, tokens: int, held: float) -> float:
         return prices.request(tokens, 0 if self._is_cold else held)
@@ -118,11 +136,40 @@ class Bills:
         """Count the tokens that placeholders of later requests have saved, from one message on."""
         return sum(saves for each in self._later.values() for message, saves in each if message >= first)
 
-    def _finish(self, sent: int) -> None:
+    def _finish(self, sent: int, invoice: Invoice | None) -> None:
         """Add the request to both bills. Its prompt had `sent` messages."""
-        self.unpruned += self._costs[0]
-        self.pruned += self._costs[1]
+        is_lost = self._is_cold if invoice is None else not invoice.read
+        if invoice:
+            self._sizes.add(self._request, invoice.prompt, self._tokens - self._answers, invoice.output)
+            self._share = min(1.0, (self._sizes.value or inf) * self._tokens / max(1, invoice.prompt))
+        unpruned, pruned = self._costs if invoice is None else self._charged(invoice)
+        self.unpruned += unpruned
+        self.pruned += pruned
         self._saved += self._cut.saves
-        kept = 0 if self._is_cold else bisect_right(self._entries, self._cut.first)
+        kept = 0 if is_lost else bisect_right(self._entries, self._cut.first)
         self._entries = [*self._entries[:kept], sent]
         self._cut = Cut()
+
+    def _charged(self, invoice: Invoice) -> tuple[float, float]:
+        """Compute the unpruned and the pruned cost of the last request from its invoice.
+
+        What was read for the pruned prompt would have been read for the unpruned one, and what was not read although it
+        should have been would not. If only the cut can be the reason, the whole prompt before is taken to be cached.
+        """
+        share = self._tokens / max(1, invoice.prompt)
+        read, unread = share * invoice.read, max(1, invoice.prompt - invoice.read)
+        saved = self._share * self._saved
+        whole = self._tokens + round(self._share * self._cut.saves + saved)
+        held = read + saved if read else 0.0
+        if self._cut.saves and (read >= HIT * self._held if self._held else read or not self._is_cold):
+            held = max(held, whole - self._new)
+        written = min(1.0, invoice.written / unread)
+        unpruned, pruned = (
+            prices.request(tokens, found) - self._unwritten(prices, tokens, (1 - written) * (tokens - found))
+            for prices, tokens, found in ((self._low, whole, held), (self._high, self._tokens, read))
+        )
+        return unpruned, pruned if self._cut.saves else min(unpruned, pruned)
+
+    def _unwritten(self, prices: Prices, tokens: int, unwritten: float) -> float:
+        """Compute how much less than written tokens the tokens of a prompt cost that are not stored in the cache."""
+        return prices.tier(tokens).prompt * max(0.0, prices.write - 1) * unwritten

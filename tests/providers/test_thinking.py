@@ -27,6 +27,7 @@ from autoprune import (
     ToolInputs,
 )
 from autoprune.conversation.edits import Reason, strip_thinking
+from autoprune.economics import Ledger
 from autoprune.planning.plan import ThinkingPolicy
 from autoprune.planning.view import Strategy
 from autoprune.providers.thinking import drop_block, merged, policy
@@ -336,6 +337,21 @@ def test_thinking_in_front_of_every_edit_is_not_lost():
     messages = [asked("Read."), called(0, first), answered(0, words(400)), called(1), answered(1, words(40))]
     report = pruner(count(messages) - 1, "drop_block").prune(messages).report
     assert (report.results_cleared, report.thinking_tokens_lost) == (1, 0)
+
+
+def test_the_ledger_has_a_column_for_the_thinking_that_each_prune_made_invalid():
+    ours, ledger = pruner(ROOM, "drop_block"), Ledger()
+    lost = []
+    for messages in (TURNS, [*TURNS, said("Three programs.", thinking("I have seen them.")), asked("Thanks.")]):
+        result = ours.prune(messages)
+        ledger.add(result)
+        lost.append(result.report.thinking_tokens_lost)
+    assert [each.thinking for each in ledger.entries] == [lost[0]]
+    assert ledger.total.thinking == lost[1] > 0
+    heading, row, *_ = str(ledger).splitlines()
+    assert (heading.split()[-1], row.split()[-1], len(heading)) == ("thought", str(lost[0]), 80)
+    assert "thought: tokens of thinking that the prune made invalid" in str(ledger)
+    assert Ledger.from_dict(ledger.to_dict()).total == ledger.total
 
 
 def test_thinking_behind_dropped_messages_is_lost():

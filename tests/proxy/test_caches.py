@@ -14,9 +14,11 @@ from proxy.conftest import eventually, messages
 from strict_provider.scripts import Turn
 from strict_provider.server import Provider, serve
 
+from autoprune import AgenticConversationPruner
 from autoprune.apps.proxy import Running, Session, Settings, running
 from autoprune.apps.proxy._conversations import Cache, cache_writes, requested_life
 from autoprune.apps.proxy._pruning import Account, Job, Work
+from autoprune.economics import model_prices
 from autoprune.errors import SettingsError
 from autoprune.pruners.requests import place
 
@@ -159,6 +161,7 @@ class Lane:
     """Prunes one growing conversation, at times that the test sets."""
 
     strategy: str = "cache_aware(threshold=1000,patience=1000000,stay=0,start_at=0,never_dearer=None)"
+    system: str = ""
     work: Work = field(init=False)
     now: float = 0.0
 
@@ -171,7 +174,7 @@ class Lane:
         given = messages(results)
         if ttl:
             given[-1] = given[-1] | {"content": marked(given[-1]["content"], ttl)}
-        known = json.dumps({"model": MODEL, "messages": given}).encode()
+        known = json.dumps({"model": MODEL, "system": self.system, "messages": given}).encode()
         done = self.work.prune(Job("/v1/messages", {}, known, "s", self.now))
         account = self.work.account(done.number)
         assert account, done.note
@@ -318,6 +321,33 @@ def test_cleared_results_stay_cleared_whatever_lives_requests_and_answers_name(
         assert account.is_cold == (account.pause > account.prices.life)
         gone = cleared(sent)
         lane.work.learn(name, usage)
+
+
+@pytest.mark.parametrize("stores", [True, False], ids=["forgets everything", "never stores"])
+def test_no_request_makes_a_conversation_dearer_whatever_the_cache_holds(stores: bool):
+    """The invoices add up to at most the bill of the unpruned requests with the same cache, and results are cleared."""
+    lane = Lane("cache_aware(threshold=1000,patience=1,stay=0,start_at=0)", system="Mend what is broken. " * 2_000)
+    prices, count = model_prices(MODEL), AgenticConversationPruner(1).count_tokens
+    head, ours, unpruned = 10_000, 0.0, 0.0
+    before: list[Any] = []
+    for results in range(1, 50):
+        name, _, sent = lane.ask(results, 400.0 if results % 20 == 0 else 5.0)
+        is_lost = not (stores and before) or results % 3 == 0 or results % 20 == 0
+        pairs = enumerate(zip(sent, before, strict=False))
+        same = next((at for at, (one, other) in pairs if one != other), len(before))
+        size, whole = head + count(sent), head + count(messages(results))
+        held, whole_held = (
+            0 if is_lost else head + count(each[:end]) if end else head
+            for each, end in ((sent, same), (messages(results), len(before)))
+        )
+        usage = {"input_tokens": 0 if stores else size, "cache_read_input_tokens": held}
+        lane.work.learn(name, usage | {"cache_creation_input_tokens": size - held if stores else 0})
+        ours += prices.request(size, held) if stores else size
+        unpruned += prices.request(whole, whole_held) if stores else whole
+        assert ours <= unpruned * 1.0000001
+        before = sent
+    assert cleared(sent)
+    assert ours < 0.9 * unpruned
 
 
 # Through the proxy, with a real client and a provider that keeps caches as they are asked for

@@ -210,6 +210,9 @@ def test_behind_the_proxy(format: str):
             checked.add(messages[:at], messages_of(json.loads(done.body or asked)))
             ttl = random.choice(("5m", "1h"))
             usage = {"input_tokens": int(random.uniform(0.2, 5) * account.after), f"ephemeral_{ttl}_input_tokens": 500}
+            usage |= random.choice(
+                ({}, {"cache_read_input_tokens": 0}, {"cache_read_input_tokens": account.after // 2})
+            )
             work.learn(done.conversation, usage)
             again = work.prune(Job(PATHS[format], {}, asked, "s", clock + 1))  # sent again
             assert again.body == done.body

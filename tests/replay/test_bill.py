@@ -18,6 +18,7 @@ from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.episode_figures import bill
 from autoprune.apps.replay.play import Run, play
 from autoprune.apps.replay.policies import NoPruning
+from autoprune.conversation.transcript import Speaker
 from autoprune.economics import LISTS, Prices
 from autoprune.planning.view import View
 from autoprune.strategies import ObservationMasking
@@ -59,6 +60,16 @@ def test_an_edit_breaks_the_cache_from_its_message_on():
     third, fourth = 181 - 100 + PLACEHOLDER, 219 - 150 + 2 * PLACEHOLDER
     assert [(prompt.tokens, prompt.held) for prompt in masked.prompts[2:]] == [(third, 20), (fourth, 50)]
     assert bill(masked, PRICES).cache_breaks == 2
+
+
+def test_thinking_between_an_edit_and_its_request_is_lost():
+    known = episode(reading(some(100), some(50), some(30)), head=10)
+    pairs = zip(known.sizes.messages, known.transcript.entries, strict=True)
+    sizes = tuple(size + 40 * (entry.speaker is Speaker.MODEL) for size, entry in pairs)
+    known = replace(known, sizes=replace(known.sizes, messages=sizes))
+    assert run(known).thinking == 0
+    # At the third request that of the second answer, at the fourth that of the third one.
+    assert run(known, ObservationMasking(1)).thinking == 80
 
 
 def test_the_head_stays_cached_from_the_second_request_on():

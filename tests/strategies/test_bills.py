@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -10,9 +10,10 @@ import pytest
 from rounds import WIRE, Step
 
 from autoprune import AgenticConversationPruner
-from autoprune.economics import LISTS, Prices, Tier
+from autoprune.economics import LISTS, Invoice, Prices, Tier
 from autoprune.errors import SettingsError
 from autoprune.strategies import CacheAware
+from autoprune.strategies.cache_aware import CacheAwareState
 
 HUGE = 10**9
 LIFE = 300.0  # seconds
@@ -122,6 +123,165 @@ def test_pruned_output_that_is_passed_back_has_the_same_bills(name: str):
     for seed in range(10, 16):
         known, strategy = session(seed), CacheAware(prices=PRICES[name])
         assert list(prompts(known, strategy, fed_back=True)) == list(prompts(known, strategy))
+
+
+# Invoices of a cache that does not do what is expected
+
+
+class Provider:
+    """A cache of prefixes that loses everything before some requests, and may store nothing.
+
+    Each answer has so many tokens of `thinking`, which only the provider knows. If there is any, a counted token of
+    other messages is 1.5 of the provider's.
+    """
+
+    def __init__(self, lost: Sequence[int], *, stores: bool, thinking: int = 0) -> None:
+        self.lost, self.stores, self.thinking = lost, stores, thinking
+        self.bill = 0.0
+        self._stored: list[Any] = []
+
+    def answer(self, prompt: list[Any], at: int, prices: Prices) -> Invoice:
+        """Return the invoice of a prompt, and add it to the bill."""
+        count = self._size
+        same = 0 if at in self.lost else _shared(prompt, self._stored)
+        whole, read = count(prompt), count(prompt[:same]) if same else 0
+        self._stored = prompt if self.stores else []
+        self.bill += prices.request(whole, read) if self.stores else prices.tier(whole).prompt * whole
+        return Invoice(whole, read, whole - read if self.stores else 0, self.thinking)
+
+    def _size(self, messages: list[Any]) -> int:
+        count = AgenticConversationPruner(HUGE).count_tokens
+        if not self.thinking:
+            return count(messages)
+        said = [each for each in messages if each["role"] == "assistant"]
+        return round(1.5 * (count(messages) - count(said))) + self.thinking * len(said)
+
+
+@dataclass(frozen=True)
+class Watched(CacheAware):
+    """Records the bills of each walk."""
+
+    walks: list[CacheAwareState] = field(default_factory=list)
+
+    def begin(self) -> CacheAwareState:
+        self.walks.append(super().begin())
+        return self.walks[-1]
+
+
+@dataclass(frozen=True)
+class Live:
+    """A live session: its prompts, and the bills of a pruned and an unpruned one up to each request."""
+
+    prompts: list[list[Any]] = field(default_factory=list)
+    pruned: list[float] = field(default_factory=list)
+    unpruned: list[float] = field(default_factory=list)
+    expected: list[tuple[float, float]] = field(default_factory=list)  # by the strategy, up to the request before
+
+    @property
+    def worst(self) -> float:
+        return max(one / other for one, other in zip(self.pruned, self.unpruned, strict=True))
+
+
+def play(
+    known: Session,
+    prices: Prices,
+    lost: Sequence[int],
+    *,
+    stores: bool = True,
+    told: bool = True,
+    thinking: int = 0,
+    **options: Any,
+) -> Live:
+    """Play a session with a cache that loses everything after a pause, and before the requests in `lost`."""
+    pruner, strategy = AgenticConversationPruner(HUGE), Watched(prices=prices, **options)
+    gone = [*lost, *(at for at, pause in known.pauses.items() if pause > prices.life)]
+    providers = [Provider(gone, stores=stores, thinking=thinking) for _ in range(2)]
+    invoices: dict[int, Invoice] = {}
+    found = Live()
+    for at in known.requests:
+        sent = pruner.prune(known.messages[:at], strategy, pauses=known.pauses, invoices=invoices).conversation
+        bills = strategy.walks[-1]._bills
+        found.expected.append((bills.pruned, bills.unpruned) if bills else (0.0, 0.0))
+        invoice = providers[0].answer(sent, at, prices)
+        providers[1].answer(known.messages[:at], at, prices)
+        if told and at != known.requests[-1]:
+            invoices[known.requests[known.requests.index(at) + 1]] = invoice
+        found.prompts.append(sent)
+        found.pruned.append(providers[0].bill)
+        found.unpruned.append(providers[1].bill)
+    assert len(strategy.walks) == 1
+    return found
+
+
+@pytest.mark.parametrize("stores", [True, False], ids=["forgets", "never stores"])
+@pytest.mark.parametrize("name", ["anthropic", "free writes", "tier"])
+def test_no_session_is_dearer_if_the_cache_forgets_or_stores_nothing(name: str, stores: bool):
+    cheaper = 0
+    for seed in range(3):
+        known = session(seed)
+        lost = random.Random(seed).sample(known.requests, 8)
+        found = play(known, PRICES[name], lost, stores=stores)
+        assert found.worst <= 1.0000001
+        cheaper += found.pruned[-1] < found.unpruned[-1]
+    assert cheaper > 1  # otherwise the test shows nothing
+
+
+@pytest.mark.parametrize("stores", [True, False], ids=["forgets", "never stores"])
+def test_with_invoices_both_bills_are_those_of_the_provider(stores: bool):
+    known = session(2)
+    lost = random.Random(2).sample(known.requests, 8)
+    found = play(known, PRICES["anthropic"], lost, stores=stores)
+    paid = [(0.0, 0.0), *zip(found.pruned, found.unpruned, strict=True)]
+    assert len({*map(len, found.prompts)}) > 1
+    for expected, bill in zip(found.expected, paid, strict=False):
+        assert expected == pytest.approx(bill, rel=1e-3)
+
+
+def test_invoices_allow_cuts_after_misses_and_prevent_them_if_the_cache_lives_longer():
+    known, prices = session(2), PRICES["free writes"]
+    told, untold = (play(known, prices, known.requests[::2], told=each, patience=0.2) for each in (True, False))
+    assert told.pruned[-1] < untold.pruned[-1]
+    lasting = replace(prices, life=10**6)
+    told, untold = (play(known, lasting, [], told=each, patience=0.2, cache_life=300.0) for each in (True, False))
+    assert len(str(told.prompts)) > len(str(untold.prompts))
+
+
+def test_no_session_is_dearer_if_answers_have_thinking_that_is_not_counted():
+    for seed in range(4):
+        found = play(session(seed), PRICES["free writes"], [], thinking=4_000, patience=0.2)
+        assert found.worst <= 1.0000001
+
+
+def test_invoices_of_another_type_are_an_error():
+    with pytest.raises(SettingsError, match=r"give values of Invoice.from_usage by the index of a message"):
+        AgenticConversationPruner(HUGE).prune([], invoices={3: {"input_tokens": 5}})  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize(
+    ("usage", "invoice"),
+    [
+        ({"input_tokens": 5, "cache_read_input_tokens": 90, "cache_creation_input_tokens": 3}, Invoice(98, 90, 3)),
+        ({"input_tokens": 98, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0}, Invoice(98, 0, 0)),
+        ({"prompt_tokens": 98, "prompt_tokens_details": {"cached_tokens": 90}}, Invoice(98, 90, 8)),
+        ({"prompt_tokens": 98}, None),
+    ],
+)
+def test_the_invoice_is_in_the_usage_of_an_answer(usage: dict[str, Any], invoice: Invoice | None):
+    assert Invoice.from_usage(usage) == invoice
+
+
+def test_pruned_output_that_is_passed_back_is_pruned_alike_with_invoices():
+    known, prices = session(2), PRICES["free writes"]
+    pruner, strategy = AgenticConversationPruner(HUGE), CacheAware(prices=prices, patience=0.2)
+    gone = [*known.requests[::2], *known.pauses]
+    provider, invoices, sent = Provider(gone, stores=True), dict[int, Invoice](), list[Any]()
+    whole = play(known, prices, known.requests[::2], patience=0.2)
+    for number, (before, at) in enumerate(pairwise([0, *known.requests])):
+        given = [*sent, *known.messages[before:at]]
+        sent = pruner.prune(given, strategy, pauses=known.pauses, invoices=invoices).conversation
+        assert sent == whole.prompts[number]
+        if number + 1 < len(known.requests):
+            invoices[known.requests[number + 1]] = provider.answer(sent, at, prices)
 
 
 def test_without_the_guarantee_a_session_can_be_dearer_on_the_way():

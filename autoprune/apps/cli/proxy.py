@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 import typer
 
 import autoprune.apps.cli.options as options
-from autoprune import __version__
 from autoprune.apps.cli.config_files import without_options
 from autoprune.apps.cli.ledgers import holdout_seed, keep_ledgers
 from autoprune.errors import SettingsError, how_to_install
@@ -131,9 +130,8 @@ def run_proxy(
     Set a client's base address to it. Ctrl-C stops it.
     """
     check_dependencies()
-    from autoprune.apps.proxy import Settings, exporting, give_back, running, telemetry_problem, usual_jobs
+    from autoprune.apps.proxy import Settings, running, usual_jobs
 
-    give_back()
     given = without_options(context) | ({} if token is None else {"token": token})
     count = usual_jobs() if jobs is None else jobs
     upstream = upstream and upstream.rstrip("/").removesuffix("/v1")
@@ -148,12 +146,11 @@ def run_proxy(
     settings = with_seed(settings)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # service managers stop with SIGTERM: as with Ctrl-C
     with (
-        exporting(os.environ, __version__) as telemetry,
-        running(settings, telemetry=telemetry) as known,
+        running(settings) as known,
         keep_ledgers(lambda: known.sessions),
         suppress(KeyboardInterrupt),
     ):
-        print(*startup_lines(settings, known), *telemetry_lines(telemetry_problem(os.environ)), sep="\n", flush=True)
+        print(*startup_lines(settings, known), sep="\n", flush=True)
         while True:
             time.sleep(SLEEP_SECONDS)
 
@@ -220,11 +217,3 @@ def describe_zone(settings: "Settings") -> str:
         or f"the window of each request's model, without room for the reply, else {UNKNOWN_ZONE:,} tokens; at most "
         "0.9 of the size at which the client compacts"
     )
-
-
-def telemetry_lines(problem: str | None) -> tuple[str, ...]:
-    """The line on telemetry, if the environment asks for it. `problem` is that of `telemetry_problem`."""
-    if problem == "":
-        return ()
-    state = f"off: {problem}" if problem else "OpenTelemetry, to the endpoint in OTEL_* variables"
-    return (f"  telemetry       {state}",)

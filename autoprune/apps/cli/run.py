@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import autoprune.apps.cli.options as options
-from autoprune import __version__
 from autoprune.apps.cli.config_files import without_options
 from autoprune.apps.cli.ledgers import keep_ledgers
 from autoprune.apps.cli.proxy import (
@@ -125,7 +124,7 @@ def run_assistant(
     user = current_user(tuple(arguments or ()), upstream)
     route = chosen.route(user)
     check_dependencies()
-    from autoprune.apps.proxy import Settings, exporting, give_back, running
+    from autoprune.apps.proxy import Settings, running
 
     given = without_options(context)
     settings = Settings(
@@ -140,14 +139,9 @@ def run_assistant(
         print(*describe_by_hand(chosen, route, settings, given, describe_compaction(chosen, user)), sep="\n")
         return
     settings = with_seed(settings)
-    give_back()
     path = find_program(chosen)
     asks_model = NO_REQUEST.isdisjoint((arguments or ())[:1])
-    with (
-        exporting(os.environ, __version__) as telemetry,
-        running(settings, telemetry=telemetry) as proxy,
-        keep_ledgers(lambda: proxy.sessions),
-    ):
+    with running(settings) as proxy, keep_ledgers(lambda: proxy.sessions):
         if asks_model:  # before the client may take the whole screen
             typer.echo(f"autoprune: live page {proxy.page}", err=True)
         with start_client(path, route, proxy.url) as process:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from autoprune.apps.proxy._configuration import Settings, usual_jobs
 
 if TYPE_CHECKING:
-    from autoprune.apps.proxy._server import Running, give_back, running, server
-    from autoprune.apps.proxy._telemetry import Telemetry, exporting, telemetry_problem
+    from autoprune.apps.proxy._server import Running, running, server
     from autoprune.apps.proxy._traffic import Point, Session
 
 __all__ = [
@@ -23,18 +22,13 @@ __all__ = [
     "Running",
     "Session",
     "Settings",
-    "Telemetry",
-    "exporting",
-    "give_back",
     "running",
     "server",
-    "telemetry_problem",
     "usual_jobs",
 ]
 # Lazy imports: worker processes need no server, which would be a third of their memory.
 LAZY = {
-    **dict.fromkeys(("Running", "give_back", "running", "server"), "_server"),
-    **dict.fromkeys(("Telemetry", "exporting", "telemetry_problem"), "_telemetry"),
+    **dict.fromkeys(("Running", "running", "server"), "_server"),
     **dict.fromkeys(("Point", "Session"), "_traffic"),
 }
 

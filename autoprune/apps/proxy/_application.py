@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 from urllib.parse import unquote
 
 from autoprune.apps.clients.compactions import CLIENT_HEADERS
@@ -40,12 +40,11 @@ from autoprune.apps.proxy._forwarding import (
     replace_headers,
     stream_back,
     upstream_url,
-    vendor,
     wait_for_disconnect,
 )
 from autoprune.apps.proxy._lanes import Lanes
 from autoprune.apps.proxy._pruning import Job, Outcome
-from autoprune.apps.proxy._traffic import Exchange, Point, Session, Sessions, session_name
+from autoprune.apps.proxy._traffic import Session, Sessions, session_name
 from autoprune.pruners.requests import place
 
 SIGNED = "AWS4-"  # AWS signs the whole request, so that a changed body would be rejected
@@ -55,8 +54,6 @@ LAST_ACCOUNTS = 10.0  # seconds to wait for the accounts of the last requests wh
 HEAD_BYTES = 65_536  # of a request's head; the same limit as in h11 and most servers
 MOST_FIELDS = 256  # in a request's head: assistants send about thirty, and processing time grows with their square
 NO_UPGRADE = 426  # Codex then switches from WebSockets to HTTP at once; after any other status it tries five times
-
-Observer: TypeAlias = Callable[[Exchange], None]
 
 
 @dataclass
@@ -92,14 +89,13 @@ class Handled:
 
 @dataclass(frozen=True)
 class Answer:
-    """The usage in an answer, {} if it has none, or None and the error: a status, or "unanswered".
+    """The usage in an answer: {} if it has none, None if the request was refused or not answered.
 
     `window` is the model's context window in tokens if the error states it. `miss` is why the provider's cache was not
     read, by its own diagnosis.
     """
 
     usage: dict[str, Any] | None
-    error: str = ""
     window: int | None = None
     miss: str = ""
 
@@ -107,20 +103,14 @@ class Answer:
 class Proxy:
     """The application for all requests that go upstream. `sessions` holds the conversations."""
 
-    def __init__(
-        self, settings: Settings, clock: Callable[[], float] = time.time, observer: Observer | None = None
-    ) -> None:
-        """Set the settings, and a clock in seconds. Raises SettingsError for an unusable environment.
-
-        `observer` is called after each answered or failed request of a conversation.
-        """
+    def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
+        """Set the settings, and a clock in seconds. Raises SettingsError for an unusable environment."""
         self.settings = settings
         self.sessions = Sessions()
         self.guard = Guard(settings)
         self._client = new_client()
         self.lanes = Lanes(settings)
         self._clock = clock
-        self._observer = observer
         self._accounting: set[asyncio.Future[int]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -169,39 +159,21 @@ class Proxy:
             number = await asyncio.shield(accounting)  # at shutdown the server cancels requests that take long
         if session := handled.session:
             point = next((each for each in reversed(session.points) if each.request == number), None)
-            if self._observer and point:
-                with self._noting_faults():
-                    self._observer(self._exchange(incoming, outgoing.url, answer, session, point))
             if answer.miss and point and point.cleared:
                 session.count_note(f"results were cleared, and the provider's cache diagnosis says {answer.miss}")
-            await self._settle(session, number, handled.lane, answer.usage)
+            await self._settle(session, number, handled, answer.usage)
         if answer.window:
             with self._noting_faults():
                 await self.lanes.learn_window(handled.outcome.target, answer.window)
 
-    async def _settle(self, session: Session, number: int, lane: int, usage: dict[str, Any] | None) -> None:
+    async def _settle(self, session: Session, number: int, handled: Handled, usage: dict[str, Any] | None) -> None:
         """Use the usage in an answer; take a request without an answer out of the ledger."""
         if usage is None:
             session.take_back(number)
         if usage:
             session.usage = usage
             with self._noting_faults():
-                await self.lanes.learn(lane, session.name, usage)
-
-    def _exchange(self, incoming: Incoming, url: str, answer: Answer, session: Session, point: Point) -> Exchange:
-        client, model = session.label
-        return Exchange(
-            vendor=vendor(incoming.path, incoming.headers),
-            host=host_name(url),
-            client=client,
-            model=model,
-            conversation=session.name,
-            headers=incoming.headers,
-            point=point,
-            error=answer.error,
-            usage=answer.usage,
-            ended=self._clock(),
-        )
+                await self.lanes.learn(handled.lane, handled.outcome, usage)
 
     # Pruning
 
@@ -287,12 +259,12 @@ class Proxy:
             if session:
                 session.failed += 1
             await send_error(send, incoming, failure.status, str(failure))
-            return Answer(None, "unanswered")
+            return Answer(None)
         if is_refused:
             if reader and response.status_code in TOO_LONG:
                 reader.end()
-                return Answer(None, str(response.status_code), reader.window)
-            return Answer(None, str(response.status_code))
+                return Answer(None, reader.window)
+            return Answer(None)
         return Answer(reader.end(), miss=reader.miss) if reader else Answer({})
 
 

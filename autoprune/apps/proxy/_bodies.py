@@ -16,7 +16,7 @@ from typing import Any
 
 from zstandard import ZstdDecompressor, ZstdError
 
-from autoprune.tokens import CACHED_NAMES
+from autoprune.tokens import CACHED_NAMES, WRITTEN_NAMES
 
 # Bytes of a decompressed request. Source: Anthropic's limit for a request to Messages; the text of the largest context
 # window has a fourth of it. To parse one takes a worker a second or two, and at worst ten times its size in memory.
@@ -24,7 +24,12 @@ MOST_REQUEST = 32_000_000
 MOST_ANSWER = 64_000_000  # bytes of a decompressed answer
 SLICE = 1_024  # bytes to decompress at a time: deflate and zstd expand these to 32 MB at most
 DEEPEST = 2  # nesting of figures in a usage: input_tokens_details.cache_write_tokens_details
-COUNTED_ZEROS = {*CACHED_NAMES, "cached_tokens"}  # 0 says that nothing was read; null or no figure says nothing
+COUNTED_ZEROS = {
+    *CACHED_NAMES,
+    *WRITTEN_NAMES,
+    "cached_tokens",
+    "cache_write_tokens",
+}  # 0 says that none were; null or no figure says nothing
 LONGEST_REASON = 40  # characters, such as "messages_changed"
 EVENT_DATA = b"data:"
 HINTS = (b"usage", b"Usage")  # events without these words are not parsed

@@ -28,6 +28,9 @@ A life that is too short costs money, because edits would break a warm cache, an
 chances. So one warm answer extends a life, and it takes three cold ones to shorten it, each for a prompt that continues
 the previous one unedited.
 
+**What was charged.** The tokens that answers report as read and written are the invoices of their requests. With the
+next request the pruner gets them, so that its account of the guarantee (`never_dearer`) holds what was paid.
+
 Gemini's implicit cache has no documented life. A request with an explicit cache is not pruned, because the provider
 keeps its history.
 
@@ -39,6 +42,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
@@ -46,7 +50,7 @@ from itertools import count
 from typing import Any, TypeAlias
 
 from autoprune.conversation.messages import cache_marks
-from autoprune.economics import CACHE_LIFE
+from autoprune.economics import CACHE_LIFE, Invoice
 from autoprune.errors import SettingsError, is_number
 from autoprune.pruners.history import History, Recent, prefix_digests
 from autoprune.pruners.requests import Place
@@ -240,14 +244,30 @@ class Holdout:
 class Past:
     """What decides which results of a conversation are cleared, besides its messages.
 
-    `pauses` are the seconds before its requests, by their number of messages, `history` the settings of its requests,
-    and `cleared` the ids of payloads cleared so far. `arm` is that of the holdout; None before it is drawn.
+    `pauses` are the seconds before its requests, by their number of messages, and `invoices` what was charged for the
+    one before. `history` are the settings of its requests, and `cleared` the ids of payloads cleared so far. `arm` is
+    that of the holdout; None before it is drawn.
     """
 
     pauses: dict[int, float] = field(default_factory=dict)
+    invoices: dict[int, Invoice] = field(default_factory=dict)
     history: History = field(default_factory=dict)
     cleared: set[str] = field(default_factory=set)
     arm: str | None = None
+    _asked: int = 0
+    _answered: tuple[int, Invoice] | None = None
+
+    def note_request(self, messages: int) -> None:
+        """Record a request. The answer to the one before is known from here on, if it has come."""
+        self.invoices = {before: each for before, each in self.invoices.items() if before <= messages}
+        if self._answered and self._answered[0] == self._asked < messages:
+            self.invoices.setdefault(messages, self._answered[1])
+        self._asked = messages
+
+    def note_answer(self, usage: object, messages: int) -> None:
+        """Record the usage in the answer to the request with this many messages; 0 is the last one."""
+        if invoice := Invoice.from_usage(usage):
+            self._answered = messages or self._asked, invoice
 
 
 @dataclass
@@ -281,6 +301,7 @@ class Conversation:
             if messages > max(self.past.pauses, default=0):
                 self.past.pauses[messages] = pause
             return 0.0
+        self.past.note_request(messages)
         known = self.past.pauses.get(messages)
         self.past.pauses = {before: pause for before, pause in self.past.pauses.items() if before <= messages}
         if known is None or known <= self.cache.life < pause:
@@ -293,8 +314,13 @@ class Conversation:
         """Whether the provider's cache of the conversation has expired."""
         return self.asked_at is None or at - self.asked_at > self.cache.life
 
-    def learn(self, usage: object) -> None:
-        """Learn the cache life and the token calibration from the usage in an answer, unless it is implausible."""
+    def learn(self, usage: object, messages: int = 0) -> None:
+        """Learn the cache life and the token calibration from the usage in an answer, unless it is implausible.
+
+        `messages` is the number of messages of the request; 0 is the last one.
+        """
+        with suppress(SettingsError):
+            self.past.note_answer(usage, messages)
         if self.counted < LEAST_MEASURED:
             self.cache.learn_life(usage)
             return

@@ -9,7 +9,6 @@ accounts:
 
 import asyncio
 import json
-import re
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,19 +20,12 @@ from typing import TypeAlias, TypeVar
 from autoprune.apps.proxy._configuration import Settings
 from autoprune.apps.proxy._pruning import Account, Job, Outcome, Target, Work
 from autoprune.apps.proxy._workers import Worker
-from autoprune.pruners.history import MODEL_ITEMS, MODEL_ROLES
+from autoprune.pruners.history import prefix_digests
+from autoprune.pruners.requests import place
 
 MOST_WAITING = 8  # if more accounts wait in a lane, they no longer yield to requests: each holds a conversation
 MOST_DIGESTS, DIGEST_BYTES = 1_000, 16
 LARGE = 256_000  # bytes: hashing more would block the event loop for a millisecond, so a thread does it
-# How messages begin in a body, and the parts of JSON that matter: texts, each with whether it names a member, brackets.
-MESSAGES = re.compile(rb'"(?:messages|contents|input)"\s*:\s*\[')
-TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"(?P<name>\s*:)?|[\[\]{}]', re.DOTALL)
-TEXT_NAMES = frozenset((b'"text"', b'"content"'))
-SPEAKER_NAMES = frozenset((b'"role"', b'"type"'))
-MODEL_NAMES = frozenset(json.dumps(name).encode() for name in (*MODEL_ROLES, *MODEL_ITEMS))
-FARTHEST = 4_000_000  # bytes of a body in which the messages begin, after system prompt and tools
-LONGEST_HEAD = 256_000  # bytes of messages that identify a conversation
 Answer = TypeVar("Answer")
 Lane: TypeAlias = Work | Worker
 
@@ -84,31 +76,15 @@ def job_digest(job: Job) -> bytes:
     return digest.digest()
 
 
-def conversation_key(body: bytes) -> str:
-    """Identify a request whose client names no session by its texts before the model's first message; "" without any.
-
-    Only the first part of a body is read, and it is not parsed, because JSON of megabytes would block all requests.
-    Cache marks do not count, and neither does the difference between a string and a text block.
-    """
-    start = MESSAGES.search(body, 0, FARTHEST)
-    if start is None:
+def conversation_key(job: Job) -> str:
+    """Identify a request whose client names no session by its messages before the model's first one; "" without any."""
+    try:
+        body = json.loads(job.body)
+        found = place(job.path, body) if isinstance(body, dict) else None
+        messages = found.messages(body) if found else None
+        return prefix_digests(messages)[0] if isinstance(messages, list) else ""
+    except (ValueError, RecursionError):  # no JSON, or nested too deeply: it is sent unpruned
         return ""
-    texts: list[bytes] = []
-    name, depth, before = b"", 0, 0
-    for match in TOKEN.finditer(body, start.end() - 1, start.end() + LONGEST_HEAD):
-        token = match[0]
-        depth += {b"[": 1, b"{": 1, b"]": -1, b"}": -1}.get(token, 0)
-        if depth == 2 and token == b"{":
-            before = len(texts)  # texts before this message
-        if depth == 0:
-            break
-        if name in SPEAKER_NAMES and token in MODEL_NAMES:
-            del texts[before:]
-            break
-        if name in TEXT_NAMES and token[:1] == b'"':
-            texts.append(token)
-        name = token.rstrip(b": \t\r\n") if match["name"] else b""
-    return blake2b(b"\0".join(texts), digest_size=DIGEST_BYTES).hexdigest() if texts else ""
 
 
 class Lanes:
@@ -146,9 +122,9 @@ class Lanes:
         async with self._queues[lane].deferred_turn():
             return await self._run(lane, self._lanes[lane].account, number)
 
-    async def learn(self, lane: int, conversation: str, usage: object) -> None:
-        """Record the usage that a provider reported for a conversation."""
-        await self._run(lane, self._lanes[lane].learn, conversation, usage)
+    async def learn(self, lane: int, outcome: Outcome, usage: object) -> None:
+        """Record the usage that a provider reported for a request."""
+        await self._run(lane, self._lanes[lane].learn, outcome.conversation, usage, outcome.messages)
 
     async def learn_window(self, target: Target, tokens: int) -> None:
         """Record in all lanes the context window that a provider stated for a model."""
@@ -174,7 +150,7 @@ class Lanes:
         """Choose the lane of a request by its session, or by its first messages."""
         if len(self._lanes) == 1:
             return 0
-        key = job.session or await asyncio.to_thread(conversation_key, job.body)
+        key = job.session or await asyncio.to_thread(conversation_key, job)
         return int.from_bytes(blake2b(key.encode("utf-8", "replace"), digest_size=4).digest()) % len(self._lanes)
 
     async def _run_first(self, at: int, function: Callable[..., Answer], *args: object) -> Answer:

@@ -210,10 +210,10 @@ def savings_json(session: Session) -> Json:
     `pays_from` is the number of the first request at which pruning pays, None if it never does. `cold` are the tokens
     that prunes at cold requests have saved.
     """
-    total, unpruned = session.total, session.ledger.unpruned
+    total, unpruned = session.ledger.total, session.ledger.unpruned
     return {
         "tokens": total.net,
-        "cold": session.cold.net,
+        "cold": session.ledger.cold.net,
         "money": total.money,
         "share": total.net / unpruned if unpruned else 0.0,
         "pays_from": None if math.isinf(total.pays_from) else total.pays_from,

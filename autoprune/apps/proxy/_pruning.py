@@ -109,6 +109,7 @@ class Outcome:
     number: int = 0
     note: str = ""
     counts_only: bool = False
+    messages: int = 0
     seconds: float = 0.0
     target: Target = Target()
 
@@ -271,10 +272,10 @@ class Work:
         """Return the account of a prune the first time it is requested; None after that or if there is none."""
         return self._make_account(number) if number in self._open else self._accounts.pop(number, None)
 
-    def learn(self, conversation: str, usage: object) -> None:
-        """Record the usage that a provider reported for a conversation."""
+    def learn(self, conversation: str, usage: object, messages: int = 0) -> None:
+        """Record the usage that a provider reported for the last request of a conversation, or for an earlier one."""
         if known := self._conversations.get(conversation):
-            known.learn(usage)
+            known.learn(usage, messages)
 
     def learn_window(self, target: Target, tokens: int) -> None:
         """Record the context window that a provider stated for a model. Requests sent again are then pruned again."""
@@ -318,6 +319,7 @@ class Work:
             headers=job.headers,
             calibration=known.calibration,
             pauses=known.past.pauses,
+            invoices=known.past.invoices,
             history=known.past.history,
         )
         trigger: list[Any] = []
@@ -348,6 +350,7 @@ class Work:
             number=0 if pruned.counts_only else self._open_account(opened),
             note=notes[0] if notes else "",
             counts_only=pruned.counts_only,
+            messages=len(messages),
             target=target,
         )
 

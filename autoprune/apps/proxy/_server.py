@@ -1,4 +1,4 @@
-"""Run a proxy in a thread, with limits on its clients' connections that uvicorn and httptools lack.
+"""Run a proxy in a thread, with limits on its clients' connections that uvicorn lacks.
 
 A connection waits for a request, receives its head, then its body, and is busy until the answer is sent:
 
@@ -16,7 +16,6 @@ So half-open connections never lock other clients out. uvicorn closes idle conne
 KEEP_SECONDS.
 """
 
-import ctypes
 import errno
 import os
 import socket
@@ -24,20 +23,18 @@ import threading
 import time
 from asyncio import TimerHandle, Transport
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import Enum, auto
 from functools import partial
 from typing import Any
 
+import h11
 import uvicorn
-from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from autoprune.apps.proxy._application import HEAD_BYTES, Proxy, with_pages
 from autoprune.apps.proxy._configuration import Settings, quote_token
 from autoprune.apps.proxy._pages import Pages
-from autoprune.apps.proxy._telemetry import Telemetry
 from autoprune.apps.proxy._traffic import Session, Sessions
 from autoprune.economics import Clock
 from autoprune.errors import SettingsError
@@ -49,11 +46,7 @@ BACKLOG = 256  # connections that wait to be accepted; the event loop accepts al
 # Each client needs a file, and another one for its connection to the upstream; OWN_FILES are for everything else.
 MOST_CONNECTIONS, LEAST_CONNECTIONS, OWN_FILES = 1_000, 16, 128
 HEAD_SECONDS, BODY_SECONDS = 20.0, 60.0
-FRAMING = (b"content-length", b"transfer-encoding")  # headers that define the end of a body
 TOO_SLOW, TOO_LARGE, TOO_MANY = "408 Request Timeout", "431 Request Header Fields Too Large", "503 Service Unavailable"
-# glibc's mallopt parameters, by their numbers in malloc.h: two in bytes, and the number of arenas. With these the
-# proxy process holds 67 MB instead of 137 after `python benchmarks/proxy.py`; workers hold the same either way.
-TRIM_THRESHOLD, MMAP_THRESHOLD, ARENA_MAX = (-1, 131_072), (-3, 65_536), (-8, 1)
 
 
 # The server
@@ -74,14 +67,14 @@ class Running:
 
 
 @contextmanager
-def running(settings: Settings, clock: Clock = time.time, telemetry: Telemetry | None = None) -> Iterator[Running]:
+def running(settings: Settings, clock: Clock = time.time) -> Iterator[Running]:
     """Run a proxy in a thread within the context. `clock` returns seconds and is used to measure pauses.
 
     Raises SettingsError if the proxy cannot listen on its address, or if the environment's HTTP proxy or certificates
     cannot be used.
     """
     with open_socket(settings) as listening:
-        known, proxy = server(settings, clock, telemetry)
+        known, proxy = server(settings, clock)
         thread = threading.Thread(target=known.run, args=([listening],), name="autoprune-proxy", daemon=True)
         thread.start()
         while not known.started and thread.is_alive():
@@ -95,16 +88,13 @@ def running(settings: Settings, clock: Clock = time.time, telemetry: Telemetry |
             thread.join()
 
 
-def server(
-    settings: Settings, clock: Clock = time.time, telemetry: Telemetry | None = None
-) -> tuple[uvicorn.Server, Proxy]:
+def server(settings: Settings, clock: Clock = time.time) -> tuple[uvicorn.Server, Proxy]:
     """Create a server that is not yet started, and its application. `clock` returns seconds."""
-    proxy = Proxy(settings, clock, telemetry.note if telemetry else None)
-    if telemetry:
-        telemetry.watch(proxy.sessions)
+    proxy = Proxy(settings, clock)
     config = uvicorn.Config(
         with_pages(proxy, Pages(proxy)),
-        http=partial(Connection, waiting=Waiting(most_connections())),  # type: ignore[arg-type]  # uvicorn only calls it
+        http=partial(Connection, most=most_connections()),  # type: ignore[arg-type]  # uvicorn only calls it
+        h11_max_incomplete_event_size=HEAD_BYTES,
         log_level="critical",
         access_log=False,
         server_header=False,
@@ -146,174 +136,77 @@ def open_socket(settings: Settings) -> socket.socket:
     return listening
 
 
-def give_back() -> None:
-    """Tune glibc's malloc to return memory to the system. For processes that only serve."""
-    with suppress(AttributeError, OSError, TypeError):  # another C library, another system
-        mallopt = ctypes.CDLL(None).mallopt
-        for parameter in (TRIM_THRESHOLD, MMAP_THRESHOLD, ARENA_MAX):
-            mallopt(*parameter)
-
-
 # Connections
 
 
-class Stage(Enum):
-    """The part of a request that a connection's parser expects next."""
+class Connection(H11Protocol):
+    """A connection of a client."""
 
-    NOTHING = auto()
-    HEAD = auto()
-    BODY = auto()
-
-
-class Waiting:
-    """The connections that wait for a request; those that never had a request come first."""
-
-    def __init__(self, most: int) -> None:
-        """Limit the connections, waiting and busy, to `most`."""
-        self.most = most
-        self._fresh: dict[Connection, None] = {}
-        self._idle: dict[Connection, None] = {}
-
-    def join(self, connection: "Connection") -> None:
-        """Add a connection that begins to wait."""
-        (self._idle if connection.cycle else self._fresh)[connection] = None
-
-    def leave(self, connection: "Connection") -> None:
-        """Stop tracking a connection that is no longer waiting: it received a request or was closed."""
-        self._fresh.pop(connection, None)
-        self._idle.pop(connection, None)
-
-    def make_room(self, newest: "Connection") -> bool:
-        """Close a waiting connection if there are too many. Return False if there is no room for the newest."""
-        connections = newest.server_state.connections
-        if len(connections) <= self.most:
-            return True
-        oldest = next((each for each in (*self._fresh, *self._idle) if each is not newest), None)
-        if oldest is None:
-            return False
-        self.leave(oldest)
-        connections.discard(oldest)
-        oldest.transport.abort()
-        return True
-
-
-class BodyOnly:
-    """The callbacks of a parser for the body of a request whose head another parser has read."""
-
-    def __init__(self, connection: "Connection") -> None:
-        """Forward the callbacks to a connection."""
-        self.on_body, self.on_message_complete = connection.on_body, connection.on_message_complete
-
-
-class Connection(HttpToolsProtocol):
-    """One connection of a client."""
-
-    def __init__(self, *args: Any, waiting: Waiting, **named: Any) -> None:
-        """Initialize uvicorn's protocol, and set the tracker of waiting connections."""
+    def __init__(self, *args: Any, most: int, **named: Any) -> None:
+        """Initialize uvicorn's protocol; at most `most` connections are open at once."""
         super().__init__(*args, **named)
-        self._waiting = waiting
-        self._stage = Stage.NOTHING
-        self._head_bytes = 0
+        self._most = most
         self._timer: TimerHandle | None = None
+        self._waits_since = 0.0
 
-    # asyncio calls these
+    # asyncio and uvicorn call these
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """Accept the connection, or reject it if there are too many."""
         super().connection_made(transport)
-        if self._waiting.make_room(self):
-            self._waiting.join(self)
+        self._waits_since = self.loop.time()
+        if self._make_room():
             self._start_timer(HEAD_SECONDS)
         else:
             self._refuse(TOO_MANY)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop tracking the connection and cancel the timer."""
-        self._waiting.leave(self)
+        """Cancel the timer."""
         self._stop_timer()
         super().connection_lost(exc)
 
-    def data_received(self, data: bytes) -> None:
-        """Parse the next bytes."""
-        was_in_body = self._stage is Stage.BODY
-        self._head_bytes += 0 if was_in_body else len(data)
-        self._unset_keepalive_if_required()
-        try:
-            self._parse(data)
-        except HttpParserError:
-            self.send_400_response("Invalid HTTP request received.")
-        if not self.transport.is_closing():
-            self._enforce_limits(was_in_body)
-
-    def _enforce_limits(self, was_in_body: bool) -> None:
-        """Restart the timer and check the size of the head after more of a request has arrived."""
-        if self._stage is Stage.BODY:
-            if not (was_in_body and self.cycle.response_complete):  # a rejected request gets no more time
+    def handle_events(self) -> None:
+        """Handle what has arrived, and limit the time of what has not."""
+        super().handle_events()
+        theirs = self.conn.their_state
+        if self.transport.is_closing() or theirs not in (h11.IDLE, h11.SEND_BODY):
+            self._stop_timer()
+        elif theirs is h11.SEND_BODY:
+            if self.conn.our_state is not h11.DONE:  # a rejected request gets no more time
                 self._start_timer(BODY_SECONDS)
-        elif self._head_bytes > HEAD_BYTES:
-            self._refuse(TOO_LARGE)
-        elif self._is_answered and not self._timer:
+        elif not self._timer and (self.timeout_keep_alive_task is None or self.conn.trailing_data[0]):
             self._start_timer(HEAD_SECONDS)
 
-    def _parse(self, data: bytes) -> None:
-        """Parse bytes. Raises HttpParserError.
-
-        If a request offers to upgrade the protocol, as the first requests of Java's HTTP client do, httptools stops
-        after its head and leaves the rest to the new protocol. The proxy never upgrades, so another parser reads the
-        rest as the request's body, and the connection is closed after the answer.
-        """
-        try:
-            self.parser.feed_data(data)
-        except HttpParserUpgrade as upgrade:
-            framing = [(name, value) for name, value in self.headers if name in FRAMING]
-            if framing:
-                self._stage = Stage.BODY
-                self.cycle.more_body, self.cycle.keep_alive = True, False
-                self.cycle.message_event.clear()
-                self.parser = HttpRequestParser(BodyOnly(self))
-                head = b"".join(b"%s: %s\r\n" % field for field in framing)
-                self.parser.feed_data(b"POST / HTTP/1.1\r\n%s\r\n%s" % (head, data[upgrade.args[0] :]))
-
-    # The parser calls these
-
-    def on_message_begin(self) -> None:
-        """Expect the head of a request."""
-        super().on_message_begin()
-        self._stage = Stage.HEAD
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Record a header. Drop trailers, because the request was forwarded before they arrived."""
-        if self._stage is Stage.HEAD:
-            super().on_header(name, value)
-
-    def on_headers_complete(self) -> None:
-        """Start the application while the body is still arriving."""
-        self._stage, self._head_bytes = Stage.BODY, 0
-        self._waiting.leave(self)
-        super().on_headers_complete()
-        if self.cycle and self.scope["http_version"] == "1.0":
-            end_with_connection(self.cycle)
-
-    def on_message_complete(self) -> None:
-        """Note the end of the request and stop the timer."""
-        super().on_message_complete()
-        self._stage = Stage.NOTHING
-        self._stop_timer()
-
     def on_response_complete(self) -> None:
-        """Wait for the next request, unless it is already queued or the connection is closing."""
+        """Wait for the next request."""
+        self._waits_since = self.loop.time()
         super().on_response_complete()
-        if self._is_answered and not self.transport.is_closing():
-            self._waiting.join(self)
-            if self._stage is not Stage.NOTHING:  # the next request has begun, or a rejected one is still arriving
-                self._start_timer(HEAD_SECONDS)
 
-    # Time
+    def send_400_response(self, msg: str) -> None:
+        """Reject a request that is not valid HTTP, or whose head is too large."""
+        if len(self.conn.trailing_data[0]) > HEAD_BYTES:
+            self._refuse(TOO_LARGE)
+        else:
+            super().send_400_response(msg)
+
+    # Limits
 
     @property
-    def _is_answered(self) -> bool:
-        """Whether no request is being served or waits in the pipeline."""
-        return not self.pipeline and (self.cycle is None or self.cycle.response_complete)
+    def _is_waiting(self) -> bool:
+        """Whether no request is being served or arrives."""
+        return self.conn.their_state is h11.IDLE and (self.cycle is None or self.cycle.response_complete)
+
+    def _make_room(self) -> bool:
+        """Close a waiting connection if there are too many. Return False if all of them are busy."""
+        if len(self.connections) <= self._most:
+            return True
+        waiting = [each for each in self.connections if isinstance(each, Connection) and each._is_waiting]
+        others = (each for each in waiting if each is not self)
+        oldest = min(others, key=lambda each: (each.cycle is not None, each._waits_since), default=None)
+        if oldest:
+            self.connections.discard(oldest)
+            oldest.transport.abort()
+        return oldest is not None
 
     def _start_timer(self, seconds: float) -> None:
         self._stop_timer()
@@ -327,31 +220,16 @@ class Connection(HttpToolsProtocol):
     def _time_out(self) -> None:
         """Close the connection, unless the proxy itself has stopped reading the body."""
         self._timer = None
-        if self._stage is Stage.BODY and self.flow.read_paused:
+        if self.conn.their_state is h11.SEND_BODY and self.flow.read_paused:
             self._start_timer(BODY_SECONDS)
         elif not self.transport.is_closing():
             self._refuse(TOO_SLOW)
 
     def _refuse(self, status: str) -> None:
-        """Close the connection, after an error response if the client expects an answer."""
+        """Close the connection, after an error response if no response has begun."""
         self._stop_timer()
-        if self._stage is Stage.BODY:
-            is_due = not self.cycle.response_started
-        else:
-            is_due = self._is_answered and (self._stage is Stage.HEAD or self._head_bytes > 0)
-        if is_due or status == TOO_MANY:
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE, h11.ERROR):
             message = f"autoprune: {status.partition(' ')[2]}\n"
             head = f"HTTP/1.1 {status}\r\ncontent-type: text/plain\r\ncontent-length: {len(message)}\r\n"
             self.transport.write(f"{head}connection: close\r\n\r\n{message}".encode())
         self.transport.close()
-
-
-def end_with_connection(cycle: RequestResponseCycle) -> None:
-    """End an HTTP/1.0 answer by closing the connection, where uvicorn would send chunks."""
-    send, cycle.chunked_encoding = cycle.send, False
-
-    async def send_plain(event: Any) -> None:
-        cycle.expected_content_length += len(event.get("body", b""))  # uvicorn checks every piece against it
-        await send(event)
-
-    cycle.send = send_plain  # type: ignore[method-assign, assignment]

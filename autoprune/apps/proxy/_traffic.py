@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeAlias
 
 from autoprune.apps.proxy._pruning import Account, Cleared, Job, Outcome
-from autoprune.economics import Entry, Ledger
+from autoprune.economics import Ledger
 from autoprune.errors import SettingsError
 
 # Headers in which clients name their session; the first one in a request counts.
@@ -42,9 +42,8 @@ class Figures:
 
     `before` and `after` are prompt tokens without pruning and with pruning, and `cleared` counts cleared results.
     `saved` is the net saving in the ledgers in input tokens, and `saved_cold` the part of it from prunes at the `cold`
-    requests, before which the provider's cache had expired. `dollars` is `saved` at known prices. `seconds` is the time
-    spent on pruning. `times` is the histogram of that time: the number of requests up to each of `BUCKETS`, and above
-    the last.
+    requests, before which the provider's cache had expired. `seconds` is the time spent on pruning. `times` is the
+    histogram of that time: the number of requests up to each of `BUCKETS`, and above the last.
     """
 
     sessions: int = 0
@@ -55,7 +54,6 @@ class Figures:
     saved: float = 0.0
     cold: int = 0
     saved_cold: float = 0.0
-    dollars: float = 0.0
     seconds: float = 0.0
     times: tuple[int, ...] = NO_TIMES
 
@@ -92,25 +90,6 @@ class Point:
     seconds: float
     note: str = ""
     is_cold: bool = False
-
-
-@dataclass(frozen=True)
-class Exchange:
-    """A request of a conversation and its answer, for observers. `point` has the figures of pruning.
-
-    `error` is the status of a refusal, "unanswered" if there was no answer, or "". `ended` is in seconds since 1970.
-    """
-
-    vendor: str
-    host: str
-    client: str
-    model: str
-    conversation: str
-    headers: Mapping[str, str] = field(repr=False)
-    point: Point
-    error: str
-    usage: Mapping[str, Any] | None
-    ended: float
 
 
 @dataclass
@@ -151,7 +130,6 @@ class Session:
     _entered: Account | None = field(default=None, repr=False)  # in the ledger, for the last request
     _is_unanswered: bool = False
     _sums: Figures = field(default=Figures(), repr=False)
-    _totals: tuple[Entry, Entry] | None = field(default=None, repr=False)
 
     @property
     def label(self) -> Label:
@@ -169,29 +147,10 @@ class Session:
         return self.seen // self.compact_at if self.compact_at and self.largest < self.compact_at else 0
 
     @property
-    def total(self) -> Entry:
-        """The sum of all prunes in the ledger."""
-        return self._ledger_sums[0]
-
-    @property
-    def cold(self) -> Entry:
-        """The sum of the prunes at cold requests."""
-        return self._ledger_sums[1]
-
-    @property
-    def _ledger_sums(self) -> tuple[Entry, Entry]:
-        """The sums of all prunes and of cold prunes.
-
-        They are computed once per request, since the page may poll them every second.
-        """
-        if self._totals is None:
-            self._totals = self.ledger.total, self.ledger.cold
-        return self._totals
-
-    @property
     def sums(self) -> Figures:
         """The sums over all requests, including those that `points` has dropped."""
-        return replace(self._sums, saved=self.total.net, saved_cold=self.cold.net, dollars=self.total.money or 0.0)
+        total = self.ledger.total
+        return replace(self._sums, saved=total.net, saved_cold=self.ledger.cold.net)
 
     def enter_request(self, account: Account, outcome: Outcome, at: float) -> None:
         """Record a request that was sent, and that came at `at`."""
@@ -245,7 +204,7 @@ class Session:
         """
         if request == self.requests and self._before:
             self.ledger, self.usage = self._before
-            self._before, self._is_unanswered, self._totals = None, True, None
+            self._before, self._is_unanswered = None, True
 
     def _is_same_prompt(self, account: Account) -> bool:
         return self._entered is not None and self._entered.sent.sent == account.sent.sent
@@ -265,7 +224,7 @@ class Session:
         is_again = self._is_unanswered and self._is_same_prompt(account)
         self._entered = entered = self._entered if is_again and self._entered else account
         self._before = copy(self.ledger), self.usage
-        self._is_unanswered, self._totals = False, None
+        self._is_unanswered = False
         self.ledger.prices = account.prices
         pauses = {account.messages: account.pause}
         try:

@@ -53,9 +53,9 @@ class Worker:
         account = self._call_worker("account", number)
         return account if isinstance(account, Account) else None
 
-    def learn(self, conversation: str, usage: object) -> None:
-        """Record the usage that a provider reported for a conversation."""
-        self._call_worker("learn", conversation, usage)
+    def learn(self, conversation: str, usage: object, messages: int = 0) -> None:
+        """Record the usage that a provider reported for a request of a conversation."""
+        self._call_worker("learn", conversation, usage, messages)
 
     def learn_window(self, target: Target, tokens: int) -> None:
         """Record the context window that a provider stated for a model."""

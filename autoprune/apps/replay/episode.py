@@ -223,6 +223,15 @@ class Episode:
         return self.sizes.hidden(self.transcript.entries)
 
     @cached_property
+    def thinking(self) -> tuple[float, ...]:
+        """The provider's tokens of each message beyond its visible text; 0 if the model did not write it."""
+        pairs = zip(self.transcript.entries, self.sizes.messages, strict=True)
+        return tuple(
+            max(0.0, size - self.sizes.text * entry.tokens) if entry.speaker is Speaker.MODEL else 0.0
+            for entry, size in pairs
+        )
+
+    @cached_property
     def heads(self) -> tuple[int, ...]:
         """The counted tokens that each request sends beside its messages and their thinking."""
         shown = (

@@ -131,7 +131,8 @@ class Figures:
     `session` is the name of the session's file, which may hold several episodes. `evidence` is by group: code, edits,
     shell edits, facts; and `FAR`, the code whose source is old. `protected`
     counts protected content by kind, once for each request. `prompts` are the provider's tokens of each prompt, and
-    `held` those that were read from its cache. `seconds` is the median time of a prune, and `slowest` the longest.
+    `held` those that were read from its cache. `thinking` are the tokens of thinking that the edits make invalid, if
+    the model binds it. `seconds` is the median time of a prune, and `slowest` the longest.
     """
 
     session: str
@@ -144,6 +145,7 @@ class Figures:
     evidence: Mapping[str, Kept]
     rereads: int
     violations: tuple[str, ...] = ()
+    thinking: int = 0
     prompts: tuple[int, ...] = field(default=(), repr=False)
     held: tuple[int, ...] = field(default=(), repr=False)
     seconds: float = 0.0
@@ -182,6 +184,7 @@ def figures(run: Run, strategy: str, prices: Sequence[Prices], *, style: str) ->
         evidence=_evidence(run),
         rereads=len(run.rereads),
         violations=run.violations,
+        thinking=round(run.thinking),
         prompts=tuple(prompt.tokens for prompt in run.prompts),
         held=tuple(map(round, cached)),
         seconds=median(seconds) if seconds else 0.0,

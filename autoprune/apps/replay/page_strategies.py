@@ -221,7 +221,7 @@ def _more_table(prices: str, ranked: Iterable[Ranked]) -> Markup:
     head = (
         *("strategy", "bill without re-reads", "worst", "dearer in", "shell edits", "in results", "old code"),
         *PROTECTED_NAMES.values(),
-        *("cache breaks", "re-reads", "slowest"),
+        *("cache breaks", "re-reads", "thinking lost", "slowest"),
     )
     return table(head, map(_more_row, ranked), f"More columns at {prices} prices", class_="strategies")
 
@@ -239,7 +239,7 @@ def _more_row(each: Ranked) -> Markup:
         _share_cell(row, Group.SHELL_EDITS),
         *(f"{100 * row.in_results:.1f}", f"{100 * row.far:.1f}"),
         *protected,
-        *(f"{row.cache_breaks:,}", f"{row.rereads:,}", f"{1_000 * row.slowest:.0f} ms"),
+        *(f"{row.cache_breaks:,}", f"{row.rereads:,}", f"{row.thinking:,}", f"{1_000 * row.slowest:.0f} ms"),
     )
     return element("tr", _name_cell(each), *(element("td", cell) for cell in cells))
 

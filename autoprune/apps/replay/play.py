@@ -182,6 +182,8 @@ class Run:
     `retained` tells for each need whether it was visible, and `in_results` whether it was visible without the text of
     placeholders and summaries. `rereads` are pairs of a request and a result that would have been fetched again.
     `protected` counts, over all requests, the protected content that was whole and the protected content that was not.
+    `thinking` are the provider's tokens of thinking behind an edit, which a model that binds it to the messages before
+    loses.
     """
 
     episode: Episode = field(repr=False)
@@ -190,6 +192,7 @@ class Run:
     in_results: tuple[bool, ...] = field(repr=False)
     rereads: tuple[tuple[int, int], ...] = ()
     violations: tuple[str, ...] = ()
+    thinking: float = 0.0
     protected: Mapping[ProtectedKind, tuple[int, int]] = field(default_factory=dict)
 
 
@@ -213,6 +216,7 @@ def play(
     evidence = _VisibleEvidence(episode)
     prompts: list[Prompt] = []
     before: list[Any] = []
+    invalid: set[int] = set()  # messages behind an edit, whose thinking was written before it
     read = 0
     # Two pruners: promise 5 is checked by one that remembers nothing of the run.
     prune, prune_again = (partial(new_pruner().prune, strategy=strategy) for _ in range(2))
@@ -230,6 +234,7 @@ def play(
         is_new = same < len(before)
         if is_new:
             held += sum(map(sizes.leading, before[same : same + 1], messages[same : same + 1]))
+            invalid.update(range(same + read - len(before), start))
         tokens = max(0, round(beside + sum(shown)))
         prompts.append(Prompt(tokens, min(tokens, max(0, round(held))), seconds))
         promises.check(request, given, messages, partial(prune_again, messages, **arguments), is_new=is_new)
@@ -243,6 +248,7 @@ def play(
         in_results=tuple(evidence.in_results),
         rereads=tuple(evidence.rereads),
         violations=tuple(promises.violations),
+        thinking=sum(episode.thinking[at] for at in invalid),
         protected=evidence.protected,
     )
 

@@ -118,7 +118,7 @@ class Row:
     `spare` are the extra requests of the agent for each 100 that the saving would pay for, negative for a loss.
     `in_results` and `far` are shares of code. `cold` is the part of the saving from cuts at requests that found no
     cache. `protected` are the shares of protected content that stayed whole, by kind, without kinds that never
-    occurred.
+    occurred. `thinking` are the tokens of thinking that the edits make invalid, if the model binds it.
     """
 
     strategy: str
@@ -138,6 +138,7 @@ class Row:
     rereads: int
     violations: int
     slowest: float
+    thinking: int = 0
     cold: float = 0.0
     spare: float = 0.0
     protected: Mapping[str, Interval] = field(default_factory=dict)
@@ -229,6 +230,7 @@ def _row(found: Sequence[Figures], unpruned: Mapping[str, float], worth: Mapping
         rereads=sum(each.rereads for each in found),
         violations=sum(len(each.violations) for each in found),
         slowest=max(each.slowest for each in found),
+        thinking=sum(each.thinking for each in found),
         cold=min(1.0, cold / saved) if saved > 0 else 0.0,
         spare=100 * (1 / with_rereads.value - 1) if with_rereads.value else 0.0,
         protected=dict(_protected_intervals(found)),

@@ -355,9 +355,11 @@ def ledger_figures(report: Report, conversation: Sequence[Any]) -> Sent:
         else after,
         sent=after,
         beside=transcript.fixed_tokens,
+        answers=sum(_answers(plan)) if plan.head is None else None,
         placeholders=_tokens_placed(report),
         cleared=tuple(filter(None, map(_digest_of_result, _results_edited_now(plan)))),
         fetched=tuple(_unseen_results(plan)),
+        thinking=thinking_lost(plan) if is_changed else 0,
         model_input=spent.input_tokens,
         model_output=spent.output_tokens,
         model_cost=spent.cost,
@@ -371,6 +373,12 @@ def _weights(plan: Plan) -> Sequence[int]:
         return plan.weights
     saved = savings_by_message(plan.edits, plan.stripped)
     return [entry.tokens - saved.get(at, 0) for at, entry in enumerate(plan.transcript.entries)]
+
+
+def _answers(plan: Plan) -> Iterator[int]:
+    """Yield the tokens of the model's messages."""
+    pairs = zip(plan.transcript.entries, _weights(plan), strict=True)
+    return (weight for entry, weight in pairs if entry.speaker is Speaker.MODEL)
 
 
 def _weigh_messages(messages: Iterable[object], tokens: Iterable[int]) -> Weighed:
