@@ -35,9 +35,7 @@ def test_an_unknown_name_is_an_error_that_says_where_policies_of_other_tools_are
     monkeypatch.setattr(sys, "path", [path for path in sys.path if "site-packages" not in path])
     _find_entry_points.cache_clear()
     try:
-        with pytest.raises(
-            SettingsError, match=r"'complexity_trap'; there are .*: pip install \./benchmarks/prune"
-        ):
+        with pytest.raises(SettingsError, match=r"'complexity_trap'; there are .*: pip install \./benchmarks/prune"):
             Policy("complexity_trap")
     finally:
         _find_entry_points.cache_clear()

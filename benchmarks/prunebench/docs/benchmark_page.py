@@ -1,12 +1,13 @@
 """Writes docs/benchmark.md and its charts from docs/benchmark.json, which `prunebench` has written.
 
-`python benchmarks/prunebench/docs/benchmark_page.py` writes them, and with `FOLDER` after it to another folder. The
-cards of the policies come from `prunebench.policies`, and their examples from running them.
+`python benchmarks/prunebench/docs/benchmark_page.py` writes them, and with `FOLDER` after it to another folder. With
+`--add FILE` it first adds the rows of a file that `prunebench --policy … --json` has written. The cards of the policies
+come from `prunebench.policies`, and their examples from running them.
 """
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from autoprune.apps.replay.rows import FEW_ATOMS
 from benchmark_cards import example
 from benchmark_chart import draw
 
+from prunebench.command import json_text
 from prunebench.policies import POLICIES, Published
 
 HERE = Path(__file__).parent
@@ -26,6 +28,7 @@ LONG_LIVED = {"one-hour-cache": "anthropic-1h"}  # the price list of a corpus; t
 GROUPS = ("code", "edits", "facts")
 ALL_GROUPS = (*GROUPS, "shell edits")
 PROTECTED = {"words": "user's words", "failure": "last failure", "files": "files being edited"}
+SAME = ("files", "sessions", "episodes", "requests", "tokens", "needed")  # of a corpus to which rows are added
 WHOLE = (1.0, 1.0, 1.0)  # a share with its interval
 Row = Mapping[str, Any]
 
@@ -53,14 +56,14 @@ def list_of(corpus: Row) -> str:
 
 
 def rows_of(corpus: Row, prices: str) -> Iterator[tuple[Row, Row]]:
-    """Yield the bill of each policy at a price list, and its effect, in the order of the ranking."""
+    """Yield the bill of each policy at a price list, and its effect, from the lowest bill to the highest."""
     effects = {(each["policy"], each["prices"]): each for each in corpus["effects"]}
-    for bill in corpus["bills"][prices]:
+    for bill in sorted(corpus["bills"][prices], key=lambda each: each["bill"][0]):
         yield bill, effects.get((bill["policy"], prices)) or effects[bill["policy"], None]
 
 
 def least(corpus: Row, effect: Row) -> Sequence[float]:
-    """The lowest of the shares of evidence by which policies are grouped, with its interval."""
+    """The lowest of the shares of evidence, with its interval."""
     shares = (
         share for group, share in effect["evidence"].items() if group == "code" or corpus["needed"][group] >= FEW_ATOMS
     )
@@ -70,7 +73,7 @@ def least(corpus: Row, effect: Row) -> Sequence[float]:
 def leaderboard(known: Mapping[str, Any]) -> Iterator[str]:
     """Yield the table of all policies over all corpora: bill, lowest share of evidence, and what else is lost.
 
-    The order and the groups are those of the first corpus.
+    The order is that of the bills in the first corpus.
     """
     corpora = known["corpora"]
     found = {
@@ -79,12 +82,7 @@ def leaderboard(known: Mapping[str, Any]) -> Iterator[str]:
     }
     yield f"| policy | {' | '.join(f'[{name}](#{name})' for name in found)} | user's words |"
     yield f"|---|{'---|' * len(found)}---|"
-    last = ""
-    for name, (first, _) in next(iter(found.values())).items():
-        heading = heading_of(known["policies"][name]["kind"], first["band"])
-        if heading != last:
-            yield f"| *{heading}* |{' |' * (len(found) + 1)}"
-        last = heading
+    for name in next(iter(found.values())):
         cells = (bill_and_evidence(corpus, *found[corpus["name"]][name]) for corpus in corpora)
         effects = [corpus[name][1] for corpus in found.values()]
         words = min(effect["protected"]["words"][0] for effect in effects if "words" in effect["protected"])
@@ -93,8 +91,14 @@ def leaderboard(known: Mapping[str, Any]) -> Iterator[str]:
 
 
 def bill_and_evidence(corpus: Row, bill: Row, effect: Row) -> str:
-    """The bill and the lowest share of evidence."""
-    return f"{money(bill['bill'])},&nbsp;{least(corpus, effect)[0]:.0%}"
+    """The bill and the lowest share of evidence, with a mark if most sessions were not changed."""
+    return f"{money(bill['bill'])},&nbsp;{least(corpus, effect)[0]:.0%}{idle_mark(corpus, effect)}"
+
+
+def idle_mark(corpus: Row, effect: Row) -> str:
+    """A mark if the policy did nothing in more than half of the sessions."""
+    does_nothing = 2 * effect["idle_sessions"] > corpus["sessions"] and effect["policy"] != "none"
+    return "\u00a0○" if does_nothing else ""
 
 
 def money(share: Sequence[float]) -> str:
@@ -125,6 +129,7 @@ def label(name: str, known: Mapping[str, Any]) -> str:
     if about["kind"] != "published":
         return f"`{name}`"
     marks = ("\\*" if about["shortens_unseen"] else "") + ("" if about["checked"] else "†")
+    marks += "§" if name in POLICIES and POLICIES[name].outdated else ""
     return f"[{name}](#{name}){marks}" if name in POLICIES else f"`{name}`{marks}"
 
 
@@ -146,30 +151,18 @@ def section(known: Mapping[str, Any], corpus: Row) -> Iterator[str]:
 
 
 def bill_table(known: Mapping[str, Any], corpus: Row, prices: str) -> Iterator[str]:
-    """Yield the table of bills at a price list, grouped by evidence."""
+    """Yield the table of bills at a price list."""
     yield f"| at `{prices}` | bill | no re-reads | worst session | cache breaks | code | edits | facts |"
     yield "|---|---|---|---|---|---|---|---|"
-    last = ""
     for bill, effect in rows_of(corpus, prices):
-        heading = heading_of(known["policies"][bill["policy"]]["kind"], bill["band"])
-        if heading != last:
-            yield f"| *{heading}* | | | | | | | |"
-        last = heading
         shares = (effect["evidence"].get(group) for group in GROUPS)
         cells = (f"{100 * share[0]:.1f}" if share else "–" for share in shares)
-        tie = "≈ " if bill["tied"] else ""
         yield (
-            f"| {label(bill['policy'], known)} | {tie}{money(bill['bill'])}{interval(bill['bill'])} | "
+            f"| {label(bill['policy'], known)}{idle_mark(corpus, effect)} | "
+            f"{money(bill['bill'])}{interval(bill['bill'])} | "
             f"{bill['without_rereads'][0]:.3f} | {bill['worst']:.2f} | "
             f"{effect['cache_breaks']:,} | {' | '.join(cells)} |"
         )
-
-
-def heading_of(kind: str, band: float) -> str:
-    """The heading of a group of rows."""
-    if kind == "clairvoyant":
-        return "knows what comes"
-    return f"evidence ≥ {band:.0%}" if band else "less evidence"
 
 
 def price_table(known: Mapping[str, Any], corpus: Row) -> Iterator[str]:
@@ -210,7 +203,9 @@ def card(policy: Published, known: Mapping[str, Any]) -> Iterator[str]:
     lost, idle = losses(policy.name, known)
     yield f"### {policy.name}\n"
     yield f"**{policy.tool}.** {policy.decides}\n"
-    yield f"- *Defaults:* {sentence(policy.defaults)}"
+    if policy.outdated:
+        yield f"- *Version:* {sentence(policy.outdated)}"
+    yield f"- *Parameters:* {sentence(policy.defaults)}"
     yield f"- *Before → after:* {example(policy)}"
     yield f"- *It loses:* {lost}"
     yield f"- *It does nothing:* {sentence(policy.idle)}{idle}"
@@ -249,6 +244,28 @@ def sentence(text: str) -> str:
     return text if text.endswith(".") else f"{text}."
 
 
+def with_rows(known: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the rows of figures of some policies to those of the same sessions. Rows that a policy has are replaced.
+
+    Raises ValueError if a corpus has not the same sessions, or another version read them otherwise.
+    """
+    corpora = {each["name"]: each for each in known["corpora"]}
+    replaced = more["policies"].keys() - {"none"}
+    for each in more["corpora"]:
+        old = corpora.get(each["name"], {})
+        if different := [name for name in SAME if old.get(name) != each[name]]:
+            raise ValueError(f"{each['name']} differs in {', '.join(different)}: replay all policies again")
+        bills = {name: _merged(rows, each["bills"][name], replaced) for name, rows in old["bills"].items()}
+        corpora[each["name"]] = {**old, "effects": _merged(old["effects"], each["effects"], replaced), "bills": bills}
+    policies = {**known["policies"], **{name: more["policies"][name] for name in replaced}}
+    return {**known, "policies": policies, "corpora": list(corpora.values())}
+
+
+def _merged(old: Sequence[Row], new: Sequence[Row], replaced: Collection[str]) -> list[Row]:
+    kept = [each for each in old if each["policy"] not in replaced]
+    return [*kept, *(each for each in new if each["policy"] in replaced)]
+
+
 def write_page(folder: Path, figures: Path = FIGURES) -> None:
     """Write the page and its charts. The same figures give the same bytes."""
     known = json.loads(figures.read_text(encoding="utf-8"))
@@ -264,4 +281,9 @@ def write_page(folder: Path, figures: Path = FIGURES) -> None:
 
 
 if __name__ == "__main__":
-    write_page(Path(sys.argv[1]) if len(sys.argv) > 1 else DOCS)
+    if sys.argv[1:2] == ["--add"]:
+        figures = with_rows(*(json.loads(Path(file).read_text(encoding="utf-8")) for file in (FIGURES, sys.argv[2])))
+        FIGURES.write_text(json_text(figures), encoding="utf-8")
+        write_page(DOCS)
+    else:
+        write_page(Path(sys.argv[1]) if len(sys.argv) > 1 else DOCS)

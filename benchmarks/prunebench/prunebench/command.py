@@ -52,7 +52,7 @@ EXAMPLES = "\n".join(
         "  prunebench logs/ --policy complexity_trap --policy mine.py:Mine",
     )
 )
-UNSEEN, UNCHECKED = "*", "†"
+UNSEEN, UNCHECKED, OUTDATED, IDLE = "*", "†", "§", "○"
 BILLS = ("bill", "no re-reads", "worst", "breaks", "code", "edits", "facts")
 KEPT: Mapping[str, Atoms] = {"code": Atoms.CODE, "edits": Atoms.EDITS, "facts": Atoms.FACTS}
 PROTECTED = {ProtectedKind.WORDS: "words", ProtectedKind.FAILURE: "failure", ProtectedKind.FILES: "files"}
@@ -60,16 +60,15 @@ NAME_WIDTH = 26  # columns; longer names continue on the next line
 LEGEND = f"""\
 bill      cost as a share of the cost without pruning, with its 95% confidence
           interval over sessions; it includes results that the agent would have
-          to fetch again; ≈ means no significant difference to the row above
+          to fetch again; rows are sorted by it, and neighbors may differ by chance
 no re-reads   the same without fetching results again
 worst     the highest bill up to any request of a session, without re-reads
 breaks    requests whose prompt broke the cache
 code      % of the names, paths, error messages and old texts of edits used by
           the recorded actions that stay in the prompt
 edits     the same for the old texts of edits (shell: in shell commands)
-facts     the same for numbers, names, quotes and keys that the agent wrote;
-          rows are grouped by the lowest of these shares; n is their number if
-          it is less than 20
+facts     the same for numbers, names, quotes and keys that the agent wrote; n is
+          their number if it is less than 20
 idle      sessions in which all prompts are as long as without the policy
 words, failure, files   % of the user's words, of the last failure and of the
           files being edited that stay whole, over all requests
@@ -78,7 +77,9 @@ refused   requests that the provider would refuse, by its published rules. Only
           some requests are checked: the first eight whose prompt changes, every
           sixteenth after that, and the last
 {UNSEEN}         shortens results before the model has seen them
-{UNCHECKED}         not compared with its original"""
+{UNCHECKED}         not compared with its original
+{OUTDATED}         not what the newest release of the tool does by itself
+{IDLE}         does nothing in more than half of the sessions"""
 
 
 def bench_policies(
@@ -206,23 +207,16 @@ def _bills(corpus: CorpusFigures, prices: Prices) -> Iterator[RenderableType]:
     yield Text.assemble((f"prices: {printable(prices)}", "bold"), f" (a token {relative})")
     table = _new_table(*BILLS)
     ranking = corpus.rankings[str(prices)]
-    headings = [_heading(each) for each in ranking]
-    for each, heading, previous in zip(ranking, headings, ["", *headings], strict=False):
-        if heading != previous:
-            table.add_row(Text(heading, style="dim"))
-        table.add_row(marked(each.row.strategy), *_bill_cells(each))
+    idle = {each.policy for each in corpus.effects if 2 * each.idle_sessions > corpus.whole.sessions}
+    for each in ranking:
+        name = each.row.strategy
+        table.add_row(f"{marked(name)}{IDLE if name in idle - {NONE} else ''}", *_bill_cells(each))
     yield Group(table, "")
-
-
-def _heading(each: Standing) -> str:
-    if each.is_clairvoyant:
-        return "knows what comes:"
-    return f"evidence ≥ {each.band:.0%}:" if each.band else "less evidence:"
 
 
 def _bill_cells(each: Standing) -> Iterator[str]:
     row = each.row
-    yield f"{'≈' if each.is_tied else ''}{figure_cell(*rounded(each.rereads, '.3f'))}"
+    yield figure_cell(*rounded(each.rereads, ".3f"))
     yield f"{row.bill.value:.3f}"
     yield f"{row.worst:.2f}"
     yield f"{row.cache_breaks:,}"
@@ -267,7 +261,8 @@ def marked(name: str) -> str:
     known = published(name)
     if known is None:
         return printable(name)
-    return f"{printable(name)}{UNSEEN if known.is_arrival else ''}{'' if known.checked else UNCHECKED}"
+    marks = ((UNSEEN, known.is_arrival), (UNCHECKED, not known.checked), (OUTDATED, known.outdated))
+    return printable(name) + "".join(mark for mark, holds in marks if holds)
 
 
 app = typer.Typer(

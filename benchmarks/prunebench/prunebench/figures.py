@@ -47,7 +47,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class CorpusFigures:
-    """The figures of all policies over a corpus: `effects`, and the ranking by bill at each price list.
+    """The figures of all policies over a corpus: `effects`, and the rows at each price list, from the lowest bill.
 
     `files` are the session files that were found, and `whole` describes those that were replayed.
     """
@@ -68,7 +68,8 @@ def corpus_figures(name: str, files: int, sessions: Sequence[SessionFigures], ar
     by_price = {name for name in args.strategies if args.by_each_price and Policy(name).uses_prices}
     for prices in map(str, args.prices):
         billed = [each for each in figures if prices in each.bills]
-        rankings[prices] = standings(billed, prices, run_first=False) if billed else []
+        placed = standings(billed, prices, run_first=False) if billed else []
+        rankings[prices] = sorted(placed, key=lambda each: each.rereads.value)
         for each in rankings[prices]:
             at = each.row.strategy, prices if each.row.strategy in by_price else ""
             if at not in effects:
@@ -160,8 +161,6 @@ def _effect_json(each: Effect) -> dict[str, Any]:
 def _bill_json(each: Standing) -> dict[str, Any]:
     return {
         "policy": each.row.strategy,
-        "band": each.band,
-        "tied": each.is_tied,
         "bill": _numbers(each.rereads),
         "without_rereads": _numbers(each.row.bill),
         "worst": round(each.row.worst, DIGITS),

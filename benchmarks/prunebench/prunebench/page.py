@@ -6,7 +6,7 @@ from dataclasses import replace
 from autoprune.apps.frontend import Markup, concatenate, element
 from autoprune.apps.replay.page import fill
 from autoprune.apps.replay.page_strategies import Ranked, at_other_prices, bill_parts
-from autoprune.apps.replay.verdict import count_noun
+from autoprune.apps.replay.verdict import Standing, count_noun
 
 from prunebench.figures import CorpusFigures
 
@@ -19,7 +19,7 @@ def benchmark_page(corpora: Sequence[CorpusFigures], *, command: str) -> str:
         parts: list[Markup] = []
         for prices, ranking in corpus.rankings.items():
             # The row of `autoprune run` stands among the others.
-            ranked = [Ranked(place, replace(each, run="")) for place, each in enumerate(ranking, 1)]
+            ranked = [Ranked(place, replace(each, run="")) for place, each in enumerate(_by_band(ranking), 1)]
             number = len(numbered)
             parts += [at_other_prices(number, prices, ranked)] if parts else bill_parts(number, prices, ranked)
             numbered.append(ranked)
@@ -39,3 +39,8 @@ def benchmark_page(corpora: Sequence[CorpusFigures], *, command: str) -> str:
         ranked=numbered,
         details="",
     )
+
+
+def _by_band(rows: Sequence[Standing]) -> list[Standing]:
+    """The order of the page of a replay, whose tables this page has: the clairvoyant last, the others by evidence."""
+    return sorted(rows, key=lambda each: (each.is_clairvoyant, -each.band, each.rereads.value))

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import benchmark_page as page
+import pytest
 from bench_command import run_text
 from pages import ROOT, blocks
 from recorded_sessions import write_sessions
@@ -40,6 +42,27 @@ def test_the_figures_are_small_and_of_known_policies():
     data = (DOCS / "benchmark.json").read_bytes()
     assert len(data) < MOST
     assert set(json.loads(data)["policies"]) <= {"none", "cache_aware", "low_water", "clairvoyant", *POLICIES}
+
+
+def test_rows_are_added_to_those_of_the_same_sessions_and_to_no_others():
+    known = json.loads((DOCS / "benchmark.json").read_text(encoding="utf-8"))
+    less = json.loads(json.dumps(known))
+    for corpus in less["corpora"]:
+        for rows in (corpus["effects"], *corpus["bills"].values()):
+            rows[:] = [each for each in rows if each["policy"] in ("none", "headroom")]
+    less["policies"] = {name: less["policies"][name] for name in ("none", "headroom")}
+    assert page.page(page.with_rows(known, less)) == page.page(known)
+    less["corpora"][0]["requests"] += 1
+    with pytest.raises(ValueError, match="assistants differs in requests: replay all policies again"):
+        page.with_rows(known, less)
+
+
+def test_rows_are_sorted_by_bill_and_marked_if_idle_or_outdated():
+    rows = text().partition("### assistants")[2].partition("<details")[0].split("\n| ")[2:]
+    bills = [float(row.split(" | ")[1].strip("* ")[:5]) for row in rows]
+    assert (len(bills), bills) == (28, sorted(bills))
+    (microcompact,) = (row for row in rows if row.startswith("[claude_code_microcompact]"))
+    assert microcompact.split(" | ")[0].endswith("§\u00a0○")
 
 
 def test_the_policy_of_the_page_has_ten_lines_and_can_be_replayed(tmp_path: Path):

@@ -14,7 +14,8 @@ class Published:
     version and its date. `decides`, `defaults`, `left_out` and `idle` (when it does nothing) are sentences. `checked`
     names the version of the original whose recorded prompts a test compares with this policy's, request by request; if
     they cannot be compared, it is "", and `unchecked` says why. A policy that `is_arrival` shortens results before the
-    model has seen them.
+    model has seen them. `outdated` says since when the tool no longer does this by itself, "" if its newest release
+    does.
     """
 
     name: str
@@ -28,3 +29,4 @@ class Published:
     checked: str = ""
     unchecked: str = ""
     is_arrival: bool = False
+    outdated: str = ""

@@ -54,6 +54,7 @@ PUBLISHED = (
         name="claude_code_microcompact",
         new=ClaudeCodeMicrocompact,
         tool="Claude Code",
+        outdated="As of 2.1.104 (2026-04-12); not in the current release: it is gone since 2.1.112.",
         source="npm @anthropic-ai/claude-code 2.1.104 (2026-04-12), cli.js; it is in 2.1.85 to 2.1.104, not in 2.1.112",
         decides="At a request of the main conversation that comes an hour or more after the last answer, it clears all "
         "results of its file, shell, search, web, edit and write tools but those of the newest five calls. They stay "

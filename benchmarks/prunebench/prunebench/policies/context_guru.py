@@ -60,6 +60,7 @@ PUBLISHED = (
         name="context_guru_mask",
         new=ContextGuruMask,
         tool="context-guru",
+        outdated="As of commit da73fed (2026-08-22); not a default: the default preset has no mask.",
         source=(
             "github.com/rossoctl/context-guru, components/offload/mask.go with apply/apply.go for the cached prefix,"
             " commit da73fed, 2026-08-22"

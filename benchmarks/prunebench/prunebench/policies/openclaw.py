@@ -126,6 +126,7 @@ PUBLISHED = (
         name="openclaw_cache_ttl",
         new=OpenClawCacheTtl,
         tool="OpenClaw",
+        outdated="As of 2026.9.6 (2026-09-24); with an API key, OpenClaw has the server clear instead.",
         source="npm openclaw 2026.9.6 (2026-09-24), src/agents/embedded-agent-runner/tool-result-truncation.ts",
         decides="After a pause as long as the cache's lifetime, if the prompt fills 30 % of the window, the results "
         "before the newest three answers are cut to 1,500 characters at each end, if they have more than 4,000. If the "

@@ -174,12 +174,14 @@ _LEFT_OUT = (
     " user that follows another one."
 )
 _NOT_DEFAULT = "It has to be chosen: by default OpenHands summarizes with a model."
+_OUTDATED = "As of 0.62.0 (2025-11-11); not in the current release."
 _CHECKED = "openhands-ai 0.62.0"
 PUBLISHED = (
     Published(
         name="openhands_masking",
         new=OpenHandsMasking,
         tool=_TOOL,
+        outdated=_OUTDATED,
         source=_SOURCE.format("observation_masking"),
         decides=(
             "Each tool result before the newest events becomes a user message <MASKED>. Since its call then has no"
@@ -195,6 +197,7 @@ PUBLISHED = (
         name="openhands_recent",
         new=OpenHandsRecentEvents,
         tool=_TOOL,
+        outdated=_OUTDATED,
         source=_SOURCE.format("recent_events"),
         decides=(
             "The system prompt, the first message of the user and the newest events are sent. With fewer events than"
@@ -209,6 +212,7 @@ PUBLISHED = (
         name="openhands_forgetting",
         new=OpenHandsForgetting,
         tool=_TOOL,
+        outdated=_OUTDATED,
         source=_SOURCE.format("amortized_forgetting"),
         decides=(
             "When there are more than max_size events, all but the system prompt, the first message of the user and the"
