@@ -90,8 +90,8 @@ PUBLISHED = (
         name="opencode_dcp",
         new=DynamicContextPruning,
         tool="Dynamic Context Pruning (opencode)",
-        outdated="As before version 3.0. As of 3.1.14 (2026-08-24) nothing is edited until the model calls its compress "
-        "tool.",
+        outdated="As before version 3.0. As of 3.1.14 (2026-08-24) nothing is edited until the model calls its "
+        "compress tool.",
         source="npm @tarquinen/opencode-dcp 3.1.14 (2026-08-24), lib/strategies/deduplication.ts and purge-errors.ts",
         decides="At each request, the output of a call is replaced by one line if a later call has the same tool and "
         "arguments. Of calls that failed four answers ago, the text arguments are replaced; the error stays.",
