@@ -59,8 +59,9 @@ PROTECTED = {ProtectedKind.WORDS: "words", ProtectedKind.FAILURE: "failure", Pro
 NAME_WIDTH = 26  # columns; longer names continue on the next line
 LEGEND = f"""\
 bill      cost as a share of the cost without pruning, with its 95% confidence
-          interval over sessions; it includes results that the agent would have
-          to fetch again; rows are sorted by it, and neighbors may differ by chance
+          interval over projects, as file names tell them, or else sessions; it
+          includes results that the agent would have to fetch again; rows are
+          sorted by it, and neighbors may differ by chance
 no re-reads   the same without fetching results again
 worst     the highest bill up to any request of a session, without re-reads
 breaks    requests whose prompt broke the cache

@@ -6,7 +6,7 @@ only its bill differs. A strategy that decides by prices is another one at each 
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from autoprune.apps.replay.episode_figures import Figures
@@ -23,6 +23,8 @@ POLICY_NAMES = (NO_PRUNING, *OURS, *POLICIES, "clairvoyant")
 PRICE_LISTS = ("anthropic", "anthropic-1h", "openai", "deepseek", "gemini", "no-cache")
 HIGH = 0.95  # the share of prompts that are at most as long as the "long prompt" of a policy
 REFUSED = re.compile(r"promise 3, (request \d+):")
+# The project in the name of a file: of the corpora of benchmarks/sessions.json, and of a task of SWE-bench.
+PROJECT = re.compile(r"[\w.-]+?--(?P<corpus>[\w.-]+?)--[^/]*|(?P<task>[\w.-]+?__[\w.-]+?)-\d+\..*")
 DIGITS = 4  # of figures in JSON: more would only make the file larger
 
 
@@ -68,7 +70,8 @@ def corpus_figures(name: str, files: int, sessions: Sequence[SessionFigures], ar
     by_price = {name for name in args.strategies if args.by_each_price and Policy(name).uses_prices}
     for prices in map(str, args.prices):
         billed = [each for each in figures if prices in each.bills]
-        placed = standings(billed, prices, run_first=False) if billed else []
+        by_project = [replace(each, session=project(each.session)) for each in billed]
+        placed = standings(by_project, prices, run_first=False) if billed else []
         rankings[prices] = sorted(placed, key=lambda each: each.rereads.value)
         for each in rankings[prices]:
             at = each.row.strategy, prices if each.row.strategy in by_price else ""
@@ -98,6 +101,15 @@ def _effect(prices: str, row: Row, found: Sequence[Figures], unpruned: Mapping[s
         refused_sessions=len({session for session, _, _ in refused}),
         idle_sessions=len(prompts) - len(changed),
     )
+
+
+def project(session: str) -> str:
+    """Find the project of a session by its file's name; the session itself if the name does not tell it.
+
+    Sessions of one project are alike, so intervals are over projects.
+    """
+    found = PROJECT.fullmatch(session.rpartition("/")[2])
+    return (found["corpus"] or found["task"]) if found else session
 
 
 def published(name: str) -> Published | None:

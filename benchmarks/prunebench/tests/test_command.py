@@ -10,7 +10,7 @@ from bench_command import run_process, run_text
 from recorded_sessions import write_sessions
 
 from prunebench.command import corpus_names, marked, sample, usable
-from prunebench.figures import OURS, POLICY_NAMES, PRICE_LISTS
+from prunebench.figures import OURS, POLICY_NAMES, PRICE_LISTS, project
 from prunebench.policies import POLICIES
 
 FEW = ("--policy", "complexity_trap", "--policy", "cache_aware @ 20k", "--prices", "anthropic", "--prices", "no-cache")
@@ -157,3 +157,9 @@ def test_policies_are_marked_if_they_shorten_unseen_results_or_were_not_compared
         marks = marked(f"{name}(keep=3)").removeprefix(f"{name}(keep=3)")
         assert [mark in marks for mark in "*†§"] == [known.is_arrival, not known.checked, bool(known.outdated)]
     assert marked("cache_aware") == "cache_aware"
+
+
+def test_intervals_are_over_projects_whose_names_are_in_those_of_files():
+    assert project("logs/claude-code--entireio-cli--00dbbb51f1-0.jsonl") == "entireio-cli"
+    assert project("django__django-11099.traj.json") == "django__django"
+    assert project("logs/one.jsonl") == "logs/one.jsonl"
