@@ -37,10 +37,12 @@ def _folder() -> str:
 
 
 class Headroom:
-    """Compress the whole conversation at each request with headroom's `compress`, with its default options."""
+    """Compress what is new at each request with headroom's `compress`; without `frozen`, the whole conversation."""
 
-    def __init__(self) -> None:
+    def __init__(self, frozen: bool = True) -> None:
         """Keep headroom offline, and its store out of the home directory."""
+        self._frozen = frozen
+        self._sent: list[dict[str, Any]] = []
         os.environ.setdefault("HEADROOM_OFFLINE", "1")
         self._compress = _package("headroom", "headroom-ai==0.42.0").compress
         os.environ.setdefault("HEADROOM_WORKSPACE_DIR", _folder())
@@ -48,9 +50,12 @@ class Headroom:
     def changes(self, request: RequestView) -> Changes:
         """Replace the results that headroom has compressed."""
         chat = list(_chat(request))
-        told = [message for message, _ in chat]
+        before = self._sent if self._frozen else []
+        told = [*before, *(message for message, _ in chat[len(before) :])]
         # Its text model would be downloaded; it is used only if more is installed than the package itself.
-        sent = self._compress(told, model=MODEL, model_limit=request.window, kompress_model="disabled").messages
+        options = {"model": MODEL, "model_limit": request.window, "kompress_model": "disabled"}
+        sent = self._compress(told, frozen_message_count=len(before), **options).messages
+        self._sent = list(sent)
         texts: dict[Part, str] = {
             result: after["content"]
             for (_, result), after in zip(chat, sent, strict=True)
@@ -100,11 +105,13 @@ PUBLISHED = (
         tool="headroom",
         source="PyPI headroom-ai, headroom/compress.py, 0.42.0; this policy calls the installed package",
         decides=(
-            "At each request the whole conversation is compressed from its original: file reads that a later edit made"
-            " stale become one line, and results of at least 250 tokens lose rows, repeated lines and dense text,"
-            " depending on their kind. The last 4 messages and results of file tools stay."
+            "At each request the messages that are new are compressed, as its documentation says; with frozen=False the"
+            " whole conversation is, from its original: file reads that a later edit made stale become one line, and"
+            " results of at least 250 tokens lose rows, repeated lines and dense text, depending on their kind. The"
+            " last 4 messages and results of file tools stay."
         ),
-        defaults="compress(messages): frozen_message_count = 0, so that messages in the cached prefix may change.",
+        defaults="compress(messages, frozen_message_count=the messages of the previous request), as its documentation"
+        " advises callers with their own loop. frozen=False is the default of the function, 0.",
         left_out=(
             "Long answers of the model in words: headroom shortens them too; here they stay. Its text"
             " model (kompress), which has to be downloaded and needs other packages; the proxy; its retrieval tool. The"
