@@ -21,26 +21,31 @@ NOT_RUN = ("headroom",)  # calls a package that few have, so its example is what
 
 def example(policy: Published) -> str:
     """Describe the first change of a policy, with its defaults or else with the parameters of its recording."""
-    if policy.name in NOT_RUN:
-        return next(_recorded_changes(policy.name))
     names = [policy.name, *sorted(path.stem for path in RECORDINGS.glob(f"{policy.name}.*.json"))]
+    if policy.name in NOT_RUN:
+        return next(change for name in names for change in _recorded_changes(name))
     known = [recording(name)["parameters"] for name in names if (RECORDINGS / f"{name}.json").exists()]
     for parameters in ({}, *(each for each in known if each)):
         if change := next(_changes(policy, parameters), ""):
-            given = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
-            return f"{change}{f' (with {given})' if given else ''}"
+            return f"{change}{_given(parameters)}"
     return "it changes nothing in the conversations of the tests."
+
+
+def _given(parameters: dict[str, Any]) -> str:
+    given = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
+    return f" (with {given})" if given else ""
 
 
 def _recorded_changes(name: str) -> Iterator[str]:
     """Describe the results that an original changed in its recording, where the whole new text was recorded."""
-    for conversation, sent in recording(name)["sent"].items():
+    known = recording(name)
+    for conversation, sent in known["sent"].items():
         messages = all_conversations()[conversation].messages
         for request, differences in sent["samples"].items():
             for each in differences:
                 if isinstance(each, dict) and each["role"] == "tool" and not each["text"].startswith("sha256:"):
                     change = _change([messages[each["of"]]], [{**messages[each["of"]], "content": each["text"]}])
-                    yield f"request {int(request) + 1} of “{conversation}”: {change}"
+                    yield f"request {int(request) + 1} of “{conversation}”: {change}{_given(known['parameters'])}"
 
 
 def _changes(policy: Published, parameters: dict[str, Any]) -> Iterator[str]:
