@@ -56,12 +56,10 @@ def test_the_commands_of_a_page_run_one_after_the_other(page: str, tmp_path: Pat
 
 # The beginnings of commands that cannot run in a clone, and why.
 NOT_IN_A_CLONE = {
-    "autoprune bench": "it takes long, and needs the corpora; tests/cli/test_bench.py runs it",
     "autoprune doctor": "it needs an assistant",
     "autoprune --install-completion": "it changes the files of the user's shell",
     "autoprune proxy": "it serves until it is stopped; tests/proxy starts it",
     "autoprune run": "it needs an assistant; tests/e2e runs four",
-    "python docs/benchmark_page.py": "it overwrites the page; tests/test_benchmark_page.py runs it",
     "python benchmarks/": "they take long, or need other repositories",
     "python examples/edit_loop.py --base-url": "it needs a model",
 }

@@ -425,12 +425,12 @@ def test_if_nothing_is_replayed_the_error_says_why(tmp_path: Path):
         (tmp_path / f"{name}.jsonl").write_text(
             '{"role": "user", "content": "Go."}\n{"role": "assistant", "content": "Hm."}\n'
         )
-    for command in ("replay", "tune", "bench"):
+    for command in ("replay", "tune"):
         done = run_text(command, str(tmp_path))
         why = "all 2 sessions were skipped (fewer than 20 requests between compactions)"
         assert (done.returncode, done.stdout) == (3, "")
         assert done.stderr.splitlines()[-1] == f"autoprune: nothing was replayed: {why}"
-    missing = run_text("bench", "nosuch")
+    missing = run_text("tune", "nosuch")
     assert (missing.returncode, missing.stdout) == (3, "")
     assert missing.stderr.endswith("the session was skipped (it cannot be read: No such file or directory)\n")
 

@@ -5,6 +5,7 @@ from pathlib import Path
 CODE = '''
 from dataclasses import dataclass
 
+from autoprune.apps.policies import Changes
 from autoprune.strategies import BaseFoldingStrategy, BaseStrategy
 from autoprune.summarizers import Brief
 
@@ -44,6 +45,14 @@ class Terse:
         return " ".join(["Much was done."] * self.words)
 
 
+class Shortens:
+    def __init__(self, keep=5):
+        self.keep = keep
+
+    def changes(self, request):
+        return Changes({result: "(old)" for result in request.results[: -self.keep]})
+
+
 NUMBER = 5
 '''
 ENTRY_POINTS = """
@@ -53,6 +62,9 @@ fold_nothing = plugin_of_tests:FoldNothing
 ready_made = plugin_of_tests:ZebraFirst
 low_water = plugin_of_tests:ZebraFirst
 needs = plugin_of_tests:Needs
+number = plugin_of_tests:NUMBER
+[autoprune.context_policies]
+shortens = plugin_of_tests:Shortens
 number = plugin_of_tests:NUMBER
 [autoprune.summarizers]
 terse = plugin_of_tests:Terse

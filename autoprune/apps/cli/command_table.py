@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from autoprune import __version__
-from autoprune.apps.cli import bench, check, customizing, doctor, options, proxy, prune, replay, run, savings, tune
+from autoprune.apps.cli import check, customizing, doctor, options, proxy, prune, replay, run, savings, tune
 from autoprune.apps.cli.console import Commands
 from autoprune.apps.cli.run import CLIENT_CONTEXT, ClientCommand
 
@@ -34,7 +34,6 @@ app.command("stats", cls=options.Command, epilog=prune.STATS_EXAMPLES)(prune.com
 app.command("recall", cls=options.Command, epilog=prune.RECALL_EXAMPLES)(prune.recall_content)
 app.command("check", cls=options.Command, epilog=check.EXAMPLES)(check.check_session)
 app.command("replay", cls=options.Command, epilog=replay.EXAMPLES)(replay.replay_sessions)
-app.command("bench", cls=options.Command, epilog=bench.EXAMPLES)(bench.bench_policies)
 app.command("proxy", cls=options.Command, epilog=proxy.EXAMPLES)(proxy.run_proxy)
 app.command("run", cls=ClientCommand, epilog=run.EXAMPLES, context_settings=CLIENT_CONTEXT)(run.run_assistant)
 app.command("doctor", cls=ClientCommand, epilog=doctor.EXAMPLES, context_settings=CLIENT_CONTEXT)(doctor.examine)

@@ -1,6 +1,6 @@
-"""The interface of context policies: the view of a request, the changes that a policy makes, and its description."""
+"""The interface of context policies: the view of a request and the changes that a policy makes."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -59,27 +59,3 @@ class ContextPolicy(Protocol):
     def changes(self, request: RequestView) -> Changes:
         """Return all changes of the prompt of a request. Called once for each request, in order."""
         ...
-
-
-@dataclass(frozen=True)
-class Published:
-    """A context policy of another tool, with its source.
-
-    `new` creates the policy with the defaults of its original. `source` names the repository or package, the file, the
-    version and its date. `decides`, `defaults`, `left_out` and `idle` (when it does nothing) are sentences. `checked`
-    names the version of the original whose recorded prompts a test compares with this policy's, request by request; if
-    they cannot be compared, it is "", and `unchecked` says why. A policy that `is_arrival` shortens results before the
-    model has seen them.
-    """
-
-    name: str
-    new: Callable[..., ContextPolicy]
-    tool: str
-    source: str
-    decides: str
-    defaults: str
-    left_out: str
-    idle: str
-    checked: str = ""
-    unchecked: str = ""
-    is_arrival: bool = False

@@ -7,12 +7,10 @@ allows only its own style and script, by their hashes.
 import json
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from hashlib import sha256
 from string import Template
 
 from autoprune.apps.frontend import Markup, asset, bundle, collapsible, concatenate, element, escape_text
-from autoprune.apps.replay.benchmark import CorpusFigures
 from autoprune.apps.replay.compaction_costs import sum_compactions
 from autoprune.apps.replay.corpus import why_skipped
 from autoprune.apps.replay.detail import SessionDetail
@@ -25,8 +23,6 @@ from autoprune.apps.replay.page_sessions import (
 )
 from autoprune.apps.replay.page_strategies import (
     Ranked,
-    at_other_prices,
-    bill_parts,
     bill_section,
     legend,
     points,
@@ -69,7 +65,7 @@ def page(
     shown = details if bills else ()
     chosen = _chosen(bills[0][1]) if bills else None
     whole = overview(found)
-    return _fill(
+    return fill(
         title=f"Replay of {count_noun(whole.sessions, 'session')}",
         summary=_summary(whole),
         answer=concatenate(_answer(found, chosen, prices, paid)),
@@ -87,37 +83,7 @@ def page(
     )
 
 
-def benchmark_page(corpora: Sequence[CorpusFigures], *, command: str) -> str:
-    """Render a benchmark as an HTML page: for each corpus, its policies at each price list."""
-    sections: list[Markup] = []
-    numbered: list[Sequence[Ranked]] = []
-    for at, corpus in enumerate(corpora):
-        parts: list[Markup] = []
-        for prices, ranking in corpus.rankings.items():
-            # The row of `autoprune run` stands among the others.
-            ranked = [Ranked(place, replace(each, run="")) for place, each in enumerate(ranking, 1)]
-            number = len(numbered)
-            parts += [at_other_prices(number, prices, ranked)] if parts else bill_parts(number, prices, ranked)
-            numbered.append(ranked)
-        heading = element("h2", corpus.name, id=f"corpus-{at}")
-        whole = corpus.whole
-        sizes = f"{count_noun(whole.sessions, 'session')}, {count_noun(whole.requests, 'request')}"
-        about = element("p", sizes, class_="note")
-        sections.append(element("section", heading, about, *parts, aria_labelledby=f"corpus-{at}"))
-    return _fill(
-        title="Benchmark of context policies",
-        summary="At each request each policy decided offline, and the prompt that it would have sent was measured.",
-        answer="",
-        command=command,
-        bills=concatenate(sections),
-        sessions="",
-        texts="This page holds figures, and no text of a session.",
-        ranked=numbered,
-        details="",
-    )
-
-
-def _fill(*, title: str, command: str, ranked: Sequence[Sequence[Ranked]], **parts: str) -> str:
+def fill(*, title: str, command: str, ranked: Sequence[Sequence[Ranked]], **parts: str) -> str:
     """Write the page's file, with the style, the script and the data of the charts."""
     style, script = _files()
     return Template(asset("report/report.html", "autoprune.apps.replay")).substitute(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from autoprune.apps.policies import POLICIES, ContextPolicy, PolicyPrompts
+from autoprune.apps.policies import ContextPolicy, PolicyPrompts
 from autoprune.apps.replay.clairvoyant import clairvoyant
 from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.play import MessageSizes
@@ -18,7 +18,7 @@ from autoprune.errors import SettingsError, near_or_all
 from autoprune.formats import SHIPPED
 from autoprune.planning.view import View
 from autoprune.pruners.naming import choose_strategy, pruner_for
-from autoprune.settings import PruneArgs, budget_tokens, parse_number
+from autoprune.settings import PruneArgs, budget_tokens, load_plugin, parse_number, plugin_names
 from autoprune.strategies.catalog import STRATEGIES, is_named, make_strategy
 from autoprune.strategies.clearing import ObservationMasking
 from autoprune.strategies.scaffold import is_in_file, make_in_file
@@ -50,8 +50,8 @@ AT = "@"  # before a policy's own safe zone
 # A strategy and perhaps its safe zone. An @ in a path or in a parameter is not followed by a safe zone.
 WITH_ZONE = re.compile(rf"(?P<name>.*?)(?:{AT}(?P<zone>[^{AT}()'\"/:]*))?", re.DOTALL)
 CLAIRVOYANTS = ("clairvoyant", "clairvoyant_passages")  # see `clairvoyant`: they know the later actions
-PUBLISHED: Mapping[str, Callable[..., ContextPolicy]] = {name: each.new for name, each in POLICIES.items()}
-NAMES = (*REFERENCES, *CLAIRVOYANTS, *PUBLISHED, *STRATEGIES)
+PLUGINS = "autoprune.context_policies"  # the entry point group of policies in installed packages
+NAMES = (*REFERENCES, *CLAIRVOYANTS, *STRATEGIES)  # without those
 BUILT_IN = (
     NO_PRUNING,
     "cache_aware",
@@ -74,7 +74,7 @@ class Policy:
     def __post_init__(self) -> None:
         """Raise SettingsError if the strategy does not exist, or if the text names no strategy."""
         if not self.name:
-            raise SettingsError(f"{self.text!r} names no strategy; there are {', '.join(NAMES)}")
+            raise SettingsError(f"{self.text!r} names no strategy; there are {', '.join(_all_names())}")
         if not self.is_clairvoyant:
             self.strategy()
         if isinstance(parse_number(self.zone), float):
@@ -112,7 +112,7 @@ class Policy:
     @property
     def is_published(self) -> bool:
         """Whether this is a context policy of another tool, which makes none of our promises."""
-        return is_named(self.name, PUBLISHED) or _is_policy_in_file(self.name)
+        return is_named(self.name, plugin_names(PLUGINS)) or _is_policy_in_file(self.name)
 
     @property
     def uses_prices(self) -> bool:
@@ -144,8 +144,7 @@ class Policy:
     def strategy(self) -> Any:
         """Create the strategy. Raises SettingsError if no strategy has the policy's name, and for clairvoyants."""
         if self.is_published:
-            new = partial(make_in_file, self.name) if is_in_file(self.name) else None
-            new = new or partial(make_strategy, self.name, PUBLISHED)
+            new = partial(make_in_file if is_in_file(self.name) else _make_plugin, self.name)
             new()  # raises for wrong parameters
             return new
         if is_named(self.name, REFERENCES):
@@ -158,7 +157,25 @@ class Policy:
             name = self.name.partition("(")[0]
             if name in NAMES or "/" in name:
                 raise
-            raise SettingsError(f"there is no strategy {name!r}{near_or_all(name, NAMES)}") from error
+            raise SettingsError(f"there is no strategy {name!r}{near_or_all(name, _all_names())}{_where()}") from error
+
+
+def _all_names() -> tuple[str, ...]:
+    return (*NAMES, *plugin_names(PLUGINS))
+
+
+def _where() -> str:
+    """Say how to install the policies of other tools, if no package has registered any."""
+    return "" if plugin_names(PLUGINS) else "; policies of other tools: pip install ./benchmarks/prunebench"
+
+
+def _make_plugin(text: str) -> Any:
+    """Make the context policy of an installed package. Raises SettingsError for wrong parameters."""
+    name = text.partition("(")[0].strip()
+    new: Any = load_plugin(PLUGINS, name)
+    if not callable(new):
+        raise SettingsError(f"the plugin {name!r} under {PLUGINS} is a {type(new).__name__}: it must make a policy")
+    return make_strategy(text, {name: new})
 
 
 def _is_policy_in_file(text: str) -> bool:

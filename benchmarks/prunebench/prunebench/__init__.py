@@ -1,0 +1,1 @@
+"""A benchmark of context policies: what those of other tools would have cost and lost on recorded sessions."""

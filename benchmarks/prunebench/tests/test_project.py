@@ -1,0 +1,11 @@
+"""The project registers each policy with autoprune, so that `autoprune replay` finds them by name."""
+
+from importlib.metadata import entry_points
+
+from prunebench.policies import POLICIES
+
+
+def test_each_policy_is_registered_and_no_other():
+    """If this fails after a policy was added, add its line to pyproject.toml, and install the project again."""
+    registered = {each.name: each.load() for each in entry_points(group="autoprune.context_policies")}
+    assert registered == {name: each.new for name, each in POLICIES.items()}
