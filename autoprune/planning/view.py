@@ -421,3 +421,6 @@ class FoldContext:
 
     running: RunningSummary | None = None
     begins_with_user: Callable[[Entry], bool] = lambda entry: False
+
+
+NOTHING_FOLDED = FoldContext()
