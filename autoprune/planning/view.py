@@ -421,6 +421,3 @@ class FoldContext:
 
     running: RunningSummary | None = None
     begins_with_user: Callable[[Entry], bool] = lambda entry: False
-
-
-NOTHING_FOLDED = FoldContext()

@@ -37,7 +37,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from autoprune.conversation.edits import AnyReason, Fold, Reason, Replace, check_reason
 from autoprune.conversation.placeholders import Placeholder, trim_text
 from autoprune.conversation.transcript import Entry, Part, Path, Speaker, Thought, ToolResult, Transcript
-from autoprune.planning._parts import Parts, inputs_of
+from autoprune.planning._candidates import Parts, inputs_of
 from autoprune.planning._stripping import CUT_REASONS, Stripping
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.folds import Folds
@@ -46,13 +46,11 @@ from autoprune.planning.protections import DEFAULT_PROTECTIONS, Guard, Protectio
 from autoprune.planning.references import References
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import (
-    NOTHING_FOLDED,
     Candidate,
     FoldContext,
     Group,
     asks_always,
     edits_of,
-    folds,
     has_written,
     option,
     rationale_of,
@@ -73,14 +71,14 @@ class Walk:
         placeholder: Placeholder,
         *,
         later: Later = (),
-        given: FoldContext = NOTHING_FOLDED,
+        given: FoldContext | None = None,
         reported: tuple[int, int] | None = None,
     ) -> None:
         """Start before the first message.
 
         `first` applies until the first of `later`. With the thinking policy "refuse", nothing before a thinking block
-        is edited; with "strip", `tokens` is without the stripped blocks. For strategies that fold, `given` holds the
-        summary in the conversation, and `reported` is a number of messages and the tokens that the provider reported
+        is edited; with "strip", `tokens` is without the stripped blocks. A strategy may fold if `given` holds what is
+        known about the summary in the conversation; `reported` is a number of messages and the tokens that the provider reported
         for them.
         """
         strategy = first.strategy
@@ -120,7 +118,7 @@ class Walk:
         self._asked_at = -1
         self._is_settled = False  # whether the last request counts whatever message follows
         self._edits_before = 0  # edits that were made before the last request
-        self._folds = Folds(strategy, self, placeholder.count, given, reported) if folds(strategy) else None
+        self._folds = Folds(strategy, self, placeholder.count, given, reported) if given else None
 
     @property
     def ends_with_model(self) -> bool:
