@@ -78,8 +78,8 @@ class Walk:
 
         `first` applies until the first of `later`. With the thinking policy "refuse", nothing before a thinking block
         is edited; with "strip", `tokens` is without the stripped blocks. A strategy may fold if `given` holds what is
-        known about the summary in the conversation; `reported` is a number of messages and the tokens that the provider reported
-        for them.
+        known about the summary in the conversation; `reported` is a number of messages and the tokens that the provider
+        reported for them.
         """
         strategy = first.strategy
         self.strategy = strategy
