@@ -1,7 +1,7 @@
 """Decide which parts of a conversation to clear, fold or drop. Calls no model, edits no message.
 
-`walk` asks a strategy at each request of a conversation; start reading there. `fold_walk` does the same for strategies
-that remove whole messages. `view` defines what a strategy sees and returns, and `plan` holds the decisions.
-`protections`, `clamping`, `tool_inputs` and `retention` are options of strategies that the walks apply.
+`walk` asks a strategy at each request of a conversation; start reading there. `folds` removes whole messages for it.
+`view` defines what a strategy sees and returns, and `plan` holds the decisions.
+`protections`, `clamping`, `tool_inputs` and `retention` are options of strategies that the walk applies.
 `autoprune.strategies` exports the names that a strategy is written with.
 """

@@ -28,25 +28,28 @@ decision.
 messages, `append` takes each one, `ask` calls the strategy at a request, and `make_plan` returns the outcome. The walk
 also applies the strategy's options: it withholds protected parts (`protect`), cuts oversized results as they arrive
 (`clamp`), and offers the arguments of successful calls (`clear_tool_inputs`). `Parts` tracks which parts may be
-cleared, and `Stripping` (in `_stripping`) tracks which thinking blocks an edit invalidates.
+cleared, `Folds` which messages may be folded or dropped, and `Stripping` which thinking blocks an edit invalidates.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from autoprune.conversation.edits import AnyReason, Reason, Replace, check_reason
-from autoprune.conversation.placeholders import Placeholder, replacement_text, trim_text
-from autoprune.conversation.transcript import Entry, Part, Path, Speaker, Thought, ToolInput, ToolResult, Transcript
+from autoprune.conversation.edits import AnyReason, Fold, Reason, Replace, check_reason
+from autoprune.conversation.placeholders import Placeholder, trim_text
+from autoprune.conversation.transcript import Entry, Part, Path, Speaker, Thought, ToolResult, Transcript
 from autoprune.economics import Invoice
-from autoprune.planning._stripping import Stripping
+from autoprune.planning._candidates import Parts, inputs_of
+from autoprune.planning._stripping import CUT_REASONS, Stripping
 from autoprune.planning.clamping import Clamp
+from autoprune.planning.folds import Folds
 from autoprune.planning.plan import TRACKED, Conditions, Later, Plan, ThinkingPolicy
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Guard, Protections, guard
 from autoprune.planning.references import References
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import (
     Candidate,
+    FoldContext,
+    Group,
     asks_always,
     edits_of,
     has_written,
@@ -59,65 +62,25 @@ from autoprune.planning.view import (
 SHOWING = (Reason.CLAMPED, Reason.RESTORED)  # edits after which a result still shows its text
 
 
-@dataclass(eq=False)
-class Parts:
-    """The results that the model has seen, the parts that may be cleared, and the result of each call.
-
-    `seen` holds the parts that are not cleared, oldest first; None until their savings are counted. `whole` are those
-    that the strategy has not replaced with a text of its own. `useless` collects parts that cannot be cleared, since
-    `seen` must not change while it is iterated.
-    """
-
-    results: list[ToolResult] = field(default_factory=list)
-    unseen: list[ToolResult] = field(default_factory=list)
-    seen: dict[Part, Candidate | None] = field(default_factory=dict)
-    whole: dict[Part, None] = field(default_factory=dict)
-    result_of: dict[Part, ToolResult] = field(default_factory=dict)  # for arguments in `seen`
-    useless: list[Part] = field(default_factory=list)
-    as_cut: dict[ToolResult, ToolResult] = field(default_factory=dict)
-
-    def record_cut(self, result: ToolResult, text: str, saved: int) -> None:
-        """Record the text that replaces a result for now, and the tokens that it saves."""
-        piece, stop, tokens = result.with_text(text), result.start + len(text), result.piece_tokens - saved
-        self.as_cut[result] = replace(result, piece=piece, stop=stop, piece_tokens=tokens, is_plain=True)
-
-    def current(self, part: Part) -> Part:
-        """Return a part with its current text: for a cut result, the text that is left."""
-        return self.as_cut.get(part, part) if isinstance(part, ToolResult) else part
-
-    def result(self, part: Part) -> ToolResult:
-        """Return the part itself if it is a result, or else the result of the call to which the argument belongs."""
-        return part if isinstance(part, ToolResult) else self.result_of[part]
-
-    def offer(self, part: Part) -> None:
-        """Offer a part, after all others."""
-        self.seen[part] = self.whole[part] = None
-
-    def drop(self, part: Part) -> None:
-        """Stop offering a part."""
-        self.seen.pop(part, None)
-        self.whole.pop(part, None)
-
-    def drop_useless(self) -> None:
-        """Stop offering the parts in `useless`."""
-        for part in self.useless:
-            self.drop(part)
-        self.useless.clear()
-
-
-def _inputs(part: Part) -> tuple[Part, ...]:
-    """Return the arguments of the call that a result answers; () for other parts."""
-    return part.call.inputs if isinstance(part, ToolResult) and part.call else ()
-
-
 class Walk:
     """Take a conversation message by message and ask the strategy at each request."""
 
-    def __init__(self, first: Conditions, fixed_tokens: int, placeholder: Placeholder, *, later: Later = ()) -> None:
+    def __init__(
+        self,
+        first: Conditions,
+        fixed_tokens: int,
+        placeholder: Placeholder,
+        *,
+        later: Later = (),
+        given: FoldContext | None = None,
+        reported: tuple[int, int] | None = None,
+    ) -> None:
         """Start before the first message.
 
         `first` applies until the first of `later`. With the thinking policy "refuse", nothing before a thinking block
-        is edited; with "strip", `tokens` is without the stripped blocks.
+        is edited; with "strip", `tokens` is without the stripped blocks. A strategy may fold if `given` holds what is
+        known about the summary in the conversation; `reported` is a number of messages and the tokens that the provider
+        reported for them.
         """
         strategy = first.strategy
         self.strategy = strategy
@@ -150,13 +113,14 @@ class Walk:
             self.changes = Stripping(placeholder, self.tool_inputs, self._is_ours, strips=strips)
         self._clamp = option(strategy, "clamp", Clamp)
         self._protects = rules is not None and rules.has_rules
-        self._parts = Parts()
+        self._parts = Parts(placeholder, self.edits, self.tool_inputs)
         self._user_words: set[ToolResult] = set()  # results that hold the user's own words
         self._references = References()
         self._saved: dict[int, int] = defaultdict(int)  # by message
         self._asked_at = -1
         self._is_settled = False  # whether the last request counts whatever message follows
         self._edits_before = 0  # edits that were made before the last request
+        self._folds = Folds(strategy, self, placeholder.count, given, reported) if given else None
 
     @property
     def ends_with_model(self) -> bool:
@@ -222,7 +186,7 @@ class Walk:
 
     def _plan(self, messages: list[object], fixed_tokens: int) -> Plan:
         changes = self.changes
-        return Plan(
+        plan = Plan(
             Transcript(messages, tuple(self.entries), fixed_tokens),
             tuple(self.edits.values()),
             self.limit,
@@ -235,11 +199,12 @@ class Walk:
             changed=changes.first if changes else None,
             rationale=rationale_of(self._stepper),
         )
+        return self._folds.complete(plan, fixed_tokens) if self._folds else plan
 
     @property
     def is_at_work(self) -> bool:
-        """Whether the strategy edited anything or the prompt is over the safe zone."""
-        return bool(self.edits) or self.tokens > self.limit
+        """Whether the strategy edited or folded anything, or the prompt is over the safe zone."""
+        return bool(self.edits or (self._folds and self._folds.folds)) or self.tokens > self.limit
 
     def extend(self, entries: Sequence[Entry]) -> None:
         """Add the entries of new messages, and ask the strategy at the request that follows them."""
@@ -277,6 +242,8 @@ class Walk:
         for answer, shown in self._references.observe(entry):
             if self._is_gone(shown.holder) and self._restore(answer, shown.whole):
                 self._references.move(shown, answer)
+        if self._folds:
+            self._folds.append(entry)
 
     def _begins_request(self, entry: Entry) -> bool:
         """Return whether a request precedes the next message."""
@@ -366,20 +333,40 @@ class Walk:
         if self._remembers and self.ends_with_model and not (self._is_settled and self._can_be_request):
             return
         self._asked_at, self._edits_before = len(self.entries), self.edits_made
+        if self._folds:
+            self._folds.believe_usage()
         if self.changes:
             self._strip(self.changes)
-        if self.asks_always or (self.tokens > self.limit and self._parts.seen):
+        if self._folds:
+            self._ask_to_fold(self._folds)
+        elif self.asks_always or (self.tokens > self.limit and self._parts.seen):
             # A list, since an edit changes the candidates, over which the strategy may still iterate.
             for edit in list(edits_of(self.strategy, self._stepper.step(self), Replace)):
                 self._apply_edit(edit)
             # Parts that save nothing, and arguments whose result was cleared, are not offered again.
-            if self._parts.useless:
-                self._parts.drop_useless()
-            if self.changes:
-                is_bound = self._now.thinking is ThinkingPolicy.REFUSE
-                if getattr(self._stepper, "clears_thinking", False) is True and not is_bound:
-                    self._count_stripped(self.changes.strip_finished())
-                self._strip(self.changes)
+            self._parts.drop_useless()
+        else:
+            return
+        if self.changes:
+            is_bound = self._now.thinking is ThinkingPolicy.REFUSE
+            if getattr(self._stepper, "clears_thinking", False) is True and not is_bound:
+                self._count_stripped(self.changes.strip_finished())
+            self._strip(self.changes)
+
+    def _ask_to_fold(self, folds: Folds) -> None:
+        """Let the strategy fold, drop and shorten, each edit as soon as it yields it."""
+        is_done = False
+        while not is_done:
+            edits_made, folds.held = self.edits_made, set()
+            for edit in edits_of(self.strategy, self._stepper.step(self), Replace | Fold):
+                if isinstance(edit, Fold):
+                    folds.apply(edit)
+                else:
+                    self._apply_edit(edit)
+            self._parts.drop_useless()
+            # Messages that were held back may go after further edits. A walk over the pruned output would offer them
+            # again, so this one asks until nothing changes.
+            is_done = not folds.held or edits_made == self.edits_made
 
     def _switch(self) -> None:
         """Switch to the conditions that apply here. The strategy keeps what it remembers."""
@@ -394,20 +381,26 @@ class Walk:
         """Apply the strategy's edit if its part was offered; ignore it otherwise.
 
         The placeholder replaces a blank text, which providers reject. Arguments of calls always get the placeholder.
+        The cuts of a strategy that folds consist of the payload's text, and are used unchanged.
         """
         part, candidate = edit.part, self._parts.seen.get(edit.part)
         if candidate is None or candidate.saves <= 0:
             return
         if isinstance(part, ToolResult) and edit.text.strip() and edit.text != candidate.text:
-            candidate = self._candidate(part, self._own_text(candidate, edit.text), candidate.mark)
+            is_cut = self._folds is not None and edit.reason in CUT_REASONS
+            text = trim_text(part, edit.text) if is_cut else self._parts.own_text(candidate, edit.text)
+            candidate = self._parts.candidate(part, text, candidate.mark)
             if candidate.saves > 0:
                 self._record_edit(candidate, check_reason(edit.reason), may_change=True)
+            if self._folds:
+                self._parts.drop(part)
+            elif candidate.saves > 0:
                 self._keep_offering(part, candidate.text)
         else:
             self._record_edit(candidate, edit.reason if type(edit.reason) is Reason else check_reason(edit.reason))
             self._parts.drop(part)
             if self.tool_inputs:  # without its result, nothing shows that the call succeeded
-                self._parts.useless += _inputs(part)
+                self._parts.useless += inputs_of(part)
 
     def _keep_offering(self, result: ToolResult, text: str) -> None:
         """Offer a shortened result as if its tool had returned that text."""
@@ -416,7 +409,7 @@ class Walk:
         parts.seen[result] = None
         parts.whole.pop(result, None)
         shown = self.tool_inputs.of(parts.as_cut[result]) if self.tool_inputs else ()
-        parts.useless += (part for part in _inputs(result) if part not in shown)
+        parts.useless += (part for part in inputs_of(result) if part not in shown)
 
     def _record_edit(self, candidate: Candidate, reason: AnyReason, *, may_change: bool = False) -> None:
         """Record an edit, which replaces an earlier edit of the same part, such as a cut."""
@@ -450,6 +443,11 @@ class Walk:
 
         With `whole`, only those that the strategy has not replaced with a text of its own.
         """
+        found = self._candidates(whole=whole)
+        # Edits of a strategy that folds are made while it iterates.
+        return iter([*found]) if self._folds else found
+
+    def _candidates(self, *, whole: bool) -> Iterator[Candidate]:
         parts, why = self._parts, None
         bound, needed = self.bound_before, self._references.needed
         if self._protects:
@@ -457,7 +455,7 @@ class Walk:
         for part in parts.whole if whole else parts.seen:
             if (bound and part.location.path < bound) or (why and self._is_protected(part, why)) or part in needed:
                 continue
-            candidate = parts.seen[part] or self._weigh(part)
+            candidate = parts.seen[part] or parts.weigh(part)
             if candidate.saves > 0:
                 yield candidate
             else:
@@ -471,40 +469,66 @@ class Walk:
         reason = why(self._parts.result(part))
         return reason is not None and (isinstance(part, ToolResult) or reason is not Reason.SMALL)
 
-    def _weigh(self, part: Part) -> Candidate:
-        """Count the tokens that clearing a part saves, and remember the part as a candidate."""
-        parts, placeholder = self._parts, self.placeholder
-        mark = placeholder.mark(parts.current(part)) if placeholder.recalls else ""
-        if isinstance(part, ToolInput):
-            assert self.tool_inputs is not None
-            result, text = parts.result_of[part], self.tool_inputs.text(part, placeholder.count, mark)
-        else:
-            assert isinstance(part, ToolResult)
-            result, text = part, placeholder.text(part, mark)
-        saved = placeholder.saves(part, text)
-        saved_before = self.edits[part].saved if part in self.edits else 0
-        candidate = parts.seen[part] = Candidate(part, text, saved - saved_before, result, mark)
-        return candidate
-
-    def _candidate(self, part: Part, text: str, mark: str = "") -> Candidate:
-        """Return a candidate with the strategy's text and the tokens that this text saves beyond an earlier edit."""
-        before = self.edits.get(part)
-        saves = self.placeholder.saves(part, text) - (before.saved if before else 0)
-        return Candidate(part, text, saves, self._parts.result(part), mark)
-
     def as_sent(self, result: ToolResult) -> ToolResult:
         """Return a result as the model first sees it."""
         return self._parts.as_cut.get(result, result)
 
     def saves(self, candidate: Candidate, text: str) -> int:
         """Return the tokens that the strategy's text would save in place of a result."""
-        return self._candidate(candidate.part, self._own_text(candidate, text)).saves
+        return self._parts.candidate(candidate.part, self._parts.own_text(candidate, text)).saves
 
-    def _own_text(self, candidate: Candidate, text: str) -> str:
-        """Format the strategy's text as it would appear in place of a result."""
-        current = self._parts.current(candidate.part)
-        assert isinstance(current, ToolResult)
-        return replacement_text(current, text, candidate.mark)
+    # Folds, for strategies that fold or drop messages
+
+    @property
+    def _groups(self) -> Folds:
+        """What may be folded. Only a strategy that folds asks for it."""
+        assert self._folds is not None
+        return self._folds
+
+    @property
+    def count(self) -> int:
+        """The number of messages in the prompt, without system messages and the summary."""
+        return self._groups.count
+
+    @property
+    def room(self) -> int:
+        """The maximum tokens of the summary's text; 0 if there is no summary."""
+        return self._groups.room
+
+    @property
+    def turn(self) -> int:
+        """The number of the user's turn, from 1; 0 before the first."""
+        return self._groups.turn
+
+    @property
+    def iteration(self) -> int:
+        """The number of the request within the user's turn, from 1."""
+        return self._groups.iteration
+
+    def groups(self, size: int = 1, keep: int = 0) -> list[Group]:
+        """Return the groups that may go, first to go first, without the last `keep` messages."""
+        return self._groups.groups(size, keep)
+
+    def least_harmful(self, keep: int, excess: float) -> list[Group]:
+        """Return messages that may go although no cut is safe, without the last `keep`. No result loses its call."""
+        return self._groups.least_harmful(keep, excess)
+
+    def opening(self) -> list[Group]:
+        """Return the groups that must go so that the conversation begins with the user, if its provider requires it."""
+        return self._groups.opening()
+
+    def gain(self, tokens: int, room: int) -> int:
+        """Return the tokens saved by folding messages with `tokens` tokens into a summary of at most `room`."""
+        return self._groups.gain(tokens, room)
+
+    def added(self, room: int) -> int:
+        """Return the tokens that the summary adds to the prompt if it gets at most `room`."""
+        return self._groups.added(room)
+
+    def withhold(self, messages: Collection[int]) -> None:
+        """Offer no part of these messages any more."""
+        for part in [part for part in self._parts.seen if part.location.message in messages]:
+            self._parts.drop(part)
 
     def continues_with(self, entries: Sequence[Entry]) -> bool:
         """Return whether the walk stays valid with more entries: its last request still counts or made no edits."""

@@ -18,9 +18,9 @@ from autoprune.conversation.summary import RunningSummary, assemble, find_summar
 from autoprune.conversation.transcript import Entry, without_replaced
 from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.formats.parsing import Format, Parser, parse
-from autoprune.planning.fold_walk import FoldWalk
 from autoprune.planning.plan import Plan, ThinkingPolicy
 from autoprune.planning.view import FoldContext, FoldingStrategy
+from autoprune.planning.walk import Walk
 from autoprune.providers import USER_FIRST, Provider, check_accepted, find_provider, places_system
 from autoprune.providers.thinking import Outcome, drop_block, outcome
 from autoprune.pruners._base import Pruner, Terms, log_prune
@@ -63,19 +63,17 @@ class Inputs:
         """Create a parser for the messages."""
         return self.terms.reading.parser(self.running)
 
-    def start_walk(self) -> FoldWalk:
+    def start_walk(self) -> Walk:
         """Create a walk at the start of the conversation."""
-        return FoldWalk(
-            self.terms.strategy,
-            self.terms.limit,
+        return Walk(
+            self.terms.conditions,
             fixed_tokens(self.bare, self.terms.overhead),
             self.terms.placeholder,
-            FoldContext(self.running, self.begins_with_user),
-            thinking=self.terms.thinking,
+            given=FoldContext(self.running, self.begins_with_user),
             reported=None if self.reported is None else (len(self.bare), self.reported),
         )
 
-    def make_plan(self, walk: FoldWalk) -> tuple[Plan, Outcome]:
+    def make_plan(self, walk: Walk) -> tuple[Plan, Outcome]:
         """The plan of a walk for the caller's messages, and the consequences for thinking blocks."""
         plan = walk.make_plan([*self.bare], fixed_tokens(self.bare, self.terms.overhead))
         thinking = _thinking_outcome(self.terms.thinking, plan, walk)
@@ -342,7 +340,7 @@ def _run_stages(
         return result
 
 
-def _thinking_outcome(policy: ThinkingPolicy, plan: Plan, walk: FoldWalk) -> Outcome:
+def _thinking_outcome(policy: ThinkingPolicy, plan: Plan, walk: Walk) -> Outcome:
     """The consequences for thinking blocks after the messages that are edited, folded or dropped."""
     found = outcome(policy, plan)
     if policy is ThinkingPolicy.DROP_BLOCK and walk.newest_thinking:

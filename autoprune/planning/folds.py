@@ -1,7 +1,6 @@
-"""Walk a conversation for a strategy that folds messages into a summary or drops them. Writes no summary.
+"""Fold messages into a summary, or drop them, as the strategy of a walk asks for it. Writes no summary.
 
-This is the walk of `walk`, except that it asks the strategy at every request and applies each edit as soon as the
-strategy yields it. Say that each message has 1,000 tokens and the safe zone is 4,500 (each bar is a request):
+Say that each message has 1,000 tokens and the safe zone is 4,500 (each bar is a request):
 
     0 U | 1 A   2 U | 3 A   4 U | 5 A
 
@@ -14,38 +13,26 @@ Later folds extend the same summary. Its room may grow and never shrinks. Pruned
 summary, and its mark records the room and the number of folded messages (`FoldContext.running`). So the walk over
 pruned output decides as the walk over the full history does.
 
-The walk ignores edits of messages that it did not offer. It may also hold back some of the offered ones: messages that
+Edits of messages that were not offered are ignored. Some of the offered ones may also be held back: messages that
 separate two user messages, and the user's words until the summary has room for them (`_find_waiting`). A summary must
 be smaller than the messages it replaces, so an answer of 40 tokens that the user gave through a tool cannot be folded
 alone without being cut. It waits until more messages are folded with it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from typing import Protocol
 
-from autoprune.conversation.edits import Fold, Replace, check_reason
-from autoprune.conversation.placeholders import Placeholder, trim_text
+from autoprune.conversation.edits import Fold, check_reason
 from autoprune.conversation.summary import RunningSummary, overhead
-from autoprune.conversation.transcript import Entry, Path, Speaker, ToolResult
+from autoprune.conversation.transcript import Entry, Path, Speaker
 from autoprune.facts import answers, harness
 from autoprune.planning._groups import Groups, join_groups
-from autoprune.planning._stripping import CUT_REASONS
-from autoprune.planning.plan import Conditions, Plan, ThinkingPolicy
+from autoprune.planning._stripping import Stripping
+from autoprune.planning.plan import Plan
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Protections
 from autoprune.planning.retention import BY_AGE, Retention
-from autoprune.planning.view import (
-    SAID_HEADING_TOKENS,
-    SAID_SHARE,
-    SAID_TOKENS,
-    Candidate,
-    FoldContext,
-    FoldingStrategy,
-    Group,
-    Strategy,
-    edits_of,
-    option,
-)
-from autoprune.planning.walk import Walk
+from autoprune.planning.view import SAID_HEADING_TOKENS, SAID_SHARE, SAID_TOKENS, FoldContext, Group, option
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
 REQUEST_SHARE = 0.5  # the largest share of the summary's room for the user's oldest request
@@ -111,64 +98,77 @@ START: Path = (0,)  # everything that stays comes after the summary
 LONGEST_SAID = 1_000  # tokens of one request that the room grows by at most: a longer request holds pasted text
 
 
-class FoldWalk(Walk):
-    """Take a conversation message by message and let the strategy fold or drop messages at each request."""
+class Prompt(Protocol):
+    """The walk, as its folds see and change it: the prompt of the current request."""
+
+    entries: list[Entry]
+    tokens: int
+    edits_made: int
+    request: int
+    changes: Stripping | None
+
+    @property
+    def limit(self) -> int:
+        """The safe zone, in counted tokens."""
+
+    @property
+    def bound_before(self) -> Path:
+        """The path of the newest thinking block, before which nothing may be edited; () if everything may be."""
+
+    def weight(self, message: int) -> int:
+        """Return the tokens of a message, without the tokens that its edits save."""
+
+    def withhold(self, messages: Collection[int]) -> None:
+        """Offer no part of these messages any more."""
+
+
+class Folds:
+    """The messages that a strategy folded or dropped during a walk, and the groups that it may fold or drop."""
 
     def __init__(
-        self,
-        strategy: FoldingStrategy,
-        limit: int,
-        fixed_tokens: int,
-        placeholder: Placeholder,
-        given: FoldContext,
-        *,
-        thinking: ThinkingPolicy = ThinkingPolicy.REPORT,
-        reported: tuple[int, int] | None = None,
+        self, strategy: object, prompt: Prompt, count: Count, given: FoldContext, reported: tuple[int, int] | None
     ) -> None:
         """Start before the first message, with the summary in the conversation, if it has one.
 
         `reported` is a number of messages and the tokens that the provider reported for them.
         """
-        asked: Strategy = strategy  # type: ignore[assignment]
-        super().__init__(Conditions(asked, limit, 0, thinking), fixed_tokens, placeholder)
-        self.folder = strategy
+        self.strategy = strategy
+        self.prompt = prompt
         self.retain = option(strategy, "retain", Retention) or BY_AGE
         self.given = given
         self.gone: set[int] = set()
         self.folds: list[Fold] = []
-        self._room = Room(placeholder.count, limit, given.running)
-        self.tokens += self._room.total
-        self._groups = Groups(self.entries, self.retain)
+        self.held: set[int] = set()  # messages that cannot go at this request
+        self._room = Room(count, prompt.limit, given.running)
+        prompt.tokens += self._room.total
+        self._groups = Groups(prompt.entries, self.retain)
         self._answer_rules = option(strategy, "protect", Protections) or DEFAULT_PROTECTIONS
         self._asked: set[int] = set()  # the user's requests
         self._answers: dict[int, int] = {}  # tokens that the user's words beside results need in a summary, by message
         self._harmful: set[int] = set()
         self._keep = 0  # the number of last messages that the strategy excluded when it last asked for groups
-        self._held: set[int] = set()  # messages that cannot go at this request
         self._spoke_at = 0
         self._request_before = 0
         self._wants_user = False
-        self.reported = reported
-        self.beyond = 0  # tokens that the provider reported beyond the count
-        if self.changes and (given.running or getattr(strategy, "may_drop", True)):
-            self.changes.record_change(START)
+        self._reported = reported
+        self._beyond = 0  # tokens that the provider reported beyond the count
+        if prompt.changes and (given.running or getattr(strategy, "may_drop", True)):
+            prompt.changes.record_change(START)
 
-    def _plan(self, messages: list[object], fixed_tokens: int) -> Plan:
-        """Return the decisions so far as a plan for these messages, which do not include the summary."""
-        plan = super()._plan(messages, fixed_tokens)
+    def complete(self, plan: Plan, fixed_tokens: int) -> Plan:
+        """Add the folds to the plan of the walk."""
         edits = tuple(edit for edit in plan.edits if edit.part.location.message not in self.gone)
         # The summary counts as if it took all of its room.
-        kept = (self.weight(at) for at in range(len(self.entries)) if at not in self.gone)
+        kept = (self.prompt.weight(at) for at in range(len(self._entries)) if at not in self.gone)
         counted = fixed_tokens + sum(kept) + self._room.total if self.folds else None
         folds, running = tuple(self.folds), self.given.running
         return replace(
-            plan, edits=edits, folds=folds, running=running, counted=counted, head=self.head, beyond=self.beyond
+            plan, edits=edits, folds=folds, running=running, counted=counted, head=self._head, beyond=self._beyond
         )
 
     @property
-    def is_at_work(self) -> bool:
-        """Whether the strategy edited or folded anything, or the prompt is over the safe zone."""
-        return bool(self.folds) or super().is_at_work
+    def _entries(self) -> list[Entry]:
+        return self.prompt.entries
 
     @property
     def room(self) -> int:
@@ -176,91 +176,44 @@ class FoldWalk(Walk):
         return self._room.tokens
 
     @property
-    def head(self) -> int | None:
+    def _head(self) -> int | None:
         """The number of messages at the start that always stay; None if the strategy never removes messages."""
-        if not getattr(self.folder, "folds", True):
+        if not getattr(self.strategy, "folds", True):
             return None
-        others = (at for at, entry in enumerate(self.entries) if entry.speaker is not Speaker.SYSTEM)
-        return next(others, len(self.entries)) if self.retain.system else 0
+        others = (at for at, entry in enumerate(self._entries) if entry.speaker is not Speaker.SYSTEM)
+        return next(others, len(self._entries)) if self.retain.system else 0
 
     @property
     def count(self) -> int:
         """The number of messages in the prompt, without system messages and the summary."""
-        return len(self.entries) - len(self.gone) - self._groups.uncounted
+        return len(self._entries) - len(self.gone) - self._groups.uncounted
 
     def append(self, entry: Entry) -> None:
-        """Add the next message. If a request precedes it, ask the strategy first."""
-        at = len(self.entries)
-        follows_model = self.ends_with_model
-        super().append(entry)
+        """Add the newest message of the prompt."""
+        at = len(self._entries) - 1
         self._wants_user = self._wants_user or self.given.begins_with_user(entry)
         # A message that is only the summary counts as `Room.total` and not as a message.
         if self.given.running and at == self.given.running.at and self.given.running.rest is None:
             self.gone.add(at)
-            self.tokens -= entry.tokens
+            self.prompt.tokens -= entry.tokens
             return
-        if entry.speaker is Speaker.MODEL and not follows_model:
+        if entry.speaker is Speaker.MODEL and not (at and self._entries[at - 1].speaker is Speaker.MODEL):
             self._spoke_at = at
         self._groups.add_message(at)
         self._asked.update(self._groups.user_requests[-1:])
         if said := self._words_beside_results(entry):
             self._answers[at] = sum(SAID_TOKENS + self._room.count(words) for words in said)
         if self._groups.requests[-1:] == [at]:
-            self._request_before = self.request
+            self._request_before = self.prompt.request
 
-    def _believe_usage(self) -> None:
+    def believe_usage(self) -> None:
         """Switch to the provider's count of the last prompt and its answer if that count is for these messages."""
-        if self.reported and self.reported[0] == len(self.entries):
+        if self._reported and self._reported[0] == len(self._entries):
             # The report includes the model's answer, so only the messages after it are counted.
-            after = self.entries[self._spoke_at + 1 :] if self.request else self.entries
+            after = self._entries[self._spoke_at + 1 :] if self.prompt.request else self._entries
             fresh = (entry.tokens for entry in after if entry.speaker is not Speaker.MODEL)
-            tokens = self.reported[1] + sum(fresh)
-            self.beyond, self.tokens = tokens - self.tokens, tokens
-
-    def ask(self) -> None:
-        """Let the strategy make its edits at the current request. Does nothing if it was already asked here."""
-        if self._asked_at == len(self.entries):
-            return
-        self._asked_at = len(self.entries)
-        self._believe_usage()
-        self._edits_before = self.edits_made
-        if self.changes:
-            self._strip(self.changes)
-        is_done = False
-        while not is_done:
-            edits_made, self._held = self.edits_made, set()
-            self._step()
-            # Messages that were held back may go after further edits. A walk over the pruned output would offer them
-            # again, so this one asks until nothing changes.
-            is_done = not self._held or edits_made == self.edits_made
-        if self.changes:
-            self._strip(self.changes)
-
-    def _step(self) -> None:
-        """Ask the strategy once and apply its edits one by one."""
-        for edit in edits_of(self.folder, self.folder.step(self), Replace | Fold):
-            if isinstance(edit, Fold):
-                self._apply_fold(edit)
-            else:
-                self._replace_part(edit)
-        self._parts.drop_useless()
-
-    def _replace_part(self, edit: Replace) -> None:
-        """Replace an offered part by the strategy's text if that saves tokens. The part is not offered again.
-
-        Cuts consist of the payload's text and are used unchanged, within their limit. Any other text is escaped, and
-        the placeholder replaces a blank one, which providers reject.
-        """
-        if edit.part not in self._parts.seen:
-            return
-        offered = self._parts.seen[edit.part] or self._weigh(edit.part)
-        self._parts.drop(edit.part)
-        text = edit.text if edit.text.strip() else offered.text
-        if isinstance(edit.part, ToolResult) and text != offered.text:
-            text = trim_text(edit.part, text) if edit.reason in CUT_REASONS else self._own_text(offered, text)
-        candidate = self._candidate(edit.part, text, offered.mark)
-        if candidate.saves > 0:
-            self._record_edit(candidate, check_reason(edit.reason), may_change=text != offered.text)
+            tokens = self._reported[1] + sum(fresh)
+            self._beyond, self.prompt.tokens = tokens - self.prompt.tokens, tokens
 
     def gain(self, tokens: int, room: int) -> int:
         """Return the tokens saved by folding messages with `tokens` tokens into a summary of at most `room`."""
@@ -268,7 +221,7 @@ class FoldWalk(Walk):
 
     def added(self, room: int) -> int:
         """Return the tokens that the summary adds to the prompt if it gets at most `room`."""
-        return self._room.added(len(self.entries), room)
+        return self._room.added(len(self._entries), room)
 
     @property
     def turn(self) -> int:
@@ -278,30 +231,32 @@ class FoldWalk(Walk):
     @property
     def iteration(self) -> int:
         """The number of the request within the user's turn, from 1."""
-        return self.request - self._request_before + 1
+        return self.prompt.request - self._request_before + 1
 
-    def _apply_fold(self, edit: Fold) -> None:
+    def apply(self, edit: Fold) -> None:
         """Remove the messages of an edit if they were offered, except messages that have to stay or wait."""
         offered = self._free()
         if not self._is_offered(set(edit.messages), offered):
             return
         edit = self._keep_separators(edit, offered)
-        weight = sum(map(self.weight, edit.messages))
+        weight = sum(map(self.prompt.weight, edit.messages))
         room = 0 if edit.is_drop else self._room.room_for(weight, len(edit.messages), edit.room)
         if not edit.messages or (room <= 0 and not edit.is_drop):
             return
         if waiting := self._find_waiting(edit, room):
-            self._held.update(waiting)
+            self.held.update(waiting)
             going = tuple(at for at in edit.messages if at not in waiting)
-            if self.room or self.tokens > self.limit:  # else a summary of the rest would leave them no room either
-                self._apply_fold(replace(edit, messages=going))
+            if (
+                self.room or self.prompt.tokens > self.prompt.limit
+            ):  # else a summary of the rest would leave them no room either
+                self.apply(replace(edit, messages=going))
             return
         before = self._room.total
         if room:
             self._room.extend(len(edit.messages), room)
-        self.tokens -= weight + before - self._room.total
+        self.prompt.tokens -= weight + before - self._room.total
         self._remove_messages(
-            replace(edit, reason=check_reason(edit.reason), saved=weight, room=room, request=self.request)
+            replace(edit, reason=check_reason(edit.reason), saved=weight, room=room, request=self.prompt.request)
         )
 
     def _find_waiting(self, edit: Fold, room: int) -> set[int]:
@@ -318,21 +273,21 @@ class FoldWalk(Walk):
         said = {at: self._room_for_words(at) for at in sorted(going) if self._room_for_words(at)}
         # -1 is no message: no request is left.
         oldest, *later = [at for at in self._groups.user_requests if at not in self.gone] or [-1]
-        if not room and getattr(self.folder, "drops", True):
+        if not room and getattr(self.strategy, "drops", True):
             return set()
         if not room:
-            wait = {oldest} if self.tokens > self.limit else set(said)
+            wait = {oldest} if self.prompt.tokens > self.prompt.limit else set(said)
         elif said and self._room.is_short_of(sum(said.values()), room, edit.room):
             wait = self._messages_from(next(iter(said)), said)
-        elif oldest in going and self._room.is_too_small(self.weight(oldest), room, edit.room):
-            wait = {oldest, *self._messages_from(next(iter(later), len(self.entries)), said)}
+        elif oldest in going and self._room.is_too_small(self.prompt.weight(oldest), room, edit.room):
+            wait = {oldest, *self._messages_from(next(iter(later), len(self._entries)), said)}
         else:
             return set()
         return {at for unit in self._groups.free(self.gone) if not wait.isdisjoint(unit) for at in unit} & going
 
     def _messages_from(self, first: int, said: Iterable[int]) -> set[int]:
         """Return the messages from `first` on; only those in `said` if messages go by role and not by age."""
-        return {at for at in said if at >= first} if self.retain.roles else set(range(first, len(self.entries)))
+        return {at for at in said if at >= first} if self.retain.roles else set(range(first, len(self._entries)))
 
     def _words_beside_results(self, entry: Entry) -> list[str]:
         """Return the user's words in a message with results: answers through tools, and texts beside the results."""
@@ -344,40 +299,37 @@ class FoldWalk(Walk):
     def _room_for_words(self, at: int) -> int:
         """Return the tokens by which the summary's room must grow for the user's words in a message, or 0."""
         if at in self._asked:
-            return int((min(self.weight(at), LONGEST_SAID) + SAID_TOKENS) / SAID_SHARE)
+            return int((min(self.prompt.weight(at), LONGEST_SAID) + SAID_TOKENS) / SAID_SHARE)
         return int(self._answers.get(at, 0) / SAID_SHARE)
 
     def _keep_separators(self, edit: Fold, free: Sequence[Group]) -> Fold:
         """Return the edit with fewer or more messages, so that no two messages of one speaker become neighbors."""
         by_role = bool(self.retain.roles)
         offered = [group.messages for group in self._before_newest(free, self._keep)]
-        going = self._groups.keep_users_apart(self.gone, set(edit.messages), [] if by_role else offered, self.weight)
+        going = self._groups.keep_users_apart(
+            self.gone, set(edit.messages), [] if by_role else offered, self.prompt.weight
+        )
         going = self._groups.keep_answers_apart(self.gone, going, offered)
         if by_role:  # else the strategy would be offered these again, before the messages whose role is next
-            self._held.update(at for at in edit.messages if at not in going)
+            self.held.update(at for at in edit.messages if at not in going)
         return replace(edit, messages=tuple(sorted(going)))
 
     def _remove_messages(self, edit: Fold) -> None:
         """Remove the messages of an edit from the prompt."""
         self.gone.update(edit.messages)
         self.folds.append(edit)
-        for part in [part for part in self._parts.seen if part.location.message in self.gone]:
-            self._parts.drop(part)
-        self.edits_made += 1
-        if self.changes:
-            self.changes.remove_messages(self.gone)
+        self.prompt.withhold(self.gone)
+        self.prompt.edits_made += 1
+        if self.prompt.changes:
+            self.prompt.changes.remove_messages(self.gone)
             if not edit.is_drop:
-                self.changes.record_change(START)
+                self.prompt.changes.record_change(START)
 
     def _is_offered(self, messages: set[int], free: Sequence[Group]) -> bool:
         """Return whether the messages are whole groups that were offered, so that no call loses its result."""
         touched = (group.messages for group in free if not messages.isdisjoint(group.messages))
         is_whole = messages == set().union(*touched)
         return bool(messages) and (is_whole or messages == self._harmful - self.gone)
-
-    def candidates(self, *, whole: bool = False) -> Iterator[Candidate]:
-        """Iterate over the parts that may be cleared now, unaffected by edits during the iteration."""
-        return iter([*super().candidates(whole=whole)])
 
     def groups(self, size: int = 1, keep: int = 0) -> list[Group]:
         """Return the groups that may go, first to go first, without the last `keep` messages."""
@@ -391,10 +343,10 @@ class FoldWalk(Walk):
 
     def _free(self) -> list[Group]:
         """Return the smallest groups that may go, first to go first."""
-        if self.bound_before:
+        if self.prompt.bound_before:
             return []
         units = self._groups.free(self.gone, begins_with_user=self._wants_user and not self.room)
-        free = [group for group in map(self._group, units) if self._held.isdisjoint(group.messages)]
+        free = [group for group in map(self._group, units) if self.held.isdisjoint(group.messages)]
         if self.retain.roles:
             # A stable sort: the oldest groups of a rank go first.
             free.sort(key=lambda group: group.rank)
@@ -403,23 +355,23 @@ class FoldWalk(Walk):
     def _group(self, unit: range) -> Group:
         """Return the group of a unit's remaining messages, with their tokens and their rank."""
         messages = tuple(at for at in unit if at not in self.gone)
-        has_tools = any(self.entries[at].calls or self.entries[at].results for at in unit)
-        speaker = Speaker.TOOL if has_tools else self.entries[unit[0]].speaker
+        has_tools = any(self._entries[at].calls or self._entries[at].results for at in unit)
+        speaker = Speaker.TOOL if has_tools else self._entries[unit[0]].speaker
         ends_turn = unit.stop in self._groups.requests
-        weight, said = sum(map(self.weight, messages)), sum(map(self._room_for_words, messages))
+        weight, said = sum(map(self.prompt.weight, messages)), sum(map(self._room_for_words, messages))
         return Group(messages, weight, self.retain.rank(speaker), ends_turn, said)
 
     def least_harmful(self, keep: int, excess: float) -> list[Group]:
         """Return messages that may go although no cut is safe, without the last `keep`. No result loses its call."""
-        messages = () if self.bound_before else self._groups.least_harmful(self.gone, keep, excess)
+        messages = () if self.prompt.bound_before else self._groups.least_harmful(self.gone, keep, excess)
         self._harmful = set(messages)
-        return [Group(messages, sum(map(self.weight, messages)))] if messages else []
+        return [Group(messages, sum(map(self.prompt.weight, messages)))] if messages else []
 
     def opening(self) -> list[Group]:
         """Return the groups that must go so that the conversation begins with the user, if its provider requires it."""
         if not self._wants_user or self.room:
             return []
-        held, self._held = self._held, set()  # no message comes before these, so they separate nothing
+        held, self.held = self.held, set()  # no message comes before these, so they separate nothing
         free = {group.messages[0]: group for group in self._free()}
-        self._held = held
+        self.held = held
         return [free[at] for at in self._groups.opening(self.gone, free)]

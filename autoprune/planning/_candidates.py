@@ -1,0 +1,89 @@
+"""The parts of a prompt that may be cleared, and the tokens that clearing each of them saves."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from autoprune.conversation.edits import Replace
+from autoprune.conversation.placeholders import Placeholder, replacement_text
+from autoprune.conversation.transcript import Part, ToolInput, ToolResult
+from autoprune.planning.tool_inputs import ToolInputs
+from autoprune.planning.view import Candidate
+
+
+@dataclass(eq=False)
+class Parts:
+    """The results that the model has seen, the parts that may be cleared, and the result of each call.
+
+    `seen` holds the parts that are not cleared, oldest first; None until their savings are counted. `whole` are those
+    that the strategy has not replaced with a text of its own. `useless` collects parts that cannot be cleared, since
+    `seen` must not change while it is iterated.
+    """
+
+    placeholder: Placeholder
+    edits: Mapping[Part, Replace]  # of the walk
+    tool_inputs: ToolInputs | None
+    results: list[ToolResult] = field(default_factory=list)
+    unseen: list[ToolResult] = field(default_factory=list)
+    seen: dict[Part, Candidate | None] = field(default_factory=dict)
+    whole: dict[Part, None] = field(default_factory=dict)
+    result_of: dict[Part, ToolResult] = field(default_factory=dict)  # for arguments in `seen`
+    useless: list[Part] = field(default_factory=list)
+    as_cut: dict[ToolResult, ToolResult] = field(default_factory=dict)
+
+    def record_cut(self, result: ToolResult, text: str, saved: int) -> None:
+        """Record the text that replaces a result for now, and the tokens that it saves."""
+        piece, stop, tokens = result.with_text(text), result.start + len(text), result.piece_tokens - saved
+        self.as_cut[result] = replace(result, piece=piece, stop=stop, piece_tokens=tokens, is_plain=True)
+
+    def current(self, part: Part) -> Part:
+        """Return a part with its current text: for a cut result, the text that is left."""
+        return self.as_cut.get(part, part) if isinstance(part, ToolResult) else part
+
+    def result(self, part: Part) -> ToolResult:
+        """Return the part itself if it is a result, or else the result of the call to which the argument belongs."""
+        return part if isinstance(part, ToolResult) else self.result_of[part]
+
+    def offer(self, part: Part) -> None:
+        """Offer a part, after all others."""
+        self.seen[part] = self.whole[part] = None
+
+    def drop(self, part: Part) -> None:
+        """Stop offering a part."""
+        self.seen.pop(part, None)
+        self.whole.pop(part, None)
+
+    def drop_useless(self) -> None:
+        """Stop offering the parts in `useless`."""
+        for part in self.useless:
+            self.drop(part)
+        self.useless.clear()
+
+    def weigh(self, part: Part) -> Candidate:
+        """Count the tokens that clearing a part saves, and remember the part as a candidate."""
+        placeholder = self.placeholder
+        mark = placeholder.mark(self.current(part)) if placeholder.recalls else ""
+        if isinstance(part, ToolInput):
+            assert self.tool_inputs is not None
+            text = self.tool_inputs.text(part, placeholder.count, mark)
+        else:
+            assert isinstance(part, ToolResult)
+            text = placeholder.text(part, mark)
+        candidate = self.seen[part] = self.candidate(part, text, mark)
+        return candidate
+
+    def candidate(self, part: Part, text: str, mark: str = "") -> Candidate:
+        """Return a candidate with a text, and the tokens that the text saves beyond an earlier edit."""
+        before = self.edits.get(part)
+        saves = self.placeholder.saves(part, text) - (before.saved if before else 0)
+        return Candidate(part, text, saves, self.result(part), mark)
+
+    def own_text(self, candidate: Candidate, text: str) -> str:
+        """Format the strategy's text as it would appear in place of a result."""
+        current = self.current(candidate.part)
+        assert isinstance(current, ToolResult)
+        return replacement_text(current, text, candidate.mark)
+
+
+def inputs_of(part: Part) -> tuple[Part, ...]:
+    """Return the arguments of the call that a result answers; () for other parts."""
+    return part.call.inputs if isinstance(part, ToolResult) and part.call else ()
