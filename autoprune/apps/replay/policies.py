@@ -18,7 +18,8 @@ from autoprune.errors import SettingsError, near_or_all
 from autoprune.formats import SHIPPED
 from autoprune.planning.view import View
 from autoprune.pruners.naming import choose_strategy, pruner_for
-from autoprune.settings import PruneArgs, budget_tokens, load_plugin, parse_number, plugin_names
+from autoprune.settings import PruneArgs, budget_tokens, parse_number
+from autoprune.settings.plugins import load_plugin, plugin_names
 from autoprune.strategies.catalog import STRATEGIES, is_named, make_strategy
 from autoprune.strategies.clearing import ObservationMasking
 from autoprune.strategies.scaffold import is_in_file, make_in_file
