@@ -27,10 +27,9 @@ class Sent:
 
     `beside` are the tokens sent in addition to the messages, and `answers` those of the model's messages; None if not
     known. `placeholders` are the tokens of the texts that replace removed messages and results at this request,
-    including a summary. `cleared` are digests of the results that this
-    request cleared, each computed with its call; `fetched` are digests of the new results, with their tokens.
-    `thinking` are the tokens of thinking that the edits so far have made invalid. The `model_` fields are the usage of
-    summarizing models; `model_cost` is in dollars.
+    including a summary. `cleared` are digests of the results that this request cleared, each computed with its call;
+    `fetched` are digests of the new results, with their tokens. `thinking` are the tokens of thinking that the edits so
+    far have made invalid. The `model_` fields are the usage of summarizing models; `model_cost` is in dollars.
 
     `marks` has a pair for each cache mark in the prompt: it finds stored prefixes that have at least and at most so
     many messages.

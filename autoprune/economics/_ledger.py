@@ -2,15 +2,15 @@
 
 How it works: compare each sent request with the same request without any prune. Both prompts are read from the cache up
 to their first difference from the previous one, and written after it; with cache marks, up to the last stored prefix
-before that difference which a mark finds. A prune that makes a prompt smaller by k tokens,
-and makes the cache store A tokens again (those after that point, and placeholders)
+before that difference which a mark finds. A prune that makes a prompt smaller by k tokens, and makes the cache store A
+tokens again (those after that point, and placeholders)
 
     costs (write - read) · A    at its own request, and
     saves read · k              at its own request and each later one, or write · k if the cache is cold.
 
 Tokens that it removes before they were ever sent save the price of writing once. The differences of all requests equal
-the sums of all prunes, to the token. Two costs are in neither prompt and are added: the usage of models that
-write summaries, and results that were cleared and fetched again.
+the sums of all prunes, to the token. Two costs are in neither prompt and are added: the usage of models that write
+summaries, and results that were cleared and fetched again.
 
 If prices have tiers, all of these are multiplied by the tier of the prompt that was sent. A prompt that would be in a
 higher tier without prunes saves the difference, which is divided among the prunes by the tokens that each removed.

@@ -334,15 +334,8 @@ class Work:
             return Outcome(note=pruned.note)
         notes = (HELD_OUT,) if is_whole else pruned.result.report.fallbacks
         changed = None if pruned.body is body or is_whole else to_json(with_items(pruned.body, trigger))
-        opened = Open(
-            result=pruned.result,
-            conversation=known,
-            model=found.model,
-            pause=pause,
-            life=cache.life,
-            life_from=cache.unusual_source,
-            compact_at=options.get("compact_at"),
-        )
+        point = options.get("compact_at")
+        opened = Open(pruned.result, known, found.model, pause, cache.life, cache.unusual_source, point)
         return Outcome(
             headers=pruned.headers,
             body=changed,
