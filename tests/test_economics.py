@@ -179,7 +179,10 @@ def test_a_model_that_its_vendor_does_not_list_has_the_prices_of_a_seller(name: 
 
 @each_row(
     ("seconds", "words"),
-    [(300, "5 min"), (3_600, "1 h"), (86_400, "24 h"), (90, "90 s"), (0.5, "0.5 s"), (0, "0 s")],
+    [
+        *((300, "5 min"), (3_600, "1 h"), (86_400, "24 h"), (90, "90 s"), (0.5, "0.5 s"), (0, "0 s")),
+        *((1_982.93, "33 min"), (3_599.6, "1 h"), (90.4, "90 s"), (math.inf, "inf s")),
+    ],
 )
 def test_a_cache_life_is_formatted_in_its_largest_unit(seconds: float, words: str):
     assert lifetime(seconds) == words

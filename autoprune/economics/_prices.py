@@ -223,7 +223,9 @@ def _with_life(known: Prices, life: float | None) -> Prices:
 
 
 def lifetime(seconds: float) -> str:
-    """Format the lifetime of a cache: 5 min, 1 h, 90 s."""
+    """Format the lifetime of a cache: 5 min, 1 h, 90 s. One that was observed has fractions, and is rounded."""
+    if 1 < seconds < math.inf and seconds % 1:
+        seconds = 60 * round(seconds / 60) if seconds >= 600 else round(seconds)
     size, unit = next((each for each in UNITS if seconds >= each[0] and not seconds % each[0]), (1, "s"))
     return f"{seconds / size:g} {unit}"
 
