@@ -45,7 +45,8 @@ class Fold:
     """Remove messages from the prompt, by index. Their content goes into the running summary, or is dropped.
 
     `room` is the maximum tokens of the summary's text afterwards, 0 for a drop. `saved` is the number of tokens in the
-    messages, not counting the summary.
+    messages, not counting the summary. A fold of finished steps has a `text` that takes their place, and `room` is then
+    the tokens of that text.
     """
 
     messages: tuple[int, ...]
@@ -53,10 +54,11 @@ class Fold:
     saved: int
     room: int = 0
     request: int = -1
+    text: str = field(default="", repr=False)
 
     @property
     def is_drop(self) -> bool:
-        """Whether the messages are dropped without a summary."""
+        """Whether the messages are dropped without a summary or a text in their place."""
         return self.room == 0
 
 

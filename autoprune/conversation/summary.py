@@ -20,7 +20,7 @@ new summary in place of the messages that it covers.
 """
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -146,25 +146,31 @@ def with_separate_summary(messages: Sequence[Any]) -> Sequence[Any]:
 
 
 class AssembledMessage(NamedTuple):
-    """A message of the new conversation, with its index in the old conversation; None if it is new or merged."""
+    """A message of the new conversation, with its index in the old conversation; None if it is new or merged.
+
+    `sources` are the indexes of the old messages that it holds, and of those in whose place it was added.
+    """
 
     message: Any
     at: int | None
+    sources: tuple[int, ...] = ()
 
 
 def assemble(
-    messages: Sequence[Any], gone: Collection[int], place: int, summary: Any = None, *, moves_system: bool = False
+    messages: Sequence[Any], gone: Collection[int], added: Mapping[int, Any], *, moves_system: bool = False
 ) -> list[AssembledMessage]:
-    """Return the messages that are not in `gone`, with the summary, if any, before the messages from `place` on.
+    """Return the messages that are not in `gone`, with each of the `added` messages of the user before its index.
 
-    User messages that become neighbors are merged, since roles must alternate. These are usually the summary and the
-    message after it. With `moves_system`, system messages that would no longer be between a user's message and the
-    answer to it are moved: Anthropic's API takes them nowhere else.
+    User messages that become neighbors are merged, since roles must alternate. These are usually an added message and
+    the one after or before it. With `moves_system`, system messages that would no longer be between a user's message
+    and the answer to it are moved: Anthropic's API takes them nowhere else.
     """
-    kept = [AssembledMessage(message, at) for at, message in enumerate(messages) if at not in gone]
-    if summary is not None:
-        head = sum(at is not None and at < place for _, at in kept)
-        kept.insert(head, AssembledMessage(summary, None))
+    kept: list[AssembledMessage] = []
+    for at in range(len(messages) + 1):
+        if at in added:
+            kept.append(AssembledMessage(added[at], None, (at,) if at in gone else ()))
+        if at < len(messages) and at not in gone:
+            kept.append(AssembledMessage(messages[at], at, (at,)))
     if moves_system:
         kept = _move_system(kept, messages)
     assembled: list[AssembledMessage] = []
@@ -173,7 +179,9 @@ def assemble(
         between = None if last is None or one.at is None else messages[last + 1 : one.at]
         were_neighbors = between is not None and all(map(is_user_message, between))
         if assembled and not were_neighbors and is_user_message(assembled[-1].message) and is_user_message(one.message):
-            assembled[-1] = AssembledMessage(join_messages(assembled[-1].message, one.message), None)
+            before = assembled[-1]
+            joined = join_messages(before.message, one.message)
+            assembled[-1] = AssembledMessage(joined, None, (*before.sources, *one.sources))
         else:
             assembled.append(one)
         last = one.at

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
+from autoprune.conversation.folded_steps import FoldedSteps
+
 Path = tuple[int | str, ...]  # indexes of lists and names of fields, from the conversation's root
 
 
@@ -30,6 +32,10 @@ class Location:
     def message(self) -> int:
         """The index of the message."""
         return int(self.path[0])
+
+
+class Label(str):
+    """A text such as "[image]" in place of a block that holds more than words."""
 
 
 def as_text(value: object, text: str) -> object:
@@ -144,6 +150,8 @@ class Entry:
     messages include this one. `pairs` are ids that the message shares with the messages that it must stay with, besides
     those of calls and results. `is_replaced` says that the provider ignores the message, because of a later compaction.
     `asks_to_compact` says that the message asks the provider to compact the conversation, so all of it must be sent.
+    `folded` are the blocks of steps in a message of the user that an earlier prune folded; `texts` leave them out.
+    `has_others` says that the message has blocks besides texts, thinking, calls and results.
     """
 
     speaker: Speaker
@@ -161,6 +169,18 @@ class Entry:
     pairs: tuple[str, ...] = ()
     is_replaced: bool = False
     asks_to_compact: bool = False
+    folded: tuple[FoldedSteps, ...] = ()
+    has_others: bool = False
+
+    @property
+    def is_users(self) -> bool:
+        """Whether the message is the user's own, and holds no results and not only folded steps."""
+        return self.speaker is Speaker.USER and not self.results and bool(self.texts or not self.folded)
+
+    @property
+    def skipped(self) -> int:
+        """The number of requests whose answers the message replaces."""
+        return sum(each.last - each.first + 1 for each in self.folded)
 
 
 def newest_compaction(entries: Sequence[Entry]) -> int | None:
@@ -203,14 +223,16 @@ class Transcript:
 
     @cached_property
     def requests(self) -> tuple[int, ...]:
-        """The index of the message that each request precedes. The last item is the next request, at the end."""
-        # Consecutive messages of the model belong to one request.
-        model = [entry.speaker is Speaker.MODEL for entry in self.entries]
-        starts = [
-            at
-            for at, is_model in enumerate(model)
-            if (is_model and not (at and model[at - 1])) or self.entries[at].begins_request
-        ]
+        """The index of the message that each request precedes. The last item is the next request, at the end.
+
+        Consecutive messages of the model belong to one request. Requests whose answers were folded precede the block.
+        """
+        starts: list[int] = []
+        before: Speaker | None = None
+        for at, entry in enumerate(self.entries):
+            is_next = entry.speaker is Speaker.MODEL and before is not Speaker.MODEL
+            starts += [at] * (int(is_next or entry.begins_request) + entry.skipped)
+            before = entry.speaker
         return (*starts, len(self.entries))
 
     @cached_property
@@ -221,7 +243,6 @@ class Transcript:
         """
         turns, turn = [], 0
         for entry in self.entries:
-            # Some APIs send results in the user's role.
-            turn += entry.speaker is Speaker.USER and not entry.results
+            turn += entry.is_users
             turns.append(turn)
         return tuple(turns)

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 
 from autoprune.conversation.messages import fields
-from autoprune.conversation.transcript import Entry, Path, ToolCall, ToolResult
+from autoprune.conversation.transcript import Entry, Label, Path, ToolCall, ToolResult
 from autoprune.formats._media import find_medium
 from autoprune.formats.dialects import all_dialects, dialect_of
 
@@ -92,7 +92,7 @@ class _Reader:
         if kind in SILENT or block.get("thought") is True:
             return
         if (medium := find_medium(block)) is not None:
-            yield f"[{_label(medium.kind, block)}]"
+            yield Label(f"[{_label(medium.kind, block)}]")
             return
         if kind in SILENT_FIELDS:
             return
@@ -102,7 +102,7 @@ class _Reader:
             and kind not in PLAIN
             and not any((*path, name) in self.native for name in block)
         ):
-            yield f"[{_label(kind, block)}]"
+            yield Label(f"[{_label(kind, block)}]")
         for name, value in block.items():
             if name not in SILENT_FIELDS and (not isinstance(value, str) or _is_words(name, block)):
                 yield from self._value_texts(value, (*path, name))

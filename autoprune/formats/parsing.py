@@ -24,10 +24,12 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
+from autoprune.conversation.folded_steps import MARK, FoldedSteps, split_blocks
 from autoprune.conversation.messages import NOTHING, item
 from autoprune.conversation.placeholders import XML
 from autoprune.conversation.transcript import (
     Entry,
+    Label,
     Location,
     Path,
     Speaker,
@@ -283,13 +285,7 @@ class Parser:
             entry = written_in.parse(known, at, self)
         except ConversationError as error:
             raise add_place(error, at) from error
-        entry = replace(
-            entry,
-            texts=tuple(text for each in self._texts_of(known, entry) if (text := each.strip())),
-            role=role_of(known),
-            format=written_in.NAME,
-            message=message,
-        )
+        entry = self._with_texts(known, replace(entry, role=role_of(known), format=written_in.NAME, message=message))
         if is_model:
             self.standing.add_calls(entry.calls)
         elif who is Speaker.OTHER and isinstance(role := known.get("role"), str):
@@ -298,8 +294,24 @@ class Parser:
             )
         for call in entry.calls:
             self.open_calls.expect(call)
+        if entry.folded:  # the calls of folded steps are native
+            self.sent += entry.skipped
+            self.standing.has_spoken = self.standing.is_native = True
         is_first = self.sent == self._requests_of_results  # as far as is known, the model has not been asked yet
         return self._as_leading_results(entry) if entry.results and is_first and self.standing.is_open else entry
+
+    def _with_texts(self, known: Mapping[str, object], entry: Entry) -> Entry:
+        """Return the entry of a message with its texts, and the blocks of folded steps that were in them."""
+        given = [*self._texts_of(known, entry)]
+        texts = [text for each in given if (text := each.strip())]
+        has_others = any(isinstance(each, Label) for each in given)
+        folded: list[FoldedSteps] = []
+        if entry.speaker is Speaker.USER and any(MARK in text for text in texts):
+            for at, text in enumerate(texts):
+                texts[at], blocks = split_blocks(text, folded[-1].last + 1 if folded else self.sent)
+                folded += blocks
+            texts = [text for text in texts if text]
+        return replace(entry, texts=tuple(texts), has_others=has_others, folded=tuple(folded))
 
     def _begin_request(self) -> None:
         self.request = self.sent
@@ -360,6 +372,7 @@ class Parser:
             texts_of=self._default_texts,
         )
         again._follows_model = follows_model
+        again.sent = before.folded[0].first if before.folded else again.sent
         for result in before.results:
             if result.call and result.call.is_programmatic:
                 again.open_calls.expect(result.call)

@@ -144,7 +144,7 @@ class Groups:
         return self.entries[at].speaker is Speaker.SYSTEM
 
     def _is_said_by_user(self, at: int) -> bool:
-        return self.entries[at].speaker is Speaker.USER and not self.entries[at].results
+        return self.entries[at].is_users
 
     def free(self, gone: Collection[int], *, begins_with_user: bool = False) -> list[range]:
         """Return the groups that may go, oldest first. `gone` holds the messages that are already removed.

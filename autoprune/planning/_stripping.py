@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from autoprune.conversation.edits import Reason, Replace
 from autoprune.conversation.placeholders import Placeholder
-from autoprune.conversation.transcript import Entry, Path, Speaker, Thought, ToolResult
+from autoprune.conversation.transcript import Entry, Path, Thought, ToolResult
 from autoprune.planning.tool_inputs import ToolInputs
 
 # Edits that keep part of the result, so that only a marker in their text shows them.
@@ -20,8 +20,8 @@ class Stripping:
 
     A thinking block is only valid with the messages that preceded it, so blocks after a change are stripped once their
     turn is over. Changes are permanent, so later thinking comes after the first change too. In pruned output that is
-    passed back, placeholders, cut results and the summary show what was changed. A dropped message leaves no trace, so
-    with a strategy that drops messages, all thinking counts as after a change.
+    passed back, placeholders, cut results, folded steps and the summary show what was changed. A dropped message leaves
+    no trace, so with a strategy that drops messages, all thinking counts as after a change.
     """
 
     def __init__(
@@ -46,23 +46,24 @@ class Stripping:
         self._latest: list[Thought] = []  # in the current turn
         self._has_alone = False
 
-    def append(self, entry: Entry) -> None:
-        """Add the next message."""
-        if entry.speaker is Speaker.USER and not entry.results:
+    def append(self, at: int, entry: Entry) -> None:
+        """Add message number `at`, the next one."""
+        if entry.is_users:
             self._finished += self._latest
             self._latest = []
         # Providers reject empty messages, so thinking that is alone in its message stays.
         self._has_alone = self._has_alone or any(thought.is_alone for thought in entry.thinking)
         self._latest += (thought for thought in entry.thinking if self._strips and not thought.is_alone)
         if self.first is None:
-            self.first = min(self._earlier_changes(entry), default=None)
+            self.first = min(self._earlier_changes(at, entry), default=None)
 
-    def _earlier_changes(self, entry: Entry) -> list[Path]:
+    def _earlier_changes(self, at: int, entry: Entry) -> list[Path]:
         """Return the paths of the parts of a message that an earlier prune changed."""
         results = (each for each in entry.results if self._placeholder.has_replaced(each) or self._is_ours(each))
         inputs = (part for call in entry.calls for part in call.inputs)
         shortened = (part for part in inputs if self._tool_inputs and self._tool_inputs.was_made(part))
-        return [part.location.path for part in (*results, *shortened)]
+        folded: list[Path] = [(at,)] if entry.folded else []
+        return [*folded, *(part.location.path for part in (*results, *shortened))]
 
     def record_edit(self, edit: Replace) -> None:
         """Record an edit if its text shows that the part was edited."""

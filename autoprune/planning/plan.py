@@ -72,7 +72,8 @@ class Plan:
     `changed`: the path of the first visible change, by this prune or an earlier one, if the thinking policy needs it.
     `running`: the summary that the conversation already held.
     `counted`: with folds, the tokens of the next prompt; an upper bound until the summary is written.
-    `weights`: the tokens of each message that is sent, once the summary is written.
+    `weights`: the tokens of each message that is sent, once the messages are removed.
+    `places`: then, the index in the next prompt of each message, or of the text in its place.
     `head`: the number of first messages that never go; None if the strategy never removes messages.
     `beyond`: the tokens that the provider reported beyond the count.
     `rationale`: the strategy's reasons for its decisions.
@@ -93,6 +94,7 @@ class Plan:
     running: RunningSummary | None = None
     counted: int | None = None
     weights: tuple[int, ...] = ()
+    places: tuple[int, ...] = ()
     head: int | None = None
     beyond: int = 0
     rationale: Rationale = NO_RATIONALE
@@ -104,7 +106,7 @@ class Plan:
     @property
     def without_changes(self) -> "Plan":
         """The plan for the same messages that changes none of them."""
-        return replace(self, edits=(), folds=(), stripped=(), stripped_later=(), counted=None, weights=())
+        return replace(self, edits=(), folds=(), stripped=(), stripped_later=(), counted=None, weights=(), places=())
 
     @cached_property
     def gone(self) -> Mapping[int, Fold]:
@@ -132,6 +134,10 @@ class Plan:
         dropped = {at for fold in before for at in fold.messages}
         head = ((at, entry) for at, entry in enumerate(self.transcript.entries) if at not in dropped)
         return next((at for at, entry in head if entry.speaker is not Speaker.SYSTEM), 0)
+
+    def start(self, fold: Fold) -> int:
+        """Return the first message that a fold changes: where the summary is, or the message that gets the text."""
+        return max(0, fold.messages[0] - 1) if fold.text else min(self.place, *fold.messages)
 
     @property
     def tokens_before(self) -> int:
@@ -172,7 +178,7 @@ class Plan:
     def first_changed(self) -> Path | None:
         """The path of the first edit or fold of the plan; None if it has none."""
         edited = [edit.part.location.path for edit in self.edits]
-        folded: list[Path] = [(min(self.place, *self.gone),)] if self.folds else []
+        folded: list[Path] = [(self.start(fold),) for fold in self.folds]
         return min((*edited, *folded), default=None)
 
     @property

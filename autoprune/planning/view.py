@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from autoprune.economics import Invoice, Prices
     from autoprune.planning.clamping import Clamp
     from autoprune.planning.protections import Protections
+    from autoprune.planning.steps import Step
     from autoprune.planning.tool_inputs import ToolInputs
 
 
@@ -136,6 +137,14 @@ class View(Protocol):
         """Return the tokens that `text` would save in place of a result."""
         ...
 
+    def steps(self) -> "Sequence[Step]":
+        """Return the finished steps that may be folded, oldest first; () without the strategy's `fold_steps`.
+
+        The model has seen all their messages. To fold neighbors, yield a `Fold` of all their messages with the text
+        that takes their place (`folded_steps.block`).
+        """
+        ...
+
     def candidates(self, *, whole: bool = False) -> Iterator[Candidate]:
         """Yield the parts that the model has seen and that take more tokens than their placeholders, oldest first.
 
@@ -155,7 +164,7 @@ class Strategy(Protocol):
     def name(self) -> str:
         """The name of the strategy."""
 
-    def step(self, view: View) -> Iterable[Replace]:
+    def step(self, view: View) -> Iterable[Replace | Fold]:
         """Return the edits to make at a request; what is cleared stays cleared."""
         ...
 
@@ -175,6 +184,8 @@ class BaseStrategy:
     """How oversized results are cut before the strategy is asked."""
     clear_tool_inputs: "ToolInputs | None" = None
     """How the long arguments of successful calls are shortened."""
+    fold_steps: int | None = None
+    """The age in requests from which finished steps may be folded, for strategies that do; None if it never does."""
     every_request: bool = False
     """Whether the strategy is asked at each request, and not only above the safe zone."""
     notes: tuple[str, ...] = ()
@@ -192,8 +203,8 @@ class BaseStrategy:
     has_written: Callable[[ToolResult], bool] | None = None
     """Return whether a result is a text that the strategy wrote, in pruned output that is passed back."""
 
-    def step(self, view: View) -> Iterable[Replace]:
-        """Return the edits to make at a request; what is cleared stays cleared."""
+    def step(self, view: View) -> Iterable[Replace | Fold]:
+        """Return the edits to make at a request; what is cleared or folded stays so."""
         raise NotImplementedError
 
 
@@ -350,6 +361,11 @@ def edits_of(strategy: object, step: object, kind: type[Edit] | UnionType) -> It
         if not isinstance(edit, kind):
             raise SettingsError(f"step of the strategy {name} gave {edit!r}, which is no edit: make it from the view")
         yield edit
+
+
+def folds_steps(strategy: object) -> bool:
+    """Return whether a strategy may fold finished steps."""
+    return isinstance(strategy, BaseStrategy) and strategy.fold_steps is not None
 
 
 def name_of(strategy: object) -> str:

@@ -33,6 +33,8 @@ cleared, `Folds` which messages may be folded or dropped, and `Stripping` which 
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import takewhile
 
 from autoprune.conversation.edits import AnyReason, Fold, Reason, Replace, check_reason
 from autoprune.conversation.placeholders import Placeholder, trim_text
@@ -45,6 +47,7 @@ from autoprune.planning.folds import Folds
 from autoprune.planning.plan import TRACKED, Conditions, Later, Plan, ThinkingPolicy
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Guard, Protections, guard
 from autoprune.planning.references import References
+from autoprune.planning.steps import Step, Steps, neighbors, with_blocks
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import (
     Candidate,
@@ -52,12 +55,14 @@ from autoprune.planning.view import (
     Group,
     asks_always,
     edits_of,
+    folds_steps,
     has_written,
     option,
     rationale_of,
     reprice,
     stepper,
 )
+from autoprune.tokens import MESSAGE_TOKENS
 
 SHOWING = (Reason.CLAMPED, Reason.RESTORED)  # edits after which a result still shows its text
 
@@ -121,6 +126,8 @@ class Walk:
         self._is_settled = False  # whether the last request counts whatever message follows
         self._edits_before = 0  # edits that were made before the last request
         self._folds = Folds(strategy, self, placeholder.count, given, reported) if given else None
+        self._steps = Steps() if folds_steps(strategy) and not given else None
+        self._folded: list[Fold] = []  # steps
 
     @property
     def ends_with_model(self) -> bool:
@@ -186,9 +193,10 @@ class Walk:
 
     def _plan(self, messages: list[object], fixed_tokens: int) -> Plan:
         changes = self.changes
+        gone = {at for fold in self._folded for at in fold.messages}
         plan = Plan(
             Transcript(messages, tuple(self.entries), fixed_tokens),
-            tuple(self.edits.values()),
+            tuple(edit for edit in self.edits.values() if edit.part.location.message not in gone),
             self.limit,
             self.placeholder,
             protections=self.protections,
@@ -198,13 +206,22 @@ class Walk:
             stripped=tuple(changes.stripped) if changes else (),
             changed=changes.first if changes else None,
             rationale=rationale_of(self._stepper),
+            folds=tuple(self._folded),
+            head=self._head,
+            counted=fixed_tokens + sum(map(self.weight, range(len(self.entries)))) if gone else None,
         )
         return self._folds.complete(plan, fixed_tokens) if self._folds else plan
 
     @property
+    def _head(self) -> int | None:
+        """The number of first messages that no fold changes: up to the message that gets the text of the first step."""
+        answers = (at for at, entry in enumerate(self.entries) if entry.speaker is Speaker.MODEL)
+        return None if self._steps is None else max(0, next(answers, len(self.entries)) - 1)
+
+    @property
     def is_at_work(self) -> bool:
         """Whether the strategy edited or folded anything, or the prompt is over the safe zone."""
-        return bool(self.edits or (self._folds and self._folds.folds)) or self.tokens > self.limit
+        return bool(self.edits or self._folded or (self._folds and self._folds.folds)) or self.tokens > self.limit
 
     def extend(self, entries: Sequence[Entry]) -> None:
         """Add the entries of new messages, and ask the strategy at the request that follows them."""
@@ -229,12 +246,15 @@ class Walk:
                 self.ask()
         self._parts.results += entry.results
         self._parts.unseen += entry.results
+        if self._steps:
+            self._steps.append(len(self.entries), entry)
         self.entries.append(entry)
         self.tokens += entry.tokens
+        self.request += entry.skipped
         if entry.thinking:
             self.newest_thinking = entry.thinking[-1].location.path
         if self.changes:
-            self.changes.append(entry)
+            self.changes.append(len(self.entries) - 1, entry)
         if self._clamp:
             for result in entry.results:
                 if result not in self._user_words:
@@ -341,8 +361,12 @@ class Walk:
             self._ask_to_fold(self._folds)
         elif self.asks_always or (self.tokens > self.limit and self._parts.seen):
             # A list, since an edit changes the candidates, over which the strategy may still iterate.
-            for edit in list(edits_of(self.strategy, self._stepper.step(self), Replace)):
-                self._apply_edit(edit)
+            kind = Replace | Fold if self._steps else Replace
+            for edit in list(edits_of(self.strategy, self._stepper.step(self), kind)):
+                if isinstance(edit, Fold):
+                    self._fold_steps(edit)
+                else:
+                    self._apply_edit(edit)
             # Parts that save nothing, and arguments whose result was cleared, are not offered again.
             self._parts.drop_useless()
         else:
@@ -476,6 +500,50 @@ class Walk:
     def saves(self, candidate: Candidate, text: str) -> int:
         """Return the tokens that the strategy's text would save in place of a result."""
         return self._parts.candidate(candidate.part, self._parts.own_text(candidate, text)).saves
+
+    # Finished steps, for strategies with `fold_steps`
+
+    def steps(self) -> Sequence[Step]:
+        """The finished steps that may be folded, oldest first: the model has seen all their messages."""
+        if self._steps is None or self.bound_before:
+            return ()
+        why = guard(self.protections, self.entries, self._parts.results, self._saved, self._parts.as_cut)
+        sent = takewhile(lambda step: step.messages.stop <= self.sent, self._steps.finished)
+        return [self._weighed(step) for step in sent if not any(self._is_kept(each, why) for each in step.results)]
+
+    def _weighed(self, step: Step) -> Step:
+        return replace(step, tokens=sum(map(self.weight, step.messages)))
+
+    def _is_kept(self, result: ToolResult, why: Guard) -> bool:
+        """Return whether a result must stay with its call."""
+        is_users = result in self._user_words or result.is_fixed or result in self._references.needed
+        return is_users or (self._protects and why(result) is not None)
+
+    def _fold_steps(self, edit: Fold) -> None:
+        """Replace neighboring steps by the strategy's text if they were offered and it saves tokens; else do nothing.
+
+        Blocks of later steps in their messages follow the text.
+        """
+        offered = [step for step in self.steps() if step.messages.start in edit.messages]
+        is_whole = [*edit.messages] == [at for step in offered for at in step.messages]
+        if not self._steps or not is_whole or not edit.text or len(list(neighbors(offered))) != 1:
+            return
+        text = with_blocks(edit.text, offered)
+        room, saved = self.placeholder.count(text) + MESSAGE_TOKENS, sum(step.tokens for step in offered)
+        if room >= saved:
+            return
+        for at in edit.messages:
+            self._saved[at] = self.entries[at].tokens
+        self._saved[edit.messages[0]] -= room
+        self.tokens -= saved - room
+        self.edits_made += 1
+        reason = check_reason(edit.reason)
+        self._folded.append(Fold(edit.messages, reason, saved, room, self.request, text))
+        self._steps.remove(edit.messages)
+        self.withhold(edit.messages)
+        if self.changes:
+            self.changes.remove_messages(edit.messages)
+            self.changes.record_change((edit.messages[0],))
 
     # Folds, for strategies that fold or drop messages
 

@@ -51,7 +51,9 @@ def mark_before_cut(
     marks += [(len(pruned), mark) for mark in cache_marks(beside, 0)]  # Anthropic then marks the last block itself
     if len(marks) + sum(map(_count_marks, beside.values())) >= MOST_MARKS:
         return None
-    place = _find_place(_Blocks.of(given, MARKABLE[written_in]), _first_changed(plan, given, pruned, history), plan)
+    ends = [_placed(plan, end) for end in plan.transcript.requests[:-1]]
+    blocks = _Blocks.of(pruned if plan.places else given, MARKABLE[written_in])
+    place = _find_place(blocks, _first_changed(plan, given, pruned, history), [*ends, len(blocks.before) - 1])
     if place is None:
         return None
     prefix, at, index = place
@@ -125,12 +127,20 @@ def _is_markable(block: Mapping[str, object], kinds: frozenset[str]) -> bool:
     return kind in kinds and (kind != "text" or bool(str(block.get("text") or "").strip()))
 
 
-def _find_place(blocks: _Blocks, first_changed: Mapping[int, int], plan: Plan) -> tuple[int, int, int] | None:
-    """Find the place of the mark: the message that ends the prefix that it finds, and the message and block to mark."""
+def _placed(plan: Plan, at: int) -> int:
+    """Return the index of a message in the prompt, or of the text in its place if its step was folded."""
+    return plan.places[at] if plan.places else at
+
+
+def _find_place(blocks: _Blocks, first_changed: Mapping[int, int], ends: Sequence[int]) -> tuple[int, int, int] | None:
+    """Find the place of the mark: the message that ends the prefix that it finds, and the message and block to mark.
+
+    `ends` are the numbers of messages in the prompts of the requests.
+    """
     numbers, places = blocks.markable, dict(zip(blocks.markable, blocks.places, strict=True))
     stored: list[int] = []  # the last blocks of valid prefixes
     found = None
-    for request, end in enumerate(plan.transcript.requests):
+    for request, end in enumerate(ends):
         if request in first_changed:
             last = blocks.before[first_changed[request]]
             del stored[bisect_right(stored, last) :]
@@ -152,17 +162,18 @@ def _first_changed(plan: Plan, given: Sequence[Any], pruned: Sequence[Any], hist
     """
     requests = plan.transcript.requests
     last = len(requests) - 1
-    if plan.folds:  # each rewrites the summary, so the prompt is the same only up to it
+    if plan.folds and not plan.places:  # each rewrites the summary, so the prompt is the same only up to it
         pairs = enumerate(zip(given, pruned, strict=False))
         return {last: next((at for at, (one, other) in pairs if one is not other), min(len(given), len(pruned)))}
     changes = [(edit.request, edit.part.location.message) for edit in plan.edits]
+    changes += [(fold.request, fold.messages[0]) for fold in plan.folds]
     # Thinking is removed when its turn is over, at a request that the plan does not name.
     changes += [(last, thought.location.message) for thought in plan.stripped]
     first = min(filter(None, history), default=len(given))
     found: dict[int, int] = {}
     for request, at in changes:
         made = bisect_left(requests, max(first, requests[request]))
-        found[made] = min(at, found.get(made, at))
+        found[made] = min(_placed(plan, at), found.get(made, len(pruned)))
     return found
 
 

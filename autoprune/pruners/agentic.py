@@ -24,6 +24,7 @@ from autoprune.planning.walk import Walk
 from autoprune.providers import Provider, check_accepted
 from autoprune.providers.thinking import NO_OUTCOME, outcome
 from autoprune.pruners._base import Pruner, Terms, check_ratio, log_prune
+from autoprune.pruners._removing import without_folded
 from autoprune.pruners.history import History, with_request
 from autoprune.pruners.memory import NO_INVOICES, NO_PAUSES, fixed_tokens
 from autoprune.pruners.memory import History as Remembered
@@ -106,12 +107,15 @@ class AgenticConversationPruner(Pruner):
             plan = walk.make_plan([*conversation], fixed)
             is_at_work = walk.is_at_work
             thinking = outcome(now.thinking, plan) if walk.newest_thinking else NO_OUTCOME
-            plan_of = partial(thinking.apply_to, plan)
             notes = (*thinking.notes, *parser.notes) if is_at_work else thinking.notes
             # Rewrite the messages.
             pruned = apply(conversation, plan.edits)
             if thinking.stripped:
                 pruned = strip_thinking(pruned, thinking.stripped)
+            plan_of = partial(thinking.apply_to, plan)
+            if plan.folds:
+                finished, pruned = without_folded(plan_of(), pruned, terms.reading, fixed)
+                plan_of = partial(_same, finished)
         if known.cleared:
             notes += tuple(_restored(known))
         # A refused prune is remembered too: what was read and decided does not depend on the callback.
@@ -243,6 +247,10 @@ def prune(
     pruner = AgenticConversationPruner(args, strategy=strategy, model=model, archive=archive)
     pruner = pruner.with_recommended_strategy().with_usual_zone()
     return pruner.prune(messages, calibration=calibration, validate=validate, pauses=pauses)
+
+
+def _same(plan: Plan) -> Plan:
+    return plan
 
 
 def _plan_from_start(

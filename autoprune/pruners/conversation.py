@@ -382,7 +382,8 @@ def _rewrite(plan: Plan, answer: Answer, inputs: Inputs) -> tuple[Plan, list[Any
     summary = summary_message(plan, answer, inputs.messages, inputs.terms.reading.formats)
     gone = {*plan.gone, *old_summary(plan)}
     edited = _edit(inputs.bare, plan)
-    kept = assemble(edited, gone, plan.place, summary, moves_system=places_system(inputs.messages))
+    added = {} if summary is None else {plan.place: summary}
+    kept = assemble(edited, gone, added, moves_system=places_system(inputs.messages))
     pruned = [each.message for each in kept]
     weighed = inputs.terms.reading.transcript(pruned, inputs.terms.overhead)
     plan = replace(plan, counted=weighed.tokens, weights=tuple(entry.tokens for entry in weighed.entries))

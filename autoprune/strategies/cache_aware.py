@@ -50,22 +50,24 @@ Example: a prompt of 60,000 tokens at prices of (1.25, 0.1). A result of 10,000 
 adds 1,000 to the account at each request. It goes when the account reaches 5 · (1.15 · 20,000 + 0.03 · 1.25 · 10,000).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from math import inf, sqrt
 from typing import TypeAlias
 
-from autoprune.conversation.edits import CustomReason, Replace
+from autoprune.conversation.edits import CustomReason, Fold, Replace
+from autoprune.conversation.folded_steps import FoldedSteps
 from autoprune.conversation.transcript import Part, ToolResult
 from autoprune.economics import Prices, prices
 from autoprune.errors import SettingsError, check_number, is_share
 from autoprune.facts.calls import arguments
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Protections
 from autoprune.planning.view import BaseStrategy, Candidate, Rationale, View
-from autoprune.strategies.bills import TIER_MARGIN, Bills, Cut
+from autoprune.strategies.bills import LEAST_CACHED, TIER_MARGIN, Bills, Cut
 from autoprune.strategies.cleared_texts import placeholder, read_placeholder, short_placeholder, without_names
+from autoprune.strategies.finished_steps import FinishedSteps, fold, line, read_line, what
 from autoprune.strategies.worth import EDITED, LATELY, LEAST_TOKENS, NEWEST_FAILURE, AtWork, Worth
 
 TIER_RULES = ("auto", "stay", "cross")
@@ -83,6 +85,8 @@ ROOM_FOR_MISSING = 3  # tokens of room for each one missing: linear, so that the
 # Reasons in a few words, each with its sentence.
 FETCHED, UNUSED, BEFORE, TINY = "fetched again", "not used yet", "cleared before", f"under {LEAST_TOKENS} tokens"
 LEAST_FIRST = "those worth least first"
+FOLDED = "folded"  # in place of a tool's name, for fetches of which only the line is known
+LEAST_CHARACTERS = 2  # of a block, for each token: more tokens than it has
 SCORE = "worth is a score: higher for names that no call has used yet, lower for size and age"
 TRIGGERS = {
     "over zone": "the prompt was above the safe zone, so the results worth least were cleared",
@@ -118,6 +122,7 @@ class CacheAware(BaseStrategy):
     never_dearer: float | None = 0.0
     tier: str = "auto"
     clear_thinking: bool = False
+    fold_steps: int | None = None
     protect: Protections = DEFAULT_PROTECTIONS
     name = "cache_aware"
     every_request = True
@@ -156,7 +161,7 @@ class CacheAware(BaseStrategy):
         """Return whether a result is a placeholder of this strategy."""
         return read_placeholder(result) is not None
 
-    def step(self, view: View) -> Iterator[Replace]:
+    def step(self, view: View) -> Iterator[Replace | Fold]:
         """Yield the edits for a view without earlier requests; a walk calls `begin` instead."""
         return self.begin().step(view)
 
@@ -173,6 +178,8 @@ class CacheAwareState(BaseStrategy):
         self._bills = None if excess is None else Bills(known, excess)
         self._read = 0  # messages
         self._worth, self._at_work = Worth(), AtWork()
+        self._steps = None if strategy.fold_steps is None else FinishedSteps(strategy.fold_steps)
+        self._sizes: dict[int, int] = {}  # the tokens of results that came back as placeholders, by identity
         self._in_use: Mapping[ToolResult, str] = {}
         self._owed = 0.0
         self._newest_mark = -1
@@ -193,7 +200,7 @@ class CacheAwareState(BaseStrategy):
         if self._bills:
             self._bills.reprice(self._prices)
 
-    def step(self, view: View) -> Iterator[Replace]:
+    def step(self, view: View) -> Iterator[Replace | Fold]:
         """Yield one batch of edits, or no edits."""
         self._observe(view)
         if self._bills:
@@ -212,13 +219,19 @@ class CacheAwareState(BaseStrategy):
             clearing = {**more[0], **{each: saves for each, saves in clearing.items() if each[0] not in gone}}
             why = more[1]
         self.clears_thinking = self._strategy.clear_thinking and bool(clearing) and self._is_cold(view)
-        if clearing:
+        folds = self._fold_along(view, clearing)
+        if folds:
+            folded = {at for fold in folds for at in fold.messages}
+            clearing = {item: saves for item, saves in clearing.items() if _message_of(item) not in folded}
+            why += f"; {_folds_text(folds)}"
+        if clearing or folds:
             self._newest_mark = max(self._newest_mark, view.request)
             self._decisions.append(f"request {view.request}: {why}")
             if self._bills:
-                self._bills.make(view, _cut(clearing))
-        if clearing or is_decided:
+                self._bills.make(view, _cut(clearing) | _cut_by(folds))
+        if clearing or folds or is_decided:
             self._owed = 0.0
+        yield from folds
         self._at_work.clear(each.result for each, _ in clearing)
         for candidate, text in clearing:
             yield candidate.replaced(text, self._why_cleared(candidate, why.partition(":")[0]))
@@ -226,6 +239,45 @@ class CacheAwareState(BaseStrategy):
             self._worth.forget(candidate.result)
             self._note_cleared(candidate.result, view.request)
         self._at_work.clear(self._marked.pop(view.request, ()))
+
+    def _fold_along(self, view: View, clearing: Clearing) -> list[Fold]:
+        """Fold the finished steps behind a cut, which rewrites no more of the cache, and whose results may all go."""
+        if not clearing or self._steps is None or view.tokens < self._strategy.start_at:
+            return []
+        first = -1 if self._is_cold(view) else min(map(_message_of, clearing))
+        steps = self._steps.choose(view, first, self._may_fold(view, clearing))
+        folds = [*fold(steps, view.request, self._line)]
+        left = view.tokens - _total(clearing) - _cut_by(folds).saves
+        if self._bills and left < LEAST_CACHED:
+            return []
+        gone = {at for each in folds for at in each.messages}
+        for result in (each for step in steps if step.messages.start in gone for each in step.results):
+            self._note_fetch((FOLDED, what(result)), view.request)
+            self._worth.forget(result)
+            self._gone[id(result)] = ""
+        self._at_work.clear(result for step in steps if step.messages.start in gone for result in step.results)
+        return folds
+
+    def _may_fold(self, view: View, clearing: Clearing) -> Callable[[ToolResult], bool]:
+        """Return a function that says whether a result may go: it was cleared, may be cleared, or is small."""
+        cleared = {each.part for each, _ in clearing}
+        held = {*self._in_use, *(self._at_work.patterns(view.request) if self._is_cold(view) else ())}
+
+        def may_go(result: ToolResult) -> bool:
+            sent = view.as_sent(result)
+            if id(result) in self._gone or result in cleared or sent in held:
+                return sent not in held or id(result) in self._gone
+            is_small = sent.tokens < LEAST_TOKENS
+            is_worthless = self._worth.worth_of(sent, view.request) < self._strategy.threshold
+            return is_small or (is_worthless and not self._may_be_needed(sent, view.request))
+
+        return may_go
+
+    def _line(self, result: ToolResult) -> str:
+        """Describe a call whose step is folded, with names if its result is in view until now."""
+        names = () if id(result) in self._gone else self._worth.fresh_names(result)
+        tokens = self._sizes.get(id(result), result.tokens)
+        return line(result, tokens, names, has_failed=self._at_work.has_failed(result))
 
     def explain(self) -> Rationale:
         """Return the decisions with their figures, and the reason why each result stays."""
@@ -242,6 +294,10 @@ class CacheAwareState(BaseStrategy):
         for at, as_read in enumerate(islice(view.entries, self._read, None), self._read):
             entry = replace(as_read, results=tuple(map(view.as_sent, as_read.results))) if as_read.results else as_read
             self._worth.observe(entry)
+            if self._steps:
+                self._steps.observe(entry)
+            for folded in entry.folded:
+                self._note_folded(at, folded)
             marks = {result: match for result in entry.results if (match := read_placeholder(result))}
             sizes = {result: int(match[3].replace(",", "")) for result, match in marks.items()}
             self._at_work.observe(entry, sizes)
@@ -251,15 +307,34 @@ class CacheAwareState(BaseStrategy):
                     self._newest_mark = max(self._newest_mark, int(match[1]))
                     self._gone[id(result)] = without_names(result, match)
                     self._note_cleared(result, int(match[1]))
+                    self._sizes[id(result)] = sizes[result]
                     if self._bills:
                         self._bills.expect(int(match[1]), at, max(0, sizes[result] - result.tokens))
-                elif result.request >= self._cleared_at.get(_key(result), inf):
+                elif self._was_fetched(result):
                     self._fetched_again.add(id(result))
         self._read = len(view.entries)
 
     def _note_cleared(self, result: ToolResult, request: int) -> None:
         """Remember the fetch whose result was cleared at a request, to recognize a repeated fetch."""
-        self._cleared_at[_key(result)] = min(request, self._cleared_at.get(_key(result), request))
+        self._note_fetch(_key(result), request)
+
+    def _note_fetch(self, key: Key, request: int) -> None:
+        self._cleared_at[key] = min(request, self._cleared_at.get(key, request))
+
+    def _was_fetched(self, result: ToolResult) -> bool:
+        """Return whether a result was fetched after an equal fetch was cleared, or one with the same line folded."""
+        keys = (_key(result), *([(FOLDED, what(result))] if self._steps else []))
+        return result.request >= min(self._cleared_at.get(key, inf) for key in keys)
+
+    def _note_folded(self, at: int, folded: FoldedSteps) -> None:
+        """Read a block of steps that an earlier walk folded."""
+        self._newest_mark = max(self._newest_mark, folded.request)
+        calls = [*filter(None, map(read_line, folded.lines))]
+        for called, _ in calls:
+            self._note_fetch((FOLDED, called), folded.request)
+        if self._bills:
+            tokens = len(folded.text) // LEAST_CHARACTERS
+            self._bills.expect(folded.request, at, max(0, sum(size for _, size in calls) - tokens))
 
     def _may_be_needed(self, result: ToolResult, request: int) -> bool:
         """Return whether the agent may still need a result that it fetched again or has had no time to use."""
@@ -534,6 +609,18 @@ def _cut(clearing: Clearing) -> Cut:
 def _largest_cut(chosen: Sequence[Candidate]) -> Cut:
     """Return a cut that saves more than any placeholders for these candidates."""
     return Cut(min(each.part.location.message for each in chosen), sum(each.result.tokens for each in chosen))
+
+
+def _cut_by(folds: Sequence[Fold]) -> Cut:
+    """Return what folds change in the prompt."""
+    first = min((each.messages[0] - 1 for each in folds), default=inf)
+    return Cut(first, sum(each.saved - each.room for each in folds))
+
+
+def _folds_text(folds: Sequence[Fold]) -> str:
+    """Return the number of folded messages and the tokens saved, as text."""
+    messages = sum(len(each.messages) for each in folds)
+    return f"{messages:,} messages of finished steps folded, {_cut_by(folds).saves:,} tokens saved"
 
 
 def _message_of(item: tuple[Candidate, str]) -> int:

@@ -29,7 +29,7 @@ def placeholder(candidate: Candidate, request: int, fresh: Iterable[str], has_fa
     """Write the placeholder of a result: the tool, its target, its size, and some of its `fresh` names."""
     tokens = candidate.result.tokens
     what = _what(candidate.result, candidate.target) + _failure_note(candidate.result, has_failed)
-    named = ", ".join(_fitting_names(fresh, tokens))
+    named = ", ".join(fitting_names(fresh, tokens))
     return f"[Cleared at request {request}: {what}, {tokens:,} tokens{named and f'. Names in it: {named}'}]"
 
 
@@ -67,7 +67,7 @@ def without_names(result: ToolResult, known: re.Match[str]) -> str:
     return f"{text}{GAP}{HEAD}{id}]" if id else text
 
 
-def _fitting_names(names: Iterable[str], tokens: int) -> Iterator[str]:
+def fitting_names(names: Iterable[str], tokens: int) -> Iterator[str]:
     """Yield as many names as fit into the placeholder of a result with `tokens` tokens."""
     room = CHARACTERS_PER_TOKEN * min(max(NAMES_SHARE * tokens, LEAST_NAMES), MOST_NAMES)
     for name in names:

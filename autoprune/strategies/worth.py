@@ -136,7 +136,7 @@ class AtWork:
 
         `cleared` are results that are placeholders, each with the tokens of the result that it replaced.
         """
-        if entry.speaker is Speaker.USER and not entry.results and self._answer:
+        if entry.is_users and self._answer:
             self._texts.append(prose("\n".join(self._answer)))  # an answer is writing too
             self._written = self._newest_sent
         is_answer = entry.speaker is Speaker.MODEL and not entry.calls

@@ -165,13 +165,15 @@ def tokens_lost(plan: Plan) -> int:
     last = len(transcript.requests) - 1
     fresh = [edit.part.location.message for edit in plan.edits if edit.request == last]
     folds = [fold for fold in plan.folds if fold.request == last]
-    fresh += [at for fold in folds for at in (plan.place, *fold.messages)]
+    fresh += map(plan.start, folds)
     if not fresh or last == 0:
         return 0
     first = min(fresh)
-    before = {at for fold in plan.folds if fold.request < last for at in fold.messages}
+    earlier = [fold for fold in plan.folds if fold.request < last]
+    before = {at for fold in earlier for at in fold.messages}
     still = (at for at in range(first, transcript.requests[last - 1]) if at not in before)
-    cached = sum(transcript.entries[at].tokens for at in still)
+    texts = sum(fold.room for fold in earlier if fold.text and plan.start(fold) >= first)
+    cached = texts + sum(transcript.entries[at].tokens for at in still)
     # Earlier edits already saved their tokens in the previous prompt.
     after = [edit for edit in plan.edits if edit.part.location.message >= first]
     return cached - sum(edit.saved if edit.request < last else edit.saved_before for edit in after)
@@ -187,7 +189,7 @@ def thinking_lost(plan: Plan) -> int:
         return 0
     requests = plan.transcript.requests
     changes = [(edit.part.location.path, requests[edit.request]) for edit in plan.edits]
-    changes += [((min(plan.place, *fold.messages),), requests[fold.request]) for fold in plan.folds]
+    changes += [((plan.start(fold),), requests[fold.request]) for fold in plan.folds]
     changes.sort()
     first = [path for path, _ in changes]
     # For each number of changes, the message before which all thinking behind these changes is older than one of them.

@@ -355,7 +355,7 @@ def ledger_figures(report: Report, conversation: Sequence[Any]) -> Sent:
         else after,
         sent=after,
         beside=transcript.fixed_tokens,
-        answers=sum(_answers(plan)) if plan.head is None else None,
+        answers=None if plan.running or any(not fold.text for fold in plan.folds) else sum(_answers(plan)),
         placeholders=_tokens_placed(report),
         cleared=tuple(filter(None, map(_digest_of_result, _results_edited_now(plan)))),
         fetched=tuple(_unseen_results(plan)),
@@ -376,9 +376,10 @@ def _weights(plan: Plan) -> Sequence[int]:
 
 
 def _answers(plan: Plan) -> Iterator[int]:
-    """Yield the tokens of the model's messages."""
-    pairs = zip(plan.transcript.entries, _weights(plan), strict=True)
-    return (weight for entry, weight in pairs if entry.speaker is Speaker.MODEL)
+    """Yield the tokens of the model's messages that are sent."""
+    saved = savings_by_message(plan.edits, plan.stripped)
+    kept = ((at, entry) for at, entry in enumerate(plan.transcript.entries) if at not in plan.gone)
+    return (entry.tokens - saved.get(at, 0) for at, entry in kept if entry.speaker is Speaker.MODEL)
 
 
 def _weigh_messages(messages: Iterable[object], tokens: Iterable[int]) -> Weighed:
@@ -402,8 +403,10 @@ def _tokens_placed(report: Report) -> int:
     last = len(requests) - 1
     before = requests[last - 1] if last else 0
     fresh = [edit for edit in plan.edits if edit.request == last and edit.part.location.message < before]
-    is_summed_up = any(fold.request == last and not fold.is_drop for fold in plan.folds)
-    return sum(edit.part.tokens - edit.saved for edit in fresh) + (report.floor["summary"] if is_summed_up else 0)
+    is_summed_up = any(fold.request == last and not fold.is_drop and not fold.text for fold in plan.folds)
+    texts = sum(fold.room for fold in plan.folds if fold.request == last and fold.text)
+    written = texts + (report.floor["summary"] if is_summed_up else 0)
+    return sum(edit.part.tokens - edit.saved for edit in fresh) + written
 
 
 def _results_edited_now(plan: Plan) -> Iterator[ToolResult]:

@@ -1,0 +1,110 @@
+"""Find the finished steps of a conversation as it grows. Removes nothing.
+
+A step is one answer of the model that calls tools, with the messages that hold the results of all these calls:
+
+    U | A[c1] R[c1] | A[c2] A[c3] R[c2] R[c3] | A | U | A[c4] | A[c5] R[c5]
+        step 0        step 1                              -       step 4
+
+An answer without calls is not part of a step, and neither are the user's words, a message that holds anything besides
+results, calls that have no results, calls in the model's text, and everything that the format does not know. A step
+leaves the prompt as a whole, so no result loses its call, and no call its reasoning.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from autoprune.conversation.folded_steps import FoldedSteps
+from autoprune.conversation.summary import GAP
+from autoprune.conversation.transcript import Entry, Speaker, ToolCall, ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A finished step: its messages, the number of the request that it answers, its calls, and their results.
+
+    `tokens` are those of its messages, without what edits save. `folded` are blocks of later steps in its messages,
+    which stay.
+    """
+
+    messages: range
+    request: int
+    calls: tuple[ToolCall, ...] = ()
+    results: tuple[ToolResult, ...] = ()
+    tokens: int = 0
+    folded: tuple[FoldedSteps, ...] = ()
+
+
+class Steps:
+    """The steps of a conversation that are finished and still in the prompt, oldest first."""
+
+    def __init__(self) -> None:
+        """Start before the first message."""
+        self.finished: list[Step] = []
+        self._open: Step | None = None
+        self._is_answering = False  # whether the open step has no results yet
+
+    def append(self, at: int, entry: Entry) -> None:
+        """Add message number `at`, the next one."""
+        if entry.speaker is Speaker.MODEL:
+            self._add_answer(at, entry)
+        elif self._open and _holds_only_results(entry, self._open.calls):
+            step, self._is_answering = self._open, False
+            results, messages = (*step.results, *entry.results), range(step.messages.start, at + 1)
+            self._open = replace(step, messages=messages, results=results, folded=entry.folded)
+            if entry.folded:
+                self._close()
+        else:
+            self._close()
+
+    def _add_answer(self, at: int, entry: Entry) -> None:
+        goes_on = self._is_answering and self._open is None  # an answer of which a part cannot be folded
+        if not self._is_answering:
+            self._close()
+        self._is_answering = True
+        if goes_on or not _is_known(entry):
+            self._open = None
+            return
+        step = self._open or Step(range(at, at), -1)
+        request = entry.calls[0].request if entry.calls else step.request
+        messages = range(step.messages.start, at + 1)
+        self._open = replace(step, messages=messages, request=request, calls=(*step.calls, *entry.calls))
+
+    def _close(self) -> None:
+        """Keep the open step if each of its calls has one result."""
+        step, self._open, self._is_answering = self._open, None, False
+        if step and step.calls and len(step.results) == len(step.calls):
+            self.finished.append(step)
+
+    def remove(self, messages: Collection[int]) -> None:
+        """Forget the steps in these messages."""
+        self.finished = [step for step in self.finished if step.messages.start not in messages]
+
+
+def neighbors(steps: Collection[Step]) -> Iterator[list[Step]]:
+    """Group steps, oldest first, with nothing between them."""
+    run: list[Step] = []
+    for step in steps:
+        if run and (run[-1].messages.stop, run[-1].request + 1) != (step.messages.start, step.request):
+            yield run
+            run = []
+        run.append(step)
+    if run:
+        yield run
+
+
+def with_blocks(text: str, steps: Iterable[Step]) -> str:
+    """Return the text that replaces neighboring steps, with the blocks of later steps in their messages."""
+    return GAP.join((text, *(each.text for step in steps for each in step.folded)))
+
+
+def _is_known(entry: Entry) -> bool:
+    """Return whether a message of the model holds only words, thinking and native calls."""
+    is_plain = not (entry.results or entry.pairs or entry.loads_tools or entry.has_others or entry.is_replaced)
+    is_native = all(call.location.start is None and not call.is_programmatic for call in entry.calls)
+    return is_plain and is_native and entry.compaction is None
+
+
+def _holds_only_results(entry: Entry, calls: Collection[ToolCall]) -> bool:
+    """Return whether a message holds results of some calls and nothing else."""
+    is_plain = bool(entry.results) and not (entry.texts or entry.pairs or entry.loads_tools or entry.calls)
+    return is_plain and all(any(result.call is call for call in calls) for result in entry.results)

@@ -1,0 +1,118 @@
+"""Choose the finished steps that may leave the prompt, and write the lines that replace them.
+
+When results are cleared that the agent has used, their calls stay, with long arguments and the words beside them. Once
+a step is old, these are worth no more than a line for each call. What may still be needed stays in view:
+
+- the newest call of each tool, since models copy the shape of earlier calls; so a plan and a todo list stay too;
+- reports of subagents, skills and instruction files;
+- the newest text of a file that the agent wrote whole and has not read since.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from autoprune.conversation.edits import CustomReason, Fold
+from autoprune.conversation.folded_steps import block
+from autoprune.conversation.transcript import Entry, ToolCall, ToolResult
+from autoprune.facts.actions import Action
+from autoprune.facts.calls import is_instruction_file, paths, tool_words
+from autoprune.facts.harness import SKILLS
+from autoprune.planning.steps import Step, neighbors, with_blocks
+from autoprune.planning.view import View
+from autoprune.strategies.cleared_texts import fitting_names
+from autoprune.strategies.usage import CHANGING
+from autoprune.tokens import MESSAGE_TOKENS
+
+CHANGED_LONGER = 4  # times the age for steps that changed a file
+LEAST_SAVED = 20  # tokens that folding a step saves
+LONGEST_SUBJECT = 60  # characters of a call's target in its line
+DELEGATING = frozenset(("agent", "agents", "subagent", "task", "delegate"))  # words in names of tools
+WRITING = frozenset(("created", "written"))  # verbs of `Action.files`
+REASON = CustomReason("finished step", "the step was finished, and its results were cleared or small")
+
+
+class FinishedSteps:
+    """Tracks in one walk which steps have to stay, and describes the others."""
+
+    def __init__(self, age: int) -> None:
+        """Start before the first message. Steps of `age` requests or more may go."""
+        self._age = age
+        self._newest: dict[str, ToolCall] = {}  # by tool
+        self._written: dict[str, ToolCall] = {}  # the newest text of a file, by path, until it is read
+
+    def observe(self, entry: Entry) -> None:
+        """Read one more message."""
+        self._newest.update((call.name, call) for call in entry.calls)
+        for result in entry.results:
+            if result.call is None:
+                continue
+            for does, path in Action(result.call, result).files():
+                if does in WRITING:
+                    self._written[path] = result.call
+                elif does == "read":
+                    self._written.pop(path, None)
+
+    def choose(self, view: View, first: int, may_go: Callable[[ToolResult], bool]) -> list[Step]:
+        """Return the steps behind message `first` that may go, if all their results may."""
+        staying = {id(call) for calls in (self._newest, self._written) for call in calls.values()}
+        return [
+            step
+            for step in view.steps()
+            if step.messages.start > first
+            and self._is_old(step, view.request)
+            and not any(id(call) in staying or _is_needed(call) for call in step.calls)
+            and all(map(may_go, step.results))
+        ]
+
+    def _is_old(self, step: Step, request: int) -> bool:
+        age = request - step.request
+        return age >= self._age and (age >= CHANGED_LONGER * self._age or not any(map(_changes, step.results)))
+
+
+def fold(steps: Sequence[Step], request: int, describe: Callable[[ToolResult], str]) -> Iterator[Fold]:
+    """Yield a fold for each run of neighboring steps that are worth it. `describe` writes the line of a result."""
+    lines = {step.request: [describe(result) for result in step.results] for step in steps}
+    worth = [step for step in steps if step.tokens - _count(step, "\n- ".join(lines[step.request])) >= LEAST_SAVED]
+    for run in neighbors(worth):
+        text = block(run[0].request, run[-1].request, request, [each for step in run for each in lines[step.request]])
+        room, saved = MESSAGE_TOKENS + _count(run[0], with_blocks(text, run)), sum(step.tokens for step in run)
+        if saved - room >= LEAST_SAVED:
+            yield Fold(tuple(at for step in run for at in step.messages), REASON, saved, room, text=text)
+
+
+def _count(step: Step, text: str) -> int:
+    return step.results[0].count(text)
+
+
+def line(result: ToolResult, tokens: int, names: Iterable[str], *, has_failed: bool) -> str:
+    """Describe a call on one line: the tool, its target, the size of its result, and some of its `names`."""
+    named = ", ".join(fitting_names(names, tokens))
+    failed = ", failed" if has_failed else ""
+    return f"{what(result)}{failed}, {tokens:,} tokens{named and f': {named}'}"
+
+
+def what(result: ToolResult) -> str:
+    """Name the tool and the target of a call, or the files that it changed."""
+    action = Action(result.call, result)
+    changed = [] if action.command else [f"{does} {path}" for does, path in action.files() if does != "read"]
+    return f"{action.tool} {', '.join(changed)[:LONGEST_SUBJECT] or action.subject(LONGEST_SUBJECT)}".strip()
+
+
+LINE = re.compile(r"(?P<what>.+?)(?:, failed)?, (?P<tokens>[\d,]+) tokens(?:: .*)?")
+
+
+def read_line(text: str) -> tuple[str, int] | None:
+    """Read the tool with its target, and the size of the result, from a line; None if it is no such line."""
+    match = LINE.fullmatch(text)
+    return (match["what"], int(match["tokens"].replace(",", ""))) if match else None
+
+
+def _changes(result: ToolResult) -> bool:
+    """Return whether a call created, wrote or edited a file."""
+    return any(does in CHANGING for does, _ in Action(result.call, result).files())
+
+
+def _is_needed(call: ToolCall) -> bool:
+    """Return whether a call asked a subagent, loaded a skill or read instructions."""
+    is_delegated = not DELEGATING.isdisjoint(tool_words(call.name))
+    return is_delegated or call.name in SKILLS or any(map(is_instruction_file, paths(call)))
