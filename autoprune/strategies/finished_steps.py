@@ -16,7 +16,9 @@ from autoprune.conversation.folded_steps import block
 from autoprune.conversation.transcript import Entry, ToolCall, ToolResult
 from autoprune.facts.actions import Action
 from autoprune.facts.calls import is_instruction_file, paths, tool_words
+from autoprune.facts.file_access import patched_files
 from autoprune.facts.harness import SKILLS
+from autoprune.facts.plain_text import one_line
 from autoprune.planning.steps import Step, neighbors, with_blocks
 from autoprune.planning.view import View
 from autoprune.strategies.cleared_texts import fitting_names
@@ -92,10 +94,10 @@ def line(result: ToolResult, tokens: int, names: Iterable[str], *, has_failed: b
 
 
 def what(result: ToolResult) -> str:
-    """Name the tool and the target of a call, or the files that it changed."""
+    """Name the tool and the target of a call, or the files that a patch changed."""
     action = Action(result.call, result)
-    changed = [] if action.command else [f"{does} {path}" for does, path in action.files() if does != "read"]
-    return f"{action.tool} {', '.join(changed)[:LONGEST_SUBJECT] or action.subject(LONGEST_SUBJECT)}".strip()
+    patched = ", ".join(f"{does} {path.rpartition('/')[2]}" for does, path in patched_files(result.call))
+    return f"{action.tool} {one_line(patched, LONGEST_SUBJECT) or action.subject(LONGEST_SUBJECT)}".strip()
 
 
 LINE = re.compile(r"(?P<what>.+?)(?:, failed)?, (?P<tokens>[\d,]+) tokens(?:: .*)?")
