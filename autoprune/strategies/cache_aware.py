@@ -219,7 +219,7 @@ class CacheAwareState(BaseStrategy):
             clearing = {**more[0], **{each: saves for each, saves in clearing.items() if each[0] not in gone}}
             why = more[1]
         self.clears_thinking = self._strategy.clear_thinking and bool(clearing) and self._is_cold(view)
-        folds = self._fold_along(view, clearing)
+        folds = self._fold_along(view, clearing) if clearing else []
         if folds:
             folded = {at for fold in folds for at in fold.messages}
             clearing = {item: saves for item, saves in clearing.items() if _message_of(item) not in folded}
@@ -229,7 +229,7 @@ class CacheAwareState(BaseStrategy):
             self._decisions.append(f"request {view.request}: {why}")
             if self._bills:
                 self._bills.make(view, _cut(clearing) | _cut_by(folds))
-        if clearing or folds or is_decided:
+        if clearing or is_decided:
             self._owed = 0.0
         yield from folds
         self._at_work.clear(each.result for each, _ in clearing)
@@ -242,7 +242,7 @@ class CacheAwareState(BaseStrategy):
 
     def _fold_along(self, view: View, clearing: Clearing) -> list[Fold]:
         """Fold the finished steps behind a cut, which rewrites no more of the cache, and whose results may all go."""
-        if not clearing or self._steps is None or view.tokens < self._strategy.start_at:
+        if self._steps is None or view.tokens < self._strategy.start_at:
             return []
         first = -1 if self._is_cold(view) else min(map(_message_of, clearing))
         steps = self._steps.choose(view, first, self._may_fold(view, clearing))
@@ -255,7 +255,6 @@ class CacheAwareState(BaseStrategy):
             self._note_fetch((FOLDED, what(result)), view.request)
             self._worth.forget(result)
             self._gone[id(result)] = ""
-        self._at_work.clear(result for step in steps if step.messages.start in gone for result in step.results)
         return folds
 
     def _may_fold(self, view: View, clearing: Clearing) -> Callable[[ToolResult], bool]:
@@ -603,7 +602,7 @@ def _results_text(clearing: Clearing) -> str:
 
 def _cut(clearing: Clearing) -> Cut:
     """Return what placeholders change in the prompt."""
-    return Cut(min(map(_message_of, clearing)), _total(clearing))
+    return Cut(min(map(_message_of, clearing), default=inf), _total(clearing))
 
 
 def _largest_cut(chosen: Sequence[Candidate]) -> Cut:
