@@ -77,8 +77,9 @@ class Group(StrEnum):
     FACTS = "facts"
 
 
+PATHS = "paths"  # a group of its own, by which no strategy is judged: agents know the paths that they work with
 GROUPS: Mapping[Group, frozenset[Kind]] = {
-    Group.CODE: frozenset((Kind.EDIT, Kind.PATH, Kind.IDENTIFIER, Kind.CODE, Kind.ERROR)),
+    Group.CODE: frozenset((Kind.EDIT, Kind.IDENTIFIER, Kind.CODE, Kind.ERROR)),
     Group.EDITS: frozenset((Kind.EDIT,)),
     Group.SHELL_EDITS: frozenset((Kind.SHELL_EDIT,)),
     Group.FACTS: frozenset((Kind.FACT, Kind.QUOTE, Kind.ROW)),
@@ -87,8 +88,9 @@ GROUPS: Mapping[Group, frozenset[Kind]] = {
 
 # Kinds of statements, which count only if they are scarce.
 STATED = GROUPS[Group.FACTS]
-# Kinds for which an agent would fetch a result again. It can repeat what a document says without a literal quote.
-FETCHED = frozenset(Kind) - {Kind.QUOTE}
+# Kinds for which an agent would fetch a result again. It can repeat what a document says without a literal quote, and
+# in no recorded session was a cleared path fetched again.
+FETCHED = frozenset(Kind) - {Kind.QUOTE, Kind.PATH}
 
 
 @dataclass(frozen=True, slots=True)

@@ -215,7 +215,7 @@ def clairvoyant(episode: Episode, prices: Prices, threshold: float = 1.0, *, pas
     """Create a strategy that knows an episode's later needs and keeps the newest source of each atom."""
     needed: dict[Place, list[tuple[int, Atom]]] = {}
     results = episode.transcript.results
-    for need in episode.evidence.needs:
+    for need in (each for each in episode.evidence.needs if not each.written):
         needed.setdefault(place(results[need.sources[-1]]), []).append((episode.walk_numbers[need.request], need.atom))
     return Clairvoyant(needed, prices, threshold, passages=passages)
 

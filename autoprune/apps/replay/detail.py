@@ -136,7 +136,7 @@ def parts(known: Episode) -> dict[str, int]:
 
 def _result_details(known: Episode, texts: bool) -> Iterator[ResultDetail]:
     needed: dict[int, dict[int, dict[str, None]]] = {}
-    for need in known.evidence.needs:
+    for need in (each for each in known.evidence.needs if each.sources):
         needed.setdefault(need.sources[-1], {}).setdefault(need.request, {})[str(need.atom.kind)] = None
     for number, result in enumerate(known.transcript.results):
         when = tuple((request, ", ".join(kinds)) for request, kinds in needed.get(number, {}).items())
@@ -201,4 +201,5 @@ def _place(result: ToolResult) -> object:
 
 def _missed_results(run: Run) -> tuple[tuple[int, int], ...]:
     needs = zip(run.episode.evidence.needs, run.retained, strict=True)
-    return tuple(dict.fromkeys((need.sources[-1], need.request) for need, is_kept in needs if not is_kept))
+    missed = (need for need, is_kept in needs if need.sources and not is_kept)
+    return tuple(dict.fromkeys((need.sources[-1], need.request) for need in missed))

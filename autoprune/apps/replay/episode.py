@@ -256,7 +256,7 @@ class Episode:
     @cached_property
     def evidence(self) -> Evidence:
         """The evidence that the recorded actions needed."""
-        return evidence(self.transcript, self.requests, self.walk_numbers)
+        return evidence(self.transcript, self.requests)
 
     @cached_property
     def protected(self) -> tuple[tuple[Protected, ...], ...]:

@@ -6,7 +6,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from autoprune.apps.replay.atoms import GROUPS, Group
+from autoprune.apps.replay.atoms import GROUPS, PATHS, Group
 from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.evidence import Need
 from autoprune.apps.replay.play import Run
@@ -104,6 +104,7 @@ def _fetch_cost(run: Run, request: int, result: int, prices: Prices, weight: flo
 
 NEAR = 20  # requests since the newest source was sent
 FAR = f"lag > {NEAR}"  # the group of evidence with an older source
+RESULTS_ONLY = "only in results: "  # before a group's name: its atoms that no message of the model shows, with paths
 
 
 @dataclass(frozen=True)
@@ -129,10 +130,11 @@ class Figures:
     """The figures of an episode under a strategy. Bills are in input tokens, by the name of their prices.
 
     `session` is the name of the session's file, which may hold several episodes. `evidence` is by group: code, edits,
-    shell edits, facts; and `FAR`, the code whose source is old. `protected`
-    counts protected content by kind, once for each request. `prompts` are the provider's tokens of each prompt, and
-    `held` those that were read from its cache. `thinking` are the tokens of thinking that the edits make invalid, if
-    the model binds it. `seconds` is the median time of a prune, and `slowest` the longest.
+    shell edits, facts, paths; `FAR`, the code whose source is old; and each group but paths once more by the definition
+    of the last version (`RESULTS_ONLY`). `protected` counts protected content by kind, once for each request. `prompts`
+    are the provider's tokens of each prompt, and `held` those that were read from its cache. `thinking` are the tokens
+    of thinking that the edits make invalid, if the model binds it. `seconds` is the median time of a prune, and
+    `slowest` the longest.
     """
 
     session: str
@@ -194,7 +196,7 @@ def figures(run: Run, strategy: str, prices: Sequence[Prices], *, style: str) ->
 
 
 def _evidence(run: Run) -> dict[str, Kept]:
-    counts = {name: Kept() for name in (*map(str, GROUPS), FAR)}
+    counts = {name: Kept() for name in (*map(str, GROUPS), FAR, PATHS, *(f"{RESULTS_ONLY}{name}" for name in GROUPS))}
     for need, kept, in_results in zip(run.episode.evidence.needs, run.retained, run.in_results, strict=True):
         for name in _group_names(need):
             counts[name] += Kept(1, int(kept), int(in_results))
@@ -202,6 +204,10 @@ def _evidence(run: Run) -> dict[str, Kept]:
 
 
 def _group_names(need: Need) -> Iterator[str]:
-    yield from (str(name) for name, kinds in GROUPS.items() if need.atom.kind in kinds)
+    kind = need.atom.kind
+    groups = [str(name) for name, kinds in GROUPS.items() if kind in kinds]
+    yield from groups or [PATHS]
+    if not need.written:
+        yield from (f"{RESULTS_ONLY}{name}" for name in groups or [Group.CODE])
     if need.atom.kind in GROUPS[Group.CODE] and need.lag > NEAR:
         yield FAR

@@ -1,8 +1,9 @@
 """What each recorded action needed, which results showed this evidence, and which content should stay visible.
 
-The evidence is computed once for each episode, before any pruning. An atom that earlier text outside results contains
-is *free*; an atom that no earlier result shows is *unsupported*. A statement of the agent counts only if it is
-*scarce*: if more than three earlier results show it, it is *common*, and points to none of them.
+The evidence is computed once for each episode, before any pruning. The sources of an atom are the earlier results, and
+the earlier messages of the model, that show it: words, and arguments of calls. An atom that the user or the system
+said is *free*, since their words stay; an atom without a source is *unsupported*. A statement of the agent counts only
+if it is *scarce*: if more than three earlier sources show it, it is *common*, and points to none of them.
 
 Protected at each request are
 
@@ -10,10 +11,13 @@ Protected at each request are
                and each result that holds the user's words
     failure    the newest result that reports that its call failed; a call that the user rejected did not fail
     files      for each file that calls edited or wrote in the last 20 requests, the newest result that read it
+    material   at a request that writes a long text, the results since the user's last request that share distinctive
+               words with it
 """
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -23,23 +27,26 @@ from autoprune.apps.replay.visible import Texts, numbers, strings
 from autoprune.conversation.transcript import Speaker, ToolResult, Transcript
 from autoprune.facts import harness
 from autoprune.facts.answers import answer_text, is_answer
-from autoprune.facts.calls import arguments
+from autoprune.facts.calls import argument_texts, arguments
+from autoprune.strategies.usage import BY_CHANCE, LEAST_SHARED, distinctive_words, is_plan
 from autoprune.strategies.worth import AtWork
 
+LONG_TEXT = 1_000  # characters of a text whose material is protected when it is written
 MOST_SOURCES = 3  # a statement that more earlier results show is common
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """An atom of the action at a request, and the earlier results that show it, by number, oldest first.
+    """An atom of the action at a request, and its sources: results by number, and the model's messages by index.
 
-    `lag` is the number of requests since the newest of these results was called.
+    Both are oldest first. `lag` is the number of requests since the newest source.
     """
 
     request: int
     atom: Atom
     sources: tuple[int, ...]
     lag: int
+    written: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -56,34 +63,38 @@ class Evidence:
         return sum(need.atom.kind in GROUPS[group] for need in self.needs)
 
 
-def evidence(transcript: Transcript, requests: Sequence[int], walk_numbers: Sequence[int]) -> Evidence:
+def evidence(transcript: Transcript, requests: Sequence[int]) -> Evidence:
     """Find the atoms that the actions in a conversation needed.
 
-    `requests` are the indexes of the messages before which the requests are sent. `walk_numbers` are the numbers of
-    these requests in a walk, which the calls of results refer to.
+    `requests` are the indexes of the messages before which the requests are sent.
     """
-    results, spoken = Texts(), Texts()
+    results, said, written = Texts(), Texts(), Texts()
+    messages: list[int] = []  # of the texts in `written`
     needs: list[Need] = []
     free, unsupported, common = Counter[Kind](), Counter[Kind](), Counter[Kind]()
     at = 0
     stops = (*requests, len(transcript.entries))
-    for request, (start, number) in enumerate(zip(requests, walk_numbers, strict=True)):
+    for request, start in enumerate(requests):
         for message in range(at, start):
             for result in transcript.entries[message].results:
                 results.add_text(result.text)
-            for said in _words_outside_results(transcript, message):
-                spoken.add_text(said)
+            is_model = transcript.entries[message].speaker is Speaker.MODEL
+            for text in _words_outside_results(transcript, message):
+                (written if is_model else said).add_text(text)
+                messages += [message] if is_model else []
         end = _answer_ends(transcript, start, stops[request + 1])
         for atom in _atoms(transcript, start, end, results):
-            if spoken.find(atom):
+            sources, own = results.find(atom), tuple(dict.fromkeys(messages[text] for text in written.find(atom)))
+            if said.find(atom):
                 free[atom.kind] += 1
-            elif not (sources := results.find(atom)):
+            elif not sources and not own:
                 unsupported[atom.kind] += 1
-            elif atom.kind in STATED and len(sources) > MOST_SOURCES:
+            elif atom.kind in STATED and len(sources) + len(own) > MOST_SOURCES:
                 common[atom.kind] += 1
             else:
-                newest = transcript.results[sources[-1]]
-                needs.append(Need(request, atom, sources, number - newest.request))
+                newest = max((transcript.results[each].location.message for each in sources[-1:]), default=0)
+                newest = bisect_right(requests, max((newest, *own[-1:])))
+                needs.append(Need(request, atom, sources, request - newest + 1, own))
         at = start
     return Evidence(tuple(needs), free, unsupported, common)
 
@@ -121,12 +132,14 @@ class ProtectedKind(StrEnum):
     WORDS = "words"
     FAILURE = "failure"
     FILES = "files"
+    MATERIAL = "material"
 
 
 PROTECTED_NAMES: Mapping[str, str] = {
     ProtectedKind.WORDS: "user's words",
     ProtectedKind.FAILURE: "last failure",
     ProtectedKind.FILES: "files being edited",
+    ProtectedKind.MATERIAL: "material of the open task",
 }
 
 
@@ -153,7 +166,8 @@ def protected_content(
     for start, number in zip(requests, walk_numbers, strict=True):
         for message in range(at, start):
             reader.read(message)
-        at_requests.append(tuple(reader.current(number)))
+        end = _answer_ends(transcript, start, len(transcript.entries))
+        at_requests.append((*reader.current(number), *reader.material(start, end)))
         at = start
     return tuple(at_requests)
 
@@ -166,12 +180,16 @@ class _Reader:
         self._words: list[Protected] = []
         self._at_work = AtWork()
         self._protected: dict[tuple[ProtectedKind, ToolResult], Protected] = {}
+        self._lately: list[ToolResult] = []  # since the user's last request
+        self._distinctive: dict[ToolResult, Set[str]] = {}
 
     def read(self, at: int) -> None:
         """Read the next message."""
         entry = self._transcript.entries[at]
-        if entry.speaker is Speaker.USER:
-            self._words += self._words_outside_results(at)
+        if entry.speaker is Speaker.USER and (said := list(self._words_outside_results(at))):
+            self._words += said
+            self._lately.clear()
+        self._lately += entry.results
         self._at_work.observe(entry)
         for result in entry.results:
             if is_answer(result):
@@ -184,6 +202,26 @@ class _Reader:
             yield self._protect(ProtectedKind.FAILURE, failure)
         for result in self._at_work.edited_files(request):
             yield self._protect(ProtectedKind.FILES, result)
+
+    def material(self, start: int, end: int) -> Iterator[Protected]:
+        """Yield what was read for the long text that an answer writes, by the distinctive words that it uses."""
+        entries = self._transcript.entries[start:end]
+        calls = [call for entry in entries for call in entry.calls]
+        texts = (
+            [argument_texts(call) for call in calls if not is_plan(call)]
+            if calls
+            else [text for entry in entries for text in entry.texts]
+        )
+        written = {word for text in texts if len(text) > LONG_TEXT for word in distinctive_words(text)}
+        shared = {result: len(written & self._words_of(result)) for result in self._lately} if written else {}
+        least = max(LEAST_SHARED, BY_CHANCE * max(shared.values(), default=0))
+        for result in (each for each, number in shared.items() if number >= least):
+            yield self._protect(ProtectedKind.MATERIAL, result)
+
+    def _words_of(self, result: ToolResult) -> Set[str]:
+        if result not in self._distinctive:
+            self._distinctive[result] = distinctive_words(result.text)
+        return self._distinctive[result]
 
     def _protect(self, kind: ProtectedKind, result: ToolResult) -> Protected:
         """Mark a result as protected; return the same object each time."""

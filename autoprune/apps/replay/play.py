@@ -25,8 +25,9 @@ from typing import Any
 from autoprune.apps.replay.atoms import FETCHED
 from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.evidence import Need, Protected, ProtectedKind
-from autoprune.apps.replay.visible import Text
+from autoprune.apps.replay.visible import Text, strings
 from autoprune.conversation.messages import fields_of, with_item
+from autoprune.facts.calls import arguments
 from autoprune.formats import new_parser
 from autoprune.planning.view import folds
 from autoprune.providers import problems
@@ -120,7 +121,7 @@ class _VisibleEvidence:
             is_there = is_whole or self._shows(need)
             self.in_results.append(is_whole)
             self.retained.append(is_there)
-            if not is_there and need.atom.kind in FETCHED:
+            if not is_there and need.sources and need.atom.kind in FETCHED:
                 missing.append(need)
         # The newest sources are fetched again, unless they were in the last 10 requests.
         lately = {result for when, result in self.rereads if when >= request - NEAR}
@@ -134,7 +135,9 @@ class _VisibleEvidence:
         return {kind: (self._counts[kind, True], self._counts[kind, False]) for kind in ProtectedKind}
 
     def _has_source(self, need: Need) -> bool:
-        """Whether a result that shows the need is whole in the prompt."""
+        """Whether a result or a message of the model that shows the need is whole in the prompt."""
+        if not self._whole.isdisjoint(need.written):
+            return True
         places = ((source, self._results[source].location.message) for source in need.sources)
         return any(at in self._whole or self._holds(self._results[source].text) for source, at in places)
 
@@ -160,7 +163,8 @@ class _VisibleEvidence:
         number = self._numbers.get(id(message))
         if number is None:
             entry = self._parser.read(message, 0)
-            said = [*entry.texts, *(result.text for result in entry.results)]
+            written = ("\n".join(strings(dict(arguments(call)))) for call in entry.calls)
+            said = [*entry.texts, *written, *(result.text for result in entry.results)]
             number = self._numbers[id(message)] = len(self._texts)
             self._texts.append((message, Text("\n".join(said))))
         return number

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import mul
 
-from autoprune.apps.replay.atoms import Group
-from autoprune.apps.replay.episode_figures import FAR, Figures, Kept
+from autoprune.apps.replay.atoms import PATHS, Group
+from autoprune.apps.replay.episode_figures import FAR, RESULTS_ONLY, Figures, Kept
 from autoprune.apps.replay.evidence import ProtectedKind
 from autoprune.apps.replay.policies import NO_PRUNING
 
@@ -118,7 +118,9 @@ class Row:
     `spare` are the extra requests of the agent for each 100 that the saving would pay for, negative for a loss.
     `in_results` and `far` are shares of code. `cold` is the part of the saving from cuts at requests that found no
     cache. `protected` are the shares of protected content that stayed whole, by kind, without kinds that never
-    occurred. `thinking` are the tokens of thinking that the edits make invalid, if the model binds it.
+    occurred. `thinking` are the tokens of thinking that the edits make invalid, if the model binds it. `results_only`
+    are the shares by the definition of the last version, in which only results are sources and paths belong to code.
+    `paths` is the share of paths, by which no strategy is judged.
     """
 
     strategy: str
@@ -143,6 +145,8 @@ class Row:
     spare: float = 0.0
     protected: Mapping[str, Interval] = field(default_factory=dict)
     needed: Mapping[Group, int] = field(default_factory=dict)
+    results_only: Mapping[Group, Interval] = field(default_factory=dict)
+    paths: float = 1.0
 
     @property
     def evidence(self) -> dict[Group, Interval]:
@@ -235,6 +239,8 @@ def _row(found: Sequence[Figures], unpruned: Mapping[str, float], worth: Mapping
         spare=100 * (1 / with_rereads.value - 1) if with_rereads.value else 0.0,
         protected=dict(_protected_intervals(found)),
         needed={group: _total_kept(found, group).needed for group in Group},
+        results_only={group: _evidence_interval(found, f"{RESULTS_ONLY}{group}") for group in Group},
+        paths=_total_kept(found, PATHS).share,
     )
 
 
@@ -249,7 +255,7 @@ def _total_kept(found: Sequence[Figures], group: str) -> Kept:
     return sum((each.evidence.get(group, Kept()) for each in found), Kept())
 
 
-def _evidence_interval(found: Sequence[Figures], group: Group) -> Interval:
+def _evidence_interval(found: Sequence[Figures], group: str) -> Interval:
     return _interval_of(found, [each.evidence.get(group, Kept()) for each in found])
 
 
