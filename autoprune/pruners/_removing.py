@@ -5,7 +5,7 @@ from typing import Any
 
 from autoprune.conversation.edits import savings_by_message
 from autoprune.conversation.messages import fields_of
-from autoprune.conversation.summary import assemble
+from autoprune.conversation.summary import AssembledMessage, assemble
 from autoprune.formats import dominant_format
 from autoprune.formats.parsing import parse
 from autoprune.planning.plan import Plan
@@ -25,16 +25,21 @@ def without_folded(plan: Plan, edited: list[Any], reading: Reading, fixed_tokens
     texts = {fold.messages[0]: written_in.message("user", fold.text) for fold in plan.folds}
     kept = assemble(edited, plan.gone, texts, moves_system=places_system(edited))
     saved = savings_by_message(plan.edits, plan.stripped)
-    entries = plan.transcript.entries
-    weights = [
-        _weigh(each.message, reading) if each.at is None else entries[each.at].tokens - saved.get(each.at, 0)
-        for each in kept
-    ]
+    sizes = [entry.tokens - saved.get(at, 0) for at, entry in enumerate(plan.transcript.entries)]
+
+    def weigh(each: AssembledMessage) -> int:
+        """Count what a message with texts has beyond the messages in it, whose tokens depend on those before them."""
+        if each.at is not None:
+            return sizes[each.at]
+        held = [at for at in each.sources if at not in plan.gone]
+        return sum(sizes[at] - _count_alone(edited[at], reading) for at in held) + _count_alone(each.message, reading)
+
+    weights = tuple(map(weigh, kept))
     found = {source: index for index, each in enumerate(kept) for source in each.sources}
-    places = tuple(found[plan.gone[at].messages[0] if at in plan.gone else at] for at in range(len(entries)))
+    places = tuple(found[plan.gone[at].messages[0] if at in plan.gone else at] for at in range(len(sizes)))
     counted = fixed_tokens + sum(weights)
-    return replace(plan, counted=counted, weights=tuple(weights), places=places), [each.message for each in kept]
+    return replace(plan, counted=counted, weights=weights, places=places), [each.message for each in kept]
 
 
-def _weigh(message: object, reading: Reading) -> int:
+def _count_alone(message: object, reading: Reading) -> int:
     return parse([message], reading.parser(), 0).tokens

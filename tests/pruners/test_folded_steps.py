@@ -1,0 +1,142 @@
+"""The promises for finished steps that leave the prompt, over conversations of every format."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from every_format import again, as_bytes, conversations, requests
+from hypothesis import given
+from hypothesis import strategies as st
+from profiles import examples
+from rounds import WIRE
+
+from autoprune import AgenticConversationPruner, problems
+from autoprune.conversation.edits import Fold, Replace
+from autoprune.conversation.messages import fields_of
+from autoprune.planning.view import BaseStrategy, View
+from autoprune.pruners.result import Result
+from autoprune.strategies.finished_steps import fold, line
+
+PASTED = (
+    "[Steps 0-3, folded at request 9]\n- read a.py, 40 tokens\n\nand what I say",
+    "Look: [Step 1, folded at request 3]\n- bash ls, 3 tokens",
+    "1. do this\n- and that",
+)
+
+
+@dataclass(frozen=True)
+class FoldAll(BaseStrategy):
+    """Fold every step that is old enough, at every request."""
+
+    fold_steps: int | None = 1
+    name = "fold_all"
+    every_request = True
+
+    def step(self, view: View) -> Iterator[Replace | Fold]:
+        """Yield a fold for each run of old steps."""
+        assert self.fold_steps is not None
+        old = [step for step in view.steps() if view.request - step.request >= self.fold_steps]
+        yield from fold(old, view.request, lambda result: line(result, result.tokens, (), has_failed=False))
+
+
+def pruner() -> AgenticConversationPruner:
+    return AgenticConversationPruner(1_000_000)
+
+
+def every_format(test: Any) -> Any:
+    """Check a property over conversations of each format and two ages."""
+    ages = st.sampled_from((1, 2, 4)).map(FoldAll)
+
+    def check(format: str, data: st.DataObject) -> None:
+        test(data.draw(conversations(format, PASTED)), data.draw(ages))
+
+    check.__name__, check.__qualname__, check.__module__ = test.__name__, test.__qualname__, test.__module__
+    return pytest.mark.parametrize("format", [*WIRE, "xml"])(examples(40)(given(data=st.data())(check)))
+
+
+def users_words(messages: list[Any]) -> list[str]:
+    """The texts of the user's messages, and of system messages."""
+    return [text for message in messages for text in texts_of(message)]
+
+
+def texts_of(message: Any) -> Iterator[str]:
+    held = fields_of(message)
+    if held.get("role") not in ("user", "system", "developer"):
+        return
+    content = held.get("content", held.get("parts"))
+    for block in [content] if isinstance(content, str) else content or ():
+        text = block if isinstance(block, str) else fields_of(block).get("text")
+        if isinstance(text, str):
+            yield text
+
+
+def rules(messages: list[Any]) -> set[str]:
+    return {problem.rule for problem in problems(messages)}
+
+
+@every_format
+def test_the_input_is_unchanged_and_the_provider_takes_the_output(messages: list[Any], strategy: FoldAll):
+    before = as_bytes(messages)
+    result = pruner().prune(messages, strategy)
+    assert as_bytes(messages) == before
+    assert rules(result.conversation) <= rules(messages)
+    kept = {id(message) for message in messages}
+    new = [message for message in result.conversation if id(message) not in kept]
+    assert len(new) <= len(result.plan.folds)
+    assert (result.conversation is messages) == (not result.plan.folds)
+
+
+@every_format
+def test_every_word_of_the_user_stays_in_order(messages: list[Any], strategy: FoldAll):
+    sent = "\0".join(users_words(pruner().prune(messages, strategy).conversation))
+    at = 0
+    for text in users_words(messages):
+        at = sent.index(text, at) + len(text)
+
+
+@every_format
+def test_the_report_counts_what_is_sent(messages: list[Any], strategy: FoldAll):
+    result = pruner().prune(messages, strategy)
+    report = result.report
+    assert report.tokens_after == pruner().count_tokens(result.conversation) <= report.tokens_before
+    assert sum(report.floor.values()) == report.tokens_after
+    assert report.messages_summarized == sum(len(fold.messages) for fold in result.plan.folds)
+    assert sum(weight for _, weight in result.sent.sent) + result.sent.beside == report.tokens_after
+
+
+@every_format
+def test_pruning_again_changes_nothing(messages: list[Any], strategy: FoldAll):
+    once = pruner().prune(messages, strategy).conversation
+    assert pruner().prune(once, strategy).conversation is once
+    reloaded = again(once)
+    assert pruner().prune(reloaded, strategy).conversation is reloaded
+
+
+@every_format
+def test_a_growing_conversation_gives_the_same_in_both_styles(messages: list[Any], strategy: FoldAll):
+    whole, loop = pruner(), pruner()
+    fed: list[Any] = []
+    read = 0
+    for end in requests(messages):
+        given_back = [*fed, *messages[read:end]]
+        result = whole.prune(messages[:end], strategy)
+        alone = pruner().prune(messages[:end], strategy)
+        fed = loop.prune(given_back, strategy).conversation
+        assert as_bytes(result.conversation) == as_bytes(alone.conversation) == as_bytes(fed)
+        read = end
+
+
+@every_format
+def test_the_prompt_only_changes_behind_a_new_fold(messages: list[Any], strategy: FoldAll):
+    known = pruner()
+    before: Result[Any] | None = None
+    for end in requests(messages):
+        now = known.prune(messages[:end], strategy)
+        if before is not None:
+            fresh = now.plan.folds[len(before.plan.folds) :]
+            assert now.plan.folds[: len(before.plan.folds)] == before.plan.folds
+            first = min((now.plan.places[fold.messages[0]] for fold in fresh), default=len(before.conversation))
+            same = min(first, len(before.conversation))
+            assert as_bytes(now.conversation[:same]) == as_bytes(before.conversation[:same])
+        before = now
