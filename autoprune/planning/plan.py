@@ -75,6 +75,7 @@ class Plan:
     `weights`: the tokens of each message that is sent, once the messages are removed.
     `places`: then, the index in the next prompt of each message, or of the text in its place.
     `head`: the number of first messages that never go; None if the strategy never removes messages.
+    `folds_steps`: whether the strategy may fold finished steps.
     `beyond`: the tokens that the provider reported beyond the count.
     `rationale`: the strategy's reasons for its decisions.
     """
@@ -96,6 +97,7 @@ class Plan:
     weights: tuple[int, ...] = ()
     places: tuple[int, ...] = ()
     head: int | None = None
+    folds_steps: bool = False
     beyond: int = 0
     rationale: Rationale = NO_RATIONALE
 

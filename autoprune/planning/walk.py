@@ -207,16 +207,10 @@ class Walk:
             changed=changes.first if changes else None,
             rationale=rationale_of(self._stepper),
             folds=tuple(self._folded),
-            head=self._head,
+            folds_steps=self._steps is not None,
             counted=fixed_tokens + sum(map(self.weight, range(len(self.entries)))) if gone else None,
         )
         return self._folds.complete(plan, fixed_tokens) if self._folds else plan
-
-    @property
-    def _head(self) -> int | None:
-        """The number of first messages that no fold changes: up to the message that gets the text of the first step."""
-        answers = (at for at, entry in enumerate(self.entries) if entry.speaker is Speaker.MODEL)
-        return None if self._steps is None else max(0, next(answers, len(self.entries)) - 1)
 
     @property
     def is_at_work(self) -> bool:

@@ -207,13 +207,17 @@ def stable_boundary(plan: Plan) -> int | None:
     """Find the index of the last message up to which no later prune changes anything; None if there is none.
 
     If messages may be folded or dropped, only the system messages at the head are stable, even before the first fold.
+    If finished steps may be folded, the message before the first answer may get their text.
     """
     if plan.head is not None:
         return plan.head - 1 if plan.head else None
+    entries = plan.transcript.entries
+    answered = (at for at, entry in enumerate(entries) if plan.folds_steps and entry.speaker is Speaker.MODEL)
     results = (result for result in plan.transcript.results if reason(plan, result) not in LASTING)
     may_change: tuple[Part | Thought, ...] = (*results, *plan.open_inputs, *plan.stripped_later)
-    first = min((part.location.message for part in may_change), default=len(plan.transcript.entries))
-    return first - 1 if first else None
+    first = min((part.location.message for part in may_change), default=len(entries))
+    first = min(first, next(answered, len(entries)) - 1) if plan.folds_steps else first
+    return first - 1 if first > 0 else None
 
 
 Pair = tuple[int | None, int | None]  # a message's index before and after; None if it is missing there

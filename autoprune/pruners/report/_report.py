@@ -355,7 +355,7 @@ def ledger_figures(report: Report, conversation: Sequence[Any]) -> Sent:
         else after,
         sent=after,
         beside=transcript.fixed_tokens,
-        answers=None if plan.running or any(not fold.text for fold in plan.folds) else sum(_answers(plan)),
+        answers=sum(_answers(plan)) if plan.head is None else None,
         placeholders=_tokens_placed(report),
         cleared=tuple(filter(None, map(_digest_of_result, _results_edited_now(plan)))),
         fetched=tuple(_unseen_results(plan)),
