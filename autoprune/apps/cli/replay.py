@@ -116,7 +116,7 @@ def replay_sessions(
             "-s",
             "--safe-zone",
             metavar="TOKENS",
-            help="The token budget of a prompt: 51200, 50k, 50*1024, or 0.7 of the model's window. Default: as in "
+            help="The limit of a prompt, in tokens: 51200, 50k, 50*1024, or 0.7 of the model's window. Default: as in "
             "`autoprune run`, the window of each session's model without room for the reply.",
         ),
     ] = None,

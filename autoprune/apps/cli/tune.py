@@ -56,7 +56,10 @@ def tune_settings(
     floor: Annotated[
         float,
         typer.Option(
-            metavar="SHARE", min=0, max=1, help="The smallest share of each kind of evidence that must stay in view."
+            metavar="SHARE",
+            min=0,
+            max=1,
+            help="The smallest share of what the agent used later that must stay in view: code, edits and facts.",
         ),
     ] = FLOOR,
     as_json: options.AsJson = False,
