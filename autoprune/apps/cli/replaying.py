@@ -345,7 +345,7 @@ def assumptions(whole: Overview, args: ReplayArgs) -> Iterator[str]:
         yield f"no prompt size is recorded in {where}: system prompt and tools are taken to be {UNKNOWN_HEAD:,} tokens"
     if args.safe_zone is None and any(AT not in name for name in args.strategies if name != NONE):
         default = f"the model's window without room for the reply, or {UNKNOWN_ZONE:,} tokens if that is not known"
-        yield f"the safe zone is that of `autoprune run` where no compaction is near: {default}"
+        yield f"the limit is that of `autoprune run` where no compaction is near: {default}"
     if len(args.prices) > 1:
         yield f"the clairvoyants and cache_aware decide by the prices {args.prices[0]}"
 
