@@ -75,9 +75,8 @@ def tune_settings(
             raise SettingsError(f"{name} knows the rest of the session, so it cannot be used in practice")
     life = duration(cache_life, "--cache-life")
     prices = replaying.parse_prices((price,) if price else (), life)
-    readers = replaying.choose_readers(reader, at_home=not paths)
-    args = ReplayArgs(grid, prices, model=model, cache_life=life, readers=tuple(readers))
-    files = replaying.find_files(paths or (), readers.values())
+    args = ReplayArgs(grid, prices, model=model, cache_life=life, readers=(reader,) if reader else ())
+    files = replaying.find_files(paths or (), reader)
     sessions = replaying.replay_all(files, args, replaying.choose_engine(engine, jobs), output)
     figures = [row for each in sessions for row in each.figures]
     if figures:

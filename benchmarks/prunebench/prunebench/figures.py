@@ -23,7 +23,7 @@ POLICY_NAMES = (NO_PRUNING, *OURS, *POLICIES, "clairvoyant")
 PRICE_LISTS = ("anthropic", "anthropic-1h", "openai", "deepseek", "gemini", "no-cache")
 HIGH = 0.95  # the share of prompts that are at most as long as the "long prompt" of a policy
 REFUSED = re.compile(r"promise 3, (request \d+):")
-# The project in the name of a file: of the corpora of benchmarks/sessions.json, and of a task of SWE-bench.
+# The project in the name of a file: of the corpora of benchmarks/prunebench/sessions.json, and of a task of SWE-bench.
 PROJECT = re.compile(r"[\w.-]+?--(?P<corpus>[\w.-]+?)--[^/]*|(?P<task>[\w.-]+?__[\w.-]+?)-\d+\..*")
 DIGITS = 4  # of figures in JSON: more would only make the file larger
 
