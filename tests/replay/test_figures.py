@@ -128,7 +128,7 @@ def test_the_figures_of_a_session_are_the_same_at_every_run_and_after_a_round_tr
     first, second = (timeless(replay_session("a.json", log(30), args)) for _ in range(2))
     assert first == second
     assert first.error == ""
-    assert len(first.figures) == (len(args.strategies) - 2) * 2 + 2
+    assert len(first.figures) == (len(args.strategies) - 1) * 2 + 1
     assert SessionFigures.from_dict(json.loads(json.dumps(first.to_dict()))) == first
     styles: dict[str, list[Figures]] = {}
     for each in first.figures:

@@ -331,7 +331,7 @@ def assumptions(whole: Overview, args: ReplayArgs) -> Iterator[str]:
         default = f"the model's window without room for the reply, or {UNKNOWN_ZONE:,} tokens if that is not known"
         yield f"the safe zone is that of `autoprune run` where no compaction is near: {default}"
     if len(args.prices) > 1:
-        yield f"the clairvoyants and cache_aware decide by the prices {args.prices[0]}"
+        yield f"the clairvoyant and cache_aware decide by the prices {args.prices[0]}"
 
 
 def command_line() -> str:
