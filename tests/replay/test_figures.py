@@ -13,7 +13,7 @@ from autoprune.apps.replay import Figures, Kept, Policy, ReplayArgs, SessionFigu
 from autoprune.apps.replay.episode_figures import Bill, figures
 from autoprune.apps.replay.play import play
 from autoprune.apps.replay.policies import NoPruning
-from autoprune.apps.replay.rows import Interval, interval, percentile
+from autoprune.apps.replay.rows import interval
 from autoprune.economics import LISTS, Prices
 from autoprune.strategies import ObservationMasking
 
@@ -174,12 +174,3 @@ def test_an_unknown_strategy_is_a_clear_error(text: str, words: str):
 
 def test_prices_keep_the_name_that_the_bill_has():
     assert (str(Prices(1.25, 0.1, 5)), str(ANTHROPIC)) == ("1.25,0.1,5", "anthropic")
-
-
-def test_a_percentile_is_over_all_values_and_its_interval_over_sessions():
-    alike = [list(range(1, 101)) for _ in range(8)]
-    assert percentile(alike, 0.95) == Interval(95, 95, 95)
-    uneven = percentile([*alike, [1_000] * 50], 0.95)
-    assert (uneven.value, uneven.low, uneven.high) == (1_000, 95, 1_000)
-    assert percentile([], 0.95) == Interval(0, 0, 0)
-    assert percentile([[7]] * 1_500, 0.95) == Interval(7, 7, 7)

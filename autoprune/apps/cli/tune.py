@@ -109,7 +109,8 @@ def _frontier_table(tuned: Tuning, args: ReplayArgs) -> RenderableType:
     table = table_of(("setting", "left"), *((name, "right") for name in figures))
     for row in tuned.frontier:
         style = "bold" if row.strategy == tuned.recommended else ""
-        table.add_row(*(Text(cell, style=style) for cell in _frontier_cells(row)))
+        cells = row.strategy, f"{row.with_rereads.value:.3f}", *(_share_text(row, group) for group in MAIN)
+        table.add_row(*(Text(cell, style=style) for cell in cells))
     condition = f"at least {tuned.floor:.0%} of each kind kept, prices {args.prices[0]}"
     return Group(
         Text(f"{len(tuned.rows) - 1} settings on {count_noun(tuned.sessions, 'session')}; {condition}", style="bold"),
@@ -126,10 +127,6 @@ def _recommendation(tuned: Tuning) -> str:
     if tuned.recommended == NONE:
         return "recommended: no pruning; no setting is cheaper and keeps enough evidence"
     return f"recommended: {tuned.recommended}"
-
-
-def _frontier_cells(row: Row) -> tuple[str, ...]:
-    return row.strategy, f"{row.with_rereads.value:.3f}", *(_share_text(row, group) for group in MAIN)
 
 
 def _share_text(row: Row, group: Atoms) -> str:

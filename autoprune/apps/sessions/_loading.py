@@ -143,7 +143,7 @@ def _load(text: str, name: str, number: int, readers: Sequence[Reader], skip_bro
     notes = (*opened.notes, *chosen.notes)
     return Session(
         [*chosen.messages],
-        _as_list,
+        lambda pruned: dump(pruned, INDENT) + "\n",
         notes,
         agent=opened.reader.name,
         conversations=len(conversations),
@@ -394,10 +394,6 @@ def _describe(value: object) -> str:
         names = ", ".join(name[:LONGEST_NAME] or '""' for name in list(value)[:SHOWN_NAMES])
         return f"an object with the fields {names}{', …' if len(value) > SHOWN_NAMES else ''}"
     return {list: "a list", str: "a string", bool: "true or false", type(None): "null"}.get(type(value), "a number")
-
-
-def _as_list(messages: list[object]) -> str:
-    return dump(messages, INDENT) + "\n"
 
 
 def _as_lines(messages: list[object]) -> str:
