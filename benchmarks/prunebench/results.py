@@ -53,6 +53,8 @@ dearer. *User's words* is the lowest share of them in a corpus that stayed whole
 
 ## The policies
 
+The first sentence about each; `prunebench/policies/` has the rest, the parameters and the sources.
+
 <<policies>>
 """
 
@@ -134,7 +136,8 @@ def described(policy: Published) -> str:
     """One line: the tool, what the policy does, and with which original it was compared."""
     version = f" {policy.outdated.rstrip('.')}." if policy.outdated else ""
     compared = f"Compared with {policy.checked}." if policy.checked else ""
-    text = f"- `{policy.name}` ({policy.tool}): {policy.decides}{version} {compared}".replace("<", "\\<")
+    does = policy.decides.partition(". ")[0].rstrip(".")
+    text = f"- `{policy.name}` ({policy.tool}): {does}.{version} {compared}".replace("<", "\\<")
     return textwrap.fill(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
 
 
