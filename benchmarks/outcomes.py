@@ -35,6 +35,8 @@ from pathlib import Path, PurePosixPath
 
 from cleared import Stretch, read_log
 from estimates import Case, Exposure, auc, estimate, quantile_strata, rate_ratio
+
+sys.path.insert(0, str(Path(__file__).parent / "prunebench"))
 from sessions import Source, read_blob, read_manifest
 
 from autoprune.apps.replay.atoms import GROUPS, Group, Kind

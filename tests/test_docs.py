@@ -57,7 +57,6 @@ def test_the_commands_of_a_page_run_one_after_the_other(page: str, tmp_path: Pat
 # The beginnings of commands that cannot run in a clone, and why.
 NOT_IN_A_CLONE = {
     "autoprune doctor": "it needs an assistant",
-    "autoprune --install-completion": "it changes the files of the user's shell",
     "autoprune proxy": "it serves until it is stopped; tests/proxy starts it",
     "autoprune run": "it needs an assistant; tests/e2e runs four",
     "python benchmarks/": "they take long, or need other repositories",

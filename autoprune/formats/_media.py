@@ -245,7 +245,7 @@ def decode_bytes(data: str | bytes, most: int | None = None) -> bytes:
         return data[:most]
     encoded = data.partition("base64,")[2] if data.startswith("data:") else data
     try:
-        return b"" if _is_address(encoded) else base64.b64decode("".join(encoded[:most].split()) + "===")
+        return b"" if ":" in encoded[:ADDRESS] else base64.b64decode("".join(encoded[:most].split()) + "===")
     except (binascii.Error, ValueError):
         return b""
 
@@ -271,10 +271,6 @@ def decode_text(data: bytes) -> str | bytes:
         return data.decode() or data
     except UnicodeDecodeError:
         return data
-
-
-def _is_address(text: str) -> bool:
-    return ":" in text[:ADDRESS]
 
 
 def image_size(address: str | bytes) -> tuple[int, int] | None:

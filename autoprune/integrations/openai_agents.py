@@ -31,7 +31,8 @@ def call_model_input_filter(
 
     def filter_input(data: CallModelData[Any]) -> ModelInputData:
         given = data.model_data
-        beside = {"instructions": given.instructions, "tools": _schemas(data.agent), "model": _model_name(data.agent)}
+        model = getattr(data.agent.model, "model", data.agent.model)  # the pruner ignores anything but a string
+        beside = {"instructions": given.instructions, "tools": _schemas(data.agent), "model": model}
         sent = pruner.prune({**beside, "input": given.input}, PATH)
         return ModelInputData(input=sent.body["input"], instructions=given.instructions)
 
@@ -42,8 +43,3 @@ def _schemas(agent: Agent[Any]) -> list[dict[str, Any]]:
     # Only function tools have a schema here.
     own = (tool for tool in agent.tools if isinstance(tool, FunctionTool))
     return [{"name": tool.name, "description": tool.description, "parameters": tool.params_json_schema} for tool in own]
-
-
-def _model_name(agent: Agent[Any]) -> object:
-    """The name of an agent's model. The pruner ignores anything but a string."""
-    return getattr(agent.model, "model", agent.model)

@@ -272,7 +272,6 @@ class _AnthropicShape(Shape):
     """Messages with a list of typed blocks, or a text."""
 
     def text_block(self, words: str) -> object:
-        """Create a text block."""
         return {"type": "text", "text": words}
 
     def new_message(self, role: str, blocks: Sequence[object], like: object) -> object:
@@ -281,24 +280,20 @@ class _AnthropicShape(Shape):
         return {"role": role, self.field: one["text"] if one.keys() == {"type", "text"} else list(blocks)}
 
     def call_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
-        """Return the id of a call; None for any other block."""
         one = fields_of(found)
         if role != self.model or one.get("type") != "tool_use":
             return None
         return id_keys(one.get("id"))
 
     def result_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
-        """Return the id of the call that a result answers; None for any other block."""
         one = fields_of(found)
         return id_keys(one.get("tool_use_id")) if one.get("type") == "tool_result" else None
 
     def no_result(self, call: object, reason: str) -> object:
-        """Create a failed result for a call without one."""
         call_id = fields_of(call).get("id")
         return {"type": "tool_result", "tool_use_id": call_id, "content": reason, "is_error": True}
 
     def with_id(self, found: object, call_id: str) -> object:
-        """Copy a call or a result, with another id."""
         return with_item(found, "id" if fields_of(found).get("type") == "tool_use" else "tool_use_id", call_id)
 
     def repair_result(self, found: object) -> object:

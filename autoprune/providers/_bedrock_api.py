@@ -195,17 +195,14 @@ class _BedrockShape(Shape):
         return id_keys(call.get("toolUseId"))
 
     def result_keys(self, role: str | None, found: object) -> tuple[Hashable, ...] | None:
-        """Return the id of the call that a result answers; None for any other block."""
         result = fields_of(fields_of(found).get("toolResult"))
         return id_keys(result.get("toolUseId")) if result and role != self.model else None
 
     def no_result(self, call: object, reason: str) -> object:
-        """Create a failed result for a call without one."""
         call_id = fields_of(fields_of(call).get("toolUse")).get("toolUseId")
         return {"toolResult": {"toolUseId": call_id, "status": "error", "content": [self.text_block(reason)]}}
 
     def with_id(self, found: object, call_id: str) -> object:
-        """Copy a call or a result, with another id."""
         name = "toolUse" if fields_of(found).get("toolUse") is not None else "toolResult"
         return with_item(found, name, with_item(fields_of(found)[name], "toolUseId", call_id))
 

@@ -158,7 +158,8 @@ def _split_misplaced(messages: Sequence[object], log: Log) -> list[Any]:
             is_result = answered in is_open
             message = with_item(message, "role", "tool") if is_result else without_field(message, "tool_call_id")
             log.add(problem, "gave it the role 'tool'" if is_result else "removed the id, which no open call has")
-        is_open = (is_open - {answered}) | {*_all_call_ids(fields_of(message))}
+        made = items_of(fields_of(message).get("tool_calls"))
+        is_open = (is_open - {answered}) | {string_of(fields_of(call).get("id")) for call in made}
         calls: list[Any] = []
         for problem in log.problems_at(at, "misplaced_call"):
             calls = [{"role": "assistant", "content": None, "tool_calls": fields_of(message)["tool_calls"]}]
@@ -166,10 +167,6 @@ def _split_misplaced(messages: Sequence[object], log: Log) -> list[Any]:
             log.add(problem, "put the calls in a message of the assistant's")
         kept += calls if calls and is_bare(fields_of(message).get("content")) else [message, *calls]
     return kept
-
-
-def _all_call_ids(message: Mapping[str, object]) -> list[str | None]:
-    return [string_of(fields_of(call).get("id")) for call in items_of(message.get("tool_calls"))]
 
 
 def _place_results(

@@ -214,12 +214,10 @@ class _GeminiShape(Shape):
         return with_item(found, spelled, with_item(response, "name", wanted))
 
     def result_name(self, found: object) -> str:
-        """Return the name of a response."""
         ((_, _, response),) = find_first([fields_of(found)], RESPONSE)
         return _name_and_id(response)[0]
 
     def no_result(self, call: object, reason: str) -> object:
-        """Create a response with an error for a call without one."""
         ((_, spelled, found),) = find_first([fields_of(call)], CALL)
         named = {name: value for name in ("id", "name") if (value := fields_of(found).get(name)) is not None}
         return {RESPONSE[CALL.index(spelled)]: {**named, "response": {"error": reason}}}

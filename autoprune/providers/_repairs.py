@@ -374,7 +374,8 @@ def log_pairs(
     astray: dict[Place, list[Problem]] = {}
     for at in {at for at, _ in results}:
         for problem in log.problems_at(at, *ASTRAY):
-            astray.setdefault((at, _block_index(problem)), []).append(problem)
+            block = int(problem.path[2]) if len(problem.path) > 2 else 0
+            astray.setdefault((at, block), []).append(problem)
     from_elsewhere = {at for at, _ in astray}
     moved = {call[0] for result, call in pairs.items() if result[0] in from_elsewhere}
     missing = Counter(at for at, _ in lost)
@@ -392,7 +393,3 @@ def log_pairs(
             log.add(problem, what)
         if place not in astray and place not in pairs:
             log.add(log.nearest_problem(place[0]), f"removed the result in block {place[1]} of message {place[0]}")
-
-
-def _block_index(problem: Problem) -> int:
-    return int(problem.path[2]) if len(problem.path) > 2 else 0

@@ -5,7 +5,7 @@ and differ in their version: gpt-6.2-sol is priced like gpt-6.1-sol, and claude-
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -148,11 +148,7 @@ def _words(name: str) -> frozenset[str]:
 
 def version(name: str) -> tuple[int, ...]:
     """The version in a model's name: (5, 5) for claude-opus-5-5. Dates do not count."""
-    return tuple(_numbers(name))
-
-
-def _numbers(name: str) -> Iterator[int]:
-    return (int(each) for each in VERSION.findall(ZEROS.sub("", name)) if len(each) <= LONGEST_VERSION)
+    return tuple(int(each) for each in VERSION.findall(ZEROS.sub("", name)) if len(each) <= LONGEST_VERSION)
 
 
 def _input_price(info: Any) -> float:

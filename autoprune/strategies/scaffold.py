@@ -164,30 +164,24 @@ from autoprune import $Pruner, PruneArgs
 
 from $name import $Name
 
-CALLS = [{"id": f"c{at}", "type": "function", "function": {"name": "read", "arguments": "{}"}} for at in range(4)]
-CONVERSATION: list[dict[str, object]] = [
-    {"role": "user", "content": "Find the bug."},
-    *(
-        message
-        for call in CALLS
-        for message in (
-            {"role": "assistant", "content": None, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": call["id"], "content": "a word " * 900},
-        )
-    ),
-    {"role": "assistant", "content": "Found."},
-    {"role": "user", "content": "Fix it."},
-]
+CONVERSATION: list[dict[str, object]] = [{"role": "user", "content": "Find the bug."}]
+for at in range(4):
+    call = {"id": f"c{at}", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    CONVERSATION += [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": f"c{at}", "content": "a word " * 900},
+    ]
+CONVERSATION += [{"role": "assistant", "content": "Found."}, {"role": "user", "content": "Fix it."}]
 
 
-def test_a_conversation_fits_into_its_safe_zone_and_is_not_changed_again():
+def test_a_conversation_fits_into_its_safe_zone_and_is_not_changed_again() -> None:
     result = $Pruner(PruneArgs(5_000)).prune(CONVERSATION, $Name())
     assert result.report.within_safe_zone
     again = $Pruner(PruneArgs(5_000)).prune(result.conversation, $Name())
     assert again.conversation is result.conversation
 
 
-def test_nothing_changes_within_the_safe_zone():
+def test_nothing_changes_within_the_safe_zone() -> None:
     assert $Pruner(PruneArgs(50_000)).prune(CONVERSATION, $Name()).conversation is CONVERSATION
 ''')
 

@@ -136,16 +136,13 @@ def as_answer(given: object) -> Answer:
         case str() if given.strip():
             return Written(given)
         case BaseException():
-            return Failed(": ".join(filter(None, (type(given).__name__, _message_of(given))))[:LONGEST_REASON])
+            return Failed(
+                ": ".join(filter(None, (type(given).__name__, str(_attempt(str, given)[0] or ""))))[:LONGEST_REASON]
+            )
         case None | str() | Written(text=None | str()):
             return Failed("the summarizer gave no text")
         case _:
             return Failed(f"the summarizer gave a {type(given).__name__}, not a text")
-
-
-def _message_of(error: BaseException) -> str:
-    """Return the message of an exception; "" if its `__str__` raises."""
-    return str(_attempt(str, error)[0] or "")
 
 
 def call_safely(function: Callable[..., object], *arguments: object) -> object:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from sessions import Source
-
 from task_outcomes import Change
 
 WINDOWS = (10, 20, 29, 43, 50, 54, 58, 72, 86)

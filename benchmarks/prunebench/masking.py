@@ -2,7 +2,7 @@
 
 python benchmarks/prunebench/masking.py clones sessions
 
-`clones` are local clones as for benchmarks/sessions.py, with Recursive-Safeguarding/the-complexity-trap too. The corpus
+`clones` are local clones as for sessions.py, with Recursive-Safeguarding/the-complexity-trap too. The corpus
 `mini-swe-agent` is written to `sessions` if it is not there. Masking keeps the newest M results of a conversation and
 replaces all others by one line, at each request ("The Complexity Trap", arXiv 2508.21433). Each M is replayed once. A
 bill is linear in the prices of a written token, a cached one and one of the answer, so three sums of tokens give it at
@@ -26,10 +26,10 @@ from autoprune.apps.replay.policies import NO_PRUNING
 from autoprune.apps.replay.rows import Interval, Pair, Row, interval, summarize, sums_by_session
 from autoprune.apps.replay.session import ReplayArgs
 from autoprune.economics import Prices
-from sessions import read_manifest, write_corpus
 
 import complexity_trap
 from complexity_trap import COSTS, FIFTY, PAIRS, TABLE, Attempt, changes_between, read_costs
+from sessions import read_manifest, write_corpus
 from task_outcomes import Task, prediction
 
 CORPUS = "mini-swe-agent"

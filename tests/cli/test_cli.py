@@ -164,7 +164,7 @@ ORPHAN = {"role": "tool", "tool_call_id": "gone", "content": "left behind"}
 BROKEN = [{"role": "user", "content": "Fix it."}, ORPHAN]
 
 
-def written(path: Path, messages: list[dict[str, object]]) -> str:
+def written(path: Path, messages: object) -> str:
     path.write_text(json.dumps(messages), encoding="utf-8")
     return str(path)
 
@@ -179,12 +179,21 @@ def test_an_agents_session_file_is_pruned_to_messages_for_its_provider(tmp_path:
     assert run("check", str(out), "--provider", "anthropic").returncode == 0
 
 
-def test_a_number_selects_one_of_several_conversations_in_a_file():
-    file = str(READERS / "tau-bench.json")
-    first, second = (run("prune", file, "--safe-zone", "1m", "--conversation", number) for number in "12")
+TASKS = """
+from autoprune.apps.sessions import Conversation, Reader
+
+READER = Reader("tasks", lambda values: True, lambda values: [Conversation(task) for task in values[0]["tasks"]])
+"""
+
+
+def test_a_number_selects_one_of_several_conversations_in_a_file(tmp_path: Path):
+    file = written(tmp_path / "tasks.json", {"tasks": [[{"role": "user", "content": each}] for each in "ab"]})
+    (tmp_path / "tasks.py").write_text(TASKS, encoding="utf-8")
+    reader = ("--reader", f"{tmp_path}/tasks.py:READER")
+    first, second = (run("prune", file, *reader, "--conversation", number) for number in "12")
     assert "choose with --conversation" in first.stderr.decode()
     assert json.loads(first.stdout) != json.loads(second.stdout)
-    missing = run("prune", file, "--conversation", "99")
+    missing = run("prune", file, *reader, "--conversation", "99")
     assert (missing.returncode, b"has no conversation 99" in missing.stderr) == (3, True)
 
 

@@ -156,7 +156,7 @@ def test_a_session_in_utf_16_is_read_from_a_file_and_from_standard_input(tmp_pat
 # An agent's own log
 
 
-@pytest.mark.parametrize("sample", ["claude-code.jsonl", "codex.jsonl", "gemini-cli.json", "openhands.jsonl"])
+@pytest.mark.parametrize("sample", ["claude-code.jsonl", "codex.jsonl", "gemini-cli.json"])
 def test_an_agents_log_is_overwritten_only_with_force(tmp_path: Path, sample: str):
     log = tmp_path / "log.json"
     data = (READERS / sample).read_bytes()

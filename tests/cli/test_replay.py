@@ -216,7 +216,7 @@ def test_recorded_usage_is_priced_before_the_replay_and_the_saving_is_in_dollars
     assert "1 other session recorded no requests, or only those of another session" in words
     assert "claude-code shop" in words
     assert "Fix the cart, please" in words
-    assert "Of $7.32 you would have paid $" in words or "about the same" in words
+    assert "At API list prices $7.32 would have been " in words
     known = json.loads(run("replay", "--jobs", "1", "--json", environ=environ).stdout)
     assert [round(each["dollars"], 2) for each in known["spending"]] == [7.32]
 

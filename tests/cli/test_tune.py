@@ -24,7 +24,7 @@ def test_tune_prints_the_frontier_a_recommendation_and_code():
     command = re.fullmatch(r"autoprune run --strategy (.*) --safe-zone (20k|30k) claude", done.stdout.splitlines()[-1])
     assert command
     assert command[1] in ("low_water", "'low_water(target=0.5)'")
-    assert "the safe zone is that of" not in done.stderr  # each setting has its own
+    assert "the limit is that of" not in done.stderr  # each setting has its own
 
 
 def prunes(printed: str) -> Report:

@@ -13,7 +13,7 @@ from autoprune.apps.replay import Figures, Kept, Policy, ReplayArgs, SessionFigu
 from autoprune.apps.replay.episode_figures import Bill, figures
 from autoprune.apps.replay.play import play
 from autoprune.apps.replay.policies import NoPruning
-from autoprune.apps.replay.rows import Interval, interval, percentile
+from autoprune.apps.replay.rows import interval
 from autoprune.economics import LISTS, Prices
 from autoprune.strategies import ObservationMasking
 
@@ -128,7 +128,7 @@ def test_the_figures_of_a_session_are_the_same_at_every_run_and_after_a_round_tr
     first, second = (timeless(replay_session("a.json", log(30), args)) for _ in range(2))
     assert first == second
     assert first.error == ""
-    assert len(first.figures) == (len(args.strategies) - 2) * 2 + 2
+    assert len(first.figures) == (len(args.strategies) - 1) * 2 + 1
     assert SessionFigures.from_dict(json.loads(json.dumps(first.to_dict()))) == first
     styles: dict[str, list[Figures]] = {}
     for each in first.figures:
@@ -174,12 +174,3 @@ def test_an_unknown_strategy_is_a_clear_error(text: str, words: str):
 
 def test_prices_keep_the_name_that_the_bill_has():
     assert (str(Prices(1.25, 0.1, 5)), str(ANTHROPIC)) == ("1.25,0.1,5", "anthropic")
-
-
-def test_a_percentile_is_over_all_values_and_its_interval_over_sessions():
-    alike = [list(range(1, 101)) for _ in range(8)]
-    assert percentile(alike, 0.95) == Interval(95, 95, 95)
-    uneven = percentile([*alike, [1_000] * 50], 0.95)
-    assert (uneven.value, uneven.low, uneven.high) == (1_000, 95, 1_000)
-    assert percentile([], 0.95) == Interval(0, 0, 0)
-    assert percentile([[7]] * 1_500, 0.95) == Interval(7, 7, 7)

@@ -180,7 +180,7 @@ def priced(dollars: float) -> Replayed:
 def test_the_page_begins_with_what_the_sessions_would_have_cost():
     text = write(priced(8.0), paid=10.0)
     found = re.fullmatch(
-        r"Of \$10\.00 you would have paid \$(\d+\.\d\d) with low_water: (\d+)% less\.", answer_of(text)
+        r"At API list prices \$10\.00 would have been \$(\d+\.\d\d) with low_water: (\d+)% less\.", answer_of(text)
     )
     assert found
     assert 2 < float(found[1]) < 10

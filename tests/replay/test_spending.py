@@ -152,6 +152,6 @@ def test_an_episode_that_was_replayed_in_two_styles_counts_once():
 
 def test_the_sentence_has_an_interval_only_if_there_are_several_sessions():
     one = outlook([figures("a", 0.5)], "cache_aware", str(OWN), paid=10.0)
-    assert one.sentence("`autoprune run`") == "Of $10.00 you would have paid $5.00 with `autoprune run`: 50% less."
+    assert one.sentence("autoprune") == "At API list prices $10.00 would have been $5.00 with autoprune: 50% less."
     two = outlook([figures("a", 0.5), figures("b", 0.7)], "cache_aware", str(OWN), paid=20.0)
     assert "$12.00 (10.00–14.00)" in two.sentence("`autoprune run`")

@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +15,22 @@ from faults import faults
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import sample_cases
+from session_texts import every_run, expected_of, lines, reading_of, said, samples_in, values_of
 from tables import each_row
 
 from autoprune import SessionError, SettingsError
 from autoprune.apps.sessions import (
     NO_RESULT,
     READERS,
-    Request,
+    Conversation,
+    Reader,
     Session,
     agent_log,
+    conversation,
     decode,
     find_reader,
     load,
+    plugin_readers,
     recordings,
 )
 from autoprune.apps.sessions._loading import reader_for
@@ -35,47 +38,13 @@ from autoprune.providers import problems
 from autoprune.settings import plugins
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "readers"
-SAMPLES = sorted(path for path in FOLDER.glob("*.json*") if not path.name.endswith(".expected.json"))
+SAMPLES = samples_in(FOLDER)
 PLAIN = ("cline-classic.json",)
 Value = Any
 
 
-def lines(*values: Value) -> str:
-    return "\n".join(json.dumps(value) for value in values) + "\n"
-
-
-def values_of(path: Path) -> list[Value]:
-    text = path.read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.splitlines()] if path.suffix == ".jsonl" else [json.loads(text)]
-
-
-def every_run(text: str, name: str) -> list[Session]:
-    first = load(text, name)
-    return [first, *(load(text, name, run) for run in range(2, first.conversations + 1))]
-
-
-def said(session: Session) -> list[str]:
-    """The roles and contents in short: `user:hello`, `tool:42`."""
-    return [f"{message.get('role')}:{brief(message)}" for message in session.messages]
-
-
-def brief(message: Value) -> str:
-    content = message.get("content")
-    if isinstance(content, list):
-        return "+".join(str(block.get("text") or block.get("content") or block.get("name")) for block in content)
-    return str(content or "+".join(call["function"]["name"] for call in message.get("tool_calls", ())))
-
-
-def told(request: Request) -> dict[str, Value]:
-    """The known fields of a request."""
-    known = {name: value for name, value in asdict(request).items() if value not in (None, "")}
-    usage = {name: value for name, value in (known.pop("usage", None) or {}).items() if value}
-    usage.pop("counts_cached", None)
-    return {**known, "usage": usage} if usage else known
-
-
 def test_the_samples_were_found():
-    assert len(SAMPLES) >= 20
+    assert len(SAMPLES) >= 12
     assert {reader.name for reader in READERS} <= {
         load(path.read_text(encoding="utf-8"), "s").agent for path in SAMPLES
     }
@@ -83,15 +52,7 @@ def test_the_samples_were_found():
 
 @each_row("path", SAMPLES, ids=lambda path: path.name)
 def test_a_sample_is_read_as_its_expected_file_says(path: Path):
-    text = path.read_text(encoding="utf-8")
-    found = every_run(text, path.name)
-    expected = json.loads(path.with_name(path.name + ".expected.json").read_text(encoding="utf-8"))
-    recorded = [[[told(each) for each in stretch.requests] for stretch in run] for run in recordings(text, path.name)]
-    runs = [
-        {"notes": list(session.notes), "messages": session.messages, "requests": requests}
-        for session, requests in zip(found, recorded, strict=True)
-    ]
-    assert {"agent": found[0].agent, "runs": runs} == expected
+    assert reading_of(path) == expected_of(path)
 
 
 @each_row("path", [path for path in SAMPLES if path.name not in PLAIN], ids=lambda path: path.name)
@@ -320,11 +281,12 @@ def test_any_other_broken_line_raises_an_error_with_its_place(text: str, where: 
 
 
 def test_a_conversation_is_chosen_by_number_and_one_out_of_range_raises_an_error_with_the_count():
-    text = json.dumps([{"task_id": n, "traj": [{"role": "user", "content": f"task {n}"}]} for n in (1, 2)])
-    assert [said(load(text, "s", run)) for run in (1, 2)] == [["user:task 1"], ["user:task 2"]]
+    text = json.dumps({"tasks": [[{"role": "user", "content": f"task {n}"}] for n in (1, 2)]})
+    tasks = Reader("mine", lambda values: True, lambda values: [Conversation(task) for task in values[0]["tasks"]])
+    assert [said(load(text, "s", run, readers=[tasks])) for run in (1, 2)] == [["user:task 1"], ["user:task 2"]]
     for run in (0, 3, -1):
         with pytest.raises(SessionError, match=f"s has no conversation {run}: it holds 2 conversations"):
-            load(text, "s", run)
+            load(text, "s", run, readers=[tasks])
     with pytest.raises(SessionError, match=r"s has no conversation 2: it holds 1 conversation$"):
         load('[{"role": "user"}]', "s", 2)
 
@@ -347,17 +309,7 @@ def test_a_conversation_from_an_agents_file_is_written_as_a_list_of_messages():
         (lines({"type": "session", "id": "1"}, {"type": "message", "message": 3}), "pi, but record 2 is an entry"),
         (lines({"type": "session.start", "data": {}}, {"type": "abort"}), "copilot-cli, but record 2 is not an event"),
         (lines({"sessionId": "s", "projectHash": "h"}, {"n": 1}), "gemini-cli, but record 2 is neither a message"),
-        (
-            lines({"history": [{"action": "run", "source": "agent"}]}, {"history": []}),
-            "openhands, but record 2 is not a run",
-        ),
-        ('{"trajectory": [], "history": [{"role": "user"}, {"content": 1}]}', "swe-agent, but record 2 of the history"),
-        ('{"trajectory_format": "mini-swe-agent-1", "messages": [3]}', "mini-swe-agent, but record 1 of the messages"),
-        ('{"llm_interactions": [{}], "agent_steps": []}', "trae, but record 1 of llm_interactions"),
-        ('{"eval": {}, "plan": {}, "version": 2}', "inspect, but the log holds no samples"),
-        ('{"eval": {}, "samples": [{"messages": [{}]}]}', "inspect, but record 1 of the samples"),
         ('{"version": 1, "sessionId": "s", "agent": "lead", "messages": [{}]}', "cline, but record 1 of the messages"),
-        ('[{"traj": [{}]}]', "tau-bench, but record 1 of the tasks"),
     ],
 )
 def test_a_broken_agents_file_raises_an_error_with_the_place(text: str, what: str):
@@ -1034,197 +986,6 @@ def test_commands_that_pis_user_ran_are_sent_unless_excluded(ran_by_user: Value,
     assert said(load(pi(entry("1", None, "user", "go"), ran), "s")) == [expected]
 
 
-# The others
-
-
-def openhands(*events: Value) -> str:
-    return json.dumps({"instance_id": "i", "history": list(events)})
-
-
-GREETED = {"id": 1, "source": "user", "action": "message", "args": {"content": "hi"}}
-RUN = {"id": 2, "source": "agent", "action": "run", "args": {"command": "ls", "thought": "I look."}}
-SEEN = {"id": 3, "source": "agent", "observation": "run", "cause": 2, "content": "a.c", "extras": {}}
-
-
-SHELL = {"exit_code": 1, "working_dir": "/w", "py_interpreter_path": "/py", "prefix": "", "suffix": " (cut)"}
-SHOWN = " (cut)\n[Current working directory: /w]\n[Python interpreter: /py]\n[Command finished with exit code 1]"
-
-
-def forget(start: int, end: int) -> Value:
-    """A condensation that forgets the events between two."""
-    args = {"forgotten_events_start_id": start, "forgotten_events_end_id": end}
-    return {"id": 99, "source": "agent", "action": "condensation", "args": args}
-
-
-@each_row(
-    ("events", "expected"),
-    [
-        ([GREETED, RUN, SEEN], ["user:hi", "assistant:I look.", "tool:a.c"]),
-        ([GREETED, [RUN, SEEN]], ["user:hi", "assistant:I look.", "tool:a.c"]),
-        ([GREETED, RUN], ["user:hi", "assistant:I look."]),
-        (
-            [GREETED, {**RUN, "source": "user", "message": "ls"}, SEEN],
-            ["user:hi", "user:The user's action: ls", "user:a.c"],
-        ),
-        (
-            [GREETED, RUN, SEEN, {"id": 4, "action": "condensation", "args": {"forgotten_event_ids": [2, 3]}}],
-            ["user:hi"],
-        ),
-        (
-            [GREETED, {"id": 4, "source": "environment", "observation": "agent_state_changed", "content": ""}],
-            ["user:hi"],
-        ),
-        ([{**GREETED, "args": {"content": "see", "image_urls": ["u"]}}], ["user:see+None"]),
-        ([GREETED, forget(1, 2), forget(2, 3), forget(9, 12), RUN, SEEN], []),
-        ([GREETED, forget(2, 2), RUN, SEEN], ["user:hi"]),
-        ([GREETED, RUN, {**SEEN, "extras": {"metadata": SHELL}}], ["user:hi", "assistant:I look.", f"tool:a.c{SHOWN}"]),
-    ],
-)
-def test_openhands_events_become_messages(events: list[Value], expected: list[str]):
-    assert said(load(openhands(*events), "s")) == expected
-
-
-def early(kind: str, name: str, **payload: Value) -> Value:
-    """An event of 2024: no source, no id, no cause."""
-    return {kind: name, **({"args": payload} if kind == "action" else {"extras": {}, "content": "", **payload})}
-
-
-NOTHING_SEEN = early("observation", "null")
-ASKED = [
-    [early("action", "message", content="Fix it.", wait_for_response=False), NOTHING_SEEN],
-    [early("action", "run", command="ls", thought="I look."), early("observation", "run", content="a.c")],
-    [
-        early("action", "run_ipython", code="1/0", thought=""),
-        early("observation", "run_ipython", content="ZeroDivisionError"),
-    ],
-    [early("action", "message", content="Shall I?", wait_for_response=True), NOTHING_SEEN],
-    [early("action", "message", content="Go on."), NOTHING_SEEN],
-    [early("action", "run", command="make"), early("observation", "run", content="ok", extras={"exit_code": 0})],
-    [early("action", "finish", thought="Done.", outputs={}), NOTHING_SEEN],
-]
-ASKED_SAID = [
-    *("user:Fix it.", "assistant:I look.", "tool:a.c", "assistant:run_ipython", "tool:ZeroDivisionError"),
-    *("assistant:Shall I?", "user:Go on.", "assistant:run", "tool:ok\n[Command finished with exit code 0]"),
-    "assistant:Done.",
-]
-
-
-@each_row(
-    "history",
-    [
-        ASKED,
-        [event for pair in ASKED for event in pair],
-        [[{**event, "id": 2 * at + number} for number, event in enumerate(pair)] for at, pair in enumerate(ASKED)],
-    ],
-    ids=["pairs", "flat", "with ids"],
-)
-@each_row("wrap", [lambda history: history, lambda history: {"instance_id": "i", "history": history}])
-def test_events_of_openhands_without_a_source_are_read(history: list[Value], wrap: Callable[[Value], Value]):
-    session = load(json.dumps(wrap(history)), "s")
-    assert (session.agent, said(session)) == ("openhands", ASKED_SAID)
-    assert faults(session) == []
-
-
-def flat(event: Value) -> Value:
-    """An event as the resolver writes it: all fields beside its name."""
-    others = {name: value for name, value in event.items() if name not in ("args", "extras")}
-    return {**event.get("args", {}), **event.get("extras", {}), **others, "security_risk": None}
-
-
-RESOLVED = {"issue": {"number": 5}, "instruction": "Fix it.", "git_patch": "", "success": True, "error": None}
-
-
-def test_the_output_of_the_openhands_resolver_is_read():
-    history = [flat(event) for pair in ASKED for event in pair]
-    context = [{"recall_type": "workspace_context", "query": "Fix it.", "thought": "", "action": "recall"}]
-    context += [{"content": "Added workspace context", "recall_type": "workspace_context", "observation": "recall"}]
-    lines = [
-        {**RESOLVED, "history": [*history[:2], *context, *history[2:]]},
-        {**RESOLVED, "history": [], "metrics": None, "error": "Agent failed to run or crashed"},
-        {**RESOLVED, "history": history, "metrics": {"accumulated_cost": 0.07, "costs": [0.07]}},
-    ]
-    text = "\n".join(map(json.dumps, lines))
-    first, second, third = (load(text, "s", number) for number in (1, 2, 3))
-    assert (first.agent, said(first), faults(first)) == ("openhands", ASKED_SAID, [])
-    assert (second.messages, said(third), third.conversations) == ([], ASKED_SAID, 3)
-    assert [len(each) for each in recordings(text, "s")] == [1, 1, 1]
-    assert load(json.dumps(lines[0]), "s").messages == first.messages
-
-
-def test_a_flat_message_and_a_flat_exit_code_are_read():
-    history = [
-        {"content": "See.", "images_urls": ["u"], "wait_for_response": False, "action": "message"},
-        {"command": "make", "thought": "I build.", "action": "run", "is_confirmed": "confirmed"},
-        {"content": "no", "command_id": 7, "command": "make", "exit_code": 2, "observation": "run"},
-        {"command": "make", "thought": "", "action": "run"},
-        {"content": "no", "command": "make", "observation": "run", "metadata": SHELL, "hidden": False},
-    ]
-    made = said(load(json.dumps({"history": history}), "s"))
-    assert made[:3] == ["user:See.+None", "assistant:I build.", "tool:no\n[Command finished with exit code 2]"]
-    assert made[3:] == ["assistant:run", f"tool:no{SHOWN}"]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '[{"action": "run", "command": "ls"}]',
-        '[{"action": "run", "thought": "I look.", "command": "ls"}]',
-        '{"history": [{"action": "ls", "by": "ann", "content": "x"}]}',
-        '{"history": [{"action": "ls", "observation": "a.c", "thought": "I look."}]}',
-        '{"history": [{"action": "ls", "observation": "a.c", "response": "x"}]}',
-        '[{"observation": "run", "content": "x"}]',
-    ],
-)
-def test_records_with_actions_alone_are_not_openhands(text: str):
-    with pytest.raises(SessionError, match="give a JSON list"):
-        load(text, "s")
-
-
-def test_an_openhands_trajectory_is_a_list_of_events():
-    assert said(load(json.dumps([GREETED, RUN, SEEN]), "s")) == ["user:hi", "assistant:I look.", "tool:a.c"]
-
-
-def test_each_attempt_of_swe_agent_is_a_conversation():
-    attempt = {"trajectory": [], "history": [{"role": "user", "content": "go"}]}
-    session = load(json.dumps({"attempts": [attempt, attempt]}), "s")
-    assert (session.agent, session.conversations, said(session)) == ("swe-agent", 2, ["user:go"])
-
-
-@pytest.mark.parametrize(
-    ("told", "expected"),
-    [
-        ("I look.\n```bash\nls\n```", ["assistant:I look.\n```bash\nls\n```", "tool:<returncode>0</returncode>"]),
-        ("I think.", ["assistant:I think.", "user:<returncode>0</returncode>"]),
-        (
-            "```bash\na\n```\n```bash\nb\n```",
-            ["assistant:```bash\na\n```\n```bash\nb\n```", "user:<returncode>0</returncode>"],
-        ),
-    ],
-)
-def test_exactly_one_command_of_mini_swe_agent_is_a_call(told: str, expected: list[str]):
-    text = json.dumps(
-        [{"role": "assistant", "content": told}, {"role": "user", "content": "<returncode>0</returncode>"}]
-    )
-    assert said(load(text, "s")) == expected
-
-
-@pytest.mark.parametrize(
-    ("result", "expected"),
-    [
-        ({"result": "ok", "error": None}, "ok"),
-        ({"result": None, "error": "bad"}, "Error: bad"),
-        ({"result": "half", "error": "bad"}, "half\nError: bad"),
-        ({"result": "", "error": ""}, ""),
-    ],
-)
-def test_a_result_of_trae_includes_its_error(result: Value, expected: str):
-    made = {"call_id": "c", "name": "bash", "arguments": {}}
-    told = [{"input_messages": [{"role": "user", "content": "go"}], "response": {"content": "", "tool_calls": [made]}}]
-    steps = [{"tool_results": [{"call_id": "c", **result}]}]
-    session = load(json.dumps({"llm_interactions": told, "agent_steps": steps}), "s")
-    assert session.messages[-1] == {"role": "tool", "tool_call_id": "c", "content": expected}
-
-
 # Ids
 
 
@@ -1239,8 +1000,8 @@ def test_reused_ids_are_paired_in_order():
         return {"role": "tool", "tool_call_id": call_id, "content": content}
 
     log = [asks("x"), asks("x", "x"), tells("x", "1"), tells("x", "2"), asks("x"), tells("x", "3"), tells("x", "4")]
-    session = load(json.dumps([{"traj": log}]), "s")
-    assert [message["content"] for message in session.messages if message["role"] == "tool"] == [
+    messages = conversation("openai_chat", log).messages
+    assert [message["content"] for message in messages if message["role"] == "tool"] == [
         NO_RESULT,
         "1",
         "2",
@@ -1248,19 +1009,9 @@ def test_reused_ids_are_paired_in_order():
     ]
 
 
-def task(*messages: Value) -> str:
-    return json.dumps([{"traj": list(messages)}])
-
-
 @each_row(
     ("text", "what"),
     [
-        (task({"role": "user", "content": 3}), "1 of the conversation has a content that is neither text nor blocks"),
-        (task({"role": "tool", "content": "x"}), "1 of the conversation is a result without the id of its call"),
-        (
-            task({"role": "assistant", "content": "", "tool_calls": [{"id": "c", "function": {"name": "f"}}]}),
-            "1 of the conversation has a call without an id, a name or arguments",
-        ),
         (lines(claude("1", None, [{"text": "x"}])), "1 of the conversation has a block without a type"),
         (
             lines(claude("1", None, "go"), claude("2", "1", {"type": "tool_use", "id": "a"}, "m")),
@@ -1278,6 +1029,22 @@ def test_a_message_that_the_api_cannot_take_raises_an_error_with_its_number(text
     with pytest.raises(SessionError) as caught:
         load(text, "s")
     assert f"but message {what}" in str(caught.value)
+
+
+@each_row(
+    ("message", "what"),
+    [
+        ({"role": "user", "content": 3}, "has a content that is neither text nor blocks"),
+        ({"role": "tool", "content": "x"}, "is a result without the id of its call"),
+        (
+            {"role": "assistant", "content": "", "tool_calls": [{"id": "c", "function": {"name": "f"}}]},
+            "has a call without an id, a name or arguments",
+        ),
+    ],
+)
+def test_a_chat_message_that_the_api_cannot_take_raises_an_error_with_its_number(message: Value, what: str):
+    with pytest.raises(SessionError, match=f"^message 1 of the conversation {what}"):
+        conversation("openai_chat", [message])
 
 
 # Readers of installed packages
@@ -1304,10 +1071,19 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 def test_shipped_and_installed_readers_are_found_by_name():
     assert find_reader("codex").name == "codex"
     assert find_reader("mine").name == "mine"
+    assert "mine" in plugin_readers()
+    assert "other" not in plugin_readers()
     with pytest.raises(SettingsError, match=r"'other' under autoprune\.readers is a str: it must be a Reader"):
         find_reader("other")
     with pytest.raises(SettingsError, match=r"no reader 'mime' \(did you mean mine\?\)$"):
         find_reader("mime")
+
+
+@pytest.mark.usefixtures("installed")
+def test_an_installed_reader_reads_what_no_shipped_reader_detects():
+    assert load(codex(user("a")), "s").agent == "codex"
+    with pytest.raises(SessionError, match="s has no conversation 1: it holds 0 conversations"):
+        load("{}", "s")
 
 
 # Anything at all

@@ -96,7 +96,8 @@ def test_the_written_files_pass_their_own_tests_and_the_packages_checks(tmp_path
     run("ruff", "format", "--isolated", "--line-length", "120", "--check", ".", folder=tmp_path)
     # Without the packages installed, which take mypy long to read: only what the files take of autoprune counts.
     alone = ("--no-site-packages", "--follow-imports=silent", "--cache-dir", os.devnull)
-    run("mypy", "--strict", *alone, *(f"{module}.py" for module in MADE.values()), folder=tmp_path)
+    modules = (f"{begin}{module}.py" for module in MADE.values() for begin in ("", "test_"))
+    run("mypy", "--strict", *alone, *modules, folder=tmp_path)
 
 
 def test_the_default_does_not_clear_oldest_first(tmp_path: Path):

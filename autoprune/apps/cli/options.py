@@ -61,7 +61,7 @@ SafeZone = Annotated[
         "-s",
         "--safe-zone",
         metavar="TOKENS",
-        help="The token budget: 51200 (the default), 50k, 50*1024, or 0.7 for a share of the model's window.",
+        help="The limit of a prompt, in tokens: 51200 (the default), 50k, 50*1024, or 0.7 of the model's window.",
     ),
 ]
 StrategyName = Annotated[

@@ -54,8 +54,8 @@ SafeZone = Annotated[
         metavar="TOKENS",
         envvar=VARIABLES["safe_zone"],
         show_envvar=False,
-        help="The token budget of a prompt: 51200, 50k. Default: the window of each request's model, without room for "
-        "the reply.",
+        help="The limit of a prompt, in tokens: 51200, 50k. Default: the window of each request's model, without room "
+        "for the reply.",
     ),
 ]
 Strategy = Annotated[

@@ -116,7 +116,7 @@ def replay_sessions(
             "-s",
             "--safe-zone",
             metavar="TOKENS",
-            help="The token budget of a prompt: 51200, 50k, 50*1024, or 0.7 of the model's window. Default: as in "
+            help="The limit of a prompt, in tokens: 51200, 50k, 50*1024, or 0.7 of the model's window. Default: as in "
             "`autoprune run`, the window of each session's model without room for the reply.",
         ),
     ] = None,
@@ -157,7 +157,6 @@ def replay_sessions(
     zone = budget_tokens(safe_zone, model=model) if safe_zone is not None else None
     life = duration(cache_life, "--cache-life")
     prices = replaying.parse_prices(price or (), life)
-    readers = replaying.choose_readers(reader, at_home=not paths)
     args = ReplayArgs(
         strategies=strategies,
         prices=prices,
@@ -165,9 +164,9 @@ def replay_sessions(
         model=model,
         cache_life=life,
         styles=STYLES[style],
-        readers=tuple(readers),
+        readers=(reader,) if reader else (),
     )
-    files = replaying.find_files(paths or (), readers.values())
+    files = replaying.find_files(paths or (), reader)
     chosen_engine = replaying.choose_engine(engine, jobs)
     spent = read_spending(files, args, engine=partial(_with_progress, chosen_engine, len(files)))
     sums = sum_spending(spent)

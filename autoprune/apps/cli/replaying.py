@@ -34,7 +34,7 @@ from autoprune.apps.replay.policies import AT
 from autoprune.apps.replay.session import Overview, ReplayArgs, SessionFigures
 from autoprune.apps.replay.sizes import UNKNOWN_HEAD
 from autoprune.apps.replay.verdict import NONE, count_noun
-from autoprune.apps.sessions import READABLE, Reader, dump, find_reader, places, plugin_readers
+from autoprune.apps.sessions import READABLE, Reader, dump, places, plugin_readers
 from autoprune.economics import DEFAULT, Prices, prices
 from autoprune.errors import SessionError, SettingsError, near_or_all
 from autoprune.pruners.report.drawing import printable
@@ -93,24 +93,6 @@ def parse_prices(given: Sequence[str], life: float | None = None) -> tuple[Price
     return tuple({str(each): each for each in lists}.values())
 
 
-def choose_readers(named: str | None, *, at_home: bool) -> dict[str, Reader]:
-    """The readers to try before the shipped ones: that of `--reader` and, with `at_home`, those of installed packages.
-
-    The keys are their names for ReplayArgs: each worker process loads them by name, because a reader in a user's file
-    cannot be pickled. Prints a note for each package whose reader cannot be loaded. Raises SettingsError if `--reader`
-    names no reader.
-    """
-    found: dict[str, Reader] = {}
-    if named is not None:
-        (found[named],) = load_readers(named)
-    for name in plugin_readers() if at_home else ():
-        try:
-            found.setdefault(name, find_reader(name))
-        except SettingsError as error:
-            _note(f"{error}; its sessions are left out")
-    return found
-
-
 def _note(line: str) -> None:
     show(Text(f"note: {printable(line)}", style="yellow"), to_stderr=True, wraps=False)
 
@@ -122,15 +104,17 @@ def choose_engine(name: str, jobs: int | None) -> Engine:
     return on_ray if name == "ray" else Processes(jobs)
 
 
-def find_files(paths: Sequence[str], readers: Iterable[Reader] = ()) -> list[str]:
+def find_files(paths: Sequence[str], reader: str | None = None) -> list[str]:
     """Find the session files that paths name or, without any, those that agents have stored on this machine.
 
-    `readers` are other readers than those that ship, whose places are searched too. Prints how many files of which
-    agent were found, and a note for each path without session files. Raises SettingsError if a path is empty, and
-    SessionError if there are no session files at all.
+    `reader` is the value of `--reader`, whose places are searched too, like those of installed readers. Prints how many
+    files of which agent were found, and a note for each path without session files. Raises SettingsError if there is no
+    such reader or a path is empty, and SessionError if there are no session files at all.
     """
+    named = load_readers(reader)
     if not paths:
-        return _files_at_home(readers)
+        installed = plugin_readers(lambda error: _note(f"{error}; its sessions are left out"))
+        return _files_at_home(dict.fromkeys((*named, *installed.values())))
     if not all(paths):
         raise SettingsError("one of the paths is empty: give a session file, a folder or a glob")
     found = {path: places.expand_names([path]) for path in paths}
@@ -345,9 +329,9 @@ def assumptions(whole: Overview, args: ReplayArgs) -> Iterator[str]:
         yield f"no prompt size is recorded in {where}: system prompt and tools are taken to be {UNKNOWN_HEAD:,} tokens"
     if args.safe_zone is None and any(AT not in name for name in args.strategies if name != NONE):
         default = f"the model's window without room for the reply, or {UNKNOWN_ZONE:,} tokens if that is not known"
-        yield f"the safe zone is that of `autoprune run` where no compaction is near: {default}"
+        yield f"the limit is that of `autoprune run` where no compaction is near: {default}"
     if len(args.prices) > 1:
-        yield f"the clairvoyants and cache_aware decide by the prices {args.prices[0]}"
+        yield f"the clairvoyant and cache_aware decide by the prices {args.prices[0]}"
 
 
 def command_line() -> str:

@@ -239,8 +239,8 @@ def describe_by_hand(
     options["holdout"] = settings.holdout or None
     variables = (f"{VARIABLES[name]}={shlex.quote(str(value))}" for name, value in given.items())
     words = (f"--{name} {shlex.quote(str(value))}" for name, value in options.items() if value is not None)
-    if shutil.which(client.program) is None:
-        yield f"# {client.program} is not installed: {client.install}"
+    if shutil.which(client.name) is None:
+        yield f"# {client.name} is not installed: {client.install}"
     yield "# By hand, in one terminal; it prints the address of its live page:"
     yield redact(" ".join((*variables, "autoprune proxy", *words)))
     yield f"# Safe zone: {describe_zone(settings)}"
@@ -261,7 +261,7 @@ def describe_route(client: Client, route: Route, proxy: str = UNKNOWN_PROXY) -> 
     environ = {**no_proxy_variables(os.environ), **real.environ}
     # Redacted before it is quoted: quotes would hide where a value ends.
     variables = (f"{name}={shlex.quote(redact(value))}" for name, value in environ.items())
-    yield " ".join((*variables, client.program, *map(shlex.quote, redact_arguments(real.arguments))))
+    yield " ".join((*variables, client.name, *map(shlex.quote, redact_arguments(real.arguments))))
     yield redact(f"# the proxy forwards requests to {route.upstream or 'the vendor of the API that each is for'}")
     for name, text in real.files.items():
         yield f"# {UNKNOWN_FOLDER}/{name}:"
@@ -296,9 +296,9 @@ def _read_user_file(path: PurePath) -> str | None:
 
 def find_program(client: Client) -> str:
     """Find the path of a client's program. Exits with 127 if it is not installed."""
-    found = shutil.which(client.program)
+    found = shutil.which(client.name)
     if found is None:
-        typer.echo(f"autoprune: {client.program} is not installed: {client.install}", err=True)
+        typer.echo(f"autoprune: {client.name} is not installed: {client.install}", err=True)
         raise typer.Exit(NOT_FOUND)
     return found
 

@@ -323,7 +323,7 @@ def _headline(sums: Sequence[ProjectSpending]) -> Text:
     if not dollars:
         return Text(f"{sessions} with recorded usage, but without a known price of the model: give --model")
     cost = f"${dollars:,.2f}"
-    return Text.assemble(f"{sessions} cost ", (cost, "bold"), " by the recorded usage and the models' prices")
+    return Text.assemble(f"{sessions} cost ", (cost, "bold"), " at API list prices, by the recorded usage")
 
 
 def _others_note(sums: Sequence[ProjectSpending], sessions: Sequence[Spending]) -> Iterator[Text]:

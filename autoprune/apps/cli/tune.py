@@ -56,7 +56,10 @@ def tune_settings(
     floor: Annotated[
         float,
         typer.Option(
-            metavar="SHARE", min=0, max=1, help="The smallest share of each kind of evidence that must stay in view."
+            metavar="SHARE",
+            min=0,
+            max=1,
+            help="The smallest share of what the agent used later that must stay in view: code, edits and facts.",
         ),
     ] = FLOOR,
     as_json: options.AsJson = False,
@@ -75,9 +78,8 @@ def tune_settings(
             raise SettingsError(f"{name} knows the rest of the session, so it cannot be used in practice")
     life = duration(cache_life, "--cache-life")
     prices = replaying.parse_prices((price,) if price else (), life)
-    readers = replaying.choose_readers(reader, at_home=not paths)
-    args = ReplayArgs(grid, prices, model=model, cache_life=life, readers=tuple(readers))
-    files = replaying.find_files(paths or (), readers.values())
+    args = ReplayArgs(grid, prices, model=model, cache_life=life, readers=(reader,) if reader else ())
+    files = replaying.find_files(paths or (), reader)
     sessions = replaying.replay_all(files, args, replaying.choose_engine(engine, jobs), output)
     figures = [row for each in sessions for row in each.figures]
     if figures:
@@ -110,7 +112,8 @@ def _frontier_table(tuned: Tuning, args: ReplayArgs) -> RenderableType:
     table = table_of(("setting", "left"), *((name, "right") for name in figures))
     for row in tuned.frontier:
         style = "bold" if row.strategy == tuned.recommended else ""
-        table.add_row(*(Text(cell, style=style) for cell in _frontier_cells(row)))
+        cells = row.strategy, f"{row.with_rereads.value:.3f}", *(_share_text(row, group) for group in MAIN)
+        table.add_row(*(Text(cell, style=style) for cell in cells))
     condition = f"at least {tuned.floor:.0%} of each kind kept, prices {args.prices[0]}"
     return Group(
         Text(f"{len(tuned.rows) - 1} settings on {count_noun(tuned.sessions, 'session')}; {condition}", style="bold"),
@@ -127,10 +130,6 @@ def _recommendation(tuned: Tuning) -> str:
     if tuned.recommended == NONE:
         return "recommended: no pruning; no setting is cheaper and keeps enough evidence"
     return f"recommended: {tuned.recommended}"
-
-
-def _frontier_cells(row: Row) -> tuple[str, ...]:
-    return row.strategy, f"{row.with_rereads.value:.3f}", *(_share_text(row, group) for group in MAIN)
 
 
 def _share_text(row: Row, group: Atoms) -> str:

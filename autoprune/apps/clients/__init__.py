@@ -2,7 +2,7 @@
 
 client = find_client("claude")
 route = client.route(user)  # raises ClientError if its requests would bypass the proxy
-run(client.program, route.through(proxy.url, folder))
+run(client.name, route.through(proxy.url, folder))
 """
 
 from autoprune.apps.clients import _assistants, _claude_cli, _codex_cli

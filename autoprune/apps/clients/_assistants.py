@@ -63,10 +63,8 @@ def _gemini_login(user: User) -> str:
 GEMINI_CLI = Client(
     name="gemini",
     title="Gemini CLI",
-    program="gemini",
     install="npm install -g @google/gemini-cli",
     route=route_gemini,
-    question=("-p", QUESTION),
     tried="0.61.0",
 )
 
@@ -132,7 +130,6 @@ def opencode_config(user: User) -> dict[str, Any]:
 OPENCODE = Client(
     name="opencode",
     title="opencode",
-    program="opencode",
     install="npm install -g opencode-ai",
     route=route_opencode,
     question=("run", QUESTION),
@@ -176,10 +173,8 @@ def _refuse_model_url(user: User, settings: Mapping[str, Any]) -> None:
 QWEN = Client(
     name="qwen",
     title="Qwen Code",
-    program="qwen",
     install="npm install -g @qwen-code/qwen-code",
     route=route_qwen,
-    question=("-p", QUESTION),
     tried="0.15.10",
 )
 
@@ -208,10 +203,8 @@ def route_copilot(user: User) -> Route:
 COPILOT = Client(
     name="copilot",
     title="Copilot CLI",
-    program="copilot",
     install="npm install -g @github/copilot",
     route=route_copilot,
-    question=("-p", QUESTION),
     tried="1.0.102",
     losses=(
         f"nothing, but it compacts by its own count of the unpruned history. {COPILOT_MOST}={OUT_OF_REACH}, which is "
@@ -293,7 +286,6 @@ def _cline_file(user: User) -> PurePath:
 CLINE = Client(
     name="cline",
     title="Cline",
-    program="cline",
     install="npm install -g cline",
     route=route_cline,
     question=("--json", QUESTION),
@@ -339,10 +331,8 @@ def _pi_url(user: User, own: Any, name: str) -> str:
 PI = Client(
     name="pi",
     title="pi",
-    program="pi",
     install="npm install -g @mariozechner/pi-coding-agent",
     route=route_pi,
-    question=("-p", QUESTION),
     tried="0.73.1",
 )
 
@@ -373,7 +363,6 @@ def route_mini(user: User) -> Route:
 MINI = Client(
     name="mini",
     title="mini-swe-agent",
-    program="mini",
     install="pip install mini-swe-agent",
     route=route_mini,
     question=("-t", QUESTION, "-y", "--exit-immediately"),

@@ -8,7 +8,6 @@ from typing import Any
 from autoprune.apps.clients._routing import (
     ANTHROPIC,
     FOLDER,
-    QUESTION,
     Client,
     Route,
     User,
@@ -110,10 +109,8 @@ def _env(settings: Mapping[str, Any]) -> dict[str, str]:
 CLIENT = Client(
     name="claude",
     title="Claude Code",
-    program="claude",
     install="npm install -g @anthropic-ai/claude-code",
     route=route,
-    question=("-p", QUESTION),
     tried="2.1.332",
     losses=(
         "what it offers only at Anthropic's address: the system prompt's cache that sessions share, the API's cache "

@@ -99,7 +99,6 @@ def _usual_url(user: User, provider: str) -> str:
 CLIENT = Client(
     name="codex",
     title="Codex",
-    program="codex",
     install="npm install -g @openai/codex",
     route=route,
     question=("exec", "--skip-git-repo-check", QUESTION),

@@ -125,18 +125,18 @@ class Route:
 class Client:
     """An assistant that can be routed through a proxy.
 
-    `name` is its name on the command line, `program` its executable, and `install` the command that installs it.
-    `route` returns its route, or raises ClientError if its requests would bypass the proxy. `tried` is the version that
-    was tested. `losses` are sentences on features that do not work at another base URL.
+    `name` is its name on the command line, which is also that of its executable, and `install` the command that
+    installs it. `route` returns its route, or raises ClientError if its requests would bypass the proxy. `tried` is the
+    version that was tested. `question` are arguments that make it ask the model once. `losses` are sentences on
+    features that do not work at another base URL.
     """
 
     name: str
     title: str
-    program: str
     install: str
     route: Callable[[User], Route] = field(repr=False)
-    question: tuple[str, ...]
     tried: str
+    question: tuple[str, ...] = ("-p", QUESTION)
     losses: tuple[str, ...] = ()
 
 

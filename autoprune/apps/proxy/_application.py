@@ -72,7 +72,6 @@ class Incoming:
 
     @property
     def query(self) -> str:
-        """The query string."""
         query: bytes = self.scope["query_string"]
         return query.decode("latin-1")
 
@@ -114,7 +113,6 @@ class Proxy:
         self._accounting: set[asyncio.Future[int]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request."""
         incoming = Incoming(scope, header_dict(scope))
         if reason := self.guard.objection(incoming.headers):
             await send_error(send, incoming, 403, reason)
@@ -269,7 +267,6 @@ class Proxy:
 
 
 def describe_fault(error: Exception) -> str:
-    """Describe a fault of this program."""
     return f"{type(error).__name__}: {error}"
 
 

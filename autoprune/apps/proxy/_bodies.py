@@ -98,7 +98,6 @@ class UsageReader:
     """Finds the usage in an answer that arrives in pieces."""
 
     def __init__(self, content_type: str, encoding: str) -> None:
-        """Prepare for an answer with the given content type and content encoding."""
         self.usage: dict[str, Any] = {}
         self.window: int | None = None  # the context window that an error states, in tokens
         self.miss = ""  # why the cache was not read, by the provider's diagnosis

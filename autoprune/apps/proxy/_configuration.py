@@ -95,7 +95,6 @@ class Settings:
 
 
 def is_http_url(text: str) -> bool:
-    """Whether a text is the URL of an HTTP server."""
     try:
         parts = urlsplit(text)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -112,7 +111,6 @@ class Guard:
     """Decides which requests to reject, by their headers."""
 
     def __init__(self, settings: Settings) -> None:
-        """Set the token and the address from the settings."""
         self._settings = settings
         self._hosts = {*LOCAL_NAMES, settings.host}
 
@@ -153,12 +151,10 @@ def cookie_token(headers: Mapping[str, str]) -> str:
 
 
 def quote_token(token: str) -> str:
-    """Escape a token for a cookie or a URL."""
     return quote(token, safe="")
 
 
 def cookie_name(host: str) -> str:
-    """Return the name of the cookie that holds the token."""
     # Cookies are shared between all ports of a host, so that proxies on two ports would overwrite each other's.
     return f"{TOKEN_COOKIE}_{host.rpartition(':')[2]}" if _without_port(host) != host else TOKEN_COOKIE
 

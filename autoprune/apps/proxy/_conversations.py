@@ -121,7 +121,6 @@ class Cache:
         return self.source if self.life != self.usual else USUAL
 
     def note_request(self, requested: Life) -> None:
-        """Record the life that a request asks for."""
         now = self._life_for(requested)
         self.life, self.source = now if requested == self._requested else max(now, self._before)
         self._requested, self._before = requested, now
@@ -350,7 +349,6 @@ class Conversations:
     """
 
     def __init__(self, most: int, holdout: Holdout | None = None) -> None:
-        """Remember up to `most` conversations."""
         numbers = count(1)
         self._holdout = holdout or Holdout()
         self.reads = lru_cache(most)(lambda upstream, model, requested: Reads())  # the most recently used ones

@@ -88,7 +88,6 @@ def upstream_url(settings: Settings, path: str, query: str, headers: Mapping[str
 
 
 def host_name(url: str) -> str:
-    """Return the host and port of a URL, for messages."""
     return urlsplit(url).netloc.rpartition("@")[2]
 
 
@@ -106,7 +105,6 @@ class RawURL(httpx.URL):
 
     @property
     def raw_path(self) -> bytes:
-        """The path and the query, as sent."""
         return self._target
 
     def __str__(self) -> str:
@@ -127,7 +125,6 @@ def end_to_end(headers: Iterable[tuple[bytes, bytes]], *dropped: str) -> Headers
 
 
 def remove_cookie(headers: Headers, name: str) -> Headers:
-    """Remove the cookie `name` from the headers."""
     rest: Headers = []
     for header, value in headers:
         if header.lower() == b"cookie":
@@ -139,7 +136,6 @@ def remove_cookie(headers: Headers, name: str) -> Headers:
 
 
 def replace_headers(headers: Headers, changed: Mapping[str, str]) -> Headers:
-    """Set headers, replacing all headers with the same names."""
     names = {name.lower().encode("latin-1") for name in changed}
     rest = [(name, value) for name, value in headers if name.lower() not in names]
     return [*rest, *((name.encode("latin-1"), value.encode("latin-1")) for name, value in changed.items())]
@@ -171,7 +167,6 @@ class UpstreamError(Exception):
     """Raised if the upstream did not answer; `status` is the status to send to the client."""
 
     def __init__(self, status: int, message: str) -> None:
-        """Set the status and the message."""
         super().__init__(message)
         self.status = status
 
@@ -306,6 +301,5 @@ async def read_body(receive: Receive, declared: str) -> bytes:
 
 
 async def wait_for_disconnect(receive: Receive) -> None:
-    """Wait until the client goes away."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -34,7 +34,6 @@ class Queue:
     """Orders the work of a lane: requests come first, and deferred tasks run one by one while no request waits."""
 
     def __init__(self) -> None:
-        """Start with an empty queue."""
         self._requests = self._deferred = 0
         self._may_go = asyncio.Event()
         self._one = asyncio.Lock()

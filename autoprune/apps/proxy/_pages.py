@@ -92,20 +92,17 @@ class Pages:
     """The ASGI application for the proxy's own pages."""
 
     def __init__(self, proxy: Proxy) -> None:
-        """Load the files of the page for a proxy."""
         self._proxy = proxy
         self._files = {name: asset(f"page/{name}", "autoprune.apps.proxy") for name in (PAGE, REFUSAL, STYLE, *SCRIPTS)}
         self._files |= {name: asset(name) for name in SHARED_SCRIPTS}
         self._files[STYLE] = asset(BASE_STYLE) + self._files[STYLE]
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Handle one request."""
         response = await self._authorize(Request(scope))
         response.headers.update(SECURITY_HEADERS)
         await response(scope, receive, send)
 
     async def _authorize(self, request: Request) -> Response:
-        """Reject a request, or answer it."""
         headers, path = header_dict(request.scope), request.url.path
         if reason := self._proxy.guard.foreign_objection(headers):
             return PlainTextResponse(f"autoprune: {reason}\n", 403)

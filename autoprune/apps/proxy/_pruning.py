@@ -170,7 +170,6 @@ class Last:
     packed: bytes = b""
 
     def pack(self, account: Account) -> None:
-        """Store the outcome with its account."""
         self.packed = zlib.compress(pickle.dumps((self.outcome, account), pickle.HIGHEST_PROTOCOL), QUICK)
         self.outcome = None
 
@@ -199,7 +198,6 @@ class Payloads:
             self._bytes -= len(dropped)
 
     def get(self, id: str) -> str | None:
-        """Look up a payload; None if it was dropped."""
         packed = self._packed.get(id)
         return None if packed is None else zlib.decompress(packed).decode("utf-8", "surrogatepass")
 
@@ -210,7 +208,6 @@ class NoEdits:
     name = "held_out"
 
     def step(self, view: object) -> list[Replace]:
-        """Plan no edits."""
         return []
 
 
@@ -218,7 +215,6 @@ class Work:
     """Prunes requests, one at a time."""
 
     def __init__(self, settings: Settings) -> None:
-        """Start without any state."""
         self._settings = settings
         zone = {} if settings.safe_zone is None else {"conversation_prune_safe_zone_tokens": settings.safe_zone}
         self._args = PruneArgs(cache_ttl=settings.cache_ttl, thinking_policy=settings.thinking_policy, **zone)  # type: ignore[arg-type]
@@ -284,7 +280,6 @@ class Work:
             self._last.clear()
 
     def recall(self, id: str) -> str | None:
-        """Look up a cleared payload; None if it is no longer stored."""
         return self._payloads.get(id)
 
     # Pruning
@@ -449,7 +444,6 @@ def without_trigger(body: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:
 
 
 def with_items(body: dict[str, Any] | None, items: list[Any]) -> dict[str, Any] | None:
-    """Add items at the end of a body's conversation."""
     return {**body, "input": [*body["input"], *items]} if items and body else body
 
 

@@ -143,7 +143,6 @@ class Connection(H11Protocol):
     """A connection of a client."""
 
     def __init__(self, *args: Any, most: int, **named: Any) -> None:
-        """Initialize uvicorn's protocol; at most `most` connections are open at once."""
         super().__init__(*args, **named)
         self._most = most
         self._timer: TimerHandle | None = None
@@ -161,7 +160,6 @@ class Connection(H11Protocol):
             self._refuse(TOO_MANY)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Cancel the timer."""
         self._stop_timer()
         super().connection_lost(exc)
 
@@ -178,7 +176,6 @@ class Connection(H11Protocol):
             self._start_timer(HEAD_SECONDS)
 
     def on_response_complete(self) -> None:
-        """Wait for the next request."""
         self._waits_since = self.loop.time()
         super().on_response_complete()
 

@@ -58,7 +58,6 @@ class Figures:
     times: tuple[int, ...] = NO_TIMES
 
     def __add__(self, other: "Figures") -> "Figures":
-        """Add two sums."""
         sums: dict[str, Any] = {name: getattr(self, name) + getattr(other, name) for name in SUMMED}
         return Figures(**sums, times=tuple(map(sum, zip(self.times, other.times, strict=True))))
 
@@ -257,7 +256,6 @@ class Sessions:
     """
 
     def __init__(self) -> None:
-        """Start without conversations."""
         self._known: OrderedDict[str, Session] = OrderedDict()
         self.passed = 0
         self.why = ""
@@ -271,7 +269,6 @@ class Sessions:
         return iter([each for each in list(self._known.values()) if each.requests])
 
     def count_passed(self, why: str) -> None:
-        """Count a request that was not pruned."""
         self.passed += 1
         self.why = why[:LONGEST_NOTE] or self.why
 

@@ -34,7 +34,6 @@ class Worker:
         self._connection: Connection | None = None
 
     def warm(self) -> None:
-        """Start the process."""
         with suppress(EOFError, OSError):  # the first request retries
             self._start()
 
@@ -49,20 +48,16 @@ class Worker:
         return outcome if isinstance(outcome, Outcome) else None
 
     def account(self, number: int) -> Account | None:
-        """Return the account of a prune; None if there is none."""
         account = self._call_worker("account", number)
         return account if isinstance(account, Account) else None
 
     def learn(self, conversation: str, usage: object, messages: int = 0) -> None:
-        """Record the usage that a provider reported for a request of a conversation."""
         self._call_worker("learn", conversation, usage, messages)
 
     def learn_window(self, target: Target, tokens: int) -> None:
-        """Record the context window that a provider stated for a model."""
         self._call_worker("learn_window", target, tokens)
 
     def recall(self, id: str) -> str | None:
-        """Look up a cleared payload; None if it is no longer stored."""
         text = self._call_worker("recall", id)
         return text if isinstance(text, str) else None
 

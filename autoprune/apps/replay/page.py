@@ -105,7 +105,6 @@ def _chosen(ranked: Sequence[Ranked]) -> Ranked | None:
 
 
 def _files() -> tuple[str, str]:
-    """The style and the script of the page."""
     own = {name: asset(f"report/{name}", "autoprune.apps.replay") for name in ("report.css", *SCRIPTS)}
     style = asset("base.css") + own.pop("report.css")
     return style, bundle({**{name: asset(name) for name in SHARED_SCRIPTS}, **own})

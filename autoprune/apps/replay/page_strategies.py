@@ -187,19 +187,15 @@ def _band(standing: Standing) -> str:
 
 def _name_cell(each: Ranked) -> Markup:
     count = each.row.violations
-    what = f"{count_noun(count, 'prompt')} refused" if each.standing.is_reference else _broken(count)
+    what = (
+        f"{count_noun(count, 'prompt')} refused"
+        if each.standing.is_reference
+        else f"broke a guarantee {count_noun(count, 'time')}"
+    )
     broken = element("small", what, class_="wrong") if count else ""
     number = element("span", str(each.number), class_=f"number {each.kind}")
-    return element("th", number, " ", _breakable(each.name), broken, scope="row")
-
-
-def _broken(count: int) -> str:
-    return f"broke a guarantee {count_noun(count, 'time')}"
-
-
-def _breakable(name: str) -> Markup:
-    """A name that narrow columns break after its underscores."""
-    return Markup(escape_text(name).replace("_", "_<wbr>"))
+    name = Markup(escape_text(each.name).replace("_", "_<wbr>"))  # narrow columns break there
+    return element("th", number, " ", name, broken, scope="row")
 
 
 def _main_row(each: Ranked) -> Markup:

@@ -357,5 +357,4 @@ class _PromiseChecker:
 
 
 def _fingerprint(messages: Sequence[Any]) -> bytes:
-    """Compute a digest of messages."""
     return sha256(repr(messages).encode("utf-8", "surrogatepass")).digest()

@@ -50,7 +50,7 @@ REFERENCES: Mapping[str, Callable[..., Any]] = {
 AT = "@"  # before a policy's own safe zone
 # A strategy and perhaps its safe zone. An @ in a path or in a parameter is not followed by a safe zone.
 WITH_ZONE = re.compile(rf"(?P<name>.*?)(?:{AT}(?P<zone>[^{AT}()'\"/:]*))?", re.DOTALL)
-CLAIRVOYANTS = ("clairvoyant", "clairvoyant_passages")  # see `clairvoyant`: they know the later actions
+CLAIRVOYANTS: Mapping[str, Callable[[Episode, Prices], Any]] = {"clairvoyant": clairvoyant}  # know the later actions
 PLUGINS = "autoprune.context_policies"  # the entry point group of policies in installed packages
 NAMES = (*REFERENCES, *CLAIRVOYANTS, *STRATEGIES)  # without those
 BUILT_IN = (
@@ -103,7 +103,7 @@ class Policy:
     @property
     def is_clairvoyant(self) -> bool:
         """Whether the strategy knows later actions."""
-        return self.name in CLAIRVOYANTS
+        return _clairvoyant(self.name) is not None
 
     @property
     def is_reference(self) -> bool:
@@ -113,7 +113,8 @@ class Policy:
     @property
     def is_published(self) -> bool:
         """Whether this is a context policy of another tool, which makes none of our promises."""
-        return is_named(self.name, plugin_names(PLUGINS)) or _is_policy_in_file(self.name)
+        is_plugin = not self.is_clairvoyant and is_named(self.name, plugin_names(PLUGINS))
+        return is_plugin or _is_policy_in_file(self.name)
 
     @property
     def uses_prices(self) -> bool:
@@ -127,11 +128,10 @@ class Policy:
         if self.is_published:
             new_policy = self.strategy()
             return NoPruning(), lambda: _prompts(new_policy(), episode)
-        strategy = (
-            clairvoyant(episode, prices, passages=self.name != "clairvoyant")
-            if self.is_clairvoyant
-            else _with_prices(self.strategy(), prices.in_counted_tokens(episode.ratio))
-        )
+        if new_clairvoyant := _clairvoyant(self.name):
+            strategy = new_clairvoyant(episode, prices)
+        else:
+            strategy = _with_prices(self.strategy(), prices.in_counted_tokens(episode.ratio))
         args = PruneArgs(self.zone or episode.safe_zone, overhead_tokens=episode.head, compact_at=episode.compact_at)
         formats = [WithThinking(each, episode.hidden) for each in SHIPPED]
 
@@ -159,6 +159,16 @@ class Policy:
             if name in NAMES or "/" in name:
                 raise
             raise SettingsError(f"there is no strategy {name!r}{near_or_all(name, _all_names())}{_where()}") from error
+
+
+def _clairvoyant(name: str) -> Callable[[Episode, Prices], Any] | None:
+    """Return the function that makes a strategy which knows an episode; None for the names of other strategies.
+
+    Of installed packages these are objects with `for_episode`.
+    """
+    if name in CLAIRVOYANTS or name not in plugin_names(PLUGINS):
+        return CLAIRVOYANTS.get(name)
+    return getattr(load_plugin(PLUGINS, name), "for_episode", None)
 
 
 def _all_names() -> tuple[str, ...]:

@@ -11,7 +11,6 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from operator import mul
 
 from autoprune.apps.replay.atoms import PATHS, Group
 from autoprune.apps.replay.episode_figures import FAR, RESULTS_ONLY, Figures, Kept
@@ -44,7 +43,7 @@ def _interval(pairs: tuple[Pair, ...], nothing: float) -> Interval:
     drawn_parts, drawn_wholes = _grouped_values(parts), _grouped_values(wholes)
     ratios = sorted(
         _ratio(sum(map(drawn_parts.__getitem__, draw)), sum(map(drawn_wholes.__getitem__, draw)), nothing)
-        for draw in _samples(len(drawn_parts))
+        for draw in samples(len(drawn_parts))
     )
     low, high = ratios[round(0.025 * SAMPLES)], ratios[round(0.975 * SAMPLES) - 1]
     return Interval(_ratio(sum(parts), sum(wholes), nothing), low, high)
@@ -57,51 +56,21 @@ def _ratio(part: float, whole: float, nothing: float) -> float:
 def _grouped_values(values: Sequence[float]) -> Sequence[float]:
     if len(values) <= GROUPS:
         return values
-    dealt = [values[place] for place in _shuffle(len(values))]
+    dealt = [values[place] for place in shuffle(len(values))]
     return [sum(dealt[group::GROUPS]) for group in range(GROUPS)]
 
 
 @lru_cache(maxsize=2)
-def _shuffle(count: int) -> list[int]:
+def shuffle(count: int) -> list[int]:
     """Return the numbers of the sessions in random order."""
     return random.Random(SEED).sample(range(count), count)
 
 
 @lru_cache(maxsize=2)
-def _samples(count: int) -> list[list[int]]:
+def samples(count: int) -> list[list[int]]:
     """Draw the numbers of the sessions in each bootstrap sample."""
     draw = random.Random(SEED)
     return [draw.choices(range(count), k=count) for _ in range(SAMPLES)]
-
-
-def percentile(sessions: Iterable[Sequence[int]], share: float) -> Interval:
-    """Compute a percentile of all values of some sessions, with its interval; `share` is 0.95 for the 95th."""
-    known = list(sessions)
-    count = min(len(known), GROUPS)
-    dealt = known if len(known) <= GROUPS else [known[place] for place in _shuffle(len(known))]
-    groups = [[value for each in dealt[group::GROUPS] for value in each] for group in range(count)]
-    sizes = list(map(len, groups))
-    largest_first = sorted(((value, at) for at, group in enumerate(groups) for value in group), reverse=True)
-
-    def find(times: Sequence[int]) -> float:
-        above = (1.0 - share) * sum(map(mul, times, sizes))
-        for value, at in largest_first:
-            above -= times[at]
-            if above < 0:
-                return value
-        return 0.0
-
-    drawn = sorted(find(_times(draw, count)) for draw in _samples(count)) if count else [0.0] * SAMPLES
-    low, high = drawn[round(0.025 * SAMPLES)], drawn[round(0.975 * SAMPLES) - 1]
-    return Interval(find([1] * count), low, high)
-
-
-def _times(draw: Sequence[int], count: int) -> list[int]:
-    """Count how often each session was drawn."""
-    times = [0] * count
-    for at in draw:
-        times[at] += 1
-    return times
 
 
 MAIN = (Group.CODE, Group.EDITS, Group.FACTS)  # groups that tables show beside the bill

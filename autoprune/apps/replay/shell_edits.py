@@ -152,12 +152,8 @@ def _options(words: Sequence[str], *extended: str) -> tuple[list[str], list[str]
 
 
 def _texts_or_names(texts: Sequence[str], files: Sequence[str]) -> Iterator[str]:
-    long_texts = [text for text in texts if _is_long(text)]
+    long_texts = [text for text in texts if len("".join(text.split())) >= LEAST_TEXT]
     yield from long_texts or _names(files)
-
-
-def _is_long(text: str) -> bool:
-    return len("".join(text.split())) >= LEAST_TEXT
 
 
 def _names(paths: Iterable[str]) -> Iterator[str]:

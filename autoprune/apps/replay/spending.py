@@ -239,10 +239,10 @@ class Outlook:
         """Say in dollars what the strategy, such as "`autoprune run`", would have changed."""
         paid, likely = f"${self.paid:,.2f}", self.would_pay
         if self.is_noise:
-            return f"With {strategy} you would have paid about the same: {dollars_text(likely)} instead of {paid}."
+            return f"At API list prices {paid} would have been about the same with {strategy}: {dollars_text(likely)}."
         change = likely.value / self.paid - 1
         words = f"{abs(change):.0%} {'less' if change < 0 else 'more'}"
-        return f"Of {paid} you would have paid {dollars_text(likely)} with {strategy}: {words}."
+        return f"At API list prices {paid} would have been {dollars_text(likely)} with {strategy}: {words}."
 
     @property
     def basis(self) -> str:

@@ -7,7 +7,7 @@ dropped.
 """
 
 from autoprune.apps.sessions import places
-from autoprune.apps.sessions._json import Object, compact, decode, dump, fields, listed, objects, text
+from autoprune.apps.sessions._json import Object, compact, decode, dump, fields, listed, objects, text, try_parse
 from autoprune.apps.sessions._loading import (
     READABLE,
     READERS,
@@ -31,7 +31,14 @@ from autoprune.apps.sessions._recording import (
     Request,
     Usage,
     bad_record,
+    build_usage,
+    dollars,
+    is_from_model,
     note,
+    parse_milliseconds,
+    parse_time,
+    token_count,
+    unrecorded_answers,
 )
 from autoprune.apps.sessions._sending import (
     NO_RESULT,
@@ -66,25 +73,33 @@ __all__ = [
     "agent_log",
     "assistant",
     "bad_record",
+    "build_usage",
     "compact",
     "conversation",
     "decode",
+    "dollars",
     "dump",
     "fields",
     "find_reader",
     "function_call",
     "function_response",
     "image",
+    "is_from_model",
     "listed",
     "load",
     "note",
     "objects",
+    "parse_milliseconds",
+    "parse_time",
     "places",
     "plugin_readers",
     "recordings",
     "stretch",
     "text",
     "text_block",
+    "token_count",
     "tool_call",
     "tool_result",
+    "try_parse",
+    "unrecorded_answers",
 ]

@@ -311,7 +311,8 @@ def _rebuild_history(said: Sequence[Item], summary: str) -> list[Item]:
             _item_text(item) for item in reversed(said) if is_user_message(item) and not _is_summary(item, summary)
         )
     )
-    return [_user_message(each) for each in (*reversed(kept), summary or NO_SUMMARY)]
+    parts = ({"type": "input_text", "text": each} for each in (*reversed(kept), summary or NO_SUMMARY))
+    return [{"type": "message", "role": "user", "content": [part]} for part in parts]
 
 
 def _newest_texts(texts: Iterator[str]) -> Iterator[str]:
@@ -340,12 +341,7 @@ def _is_summary(item: Item, summary: str) -> bool:
 
 
 def _item_text(item: Item) -> str:
-    """Return the text of a message."""
     return "".join(text(part.get("text")) for part in objects(item.get("content")))
-
-
-def _user_message(said: str) -> Item:
-    return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": said}]}
 
 
 PLACES = (".codex/sessions/**/rollout-*.jsonl", ".codex/archived_sessions/rollout-*.jsonl")

@@ -11,7 +11,6 @@ from autoprune.apps.sessions._claude_code import READER as CLAUDE_CODE
 from autoprune.apps.sessions._cline_messages import READER as CLINE
 from autoprune.apps.sessions._codex_rollout import READER as CODEX
 from autoprune.apps.sessions._copilot_cli import READER as COPILOT_CLI
-from autoprune.apps.sessions._evaluations import INSPECT, TAU_BENCH
 from autoprune.apps.sessions._gemini_cli import READER as GEMINI_CLI
 from autoprune.apps.sessions._json import (
     bad_bytes,
@@ -23,8 +22,6 @@ from autoprune.apps.sessions._json import (
     try_parse,
 )
 from autoprune.apps.sessions._json import text as text_of
-from autoprune.apps.sessions._mini_swe_agent import READER as MINI_SWE_AGENT
-from autoprune.apps.sessions._openhands import READER as OPENHANDS
 from autoprune.apps.sessions._pi_session import READER as PI
 from autoprune.apps.sessions._recording import (
     Conversation,
@@ -34,28 +31,13 @@ from autoprune.apps.sessions._recording import (
     growth_notes,
     unrecorded_requests,
 )
-from autoprune.apps.sessions._swe_agent import READER as SWE_AGENT
-from autoprune.apps.sessions._trae import READER as TRAE
 from autoprune.apps.sessions._unsupported import describe_unsupported, unread_fields
 from autoprune.errors import SessionError, SettingsError, near_or_all
 from autoprune.settings.plugins import load_plugin, plugin_names
 
 # To ship a reader, see docs/session_files.md, and add a line here. The first reader that detects a file reads it, so
 # readers with specific markers come first, and those that look only for a few field names last.
-READERS = (
-    CLAUDE_CODE,
-    CODEX,
-    GEMINI_CLI,
-    COPILOT_CLI,
-    PI,
-    CLINE,
-    OPENHANDS,
-    SWE_AGENT,
-    MINI_SWE_AGENT,
-    TRAE,
-    INSPECT,
-    TAU_BENCH,
-)
+READERS = (CLAUDE_CODE, CODEX, GEMINI_CLI, COPILOT_CLI, PI, CLINE)
 PLUGINS = "autoprune.readers"  # the entry point group of readers in installed packages
 READABLE = (
     "a JSON list of messages, JSONL with one message a line, an object with a 'messages' list, or a session file of "
@@ -72,8 +54,9 @@ SHOWN = 5  # lines with bad bytes that a note names
 
 
 def reader_for(values: Sequence[object], readers: Sequence[Reader] = ()) -> Reader | None:
-    """Find the first reader that detects the values: one of `readers`, then a shipped one; None if none does."""
-    return next((reader for reader in (*readers, *READERS) if reader.detect(values)), None)
+    """Find the first reader that detects the values: one of `readers`, a shipped one, or an installed package's."""
+    groups = (lambda: readers, lambda: READERS, lambda: plugin_readers().values())  # installed packages load last
+    return next((reader for group in groups for reader in group() if reader.detect(values)), None)
 
 
 def find_reader(name: str) -> Reader:
@@ -87,14 +70,19 @@ def find_reader(name: str) -> Reader:
         return plugin
     if plugin is not None:
         raise SettingsError(f"the plugin {name!r} under {PLUGINS} is a {type(plugin).__name__}: it must be a Reader")
-    names = [*(reader.name for reader in READERS), *plugin_readers()]
+    names = dict.fromkeys((*(reader.name for reader in READERS), *plugin_names(PLUGINS)))
     raise SettingsError(f"there is no reader {name!r}{near_or_all(name, names)}")
 
 
-def plugin_readers() -> list[str]:
-    """List the names of the readers in installed packages, without names of shipped readers."""
-    shipped = {reader.name for reader in READERS}
-    return [name for name in plugin_names(PLUGINS) if name not in shipped]
+def plugin_readers(failed: Callable[[SettingsError], None] = lambda error: None) -> dict[str, Reader]:
+    """Load the readers of installed packages, by name. `failed` gets the error of each one that cannot be loaded."""
+    found = {}
+    for name in plugin_names(PLUGINS):
+        try:
+            found[name] = find_reader(name)
+        except SettingsError as error:
+            failed(error)
+    return found
 
 
 @dataclass(frozen=True)
@@ -133,7 +121,8 @@ def load(
 ) -> Session:
     """Read one of the conversations in a file's text, by its number from 1.
 
-    `name` is the file's name in errors. `readers` are tried before the shipped ones. The last line of JSONL may be cut
+    `name` is the file's name in errors. `readers` are tried before the shipped ones, and those of installed packages
+    after them. The last line of JSONL may be cut
     off, because the program that wrote it was stopped; with `skip_broken`, other broken lines are left out too, and
     noted. Raises SessionError with the problem and its place: the line and column of broken JSON, the fields of an
     unknown shape, or the number of conversations if there are fewer than `number`.
@@ -154,7 +143,7 @@ def _load(text: str, name: str, number: int, readers: Sequence[Reader], skip_bro
     notes = (*opened.notes, *chosen.notes)
     return Session(
         [*chosen.messages],
-        _as_list,
+        lambda pruned: dump(pruned, INDENT) + "\n",
         notes,
         agent=opened.reader.name,
         conversations=len(conversations),
@@ -405,10 +394,6 @@ def _describe(value: object) -> str:
         names = ", ".join(name[:LONGEST_NAME] or '""' for name in list(value)[:SHOWN_NAMES])
         return f"an object with the fields {names}{', …' if len(value) > SHOWN_NAMES else ''}"
     return {list: "a list", str: "a string", bool: "true or false", type(None): "null"}.get(type(value), "a number")
-
-
-def _as_list(messages: list[object]) -> str:
-    return dump(messages, INDENT) + "\n"
 
 
 def _as_lines(messages: list[object]) -> str:

@@ -117,12 +117,10 @@ def _is_opening(message: Object | None, wire: Wire) -> bool:
 
 
 def _user_words(words: str, wire: Wire) -> Message:
-    """Create a user's message for an API with turns."""
     return {"role": "user", text(wire.field): [text_block(words) if wire.field == "content" else {"text": words}]}
 
 
 def _mark(message: Object, at: int, wire: Wire) -> Message:
-    """Copy a message and add its origin to each block."""
     if wire.field is None:
         return {**message, ORIGIN: at}
     return {**message, wire.field: [{**block, ORIGIN: at} for block in wire.blocks(message)]}
@@ -224,7 +222,6 @@ def _count_calls(block: Object) -> int:
 
 
 def _is_result(block: Object) -> bool:
-    """Whether a block, or a message of Chat Completions, is a result."""
     is_typed = block.get("type") in ("tool_result", *OUTPUTS)
     return is_typed or "functionResponse" in block or block.get("role") == "tool"
 

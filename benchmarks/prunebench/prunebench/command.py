@@ -131,9 +131,8 @@ def bench_policies(
         for name, reason in left_out.items():
             show(Text(f"{name} is left out: {reason}"), to_stderr=True)
     prices = replaying.parse_prices(price or PRICE_LISTS)
-    readers = replaying.choose_readers(reader, at_home=False)
-    args = ReplayArgs(policies, prices, model=model, readers=tuple(readers), by_each_price=True)
-    found = {path: sorted(replaying.find_files([path], readers.values())) for path in dict.fromkeys(paths)}
+    args = ReplayArgs(policies, prices, model=model, readers=(reader,) if reader else (), by_each_price=True)
+    found = {path: sorted(replaying.find_files([path], reader)) for path in dict.fromkeys(paths)}
     chosen = {path: sample(files, most) for path, files in found.items()}
     files = list(dict.fromkeys(file for each in chosen.values() for file in each))
     chosen_engine = replaying.choose_engine(engine, jobs)

@@ -7,11 +7,12 @@ only its bill differs. A strategy that decides by prices is another one at each 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from operator import mul
 from typing import Any
 
 from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.policies import NO_PRUNING, Policy
-from autoprune.apps.replay.rows import Interval, Row, percentile
+from autoprune.apps.replay.rows import GROUPS, SAMPLES, Interval, Row, samples, shuffle
 from autoprune.apps.replay.session import Overview, ReplayArgs, SessionFigures, overview
 from autoprune.apps.replay.verdict import Standing, standings
 from autoprune.economics import Prices
@@ -23,7 +24,7 @@ POLICY_NAMES = (NO_PRUNING, *OURS, *POLICIES, "clairvoyant")
 PRICE_LISTS = ("anthropic", "anthropic-1h", "openai", "deepseek", "gemini", "no-cache")
 HIGH = 0.95  # the share of prompts that are at most as long as the "long prompt" of a policy
 REFUSED = re.compile(r"promise 3, (request \d+):")
-# The project in the name of a file: of the corpora of benchmarks/sessions.json, and of a task of SWE-bench.
+# The project in the name of a file: of the corpora of benchmarks/prunebench/sessions.json, and of a task of SWE-bench.
 PROJECT = re.compile(r"[\w.-]+?--(?P<corpus>[\w.-]+?)--[^/]*|(?P<task>[\w.-]+?__[\w.-]+?)-\d+\..*")
 DIGITS = 4  # of figures in JSON: more would only make the file larger
 
@@ -182,3 +183,33 @@ def _bill_json(each: Standing) -> dict[str, Any]:
 
 def _numbers(known: Interval) -> list[float]:
     return [round(each, DIGITS) for each in (known.value, known.low, known.high)]
+
+
+def percentile(sessions: Iterable[Sequence[int]], share: float) -> Interval:
+    """Compute a percentile of all values of some sessions, with its interval; `share` is 0.95 for the 95th."""
+    known = list(sessions)
+    count = min(len(known), GROUPS)
+    dealt = known if len(known) <= GROUPS else [known[place] for place in shuffle(len(known))]
+    groups = [[value for each in dealt[group::GROUPS] for value in each] for group in range(count)]
+    sizes = list(map(len, groups))
+    largest_first = sorted(((value, at) for at, group in enumerate(groups) for value in group), reverse=True)
+
+    def find(times: Sequence[int]) -> float:
+        above = (1.0 - share) * sum(map(mul, times, sizes))
+        for value, at in largest_first:
+            above -= times[at]
+            if above < 0:
+                return value
+        return 0.0
+
+    drawn = sorted(find(_times(draw, count)) for draw in samples(count)) if count else [0.0] * SAMPLES
+    low, high = drawn[round(0.025 * SAMPLES)], drawn[round(0.975 * SAMPLES) - 1]
+    return Interval(find([1] * count), low, high)
+
+
+def _times(draw: Sequence[int], count: int) -> list[int]:
+    """Count how often each session was drawn."""
+    times = [0] * count
+    for at in draw:
+        times[at] += 1
+    return times

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from autoprune.apps.replay.rows import Interval
 from bench_command import run_process, run_text
 from recorded_sessions import write_sessions
 
 from prunebench.command import corpus_names, marked, sample, usable
-from prunebench.figures import OURS, POLICY_NAMES, PRICE_LISTS, project
+from prunebench.figures import OURS, POLICY_NAMES, PRICE_LISTS, percentile, project
 from prunebench.policies import POLICIES
 
 FEW = ("--policy", "complexity_trap", "--policy", "cache_aware @ 20k", "--prices", "anthropic", "--prices", "no-cache")
@@ -163,3 +164,12 @@ def test_intervals_are_over_projects_whose_names_are_in_those_of_files():
     assert project("logs/claude-code--entireio-cli--00dbbb51f1-0.jsonl") == "entireio-cli"
     assert project("django__django-11099.traj.json") == "django__django"
     assert project("logs/one.jsonl") == "logs/one.jsonl"
+
+
+def test_a_percentile_is_over_all_values_and_its_interval_over_sessions():
+    alike = [list(range(1, 101)) for _ in range(8)]
+    assert percentile(alike, 0.95) == Interval(95, 95, 95)
+    uneven = percentile([*alike, [1_000] * 50], 0.95)
+    assert (uneven.value, uneven.low, uneven.high) == (1_000, 95, 1_000)
+    assert percentile([], 0.95) == Interval(0, 0, 0)
+    assert percentile([[7]] * 1_500, 0.95) == Interval(7, 7, 7)

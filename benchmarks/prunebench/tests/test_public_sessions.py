@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parent.parent
-MANIFEST = ROOT / "benchmarks" / "sessions.json"
+MANIFEST = ROOT / "sessions.json"
 GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main")
 LOG = b"{}\r\n\xff"
 SHA256 = hashlib.sha256(LOG).hexdigest()

@@ -6,19 +6,27 @@ consists of all exchanges in order. The results of the last calls are taken from
 
 from collections.abc import Iterator, Sequence
 
-from autoprune.apps.sessions._json import Object, fields, listed, objects, text
-from autoprune.apps.sessions._recording import (
+from autoprune.apps.sessions import (
     Answer,
     Conversation,
     Message,
     Moment,
+    Object,
     Reader,
+    assistant,
     bad_record,
     build_usage,
+    conversation,
+    fields,
+    listed,
+    objects,
     parse_time,
+    stretch,
+    text,
     token_count,
+    tool_call,
+    tool_result,
 )
-from autoprune.apps.sessions._sending import CHAT, assistant, conversation, stretch, tool_call, tool_result
 
 APART = ("anthropic", "bedrock")  # providers that count the cached tokens of a prompt separately
 
@@ -31,12 +39,12 @@ def detect(values: Sequence[object]) -> bool:
 
 def read(values: Sequence[object]) -> list[Conversation]:
     """Read the one conversation. Raises SessionError for an exchange without messages."""
-    return [conversation(CHAT, [message for message, _ in _exchange_messages(values)])]
+    return [conversation("openai_chat", [message for message, _ in _exchange_messages(values)])]
 
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
     """Read the one conversation as one stretch. Raises SessionError like `read`."""
-    return [[stretch(CHAT, _exchange_messages(values))]]
+    return [[stretch("openai_chat", _exchange_messages(values))]]
 
 
 def _exchange_messages(values: Sequence[object]) -> list[tuple[Message, Moment]]:

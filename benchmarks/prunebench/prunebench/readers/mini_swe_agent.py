@@ -7,21 +7,28 @@ read as Responses items. The rules are those of mini-swe-agent's model classes, 
 import re
 from collections.abc import Iterator, Sequence
 
-from autoprune.apps.sessions._json import Object, fields, listed, objects, text
-from autoprune.apps.sessions._recording import (
+from autoprune.apps.sessions import (
     Answer,
     Conversation,
     Message,
     Moment,
+    Object,
     Reader,
+    assistant,
     bad_record,
+    conversation,
+    fields,
     is_from_model,
+    listed,
     note,
-    parse_epoch,
-    parse_usage,
-    requested_cache_life,
+    objects,
+    stretch,
+    text,
+    tool_call,
+    tool_result,
 )
-from autoprune.apps.sessions._sending import CHAT, RESPONSES, assistant, conversation, stretch, tool_call, tool_result
+
+from prunebench.readers.request_fields import parse_epoch, parse_usage, requested_cache_life
 
 FENCE = "```mswea_bash_command"  # opens a command in an answer
 RETURNED = "<returncode>"  # begins the output of a command
@@ -52,9 +59,11 @@ def read(values: Sequence[object]) -> list[Conversation]:
     """Read the one conversation. Raises SessionError for an entry that is not a message."""
     records = _records(values)
     if _is_responses(records):
-        return [conversation(RESPONSES, (item for record in records for item in _response_items(record)))]
+        return [conversation("openai_responses", (item for record in records for item in _response_items(record)))]
     made = sum(len(_actions(record)) for record in records)
-    return [conversation(CHAT, list(_chat_messages(records)), notes=note("calls that were made in text", made))]
+    return [
+        conversation("openai_chat", list(_chat_messages(records)), notes=note("calls that were made in text", made))
+    ]
 
 
 def record(values: Sequence[object]) -> list[list[Conversation]]:
@@ -65,8 +74,8 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
     if _is_responses(records):
         timed = zip(records, moments, strict=True)
         items = ((item, moment) for record, moment in timed for item in _response_items(record))
-        return [[stretch(RESPONSES, (each for each in items if each[0].get("type") != "reasoning"))]]
-    return [[stretch(CHAT, zip(_chat_messages(records), moments, strict=True))]]
+        return [[stretch("openai_responses", (each for each in items if each[0].get("type") != "reasoning"))]]
+    return [[stretch("openai_chat", zip(_chat_messages(records), moments, strict=True))]]
 
 
 def _record_moment(record: Object, config: Object) -> Moment:
@@ -115,9 +124,8 @@ def _actions(record: Object) -> list[str]:
         return []
     parsed = [text(each.get("command")) for each in objects(fields(record.get("extra")).get("actions"))]
     commands = parsed or [action.strip() for action in ACTION.findall(text(record.get("content")))]
-    return (
-        commands if len(commands) == 1 else []
-    )  # mini-swe-agent answers any other number of commands with an error message
+    # mini-swe-agent answers any other number of commands with an error message.
+    return commands if len(commands) == 1 else []
 
 
 def _chat_messages(records: Sequence[Object]) -> Iterator[Message]:

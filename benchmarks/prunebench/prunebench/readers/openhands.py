@@ -9,21 +9,31 @@ from dataclasses import replace
 from itertools import pairwise
 from operator import itemgetter
 
-from autoprune.apps.sessions._json import Object, fields, listed, objects, text
-from autoprune.apps.sessions._recording import (
+from autoprune.apps.sessions import (
     NO_SYSTEM_PROMPT,
     Answer,
     Conversation,
     Message,
     Moment,
+    Object,
     Reader,
+    assistant,
     bad_record,
+    conversation,
     dollars,
+    fields,
+    image,
+    listed,
     note,
+    objects,
     parse_time,
-    parse_usage,
+    stretch,
+    text,
+    tool_call,
+    tool_result,
 )
-from autoprune.apps.sessions._sending import CHAT, assistant, conversation, image, stretch, tool_call, tool_result
+
+from prunebench.readers.request_fields import parse_usage
 
 Event = Object
 SPOKEN = "message"  # the action of a message by the user or the agent
@@ -68,7 +78,7 @@ def _stretches(events: Sequence[Event], run: Object) -> list[Conversation]:
         kept = {id(event) for event in events[:start]}  # by identity, since ids may be missing
         said = _view_messages(events[:end])
         timed = ((each, None if id(event) in kept else _event_moment(event, each, answered)) for event, each in said)
-        stretches.append(stretch(CHAT, timed))
+        stretches.append(stretch("openai_chat", timed))
     return stretches
 
 
@@ -124,7 +134,7 @@ def _run_conversation(events: Sequence[Event]) -> Conversation:
         *note("condensations", summaries),
         *note("workspace context and knowledge that OpenHands words itself, left out", context),
     ]
-    return conversation(CHAT, messages, None, notes)
+    return conversation("openai_chat", messages, None, notes)
 
 
 def _view_messages(events: Sequence[Event]) -> Iterator[tuple[Event, Message]]:

@@ -5,24 +5,33 @@ The rules are those of Inspect's `ChatMessage` types, its OpenAI provider and it
 
 from collections.abc import Iterator, Sequence
 
-from autoprune.apps.sessions._json import Object, fields, listed, objects, text
-from autoprune.apps.sessions._recording import (
+from autoprune.apps.sessions import (
     Answer,
     Conversation,
     Message,
     Moment,
+    Object,
     Reader,
     Usage,
     bad_record,
     build_usage,
+    conversation,
+    fields,
+    image,
+    listed,
     note,
+    objects,
     parse_time,
-    requested_cache_life,
+    stretch,
+    text,
     token_count,
+    tool_call,
+    tool_result,
     unrecorded_answers,
 )
-from autoprune.apps.sessions._sending import CHAT, conversation, image, stretch, tool_call, tool_result
 from autoprune.errors import SessionError
+
+from prunebench.readers.request_fields import requested_cache_life
 
 ATTACHMENT = "attachment://"  # prefix of a reference into the attachments of a sample
 
@@ -45,7 +54,10 @@ def _record_inspect(values: Sequence[object]) -> list[list[Conversation]]:
     """Read a conversation per sample and epoch, each as one stretch. Raises SessionError like `read`."""
     model = text(fields(fields(values[0]).get("eval")).get("model"))
     samples = _samples(values)
-    return [[stretch(CHAT, zip(_sample_messages(sample), _moments(sample, model), strict=True))] for sample in samples]
+    return [
+        [stretch("openai_chat", zip(_sample_messages(sample), _moments(sample, model), strict=True))]
+        for sample in samples
+    ]
 
 
 def _samples(values: Sequence[object]) -> list[Object]:
@@ -62,7 +74,7 @@ def _sample_conversation(sample: Object) -> Conversation:
     parts = [part for record in objects(sample.get("messages")) for part in objects(record.get("content"))]
     left = sum(part.get("type") not in ("text", "image") for part in parts)
     notes = note("reasoning and other parts besides text and pictures, left out", left)
-    return conversation(CHAT, _sample_messages(sample), notes=notes)
+    return conversation("openai_chat", _sample_messages(sample), notes=notes)
 
 
 def _sample_messages(sample: Object) -> list[Message]:
@@ -159,12 +171,12 @@ def _detect_tau(values: Sequence[object]) -> bool:
 
 def _read_tau(values: Sequence[object]) -> list[Conversation]:
     """Read a conversation per task and trial. Raises SessionError for a message without a role."""
-    return [conversation(CHAT, messages) for messages in _trials(values)]
+    return [conversation("openai_chat", messages) for messages in _trials(values)]
 
 
 def _record_tau(values: Sequence[object]) -> list[list[Conversation]]:
     """Read a conversation per task and trial, each as one stretch. Raises SessionError like `read`."""
-    return [[stretch(CHAT, zip(run, unrecorded_answers(run), strict=True))] for run in _trials(values)]
+    return [[stretch("openai_chat", zip(run, unrecorded_answers(run), strict=True))] for run in _trials(values)]
 
 
 def _trials(values: Sequence[object]) -> Iterator[list[Message]]:

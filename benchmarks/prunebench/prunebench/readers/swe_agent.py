@@ -6,18 +6,26 @@ each request, are not applied.
 
 from collections.abc import Iterator, Sequence
 
-from autoprune.apps.sessions._json import Object, fields, listed, objects, text, try_parse
-from autoprune.apps.sessions._recording import (
+from autoprune.apps.sessions import (
     NO_SYSTEM_PROMPT,
     Conversation,
     Message,
     Moment,
+    Object,
     Reader,
     bad_record,
+    conversation,
+    fields,
+    listed,
     note,
+    objects,
+    stretch,
+    text,
+    tool_call,
+    tool_result,
+    try_parse,
     unrecorded_answers,
 )
-from autoprune.apps.sessions._sending import CHAT, conversation, stretch, tool_call, tool_result
 
 TOOL = "bash"  # the tool's name for calls in text
 # Values of the model setting that do not name a model.
@@ -40,7 +48,10 @@ def record(values: Sequence[object]) -> list[list[Conversation]]:
     """Read a conversation per attempt, each as one stretch. Raises SessionError like `read`."""
     model = _configured_model(fields(values[0]).get("replay_config"))
     own = (_own_records(history) for history in _histories(values))
-    return [[stretch(CHAT, zip(_history_messages(records), _moments(records, model), strict=True))] for records in own]
+    return [
+        [stretch("openai_chat", zip(_history_messages(records), _moments(records, model), strict=True))]
+        for records in own
+    ]
 
 
 def _moments(records: Sequence[Object], model: str) -> list[Moment]:
@@ -86,7 +97,7 @@ def _attempt_conversation(history: Sequence[Object]) -> Conversation:
         *note("entries of other agents, left out", len(history) - len(own)),
         *note("calls that were made in text", sum(_is_made_in_text(own, at) for at in range(len(own)))),
     ]
-    return conversation(CHAT, list(_history_messages(own)), notes=notes)
+    return conversation("openai_chat", list(_history_messages(own)), notes=notes)
 
 
 def _is_made_in_text(history: Sequence[Object], at: int) -> bool:

@@ -1,8 +1,8 @@
 """Write the public recorded sessions of sessions.json into a folder for each corpus, from local clones.
 
-python benchmarks/sessions.py                                    the corpora, and the commands that clone them
-python benchmarks/sessions.py clones sessions                    all of them
-python benchmarks/sessions.py clones sessions --corpus tau-bench
+python benchmarks/prunebench/sessions.py                   the corpora, and the commands that clone them
+python benchmarks/prunebench/sessions.py clones sessions   all of them
+python benchmarks/prunebench/sessions.py clones sessions --corpus tau-bench
 autoprune replay sessions/tau-bench --prices anthropic
 
 The manifest holds no text: it names the repository, commit, path, license and SHA-256 of each file. Nothing is
