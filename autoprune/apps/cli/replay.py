@@ -34,7 +34,7 @@ from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.evidence import PROTECTED_NAMES
 from autoprune.apps.replay.page import page
 from autoprune.apps.replay.policies import BUILT_IN, RUN, Policy
-from autoprune.apps.replay.rows import FEW_ATOMS, MAIN, Interval
+from autoprune.apps.replay.rows import FEW_ATOMS, MAIN, Interval, rounded
 from autoprune.apps.replay.session import FED_BACK, FULL, Overview, ReplayArgs, SessionFigures, overview
 from autoprune.apps.replay.spending import Outlook, outlook, read_spending, sum_spending
 from autoprune.apps.replay.verdict import (
@@ -45,7 +45,6 @@ from autoprune.apps.replay.verdict import (
     count_noun,
     overview_rows,
     round_tokens,
-    rounded,
     run_command,
     standings,
     strategy_label,

@@ -13,10 +13,10 @@ import autoprune.apps.cli.replaying as replaying
 from autoprune.apps.cli.console import show, show_json, show_report
 from autoprune.apps.replay.atoms import Group as Atoms
 from autoprune.apps.replay.policies import RUN, Policy
-from autoprune.apps.replay.rows import FEW_ATOMS, MAIN, Interval, Row
+from autoprune.apps.replay.rows import FEW_ATOMS, MAIN, Row
 from autoprune.apps.replay.session import ReplayArgs, overview
 from autoprune.apps.replay.tuning import FLOOR, FOLDS, GRID, Tuning, strategy_name, tune
-from autoprune.apps.replay.verdict import NONE, RUN_COMMAND, count_noun, rounded
+from autoprune.apps.replay.verdict import NONE, RUN_COMMAND, count_noun
 from autoprune.errors import SettingsError
 from autoprune.pruners.report.drawing import table_of
 from autoprune.settings import duration
@@ -148,14 +148,9 @@ def _cross_validation(tuned: Tuning) -> str:
     few = "" if tuned.sessions >= 2 * FOLDS else f" {tuned.sessions} sessions are few: expect other figures on others."
     return (
         f"Cross-validation: chosen on some sessions and judged on the others, {folds} times, settings had a bill of "
-        f"{_with_interval(tuned.bill, '.3f')} and kept "
-        f"{_with_interval(tuned.code, '.1f', '%')} of the code, "
-        f"{_with_interval(tuned.edits, '.1f', '%')} of the edits and "
-        f"{_with_interval(tuned.facts, '.1f', '%')} of the facts. The recommended setting was chosen {same} of "
+        f"{tuned.bill.text('.3f')} and kept "
+        f"{tuned.code.text('.1f', 100, '%')} of the code, "
+        f"{tuned.edits.text('.1f', 100, '%')} of the edits and "
+        f"{tuned.facts.text('.1f', 100, '%')} of the facts. The recommended setting was chosen {same} of "
         f"{folds} times.{few}"
     )
-
-
-def _with_interval(known: Interval, form: str, unit: str = "") -> str:
-    value, bounds = rounded(known, form, 100 if unit else 1)
-    return f"{value}{unit} ({bounds})" if bounds else f"{value}{unit}"

@@ -131,7 +131,7 @@ def _answer(found: Sequence[SessionFigures], chosen: Ranked | None, prices: str,
     likely = outlook(found, chosen.row.strategy, prices, paid)
     if not likely.replayed:
         yield element("p", with_code(_share_sentence(standing, name)), class_="answer")
-        yield _bars(label, ("100%", _percentages(standing.rereads)), standing.rereads)
+        yield _bars(label, ("100%", standing.rereads.text(".0f", 100, "%")), standing.rereads)
     else:
         yield element("p", with_code(likely.sentence(name)), class_="answer")
         would_pay, rest = likely.would_pay, likely.paid - likely.replayed
@@ -150,14 +150,9 @@ def _share_sentence(standing: Standing, name: str) -> str:
     """Say what a strategy would have changed if the cost in dollars is not known."""
     share, what = standing.rereads, "this session" if standing.sessions == 1 else "these sessions"
     if share.low <= 1.0 <= share.high:
-        return f"With {name} {what} would have cost about the same: {_percentages(share)} of the unpruned cost."
+        return f"With {name} {what} would have cost about the same: {share.text('.0f', 100, '%')} of the unpruned cost."
     words = f"{abs(1 - share.value):.0%} {'less' if share.value < 1 else 'more'}"
     return f"With {name} {what} would have cost {words}."
-
-
-def _percentages(share: Interval) -> str:
-    value, low, high = (f"{100 * each:.0f}" for each in (share.value, share.low, share.high))
-    return f"{value}%" if low == high else f"{value}% ({low}–{high}%)"
 
 
 def _kept(standing: Standing) -> str:

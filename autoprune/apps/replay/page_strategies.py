@@ -7,8 +7,8 @@ from typing import Any
 from autoprune.apps.frontend import Markup, collapsible, concatenate, element, escape_text, table
 from autoprune.apps.replay.atoms import Group
 from autoprune.apps.replay.evidence import PROTECTED_NAMES
-from autoprune.apps.replay.rows import FEW_ATOMS, Interval, Row
-from autoprune.apps.replay.verdict import Standing, count_noun, rounded, strategy_label
+from autoprune.apps.replay.rows import FEW_ATOMS, Interval, Row, rounded
+from autoprune.apps.replay.verdict import Standing, count_noun, strategy_label
 from autoprune.economics import LISTS
 
 FEWEST_POINTS = 3  # a chart of fewer strategies says less than their table

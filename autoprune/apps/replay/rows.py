@@ -31,6 +31,17 @@ class Interval:
     low: float
     high: float
 
+    def text(self, form: str, factor: float = 1.0, unit: str = "") -> str:
+        """Format the figure, with its bounds in brackets if they differ: "0.861 (0.826–0.900)"."""
+        value, bounds = rounded(self, form, factor)
+        return f"{value}{unit} ({bounds})" if bounds else f"{value}{unit}"
+
+
+def rounded(known: Interval, form: str, factor: float = 1.0) -> tuple[str, str]:
+    """Format a figure and its bounds with the same precision; the bounds are "" if they do not differ."""
+    value, low, high = (f"{factor * each:{form}}" for each in (known.value, known.low, known.high))
+    return value, "" if low == high else f"{low}–{high}"
+
 
 def interval(sessions: Iterable[Pair], nothing: float = 1.0) -> Interval:
     """Compute the ratio of two sums over sessions, with its interval; `nothing` is the ratio if the second sum is 0."""

@@ -255,9 +255,7 @@ class Outlook:
 
 def dollars_text(known: Interval) -> str:
     """A cost with its confidence interval, if there is one, such as "$79.10 (75.20–82.30)"."""
-    digits = 0 if known.value >= 100 else 2
-    value, low, high = (f"{each:,.{digits}f}" for each in (known.value, known.low, known.high))
-    return f"${value}" if low == high else f"${value} ({low}–{high})"
+    return f"${known.text(',.0f' if known.value >= 100 else ',.2f')}"
 
 
 def outlook(sessions: Iterable[SessionFigures], strategy: str, prices_name: str, paid: float) -> Outlook:

@@ -165,7 +165,8 @@ def _better_text(usual: Standing, placed: Sequence[Standing]) -> str:
     if best.rereads.value >= usual.rereads.value - LITTLE:
         return ""
     baseline = " (a baseline)" if best.is_reference else ""
-    return f" {strategy_label(best.row)}{baseline} has a bill of {_bill_text(best)} and keeps {_evidence_text(best)}."
+    bill = best.rereads.text(".3f")
+    return f" {strategy_label(best.row)}{baseline} has a bill of {bill} and keeps {_evidence_text(best)}."
 
 
 def _cold_text(each: Standing) -> str:
@@ -180,11 +181,6 @@ def strategy_label(row: Row) -> str:
     return row.strategy if row.style == FULL else f"{row.strategy} ({row.style})"
 
 
-def _bill_text(each: Standing) -> str:
-    value, bounds = rounded(each.rereads, ".3f")
-    return f"{value} ({bounds})" if bounds else value
-
-
 def _shortcoming_text(each: Standing) -> str:
     """Explain why the closest strategy is not recommended."""
     start, kept = f"{strategy_label(each.row)} comes closest: {_bill_sentence(each)}", _evidence_text(each)
@@ -194,7 +190,7 @@ def _shortcoming_text(each: Standing) -> str:
 
 
 def _bill_sentence(each: Standing) -> str:
-    return f"its bill, re-reads of cleared results included, is {_bill_text(each)} of the bill without pruning"
+    return f"its bill, re-reads of cleared results included, is {each.rereads.text('.3f')} of the bill without pruning"
 
 
 def _evidence_text(each: Standing) -> str:
@@ -210,12 +206,6 @@ def _evidence_text(each: Standing) -> str:
     *before, last = shares
     listed = f"{', '.join(before)} and {last}" if before else last
     return f"{listed} that the agent used later"
-
-
-def rounded(known: Interval, form: str, factor: float = 1.0) -> tuple[str, str]:
-    """Format a figure and its bounds with the same precision; the bounds are "" if they do not differ."""
-    value, low, high = (f"{factor * each:{form}}" for each in (known.value, known.low, known.high))
-    return value, "" if low == high else f"{low}–{high}"
 
 
 def count_noun(number: int, noun: str) -> str:
