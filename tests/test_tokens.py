@@ -282,6 +282,7 @@ def test_text_that_spells_a_special_token_is_ordinary_text(encoding: str):
     assert [exact(encoding)(text) for text in texts] == [reference(encoding, text) for text in texts]
 
 
+@pytest.mark.full
 @both_encodings
 def test_a_line_of_megabytes(encoding: str):
     text = (minified() * 5)[: size(5_000_000)]

@@ -373,6 +373,7 @@ def test_a_model_writes_the_summary_if_named(server: HTTPServer):
     assert "1 call of a model" in " ".join(done.stderr.decode().split())
 
 
+@pytest.mark.full
 def test_if_the_model_is_unreachable_a_note_says_so_and_the_digest_is_used():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and never listens

@@ -78,6 +78,7 @@ def broken(folder: Path, how: str) -> str:
 BROKEN = ["a file", "in a file", "one of many"]
 
 
+@pytest.mark.full
 @each_row("how", BROKEN)
 def test_if_the_archive_fails_files_are_overwritten_only_with_force(how: str, tmp_path: Path):
     archive, session = broken(tmp_path / "archive", how), tmp_path / "session.json"
@@ -115,6 +116,7 @@ def test_a_dry_run_does_not_use_the_archive(tmp_path: Path):
     assert run("prune", XML, "-s", "20k", "--explain", "--archive", archive).returncode == 0
 
 
+@pytest.mark.full
 @each_row(
     "damage",
     [lambda data: b"\xff" + data[1:], lambda data: data[:40] + b"\xc3", lambda data: b"", lambda data: data[:-9]],

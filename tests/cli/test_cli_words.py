@@ -78,6 +78,7 @@ def test_on_80_columns_a_long_path_keeps_its_end_and_a_command_both_ends():
     assert re.search(r"git log.*….*README\.md ", command)
 
 
+@pytest.mark.full
 @each_row("session", [XML, OPENAI])
 def test_reasons_are_wrapped_and_never_cut(session: str):
     def reasons(columns: int) -> str:

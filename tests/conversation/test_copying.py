@@ -87,6 +87,7 @@ KINDS = [AgenticConversationPruner, ConversationPruner]
 # Pruners
 
 
+@pytest.mark.full
 @each_row("kind", KINDS)
 @each_row("is_used", [False, True])
 def test_a_copy_of_a_pruner_prunes_as_the_pruner_does(way: Copy, kind: type, is_used: bool):

@@ -629,6 +629,7 @@ GIANT_CALLS = {
 }
 
 
+@pytest.mark.full
 @each_row(("text", "number"), GIANT_CALLS.values(), ids=GIANT_CALLS)
 def test_a_giant_text_of_the_models_is_read_like_any_other(text: str, number: int):
     read = new_parser(len, wants_inputs=True).read({"role": "assistant", "content": text}, 0)

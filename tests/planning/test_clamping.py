@@ -293,6 +293,7 @@ def test_a_text_that_shows_nothing_is_left_alone(limit: int | None):
 # Promises
 
 
+@pytest.mark.full
 @every_counter
 @each_row("unit", ["error ", "a line of text, error: 1\n", "x", "é\n", "\x1b[1m", "\r", "%\r\n"])
 def test_a_long_text_is_counted_about_once(counter: str, unit: str):

@@ -36,6 +36,7 @@ def test_a_page_of_another_site_is_refused_before_anything_is_sent(proxy_to: Pro
     assert upstream.requests == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
 def test_local_programs_need_no_token(proxy_to: ProxyTo, name: str) -> None:
     with serving(always(answer())) as upstream:

@@ -79,6 +79,7 @@ def arms(settings: Settings, count: int = 200) -> list[str]:
     return found
 
 
+@pytest.mark.full
 def test_a_holdout_draws_the_same_share_of_conversations_in_every_worker():
     drawn = arms(Settings(holdout=0.2, holdout_seed="a"))
     assert drawn == arms(Settings(holdout=0.2, holdout_seed="a"))

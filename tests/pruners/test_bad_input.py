@@ -170,6 +170,7 @@ def test_a_failing_counter_does_not_disable_pruning():
         AgenticConversationPruner(PruneArgs(10), count=failing).prune_conversations([{"role": "user", "content": "x"}])
 
 
+@pytest.mark.full
 @each_row(
     "text",
     [

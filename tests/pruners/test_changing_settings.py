@@ -175,6 +175,7 @@ def test_in_requests(format: str):
         assert len(history) <= len(requests(messages)) + 1
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("format", sorted(PATHS))
 def test_in_an_adapter(format: str):
     for seed in range(CONVERSATIONS // 12):

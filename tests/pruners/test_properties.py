@@ -228,6 +228,7 @@ print(json.dumps([pruner.prune_conversations(given["messages"], name) for name i
 """
 
 
+@pytest.mark.full
 def test_the_same_bytes_come_from_any_process():
     messages = loop(["漢字 🎉 \ud800 text " * 200, "ok", "a < b\n" * 500, "more " * 300])
     names = list(pruner(1).strategies)

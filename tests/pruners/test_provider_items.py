@@ -117,6 +117,7 @@ def test_a_summary_is_behind_the_compaction_where_the_api_reads_it(name: str):
     assert places == ([22] if result.plan.summarized else [])
 
 
+@pytest.mark.full
 @every_folding
 def test_a_fold_with_a_compaction_is_the_same_when_it_is_fed_back(name: str):
     messages = anthropic_compacted()

@@ -879,6 +879,7 @@ def test_38_arbitrary_objects_may_be_given_and_an_unknown_name_is_the_default():
     assert pruned == pruner.prune_conversations(given)
 
 
+@pytest.mark.full
 @SIZES
 @each_row("preset", PRESETS)
 @each_row("dialect", DIALECTS)

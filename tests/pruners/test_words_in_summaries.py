@@ -201,6 +201,7 @@ GIVEN = {
 BYTHEWAY = [each for at in range(40) for each in (model("w " * 100), user(f"By the way, rename variable {at}."))]
 
 
+@pytest.mark.full
 @each_row("name, is_fed_back, given", sample_cases(product(STRATEGIES, (False, True), GIVEN), 5))
 def test_what_the_user_says_through_a_tool_is_not_the_first_request(name: str, is_fed_back: bool, given: str):
     goal = "Fix the parser. Keep Python 3.8 and never push."
@@ -211,6 +212,7 @@ def test_what_the_user_says_through_a_tool_is_not_the_first_request(name: str, i
         assert goal in text
 
 
+@pytest.mark.full
 @each_row("is_fed_back", [False, True])
 @each_row("name", STRATEGIES)
 def test_the_answer_before_the_current_request_outlives_folds_within_its_turn(name: str, is_fed_back: bool):

@@ -207,6 +207,7 @@ def steady(batch: int, requests: int, size: int, keep: int) -> float:
     return total
 
 
+@pytest.mark.full
 def test_a_steady_run_is_cheapest_with_the_batch_of_the_formula():
     size, keep, requests = 100, 2, 73
     known = episode(reading(*[some(size)] * (requests - 1)))

@@ -207,6 +207,7 @@ def test_the_page_says_it():
     assert "Compacted at 26,000 tokens (about $0.03, not with autoprune run)." in text
 
 
+@pytest.mark.full
 def test_replay_says_it(tmp_path: Path):
     folder = tmp_path / ".claude" / "projects" / "here"
     folder.mkdir(parents=True)

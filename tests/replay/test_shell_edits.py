@@ -145,6 +145,7 @@ def test_a_patch_that_git_applies_is_an_edit_like_any_other():
         assert [need.atom.kind for need in known.evidence.needs] == [Kind.EDIT]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "script",
     [

@@ -128,6 +128,7 @@ def test_a_text_shows_a_reading_of_each_value_that_it_states(text: str):
         assert found & set(readings), (text, readings)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "text", ["1" * 100_000, "1," * 50_000, "a1-" * 30_000, "1 " * 50_000, "A" * 100_000, "1.1." * 20_000]
 )

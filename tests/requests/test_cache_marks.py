@@ -229,6 +229,7 @@ def unmarked(pruned: PrunedRequest) -> dict[str, Any]:
     return {**pruned.body, "messages": messages}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("calls", [1, 4, 12])
 @pytest.mark.parametrize("strategy", ["tool_output_cleanup", "low_water"])
 def test_with_the_mark_a_cut_writes_less_of_the_cache(strategy: str, calls: int) -> None:

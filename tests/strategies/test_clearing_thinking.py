@@ -80,6 +80,7 @@ def test_a_message_of_thinking_alone_has_to_stay_and_so_does_all_thinking(model:
     assert len(thoughts(result.conversation)) == 29
 
 
+@pytest.mark.full
 @examples(15)
 @given(st.integers(0, 10**6))
 def test_what_was_left_out_stays_out_and_pruned_output_may_be_passed_back(seed: int):

@@ -148,6 +148,7 @@ def phase(kind: str, count: int, tokens: int) -> list[Round]:
     return made
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", sample_cases((*KINDS, "korean", "arabic", "code", "ini"), 5))
 @pytest.mark.parametrize("act", sample_cases(ACTS, 3))
 def test_documents_stay_through_small_acts_until_the_report(kind: str, act: str):

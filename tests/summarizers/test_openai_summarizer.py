@@ -343,6 +343,7 @@ def test_retries_are_limited():
     assert len(server.asked) == 4
 
 
+@pytest.mark.full
 @BOTH
 @pytest.mark.parametrize("fault", [hangs, resets])
 def test_a_timeout_and_a_lost_connection_are_retried(client: str, fault: Act):
@@ -351,6 +352,7 @@ def test_a_timeout_and_a_lost_connection_are_retried(client: str, fault: Act):
     assert len(server.asked) == 2
 
 
+@pytest.mark.full
 @BOTH
 def test_a_server_that_never_answers_times_out(client: str):
     with serving(hangs) as server, asking(server, client, timeout=0.1, retries=0) as summarizer:
