@@ -1,23 +1,17 @@
 """Clamping as the walk does it, and the promises with every option of a strategy in use at once."""
 
-import copy
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
 from conversations import ANSWER, DIALECTS, SENTENCE, Dialect, Message, openai_chat, words, xml
 from every_format import facts
-from hypothesis import given
-from hypothesis import strategies as st
-from profiles import examples
 from tables import each_row
 
-from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, Result, ToolInputs
-from autoprune.planning.protections import DEFAULT_PROTECTIONS
+from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, ToolInputs
 from autoprune.planning.view import Strategy
-from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
+from autoprune.strategies.clearing import ToolOutputCleanup
 from autoprune.tokens import exact
 
 PLENTY = 1_000_000
@@ -281,18 +275,8 @@ def test_a_result_that_comes_late_knows_its_call_as_it_is_now():
     assert [(row["message"], row["request"]) for row in inputs] == [(3, 1), (3, 1)]
 
 
-# Every promise with every option
-
 # What a tool may say of its success; in XML the tag says it.
 SAID = {True: "Success. Updated the following files:\n", False: "Error: no such file\n", None: ""}
-KINDS = (
-    "total = sum(rows)\n",
-    "src/a.c:3:1: error: no such type\n",
-    "漢字 🎉 \n",
-    "\x1b[31mred\x1b[0m\rnew\n",
-    "0123456789",
-)
-SIZES = st.sampled_from((0, 1, 8, 20, 40, 90, 300))
 
 
 class Call(NamedTuple):
@@ -343,198 +327,3 @@ def in_xml(work: Work) -> list[Message]:
 def element(call: Call) -> str:
     success = "" if call.success is None else f" success='{str(call.success).lower()}'"
     return f"<tool_result tool_name='{call.tool}'{success}>\n<content>{call.text}</content>\n</tool_result>"
-
-
-def pins(message: Any) -> bool:
-    return message.get("tool_call_id") == "call_1_0" or message["content"] == "I see."
-
-
-CALLS = st.builds(
-    Call,
-    st.sampled_from(("read_file", "write_file", "search_files")),
-    st.sampled_from(("a.py", "docs/b.md", "AGENTS.md")),
-    st.builds(lambda size: "x = 1  # set\n" * size, SIZES),
-    st.sampled_from((True, True, False, None)),
-    st.builds(lambda kind, size: kind * size, st.sampled_from(KINDS), SIZES),
-)
-STEPS = st.one_of(
-    st.lists(CALLS, min_size=1, max_size=3),
-    st.lists(CALLS, min_size=1, max_size=3),
-    st.sampled_from(("Go on.", words(90))),
-)
-ONE_PROTECTION = st.sampled_from(
-    (
-        {"last_results": 2},
-        {"last_tokens": 300},
-        {"failed": True},
-        {"minimum_tokens": 120},
-        {"tools": ("search_*",)},
-        {"paths": ("docs/**",)},
-        {"instruction_files": True},
-        {"pinned": {2, 5, 8}},
-        {"pinned": pins},
-    )
-)
-PROTECTIONS = st.one_of(
-    st.just(DEFAULT_PROTECTIONS),
-    st.lists(ONE_PROTECTION, min_size=1, max_size=3).map(
-        lambda all: Protections(**{k: v for one in all for k, v in one.items()})
-    ),
-)
-CLAMPS = st.sampled_from(
-    (None, Clamp(60), Clamp(150), Clamp(400, head=0.2), Clamp(150, evidence_tokens=0, plain=True), Clamp(12))
-)
-INPUTS = st.sampled_from((None, ToolInputs(), ToolInputs(above=0), ToolInputs(above=60), ToolInputs(("write_*",), 100)))
-STRATEGIES = st.one_of(
-    st.builds(ToolOutputCleanup, PROTECTIONS, CLAMPS, INPUTS),
-    st.builds(
-        LowWater, st.sampled_from((0.5, 0.75, 1.0)), st.sampled_from((0.0, 0.1, 0.5)), PROTECTIONS, CLAMPS, INPUTS
-    ),
-)
-
-
-@dataclass(frozen=True)
-class Case:
-    """A conversation, all its results seen, a safe zone, and a strategy with options."""
-
-    messages: list[Message]
-    safe_zone: int
-    strategy: Strategy
-
-    def pruned(self) -> Result:
-        """The outcome, by a new pruner."""
-        return self.of(self.messages)
-
-    def of(self, messages: list[Message]) -> Result:
-        """That of another conversation."""
-        return pruner(self.safe_zone).prune(messages, self.strategy)
-
-
-@st.composite
-def cases(draw: st.DrawFn) -> Case:
-    work = draw(st.lists(STEPS, min_size=2, max_size=6))
-    messages = draw(st.sampled_from((native, in_xml)))(work)
-    share = draw(st.sampled_from((0.1, 0.3, 0.5, 0.7, 0.9, 1.0)))
-    return Case(messages, max(1, int(count(messages) * share)), draw(STRATEGIES))
-
-
-def promised(number: int) -> Callable[[Callable[[Case], None]], Callable[[], None]]:
-    """Check a promise over so many cases."""
-    return lambda test: examples(number)(given(case=cases())(test))
-
-
-@promised(80)
-def test_nothing_of_the_callers_changes_and_what_is_not_edited_is_the_same_object(case: Case):
-    before = copy.deepcopy(case.messages)
-    result = case.pruned()
-    assert as_json(case.messages) == as_json(before)
-    edited = {edit.part.location.message for edit in result.plan.edits}
-    same = [new is old for new, old in zip(result.conversation, case.messages, strict=True)]
-    assert same == [at not in edited for at in range(len(same))]
-    assert (result.conversation is case.messages) == (not edited)
-    assert result.report.first_changed_message == min(edited, default=None)
-
-
-@promised(80)
-def test_pruning_twice_is_pruning_once(case: Case):
-    ours = pruner(case.safe_zone)
-    once = ours.prune_conversations(case.messages, case.strategy)
-    assert ours.prune_conversations(once, case.strategy) is once
-    assert case.of(once).conversation is once
-    assert case.of(copy.deepcopy(once)).report.plan.edits == ()
-
-
-@promised(60)
-def test_all_calling_styles_give_the_same_prompts(case: Case):
-    """The full history or pruned output fed back, each to one pruner for all requests or to a new one for each."""
-    keeping, feeding = pruner(case.safe_zone), pruner(case.safe_zone)
-    fed: list[Message] = []
-    for at in requests(case.messages):
-        wanted = case.of(case.messages[:at])
-        full = keeping.prune(case.messages[:at], case.strategy)
-        again = [*fed, *case.messages[len(fed) : at]]
-        cold, warm = case.of(again), feeding.prune(again, case.strategy)
-        prompts = {as_json(result.conversation) for result in (wanted, full, cold, warm)}
-        assert len(prompts) == 1
-        assert as_json(facts(full)) == as_json(facts(wanted))
-        assert as_json(facts(warm)) == as_json(facts(cold))
-        fed = warm.conversation
-
-
-@promised(60)
-def test_what_is_cleared_stays_cleared_and_what_is_stable_stays(case: Case):
-    ours = pruner(case.safe_zone)
-    earlier: set[int] = set()
-    stable: list[str] = []
-    for at in requests(case.messages):
-        result = ours.prune(case.messages[:at], case.strategy)
-        cleared = {
-            number for number, row in enumerate(result.report.rows) if row["cleared"] and row["reason"] != "clamped"
-        }
-        assert earlier <= cleared
-        sent = [as_json(message) for message in result.conversation]
-        assert sent[: len(stable)] == stable
-        boundary = result.report.stable_boundary
-        stable = sent[: 0 if boundary is None else boundary + 1]
-        earlier = cleared
-
-
-@promised(60)
-def test_cache_loss_counts_the_tokens_after_the_first_difference(case: Case):
-    ours = pruner(case.safe_zone)
-    before: list[Message] = []
-    for at in requests(case.messages):
-        result = ours.prune(case.messages[:at], case.strategy)
-        first = next(
-            (at for at, pair in enumerate(zip(before, result.conversation, strict=False)) if pair[0] != pair[1]), None
-        )
-        lost = 0 if first is None else count(before) - count(before[:first])
-        assert result.report.cache_tokens_lost == lost
-        before = result.conversation
-
-
-@promised(80)
-def test_every_figure_of_the_report_can_be_counted_again(case: Case):
-    result = case.pruned()
-    report = result.report
-    before, after = count(case.messages), count(result.conversation)
-    assert (report.tokens_before, report.tokens_after) == (before, after)
-    assert after <= before
-    assert report.within_safe_zone == (after <= case.safe_zone)
-    assert all(edit.saved > 0 for edit in result.plan.edits)
-    assert (
-        before - after
-        == sum(edit.saved for edit in result.plan.edits)
-        == sum(row["saved"] for row in report.tools.values())
-    )
-    assert sum(report.floor.values()) == after
-    assert min(report.floor.values()) >= 0
-    plain = pruner(PLENTY).prune(result.conversation).report
-    assert report.floor == plain.floor
-    assert {tool: (row["results"], row["tokens"]) for tool, row in report.tools.items()} == {
-        tool: (row["results"], row["tokens"]) for tool, row in pruner(PLENTY).prune(case.messages).report.tools.items()
-    }
-    assert [row["tokens_after"] for row in report.rows] == [row["tokens"] for row in plain.rows]
-    assert report.results_cleared + report.results_clamped == sum(row["cleared"] for row in report.rows)
-
-
-@promised(80)
-def test_the_statistics_of_two_conversations_are_those_of_the_report(case: Case):
-    result = case.pruned()
-    ours = pruner(case.safe_zone)
-    for after in (result.conversation, copy.deepcopy(result.conversation)):
-        assert ours.get_cleanup_statistics(case.messages, after) == result.report.statistics
-    assert result.report.statistics["tool_results_cleaned"] == len(result.plan.results)
-    assert result.report.statistics["tool_calls_cleaned"] == len(result.plan.inputs)
-
-
-@promised(80)
-def test_prune_carries_out_the_plan(case: Case):
-    result = case.pruned()
-    planned = pruner(case.safe_zone).plan(case.messages, case.strategy)
-    told = [(edit.part.location, edit.text, edit.reason, edit.saved, edit.request) for edit in planned.edits]
-    assert told == [
-        (edit.part.location, edit.text, edit.reason, edit.saved, edit.request) for edit in result.plan.edits
-    ]
-    assert [*planned.kept.values()] == [*result.plan.kept.values()]
-    assert set(result.plan.results) | set(result.plan.kept) == set(result.plan.transcript.results)

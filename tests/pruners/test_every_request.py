@@ -1,12 +1,7 @@
 """The promises for strategies that are asked at each request, remember something in a walk, and are told of pauses."""
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,8 +16,6 @@ from autoprune.conversation.edits import Replace
 from autoprune.economics import LISTS, Prices
 from autoprune.planning.view import Strategy, View
 from autoprune.strategies import CacheAware, ObservationMasking
-
-ROOT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
@@ -258,30 +251,3 @@ def test_the_cache_life_is_that_of_the_settings_until_a_change():
     for wrong in ([300], {"first": {}}, {3: 5.0}, {3: {"cache_life": 5.0}}, {3: {"cache_ttl": -1.0}}):
         with pytest.raises(SettingsError, match=r"^history|cache_ttl"):
             ours.plan(messages, strategy, history=wrong)  # type: ignore[arg-type]
-
-
-OTHER_PROCESS = """
-import json, sys
-from autoprune import AgenticConversationPruner
-from autoprune.strategies import ObservationMasking
-pruner = AgenticConversationPruner(400)
-print(json.dumps([pruner.prune_conversations(each, ObservationMasking(1)) for each in json.load(sys.stdin)]))
-"""
-
-
-@pytest.mark.full
-def test_the_same_bytes_come_from_any_process():
-    long = Step("read_file", {"path": "見.md"}, "漢字 🎉 text\n" * 90)
-    given = [write([[long, long], "And now?", [long], [long]]) for write in WIRE.values()]
-    ours = [AgenticConversationPruner(400).prune_conversations(each, ObservationMasking(1)) for each in given]
-    assert ours != given
-    for seed in ("1", "2"):
-        done = subprocess.run(
-            [sys.executable, "-c", OTHER_PROCESS],
-            input=json.dumps(given),
-            capture_output=True,
-            text=True,
-            check=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": seed},
-        )
-        assert json.loads(done.stdout) == ours
