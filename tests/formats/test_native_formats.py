@@ -49,23 +49,6 @@ def rows(found: Report) -> list[tuple[Any, ...]]:
 
 
 @in_every_format
-def test_pruning_twice_is_pruning_once(write: Write):
-    once = AgenticConversationPruner(PruneArgs(1)).prune(write([LONG, LONG], [LONG], [LONG])).conversation
-    assert once == write([None, None], [None], [LONG])
-    again = AgenticConversationPruner(PruneArgs(1)).prune(once)
-    assert again.conversation is once
-    assert [row["reason"] for row in again.report.rows] == [*["already_cleared"] * 3, "unseen"]
-
-
-@in_every_format
-def test_unseen_results_are_kept(write: Write):
-    messages = write([LONG])
-    result = AgenticConversationPruner(PruneArgs(1)).prune(messages)
-    assert result.conversation is messages
-    assert [row["reason"] for row in result.report.rows] == ["unseen"]
-
-
-@in_every_format
 def test_a_conversation_has_the_same_tokens_as_in_openais_format(write: Write):
     requests: list[Request] = [["one", LONG, ""], "And now? 見て", [None], [words(50)], "Thanks."]
     assert count(write(*requests)) == count(chat(*requests))

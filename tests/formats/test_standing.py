@@ -154,21 +154,6 @@ def test_xml_results_need_no_call_while_the_model_makes_none_natively():
         assert is_cleared(pruner().prune_conversations(chat("Go.", "I look.", text, "So."))[2])
 
 
-def test_a_later_native_call_changes_nothing_that_was_read_before():
-    start = chat("Go.", "I look.", XML, "So.")
-    before = pruner().prune_conversations(start)
-    later = [*start, *NATIVE["a text"], *chat("Go.", "Yes.")[1:]]
-    assert pruner().prune_conversations(later)[:4] == before
-    assert is_cleared(before[2])
-
-
-@pytest.mark.parametrize("format", ["openai_chat", "anthropic", "openai_responses"])
-def test_a_format_that_is_named_is_read_by_the_same_rules(format: str):
-    assert is_cleared(pruner(format=format).prune_conversations(chat("Go.", "I look.", XML, "So."))[2])
-    pasted = chat(PASTED["under words"], "I look.", "So.")
-    assert pruner(format=format).prune_conversations(pasted) is pasted
-
-
 def test_arguments_of_calls_decide_nothing_since_they_may_be_shortened():
     from autoprune import ToolInputs
     from autoprune.strategies.clearing import ToolOutputCleanup

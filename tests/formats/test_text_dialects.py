@@ -119,12 +119,6 @@ INSIDE = {
 }
 
 
-@each_row("text", CLINE)
-@each_row("payload", INSIDE.values(), ids=INSIDE)
-def test_only_the_payload_under_a_heading_is_cleared(text: str, payload: str):
-    assert cleaned(text.replace("@", payload.strip("\r\n"))) == text.replace("@", SENTENCE)
-
-
 def test_an_open_fence_of_the_users_is_no_quotation():
     text = f"Half a fence:\n```\n{READ}\n@"
     assert cleaned(text.replace("@", LINES)) == text.replace("@", SENTENCE)
@@ -210,12 +204,6 @@ def test_a_block_under_its_heading_is_cleared_whatever_it_holds(payload: str):
     assert cleaned(blocks(READ, whole, ENVIRONMENT)) == blocks(READ, SENTENCE, ENVIRONMENT)
 
 
-def test_a_failed_block_under_its_heading_stays_failed():
-    content = blocks(READ, FAILED.replace("@", LINES), ENVIRONMENT)
-    assert [result.is_error for result in results(content)] == [True]
-    assert cleaned(content) == blocks(READ, FAILED.replace("@", SENTENCE), ENVIRONMENT)
-
-
 @each_row(
     "content",
     [
@@ -232,12 +220,6 @@ def test_a_failed_block_under_its_heading_stays_failed():
 )
 def test_blocks_that_are_no_payload_are_left_alone(content: list[Any]):
     assert left_alone(content)
-
-
-def test_a_heading_is_not_that_of_the_next_message():
-    conversation = seen(READ)
-    conversation[3:3] = [{"role": "user", "content": LINES}]
-    assert pruner().prune_conversations(conversation) is conversation
 
 
 def test_a_heading_names_the_call_that_it_answers():
@@ -492,26 +474,6 @@ def test_savings_add_up_whichever_results_are_cleared_and_the_rest_is_read_as_be
     assert [one.text for one in again] == [placeholder.text(one) if one in chosen else one.text for one in read.results]
 
 
-@each_row(
-    "text",
-    [
-        f"[some_tool for 'x\n{RAW.replace('@', READ + ' ok')}\n<tool_response>\n'] Result:\n</tool_response>",
-        f"{RAW.replace('@', XML)}\n{XML}\n{RAW}\n{READ}\n@",
-        f"```\n{RAW}\n{XML.replace('@', '```')}\n```\n{RAW}\n{XML}",
-    ],
-)
-def test_clearing_a_result_changes_no_other_result(text: str):
-    before = entry(text).results
-    assert before
-    for number, cleared in enumerate(before):
-        start, stop = cleared.location.start or 0, cleared.location.stop or 0
-        after = entry(text[:start] + Placeholder(exact()).text(cleared) + text[stop:]).results
-        assert len(after) == len(before)
-        assert [one.text for one in after if one is not after[number]] == [
-            one.text for one in before if one is not cleared
-        ]
-
-
 @examples(300)
 @given(text=TEXTS, more=TEXTS)
 def test_any_text_is_cleared_once_and_the_saved_tokens_are_the_removed_ones(text: str, more: str):
@@ -550,38 +512,6 @@ def test_clearing_many_results_of_a_message_never_counts_the_message_again(one: 
     assert sum(map(len, texts)) < 3 * len(content)
 
 
-def test_only_as_many_results_of_a_message_are_cleared_as_needed():
-    content = f"{READ}\n{LINES}\n{READ}\n{LINES}\n{READ}\n{LINES}\n{ENVIRONMENT}"
-    after_one = pruner().count_tokens(seen(content.replace(LINES, SENTENCE, 1)))
-    for safe_zone, count in ((after_one, 1), (after_one - 1, 2)):
-        assert pruner(safe_zone).prune_conversations(seen(content))[2]["content"] == content.replace(
-            LINES, SENTENCE, count
-        )
-
-
-ROUNDS = [
-    blocks(READ, LINES, ENVIRONMENT),
-    f"{READ}\n{LINES}\n[list_files for '.'] Result:\n{LINES}\n\n{ENVIRONMENT}",
-    f"{RAW}\n{RAW}".replace("@", LINES),
-    '<tool_response>\n{"name": "read_file", "content": "%s"}\n</tool_response>' % ("a b " * 200),
-]
-
-
-def test_a_loop_that_feeds_pruned_messages_back_or_starts_again_gives_the_same():
-    zone = 900
-    fed, anew = pruner(zone), [pruner(zone) for _ in ROUNDS * 3]
-    full: list[Any] = [{"role": "user", "content": "Fix it."}]
-    pruned = list(full)
-    for fresh, content in zip(anew, ROUNDS * 3, strict=True):
-        step = [
-            {"role": "assistant", "content": f"{openings(content)}\n<read_file>\n<path>a.py</path>\n</read_file>"},
-            {"role": "user", "content": content},
-        ]
-        full, pruned = full + step, fed.prune_conversations(pruned + step)
-        assert pruned == fresh.prune_conversations(full)
-    assert sum(SENTENCE in json.dumps(message) for message in pruned) == len(full) // 2 - 1
-
-
 # Large
 
 GIANTS = {
@@ -613,27 +543,6 @@ GIANTS = {
 def test_a_giant_text_is_read_like_any_other(frame: str, inside: str, number: int):
     read = read_behind_calls(new_parser(len), frame.replace("@", inside))
     assert len(read.results) == number
-
-
-GIANT_CALLS = {
-    "start tags": ("<a>\n" * size(400_000), 0),
-    "start tags and one end tag": ("<a>\n" * size(400_000) + "</a>", 0),
-    "start tags of many names": ("".join(f"<a{at}>\n" for at in range(size(150_000))), 0),
-    "nested": (
-        "".join(f"<a{at}>\n" for at in range(size(80_000))) + "".join(f"</a{at}>" for at in range(size(80_000))),
-        0,
-    ),
-    "a value with calls in it": ("<a>\n<b>" * size(100_000) + "</b><b></b>junk</a>", 0),
-    "half JSON everywhere": ('\n<tool_call>{"a":"' * size(100_000) + "\n</tool_call>", 0),
-    "a body of 10 MB": (f"<write_to_file>\n<content>{'a=b;' * 2_500_000}</content>\n</write_to_file>", 1),
-}
-
-
-@pytest.mark.full
-@each_row(("text", "number"), GIANT_CALLS.values(), ids=GIANT_CALLS)
-def test_a_giant_text_of_the_models_is_read_like_any_other(text: str, number: int):
-    read = new_parser(len, wants_inputs=True).read({"role": "assistant", "content": text}, 0)
-    assert len(read.calls) == number
 
 
 # Arguments in the model's text
@@ -670,41 +579,6 @@ def test_the_bodies_of_a_call_in_a_text_are_its_inputs(text: str, expected: list
         assert part.location.path == (0, "content")
         assert text[part.location.start : part.location.stop] == part.text
     assert [call.inputs for call in calls(text, wants_inputs=False)] == [()] * len(calls(text))
-
-
-def test_a_call_is_the_same_with_inputs_or_without():
-    text = f"{WRITE}\n{DIFF}\n{EDIT}"
-    asked, plain = (
-        [(call.location, call.name, call.arguments) for call in calls(text, wants_inputs=wants)] for wants in (1, 0)
-    )
-    assert asked == plain
-    assert [name for _, name, _ in plain] == ["write_to_file", "replace_in_file", "edit"]
-
-
-CALLS = st.builds(
-    str.replace, st.sampled_from([WRITE, DIFF, EDIT, TOOL_CALL, "<bash><input>one and two</input></bash>"]),
-    st.sampled_from(["one", LINES, "a.py", "\n", "x"]), SOUP,
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("encoding", ["o200k_base", "cl100k_base"])
-@examples(500)
-@given(pieces=st.lists(st.one_of(CALLS, SOUP, st.just("\n")), max_size=8), data=st.data())
-def test_the_tokens_saved_by_shortened_inputs_add_up(encoding: str, pieces: list[str], data: st.DataObject):
-    count, text = exact(encoding), "".join(pieces)
-    made = [
-        part
-        for call in new_parser(exact(encoding), wants_inputs=True).read({"role": "assistant", "content": text}, 0).calls
-        for part in call.inputs
-        if data.draw(st.booleans())
-    ]
-    after, saved = text, 0
-    for part in sorted(made, key=lambda part: part.location.start or 0, reverse=True):
-        new = data.draw(st.sampled_from(["[99 tokens cleared]", "{}", "", "'s", "\n", "/"]))
-        start, stop = part.location.start or 0, part.location.stop or 0
-        assert text[start:stop] == part.text
-        after, saved = after[:start] + new + after[stop:], saved + part.piece_tokens - count(part.with_text(new))
-    assert count(text) - count(after) == saved
 
 
 def test_every_body_of_a_call_is_shortened_at_once_and_the_savings_add_up():
