@@ -323,6 +323,11 @@ def test_odd_parts_are_counted_and_given_back_as_they_were(role: Any, part: Any)
     assert tokens(contents[1]) > 0
 
 
+@each_row("parts", [None, [], 7, "words", [None], [7], [[1]], {"text": "x"}])
+def test_parts_that_are_none_do_not_crash_if_the_format_is_named(parts: Any):
+    assert tokens({"role": "user", "parts": parts}) >= MESSAGE_TOKENS
+
+
 def test_a_response_nested_too_deep_for_json_is_counted_and_left_alone():
     deep: Any = "x" * 900
     for _ in range(5_000):

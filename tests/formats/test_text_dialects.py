@@ -222,6 +222,12 @@ def test_blocks_that_are_no_payload_are_left_alone(content: list[Any]):
     assert left_alone(content)
 
 
+def test_a_heading_is_not_that_of_the_next_message():
+    conversation = seen(READ)
+    conversation[3:3] = [{"role": "user", "content": LINES}]
+    assert pruner().prune_conversations(conversation) is conversation
+
+
 def test_a_heading_names_the_call_that_it_answers():
     call = (
         "I look.\n<read_file>\n<path>a.py</path>\n</read_file>\n"

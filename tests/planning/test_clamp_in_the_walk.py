@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
-from conversations import ANSWER, DIALECTS, SENTENCE, Dialect, Message, openai_chat, words, xml
+from conversations import ANSWER, DIALECTS, Dialect, Message, openai_chat, words, xml
 from every_format import facts
 from tables import each_row
 
@@ -63,24 +63,6 @@ def test_tags_of_xml_results_are_unchanged():
     )
     assert as_json(result.conversation) == wanted != as_json(messages)
     assert [row["reason"] for row in result.report.rows] == ["clamped", "unseen", "clamped"]
-
-
-@in_both_dialects
-def test_without_a_clamp_nothing_is_cut(dialect: Dialect):
-    messages = dialect([TEXT], [TEXT])
-    for strategy in (ToolOutputCleanup(), ToolOutputCleanup(clamp=None), ToolOutputCleanup(clamp=Clamp())):
-        assert pruner(PLENTY).prune(messages, strategy).conversation is messages
-
-
-@in_both_dialects
-def test_a_result_at_the_limit_is_left_alone(dialect: Dialect):
-    messages = dialect([words(100)])
-    (row,) = pruner(PLENTY).prune(messages).report.rows
-    within, over = (
-        pruner(PLENTY).prune(messages, ToolOutputCleanup(clamp=Clamp(row["tokens"] + less))) for less in (9, -9)
-    )
-    assert within.conversation is messages
-    assert over.report.rows[0]["reason"] == "clamped"
 
 
 IMAGE = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
@@ -153,16 +135,6 @@ def test_a_result_that_was_cut_is_unseen_until_the_model_has_spoken(dialect: Dia
     assert (seen.rows[0]["reason"], seen.floor["unseen"]) == ("out_of_reach", 0)
 
 
-@pytest.mark.parametrize("safe_zone", [1, 150, PLENTY])
-def test_a_placeholder_is_never_cut(safe_zone: int):
-    """A small limit is for what tools say: what was cleared stays cleared."""
-    messages = openai_chat([[{"type": "text", "text": words(300)}, IMAGE]], [words(300)], "Go on.")
-    strategy = ToolOutputCleanup(clamp=Clamp(10))
-    once = pruner(safe_zone).prune(messages, strategy).conversation
-    assert pruner(safe_zone).prune(once, strategy).conversation is once
-    assert (once[3]["content"] == [{"type": "text", "text": SENTENCE}]) == (safe_zone < PLENTY)
-
-
 @pytest.mark.parametrize(
     ("text", "protect"),
     [
@@ -221,18 +193,6 @@ def fed_back(messages: list[Message], safe_zone: int, strategy: Strategy) -> lis
 
 
 @in_both_dialects
-def test_other_results_of_a_message_are_cleared_later(dialect: Dialect):
-    messages = dialect([words(200), words(210), TEXT], *[[words(100)]] * 6)
-    strategy = replace(CUTS, clamp=Clamp(300))
-    room = count(pruner(PLENTY).prune(dialect([words(200), words(210), TEXT], [words(100)]), strategy).conversation)
-    told = [reasons[:3] for reasons in fed_back(messages, room, strategy)]
-    assert told[1] == ["unseen", "unseen", "clamped"]
-    over, clear, within = "over_safe_zone", "already_cleared", "within_safe_zone"
-    cleared = [reasons for reasons in told if over in reasons]
-    assert cleared == [[over, within, within], [clear, over, within], [clear, clear, over]]
-
-
-@in_both_dialects
 def test_a_cut_result_still_counts_among_the_last_results(dialect: Dialect):
     messages = [*dialect([words(90)], [TEXT], [words(60)]), ANSWER]
     strategy = replace(CUTS, protect=Protections(last_results=2))
@@ -249,17 +209,6 @@ def test_a_cut_result_keeps_the_arguments_of_its_call():
     assert told[-1] == ["already_cleared", "among_last"]
     assert pruner(300).prune(messages, strategy).report.calls_cleaned == 0
     assert pruner(300).prune(messages, replace(strategy, protect=Protections())).report.calls_cleaned == 1
-
-
-def test_a_moved_result_keeps_the_arguments_of_its_call():
-    """The results of two calls are in one message; the first is cleared, and then the second one stands elsewhere."""
-    work = [[Call("read_file", "a.py", "", True, words(300)), Call("write_file", "b.py", words(400), True, words(90))]]
-    messages = in_xml([*work, words(60), words(600)])
-    strategy = ToolOutputCleanup(Protections(last_results=1), clear_tool_inputs=ToolInputs())
-    told = fed_back(messages, count(messages[:5]) - 1, strategy)
-    assert told[2:] == [["over_safe_zone", "among_last"], *[["already_cleared", "among_last"]] * 2]
-    last = pruner(1).prune(messages, strategy).conversation
-    assert words(400) in last[1]["content"]
 
 
 def test_a_result_that_comes_late_knows_its_call_as_it_is_now():
@@ -308,22 +257,3 @@ def native(work: Work) -> list[Message]:
         for id, call in zip(ids, step, strict=True):
             messages.append({"role": "tool", "tool_call_id": id, "content": SAID[call.success] + call.text})
     return [*messages, ANSWER]
-
-
-def in_xml(work: Work) -> list[Message]:
-    messages: list[Message] = [{"role": "user", "content": "Fix it."}]
-    for step in work:
-        if isinstance(step, str):
-            messages += [ANSWER, {"role": "user", "content": step}]
-            continue
-        said = [
-            f"<{tool}>\n<path>{path}</path>\n<content>\n{body}\n</content>\n</{tool}>" for tool, path, body, *_ in step
-        ]
-        messages.append({"role": "assistant", "content": "I write.\n" + "\n".join(said)})
-        messages.append({"role": "user", "content": "\n".join(map(element, step))})
-    return [*messages, ANSWER]
-
-
-def element(call: Call) -> str:
-    success = "" if call.success is None else f" success='{str(call.success).lower()}'"
-    return f"<tool_result tool_name='{call.tool}'{success}>\n<content>{call.text}</content>\n</tool_result>"

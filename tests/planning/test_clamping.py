@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from profiles import examples, size
+from profiles import examples
 from tables import each_row
 
 from autoprune import SettingsError
@@ -55,17 +55,6 @@ def test_the_head_gets_its_share_of_the_room(head: float, expected: str):
     assert Clamp(50, head=head).shortened(numbered(1, 1_000), words) == expected
 
 
-@pytest.mark.parametrize(("limit", "becomes"), [(500, None), (499, "cut")])
-def test_a_result_within_the_limit_is_left_alone(limit: int, becomes: str | None):
-    text = numbered(1, 100)
-    assert words(text) == 500
-    assert (Clamp(limit).shortened(text, words) is None) == (becomes is None)
-
-
-def test_without_a_limit_nothing_is_cut():
-    assert Clamp().shortened(numbered(1, 100_000), words) is None
-
-
 def test_a_giant_line_is_cut_inside():
     text = "0123456789" * 1_000
     expected = "012345678901\n[… 9,976 characters (9,976 tokens) left out …]\n890123456789"
@@ -105,14 +94,6 @@ def test_a_whole_that_counts_more_than_its_pieces_fits_as_well(more: int):
     assert result is not None
     assert "left out" in result
     assert count(result) <= 500
-
-
-def test_line_ends_are_unchanged():
-    text = "".join(f"line {number}\r\n" for number in range(1_000))
-    result = Clamp(60).shortened(text, words)
-    assert result is not None
-    assert result.startswith("line 0\r\nline 1\r\n")
-    assert result.endswith("line 998\r\nline 999\r\n")
 
 
 @each_row("limit", range(90, 100))
@@ -156,15 +137,6 @@ def test_a_cut_text_is_never_blank(text: str, limit: int, becomes: str | None):
 
 
 # Error lines of the part that is left out
-
-
-def test_error_lines_keep_their_place_between_head_and_tail():
-    errors = ("src/a.c:3:1: error: no such type\n", "make: *** [all] Error 2\n")
-    text = numbered(1, 500) + errors[0] + numbered(501, 600) + errors[1] + numbered(601, 1_000)
-    assert Clamp(150).shortened(text, words) == (
-        f"{numbered(1, 11)}[… 489 lines left out, 4,890 tokens in all …]\n{errors[0]}"
-        f"[… 100 lines left out …]\n{errors[1]}[… 389 lines left out …]\n{numbered(990, 1_000)}"
-    )
 
 
 TRACEBACK = """Traceback (most recent call last):
@@ -285,28 +257,7 @@ def test_a_text_is_counted_as_it_is_shown():
     assert Clamp(20, plain=True).shortened(bar, exact()) == "999%\ndone\n"
 
 
-@pytest.mark.parametrize("limit", [None, 100])
-def test_a_text_that_shows_nothing_is_left_alone(limit: int | None):
-    assert Clamp(limit, plain=True).shortened("\x1b[2K\x1b[1A", len) is None
-
-
 # Promises
-
-
-@pytest.mark.full
-@every_counter
-@each_row("unit", ["error ", "a line of text, error: 1\n", "x", "é\n", "\x1b[1m", "\r", "%\r\n"])
-def test_a_long_text_is_counted_about_once(counter: str, unit: str):
-    text = unit * (size(1_000_000) // len(unit))
-    seen = 0
-
-    def count(piece: str) -> int:
-        nonlocal seen
-        seen += len(piece)
-        return COUNTERS[counter](piece)
-
-    Clamp(1_000, plain=True).shortened(text, count)
-    assert seen <= 1.3 * len(text)
 
 
 PIECES = st.one_of(
@@ -352,19 +303,6 @@ def test_the_output_fits_is_smaller_and_is_not_cut_again(counter: str, text: str
     assert count(result) <= count(text)
     assert clamp.max_result_tokens is None or count(result) <= clamp.max_result_tokens
     assert clamp.shortened(result, count) is None
-
-
-@every_counter
-@given(numbers=st.permutations(range(400)), limit=st.integers(40, 200))
-@many_examples
-def test_kept_lines_keep_their_order(counter: str, numbers: list[int], limit: int):
-    text = "\n".join(f"row {number} is read" for number in numbers)
-    result = Clamp(limit).shortened(text, COUNTERS[counter])
-    assert result
-    at = 0
-    for part in re.split(r"\n?\[… [\d,]+ (?:line|character).* …\]\n?", result):
-        assert part in text[at:]
-        at = text.index(part, at) + len(part)
 
 
 @given(lines=st.lists(st.text("ab é", max_size=8), min_size=60, max_size=90), limit=st.integers(100, 200))

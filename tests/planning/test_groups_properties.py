@@ -95,14 +95,6 @@ def test_removing_any_units_leaves_no_half_of_a_pair_in_texts(
     assert broken(parsed(without(messages, drawn))) == []
 
 
-@CHECKED
-@given(made=ROUNDS, of=st.sampled_from(sorted(WRITERS)))
-def test_a_place_that_is_safe_at_a_request_stays_safe(made: list[Round], of: tuple[str, str]):
-    found = parsed(WRITERS[of](made))
-    for at in Transcript((), tuple(found), 0).requests:
-        assert set(cuts(found[:at])) <= set(cuts(found))
-
-
 # Any conversation, broken ones too
 
 WORDS = st.sampled_from(("S", "U", "U", "A", "A", "A[a]", "A[a]", "A[b]", "R[a]", "R[a]", "R[b]", "R[x]"))

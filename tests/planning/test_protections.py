@@ -10,11 +10,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pytest
 from command_line import run_text
-from conversations import ANSWER, DIALECTS, Dialect, Message, words, xml
+from conversations import ANSWER, DIALECTS, Dialect, Message, words
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, SettingsError, ToolInputs
-from autoprune.planning.protections import DEFAULT_PROTECTIONS
 from autoprune.planning.view import Strategy
 from autoprune.strategies.catalog import clearing_named, config
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
@@ -133,22 +132,6 @@ def test_protected_results_stay_and_the_plan_gives_the_reason(name: str, kind: t
         assert (result.conversation[at] is plan.transcript.messages[at]) == (number in reasons)
 
 
-@in_both
-@with_both
-@each_row("options", [{}, {"protect": DEFAULT_PROTECTIONS}, {"protect": None}], ids=str)
-def test_without_protections_the_same_results_are_cleared(options: dict[str, Any], kind: type[Any], writing: Writing):
-    assert kept(all_that_can_go(writing(*STEPS), kind(**options))) == {}
-
-
-def test_the_sentences_say_that_a_result_is_protected():
-    protect = Protections(tools=("todo_write",), instruction_files=True, last_tokens=1)
-    rows = all_that_can_go(native(*STEPS), ToolOutputCleanup(protect)).report.rows
-    assert [row["why"] for row in rows if not row["cleared"]] == [
-        "protected: it is a file of instructions for agents",
-        "protected: results of its tool always stay",
-    ]
-
-
 # Together
 
 
@@ -176,15 +159,6 @@ def test_protections_add_up_and_the_first_that_holds_is_the_reason(kind: type[An
 
 @in_both
 @with_both
-@each_row("name", EACH)
-def test_two_protections_keep_what_either_keeps(name: str, kind: type[Any], writing: Writing):
-    protections, reasons = EACH[name]
-    both = kind(protect=replace(protections, failed=True))
-    assert kept(all_that_can_go(writing(*STEPS), both)) == {3: "failed", **reasons}
-
-
-@in_both
-@with_both
 def test_protected_results_are_listed_before_other_kept_ones(kind: type[Any], writing: Writing):
     """An unseen result and one that is smaller than its placeholder stay anyway; the plan says so."""
     steps = (*STEPS[:2], Step("todo_write", {"text": "two"}, "ok"))
@@ -193,26 +167,7 @@ def test_protected_results_are_listed_before_other_kept_ones(kind: type[Any], wr
     assert kept(all_that_can_go(unseen, kind(protect=protect))) == {1: "protected_tool", 2: "no_gain", 3: "unseen"}
 
 
-@in_both
-def test_a_result_that_was_cleared_before_is_not_protected(writing: Writing):
-    once = all_that_can_go(writing(*STEPS)).conversation
-    again = all_that_can_go(once, ToolOutputCleanup(Protections(tools=("*",))))
-    assert again.conversation is once
-    assert set(kept(again).values()) == {"already_cleared"}
-
-
 # Oldest first among what is left
-
-
-@in_both
-def test_protected_results_are_skipped_and_the_next_ones_cleared(writing: Writing):
-    messages = writing(*STEPS)
-    room = count(messages) - 1
-    assert kept(pruner(room).prune(messages)) == dict.fromkeys((1, 2, 3, 4, 5), "within_safe_zone")
-    protect = Protections(pinned={AT[0], AT[2]})
-    result = pruner(room).prune(messages, ToolOutputCleanup(protect))
-    assert kept(result) == {0: "pinned", 2: "pinned", **dict.fromkeys((3, 4, 5), "within_safe_zone")}
-    assert result.report.within_safe_zone
 
 
 @in_both
@@ -222,15 +177,6 @@ def test_the_report_names_protected_results_as_the_obstacle(kind: type[Any], wri
     assert (report.results_cleared, report.within_safe_zone) == (0, False)
     assert report.floor["kept"] >= 1_700
     assert f"over the safe zone of 900 (kept: {report.floor['kept']:,}); next: " in str(report)
-
-
-@in_both
-def test_low_water_waits_for_its_minimum_of_clearable_results(writing: Writing):
-    messages = [{"role": "user", "content": words(3_000)}, *writing(*STEPS)[1:]]
-    waits = LowWater(minimum_reclaim=0.5, protect=Protections(pinned=set(AT[1:])))
-    assert pruner(1_000).prune(messages, waits).conversation is messages
-    assert 0 not in kept(pruner(1_000).prune(messages, LowWater(minimum_reclaim=0.5)))
-    assert list(kept(pruner(1_000).prune(messages, replace(waits, minimum_reclaim=0.2)))) == [1, 2, 3, 4, 5]
 
 
 # The last results, and the newest tokens
@@ -275,12 +221,6 @@ def test_the_window_covers_the_sent_conversation(dialect: Dialect):
         assert fed == full
 
 
-def test_all_results_of_a_message_are_in_the_window():
-    messages = [*xml([words(100)], [words(100), words(100)]), ANSWER]
-    window = ToolOutputCleanup(Protections(last_tokens=count([ANSWER])))
-    assert list(kept(all_that_can_go(messages, window))) == [1, 2]
-
-
 # Pins
 
 
@@ -296,11 +236,6 @@ def test_a_predicate_gets_the_callers_messages():
     results = [messages[at] for at in AT]
     assert len(seen) >= len(AT)
     assert all(any(message is result for result in results) for message in seen)
-
-
-@each_row("pinned", [[2, 4], (4, 2), {2, 4}, range(2, 5, 2), {2: "a", 4: "b"}], ids=str)
-def test_indexes_may_be_given_as_any_collection(pinned: Any):
-    assert Protections(pinned=pinned) == Protections(pinned=frozenset((2, 4)))
 
 
 # Calls' arguments

@@ -90,12 +90,6 @@ def test_a_mistyped_strategy_is_an_error_of_the_constructor(kind: Any, strategy:
         kind(1_000, strategy=strategy)
 
 
-@each_row("call", [lambda name: prune(CHAT, 1_000, strategy=name), lambda name: by_decorator(strategy=name)])
-def test_a_mistyped_strategy_is_an_error_of_the_call(call: Any):
-    with pytest.raises(SettingsError, match="did you mean cache_aware"):
-        call("cache_awre")
-
-
 @each_row("args", [0.7, {"conversation_prune_safe_zone_tokens": 0.7}, PruneArgs(0.7, model="gpt-4")])
 def test_the_model_may_be_a_keyword_of_any_settings(args: Any):
     report = prune(CHAT, args, model="gpt-5").report
@@ -144,15 +138,6 @@ def test_without_a_safe_zone_the_window_of_a_known_model_counts(monkeypatch: pyt
     assert zone_of(PruneArgs(model="gpt-4o"), strategy="low_water") == 51_200
     monkeypatch.setenv(ZONE, "30k")
     assert zone_of(PruneArgs(model="gpt-4o")) == 30_720
-
-
-@each_row(("model", "zones"), [("gpt-4o", []), ("a model of nobody's", [51_200])])
-def test_a_decorated_function_has_the_same_safe_zone(model: str, zones: list[int], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delenv(ZONE, raising=False)
-    found: list[int] = []
-    chat = conversations.openai_chat(*([conversations.words(15_000)] for _ in range(4)))
-    prune_history(args=PruneArgs(model=model), on_pruned=lambda event: found.append(event.report.safe_zone))(len)(chat)
-    assert found == zones
 
 
 @each_row(

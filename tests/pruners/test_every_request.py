@@ -215,15 +215,6 @@ def test_a_request_that_was_looked_for_and_does_not_stand_leaves_no_trace(strate
         assert facts(case.pruned(messages[:at], warm)) == facts(case.pruned(messages[:at]))
 
 
-def test_a_dry_run_gets_pauses_too():
-    work = [[Step("read_file", {"path": "a.py"}, "a line of a file\n" * 90)] for _ in range(4)]
-    messages = WIRE["openai_chat"](work)
-    ours, pauses = AgenticConversationPruner(10**9), {5: 400.0}
-    planned = ours.plan(messages, WhileCold(), pauses=pauses)
-    assert [edit.part.location.message for edit in planned.edits] == [2]
-    assert ours.plan(messages, WhileCold()).edits == ()
-
-
 @dataclass(frozen=True)
 class Reading:
     """Clears nothing, and notes the life of the cache at each request."""

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from every_format import as_bytes, count, requests
-from rounds import WIRE, Round, Step
+from rounds import WIRE, Step
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, problems
@@ -65,16 +65,6 @@ def test_removal_by_role_leaves_no_neighboring_answers(strategy: Folding, share:
     by_role = replace(strategy, retain=Retention(roles=roles), summary_tokens=20)
     pruned = both_ways(messages, by_role, count(messages) * share // 100)
     assert not problems(pruned, "openai_chat", strict_alternation=True) or pruned[0]["role"] == "assistant"
-
-
-def test_beside_an_answer_that_is_pinned_the_users_words_stay():
-    step = Step("run", {"command": "ls"}, LONG)
-    made: list[Round] = ["A. " * 60, "B. " * 60, [step], "C."]
-    messages = WIRE["gemini"](made)
-    strategy = replace(presets.symbolize(4), retain=Retention(pinned={0, 3}))
-    pruned = ConversationPruner(PruneArgs(count(messages) // 2)).prune(messages, strategy)
-    assert pruned.plan.folds
-    assert problems(pruned.conversation, "gemini", strict_alternation=True) == []
 
 
 def test_a_mark_that_says_that_there_is_no_answer_yet_is_carried_on():

@@ -5,25 +5,20 @@ They are those that `test_every_format.py` and `test_every_format_memo.py` hold 
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
-from every_format import again, as_bytes, count, facts, is_models, is_seen, prompt_start, requests, shape
+from every_format import again, as_bytes, count, facts, prompt_start, requests, shape
 from folding_cases import (
     BY_POSITION,
     KEPT,
     Case,
     Stranger,
     current_request,
-    echo,
     edited,
     every_format_folded,
     places,
@@ -31,8 +26,7 @@ from folding_cases import (
     words,
 )
 from profiles import sample_cases, size
-from rounds import WIRE, Round, Step
-from rounds_in_texts import CARRIERS, DIALECTS, in_text
+from rounds import WIRE, Step
 from sendable import accepts, rules
 from shipped import PRESETS
 from tables import each_row
@@ -48,9 +42,7 @@ from autoprune.pruners.conversation import ConversationPruner
 from autoprune.strategies import presets
 from autoprune.strategies.catalog import folding_named
 from autoprune.strategies.folding import Folding
-from autoprune.summarizers.brief import Brief
 
-ROOT = Path(__file__).parents[2]
 USER_FIRST = (anthropic_messages, bedrock_converse, gemini_contents)
 FEW = 3  # examples of what prunes many times
 NOT_SMALLER = "nothing was folded: with its summary the conversation would not have been smaller"
@@ -160,45 +152,6 @@ def test_pruning_twice_is_pruning_once(case: Case):
         assert case.pruner().prune(once, case.strategy).conversation is once
 
 
-OTHER_PROCESS = """
-import json, sys
-from autoprune import PruneArgs
-from autoprune.planning.view import FoldingStrategy
-from autoprune.pruners.conversation import ConversationPruner
-pruner = ConversationPruner(PruneArgs(400))
-given = json.load(sys.stdin)
-print(json.dumps([pruner.prune_conversations(messages, name) for messages in given for name in pruner.strategies]))
-"""
-
-
-def fixed_examples() -> list[list[Any]]:
-    """The same work in every format, and in every dialect in every kind of message."""
-    long = Step("read_file", {"path": "見.md"}, "漢字 🎉 text\n" * 90)
-    failed = Step("run", {"command": "ls"}, "Error: a < b\n" * 60, failed=True)
-    made: list[Round] = [[long, failed], "And now?", [failed], [long, long], [long], [failed], [long], [long], [failed]]
-    texts = [in_text(made, dialect, carrier) for dialect, carrier in zip(DIALECTS, CARRIERS, strict=False)]
-    return [*(write(made) for write in WIRE.values()), *texts]
-
-
-@pytest.mark.full
-def test_the_same_bytes_come_from_any_process():
-    given = fixed_examples()
-    ours = [
-        ConversationPruner(PruneArgs(400)).prune_conversations(messages, name) for messages in given for name in PRESETS
-    ]
-    assert sum(as_bytes(messages).count("[Summary of ") for messages in ours) >= 5 * len(given)
-    for seed in ("1", "2")[: size(2)]:
-        done = subprocess.run(
-            [sys.executable, "-c", OTHER_PROCESS],
-            input=json.dumps(given),
-            capture_output=True,
-            text=True,
-            check=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": seed},
-        )
-        assert done.stdout == json.dumps(ours) + "\n"
-
-
 # 6. What was folded stays folded, and between two prunes the prompt's start stays
 
 
@@ -251,11 +204,6 @@ def shows_format(messages: list[Any]) -> bool:
 @every_format_folded(kept=BY_RULES, number=FEW)
 def test_the_full_history_and_the_pruned_one_fed_back_lead_to_the_same_prompts(case: Case):
     both_styles(case, "report")
-
-
-@every_format_folded(kept=BY_RULES, number=FEW)
-def test_full_and_fed_back_history_agree_with_stripped_thinking(case: Case):
-    both_styles(case, "strip")
 
 
 def chat(random: Random) -> list[dict[str, Any]]:
@@ -353,25 +301,6 @@ def test_a_plan_is_what_is_done_and_the_asynchronous_twin_does_the_same(case: Ca
     awaited = asyncio.run(case.pruner().aprune(case.messages, case.strategy))
     assert as_bytes(awaited.conversation) == as_bytes(result.conversation)
     assert {**facts(awaited), "fallbacks": None} == {**facts(result), "fallbacks": None}
-
-
-# 8. What the model has not seen is never folded
-
-
-@every_format_folded
-def test_unseen_messages_are_never_folded(case: Case):
-    plan = case.pruned().plan
-    for fold in plan.folds:
-        known = case.messages[: plan.transcript.requests[fold.request]]
-        assert [at for at in fold.messages if not (is_models(known[at]) or is_seen(known, at))] == []
-
-
-@every_format_folded
-def test_a_call_whose_result_may_still_come_is_not_folded(case: Case):
-    result = case.pruned()
-    entries = result.plan.transcript.entries
-    if entries[-1].calls and is_models(case.messages[-1]):
-        assert len(entries) - 1 not in result.plan.gone
 
 
 # 9. The budget is met, or the report says why not
@@ -492,15 +421,6 @@ def test_of_calls_made_at_once_none_goes_before_their_results_were_seen(strategy
     assert pruned(messages, strategy).conversation is messages
 
 
-def test_reasoning_is_not_parted_from_its_call():
-    messages = [{"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "c2"}, *calls_at_once()[1:]]
-    given = [user("Fix it."), *messages, model("Done."), user("And now?"), *messages]
-    for strategy in (presets.keep_last(3), presets.truncate(1), presets.summarize_older(3)):
-        gone = pruned(given, strategy).plan.gone.keys()
-        assert len(gone & {1, 2, 3, 4, 5}) in (0, 5)
-        assert gone.isdisjoint({8, 9, 10, 11, 12})
-
-
 def gemini_words() -> list[Any]:
     return [{"role": role, "parts": [{"text": "a word " * 40}]} for role in ("model", "model")]
 
@@ -522,21 +442,6 @@ def anthropic_turn(number: int) -> list[Any]:
     call = {"type": "tool_use", "id": f"toolu_{number}", "name": "read", "input": {}}
     answer = {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": "a line\n" * 40}
     return [{"role": "assistant", "content": [call]}, {"role": "user", "content": [answer]}]
-
-
-def test_where_a_call_is_pinned_the_users_message_stays_before_it():
-    messages = [user("Fix it."), *anthropic_turn(0), model("Done."), user("And now?"), *anthropic_turn(1)]
-    strategy = replace(presets.truncate(1), retain=Retention(pinned={1}))
-    assert problems(messages, "anthropic") == []
-    assert problems(pruned(messages, strategy).conversation, "anthropic") == []
-
-
-def test_the_floor_adds_up_where_two_requests_become_one_message():
-    messages = [user("Fix it."), model("Done. " * 30), user("And now?")]
-    strategy = replace(presets.truncate(1), retain=Retention(first_request=True))
-    floor = pruned(messages, strategy).report.floor
-    assert min(floor.values()) >= 0
-    assert floor["summary"] == 0
 
 
 def test_the_floor_adds_up_where_a_summary_that_came_with_a_request_is_extended():
@@ -584,16 +489,6 @@ def test_a_question_that_is_not_asked_is_no_call_of_a_model():
     messages = [user("Fix it."), *(message for at in range(12) for message in anthropic_turn(at))]
     ours = ConversationPruner(PruneArgs(500), lambda brief: "They read.", max_calls=0)
     assert ours.prune(messages).report.spent.calls == 0
-
-
-def noting(texts: list[str]) -> Stranger:
-    """A summarizer that writes down what it is asked."""
-
-    def answer(brief: Brief) -> str:
-        texts.append(echo(brief))
-        return "They read."
-
-    return Stranger("noting", answer)
 
 
 @pytest.mark.parametrize("tags", [{"tags": ["keep"]}, {"metadata": {"tags": "keep"}}])

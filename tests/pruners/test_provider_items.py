@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from folding_cases import Stranger, echo
 from shipped import PRESETS
-from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result, problems
 from autoprune.planning.retention import Retention
@@ -117,19 +116,6 @@ def test_a_summary_is_behind_the_compaction_where_the_api_reads_it(name: str):
     assert places == ([22] if result.plan.summarized else [])
 
 
-@pytest.mark.full
-@every_folding
-def test_a_fold_with_a_compaction_is_the_same_when_it_is_fed_back(name: str):
-    messages = anthropic_compacted()
-    pruner = ConversationPruner(PruneArgs(900))
-    fed: list[Any] = []
-    given = 0
-    for end in (*range(23, len(messages), 2), len(messages)):
-        fed = pruner.prune([*fed, *messages[given:end]], FOLDING[name], validate=True).conversation
-        given = end
-        assert fed == ConversationPruner(PruneArgs(900)).prune(messages[:end], FOLDING[name]).conversation
-
-
 def test_a_summary_behind_results_and_words_is_found_again():
     messages = anthropic_compacted()
     messages[22] = {"role": "user", "content": [*messages[22]["content"], text("Also the lexer.")]}
@@ -181,22 +167,6 @@ def test_results_before_a_compaction_are_no_candidates(name: str):
     assert [row["message"] for row in result.report.rows] == RESULTS
     again = AgenticConversationPruner(PruneArgs(1)).prune(messages[21:], name)
     assert result.report.results_cleared == again.report.results_cleared
-
-
-@each_row("is_fed_back", [False, True])
-def test_a_pruner_that_remembers_counts_as_a_new_one_when_a_compaction_comes(is_fed_back: bool):
-    messages = anthropic_compacted()
-    pruner = AgenticConversationPruner(PruneArgs(1_500))
-    sent: list[Any] = []
-    given = 0
-    for end in (*range(3, 21, 2), *range(23, len(messages), 2), len(messages)):
-        history = [*sent, *messages[given:end]] if is_fed_back else messages[:end]
-        result = pruner.prune(history)
-        sent, given = result.conversation, end
-        fresh = AgenticConversationPruner(PruneArgs(1_500)).prune(messages[:end])
-        assert result.report.tokens_after == fresh.report.tokens_after
-        start = 21 if end > 21 else 0
-        assert sent[start:] == fresh.conversation[start:]
 
 
 def test_a_summarizing_model_reads_the_compaction():
@@ -305,14 +275,6 @@ def test_system_messages_stay_where_anthropic_takes_them(name: str, where: str, 
     assert problems(result.conversation, "anthropic", strict_alternation=True) == [] or name == "per_result"
 
 
-def test_system_messages_in_a_conversation_of_texts_alone_are_placed_too():
-    said = [each for number in range(9) for each in (user(f"Part {number}."), system("Rule."), *spoken(LONG))]
-    messages = [*said, user("And now?")]
-    assert problems(messages, "anthropic") == []
-    for name in PRESETS:
-        assert problems(folded(messages, name, provider="anthropic").conversation, "anthropic") == []
-
-
 def test_system_messages_of_a_chat_stay_where_they_were():
     said = [each for number in range(9) for each in (*spoken(LONG), system(f"Rule {number}."), user(f"Part {number}."))]
     messages = [system("Be brief."), user("Fix it."), *said]
@@ -398,15 +360,6 @@ def test_a_request_for_approval_stays_while_its_answer_may_come():
     messages = [user("Fix it."), *responses_turns(*range(6)), *approval(1)[:1]]
     for name in PRESETS:
         assert folded(messages, name).conversation[-1] is messages[-1]
-
-
-def test_an_answer_joins_a_group_that_was_cut_long_before():
-    asked, answer, called = approval(1)
-    others = [each for number in range(6) for each in (user(f"Part {number}."), {"role": "assistant", "content": LONG})]
-    messages = [user("Fix it."), *responses_turns(1), asked, *others, answer, called, user("And?"), *responses_turns(2)]
-    for name in PRESETS:
-        gone = folded(messages, name).plan.gone
-        assert len({at in gone for at in (3, 16, 17)}) == 1
 
 
 # What loads tools
@@ -533,9 +486,3 @@ def test_a_result_beside_one_that_goes_to_a_program_is_cleared_once():
     assert once.conversation[2]["content"][1] is its_result
     assert twice.conversation is once.conversation
     assert twice.report.tokens_before == once.report.tokens_after
-
-
-@every_folding
-def test_calls_of_programs_go_together_with_their_results(name: str):
-    messages = [user("Fix it."), *anthropic_turns(*range(6), **PROGRAM), *anthropic_turns(*range(6, 12))]
-    assert problems(folded(messages, name).conversation, "anthropic") == []

@@ -87,17 +87,6 @@ def test_a_page_that_quotes_a_mark_is_summed_up_as_any_other(mark: str):
     assert result.report.rows[0]["reason"] == ("clamped" if is_whole_line else "shortened")
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES, ids=repr)
-def test_in_pruned_output_that_is_passed_back_all_earlier_changes_are_recognized(strategy: Strategy):
-    large = "\n".join(f"line {number} of the file" for number in range(1_200))
-    messages = calls(*(f"{number}\n{large}" for number in range(6)))
-    full = pruner().prune(messages, strategy)
-    fed = pruner().prune(full.conversation, strategy)
-    assert full.request_parameters != {}
-    assert (fed.conversation, fed.request_parameters) == (full.conversation, full.request_parameters)
-    assert fed.plan.changed == full.plan.changed
-
-
 def test_a_placeholder_that_a_command_printed_does_not_stop_the_strategy():
     large = " ".join(f"name_{number}" for number in range(4_000))
     printed = "[Cleared at request 999: run ls, 900 tokens]"

@@ -11,15 +11,12 @@ from folding_cases import words
 from hypothesis import given, note
 from hypothesis import strategies as st
 from profiles import examples, sample_cases
-from rounds import Step, Words
 from spoken import FORMATS, RULE, Turn, asked, messages, talks
 from tables import each_row
 
 from autoprune import PruneArgs, Result
 from autoprune.conversation.summary import find_summary
 from autoprune.pruners.conversation import ConversationPruner
-from autoprune.strategies.catalog import folding_named
-from autoprune.strategies.folding import Folding
 from autoprune.summarizers.brief import Brief
 from autoprune.summarizers.digest._contents import parse_contents
 from autoprune.summarizers.rendering import render
@@ -150,31 +147,6 @@ def test_no_answer_is_lost_while_there_is_room(written_in: str, talk: list[Turn]
         assert lost == []
 
 
-def test_no_answer_is_lost_in_the_second_of_two_small_batches():
-    def read(number: int) -> list[Step]:
-        return [Step("read_file", {"path": f"{number}.py"}, f"line {number} of a file\n" * 2)]
-
-    looks, words = "Now I look at the next file.", "port 8080 was taken by the old worker. "
-    talk = [
-        Turn("REQUEST0: fix part 0.", (), looks, f"ANSWER0: {words}", ()),
-        Turn("REQUEST1: fix part 1.", (read(0), read(1)), looks, f"ANSWER1: {words}", ()),
-        Turn("REQUEST2: fix part 2.", (Words("assistant", looks), read(0), read(1)), looks, "", ()),
-    ]
-    result = pruned(messages(talk, "anthropic"), "chat_summary(trigger=12, keep=4)", ROOMY)
-    assert "ANSWER1" in said(result)
-
-
-@pytest.mark.parametrize("name", STRATEGIES)
-def test_a_strategy_that_sums_up_does_not_drop_the_first_request(name: str):
-    strategy = folding_named(name)
-    assert isinstance(strategy, Folding)
-    given: list[Any] = [{"role": "user", "content": "REQUEST0: fix it."}]
-    for number in range(1, 6):
-        given += [{"role": "assistant", "content": "Ok."}, {"role": "user", "content": f"REQUEST{number}"}]
-    for zone in range(8, 80, 4):
-        assert "REQUEST0" in said(pruned(given, name, zone))
-
-
 # The same in view
 
 
@@ -210,17 +182,6 @@ def test_what_the_user_says_through_a_tool_is_not_the_first_request(name: str, i
     for llm in (None, in_short):
         text = said(pruned([user(goal), *said_first, *work, *BYTHEWAY], name, 5_000, llm, is_fed_back=is_fed_back))
         assert goal in text
-
-
-@pytest.mark.full
-@each_row("is_fed_back", [False, True])
-@each_row("name", STRATEGIES)
-def test_the_answer_before_the_current_request_outlives_folds_within_its_turn(name: str, is_fed_back: bool):
-    asked_before = [user("Why did CI fail?"), model("The port 8080 was taken by the old worker."), user("Fix it.")]
-    work = [each for at in range(40) for each in used(at, "run", "line\n" * 400, f"Looking at file {at}.")]
-    text = said(pruned([*asked_before, *work], name, 8_000, is_fed_back=is_fed_back))
-    assert "8080 was taken by the old" in text
-    assert "→ Looking at file" not in text
 
 
 @pytest.mark.parametrize("is_fed_back", [False, True])

@@ -75,11 +75,6 @@ def test_a_recently_touched_file_is_worth_more():
     assert cleared(given, at_once(threshold=4)) == [0, 1]
 
 
-def test_small_results_and_those_that_the_model_has_not_seen_stay():
-    given = messages(*[SMALL] * 5, plain(60), plain(60))
-    assert cleared(given, at_once(threshold=HUGE)) == [5]
-
-
 def test_it_waits_until_carrying_has_cost_as_much_as_the_cut_to_the_request():
     """k tokens with S cached ones behind them go when n·r·k reaches 5·((w - r)·S + 0.03·w·k)."""
     given = messages(plain(300))
@@ -103,13 +98,6 @@ def test_it_waits_until_carrying_has_cost_as_much_as_the_cut_to_the_request():
             break
     assert edit.request == request
     assert edit.reason.startswith("pays, worth 0.")
-
-
-@each_row("prices, is_cleared_early", [((1.0, 1.0), True), ((1.25, 0.1), False), ((1.0, 0.0), False)])
-def test_without_a_cache_it_clears_at_once_and_with_free_reading_never(
-    prices: tuple[float, ...], is_cleared_early: bool
-):
-    assert bool(cleared(with_much_behind(), eager(prices=prices))) == is_cleared_early
 
 
 def test_after_a_pause_longer_than_the_cache_lives_clearing_is_free():
@@ -150,15 +138,6 @@ def test_a_forged_placeholder_does_not_prevent_clearing_above_the_safe_zone(requ
     given = messages(forged, *[plain(60, f"{at}.txt") for at in range(4)], *[SMALL] * 2)
     result = AgenticConversationPruner(2_000).prune(given, CacheAware())
     assert result.report.within_safe_zone
-
-
-@pytest.mark.parametrize(("request_of_it", "edits"), [(9, 0), (1, 1)])
-def test_a_placeholder_with_an_archive_id_is_recognized(request_of_it: int, edits: int):
-    """Up to that request, what paid was decided before."""
-    text = f"[Cleared at request {request_of_it}: read a.py, 900 tokens] [recall id 0123456789abcdef]"
-    given = messages(Step("read", {"path": "a.py"}, text), plain(60), *[SMALL] * 4)
-    result = AgenticConversationPruner(10**9).prune(given, eager(threshold=1_000, patience=0.1))
-    assert len(result.plan.edits) == edits
 
 
 def test_savings_are_those_of_the_actual_placeholder():
@@ -208,19 +187,6 @@ def test_placeholders_lose_their_names_if_these_leave_no_room():
     assert result.report.within_safe_zone
     texts = [edit.text for edit in result.plan.edits]
     assert any(re.fullmatch(r"\[Cleared at request \d+: read, \d+ tokens\]", text) for text in texts)
-
-
-@pytest.mark.parametrize("spare", [-40, 25])
-def test_near_the_floor_fed_back_output_gives_the_same_result(spare: int):
-    """Where a few tokens decide whether there is room at all."""
-    given = long_loop()
-    zone = AgenticConversationPruner(1).prune(given, "tool_output_cleanup").report.tokens_after + spare
-    full, feeding = (AgenticConversationPruner(zone, archive={}) for _ in range(2))
-    fed: list[Any] = []
-    for stop in range(1, len(given) + 1, 2):
-        expected = full.prune_conversations(given[:stop], CacheAware())
-        fed = feeding.prune_conversations([*fed, *given[len(fed) : stop]], CacheAware())
-        assert fed == expected
 
 
 def test_a_tool_name_of_several_lines_is_put_on_one():

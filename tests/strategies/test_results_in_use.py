@@ -41,18 +41,6 @@ def test_documents_needed_together_are_in_view_together(kind: str, strategy: Any
     assert [reader(kind, count, strategy).compare() for count in (2, 3, 5, 20)] == [3, 4, 6, 21]
 
 
-@pytest.mark.parametrize(("count", "characters"), [(25, 800), (6, 25_000)], ids=["short", "long"])
-@pytest.mark.parametrize("kind", sample_cases(KINDS, 5))
-def test_no_document_is_cleared_before_the_report_is_written(kind: str, count: int, characters: int):
-    assert reader(kind, count, EAGER, characters=characters).compare() == count + 1
-
-
-@pytest.mark.parametrize("fed_back", [False, True], ids=["full history", "fed back"])
-@pytest.mark.parametrize("format", WIRE)
-def test_documents_stay_in_view_in_every_format(format: str, fed_back: bool):
-    assert reader("csv", 5, NO_FLOOR, format, fed_back=fed_back).compare() == 6
-
-
 def kept(rounds: list[Round], strategy: CacheAware = EAGER, zone: int = ZONE, **more: Any) -> list[str]:
     """The paths of the results in view at the next request."""
     plan = AgenticConversationPruner(zone).plan(WIRE["openai_chat"](rounds), strategy, **more)
@@ -175,14 +163,6 @@ def test_what_a_report_is_not_about_waits_for_the_next_report():
     assert not set(names[6:]) & set(kept(after))
 
 
-def test_papers_stay_while_scripts_are_written():
-    papers = phase("markdown", 6, 40_000)
-    scripts: list[Round] = [[Step("write", {"path": f"{at}.py", "content": SCRIPT}, "ok")] for at in range(10)]
-    reads: list[Round] = [[SMALL], *phase("code", 1, 3_000)]
-    made = [*papers, *(each for script in scripts for each in (script, *reads))]
-    assert {f"data/{at:03}.markdown" for at in range(6)} <= set(kept(made))
-
-
 def test_a_pause_clears_nothing_that_the_agent_has_not_used():
     given = [*read("a.log", "b.log"), [SMALL]]
     at = len(WIRE["openai_chat"](given))
@@ -201,13 +181,6 @@ def test_a_pause_clears_no_patterns_of_a_file_at_work():
     made = [*SIBLINGS, NEW_TEST, *[[SMALL]] * 12]
     assert at_a_pause(made)[:3] == ["tests/test_a.py", "tests/test_b.py", "tests/test_c.py"]
     assert at_a_pause([*made, *[[SMALL]] * 12])[0] == "tests/test_d.py"
-
-
-def test_a_pause_clears_nothing_new():
-    other = [Step("write", {"path": "src/d.py", "content": PYTHON * 30}, "ok")]
-    made = [*SIBLINGS, other]
-    assert at_a_pause([*made, *[[SMALL]] * 6])[:3] == ["tests/test_a.py", "tests/test_b.py", "tests/test_c.py"]
-    assert at_a_pause([*made, *[[SMALL]] * 12])[0] == "src/d.py"
 
 
 @pytest.mark.parametrize("command", ["git diff main", "git -C app show HEAD", "gh issue view 12", "gh pr diff 7"])

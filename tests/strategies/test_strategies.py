@@ -12,7 +12,7 @@ import pytest
 from conversations import ANSWER, DIALECTS, Dialect, Message, Request, oldest_first, openai_chat, words, xml
 from hypothesis import given
 from hypothesis import strategies as st
-from profiles import examples, is_full
+from profiles import examples
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
@@ -65,25 +65,6 @@ def test_cleanup_clears_oldest_first_and_no_more_than_needed(dialect: Dialect, r
 
 
 @both_dialects
-def test_one_token_less_of_room_clears_one_more_result(dialect: Dialect):
-    texts = [[words(200)], [words(300)], [words(400)], [words(1_200)]]  # only the last request is over
-    whole, one, two = (count(dialect(*[[None]] * cleared, *texts[cleared:])) for cleared in range(3))
-    for safe_zone, cleared in ((whole, 0), (whole - 1, 1), (one, 1), (one - 1, 2), (two, 2), (two - 1, 3)):
-        result = pruner(safe_zone).prune(dialect(*texts))
-        assert result.conversation == dialect(*[[None]] * cleared, *texts[cleared:])
-        assert result.report.results_cleared == cleared
-        assert result.report.within_safe_zone
-
-
-@both_dialects
-def test_a_result_smaller_than_its_placeholder_is_unchanged(dialect: Dialect):
-    texts = [["Done."], [words(300), "ok"], [LAST]]
-    result = pruner(1).prune(dialect(*texts))
-    assert result.conversation == dialect(["Done."], [None, "ok"], [LAST])
-    assert [str(reason) for reason in result.plan.kept.values()] == ["no_gain", "no_gain", "unseen"]
-
-
-@both_dialects
 @pytest.mark.parametrize("overhead", [0, 700])
 def test_out_of_reach_all_seen_results_go_and_the_report_gives_the_floor(dialect: Dialect, overhead: int):
     texts = ["Please. " * 500, [words(300), "ok"], [words(400)], [words(800)]]
@@ -126,15 +107,6 @@ def test_low_water_clears_down_to_its_target(dialect: Dialect, target: float):
 
 
 @both_dialects
-def test_low_water_stops_exactly_at_its_target(dialect: Dialect):
-    requests = [[words(900)], [words(900)], [words(80)], [words(80)], [words(1_200)]]
-    target = count(dialect([None], [None], *requests[2:]))
-    halfway = LowWater(target=0.5, minimum_reclaim=0)
-    assert pruner(2 * target).prune(dialect(*requests), halfway).report.results_cleared == 2
-    assert pruner(2 * target - 2).prune(dialect(*requests), halfway).report.results_cleared == 3
-
-
-@both_dialects
 @each_row("minimum", [0.0, 0.2, 0.35])
 def test_low_water_reclaims_at_least_its_minimum(dialect: Dialect, minimum: float):
     messages = dialect(*ROOMY)
@@ -143,21 +115,6 @@ def test_low_water_reclaims_at_least_its_minimum(dialect: Dialect, minimum: floa
     needed = max(1, minimum * limit)
     expected = oldest_first(dialect, ROOMY, lambda kept: whole - count(kept) >= needed, count)
     assert pruner(limit).prune_conversations(messages, LowWater(target=1, minimum_reclaim=minimum)) == expected
-
-
-@both_dialects
-def test_low_water_changes_nothing_within_the_safe_zone(dialect: Dialect):
-    messages = dialect(*ROOMY)
-    assert pruner(count(messages)).prune_conversations(messages, "low_water") is messages
-
-
-@both_dialects
-def test_low_water_never_waits_above_a_safe_zone_that_can_be_reached(dialect: Dialect):
-    requests: list[Request] = [words(2_000), [words(200)], [words(200)], [LAST]]
-    messages = dialect(*requests)
-    result = pruner(count(messages) - 1).prune(messages, LowWater(target=0.9, minimum_reclaim=1.0))
-    assert result.conversation == dialect(words(2_000), [None], [None], [LAST])
-    assert result.report.within_safe_zone
 
 
 @both_dialects
@@ -203,33 +160,6 @@ def loop(dialect: Dialect, seed: int) -> Iterator[list[Message]]:
         yield dialect(*requests)
 
 
-SEEDS = [(0, 4_000), (1, 1_200)] if is_full() else [(1, 1_200)]  # of a loop, and the safe zone
-STRATEGIES: list[Strategy] = [
-    ToolOutputCleanup(),
-    LowWater(),
-    LowWater(target=0.4, minimum_reclaim=0.3),
-    LowWater(target=1.0, minimum_reclaim=1.0),
-]
-
-
-@pytest.mark.full
-@both_dialects
-@each_row("strategy", STRATEGIES, ids=str)
-@each_row(("seed", "safe_zone"), SEEDS)
-def test_full_history_and_fed_back_output_give_the_same_at_every_request(
-    dialect: Dialect, strategy: Strategy, seed: int, safe_zone: int
-):
-    fed: list[Message] = []
-    known = cleared = 0
-    for messages in loop(dialect, seed):
-        expected = pruner(safe_zone).prune_conversations(messages, strategy)
-        fed = pruner(safe_zone).prune_conversations([*fed, *messages[known:]], strategy)
-        assert fed == expected
-        known = len(messages)
-        cleared += expected != messages
-    assert cleared > 10
-
-
 # A strategy of the user's own
 
 
@@ -246,23 +176,6 @@ class LargestFirst:
     def step(self, view: View) -> Iterable[Replace]:
         largest = sorted(view.candidates(), key=lambda candidate: -candidate.saves)
         return [candidate.cleared(Reason.OVER_SAFE_ZONE) for candidate in largest[: self.number]]
-
-
-@pytest.mark.full
-@both_dialects
-@each_row("strategy", [*STRATEGIES, LargestFirst()], ids=str)
-@each_row(("seed", "safe_zone"), SEEDS)
-def test_what_a_pruner_remembers_changes_no_decision(dialect: Dialect, strategy: Strategy, seed: int, safe_zone: int):
-    with_history, with_output = pruner(safe_zone), pruner(safe_zone)
-    fed: list[Message] = []
-    known = 0
-    for messages in loop(dialect, seed):
-        fed = [*fed, *messages[known:]]
-        known = len(messages)
-        for remembering, passed in ((with_history, messages), (with_output, fed)):
-            expected = pruner(safe_zone).prune_conversations(passed, strategy)
-            assert remembering.prune_conversations(passed, strategy) == expected
-        fed = expected
 
 
 class Never:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
@@ -77,18 +76,6 @@ def test_with_less_room_there_is_less_detail(max_tokens: int, lines: list[str]):
     assert listed(traced(ActionTrace(), brief(*SESSION, max_tokens=max_tokens))) == lines
 
 
-@pytest.mark.parametrize(
-    ("max_tokens", "text"),
-    [
-        (15, "## The user's first request (2 lines)\nFix the test.\nPlease."),
-        (5, "Fix the test.\nPlease."),
-        (0, ""),
-    ],
-)
-def test_the_first_request_goes_last(max_tokens: int, text: str):
-    assert traced(ActionTrace(), brief(*SESSION, max_tokens=max_tokens)) == text
-
-
 def test_the_users_words_keep_their_lines_and_are_parsed_back():
     rules = user("Two rules ×2:\n\n- never push ×3\n- failed #1 x\nend ×2")
     text = traced(ActionTrace(keep=0), brief(user("Fix it."), rules, user("Go on ×4")))
@@ -103,17 +90,6 @@ def test_the_users_words_keep_their_lines_and_are_parsed_back():
     assert listed(text) == [*wanted, "- #2 Go on ×4 ×1"]
     again = traced(ActionTrace(keep=0), brief(user("Go on ×4"), previous=text))
     assert listed(again) == [wanted[0].replace("2", "3"), *wanted[1:], "- #3 Go on ×4 ×2"]
-
-
-@each_row("room", [150, 300, 600, 900])
-def test_omitted_words_of_the_user_are_reported(room: int):
-    rules = [user(f"Rule {number}: " + "word " * 30) for number in range(20)]
-    answer = ActionTrace()(brief(user("Fix it."), *rules, max_tokens=room))
-    assert isinstance(answer, Written)
-    kept = [number for number in range(20) if f"Rule {number}: {'word ' * 29}word" in answer.text]
-    assert len(kept) == 20 or ("left out" in answer.text and "leaves out some of the user's words" in answer.notes[0])
-    assert words(answer.text) <= room
-    assert room < 900 or len(kept) == 20
 
 
 def test_the_models_last_words_in_a_turn_are_listed():
@@ -215,29 +191,9 @@ def test_a_tool_with_any_name_is_parsed_back(name: str):
     assert line == "- #4 a.py ×2"
 
 
-def test_another_summarizers_text_stays_above():
-    text = traced(ActionTrace(keep=0), brief(*answered(call("read", 1, path="a.py")), previous="They fixed it."))
-    assert text == f"## Earlier summary (1 line)\nThey fixed it.\n\n{HEADING}(2 lines)\nread: 1 call\n- #1 a.py"
-
-
 @each_row("text", ["- #1 a", "x", "read: 1 call\n- #2 a", "read: 2 calls\n- #1 a\n- #1 b", "  | a", ""])
 def test_a_text_that_is_not_a_trace_is_not_parsed(text: str):
     assert read_trace(text) is None
-
-
-def test_it_calls_no_model_and_its_identity_has_its_settings():
-    assert ActionTrace().calls_model is False
-    assert ActionTrace(keep=2).identity == "ActionTrace(keep=2, detail_tokens=120)"
-
-
-@examples(100)
-@given(utterances(), utterances(), st.integers(0, 5), st.integers(0, 400))
-def test_a_trace_fits_and_is_the_same_each_time(first: Any, second: Any, keep: int, max_tokens: int):
-    text = traced(ActionTrace(keep), Brief(first, "", max_tokens))
-    again = Brief(second, text, max_tokens)
-    assert len(text) <= max_tokens
-    assert len(traced(ActionTrace(keep), again)) <= max_tokens
-    assert traced(ActionTrace(keep), again) == traced(ActionTrace(keep), again)
 
 
 @examples(10)

@@ -1,15 +1,10 @@
 """The summary that needs no model: what it keeps, what it drops first, how it is carried on."""
 
 import json
-import os
-import pickle
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,12 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples, size
 from rounds import WIRE, Step
-from rounds_hypothesis import rounds
-from rounds_in_texts import DIALECTS, in_text
 from tables import each_row
 
 from autoprune import ConversationPruner, PruneArgs
-from autoprune.apps import sessions
 from autoprune.conversation.placeholders import SENTENCE
 from autoprune.conversation.transcript import Location, Speaker, ToolCall, ToolResult
 from autoprune.facts import shell
@@ -40,7 +32,6 @@ from autoprune.tokens import Count, exact
 
 COUNT = exact()
 LARGE = 100_000  # tokens: everything fits
-TRANSCRIPTS = Path(__file__).parents[3] / "shared" / "transcripts"
 QUICK = examples(20)
 
 
@@ -393,11 +384,6 @@ def test_goal_requests_and_files_outlive_three_folds_of_a_pruner():
     ] == []
 
 
-def test_a_mention_of_tests_without_a_test_run_is_not_a_state():
-    text = digest(told(user("Go."), ran("jq '.tests' a.json", "3"), ran("cat test_a.py", "def test_a(): ...")))
-    assert "State of version control and tests" not in sections(text)
-
-
 def test_the_latest_values_of_short_commands_are_kept():
     work = [*ran("git rev-parse HEAD", "1234567"), *ran("node --version", "v20.1.0"), *ran("node --version", "v22.1.0")]
     work += [
@@ -424,12 +410,6 @@ def test_a_folder_that_only_one_command_used_is_not_the_common_one():
 def test_a_file_is_listed_once_by_relative_and_absolute_paths():
     edits = [*did("edit", {"path": "/home/me/project/src/a.py"}, "ok"), *ran("sed -i s/a/b/ src/a.py", "")]
     assert sections(digest(told(user("Go."), *edits)))["Files changed"] == ["- /home/me/project/src/a.py → edited ×2"]
-
-
-def test_a_failed_change_is_not_a_change():
-    text = digest(told(user("Go."), did("edit", {"path": "a.py"}, "Error: no match", True)))
-    assert "Files changed" not in sections(text)
-    assert sections(text)["Errors not seen to be resolved"] == ["- edit(a.py) → failed: Error: no match"]
 
 
 def commands(*parts: Any, previous: str = "") -> list[str]:
@@ -495,11 +475,6 @@ def test_the_exit_code_of_a_background_command_belongs_to_that_command(
         assert commands(first, waits) == entry
 
 
-def test_a_background_command_that_hides_its_failures_stays_unknown():
-    waits = did("write_stdin", {"session_id": 7}, ENDED.format(0, "fine\n"))
-    assert commands(user("Go."), ran("go test ./... | tail", STARTED), waits) == ["- go test ./... | tail → ran"]
-
-
 def test_a_file_that_was_read_and_then_changed_is_listed_once():
     text = digest(
         told(did("read", {"path": "a.py"}, "x"), did("edit", {"path": "a.py"}, "x"), did("edit", {"path": "a.py"}))
@@ -551,21 +526,6 @@ def test_relative_and_absolute_spellings_of_a_path_match():
 )
 def test_a_command_is_listed_by_its_essence(command: str, essence: str):
     assert shell.essence(command) == essence
-
-
-@each_row(
-    ("command", "looks"),
-    [
-        ("ls -la && git status", True),
-        ("grep -n 'a|b > c' x.py | head", True),
-        ("cat a.py > b.py", False),
-        ("git commit -m x", False),
-        ("sed -i s/a/b/ x.py", False),
-        ("make 2>/dev/null", False),
-    ],
-)
-def test_read_only_commands_are_recognized(command: str, looks: bool):
-    assert shell.is_read_only(command) is looks
 
 
 def test_an_error_is_resolved_by_a_later_success_of_the_same_command():
@@ -635,19 +595,6 @@ def test_an_edit_that_failed_is_resolved_when_the_file_is_changed_by_anything():
     assert len(opened(failed, did("Edit", {"file_path": "/a/src/other.py"}, "The file has been updated.", False))) == 1
 
 
-def test_a_cancelled_call_has_no_outcome():
-    cancelled = did("Bash", {"command": "make"}, "<tool_use_error>Cancelled: parallel tool call Bash(ls) errored", True)
-    text = digest(told(user("Go."), ran("make", "fine", False), cancelled))
-    assert sections(text)["Commands, and how they went last"] == ["- make → ok"]
-
-
-def test_a_command_with_another_truncation_is_the_same_command():
-    text = digest(
-        told(user("Go."), ran("make | tail -5", "a"), ran("make 2>&1 | head -20", "b"), ran("make", "c", False))
-    )
-    assert sections(text)["Commands, and how they went last"] == ["- make → ok (×3)"]
-
-
 def test_a_plan_in_a_text_ends_with_its_turn():
     plan = did("ExitPlanMode", {"plan": "# Plan\n\n## Context\n- Add a button."}, "User has approved your plan.", False)
     first = told(user("Plan it."), plan)
@@ -698,11 +645,6 @@ def test_a_finding_is_a_cause_an_outcome_or_a_decision(words: str, found: list[s
     assert [*findings(words)] == ([words] if found is None else found)
 
 
-def test_text_that_the_harness_added_is_not_a_request():
-    text = digest(told(user("<environment_context>\n<cwd>/a</cwd>\n</environment_context>"), user("Fix it.")))
-    assert sections(text) == {"The user's first request": ["Fix it."]}
-
-
 @each_row(
     ("words", "own"),
     [
@@ -743,15 +685,6 @@ def test_text_that_the_harness_added_is_not_a_request():
 )
 def test_a_message_that_the_harness_wrote_is_not_a_request(words: str, own: str):
     assert user(words).user_words == own
-
-
-def test_a_pasted_skill_is_removed_without_the_rest_of_the_message():
-    skill = "Base directory for this skill: /a/b\n\n# Review\n\nNever push."
-    blocks = [{"type": "text", "text": text} for text in ("Use it.", skill, "But be quick.")]
-    messages: list[Any] = [{"role": "user", "content": blocks}]
-    (one,) = utterances(parse(messages, new_parser(COUNT), 0).entries)
-    assert one.user_words == "Use it.\n\nBut be quick."
-    assert sections(digest([one])) == {"The user's first request": ["Use it.", "", "But be quick."]}
 
 
 def test_the_prompt_after_a_users_command_is_the_harnesss():
@@ -899,17 +832,6 @@ def test_a_long_answer_is_kept_while_there_is_room():
     assert 100 < COUNT(short) <= 150
 
 
-@each_row("room", [60, 80, 120, 200, 400, 900])
-def test_omitted_words_of_the_user_are_reported(room: int):
-    rules = [f"Rule {number}: " + "word " * 30 for number in range(20)]
-    answer = Digest()(Brief(tuple(map(user, ("Fix it.", *rules))), "", room, COUNT))
-    assert isinstance(answer, Written)
-    kept = [rule for rule in rules if rule.strip() in answer.text]
-    assert len(kept) == 20 or ("left out" in answer.text and "leaves out some of the user's words" in answer.notes[0])
-    assert COUNT(answer.text) <= room
-    assert room < 900 or len(kept) == 20
-
-
 # What is dropped first
 
 
@@ -943,14 +865,6 @@ def test_the_first_and_the_latest_request_stand_word_for_word_and_old_entries_go
 def test_the_goal_keeps_its_heading_where_nothing_else_fits():
     told = [user("Port the parser."), user("And the " + "printer " * 40)]
     assert digest(told, 14) == "## The user's first request (1 line)\nPort the parser."
-
-
-@each_row("cap", [1, 2, 5, 10, 20, 30])
-def test_with_few_tokens_the_goal_comes_first(cap: int):
-    text = digest(WORK, cap)
-    assert COUNT(text) <= cap
-    assert text.strip()
-    assert "Port" in text
 
 
 def test_a_request_that_is_too_long_leaves_room_for_what_was_done():
@@ -1022,51 +936,12 @@ def test_a_request_that_quotes_the_mark_twice_keeps_the_sentence_that_asks_betwe
     assert abs(len(short) + left_out - len(whole)) <= 60  # the mark itself, quoted numbers and ends of lines
 
 
-def test_requests_stay_when_lists_go():
-    work = [user("Port it. Never push."), user("please use tabs, not spaces")]
-    for number in range(60):
-        work += [*did("read", {"path": f"src/module_{number}/read.py"}, "x"), *ran(f"make part_{number}", "ok")]
-    work += [user(f"Correction {number}: leave the file number {number} as it is, for now.") for number in range(12)]
-    text = digest(told(*work), 420)
-    assert COUNT(text) <= 420
-    asked = [one.words for one in work if one.speaker is Speaker.USER]
-    assert [words for words in asked if words not in text] == []
-    assert "Rules that the user gave" not in text
-
-
-def test_if_not_all_requests_fit_the_first_and_the_newest_stay():
-    corrections = [user(f"Correction {number}: " + "leave that file as it is. " * 9) for number in range(40)]
-    text = digest(told(user("Port it."), *corrections), 600)
-    assert sections(text)["The user's first request"] == ["Port it."]
-    kept = [number for number in range(40) if f"Correction {number}:" in text]
-    assert kept == [*range(kept[0], 40)]
-    assert f"[{kept[0]} older ones left out]" in text
-
-
 # Carried on
 
 
 def test_a_continued_digest_equals_the_digest_of_all_messages():
     for at in (1, 9, 16, 161, len(WORK) - 1):
         assert digest(WORK[at:], previous=digest(WORK[:at])) == digest(WORK)
-
-
-@pytest.mark.parametrize("cap", [120, 300, 2_000])
-def test_after_twenty_digests_the_first_request_is_kept_and_the_limit_holds(cap: int):
-    text = ""
-    for number in range(20):
-        more = told(
-            user("Port the parser to Rust.\n\n- Keep the tests.") if number == 0 else user(f"Now part {number}."),
-            did("edit", {"path": f"part_{number}.rs"}, "ok"),
-            ran("cargo test", "error: no\n\nCommand exited with code 1" if number % 2 else "ok"),
-            model(f"Part {number} is ported."),
-        )
-        text = digest(more, cap, text)
-        assert COUNT(text) <= cap
-        assert sections(text)["The user's first request"] == ["Port the parser to Rust.", "", "- Keep the tests."]
-        assert number == 0 or f"- Now part {number}." in text
-    kept = [number for number in range(1, 20) if f"- Now part {number}." in text]
-    assert kept == [*range(kept[0], 20)]
 
 
 def test_the_newest_outcome_of_a_command_is_kept_and_its_runs_add_up():
@@ -1202,33 +1077,6 @@ def test_a_digest_is_parsed_as_it_was_written(told: tuple[Utterance, ...]):
     }
 
 
-@examples(8, QUICK)
-@given(st.data(), rounds(), rounds(), st.sampled_from([*WIRE, *DIALECTS]))
-def test_a_digest_of_a_digest_and_more_keeps_what_a_digest_of_all_keeps(
-    data: st.DataObject, one: Any, other: Any, format: str
-):
-    messages = WIRE[format](one + other) if format in WIRE else in_text(one + other, format, "a text")
-    told = utterances(parse(messages, new_parser(COUNT), 0).entries)
-    at = data.draw(st.sampled_from([at for at in range(len(told)) if not told[at].results]))
-    assert digest(told[at:], previous=digest(told[:at])) == digest(told)
-
-
-OTHER_PROCESS = """
-import pickle, sys
-from autoprune.summarizers.digest import Digest
-print(ascii(Digest()(pickle.load(sys.stdin.buffer)).text), end="")
-"""
-
-
-@pytest.mark.full
-def test_the_same_brief_gives_the_same_digest_in_another_process():
-    brief = Brief(tuple(WORK), "", 700, COUNT)
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONHASHSEED": "7"}
-    command = [sys.executable, "-c", OTHER_PROCESS]
-    done = subprocess.run(command, input=pickle.dumps(brief), capture_output=True, env=env, check=True)
-    assert done.stdout.decode() == ascii(digest(WORK, 700))
-
-
 HUGE = size(5_000_000)  # characters
 
 
@@ -1243,19 +1091,6 @@ def test_a_huge_message_takes_no_more_than_a_moment(piece: str):
 
 
 # Recorded sessions
-
-
-@pytest.mark.full
-@pytest.mark.skipif(not TRANSCRIPTS.is_dir(), reason="the recorded sessions are not here")
-def test_recorded_sessions_fit_every_limit():
-    paths = [path for path in sorted(TRANSCRIPTS.iterdir()) if path.suffix in (".json", ".jsonl")]
-    assert paths
-    for path in paths:
-        messages = sessions.load(path.read_text(encoding="utf-8"), path.name).messages
-        told = utterances(parse(messages, new_parser(COUNT), 0).entries)
-        for cap in (30, 1_000, 4_000):
-            half = digest(told[: len(told) // 2], cap)
-            assert 0 < COUNT(digest(told[len(told) // 2 :], cap, half)) <= cap
 
 
 def test_arguments_may_be_json_text():

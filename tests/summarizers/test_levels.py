@@ -150,13 +150,6 @@ def test_with_nothing_new_nothing_is_asked():
     assert Levels(inner)(Brief((user("Fix it."),), "", 100, words)) == Written(write_sections([GOAL]))
 
 
-def test_another_summarizers_text_stays_above():
-    answer = Levels(joined)(Brief((model("one"),), "They fixed it.", 100, words))
-    assert answer == Written(
-        write_sections([Section("Earlier summary", "They fixed it."), Section("Level 1", "(one)")])
-    )
-
-
 def test_a_summary_of_more_levels_is_continued_with_fewer():
     previous = write_sections([GOAL, Section("Level 3", "a"), Section("Level 2", "b")])
     answer = Levels(joined, fanout=3, depth=2)(Brief((model("c"),), previous, 100, words))
@@ -179,19 +172,6 @@ def test_it_calls_a_model_if_the_inner_one_does_and_its_identity_has_its_setting
     assert (Levels(free).calls_model, Levels(Modest()).calls_model) == (True, False)
     assert Levels(free).identity == f"Levels({__name__}.free, fanout=4, depth=3)"
     assert Levels(Modest(), 2, 5).identity == "Levels(modest, fanout=2, depth=5)"
-
-
-@examples(100)
-@given(
-    utterances(), utterances(), st.integers(-1, 4), st.integers(-1, 4), st.integers(0, 400), st.sampled_from(PHRASES)
-)
-def test_levels_fit_for_any_inner_summarizer(first: Any, second: Any, fanout: int, depth: int, room: int, say: str):
-    levels = Levels(lambda brief: f"{say} " * (len(brief.utterances) % 4), fanout, depth)
-    text = text_of(levels(Brief(first, "", room)))
-    again = Brief(second, text, room)
-    assert len(text) <= room
-    assert len(text_of(levels(again))) <= room
-    assert levels(again) == levels(again)
 
 
 @examples(10)

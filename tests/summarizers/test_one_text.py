@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from chat_client import Client
 from tables import each_row
-from utterances import words
 
 from autoprune import Chunked, OpenAISummarizer, SettingsError, asummarize_text, summarize_text
 from autoprune.summarizers.brief import Brief
@@ -66,13 +65,6 @@ def test_without_a_summary_the_text_is_cut_with_a_mark(summarizer: Any, how: str
 
 
 @HOW
-def test_a_summary_that_is_too_long_is_cut(how: str):
-    text = made(lambda brief: "mine " * 3_000, how, max_tokens=100)
-    assert exact()(text) <= 100
-    assert text.startswith("mine")
-
-
-@HOW
 @each_row("style", ["snapshot", "free"])
 def test_a_model_gets_instructions_for_a_single_text(style: str, how: str):
     client = Client("Lines.")
@@ -108,11 +100,6 @@ def test_a_text_without_line_ends_is_read_in_parts_too():
 
     assert summarize_text("abc " * 20_000, Chunked(inner, 6_000)) == "A part."
     assert len(parts) > 2
-
-
-def test_a_custom_count_is_used():
-    assert summarize_text("a b c", max_tokens=3, count=words) == "a b c"
-    assert words(summarize_text("a b c\n" * 90, max_tokens=30, count=words)) <= 30
 
 
 @each_row("text", [5, None, b"bytes", ["a"]])

@@ -51,11 +51,6 @@ def test_other_text_is_not_parsed(text: str):
     assert parse_sections(text) is None
 
 
-@pytest.mark.parametrize("text", ["", " \n\t"])
-def test_a_blank_text_has_no_sections(text: str):
-    assert parse_sections(text) == ()
-
-
 def test_the_first_request_begins_the_head():
     brief = Brief((model("Hello."), user(" "), user(" Fix it.\n\nNow. "), user("And this.")))
     assert resume(brief, anything) == ((Section(GOAL, "Fix it.\n\nNow."),), ())
@@ -108,26 +103,11 @@ def test_a_long_first_request_has_half_of_the_room():
     assert "left out" in goal.body
 
 
-def test_a_first_request_that_fits_stays_verbatim():
-    head = (Section(GOAL, "word " * 30),)
-    assert fit_head(head, Brief((), max_tokens=60, count=words)) == head
-
-
 @pytest.mark.parametrize(
     ("text", "limit", "becomes"), [("a b c", 3, "a b c"), ("a b c", 0, ""), ("a b c", -1, ""), ("", 3, "")]
 )
 def test_a_text_is_cut_only_if_it_is_too_long(text: str, limit: int, becomes: str):
     assert cut(text, limit, words) == becomes
-
-
-@given(BODIES, st.integers(0, 60))
-def test_a_cut_text_fits(text: str, limit: int):
-    assert len(cut(text, limit, len)) <= limit
-
-
-@each_row(("room", "most"), [(9, 4), (4, 4), (2, 2), (0, 0), (-1, None)])
-def test_as_much_as_fits_is_rendered(room: int, most: int | None):
-    assert most_that_fits(lambda number: "a" * number, 4, Brief((), max_tokens=room)) == most
 
 
 @examples(50)

@@ -11,7 +11,7 @@ from tables import each_row
 from utterances import answered, call, model, result, tool, user, utterances, words
 
 from autoprune.facts.utterances import Utterance
-from autoprune.summarizers.brief import Ask, Brief, Failed, Written
+from autoprune.summarizers.brief import Ask, Brief, Written
 from autoprune.summarizers.driver import run
 from autoprune.summarizers.sections import parse_sections
 from autoprune.summarizers.symbols import Question, Symbols, describe_message, few_words, instructions, lines_in
@@ -203,31 +203,6 @@ def test_the_users_words_keep_their_lines_and_are_parsed_back():
     assert again == f"{GOAL}\n\n{HEADING}(6 lines)\n" + "\n".join((*lines, "- assistant: Done."))
 
 
-@each_row("room", [100, 200, 400, 800])
-def test_omitted_words_of_the_user_are_reported(room: int):
-    rules = [user(f"Rule {number}: " + "word " * 30) for number in range(20)]
-    answer = Symbols()(brief(user("Fix it."), *rules, max_tokens=room))
-    assert isinstance(answer, Written)
-    kept = [number for number in range(20) if f"Rule {number}: {'word ' * 29}word" in answer.text]
-    assert len(kept) == 20 or ("left out" in answer.text and "leaves out some of the user's words" in answer.notes[0])
-    assert words(answer.text) <= room
-    assert room < 800 or len(kept) == 20
-
-
-@pytest.mark.parametrize(("max_tokens", "text"), [(9, GOAL), (2, "Fix it."), (1, "Fix "), (0, "")])
-def test_the_first_request_goes_last(max_tokens: int, text: str):
-    assert text_of(Symbols(), brief(*SESSION, max_tokens=max_tokens)) == text
-
-
-def test_another_summarizers_text_stays_above():
-    text = text_of(Symbols(), brief(model("Done."), previous="- one\n- two"))
-    assert text == f"## Earlier summary (2 lines)\n- one\n- two\n\n{HEADING}(1 line)\n- assistant: Done."
-
-
-def test_nothing_to_say_is_a_failure():
-    assert Symbols()(brief(model(""))) == Failed("the summarizer gave no text")
-
-
 def ask(prompt: str) -> str:
     return ""
 
@@ -241,16 +216,6 @@ def ask(prompt: str) -> str:
 )
 def test_it_says_whether_it_calls_a_model_and_what_it_depends_on(symbols: Symbols, calls_model: bool, identity: str):
     assert (symbols.calls_model, symbols.identity) == (calls_model, identity)
-
-
-@examples(100)
-@given(utterances(), utterances(), st.integers(1, 4), st.integers(0, 400))
-def test_the_lines_fit_and_are_the_same_each_time(first: Any, second: Any, batch: int, max_tokens: int):
-    text = text_of(Symbols(batch=batch), Brief(first, "", max_tokens))
-    again = Brief(second, text, max_tokens)
-    assert len(text) <= max_tokens
-    assert len(text_of(Symbols(), again)) <= max_tokens
-    assert Symbols(batch=batch)(again) == Symbols()(again)
 
 
 @examples(10)
