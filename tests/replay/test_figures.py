@@ -27,14 +27,6 @@ def some(strategy: Any, name: str, *, pauses: dict[int, float] | None = None) ->
     return figures(run, name, [ANTHROPIC, DEEPSEEK], style="full history")
 
 
-def test_figures_are_the_same_after_a_round_trip_through_json():
-    for found in (
-        some(ObservationMasking(1), "window"),
-        replace(some(NoPruning(), "none"), violations=("promise 1", "promise 2")),
-    ):
-        assert Figures.from_dict(json.loads(json.dumps(found.to_dict()))) == found
-
-
 def test_a_row_has_shares_of_the_protected_content_that_exists():
     none, window = (some(NoPruning(), "none"), some(ObservationMasking(1), "window"))
     assert none.protected == {"words": Kept(4, 4, 4), "failure": Kept(), "files": Kept()}
@@ -66,10 +58,6 @@ def test_evidence_is_counted_by_group():
     assert (Kept(3, 2, 1) + Kept(1, 1, 1), Kept(4, 1, 0).share, Kept().share) == (Kept(4, 3, 2), 0.25, 1.0)
 
 
-def test_after_a_long_pause_the_curve_shows_a_cold_cache():
-    assert [bool(held) for held in some(NoPruning(), "none", pauses={5: 301.0}).held] == [False, True, False, True]
-
-
 def made(session: str, strategy: str, bill: float, kept: int = 10, number: str = "", worst: float = 1.0) -> Figures:
     return Figures(
         session=session,
@@ -89,10 +77,6 @@ def test_a_corpus_bill_is_the_sum_over_sessions_and_the_worst_is_one_session():
     (row,) = [row for row in summarize(found, "p") if row.strategy == "s"]
     assert (row.bill.value, row.worst, row.dearer) == (300 / 400, 1.5, 0.5)
     assert (row.code.value, row.episodes) == (15 / 20, 2)
-
-
-def test_an_episode_without_an_unpruned_replay_is_skipped():
-    assert [row.strategy for row in summarize([made("a", "none", 100), made("b", "s", 1)], "p")] == ["none"]
 
 
 def test_an_interval_is_the_same_at_every_run_and_holds_its_figure():

@@ -9,8 +9,7 @@ from tables import each_row
 from autoprune import AgenticConversationPruner, Clamp
 from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.play import Run, play
-from autoprune.apps.replay.policies import NoPruning, Policy
-from autoprune.economics import LISTS
+from autoprune.apps.replay.policies import NoPruning
 from autoprune.planning.view import Strategy
 from autoprune.strategies import ObservationMasking
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
@@ -122,14 +121,6 @@ def test_the_strategy_gets_the_recorded_pauses():
 
     run(episode(reading(OTHER, OTHER, OTHER), pauses={3: 10.0, 5: 400.0}), Asks())
     assert told == [(0, 0.0), (1, 10.0), (2, 400.0), (3, 0.0)]
-
-
-def test_a_strategy_that_folds_messages_is_replayed_without_pauses():
-    known = episode(reading(*[OTHER] * 25), pauses={5: 400.0}, safe_zone=1_000)
-    strategy, new_pruner = Policy("keep_last").for_episode(known, LISTS["anthropic"])
-    found = play(known, new_pruner, strategy, count=in_words)
-    assert found.violations == ()
-    assert found.prompts[-1].tokens < 1_000 < known.transcript.tokens
 
 
 # Both calling styles

@@ -94,11 +94,6 @@ def test_a_cold_cache_gives_no_more_than_recorded():
     assert (known.cached_tokens(2, 171, 113), known.cached_tokens(2, 100, 10)) == (20, 10)
 
 
-def test_a_first_request_reads_what_other_sessions_have_cached():
-    known = of(Usage(2_005, 1_500), Usage(2_113, 2_005), Usage(2_171, 2_113))
-    assert known.cached_tokens(0, 2_005, 0) == 1_500
-
-
 def test_without_recorded_cached_tokens_pauses_decide():
     known = of(Usage(5), Usage(113), Usage(171))
     assert [each.hit for each in known.billings] == [None] * 3

@@ -1,14 +1,12 @@
 """Recorded compactions: what they cost, and whether pruning would have prevented them. Counted by hand."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import run
 from recorded_sessions import LINES
 
-from autoprune.apps.replay import ReplayArgs, SessionFigures, replay_session
+from autoprune.apps.replay import ReplayArgs, replay_session
 from autoprune.apps.replay.compaction_costs import Compaction, CompactionSum, sum_compactions
 from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.page import page
@@ -108,12 +106,6 @@ def test_a_short_stretch_counts_but_is_not_judged():
     assert (found.prompt, found.is_prevented) == (FIRST + 9 * GROWTH, None)
 
 
-def test_a_compaction_at_the_end_of_a_log_counts_too():
-    (found,) = found_in(log(24, 0))
-    assert (found.paths, found.is_prevented) == (0, True)
-    assert LAST * 0.1 < found.tokens < LAST * 0.1 + 5 * 100
-
-
 @pytest.mark.parametrize(("trigger", "by_user"), [("manual", True), ("auto", False), ("", True)])
 def test_the_log_says_who_compacted_or_else_the_size_does(trigger: str, by_user: bool):
     (found,) = found_in(log(24, 3, trigger=trigger))
@@ -142,11 +134,6 @@ def test_the_prompts_before_it_are_kept_for_a_chart():
     (long,) = found_in(log(130, 3), ReplayArgs(("none",)))
     assert long.unpruned == (*range(FIRST + 2 * GROWTH, FIRST + 130 * GROWTH, 3 * GROWTH), FIRST + 129 * GROWTH)
     assert long.pruned == ()
-
-
-def test_figures_survive_json():
-    figures = replay_session("a.jsonl", log(24, 3), ARGS)
-    assert SessionFigures.from_dict(json.loads(json.dumps(figures.to_dict()))) == figures
 
 
 def compaction(agent: str = "codex", **changed: Any) -> Compaction:
@@ -205,18 +192,3 @@ def test_the_page_says_it():
     assert text.count('class="compared compactions"') == 1
     assert 'aria-label="Prompts before 1 compaction, up to 26,000 tokens"' in text
     assert "Compacted at 26,000 tokens (about $0.03, not with autoprune run)." in text
-
-
-@pytest.mark.full
-def test_replay_says_it(tmp_path: Path):
-    folder = tmp_path / ".claude" / "projects" / "here"
-    folder.mkdir(parents=True)
-    (folder / "one.jsonl").write_bytes(log(24, 3))
-    environ = {"HOME": str(tmp_path), "COLUMNS": "80"}
-    words = " ".join(run("replay", "--jobs", "1", environ=environ).stdout.decode().split())
-    assert "Your 1 compaction cost about $0.03; with `autoprune run` it would not have happened." in words
-    assert "in the 15 requests after them: 3, of which 3 had been in its prompt before." in words
-    known = json.loads(run("replay", "--jobs", "1", "--json", environ=environ).stdout)
-    assert (known["compactions"]["count"], known["compactions"]["prevented"]) == (1, 1)
-    assert list(known["compactions"]["agents"]) == ["claude-code"]
-    assert [each["prompt"] for each in known["sessions"][0]["compactions"]] == [LAST]

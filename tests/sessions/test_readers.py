@@ -1,6 +1,5 @@
 """Readers of agents' session files: golden samples, and a pair of inputs for each rule of how an agent continues."""
 
-import copy
 import gzip
 import json
 import re
@@ -30,7 +29,6 @@ from autoprune.apps.sessions import (
     load,
     recordings,
 )
-from autoprune.apps.sessions._loading import reader_for
 from autoprune.providers import problems
 from autoprune.settings import plugins
 
@@ -107,19 +105,6 @@ def test_exactly_one_reader_detects_a_sample(path: Path):
     assert len(claims) == (0 if path.name in PLAIN else 1)
 
 
-@each_row("path", [path for path in SAMPLES if path.name not in PLAIN], ids=lambda path: path.name)
-def test_reading_does_not_change_the_parsed_values(path: Path):
-    values = values_of(path)
-    before = copy.deepcopy(values)
-    reader = reader_for(values)
-    assert reader
-    first = reader.read(values)
-    assert reader.read(values) == first
-    assert reader.record
-    assert len(reader.record(values)) == len(first)
-    assert values == before
-
-
 @each_row(
     "text",
     [
@@ -167,13 +152,6 @@ def test_a_last_line_that_was_cut_off_is_left_out_with_a_note(text: str, number:
     assert session.notes[0] == f"line {number} is cut off, left out"
 
 
-@each_row("cut", range(1, 40))
-def test_a_file_cut_off_within_a_line_or_a_character_is_read_up_to_there(cut: int):
-    whole = '{"role": "user", "content": "你好"}\n'.encode()
-    session = load(decode(whole * 3 + whole[:cut], "s"), "s")
-    assert len(session.messages) == (4 if cut >= len(whole) - 1 else 3)
-
-
 GOOD = '{"role": "user", "content": "hello"}'
 
 
@@ -192,12 +170,6 @@ def test_broken_lines_are_skipped_on_request_or_else_an_error_names_the_first(te
     with pytest.raises(SessionError, match=f"line {broken[0]}") as caught:
         load(text, "s")
     assert caught.value.line == int(broken[0])
-
-
-@pytest.mark.parametrize("text", ['[\n{"role": "user"},\n{"role": \n]', '{"messages": [\n{}\n{}\n', "# Notes\n\n{}\n"])
-def test_broken_json_is_not_read_as_jsonl(text: str):
-    with pytest.raises(SessionError, match="broken JSON at line"):
-        load(text, "s", skip_broken=True)
 
 
 @each_row("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])
@@ -240,39 +212,6 @@ def test_a_bad_byte_in_a_string_becomes_a_replacement_character_with_a_note(path
         assert (len(session.messages), session.agent) == (len(whole.messages), whole.agent)
         assert session.write(session.messages).encode()
         assert agent_log(decode(damaged, "s", keeps_bad=True)) == agent_log(data.decode())
-
-
-@each_row("path", [path for path in SAMPLES if path.suffix == ".jsonl"], ids=lambda path: path.name)
-def test_a_bad_byte_anywhere_costs_a_line_at_most(path: Path):
-    data = path.read_bytes()
-    whole = load(decode(data, "s"), "s")
-    second = data.index(b"\n") + 1  # without the first line some logs are nobody's
-    for at in sample_cases([*range(second, len(data), max(1, len(data) // 40)), *range(second, second + 20)]):
-        damaged = data[:at] + b"\xff" + data[at + 1 :]
-        line = data.count(b"\n", 0, at) + 1
-        assert f"not UTF-8, read as \ufffd: line {line}, byte " in noted(damaged) or (
-            f"(not UTF-8: line {line}, byte " in noted(damaged)
-        )
-        session = load(decode(damaged, "s", keeps_bad=True), "s", skip_broken=True)
-        assert session.agent == whole.agent
-        # What needs a line goes with it: the call of a result, or the message to which the user went back.
-        assert len(session.messages) >= len(whole.messages) - 4
-        assert recordings(decode(damaged, "s", keeps_bad=True), "s", skip_broken=True)
-
-
-def noted(data: bytes) -> str:
-    """The notes about a file, or its error."""
-    try:
-        return "\n".join(load(decode(data, "s", keeps_bad=True), "s").notes)
-    except SessionError as error:
-        return str(error)
-
-
-def test_a_note_on_many_bad_bytes_names_the_first():
-    text = "\n".join(f'{{"role": "user", "content": "a \udcff {number} \udcfe"}}' for number in range(9))
-    (note,) = load(text, "s").notes
-    assert note.endswith("line 4, byte 32 (0xff); line 5, byte 32 (0xff); and 4 lines more")
-    assert note.startswith("not UTF-8, read as \ufffd: line 1, byte 32 (0xff); line 2")
 
 
 @each_row(
@@ -1333,13 +1272,6 @@ def changed(value: Value, path: tuple[int | str, ...], new: Value) -> Value:
     whole = dict(value) if isinstance(value, dict) else list(value)
     whole[path[0]] = changed(value[path[0]], path[1:], new)
     return whole
-
-
-@given(JSON, st.booleans())
-def test_load_raises_only_its_own_error_for_any_json(value: Value, as_lines: bool):
-    text = lines(*value) if as_lines and isinstance(value, list) else json.dumps(value)
-    with suppress(SessionError):
-        assert load(text, "s").conversations == len(recordings(text, "s"))
 
 
 @given(st.data())

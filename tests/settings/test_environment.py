@@ -124,16 +124,6 @@ def test_variables_that_name_no_setting_are_found():
 # Given, or left open
 
 
-def test_a_default_that_is_given_is_given():
-    given = PruneArgs(51_200, conversation_prune_group_size=4, overhead_tokens=0)
-    assert (safe_zone(given, SAID), group_size(given, SAID), overhead_tokens(given, SAID)) == (51_200, 4, 0)
-    assert (safe_zone(PruneArgs(), SAID), group_size(PruneArgs(), SAID), overhead_tokens(PruneArgs(), SAID)) == (
-        20_480,
-        6,
-        3_000,
-    )
-
-
 @each_row(
     "copied",
     [
@@ -206,16 +196,6 @@ def test_a_group_size_that_is_no_number_of_messages_is_refused(text: str):
     assert str(refusal.value) == f"AUTOPRUNE_GROUP_SIZE is {text!r}: give a number of messages, 1 or more"
 
 
-@pytest.mark.parametrize("value", [-1, 1.5, "4", True])
-def test_a_group_size_of_the_arguments_that_is_none_is_refused(value: object):
-    for args in (
-        PruneArgs(conversation_prune_group_size=value),
-        SimpleNamespace(conversation_prune_group_size=value),
-    ):
-        with pytest.raises(SettingsError, match=f"conversation_prune_group_size is {value!r}: give a number of mess"):
-            group_size(args, SAID)
-
-
 def test_an_error_of_the_arguments_names_no_variable():
     with pytest.raises(SettingsError, match=r"^the safe zone is 'abc': write it as"):
         pruner(SAID, PruneArgs("abc")).prune(HELLO)
@@ -254,19 +234,6 @@ def test_a_pruner_without_arguments_goes_by_the_environment():
     assert ours.prune(messages, "tool_output_cleanup").report.strategy == "tool_output_cleanup"
     ours.args = PruneArgs("1m")
     assert ours.prune_conversations(messages) is messages
-
-
-def test_the_environment_may_name_a_strategy_of_the_pruners_own():
-    @dataclasses.dataclass(frozen=True)
-    class Mine:
-        name = "mine"
-
-        def step(self, view):
-            return ()
-
-    ours = pruner({"AUTOPRUNE_STRATEGY": "mine"})
-    ours.strategies["mine"] = Mine()
-    assert ours.prune(HELLO).report.strategy == "mine"
 
 
 def test_a_model_of_the_environment_sets_the_thinking_policy_and_the_window():
@@ -322,15 +289,6 @@ def test_a_variable_that_cannot_be_used_is_a_wrong_option(command: tuple[str, ..
     assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
 
 
-def test_an_option_comes_before_the_environment():
-    environ = {"AUTOPRUNE_SAFE_ZONE": "20k", "AUTOPRUNE_OVERHEAD_TOKENS": "500", "AUTOPRUNE_STRATEGY": "low_water"}
-    said = json.loads(run(environ, "prune", SESSION, "--json").stdout)
-    asked = ("--safe-zone", "30k", "--overhead", "0", "--strategy", "tool_output_cleanup")
-    told = json.loads(run(environ, "prune", SESSION, "--json", *asked).stdout)
-    assert (said["safe_zone"], said["strategy"], said["floor"]["sent beside"]) == (20_480, "low_water", 503)
-    assert (told["safe_zone"], told["strategy"], told["floor"]["sent beside"]) == (30_720, "tool_output_cleanup", 3)
-
-
 @pytest.mark.parametrize(
     ("environ", "options"),
     [
@@ -344,17 +302,6 @@ def test_a_window_is_given_on_the_command_line_and_in_the_environment(
 ):
     done = run(environ, "prune", SESSION, "--json", *options)
     assert json.loads(done.stdout)["safe_zone"] == 20_000
-
-
-def test_the_command_line_says_that_nobody_gave_a_safe_zone():
-    done = run({"AUTOPRUNE_MODEL": "gpt-5"}, "prune", SESSION, "--json")
-    assert json.loads(done.stdout)["fallbacks"] == ["the safe zone is 51,200, because none was given"]
-    assert (
-        json.loads(run({"AUTOPRUNE_MODEL": "gpt-5", "AUTOPRUNE_SAFE_ZONE": "50k"}, "prune", SESSION, "--json").stdout)[
-            "fallbacks"
-        ]
-        == []
-    )
 
 
 @pytest.mark.parametrize("safe_zone", ["4q", "", "-1", "0"])
