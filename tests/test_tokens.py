@@ -28,7 +28,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai.types import CompletionUsage
 from openai.types.completion_usage import PromptTokensDetails
-from profiles import examples, is_full, sample_cases
+from profiles import examples
 from splintr import Tokenizer
 from tables import each_row
 
@@ -179,10 +179,11 @@ def test_there_are_five_megabytes_to_compare():
     assert sum(len(text.encode()) for corpus in CORPORA for text in texts_of(corpus)) > 5_000_000
 
 
+@pytest.mark.full
 @both_encodings
-@each_row("corpus", sample_cases(CORPORA, 4), ids=lambda corpus: corpus.__name__)
+@each_row("corpus", CORPORA, ids=lambda corpus: corpus.__name__)
 def test_counts_are_those_of_tiktoken(encoding: str, corpus: Callable[[], str]):
-    texts = texts_of(corpus)[:: 1 if is_full() else 4]
+    texts = texts_of(corpus)
     assert [exact(encoding)(text) for text in texts] == [reference(encoding, text) for text in texts]
 
 

@@ -15,24 +15,27 @@ from autoprune.errors import SettingsError
 ProxyTo = Callable[..., Running]
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"Host": "evil.example"},
-        {"Host": "127.0.0.1.evil.example:80"},
-        {"Origin": "https://evil.example"},
-        {"Origin": "null"},
-        {"Origin": "http://localhost:1"},
-        {"Origin": "http://["},
-        {"Sec-Fetch-Site": "cross-site"},
-    ],
-)
-def test_a_page_of_another_site_is_refused_before_anything_is_sent(proxy_to: ProxyTo, headers: dict[str, str]) -> None:
+FOREIGN = [
+    {"Host": "evil.example"},
+    {"Host": "127.0.0.1.evil.example:80"},
+    {"Origin": "https://evil.example"},
+    {"Origin": "null"},
+    {"Origin": "http://localhost:1"},
+    {"Origin": "http://["},
+    {"Sec-Fetch-Site": "cross-site"},
+]
+
+
+def test_a_page_of_another_site_is_refused_before_anything_is_sent(proxy_to: ProxyTo) -> None:
     with serving(always(answer())) as upstream:
-        got = httpx.post(f"{proxy_to(upstream.url).url}/v1/messages", content=body(2), headers=headers)
-    assert got.status_code == 403
-    assert got.json()["error"]["type"] == "permission_error" or got.json()["error"]["code"] == "autoprune"
-    assert upstream.requests == []
+        url = proxy_to(upstream.url).url
+        for headers in FOREIGN:
+            got = httpx.post(f"{url}/v1/messages", content=body(2), headers=headers)
+            assert got.status_code == 403
+            error = got.json()["error"]
+            assert "permission_error" in error.values() or error["code"] == "autoprune"
+        assert upstream.requests == []
+        assert httpx.post(f"{url.replace('127.0.0.1', 'localhost')}/v1/messages", content=body(2)).status_code == 200
 
 
 def test_on_an_open_address_each_request_needs_the_token_which_is_not_forwarded(proxy_to: ProxyTo) -> None:

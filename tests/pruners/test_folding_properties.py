@@ -25,7 +25,7 @@ from folding_cases import (
     systems,
     words,
 )
-from profiles import sample_cases, size
+from profiles import is_full, sample_cases
 from rounds import WIRE, Step
 from sendable import accepts, rules
 from shipped import PRESETS
@@ -230,7 +230,7 @@ def chat(random: Random) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", sample_cases(PRESETS, 4))
 def test_full_and_fed_back_history_agree_if_a_summary_has_little_room(name: str):
     preset = folding_named(name)
-    for seed in range(size(20)):
+    for seed in range(20 if is_full() else 5):
         messages, random = chat(Random(seed)), Random(seed)
         drawn = random.choice((150, 200, 300, 600)), random.choice((None, 64, 100, 150, 400))
         for safe_zone, room in ((100, None), drawn):

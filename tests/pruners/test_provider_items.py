@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from folding_cases import Stranger, echo
+from profiles import sample_cases
 from shipped import PRESETS
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result, problems
@@ -83,7 +84,7 @@ def folded(messages: list[Any], name: str, *, share: int = 3, llm: Any = None, *
     return ConversationPruner(PruneArgs(safe_zone, **settings), llm).prune(messages, FOLDING[name], validate=True)
 
 
-every_folding = pytest.mark.parametrize("name", PRESETS)
+every_folding = pytest.mark.parametrize("name", sample_cases(PRESETS, 4))
 every_clearing = pytest.mark.parametrize("name", CLEARING)
 
 
