@@ -8,8 +8,7 @@ from rounds import OTHERS, WIRE, Round, Step
 from tables import each_row
 from utterances import call, result
 
-from autoprune import AgenticConversationPruner, Clamp, ConversationPruner, Protections, PruneArgs, ToolInputs
-from autoprune.conversation.edits import Reason
+from autoprune import AgenticConversationPruner, Clamp, ConversationPruner, Protections, PruneArgs
 from autoprune.facts.answers import ANSWER_TOOLS, is_answer
 from autoprune.facts.answers import answer_text as said
 from autoprune.facts.utterances import utterances
@@ -18,9 +17,7 @@ from autoprune.formats.parsing import parse
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 from autoprune.strategies.per_result import PerResult
 from autoprune.summarizers import _snapshot
-from autoprune.summarizers.brief import Brief, Written
-from autoprune.summarizers.digest import Digest
-from autoprune.summarizers.rendering import render
+from autoprune.summarizers.brief import Brief
 from autoprune.tokens import exact
 
 COUNT = exact()
@@ -141,12 +138,6 @@ def test_text_that_the_harness_adds_to_an_answer_is_removed():
     assert answered == '[refused AskUserQuestion] "Which?" Tabs'
 
 
-def test_a_cleared_answer_is_empty():
-    found = pruned(WIRE["openai_chat"](rounds(answer())), ToolOutputCleanup(Protections(user_answers=False)))
-    (one,) = [one for one in found.plan.transcript.results if one.tool == "AskUserQuestion"]
-    assert said(result(one.call, found.plan.results[one].text)) == ""
-
-
 # They stay
 
 
@@ -172,15 +163,6 @@ def test_it_can_be_switched_off_and_the_tools_can_be_set():
     assert "user_answer" not in reasons(pruned(messages, by_text)).values()
 
 
-def test_answers_stay_protected_beside_other_protections():
-    messages = WIRE["openai_chat"](rounds(answer()))
-    assert reasons(pruned(messages, ToolOutputCleanup(Protections(tools=("nothing",)))))["AskUserQuestion"] == (
-        "user_answer"
-    )
-    assert Protections().user_answers
-    assert Reason.USER_ANSWER.sentence == "protected: the user's own words"
-
-
 @pytest.mark.parametrize("strategy", [PerResult(threshold=40), ToolOutputCleanup(clamp=Clamp(40))], ids=str)
 def test_answers_are_never_cut(strategy: Any):
     messages = WIRE["anthropic"](rounds(answer(), refused()))
@@ -190,31 +172,12 @@ def test_answers_are_never_cut(strategy: Any):
     assert found.conversation != messages
 
 
-def test_the_question_stays_with_the_answer():
-    question = Step("AskUserQuestion", {"question": "Which of these? " * 90}, WISH)
-    found = pruned(WIRE["anthropic"](rounds(question)), ToolOutputCleanup(clear_tool_inputs=ToolInputs()))
-    assert "Which of these? " * 90 in str(found.conversation)
-    assert found.report.stable_boundary == len(found.conversation) - 1
-
-
 # Summaries
 
 
 def told(*steps: Step, format: str = "anthropic") -> Any:
     messages = FORMATS[format](rounds(*steps))
     return utterances(parse(messages, new_parser(COUNT), 0).entries)
-
-
-def test_a_refused_call_is_not_an_open_error():
-    answer = Digest()(Brief(told(refused()), count=COUNT))
-    assert isinstance(answer, Written)
-    assert "Errors not seen" not in answer.text
-
-
-def test_a_model_reads_answers_under_the_users_heading():
-    text = render(told(answer()), COUNT, 5_000)
-    heading = text[: text.index("[answered AskUserQuestion]")].rstrip().rpartition("\n")[2]
-    assert heading.endswith(". user")
 
 
 def test_a_models_constraint_may_come_from_an_answer():

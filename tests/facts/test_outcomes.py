@@ -3,7 +3,7 @@
 import pytest
 from tables import each_row
 
-from autoprune.conversation.placeholders import END_TAG, SENTENCE, append_mark, element, mark
+from autoprune.conversation.placeholders import append_mark, mark
 from autoprune.conversation.transcript import Location, ToolCall
 from autoprune.facts.outcomes import background_id, error_lines, exit_code, has_failed, is_cancellation, is_refusal
 
@@ -279,13 +279,6 @@ def test_a_false_error_flag_means_success_for_other_commands(command: str):
     assert has_failed("collecting", False, ran(command)) is False
 
 
-@pytest.mark.parametrize(
-    "text", ["<message>done</message>\n<content>1 failed in 0.1s</content>\n", "Exit code 1\nno", '{"success": false}']
-)
-def test_the_text_around_the_output_counts_too(text: str):
-    assert has_failed(text, False, ran("pytest")) is True
-
-
 def test_a_count_of_all_tests_is_recognized_after_a_pipe_too():
     assert has_failed("...\n3 passed in 0.1s", False, ran("pytest -q | tail -3")) is False
 
@@ -371,16 +364,6 @@ def test_a_fallback_makes_up_for_a_failure():
 )
 def test_an_error_message_in_fetched_text_does_not_mean_failure(call: ToolCall):
     assert has_failed("Error: no such table\n1 failed in 0.1s", False, call) is None
-
-
-@pytest.mark.parametrize("text", [SENTENCE, element("run"), element("run")[30:], "[Old tool result content cleared]"])
-def test_the_outcome_of_a_cleared_result_is_unknown(text: str):
-    text = text.removesuffix(END_TAG)
-    text = text[text.find(">") + 1 :] if text.startswith("<tool_result") else text
-    assert has_failed(text, None) is None
-    if text in (SENTENCE, "[Old tool result content cleared]") or text.lstrip().startswith("<message>"):
-        assert has_failed(text, False) is None
-    assert has_failed(text, True) is True
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from conversations import ANSWER, DIALECTS, Dialect, Message, openai_chat, words, xml
@@ -106,25 +106,6 @@ def test_a_cut_result_can_be_cleared_later_and_then_counts_as_cleared(dialect: D
 
 
 @in_both_dialects
-def test_the_report_counts_cut_results_separately(dialect: Dialect):
-    messages = dialect([words(90)], [TEXT], [words(90)], [TEXT])
-    room = count(pruner(PLENTY).prune(messages, CUTS).conversation)
-    report = pruner(room - 1).prune(messages, CUTS).report
-    assert (report.results_cleared, report.results_clamped) == (1, 2)
-    assert "1 of 4 tool results cleared, 2 results cut, " in str(report)
-    assert report.to_dict()["results_clamped"] == 2
-    assert report.tools == {"read_file": {**report.tools["read_file"], "results": 4, "cleared": 3}}
-
-
-@in_both_dialects
-def test_protection_from_clearing_does_not_prevent_cutting(dialect: Dialect):
-    """Whether a result is a giant is seen from it alone."""
-    strategy = replace(CUTS, protect=Protections(tools=("*",)))
-    report = pruner(1).prune([*dialect([TEXT], [words(60)]), ANSWER], strategy).report
-    assert [row["reason"] for row in report.rows] == ["clamped", "protected_tool"]
-
-
-@in_both_dialects
 def test_a_result_that_was_cut_is_unseen_until_the_model_has_spoken(dialect: Dialect):
     messages = dialect([TEXT])
     strategy = replace(CUTS, clamp=Clamp(300))
@@ -192,15 +173,6 @@ def fed_back(messages: list[Message], safe_zone: int, strategy: Strategy) -> lis
     return told
 
 
-@in_both_dialects
-def test_a_cut_result_still_counts_among_the_last_results(dialect: Dialect):
-    messages = [*dialect([words(90)], [TEXT], [words(60)]), ANSWER]
-    strategy = replace(CUTS, protect=Protections(last_results=2))
-    room = count(pruner(PLENTY).prune(dialect([words(90)], [TEXT]), strategy).conversation)
-    told = fed_back(messages, room, strategy)
-    assert told[2:4] == [["among_last", "clamped"], ["out_of_reach", "among_last", "unseen"]]
-
-
 def test_a_cut_result_keeps_the_arguments_of_its_call():
     messages = [*openai_chat([words(100)], ["Success. Updated the following files:\n" + TEXT]), ANSWER]
     messages[4]["tool_calls"][0]["function"]["arguments"] = json.dumps({"path": "a.py", "content": words(900)})
@@ -209,51 +181,3 @@ def test_a_cut_result_keeps_the_arguments_of_its_call():
     assert told[-1] == ["already_cleared", "among_last"]
     assert pruner(300).prune(messages, strategy).report.calls_cleaned == 0
     assert pruner(300).prune(messages, replace(strategy, protect=Protections())).report.calls_cleaned == 1
-
-
-def test_a_result_that_comes_late_knows_its_call_as_it_is_now():
-    """Its call stands in a message that was read again, because what a call beside it was given was shortened."""
-    pair = [Call("write_file", f"{at}.py", f"{at} {words(400)}", True, "") for at in range(2)]
-    asks, *before, calls, first, second, answer = native([[Call("read_file", "a.py", "", None, "ok")], pair])
-    more: Message = {"role": "user", "content": words(600)}
-    messages = [asks, *before, calls, first, answer, more, answer, second, answer, more, answer]
-    strategy = ToolOutputCleanup(clear_tool_inputs=ToolInputs(), protect=Protections(minimum_tokens=50))
-    told = fed_back(messages, count(messages[:7]) - 1, strategy)
-    assert told[-1] == ["no_gain", "no_gain", "no_gain"]
-    inputs = pruner(1).prune(messages, strategy).report.input_rows
-    assert [(row["message"], row["request"]) for row in inputs] == [(3, 1), (3, 1)]
-
-
-# What a tool may say of its success; in XML the tag says it.
-SAID = {True: "Success. Updated the following files:\n", False: "Error: no such file\n", None: ""}
-
-
-class Call(NamedTuple):
-    """A call, how much it was given, and what it answered; `success` is None where nothing says."""
-
-    tool: str
-    path: str
-    body: str
-    success: bool | None
-    text: str
-
-
-Work = list[list[Call] | str]  # what happens at one request: calls, or what the user says
-
-
-def native(work: Work) -> list[Message]:
-    messages: list[Message] = [{"role": "user", "content": "Fix it."}]
-    for number, step in enumerate(work):
-        if isinstance(step, str):
-            messages += [ANSWER, {"role": "user", "content": step}]
-            continue
-        made = [
-            {"name": call.tool, "arguments": json.dumps({"path": call.path, "content": call.body, "mode": [7, None]})}
-            for call in step
-        ]
-        ids = [f"call_{number}_{index}" for index in range(len(step))]
-        calls = [{"id": id, "type": "function", "function": one} for id, one in zip(ids, made, strict=True)]
-        messages.append({"role": "assistant", "content": None, "tool_calls": calls})
-        for id, call in zip(ids, step, strict=True):
-            messages.append({"role": "tool", "tool_call_id": id, "content": SAID[call.success] + call.text})
-    return [*messages, ANSWER]

@@ -72,11 +72,6 @@ def test_blank_lines_do_not_make_a_head():
     assert result == "[… 4,951 characters (990 tokens) left out …]\n " + "word " * 10
 
 
-def test_the_last_line_counts_without_a_line_end():
-    text = numbered(1, 1_000).rstrip("\n")
-    assert Clamp(50, head=1.0).shortened(text, words) == f"{numbered(1, 8)}[… 992 lines (4,960 tokens) left out …]"
-
-
 @every_counter
 @each_row("limit", [500, 5_000, 50_000])
 def test_the_room_is_used(counter: str, limit: int):
@@ -174,17 +169,6 @@ def test_the_kept_part_of_a_traceback_is_counted_once():
     assert f" …]\n{before}[… 103 lines left out …]\n{kept}{after}[… " in result
 
 
-@pytest.mark.parametrize("evidence", [0, 10, 100])
-def test_error_lines_take_no_more_than_their_allowance(evidence: int):
-    errors = "".join(f"error: {'very ' * number}bad\n" for number in range(50))
-    text = numbered(1, 500) + errors + numbered(501, 1_000)
-    result = Clamp(1_000, evidence_tokens=evidence).shortened(text, words)
-    assert result is not None
-    told = [line for line in result.split("\n") if line.startswith("error")]
-    assert bool(told) == (evidence > 0)
-    assert words(" ".join(told)) <= evidence
-
-
 def test_an_error_line_that_repeats_is_kept_once():
     text = numbered(1, 500) + "".join(f"error: attempt {number} failed\n" for number in range(100)) + numbered(501, 999)
     result = Clamp(200).shortened(text, words)
@@ -233,19 +217,6 @@ def test_code_prose_and_data_are_not_error_lines(line: str):
 def test_plain_text_is_the_terminals_view(text: str, becomes: str):
     assert plain_text(text) == becomes
     assert plain_text(becomes) == becomes
-
-
-@pytest.mark.parametrize(
-    ("clamp", "becomes"),
-    [
-        (Clamp(plain=True), "compiled\nall good\n"),
-        (Clamp(1_000, plain=True), "compiled\nall good\n"),
-        (Clamp(1_000), None),
-        (Clamp(), None),
-    ],
-)
-def test_a_small_result_is_cleaned_only_on_request(clamp: Clamp, becomes: str | None):
-    assert clamp.shortened("compiling 10%\rcompiled\n\x1b[32mall good\x1b[0m\n", exact()) == becomes
 
 
 def test_a_text_that_cleaning_makes_larger_is_left_alone():
@@ -316,16 +287,6 @@ def test_short_lines_are_never_cut_and_none_is_unaccounted_for(lines: list[str],
     assert {match[2] for match in missing if match} == {"line"}
     assert len(kept_lines(result)) + sum(int(match[1].replace(",", "")) for match in missing if match) == len(lines) + 1
     assert set(kept_lines(result)) <= {*lines, "end"}
-
-
-@given(text=TEXTS, limit=st.integers(1, 500))
-@many_examples
-def test_a_counter_that_grows_faster_than_the_text_keeps_the_bound(text: str, limit: int):
-    def square(piece: str) -> int:
-        return len(piece) ** 2
-
-    result = Clamp(limit).shortened(text, square)
-    assert result is None or square(result) <= limit
 
 
 # Settings

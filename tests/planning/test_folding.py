@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import pytest
 from tables import each_row
-from written_short import every_format, every_native_format, messages
+from written_short import messages
 
 from autoprune import ConversationPruner, Protections, PruneArgs, Retention, SettingsError
 from autoprune.conversation.edits import Fold, Reason, Replace
@@ -16,7 +16,7 @@ from autoprune.conversation.transcript import ToolResult
 from autoprune.planning.view import SAID_SHARE, SAID_TOKENS, FoldView
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.per_result import PerResult
-from autoprune.strategies.presets import keep_last, snapshot, summarize
+from autoprune.strategies.presets import keep_last, snapshot
 from autoprune.tokens import MESSAGE_TOKENS
 
 WIDE = 10**6  # tokens
@@ -265,13 +265,6 @@ def test_it_is_no_deeper_than_the_tokens_need(drops: bool, gone: list[int]):
     assert [shown(fold) for fold in plan.folds] == [(gone, "least_harmful", 0 if drops else 20, 1)]
 
 
-@pytest.mark.parametrize(("keep", "gone"), [(2, [1, 2, 3]), (4, [1, 2, 3]), (5, []), (9, [])])
-def test_the_last_messages_are_kept_even_if_tokens_are_missing(keep: int, gone: list[int]):
-    strategy = Folding("f", keep=keep, drops=True, retain=Retention(first_request=True))
-    plan = pruner(400).plan(run_of(6), strategy)
-    assert [list(fold.messages) for fold in plan.folds] == ([gone] if gone else [])
-
-
 def test_messages_with_a_kept_one_between_them_are_not_neighbors():
     given = chat(4)
     strategy = replace(keep_last(9), retain=Retention(first_request=True))
@@ -301,15 +294,6 @@ def test_a_summary_is_a_user_message_and_may_begin(written_in: str):
     drops = pruner().plan(given, Folding("f", over_messages=6, keep=4, drops=True))
     sums_up = pruner().plan(given, Folding("f", over_messages=6, keep=4, summary_tokens=1, over_share=None))
     assert (len(drops.gone), len(sums_up.gone)) == (42, 39)
-
-
-@every_native_format
-@each_row("retain", [Retention(), Retention(pinned={2})], ids=["not seen yet", "pinned"])
-def test_a_user_message_stays_before_a_kept_model_message(retain: Retention, written_in: str):
-    given = messages("U A[c1] R[c1] A U" if retain.pinned else "U A[c1] R[c1] U", written_in)
-    opening = given[:1] if written_in in ("anthropic", "bedrock", "gemini") else []
-    pruned = pruner().prune_conversations(given, replace(keep_last(1), retain=retain))
-    assert pruned[: len(opening) + 1] == [*opening, given[1]]
 
 
 # Large results first
@@ -415,24 +399,6 @@ def test_the_first_request_waits_for_a_summary_that_has_room_for_it(
     assert folds(at_end(*numbers, room=room), 9) == gone
 
 
-@every_format
-@each_row("half", [1, 2])
-def test_half_of_a_pair_is_not_offered_alone(written_in: str, half: int):
-    given = messages("U A[c1] R[c1] A U A U", written_in)
-    strategy = Own(lambda view: [Fold((half,), Reason.OVER_SAFE_ZONE, 0)])
-    assert pruner().prune_conversations(given, strategy) is given
-
-
-def test_the_least_harmful_cut_is_made_once():
-    def twice(view: FoldView) -> Iterable[Fold]:
-        if view.request == 1:
-            (group,) = view.least_harmful(2, 0)
-            yield from [Fold(group.messages, Reason.LEAST_HARMFUL, 0)] * 2
-
-    plan = pruner().plan(run_of(6), Own(twice, retain=Retention(first_request=True)))
-    assert [shown(fold) for fold in plan.folds] == [([1, 2, 3, 4, 5], "least_harmful", 0, 1)]
-
-
 def test_each_edit_is_applied_before_the_next_is_requested():
     seen: list[tuple[int, int]] = []
 
@@ -458,17 +424,6 @@ def test_a_part_that_was_not_offered_is_not_replaced():
     assert pruner().prune_conversations(given, Own(all_results))[2] == {**given[2], "content": "Gone."}
 
 
-def test_a_text_of_the_strategy_may_change_later_and_the_placeholder_may_not():
-    def own(view: FoldView) -> Iterable[Replace]:
-        yield from (Replace(one.part, "Gone.", Reason.SHORTENED, 0) for one in view.candidates())
-
-    def cleared(view: FoldView) -> Iterable[Replace]:
-        yield from (one.cleared(Reason.TO_TARGET) for one in view.candidates())
-
-    plans = [pruner().plan(with_result(100), Own(strategy)) for strategy in (own, cleared)]
-    assert [[edit.may_change for edit in plan.edits] for plan in plans] == [[True], [False]]
-
-
 @each_row(("old", "new"), [("line", "line line"), ("line", "LINE")], ids=["more tokens", "as many"])
 def test_a_text_that_is_not_smaller_does_not_replace_a_result(old: str, new: str):
     def rewritten(view: FoldView) -> Iterable[Replace]:
@@ -478,11 +433,6 @@ def test_a_text_that_is_not_smaller_does_not_replace_a_result(old: str, new: str
 
     given = with_result(100)
     assert pruner().prune_conversations(given, Own(rewritten)) is given
-
-
-def test_no_fold_is_made_without_room_for_a_word():
-    given = [{"role": "assistant" if at % 2 else "user", "content": "Hm."} for at in range(9)]
-    assert pruner().prune_conversations(given, at_end(0, room=30)) is given
 
 
 def test_the_view_tells_the_turn_the_request_in_it_and_how_many_messages_there_are():
@@ -504,10 +454,6 @@ def test_a_strategy_without_a_name_is_called_by_its_class():
             return []
 
     assert pruner().prune(chat(3), Nameless()).report.strategy == "Nameless"  # type: ignore[arg-type]
-
-
-def test_the_default_preset_is_described_as_such():
-    assert pruner().prune(chat(3)).report.strategy == summarize().name == "summarize"
 
 
 def test_a_snapshot_is_cut_at_the_start_of_a_turn():

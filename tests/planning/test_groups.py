@@ -1,12 +1,9 @@
 """Where a conversation may be cut, in every format, so that nothing is parted that belongs together."""
 
-from dataclasses import replace
-
 import pytest
 from halves import broken, halves
 from written_short import entries, every_format, every_native_format, messages, parsed
 
-from autoprune.formats import new_parser
 from autoprune.planning._groups import cuts
 
 # Pairs
@@ -32,12 +29,6 @@ def test_a_call_and_its_result_are_a_pair(short: str, found: list[tuple[int | No
     assert halves(entries(short, written_in)) == found
 
 
-def test_a_message_without_readable_content_is_not_half_of_a_pair():  # 3
-    given = messages("U A[c1] U R[c1] A", "openai_chat")
-    given[2]["content"] = None
-    assert halves(parsed(given)) == [(1, 3)]
-
-
 def test_a_call_that_is_answered_by_an_error_is_answered():  # 5
     given = messages("U A[c1] R[c1] U A", "openai_chat")
     given[2]["content"] = "1 validation error: try again"
@@ -46,31 +37,11 @@ def test_a_call_that_is_answered_by_an_error_is_answered():  # 5
     assert broken(parsed(given)) == []
 
 
-def test_a_result_belongs_to_its_call_when_the_messages_were_read_again():
-    given = messages("U A[c1] R[c1] A", "anthropic")
-    parser = new_parser(len)
-    found = [parser.read(message, at) for at, message in enumerate(given)]
-    again = parser.read_again(given[1], 1, found[1], follows_model=False)
-    assert again is not None
-    found[1] = replace(again, calls=tuple(replace(call) for call in again.calls))
-    assert found[2].results[0].call is not found[1].calls[0]
-    assert halves(found) == [(1, 2)]
-
-
 def test_the_indexes_of_a_part_of_a_conversation_are_those_of_the_part():
     found = entries("U A[c1] R[c1] A U A[c2] R[c2] A", "openai_chat")
     assert halves(found[4:]) == [(1, 2)]
     assert halves(found[2:]) == [(None, 0), (3, 4)]
     assert cuts(found[2:]) == [0, 1, 2, 3, 5, 6]
-
-
-def test_results_of_a_batch_in_one_message_stay_with_their_calls():
-    calls = [{"type": "tool_use", "id": name, "name": "run", "input": {}} for name in ("c1", "c2")]
-    results = [{"type": "tool_result", "tool_use_id": name, "content": "Done."} for name in ("c2", "c1")]
-    given = [{"role": "user", "content": "Go."}, {"role": "assistant", "content": calls}]
-    found = parsed([*given, {"role": "user", "content": results}])
-    assert halves(found) == [(1, 2), (1, 2)]
-    assert cuts(found) == [0, 1, 3]
 
 
 def test_two_calls_in_one_text_have_a_result_each():

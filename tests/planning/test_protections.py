@@ -2,25 +2,21 @@
 
 import json
 import re
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import pytest
-from command_line import run_text
 from conversations import ANSWER, DIALECTS, Dialect, Message, words
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, SettingsError, ToolInputs
 from autoprune.planning.view import Strategy
-from autoprune.strategies.catalog import clearing_named, config
+from autoprune.strategies.catalog import clearing_named
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 
 Arguments: TypeAlias = dict[str, str]
 Writing: TypeAlias = Callable[..., list[Message]]
-SESSION = str(Path(__file__).parents[2] / "fixtures" / "sessions" / "edit_loop_openai.jsonl")
 
 
 def pruner(safe_zone: int) -> AgenticConversationPruner:
@@ -157,28 +153,6 @@ def test_protections_add_up_and_the_first_that_holds_is_the_reason(kind: type[An
     }
 
 
-@in_both
-@with_both
-def test_protected_results_are_listed_before_other_kept_ones(kind: type[Any], writing: Writing):
-    """An unseen result and one that is smaller than its placeholder stay anyway; the plan says so."""
-    steps = (*STEPS[:2], Step("todo_write", {"text": "two"}, "ok"))
-    unseen = [*writing(*steps)[:-1], *writing(Step("todo_write", {"text": "three"}, words(300)))[1:-1]]
-    protect = Protections(tools=("todo_write", "search_files"))
-    assert kept(all_that_can_go(unseen, kind(protect=protect))) == {1: "protected_tool", 2: "no_gain", 3: "unseen"}
-
-
-# Oldest first among what is left
-
-
-@in_both
-@with_both
-def test_the_report_names_protected_results_as_the_obstacle(kind: type[Any], writing: Writing):
-    report = pruner(900).prune(writing(*STEPS), kind(protect=Protections(tools=("*",)))).report
-    assert (report.results_cleared, report.within_safe_zone) == (0, False)
-    assert report.floor["kept"] >= 1_700
-    assert f"over the safe zone of 900 (kept: {report.floor['kept']:,}); next: " in str(report)
-
-
 # The last results, and the newest tokens
 
 
@@ -300,17 +274,6 @@ def test_options_may_be_written_as_dicts(text: str, strategy: Strategy):
     assert clearing_named(text) == strategy
 
 
-def test_the_configuration_shows_the_parameters_that_were_given():
-    strategy = LowWater(protect=Protections(last_results=3, tools="read_*"), clamp=Clamp(500))
-    assert config(strategy) == {
-        "target": 0.75,
-        "minimum_reclaim": 0.1,
-        "protect": {"tools": ("read_*",), "last_results": 3},
-        "clamp": {"max_result_tokens": 500},
-        "clear_tool_inputs": None,
-    }
-
-
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -381,41 +344,3 @@ def test_a_wrong_option_is_refused_wherever_it_is_used(name: str, safe_zone: int
     for use in (pruner(safe_zone).prune, pruner(safe_zone).plan):
         with pytest.raises(SettingsError, match=said):
             use(native(*STEPS), strategy)
-
-
-# On the command line
-
-
-def run(strategy: str) -> subprocess.CompletedProcess[str]:
-    return run_text("prune", SESSION, "--safe-zone", "9k", "--strategy", strategy, "--json")
-
-
-def test_options_are_given_on_a_command_line():
-    done = run("low_water(protect={'last_results': 3, 'tools': ['list_*']}, clamp={'max_result_tokens': 500})")
-    report = json.loads(done.stdout)
-    assert report["results_clamped"] > 0
-    reasons = {
-        tool: {row["reason"] for row in report["results"][:-3] if row["tool"] == tool} for tool in report["tools"]
-    }
-    assert reasons["list_files"] == {"protected_tool"}
-    assert "to_target" in reasons["read_file"]
-    assert {row["reason"] for row in report["results"][-3:]} <= {"among_last", "clamped", "no_gain", "unseen"}
-    assert sum(report["floor"].values()) == report["pruned_tokens"]
-
-
-@pytest.mark.parametrize(
-    ("strategy", "said"),
-    [
-        ("low_water(protect={'last_results': -1})", "last_results is -1: give a number, 0 or more"),
-        (
-            "low_water(protect=5)",
-            "give a Protections, such as Protections(...), or in a text protect={'last_results': 5}",
-        ),
-        ("low_water(protect={'last': 1})", "low_water has the parameters: target=0.75"),
-    ],
-)
-def test_a_wrong_option_on_a_command_line_is_reported_in_one_line(strategy: str, said: str):
-    done = run(strategy)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr
-    assert len(done.stderr.splitlines()) == 1

@@ -71,10 +71,6 @@ def test_the_retained_messages_of_all_candidates(retain: Retention, kept: str):
     assert left(retain) == kept
 
 
-def test_system_and_developer_messages_stay_at_any_place():
-    assert left(Retention(), "S D U1 A1 D2 U2 A2 U3") == "S D D2 U3"
-
-
 # What belongs together
 
 
@@ -149,13 +145,6 @@ def test_roles_decide_the_order_of_removal(roles: tuple[str, ...], kept: str):
     strategy = replace(truncate(group_size=1), retain=Retention(roles=roles))
     limit = ConversationPruner(PruneArgs(WIDE)).count_tokens(conversation) - 6
     assert names(ConversationPruner(PruneArgs(limit)).prune_conversations(conversation, strategy)) == kept
-
-
-@pytest.mark.parametrize(
-    ("speaker", "rank"), [(Speaker.TOOL, 1), (Speaker.USER, 0), (Speaker.MODEL, 2), (Speaker.OTHER, 2)]
-)
-def test_the_rank_is_the_index_in_the_roles_and_others_come_last(speaker: Speaker, rank: int):
-    assert Retention(roles=("user", "tool")).rank(speaker) == rank
 
 
 # Roles alternate

@@ -2,7 +2,6 @@
 
 import asyncio
 import copy
-import json
 from collections.abc import MutableMapping
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -20,15 +19,12 @@ from autoprune.conversation.edits import Fold, Reason
 from autoprune.conversation.summary import find_summary
 from autoprune.planning.view import Candidate, FoldView
 from autoprune.providers.thinking import drop_block
-from autoprune.pruners.report.drawing import Explanation
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import chat_summary, keep_last, summarize, truncate
 from autoprune.summarizers.brief import Brief, Written
-from autoprune.summarizers.chunked import Chunked
 from autoprune.summarizers.openai_summarizer import OpenAISummarizer
 from autoprune.summarizers.selection import summarizer_of
-from autoprune.summarizers.symbols import Symbols
 from autoprune.summarizers.user_words import LEAVES_OUT
 from autoprune.tokens import scale_tokens
 
@@ -80,15 +76,6 @@ def said(result: Result) -> str:
 
 
 # Names and habits
-
-
-def test_arguments_are_stored_and_nothing_is_called():
-    args, llm, store = MagicMock(), MagicMock(), {}
-    made = ConversationPruner(args=args, llm=llm, store=store, conversation_id="one")
-    assert (made.args, made.llm, made.conversation_id) == (args, llm, "one")
-    assert made.store is store
-    assert list(made.strategies) == list(PRESETS)
-    assert args.mock_calls == llm.mock_calls == []
 
 
 def test_a_client_is_not_a_summarizer_and_the_report_says_so():
@@ -247,12 +234,6 @@ def test_no_more_is_asked_of_a_model_than_is_allowed():
 # Who sums up
 
 
-def test_a_strategys_own_summarizer_comes_before_the_pruners():
-    own = Model("By the strategy.")
-    result = pruner(llm=Broken()).prune(chat(9), replace(summarize(), summarizer=own))
-    assert said(result).endswith("By the strategy.")
-
-
 def test_a_strategys_instructions_are_the_summarizers_unless_it_has_its_own_form():
     model = OpenAISummarizer(MagicMock(), "gpt-5-mini")
     told = replace(model, style="free", instructions=chat_summary().instructions)
@@ -325,23 +306,6 @@ def test_the_caller_is_told_of_what_was_done():
 # The report
 
 
-def test_every_fold_has_its_row():
-    report = pruner(10**6).prune(chat(9), keep_last(4)).report
-    assert report.fold_rows == tuple(
-        {
-            "messages": gone,
-            "request": request,
-            "tokens": EACH * len(gone),
-            "dropped": True,
-            "room": 0,
-            "reason": "too_many_messages",
-            "why": "there are more messages than the strategy keeps: the oldest go first",
-        }
-        for request, gone in ((2, [0]), (3, [1, 2]), (4, [3, 4]))
-    )
-    assert (report.messages_removed, report.messages_summarized) == (5, 0)
-
-
 def with_results(number: int) -> list[Message]:
     """Calls whose results are 100 tokens each, all of them seen."""
     given: list[Message] = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Go."}]
@@ -350,19 +314,6 @@ def with_results(number: int) -> list[Message]:
         given.append({"role": "assistant", "content": None, "tool_calls": [call]})
         given.append({"role": "tool", "tool_call_id": f"c{at}", "content": f"line{at} " * EACH})
     return [*given, {"role": "assistant", "content": "Done."}]
-
-
-def test_it_is_plain_json():
-    report = pruner(450, Model(Written("They ran it.", 90, 3, 0.25))).prune(with_results(4)).report
-    data = json.loads(report.to_json())
-    assert data == json.loads(json.dumps(report.to_dict()))
-    assert [data[name] for name in ("model_calls", "model_input_tokens", "model_output_tokens", "cost")] == [
-        1,
-        90,
-        3,
-        0.25,
-    ]
-    assert [(fold["messages"], fold["dropped"]) for fold in data["folds"]] == [([2, 3, 4, 5], False)]
 
 
 def shown(renderable: object) -> str:
@@ -403,31 +354,11 @@ def test_a_terminal_shows_what_was_done():
     )
 
 
-def test_messages_that_went_together_are_shown_as_ranges():
-    lines = [line.split() for line in shown(Explanation(cut_then_folded())).splitlines()]
-    why = ["oldest", "first"]
-    assert lines[:4] == [
-        ["messages", "request", "tokens", "why"],
-        ["4–7,", "10–11", "7", "171", "summed", "up", *why],
-        ["12–13", "8", "57", "summed", "up", *why],
-        [],
-    ]
-
-
 def test_a_fold_loses_the_cache_of_the_prompt_before_it():
     ours, given = pruner(10**6), [{"role": "system", "content": "Be brief."}, *chat(9)]
     assert ours.prune(given, keep_last(4)).report.cache_tokens_lost == 4 * EACH
     answered = [*given, {"role": "assistant", "content": "Done."}]
     assert ours.prune(answered[:-2], keep_last(9)).report.cache_tokens_lost == 0
-
-
-def test_before_the_first_fold_only_what_can_never_be_folded_is_stable():
-    given = [{"role": "system", "content": "Be brief."}, *chat(9)]
-    result = pruner(10**6).prune(given)
-    assert result.conversation is given
-    assert result.report.stable_boundary == 0
-    assert pruner(10**6).prune(chat(9)).report.stable_boundary is None
-    assert pruner(10**6).prune(given, "per_result").report.stable_boundary == len(given) - 1
 
 
 def test_a_summary_that_was_there_is_known_to_the_statistics():
@@ -533,32 +464,6 @@ def test_a_strategy_of_ones_own_clears_folds_and_drops():
 
 
 # Who is asked, and how
-
-
-def asked_by(strategy: Any, llm: Any) -> Any:
-    """The summarizer that a pruner settles on."""
-    return summarizer_of(strategy, llm)[0]
-
-
-def test_a_strategys_instructions_reach_the_model_through_parts():
-    inner = OpenAISummarizer(None, "some-model")  # type: ignore[arg-type]
-    told = replace(inner, style="free", instructions=chat_summary().instructions)
-    assert asked_by(PRESETS["chat_summary"](), Chunked(inner, 9_000)) == Chunked(told, 9_000)
-    assert asked_by(PRESETS["summarize"](), inner) == inner
-
-
-def test_a_model_whose_window_is_known_gets_longer_histories_in_parts():
-    inner = OpenAISummarizer(None, "some-model", window=9_000)  # type: ignore[arg-type]
-    assert asked_by(PRESETS["snapshot"](), inner) == Chunked(inner, 7_000)
-
-
-def test_symbols_are_asked_of_the_pruners_model():
-    model = OpenAISummarizer(None, "some-model")  # type: ignore[arg-type]
-    found = asked_by(PRESETS["symbolize"](), model)
-    assert isinstance(found, Symbols)
-    assert (found.summarizer.model, found.summarizer.style) == ("some-model", "free")
-    assert "10" in found.summarizer.instructions
-    assert asked_by(PRESETS["symbolize"](), None) == Symbols()
 
 
 @pytest.mark.parametrize(("name", "value"), [("max_calls", None), ("max_calls", -1), ("concurrency", 0)])

@@ -109,14 +109,6 @@ def test_the_function_returns_what_a_pruner_that_is_kept_returns(tmp_path: Path)
     assert {edit.recall_id for edit in once.plan.edits} == {path.stem for path in tmp_path.iterdir()} != set()
 
 
-def test_a_reason_has_a_sentence_even_if_a_strategy_wrote_it():
-    for strategy in ("cache_aware", "tool_output_cleanup", "observation_masking(keep=1)"):
-        plan = prune(CHAT, 1_000, strategy=strategy).plan
-        reasons = [edit.reason for edit in plan.edits] + [*plan.kept.values()]
-        assert len(reasons) == 3
-        assert all(type(reason.sentence) is str and reason.sentence for reason in reasons)
-
-
 def test_the_package_lists_every_public_name():
     assert {"prune", "ConversationPruner", "prune_history"} <= {*autoprune.__all__} <= {*dir(autoprune)}
 

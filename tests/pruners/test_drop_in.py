@@ -50,16 +50,6 @@ def contents(messages: list[Any]) -> list[str]:
     return [message["content"] for message in messages[2::2]]
 
 
-def test_what_is_given_is_kept():
-    args, llm = MagicMock(), MagicMock()
-    pruner = AgenticConversationPruner(args=args, llm=llm, conversation_id="conversation-1")
-    assert pruner.args is args
-    assert pruner.llm is llm
-    assert pruner.replacement_message == SENTENCE
-    assert next(iter(pruner.strategies)) == "tool_output_cleanup"
-    assert llm.mock_calls == args.mock_calls == []
-
-
 def test_arguments_may_be_given_by_position():
     args, llm = MagicMock(), MagicMock()
     pruner = AgenticConversationPruner(args, llm)
@@ -95,30 +85,6 @@ def test_the_safe_zone_is_read_anew_each_time():
     assert contents(pruner.prune_conversations(messages))[0] == cleared("ReadFileTool")
 
 
-def test_the_default_strategy_is_listed_first():
-    strategies = shim().get_available_strategies()
-    assert [sorted(strategy) for strategy in strategies] == [["config", "description", "name"]] * len(strategies)
-    assert strategies[0]["name"] == "tool_output_cleanup"
-    assert "oldest first" in str(strategies[0]["description"])
-    own = {"protect": {}, "clamp": None, "clear_tool_inputs": None}
-    assert strategies[0]["config"] == {"safe_zone_tokens": 1000, **own}
-    assert [strategy["name"] for strategy in strategies] == list(shim().strategies)
-
-
-def test_the_strategy_may_be_named():
-    messages = session(result("ReadFileTool", FILE), result("ReadFileTool", FILE))
-    pruned = shim().prune_conversations(messages, strategy_name="tool_output_cleanup")
-    assert pruned == shim().prune_conversations(messages, "tool_output_cleanup") == shim().prune_conversations(messages)
-    assert contents(pruned)[0] == cleared("ReadFileTool")
-
-
-def test_an_unknown_strategy_is_the_default_one():
-    messages = session(result("ReadFileTool", FILE), result("ReadFileTool", FILE))
-    pruned = shim().prune_conversations(messages, strategy_name="no_such_strategy")
-    assert pruned == shim().prune_conversations(messages)
-    assert pruned != messages
-
-
 @pytest.mark.parametrize(
     ("name", "tag"),
     [
@@ -132,14 +98,6 @@ def test_the_replacement_names_the_tool_unless_it_is_not_known(name: str, tag: s
     assert shim()._generate_replacement_message(name) == (
         f"{tag}\n<message>Content cleared to save tokens</message>\n<content>{SENTENCE}</content>\n</tool_result>"
     )
-
-
-def test_the_replacement_holds_the_replacement_message():
-    pruner = shim(300)
-    pruner.replacement_message = "Gone. Ask again."
-    expected = cleared("ReadFileTool").replace(SENTENCE, "Gone. Ask again.")
-    assert pruner._generate_replacement_message("ReadFileTool") == expected
-    assert contents(pruner.prune_conversations(session(result("ReadFileTool", FILE)))) == [expected]
 
 
 def test_statistics_of_a_pruned_conversation():

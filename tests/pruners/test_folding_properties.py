@@ -409,18 +409,6 @@ def pruned(messages: list[Any], strategy: Any, safe_zone: int = 1, **args: Any) 
     return ConversationPruner(PruneArgs(safe_zone, **args)).prune(messages, strategy)
 
 
-def calls_at_once() -> list[Any]:
-    """Two calls whose results have not been seen, as items."""
-    called = [{"type": "function_call", "call_id": id, "name": "read", "arguments": "{}"} for id in "ab"]
-    return [user("Fix it."), *called, *({"type": "function_call_output", "call_id": id, "output": "x"} for id in "ab")]
-
-
-@pytest.mark.parametrize("strategy", [presets.truncate(1), presets.keep_last(0), presets.summarize_older(1)])
-def test_of_calls_made_at_once_none_goes_before_their_results_were_seen(strategy: Folding):
-    messages = calls_at_once()
-    assert pruned(messages, strategy).conversation is messages
-
-
 def gemini_words() -> list[Any]:
     return [{"role": role, "parts": [{"text": "a word " * 40}]} for role in ("model", "model")]
 
@@ -444,31 +432,6 @@ def anthropic_turn(number: int) -> list[Any]:
     return [{"role": "assistant", "content": [call]}, {"role": "user", "content": [answer]}]
 
 
-def test_the_floor_adds_up_where_a_summary_that_came_with_a_request_is_extended():
-    messages = [user("Fix it."), *(message for at in range(12) for message in anthropic_turn(at))]
-    once = pruned(messages, presets.summarize(), 700).conversation
-    assert find_summary(once)
-    assert once[0]["content"].endswith("Fix it.")
-    grown = [*once, *(message for at in range(12, 20) for message in anthropic_turn(at))]
-    floor = pruned(grown, presets.summarize(), 700).report.floor
-    assert min(floor.values()) >= 0
-    assert floor["user"] < 20 < floor["summary"]
-
-
-@pytest.mark.parametrize("is_fed_back", [False, True])
-def test_with_the_first_request_retained_later_ones_go_in_their_time(is_fed_back: bool):
-    strategy = replace(presets.truncate(1), retain=Retention(first_request=True))
-    history: list[Any] = [user("Fix it.")]
-    sent: list[Any] = history
-    for turn in range(1, 6):
-        new = [model("Done. " * 30), user(f"Now part {turn}.")]
-        history = [*history, *new]
-        sent = pruned([*sent, *new] if is_fed_back else history, strategy, 30).conversation
-    said = " ".join(text for message in sent for text in words(message))
-    assert [f"part {turn}" in said for turn in range(1, 6)] == [False, False, False, False, True]
-    assert "Fix it." in said
-
-
 def thinking_turn(number: int) -> list[Any]:
     call, answer = anthropic_turn(number)
     thought = {"type": "thinking", "thinking": "Hm.", "signature": f"sig{number}"}
@@ -489,13 +452,6 @@ def test_a_question_that_is_not_asked_is_no_call_of_a_model():
     messages = [user("Fix it."), *(message for at in range(12) for message in anthropic_turn(at))]
     ours = ConversationPruner(PruneArgs(500), lambda brief: "They read.", max_calls=0)
     assert ours.prune(messages).report.spent.calls == 0
-
-
-@pytest.mark.parametrize("tags", [{"tags": ["keep"]}, {"metadata": {"tags": "keep"}}])
-def test_a_message_with_a_tag_stays(tags: dict[str, Any]):
-    messages = [user("Fix it."), {**model("The rule. " * 9), **tags}, user("And now?"), model("So. " * 9), user("Hm?")]
-    strategy = replace(presets.truncate(1), retain=Retention(tags=("keep",)))
-    assert [message for message in pruned(messages, strategy).conversation if message is messages[1]] == [messages[1]]
 
 
 def test_an_open_call_at_the_end_stays_with_what_was_said_at_once():

@@ -126,13 +126,6 @@ def test_a_summary_behind_results_and_words_is_found_again():
     assert [block.get("text", "")[:12] for block in twice[22]["content"]] == ["", "Also the lex", "[Summary of "]
 
 
-def test_a_compaction_may_be_the_first_message():
-    messages = [compacted(), user("And the docs?"), *anthropic_turns(*range(9))]
-    assert problems(messages, "anthropic") == []
-    for name in PRESETS:
-        assert folded(messages, name).conversation[0] is messages[0]
-
-
 def test_what_is_before_a_compaction_is_not_counted_and_the_report_says_so():
     messages = anthropic_compacted()
     pruner = AgenticConversationPruner(PruneArgs(50_000))
@@ -150,13 +143,6 @@ def test_blocks_before_a_compaction_in_its_own_message_are_not_counted():
     after = [compacted(text("Go on.")), user("Yes.")]
     before = [model(text(LONG), *after[0]["content"]), after[1]]
     assert pruner.count_tokens(before) == pruner.count_tokens(after)
-
-
-def test_a_compaction_that_failed_changes_nothing():
-    pruner = AgenticConversationPruner(PruneArgs(50_000))
-    messages = [user(LONG), compacted(text("Go on."), content=None), user("Yes.")]
-    assert pruner.count_tokens(messages) > pruner.count_tokens(messages[1:])
-    assert pruner.prune(messages).report.notes == ()
 
 
 @every_clearing
@@ -211,12 +197,6 @@ def test_an_older_encrypted_compaction_may_go():
     ]
     kept = folded(messages, "truncate").conversation
     assert [any(each is one for each in kept) for one in (older, newest)] == [False, True]
-
-
-def test_what_is_before_an_encrypted_compaction_is_counted():
-    pruner = AgenticConversationPruner(PruneArgs(50_000))
-    messages = [user(LONG), encrypted(), user("Go on.")]
-    assert pruner.count_tokens(messages) > pruner.count_tokens(messages[1:])
 
 
 @pytest.mark.parametrize("name", [*PRESETS, *CLEARING])
@@ -274,19 +254,6 @@ def test_system_messages_stay_where_anthropic_takes_them(name: str, where: str, 
     assert [each for each in result.conversation if each["role"] == "system"] == rules
     assert problems(result.conversation, "anthropic") == []
     assert problems(result.conversation, "anthropic", strict_alternation=True) == [] or name == "per_result"
-
-
-def test_system_messages_of_a_chat_stay_where_they_were():
-    said = [each for number in range(9) for each in (*spoken(LONG), system(f"Rule {number}."), user(f"Part {number}."))]
-    messages = [system("Be brief."), user("Fix it."), *said]
-    kept = folded(messages, "truncate").conversation
-    places = [next(at for at, message in enumerate(messages) if message is one) for one in kept]
-    assert places == sorted(places)
-
-
-def spoken(words: str) -> list[Any]:
-    """The model's words as a text."""
-    return [{"role": "assistant", "content": words}]
 
 
 # Pairs
@@ -349,12 +316,6 @@ def test_items_that_belong_together_go_together(name: str, what: str, share: int
     for at, item in enumerate(messages):
         sides[at in gone] |= ids(item) if "type" in item else set()
     assert sides[0].isdisjoint(sides[1])
-
-
-def test_an_answer_to_a_request_for_approval_is_no_request_of_the_users():
-    messages = [user("Fix it."), *responses_turns(*range(6)), *approval(1)[:2]]
-    kept = folded(messages, "truncate").conversation
-    assert [each for each in kept if each is messages[0]] == [messages[0]]
 
 
 def test_a_request_for_approval_stays_while_its_answer_may_come():
@@ -468,22 +429,3 @@ def test_results_that_go_to_a_program_are_not_cleared(name: str):
     kept = pruner.prune(messages, name, validate=True).conversation
     assert kept[:5] == messages[:5]
     assert pruner.prune(kept, name).conversation is kept
-
-
-def test_a_result_beside_one_that_goes_to_a_program_is_cleared_once():
-    [mine], mine_result = anthropic_turns(1)[0]["content"], anthropic_turns(1)[1]["content"][0]
-    [its], its_result = anthropic_turns(2, **PROGRAM)[0]["content"], anthropic_turns(2)[1]["content"][0]
-    messages = [
-        user("Fix it."),
-        model(mine, its),
-        {"role": "user", "content": [mine_result, its_result]},
-        model(text("So.")),
-        user("?"),
-    ]
-    pruner = AgenticConversationPruner(PruneArgs(1))
-    once = pruner.prune(messages)
-    twice = pruner.prune(once.conversation)
-    assert once.report.results_cleared == 1
-    assert once.conversation[2]["content"][1] is its_result
-    assert twice.conversation is once.conversation
-    assert twice.report.tokens_before == once.report.tokens_after

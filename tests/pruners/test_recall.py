@@ -216,22 +216,6 @@ def test_a_pruner_without_an_archive_leaves_placeholders_with_ids(strategy: Stra
     assert again.conversation is pruned
 
 
-def test_the_report_knows_a_placeholder_with_an_id():
-    pruned = AgenticConversationPruner(300, archive={}).prune_conversations(chat(LONG, LONG + "2"))
-    for archive in (None, {}):
-        kept = AgenticConversationPruner(300, archive=archive).plan(pruned).kept
-        assert [*kept.values()] == ["already_cleared", "unseen"]
-
-
-def test_a_vetoed_edit_archives_nothing():
-    archive: dict[str, str] = {}
-    ours = AgenticConversationPruner(300, archive=archive, before_prune=lambda event: False)
-    messages = chat(LONG, LONG + "2")
-    assert ours.prune_conversations(messages) is messages
-    assert ours.plan(messages).edits
-    assert archive == {}
-
-
 @each_row("mode", ["simple", "auto", "custom"])
 def test_what_is_shortened_carries_the_id_of_the_whole_within_the_threshold(mode: str):
     strategy = PerResult(mode=mode, threshold=100, function=lambda text: f"{len(text)} characters")

@@ -1,7 +1,6 @@
 """What a prune depends on is looked up once, and never taken for what another prune depends on."""
 
 import asyncio
-import inspect
 import random
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -13,7 +12,6 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, SettingsError, prune_history
 from autoprune.conversation.edits import Fold
-from autoprune.errors import RuleError
 from autoprune.formats import openai_chat
 from autoprune.integrations._hooks import FrameworkPruner, RequestPruner
 from autoprune.pruners.agentic import RESTORED
@@ -120,25 +118,6 @@ def set_message(pruner: Any, generator: random.Random, strategies: list[Any]) ->
 
 
 CHANGES: list[Callable[[Any, random.Random, list[Any]], None]] = [set_default, set_mine, set_args, set_message]
-
-
-# What both pruners do alike
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_aprune_has_the_parameters_of_prune(kind: type):
-    assert inspect.signature(kind.aprune) == inspect.signature(kind.prune)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_refused_prune_is_neither_validated_nor_archived(kind: type):
-    orphaned = [*MESSAGES, {"role": "tool", "tool_call_id": "none", "content": "no call"}]
-    archive: dict[str, str] = {}
-    with pytest.raises(RuleError):
-        kind(ARGS).prune(orphaned, validate=True)
-    refused = kind(ARGS, archive=archive, before_prune=lambda event: False).prune(orphaned, validate=True)
-    assert refused.conversation is orphaned
-    assert archive == {}
 
 
 # One name for one thing

@@ -203,17 +203,6 @@ def test_a_model_is_told_which_request_stays_and_which_came_first(is_fed_back: b
     assert all(brief.utterances[0].after_request and brief.previous for brief in later)
 
 
-@each_row("is_fed_back", [False, True])
-@each_row("name", STRATEGIES)
-def test_an_answer_through_a_tool_is_not_squeezed_out_of_a_small_fold(name: str, is_fed_back: bool):
-    rules = "sqlite ONLY, no redis, one file for each tenant, no threads, and the old format has to be read for a year"
-    answer = used(0, "AskUserQuestion", asked(rules).text)
-    work = [each for at in range(1, 14) for each in used(at, "run", "a line of output\n" * 40)]
-    result = pruned([user("Build the store."), *answer, *work], name, 12_000, is_fed_back=is_fed_back)
-    assert rules in said(result)
-    assert not any("left out" in note or "leaves out" in note for note in result.report.fallbacks)
-
-
 @each_row("name", STRATEGIES)
 def test_rules_of_the_user_stay_or_are_said_to_be_left_out(name: str):
     rules = [f"Rule {at}: never touch the module number {at} of the parser." for at in range(60)]
@@ -235,13 +224,6 @@ def test_a_long_request_takes_the_room_that_a_models_summary_leaves():
     assert 1_000 < exact()(request) < summary.room
     assert request in summary.text
     assert result.report.fallbacks == ()
-
-
-def test_a_request_that_has_no_room_is_said_to_be_cut():
-    request = " ".join(f"word{at}" for at in range(5_000))
-    result = pruned([user(request), *BYTHEWAY], "chat_summary", 12_000, in_short)
-    assert LEFT_OUT in said(result)
-    assert any(re.fullmatch(r"the user's first request had \d+ tokens and was cut .*", note) for note in told(result))
 
 
 def told(result: Result) -> tuple[str, ...]:

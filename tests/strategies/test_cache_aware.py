@@ -140,28 +140,6 @@ def test_a_forged_placeholder_does_not_prevent_clearing_above_the_safe_zone(requ
     assert result.report.within_safe_zone
 
 
-def test_savings_are_those_of_the_actual_placeholder():
-    """Above the safe zone so many results go that the texts which stand there then are within it."""
-    given = messages(*[Step("read", {"path": "folder/" * 17 + f"{at}.txt"}, WORDS * 6) for at in range(30)], SMALL)
-    result = AgenticConversationPruner(3_000).prune(given, CacheAware(target=1))
-    assert result.report.within_safe_zone
-    again = AgenticConversationPruner(3_000).prune(result.conversation, CacheAware(target=1))
-    assert again.conversation == result.conversation
-
-
-def test_results_slightly_above_the_threshold_go_along_at_no_extra_cost():
-    given = with_much_behind(plain(60), plain(14), requests=10)  # worth 0.5 and 2.9 at the last request
-    assert cleared(given, eager(threshold=2.4), pauses={len(given): 301.0}) == [0, 1]
-    assert cleared(given, eager(threshold=2.1), pauses={len(given): 301.0}) == [0]
-
-
-def test_prose_is_worth_something_without_names():
-    long_words = "considerable explanation regarding documentation throughout organization " * 2
-    prose = Step("read", {"path": "guide.md"}, "".join(f"{long_words}{chr(97 + at) * 9} thing\n" for at in range(26)))
-    plain_text = plain(40, "log.txt")
-    assert cleared(messages(prose, plain_text, *[SMALL] * 4), at_once(threshold=2)) == [1]
-
-
 def test_out_of_reach_of_the_safe_zone_the_most_worth_results_stay_for_a_while():
     """The user's words alone are over the safe zone: to clear each result as soon as it was seen would win nothing."""
     start = [{"role": "user", "content": WORDS * 200}]

@@ -178,17 +178,6 @@ def test_a_shortened_result_stays_so_with_full_history_and_fed_back_output(write
     assert as_bytes(sent[-1]) != as_bytes(grown(write)[-1])
 
 
-def test_a_value_of_another_kind_in_the_store_is_ignored():
-    messages = openai_chat([LARGE], ["ok"])
-    store: dict[str, str] = {}
-    first = pruner(Asked(), store=store).prune_conversations(messages, AUTO)
-    (key,) = store
-    for wrong in ("", LARGE, None):
-        asked = Asked()
-        assert pruner(asked, store={key: wrong}).prune_conversations(messages, AUTO) == first
-        assert len(asked.briefs) == 1
-
-
 def test_the_key_of_a_text_depends_on_its_inputs():
     store: dict[str, str] = {}
     for messages, strategy in (
@@ -263,32 +252,11 @@ def test_if_the_summarizer_fails_the_result_is_cut_and_the_report_says_why(mode:
     assert result.report.tokens_after == pruner().count_tokens(result.conversation)
 
 
-def test_a_cut_stays_in_the_same_pruner_and_is_asked_for_again_in_another():
-    messages = openai_chat([LARGE], ["ok"])
-    store: dict[str, str] = {}
-    asked = Asked(raises)
-    one = pruner(asked, store=store)
-    first = one.prune_conversations(messages, AUTO)
-    asked.says = lambda brief: "A hundred lines."
-    assert one.prune_conversations(messages, AUTO) == first
-    assert store == {}
-    again = pruner(asked, store=store).prune_conversations(messages, AUTO)
-    assert again == openai_chat([marked("A hundred lines.", count(LARGE))], ["ok"])
-
-
 def test_without_a_summarizer_results_are_cut():
     messages = openai_chat([LARGE], ["ok"])
     result = pruner().prune(messages, AUTO)
     assert result.conversation == openai_chat([cut(LARGE)], ["ok"])
     assert result.report.fallbacks == ("a large result was only cut (nobody was given who could write a summary)",)
-
-
-def test_a_threshold_without_room_for_a_text_cuts_without_a_call():
-    messages = openai_chat([LARGE], ["ok"])
-    result = pruner(asked := Asked()).prune(messages, replace(AUTO, threshold=25))
-    assert asked.briefs == []
-    assert result.conversation == openai_chat([cut(LARGE, 25)], ["ok"])
-    assert result.report.fallbacks == ("a large result was only cut (a summary in so few tokens says nothing)",)
 
 
 def test_above_the_calls_that_a_prune_may_make_results_are_cut():

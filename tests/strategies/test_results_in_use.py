@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -173,16 +172,6 @@ def at_a_pause(made: list[Round]) -> list[str]:
     return kept(made, CacheAware(start_at=0, never_dearer=None), pauses={len(WIRE["openai_chat"](made)): 4_000.0})
 
 
-SIBLINGS = [[Step("read", {"path": f"tests/test_{name}.py"}, PYTHON * 30)] for name in "abc"]
-NEW_TEST = [Step("write", {"path": "tests/test_d.py", "content": PYTHON * 30}, "ok")]
-
-
-def test_a_pause_clears_no_patterns_of_a_file_at_work():
-    made = [*SIBLINGS, NEW_TEST, *[[SMALL]] * 12]
-    assert at_a_pause(made)[:3] == ["tests/test_a.py", "tests/test_b.py", "tests/test_c.py"]
-    assert at_a_pause([*made, *[[SMALL]] * 12])[0] == "tests/test_d.py"
-
-
 @pytest.mark.parametrize("command", ["git diff main", "git -C app show HEAD", "gh issue view 12", "gh pr diff 7"])
 def test_a_pause_does_not_clear_what_the_task_is_about_before_the_answer(command: str):
     begin: list[Round] = [Words("user", "Review it."), [Step("bash", {"command": command}, PYTHON * 600)]]
@@ -225,12 +214,6 @@ def test_another_range_of_a_file_is_another_fetch():
     assert "a.log" not in kept(given)
 
 
-def test_nothing_goes_from_a_small_prompt():
-    given = [*read("a.log", text=LOG * 400), [REPORT], *[[SMALL]] * 8]  # some 6,000 tokens
-    assert kept(given, replace(EAGER, start_at=8_000))[0] == "a.log"
-    assert kept(given, replace(EAGER, start_at=4_000))[0] != "a.log"
-
-
 # Above the safe zone
 
 
@@ -259,21 +242,6 @@ def test_results_in_use_go_only_if_the_prompt_then_fits():
     too_much = ["Read this first. " * 600, *given]
     assert "pytest -x" in kept(too_much, CacheAware(), zone=least)
     assert "0.log" not in kept(too_much, CacheAware(), zone=least)
-
-
-def test_small_results_never_go_for_the_safe_zone():
-    small = [[Step("edit", {"path": f"{at}.py"}, "The file was updated. " * 6)] for at in range(100)]
-    in_view = kept([*OLD_LOGS, *small, [SMALL]], CacheAware(), zone=5_000)
-    assert [name for name in in_view if name.endswith(".py")] == [f"{at}.py" for at in range(100)]
-
-
-def test_above_the_safe_zone_older_results_go_before_the_newest_ones():
-    """A result is large and holds no name, so it is worth least, but the agent has just read it."""
-    code = "".join(f"def read_part_{at}(self): return self.partNumber{at}\n" for at in range(30))
-    old = [[Step("read", {"path": f"{at}.py"}, f"# {at}\n{code}")] for at in range(10)]
-    in_view = kept([*old, *read("new.log", text=LOG * 200), [SMALL]], CacheAware(), zone=7_000)
-    assert "new.log" in in_view
-    assert "0.py" not in in_view
 
 
 # In any order

@@ -78,18 +78,6 @@ def test_out_of_reach_all_seen_results_go_and_the_report_gives_the_floor(dialect
     assert report.floor["unseen"] >= 700
 
 
-@each_row("ratio", [0.8, 1.1, 1.2, 1.37, 3])
-def test_a_calibrated_conversation_that_just_fits_is_unchanged(ratio: float):
-    for size in range(100, 150):
-        messages = openai_chat([words(1_000)], "a" * size, [LAST])
-        characters = AgenticConversationPruner(PruneArgs(), count=len)
-        characters.args = PruneArgs(characters.count_tokens(messages, calibration=ratio))
-        assert characters.prune(messages, calibration=ratio).conversation is messages
-        characters.args = PruneArgs(characters.count_tokens(messages, calibration=ratio) - 1)
-        pruned = characters.prune(messages, calibration=ratio)
-        assert pruned.conversation == openai_chat([None], "a" * size, [LAST])
-
-
 # low_water
 
 
@@ -115,20 +103,6 @@ def test_low_water_reclaims_at_least_its_minimum(dialect: Dialect, minimum: floa
     needed = max(1, minimum * limit)
     expected = oldest_first(dialect, ROOMY, lambda kept: whole - count(kept) >= needed, count)
     assert pruner(limit).prune_conversations(messages, LowWater(target=1, minimum_reclaim=minimum)) == expected
-
-
-@both_dialects
-def test_out_of_reach_low_water_waits_for_its_minimum(dialect: Dialect):
-    safe_zone = 1_000
-    waiting = LowWater(target=0.5, minimum_reclaim=0.5)  # 500 tokens: two results of 300
-    requests: list[Request] = [words(3_000), *([words(300)] for _ in range(6))]
-    cleared = []
-    for number in range(1, len(requests) + 1):
-        result = pruner(safe_zone).prune(dialect(*requests[:number]), waiting)
-        cleared.append(result.report.results_cleared)
-        assert not result.report.within_safe_zone
-        assert {str(edit.reason) for edit in result.plan.edits} <= {"out_of_reach"}
-    assert cleared == [0, 0, 0, 2, 2, 4, 4]
 
 
 @each_row(

@@ -173,24 +173,6 @@ def test_a_trace_is_continued():
     assert again == traced(ActionTrace(keep=2), brief(*SESSION))
 
 
-def test_repeats_are_counted_across_summaries():
-    read = answered(call("read", 1, path="a.py"))
-    text = ""
-    for _ in range(4):
-        text = traced(ActionTrace(keep=0), brief(*read, *read, previous=text))
-    # The same two messages twice in one brief are two calls at one place.
-    assert listed(text) == ["read: 8 calls", "- #8 a.py ×8"]
-
-
-@each_row("name", ["", "- ", "- #1 x", "a: 2 calls\n- #1 b", "user", "##", "x" * 200])
-def test_a_tool_with_any_name_is_parsed_back(name: str):
-    first, read = answered(call("first", 0)), answered(call(name, 1, path="a.py"))
-    text = traced(ActionTrace(keep=0), brief(user("Go."), *first, *read, user("On.")))
-    header, line = listed(traced(ActionTrace(keep=0), brief(*read, previous=text)))[2:4]
-    assert header.endswith(": 2 calls")
-    assert line == "- #4 a.py ×2"
-
-
 @each_row("text", ["- #1 a", "x", "read: 1 call\n- #2 a", "read: 2 calls\n- #1 a\n- #1 b", "  | a", ""])
 def test_a_text_that_is_not_a_trace_is_not_parsed(text: str):
     assert read_trace(text) is None

@@ -133,18 +133,6 @@ def test_questions_and_rounds_are_bounded_and_every_question_fits(calls: int, de
     assert max(map(size, inner.asked)) <= 1_000
 
 
-def test_partial_summaries_that_are_too_long_are_cut():
-    asked: list[Brief] = []
-
-    def inner(brief: Brief) -> str:
-        asked.append(brief)
-        return "word " * 5_000
-
-    assert isinstance(Chunked(inner, 1_000, concurrency=1)(brief_of(history(60))), Written)
-    assert len(asked) > 5
-    assert max(map(size, asked)) <= 1_000
-
-
 def test_if_parts_must_be_shortened_the_first_request_stays():
     inner = Inner()
     Chunked(inner, 1_000, calls=3)(brief_of(history(400)))
@@ -246,28 +234,6 @@ def test_an_asynchronous_summarizer_within_a_running_loop_is_refused():
     refused = Failed("this summarizer is asynchronous and an event loop is running: use aprune in place of prune")
     assert asyncio.run(program(1)) == refused
     assert asyncio.run(program(3)) == refused
-
-
-@pytest.mark.parametrize("concurrency", [0, 1, 3])
-def test_no_more_questions_are_asked_at_the_same_time_than_allowed(concurrency: int):
-    now, most = 0, 0
-
-    async def inner(brief: Brief) -> str:
-        nonlocal now, most
-        now += 1
-        most = max(most, now)
-        await asyncio.sleep(0.005)
-        now -= 1
-        return "A text."
-
-    asyncio.run(arun(batch([inner] * 8), concurrency))
-    assert most == max(concurrency, 1)
-
-
-def test_a_summarizer_that_cancels_itself_has_failed():
-    inner = awaited(asyncio.CancelledError())
-    assert run(batch([inner])) == Failed("CancelledError")
-    assert asyncio.run(arun(batch([inner]))) == Failed("CancelledError")
 
 
 def test_a_stop_iteration_and_a_future_of_another_loop_are_failures_too():

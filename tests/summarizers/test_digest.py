@@ -1,6 +1,5 @@
 """The summary that needs no model: what it keeps, what it drops first, how it is carried on."""
 
-import json
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -11,10 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples, size
-from rounds import WIRE, Step
 from tables import each_row
 
-from autoprune import ConversationPruner, PruneArgs
 from autoprune.conversation.placeholders import SENTENCE
 from autoprune.conversation.transcript import Location, Speaker, ToolCall, ToolResult
 from autoprune.facts import shell
@@ -147,20 +144,6 @@ def test_a_digest_says_what_was_asked_done_and_found():
             "- git commit -am fix: no result yet",
         )
     )
-
-
-@each_row("format", WIRE)
-def test_every_format_gives_the_same_digest(format: str):
-    made = [
-        [Step("read_file", {"path": "a.py"}, "def a(): ...")],
-        "And now?",
-        [Step("run", {"command": "make"}, "built")],
-    ]
-
-    def of(messages: list[Any]) -> str:
-        return digest(utterances(parse(messages, new_parser(COUNT), 0).entries))
-
-    assert of(WIRE[format](made)) == of(WIRE["openai_chat"](made))
 
 
 @each_row(
@@ -356,34 +339,6 @@ def test_the_last_commit_is_dropped_when_another_one_may_be_the_last(command: st
     assert found.get("State of version control and tests", []) == state
 
 
-def test_goal_requests_and_files_outlive_three_folds_of_a_pruner():
-    history: list[Any] = [{"role": "user", "content": "Port the parser to Rust. Never push."}]
-    for number in range(60):
-        call = {"name": "edit", "arguments": json.dumps({"path": f"src/part_{number}.rs"})}
-        made = [{"id": f"c{number}", "type": "function", "function": call}]
-        history += [
-            {"role": "assistant", "content": None, "tool_calls": made},
-            {"role": "tool", "tool_call_id": f"c{number}", "content": f"fn part_{number}() {{}}\n" * 60},
-        ]
-        if number % 6 == 5:
-            history.append({"role": "assistant", "content": f"Part {number} is done."})
-            history.append({"role": "user", "content": f"Correction {number}: tabs, not spaces, in part {number}."})
-    pruner = ConversationPruner(PruneArgs(12_000))
-    fed: list[Any] = []
-    for at, message in enumerate(history):
-        fed = [*fed, message]
-        if at + 1 == len(history) or history[at + 1]["role"] == "assistant":
-            fed = pruner.prune_conversations(fed)
-    full = pruner.prune(history)
-    assert full.conversation == fed
-    assert len(full.plan.folds) >= 3
-    text = str(fed)
-    assert [one for one in history if one["role"] == "user" and one["content"] not in text] == []
-    assert [
-        number for number in range(60) if f"src/part_{number}.rs" not in text and f"part_{number}.rs" not in text
-    ] == []
-
-
 def test_the_latest_values_of_short_commands_are_kept():
     work = [*ran("git rev-parse HEAD", "1234567"), *ran("node --version", "v20.1.0"), *ran("node --version", "v22.1.0")]
     work += [
@@ -398,13 +353,6 @@ def test_the_latest_values_of_short_commands_are_kept():
     ]
     many = digest([one for number in range(20) for one in ran(f"echo $A{number}", f"{number}")], previous=text)
     assert len(sections(many)["What short commands printed last"]) == 8
-
-
-def test_a_folder_that_only_one_command_used_is_not_the_common_one():
-    work = [*ran("cd /tmp && touch x.txt", ""), *ran("sed -i s/a/b/ src/app/a.py", "")]
-    work += [one for name in "bcd" for one in did("edit", {"path": f"/home/me/project/src/app/{name}.py"}, "ok")]
-    text = digest(told(user("Go."), *work))
-    assert sections(text)["The folder that paths are in"] == ["/home/me/project/src/app"]
 
 
 def test_a_file_is_listed_once_by_relative_and_absolute_paths():
@@ -430,15 +378,6 @@ def commands(*parts: Any, previous: str = "") -> list[str]:
 )
 def test_a_false_error_flag_does_not_hide_a_failure(command: str, text: str, entry: str):
     assert commands(user("Go."), ran(command, text, False)) == [entry]
-
-
-def test_an_error_is_resolved_by_the_same_command_without_its_pipe_but_not_by_an_unknown_outcome():
-    broken = ran("make test | tail -3", "make: *** [test] Error 1", False)
-    unknown = sections(digest(told(user("Go."), broken, ran("make test | tail -9", "cc", False))))
-    assert "Errors resolved later" not in unknown
-    known = sections(digest(told(user("Go."), broken, ran("make test", "cc", False))))
-    assert "Errors not seen to be resolved" not in known
-    assert len(known["Errors resolved later"]) == 1
 
 
 STARTED = "Chunk ID: a1\nWall time: 1.0 seconds\nProcess running with session ID 7\nOutput:\n"
@@ -493,23 +432,6 @@ def test_paths_are_relative_to_the_folder_that_was_worked_in():
     )
     assert sections(text)["The folder that paths are in"] == ["/home/me/project"]
     assert sections(text)["Files read"] == ["- a.py → read", "- /etc/hosts → read"]
-
-
-def test_relative_and_absolute_spellings_of_a_path_match():
-    first = told(
-        ran("cd /home/me/project && touch a.py"),
-        did("edit", {"path": "/home/me/project/a.py"}, "ok"),
-        did("edit", {"path": "/home/me/project/b.py"}, "Error: no match", True),
-    )
-    then = told(
-        did("read", {"path": "/home/me/project/a.py"}, "x"),
-        did("edit", {"path": "/home/me/project/a.py"}, "ok"),
-        did("edit", {"path": "/home/me/project/b.py"}, "ok"),
-    )
-    carried = digest(then, previous=digest(first))
-    assert carried == digest((*first, *then))
-    assert sections(carried)["Files changed"] == ["- a.py → created, edited ×2", "- b.py → edited"]
-    assert sections(carried)["Errors resolved later"] == ["- edit(b.py) → failed: Error: no match"]
 
 
 @each_row(
@@ -718,13 +640,6 @@ def test_the_models_arguments_to_a_skill_are_not_the_users_words(tool: str, own:
     assert last.user_words == own
 
 
-def test_the_summary_of_an_earlier_conversation_is_not_a_request():
-    before = "This session is being continued from a previous conversation that ran out of context.\n\nWe ported it."
-    text = digest(told(user(before), did("edit", {"path": "a.py"}, "ok"), user("And now the tests.")))
-    assert sections(text)["Earlier summary"] == before.split("\n")
-    assert sections(text)["What the user asked later, and the answers"] == ["- And now the tests."]
-
-
 def test_a_repeated_long_request_is_listed_once_with_a_count():
     again = "Your patch is empty. Please provide a patch that fixes the problem."
     text = digest(told(user("Go."), user(again), model("It is there."), user("Yes."), user(again), user("Yes.")))
@@ -764,10 +679,6 @@ def by_tool(words: str) -> Utterance:
     return replace(user(f"[answered AskUserQuestion]\n{words}"), is_answer=True)
 
 
-def written_with(first_request: str, *said: Utterance, previous: str = "") -> str:
-    return written(Brief(tuple(said), previous, LARGE, COUNT, first_request=first_request))
-
-
 def test_words_about_a_request_that_stays_do_not_answer_the_one_before():
     text = digest([user("Why?"), model("The port was taken."), behind(model("I look at a.py.")), model("And at b.py.")])
     assert sections(text)[ASKED] == ["- (the first request)", "  → The port was taken."]
@@ -776,13 +687,6 @@ def test_words_about_a_request_that_stays_do_not_answer_the_one_before():
     assert sections(more)[ASKED] == ["- (the first request)", "  → The port was taken.", "- Fix it."]
     last = digest([user("Thanks.")], previous=more)
     assert sections(last)[ASKED][2:] == ["- Fix it.", "  → Fixed.", "- Thanks."]
-
-
-def test_words_said_before_a_request_that_was_folded_later_are_about_it():
-    text = written_with("", behind(model("I look at a.py.")))
-    text = written_with("Fix it.", user("Fix it."), behind(model("Now the docs.")), previous=text)
-    assert sections(text)["The user's first request"] == ["Fix it."]
-    assert sections(text)[ASKED] == ["- (the first request)", "  → I look at a.py."]
 
 
 def test_the_harnesss_filler_is_not_an_answer():
@@ -812,24 +716,6 @@ def test_an_answer_through_a_tool_does_not_end_an_exchange():
         "sqlite",
         "- Thanks.",
     ]
-
-
-def test_the_first_request_is_the_one_in_the_brief():
-    text = written_with("", by_tool("sqlite"), user("And the docs."))
-    assert "The user's first request" not in sections(text)
-    text = written_with("Build it.", user("Build it."), previous=text)
-    assert sections(text)["The user's first request"] == ["Build it."]
-    again = written_with("", user("Another one."), previous=text)
-    assert sections(again)["The user's first request"] == ["Build it."]
-
-
-def test_a_long_answer_is_kept_while_there_is_room():
-    answer = " ".join(f"word{number}" for number in range(200))
-    said = [user("Why?"), model(answer), user("Thanks.")]
-    assert sections(digest(said))[ASKED][1] == f"  → {answer}"
-    short = digest(said, 150)
-    assert "characters left out" in sections(short)[ASKED][1]
-    assert 100 < COUNT(short) <= 150
 
 
 # What is dropped first
@@ -865,13 +751,6 @@ def test_the_first_and_the_latest_request_stand_word_for_word_and_old_entries_go
 def test_the_goal_keeps_its_heading_where_nothing_else_fits():
     told = [user("Port the parser."), user("And the " + "printer " * 40)]
     assert digest(told, 14) == "## The user's first request (1 line)\nPort the parser."
-
-
-def test_a_request_that_is_too_long_leaves_room_for_what_was_done():
-    text = digest(told(user("word " * 5_000), did("edit", {"path": "a.py"}, "ok")), 1_000)
-    assert COUNT(text) <= 1_000
-    assert "left out" in text
-    assert sections(text)["Files changed"] == ["- a.py → edited"]
 
 
 @each_row(
@@ -925,31 +804,12 @@ def test_the_mark_of_a_request_says_how_many_characters_are_left_out_however_oft
         )  # ends of lines at the cuts
 
 
-@each_row("quoted", ["[… 9 characters left out …]", "A page shows `[… 9 characters left out …]` to readers."])
-def test_a_request_that_quotes_the_mark_twice_keeps_the_sentence_that_asks_between(quoted: str):
-    context = "Some context about it.\n" * 40
-    whole = f"Read this.\n{quoted}\n{context}Please never touch billing.py.\n{context}{quoted}\n{context}"
-    short = shorten(whole, 120, COUNT)
-    assert COUNT(short) <= 120
-    assert "Please never touch billing.py." in short
-    left_out = max(int(number.replace(",", "")) for number in re.findall(r"\[… ([\d,]+) characters", short))
-    assert abs(len(short) + left_out - len(whole)) <= 60  # the mark itself, quoted numbers and ends of lines
-
-
 # Carried on
 
 
 def test_a_continued_digest_equals_the_digest_of_all_messages():
     for at in (1, 9, 16, 161, len(WORK) - 1):
         assert digest(WORK[at:], previous=digest(WORK[:at])) == digest(WORK)
-
-
-def test_the_newest_outcome_of_a_command_is_kept_and_its_runs_add_up():
-    first = digest(told(user("Go."), ran("make", "ok"), ran("make", "error: no\n\nCommand exited with code 2")))
-    assert sections(first)["Commands, and how they went last"] == ["- make → failed, exit code 2 (×2)"]
-    then = digest(told(ran("make", "ok")), previous=first)
-    assert sections(then)["Commands, and how they went last"] == ["- make → ran (×3)"]
-    assert "Errors not seen to be resolved" not in sections(then)
 
 
 def test_another_summarizers_summary_is_kept():
@@ -1091,11 +951,6 @@ def test_a_huge_message_takes_no_more_than_a_moment(piece: str):
 
 
 # Recorded sessions
-
-
-def test_arguments_may_be_json_text():
-    text = digest(told(did("bash", json.dumps({"command": "make"}), "ok")))
-    assert sections(text)["Commands, and how they went last"] == ["- make → ran"]
 
 
 def test_last_words_without_room_for_their_list_are_the_answer_so_far():

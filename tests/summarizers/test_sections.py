@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from profiles import examples
 from tables import each_row
 from utterances import PHRASES, model, user, words
 
@@ -14,7 +13,6 @@ from autoprune.summarizers.sections import (
     Section,
     cut,
     fit_head,
-    most_that_fits,
     parse_sections,
     resume,
     without_request,
@@ -89,12 +87,6 @@ def test_the_goal_in_another_summarizers_sections_stays_the_goal():
     assert resume(Brief((), write_sections(head)), lambda section: False) == (head, ())
 
 
-def test_the_first_request_is_not_said_twice():
-    head = (Section(GOAL, "Fix it."),)
-    said = (user("Fix it. "), model("Fix it."), user(""), user("And this."))
-    assert without_request(Brief(said), head) == (said[1], said[3])
-
-
 def test_a_long_first_request_has_half_of_the_room():
     brief = Brief((), max_tokens=60, count=words)
     (goal,) = fit_head((Section(GOAL, "word " * 40),), brief)
@@ -108,14 +100,6 @@ def test_a_long_first_request_has_half_of_the_room():
 )
 def test_a_text_is_cut_only_if_it_is_too_long(text: str, limit: int, becomes: str):
     assert cut(text, limit, words) == becomes
-
-
-@examples(50)
-@given(st.lists(st.integers(0, 20), min_size=1, max_size=12), st.integers(0, 20))
-def test_rendered_text_fits_for_any_count(counts: list[int], room: int):
-    brief = Brief((), max_tokens=room, count=lambda text: counts[len(text)])
-    most = most_that_fits(lambda number: "a" * number, len(counts) - 1, brief)
-    assert min(counts) > room if most is None else counts[most] <= room
 
 
 @pytest.mark.parametrize(

@@ -104,12 +104,6 @@ def test_the_first_request_is_the_goal_if_nothing_more_was_said():
     assert keep_user_words(STATE, brief) == replace(STATE, request="Fix it.", goal="")
 
 
-def test_the_goal_may_change_after_more_words_of_the_user():
-    assert keep_user_words(STATE, brief_of(say.user("Fix it."), say.user("And ship it."))) == replace(
-        STATE, request="Fix it."
-    )
-
-
 def test_the_goal_stays_if_only_tools_and_the_model_have_spoken():
     before = write_snapshot(replace(STATE, request="Fix it.", goal="Fix it, then ship it."))
     said = (*say.answered(say.call("run")), say.model("The goal is another one now."))
@@ -139,16 +133,6 @@ def test_a_later_request_does_not_become_the_first_one():
         STATE, request="Fix it.", goal="Write the docs."
     )
     assert keep_user_words(STATE, brief_of(say.user("Now the docs."), previous="A summary of another kind.")) == STATE
-
-
-def test_constraints_are_added_and_never_dropped():
-    before = write_snapshot(replace(STATE, constraints=("No new packages.", "Python 3.11 only.")))
-    made = replace(STATE, constraints=("no  new packages", "Keep it short."))
-    assert keep_user_words(made, brief_of(say.user("Keep it short."), previous=before)).constraints == (
-        "No new packages.",
-        "Python 3.11 only.",
-        "Keep it short.",
-    )
 
 
 def test_tool_results_add_neither_a_goal_nor_a_constraint():

@@ -12,7 +12,6 @@ from utterances import answered, call, model, result, tool, user, utterances, wo
 
 from autoprune.facts.utterances import Utterance
 from autoprune.summarizers.brief import Ask, Brief, Written
-from autoprune.summarizers.driver import run
 from autoprune.summarizers.sections import parse_sections
 from autoprune.summarizers.symbols import Question, Symbols, describe_message, few_words, instructions, lines_in
 from autoprune.tokens import exact
@@ -140,14 +139,6 @@ def test_if_the_model_fails_the_batchs_lines_come_from_the_messages():
     assert text == f"{GOAL}\n\n{HEADING}(3 lines)\n- one\n- two\n{LINES[2]}"
 
 
-def test_a_models_answer_may_be_awaited():
-    async def say(prompt: str) -> str:
-        return '["one", "two", "three"]'
-
-    text = text_of(Symbols(say), brief(*SESSION))
-    assert text == f"{GOAL}\n\n{HEADING}(3 lines)\n- one\n- two\n{LINES[2]}"
-
-
 def test_all_batches_are_asked_at_the_same_time():
     def say(prompt: str) -> str:
         return "[]"
@@ -171,27 +162,11 @@ def test_the_prompt_marks_the_messages_as_data():
     assert prompt.count(f"\n{code}\n") == 2
 
 
-def test_a_summarizer_may_replace_the_model():
-    def say(asked: Brief) -> Written:
-        return Written(json.dumps([one.speaker for one in asked.utterances]), 7, 3, 0.5, "m")
-
-    answer = run(Symbols(summarizer=say, batch=2).steps(brief(*SESSION)))
-    text = f"{GOAL}\n\n{HEADING}(3 lines)\n- model\n- tool\n{LINES[2]}"
-    assert answer == Written(text, 14, 6, 1.0, "m")
-
-
 def test_the_lines_of_the_previous_summary_stay():
     previous = f"{GOAL}\n\n{HEADING}(2 lines)\n… 3 earlier messages left out\n- whatever a model   wrote"
     lines = ["… 3 earlier messages left out", "- whatever a model   wrote", *LINES]
     text = text_of(Symbols(), brief(*SESSION[1:], previous=previous))
     assert text == f"{GOAL}\n\n{HEADING}(5 lines)\n" + "\n".join(lines)
-
-
-def test_the_oldest_lines_go_and_are_counted():
-    text = text_of(Symbols(), brief(*SESSION, max_tokens=38))
-    assert text == f"{GOAL}\n\n{HEADING}(2 lines)\n… 2 earlier messages left out\n{LINES[2]}"
-    again = text_of(Symbols(), brief(model("Done."), previous=text, max_tokens=50))
-    assert again == f"{text}\n- assistant: Done.".replace("(2 lines)", "(3 lines)")
 
 
 def test_the_users_words_keep_their_lines_and_are_parsed_back():
