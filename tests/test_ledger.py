@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -13,11 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples, sample_cases
 from rounds import WIRE, Step
+from rounds_hypothesis import rounds
 from tables import each_row
 
-from autoprune import AgenticConversationPruner, Clamp, PruneArgs, SettingsError
-from autoprune.economics import CALL_TOKENS, LISTS, Ledger, Prices, Sent, Weighed
-from autoprune.strategies import ToolOutputCleanup
+from autoprune import AgenticConversationPruner, Clamp, ConversationPruner, PruneArgs, SettingsError, ToolInputs
+from autoprune.economics import CALL_TOKENS, LISTS, Ledger, Prices, Sent, Tier, Weighed
+from autoprune.strategies import CacheAware, LowWater, ToolOutputCleanup, presets
 
 PRICES = Prices(1.25, 0.1, 5, "some", 2e-6)
 WORDS = "it was a bright cold day in april and the clocks were striking thirteen\n"
@@ -237,6 +239,62 @@ class Loop:
 
 
 # With pruners
+
+
+def bill(pruner: Any, prompts: Sequence[list[Any]], pauses: dict[int, float], prices: Prices) -> float:
+    """What prompts cost: each is read from the cache as far as it begins as the one before did."""
+    count = pruner.count_tokens
+    total = prices.request(count(prompts[0]), 0)
+    for number, (before, now) in enumerate(pairwise(prompts), 1):
+        same = next((at for at, (old, new) in enumerate(zip(before, now, strict=False)) if old != new), None)
+        same = min(len(before), len(now)) if same is None else same
+        held = 0 if pauses.get(number, 0.0) > prices.life else count(now[:same]) if same else count([]) or 3
+        total += prices.request(count(now), held)
+    return total
+
+
+CLEARING = (
+    ToolOutputCleanup(),
+    LowWater(0.6),
+    CacheAware(prices=(1.25, 0.1)),
+    ToolOutputCleanup(clamp=Clamp(60), clear_tool_inputs=ToolInputs(above=20)),
+)
+
+
+FOLDING = (presets.truncate(1), presets.keep_last(3), presets.summarize(), presets.sliding_window(2, keep=1))
+
+
+PAUSES = st.dictionaries(st.integers(1, 12), st.sampled_from((299.0, 301.0, 3_601.0)), max_size=3)
+
+
+@given(st.data())
+@examples(80)
+def test_the_differences_of_all_requests_equal_the_sums_of_all_prunes(data: st.DataObject):
+    made = [each for _ in range(3) for each in data.draw(rounds())]
+    known = WIRE[data.draw(st.sampled_from(sorted(WIRE)))](made)
+    strategy = data.draw(st.sampled_from((*CLEARING, *FOLDING)))
+    prices, share, pauses = (
+        LISTS[data.draw(st.sampled_from(sorted(LISTS)))],
+        data.draw(st.integers(10, 90)),
+        data.draw(PAUSES),
+    )
+    kind = ConversationPruner if strategy in FOLDING else AgenticConversationPruner
+    zone = max(1, kind(None).count_tokens(known) * share // 100)
+    if data.draw(st.booleans()):
+        prices = replace(prices, tiers=(Tier(zone // 2, 1.5, 1.5), Tier(zone, 5, 5)))
+    found = []
+    for feeds_back in (False, True):
+        loop = Loop(kind(PruneArgs(zone)), strategy, feeds_back, Ledger(prices), is_stored=feeds_back)
+        loop.play(known, pauses)
+        unpruned = bill(loop.pruner, [list(known[:at]) for at in requests(known)], pauses, prices)
+        saved = unpruned - bill(loop.pruner, loop.prompts, pauses, prices)
+        total = loop.ledger.total
+        assert total.saved - total.rewriting == pytest.approx(saved, abs=1e-4)
+        assert total.net == pytest.approx(saved - total.rereading - total.summarizing, abs=1e-4)
+        assert loop.ledger.unpruned == pytest.approx(unpruned, abs=1e-4)
+        assert loop.ledger.requests == len(loop.prompts)
+        found.append({**loop.ledger.to_dict(), "cleared": None})  # a result that was cut reads otherwise
+    assert found[0] == found[1]
 
 
 def reading(*texts: str) -> list[Any]:

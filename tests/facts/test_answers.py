@@ -141,6 +141,12 @@ def test_text_that_the_harness_adds_to_an_answer_is_removed():
 # They stay
 
 
+def test_a_cleared_answer_is_empty():
+    found = pruned(WIRE["openai_chat"](rounds(answer())), ToolOutputCleanup(Protections(user_answers=False)))
+    (one,) = [one for one in found.plan.transcript.results if one.tool == "AskUserQuestion"]
+    assert said(result(one.call, found.plan.results[one].text)) == ""
+
+
 @each_row("format", FORMATS)
 @each_row("strategy", [ToolOutputCleanup(), LowWater(), LowWater(protect=None)], ids=str)
 def test_the_users_words_stay_in_every_format(format: str, strategy: Any):

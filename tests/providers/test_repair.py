@@ -21,7 +21,7 @@ from strict_provider.exchange import RefusalError
 from tables import each_row
 
 from autoprune.errors import ConversationError, SettingsError
-from autoprune.providers import BEGINNING, EMPTY, NO_RESULT, UNREPAIRED, Problem, Repair, problems, repair
+from autoprune.providers import BEGINNING, EMPTY, NO_RESULT, NO_WORDS, UNREPAIRED, Problem, Repair, problems, repair
 
 WORDS = st.sampled_from(("Fix it.", "And now?", "I look.", "見て", "a < b\n", "Done."))
 
@@ -650,6 +650,50 @@ def tool(id: str, content: Any = "ok") -> dict[str, Any]:
 )
 def test_repairs_for_openai_chat(conversation: list[Any], becomes: list[Any], said_to_be_done: list[str]):
     assert made(conversation, "openai_chat") == (becomes, said_to_be_done)
+
+
+@each_row(
+    ("conversation", "becomes", "said_to_be_done"),
+    [
+        (
+            [GO, GO, OK, OK],
+            [{"role": "user", "content": "Go.\n\nGo."}, {"role": "assistant", "content": "Done.\n\nDone."}],
+            [
+                "alternation (1,): made one message of this and the one before",
+                "alternation (3,): made one message of this and the one before",
+            ],
+        ),
+        (
+            [{"role": "user", "content": "Go.", "name": "a"}, {"role": "user", "content": [said("On.")]}],
+            [{"role": "user", "content": [said("Go."), said("On.")], "name": "a"}],
+            ["alternation (1,): made one message of this and the one before"],
+        ),
+        (
+            [GO, calling("a"), tool("a"), GO],
+            [GO, calling("a"), tool("a"), {"role": "assistant", "content": NO_WORDS}, GO],
+            [f"alternation (3,): put a message of the assistant's before it: {NO_WORDS!r}"],
+        ),
+        (
+            [{"role": "system", "content": "x"}, OK],
+            [{"role": "system", "content": "x"}, {"role": "user", "content": BEGINNING}, OK],
+            [f"alternation (1,): put a message of the user's before it: {BEGINNING!r}"],
+        ),
+        (
+            [GO, {"role": "assistant", "content": None}, GO],
+            [GO, {"role": "assistant", "content": EMPTY}, GO],
+            [f"null_content (1, 'content'): wrote {EMPTY!r} in the empty message"],
+        ),
+        (
+            [GO, OK, {"role": "assistant", "content": None, "refusal": "No."}],
+            [GO, OK, {"role": "user", "content": NO_WORDS}, {"role": "assistant", "content": None, "refusal": "No."}],
+            [f"alternation (2,): put a message of the user's before it: {NO_WORDS!r}"],
+        ),
+    ],
+)
+def test_roles_alternate_if_a_template_requires_it(
+    conversation: list[Any], becomes: list[Any], said_to_be_done: list[str]
+):
+    assert made(conversation, "openai_chat", strict_alternation=True) == (becomes, said_to_be_done)
 
 
 def call(id: str, kind: str = "function_call", **more: Any) -> dict[str, Any]:

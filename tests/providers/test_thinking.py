@@ -552,6 +552,31 @@ def test_the_promises_hold_with_each_policy(chosen: str, messages: list[Message]
     assert all(message["content"] for message in result.conversation)
 
 
+def facts(result: Result) -> str:
+    report = {**result.report.to_dict(), "seconds": None}
+    return json.dumps([report, dict(result.request_parameters), result.conversation])
+
+
+@pytest.mark.parametrize("chosen", POLICIES)
+@given(messages=CONVERSATIONS, share=SHARES, strategy=STRATEGIES)
+@examples(25)
+def test_a_pruner_with_memory_gives_the_same_as_a_new_one(
+    chosen: str, messages: list[Message], share: float, strategy: Strategy
+):
+    room = max(1, int(count(messages) * share))
+    keeping, feeding = pruner(room, chosen), pruner(room, chosen)
+    fed: list[Message] = []
+    for at in range(1, len(messages) + 1, 2):
+        full = keeping.prune(messages[:at], strategy)
+        assert facts(full) == facts(pruner(room, chosen).prune(messages[:at], strategy))
+        history = [*fed, *messages[len(fed) : at]]
+        again = feeding.prune(history, strategy)
+        assert facts(again) == facts(pruner(room, chosen).prune(history, strategy))
+        fed = again.conversation
+        if chosen != "refuse":  # by which pruned output shows thinking that was not there yet
+            assert json.dumps(fed) == json.dumps(full.conversation)
+
+
 @pytest.mark.parametrize("chosen", ["drop_block", "report", "strip"])
 @given(messages=CONVERSATIONS, share=SHARES, strategy=STRATEGIES)
 @examples(40)

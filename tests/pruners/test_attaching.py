@@ -250,6 +250,22 @@ def test_a_coroutine_awaits_a_pruner_that_can_wait():
     assert waiting.calls == 1
 
 
+class Asynchronous:
+    async def __call__(self, messages):
+        return messages[3]
+
+
+async def alone(messages=None):
+    return messages and messages[3]
+
+
+@pytest.mark.parametrize("function", [alone, Asynchronous(), partial(alone)])
+def test_a_coroutine_works_with_a_pruner_that_cannot_wait(function):
+    assert asyncio.run(prune_history(args=ARGS)(function)(messages=LONG)) == PRUNED[3]
+    assert asyncio.run(prune_history(args=ARGS)(alone)()) is None
+    assert inspect.iscoroutinefunction(prune_history(args=ARGS)(function))
+
+
 def test_name_docstring_and_signature_are_the_functions():
     def node(state: Messages, *, config: str = "x") -> None:
         """Say it."""

@@ -23,6 +23,7 @@ from autoprune.strategies.folding import Folding
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import chat_summary, keep_last, summarize, truncate
 from autoprune.summarizers.brief import Brief, Written
+from autoprune.summarizers.chunked import Chunked
 from autoprune.summarizers.openai_summarizer import OpenAISummarizer
 from autoprune.summarizers.selection import summarizer_of
 from autoprune.summarizers.user_words import LEAVES_OUT
@@ -464,6 +465,16 @@ def test_a_strategy_of_ones_own_clears_folds_and_drops():
 
 
 # Who is asked, and how
+
+
+def asked_by(strategy: Any, llm: Any) -> Any:
+    """The summarizer that a pruner settles on."""
+    return summarizer_of(strategy, llm)[0]
+
+
+def test_a_model_whose_window_is_known_gets_longer_histories_in_parts():
+    inner = OpenAISummarizer(None, "some-model", window=9_000)  # type: ignore[arg-type]
+    assert asked_by(PRESETS["snapshot"](), inner) == Chunked(inner, 7_000)
 
 
 @pytest.mark.parametrize(("name", "value"), [("max_calls", None), ("max_calls", -1), ("concurrency", 0)])

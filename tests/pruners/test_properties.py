@@ -2,6 +2,7 @@
 
 import copy
 import json
+from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -359,6 +360,13 @@ def test_equal_values_of_different_types_are_distinguished():
         assert_pure(warm, loop([LONG, LONG], x_flag=second), ToolOutputCleanup())
         assert_pure(warm, loop([LONG, first, LONG]), ToolOutputCleanup())
         assert_pure(warm, loop([LONG, second, LONG]), ToolOutputCleanup())
+
+
+def test_another_kind_of_mapping_is_another_message():
+    messages = loop([LONG, LONG])
+    warm = pruner(60)
+    assert_pure(warm, messages, ToolOutputCleanup())
+    assert_pure(warm, [OrderedDict(message) for message in messages], ToolOutputCleanup())
 
 
 @pytest.mark.parametrize("safe_zone", [60, 1_000_000])

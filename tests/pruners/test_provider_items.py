@@ -429,3 +429,22 @@ def test_results_that_go_to_a_program_are_not_cleared(name: str):
     kept = pruner.prune(messages, name, validate=True).conversation
     assert kept[:5] == messages[:5]
     assert pruner.prune(kept, name).conversation is kept
+
+
+def test_a_result_beside_one_that_goes_to_a_program_is_cleared_once():
+    [mine], mine_result = anthropic_turns(1)[0]["content"], anthropic_turns(1)[1]["content"][0]
+    [its], its_result = anthropic_turns(2, **PROGRAM)[0]["content"], anthropic_turns(2)[1]["content"][0]
+    messages = [
+        user("Fix it."),
+        model(mine, its),
+        {"role": "user", "content": [mine_result, its_result]},
+        model(text("So.")),
+        user("?"),
+    ]
+    pruner = AgenticConversationPruner(PruneArgs(1))
+    once = pruner.prune(messages)
+    twice = pruner.prune(once.conversation)
+    assert once.report.results_cleared == 1
+    assert once.conversation[2]["content"][1] is its_result
+    assert twice.conversation is once.conversation
+    assert twice.report.tokens_before == once.report.tokens_after

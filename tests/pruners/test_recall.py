@@ -93,6 +93,17 @@ def test_an_archive_that_fails_changes_no_byte_and_is_reported(case: Case):
         assert failures(kept) == []
 
 
+@every_format
+def test_pruning_twice_is_pruning_once_with_an_archive(case: Case):
+    for each in variants(case):
+        archive: dict[str, str] = {}
+        result = pruner(each, archive).prune(each.messages, each.strategy)
+        known = dict(archive)
+        for second in ({}, archive):
+            assert pruner(each, second).prune(result.conversation, each.strategy).conversation is result.conversation
+        assert archive == known
+
+
 def both_ways(case: Case) -> None:
     full_archive, fed_archive = {}, {}  # type: ignore[var-annotated]
     keeping, feeding = pruner(case, full_archive), pruner(case, fed_archive)
@@ -214,6 +225,15 @@ def test_a_pruner_without_an_archive_leaves_placeholders_with_ids(strategy: Stra
     assert [text[-29:-18] for text in contents(pruned)[:2]] == [" [recall id"] * 2
     again = AgenticConversationPruner(300).prune(pruned, strategy)
     assert again.conversation is pruned
+
+
+def test_a_vetoed_edit_archives_nothing():
+    archive: dict[str, str] = {}
+    ours = AgenticConversationPruner(300, archive=archive, before_prune=lambda event: False)
+    messages = chat(LONG, LONG + "2")
+    assert ours.prune_conversations(messages) is messages
+    assert ours.plan(messages).edits
+    assert archive == {}
 
 
 @each_row("mode", ["simple", "auto", "custom"])

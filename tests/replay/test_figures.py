@@ -27,6 +27,14 @@ def some(strategy: Any, name: str, *, pauses: dict[int, float] | None = None) ->
     return figures(run, name, [ANTHROPIC, DEEPSEEK], style="full history")
 
 
+def test_figures_are_the_same_after_a_round_trip_through_json():
+    for found in (
+        some(ObservationMasking(1), "window"),
+        replace(some(NoPruning(), "none"), violations=("promise 1", "promise 2")),
+    ):
+        assert Figures.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+
+
 def test_a_row_has_shares_of_the_protected_content_that_exists():
     none, window = (some(NoPruning(), "none"), some(ObservationMasking(1), "window"))
     assert none.protected == {"words": Kept(4, 4, 4), "failure": Kept(), "files": Kept()}

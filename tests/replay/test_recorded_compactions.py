@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from recorded_sessions import LINES
 
-from autoprune.apps.replay import ReplayArgs, replay_session
+from autoprune.apps.replay import ReplayArgs, SessionFigures, replay_session
 from autoprune.apps.replay.compaction_costs import Compaction, CompactionSum, sum_compactions
 from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.page import page
@@ -106,6 +106,12 @@ def test_a_short_stretch_counts_but_is_not_judged():
     assert (found.prompt, found.is_prevented) == (FIRST + 9 * GROWTH, None)
 
 
+def test_a_compaction_at_the_end_of_a_log_counts_too():
+    (found,) = found_in(log(24, 0))
+    assert (found.paths, found.is_prevented) == (0, True)
+    assert LAST * 0.1 < found.tokens < LAST * 0.1 + 5 * 100
+
+
 @pytest.mark.parametrize(("trigger", "by_user"), [("manual", True), ("auto", False), ("", True)])
 def test_the_log_says_who_compacted_or_else_the_size_does(trigger: str, by_user: bool):
     (found,) = found_in(log(24, 3, trigger=trigger))
@@ -134,6 +140,11 @@ def test_the_prompts_before_it_are_kept_for_a_chart():
     (long,) = found_in(log(130, 3), ReplayArgs(("none",)))
     assert long.unpruned == (*range(FIRST + 2 * GROWTH, FIRST + 130 * GROWTH, 3 * GROWTH), FIRST + 129 * GROWTH)
     assert long.pruned == ()
+
+
+def test_figures_survive_json():
+    figures = replay_session("a.jsonl", log(24, 3), ARGS)
+    assert SessionFigures.from_dict(json.loads(json.dumps(figures.to_dict()))) == figures
 
 
 def compaction(agent: str = "codex", **changed: Any) -> Compaction:

@@ -214,6 +214,32 @@ def test_a_bad_byte_in_a_string_becomes_a_replacement_character_with_a_note(path
         assert agent_log(decode(damaged, "s", keeps_bad=True)) == agent_log(data.decode())
 
 
+@each_row("path", [path for path in SAMPLES if path.suffix == ".jsonl"], ids=lambda path: path.name)
+def test_a_bad_byte_anywhere_costs_a_line_at_most(path: Path):
+    data = path.read_bytes()
+    whole = load(decode(data, "s"), "s")
+    second = data.index(b"\n") + 1  # without the first line some logs are nobody's
+    for at in sample_cases([*range(second, len(data), max(1, len(data) // 40)), *range(second, second + 20)]):
+        damaged = data[:at] + b"\xff" + data[at + 1 :]
+        line = data.count(b"\n", 0, at) + 1
+        assert f"not UTF-8, read as \ufffd: line {line}, byte " in noted(damaged) or (
+            f"(not UTF-8: line {line}, byte " in noted(damaged)
+        )
+        session = load(decode(damaged, "s", keeps_bad=True), "s", skip_broken=True)
+        assert session.agent == whole.agent
+        # What needs a line goes with it: the call of a result, or the message to which the user went back.
+        assert len(session.messages) >= len(whole.messages) - 4
+        assert recordings(decode(damaged, "s", keeps_bad=True), "s", skip_broken=True)
+
+
+def noted(data: bytes) -> str:
+    """The notes about a file, or its error."""
+    try:
+        return "\n".join(load(decode(data, "s", keeps_bad=True), "s").notes)
+    except SessionError as error:
+        return str(error)
+
+
 @each_row(
     ("data", "said"),
     [

@@ -8,8 +8,8 @@ from conversations import openai_chat, words
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, SettingsError
 from autoprune.economics import prices
-from autoprune.planning.view import reprice, stepper
-from autoprune.strategies import BaseFoldingStrategy, BaseStrategy, Fold, FoldView, Replace, View
+from autoprune.planning.view import asks_always, folds, rationale_of, reprice, stepper
+from autoprune.strategies import BaseFoldingStrategy, BaseStrategy, Fold, FoldView, Rationale, Replace, View
 
 CHAT = openai_chat([words(400)], "a", [words(900)], "b", [words(300)], "c", ["done"])
 
@@ -49,6 +49,13 @@ def test_a_strategy_decides_the_same_with_and_without_its_base():
     plain, based = (ConversationPruner(PruneArgs(500)).prune(CHAT, each()) for each in (PlainFolding, BasedFolding))
     assert plain.plan.folds
     assert (plain.conversation, plain.plan.folds) == (based.conversation, based.plan.folds)
+
+
+def test_the_bases_have_the_defaults_of_a_plain_strategy():
+    strategy = Based()
+    assert (asks_always(strategy), folds(strategy), stepper(strategy)) == (False, False, strategy)
+    assert (strategy.notes, rationale_of(strategy)) == ((), Rationale())
+    assert (BasedFolding().may_drop, folds(BasedFolding())) == (True, True)
 
 
 def test_new_prices_reach_strategies_with_and_without_memory():

@@ -62,6 +62,12 @@ def test_another_title_is_another_summary():
     assert len(asked) == 2
 
 
+def test_a_title_by_name():
+    assert "# Before\n" in pruned(2_000, "summarize_older(title='Before')", chat(20)).conversation[0]["content"]
+    with pytest.raises(SettingsError, match="title is 7: give a text, or None"):
+        pruned(2_000, summarize_older(title=7), chat(20))  # type: ignore[arg-type]
+
+
 @each_row("room", range(1, 40))
 def test_a_title_has_its_place_within_the_room(room: int):
     strategy = replace(summarize_older(title="A title of six words, no more"), summary_tokens=room)

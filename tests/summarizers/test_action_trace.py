@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
@@ -74,6 +75,18 @@ ONE_LINE_EACH = [
 )
 def test_with_less_room_there_is_less_detail(max_tokens: int, lines: list[str]):
     assert listed(traced(ActionTrace(), brief(*SESSION, max_tokens=max_tokens))) == lines
+
+
+@pytest.mark.parametrize(
+    ("max_tokens", "text"),
+    [
+        (15, "## The user's first request (2 lines)\nFix the test.\nPlease."),
+        (5, "Fix the test.\nPlease."),
+        (0, ""),
+    ],
+)
+def test_the_first_request_goes_last(max_tokens: int, text: str):
+    assert traced(ActionTrace(), brief(*SESSION, max_tokens=max_tokens)) == text
 
 
 def test_the_users_words_keep_their_lines_and_are_parsed_back():

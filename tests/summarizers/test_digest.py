@@ -640,6 +640,13 @@ def test_the_models_arguments_to_a_skill_are_not_the_users_words(tool: str, own:
     assert last.user_words == own
 
 
+def test_the_summary_of_an_earlier_conversation_is_not_a_request():
+    before = "This session is being continued from a previous conversation that ran out of context.\n\nWe ported it."
+    text = digest(told(user(before), did("edit", {"path": "a.py"}, "ok"), user("And now the tests.")))
+    assert sections(text)["Earlier summary"] == before.split("\n")
+    assert sections(text)["What the user asked later, and the answers"] == ["- And now the tests."]
+
+
 def test_a_repeated_long_request_is_listed_once_with_a_count():
     again = "Your patch is empty. Please provide a patch that fixes the problem."
     text = digest(told(user("Go."), user(again), model("It is there."), user("Yes."), user(again), user("Yes.")))

@@ -65,6 +65,13 @@ def test_without_a_summary_the_text_is_cut_with_a_mark(summarizer: Any, how: str
 
 
 @HOW
+def test_a_summary_that_is_too_long_is_cut(how: str):
+    text = made(lambda brief: "mine " * 3_000, how, max_tokens=100)
+    assert exact()(text) <= 100
+    assert text.startswith("mine")
+
+
+@HOW
 @each_row("style", ["snapshot", "free"])
 def test_a_model_gets_instructions_for_a_single_text(style: str, how: str):
     client = Client("Lines.")
