@@ -96,6 +96,17 @@ def test_reasons_are_short_and_the_legend_has_the_full_sentences():
     }
 
 
+def test_an_explanation_without_results_is_a_header():
+    assert explained([{"role": "user", "content": "hi"}]).split() == [
+        "message",
+        "turn",
+        "tool",
+        "target",
+        "tokens",
+        "why",
+    ]
+
+
 @pytest.mark.parametrize("session", [XML, OPENAI])
 def test_explain_fits_the_terminal(session: str):
     done = run("prune", session, "--safe-zone", "20k", "--strategy", "hybrid", "--explain", environ=NARROW)

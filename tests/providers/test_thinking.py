@@ -238,6 +238,15 @@ def test_the_ledger_has_a_column_for_the_thinking_that_each_prune_made_invalid()
 # Which policy
 
 
+def test_thinking_behind_dropped_messages_is_lost():
+    args = PruneArgs(count(TURNS) // 2, thinking_policy="drop_block")
+    report = ConversationPruner(args).prune(TURNS, "truncate").report
+    entries = report.plan.transcript.entries
+    left = [thought for at, entry in enumerate(entries) if at not in report.plan.gone for thought in entry.thinking]
+    assert report.messages_removed > 0
+    assert report.thinking_tokens_lost == sum(thought.tokens for thought in left) > 0
+
+
 @each_row(
     ("wanted", "model", "chosen"),
     [

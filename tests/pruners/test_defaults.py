@@ -90,6 +90,12 @@ def test_a_mistyped_strategy_is_an_error_of_the_constructor(kind: Any, strategy:
         kind(1_000, strategy=strategy)
 
 
+@each_row("call", [lambda name: prune(CHAT, 1_000, strategy=name), lambda name: by_decorator(strategy=name)])
+def test_a_mistyped_strategy_is_an_error_of_the_call(call: Any):
+    with pytest.raises(SettingsError, match="did you mean cache_aware"):
+        call("cache_awre")
+
+
 @each_row("args", [0.7, {"conversation_prune_safe_zone_tokens": 0.7}, PruneArgs(0.7, model="gpt-4")])
 def test_the_model_may_be_a_keyword_of_any_settings(args: Any):
     report = prune(CHAT, args, model="gpt-5").report

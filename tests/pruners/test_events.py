@@ -62,6 +62,11 @@ def test_anything_but_false_goes_on(answer: object):
     assert seen == [EVENT]
 
 
+def test_nobody_need_listen():
+    assert ask_before_prune(None, EVENT) is None
+    assert call_on_pruned(None, EVENT) is None
+
+
 @pytest.mark.parametrize("use", [ask_before_prune, call_on_pruned])
 def test_what_a_callers_function_raises_comes_through(use):
     def broken(event: PruneEvent) -> None:

@@ -87,6 +87,10 @@ def test_a_corpus_bill_is_the_sum_over_sessions_and_the_worst_is_one_session():
     assert (row.code.value, row.episodes) == (15 / 20, 2)
 
 
+def test_an_episode_without_an_unpruned_replay_is_skipped():
+    assert [row.strategy for row in summarize([made("a", "none", 100), made("b", "s", 1)], "p")] == ["none"]
+
+
 def test_an_interval_is_the_same_at_every_run_and_holds_its_figure():
     values = [(float(value), 1.0) for value in range(40)]
     found = interval(values)

@@ -434,6 +434,23 @@ def test_paths_are_relative_to_the_folder_that_was_worked_in():
     assert sections(text)["Files read"] == ["- a.py → read", "- /etc/hosts → read"]
 
 
+def test_relative_and_absolute_spellings_of_a_path_match():
+    first = told(
+        ran("cd /home/me/project && touch a.py"),
+        did("edit", {"path": "/home/me/project/a.py"}, "ok"),
+        did("edit", {"path": "/home/me/project/b.py"}, "Error: no match", True),
+    )
+    then = told(
+        did("read", {"path": "/home/me/project/a.py"}, "x"),
+        did("edit", {"path": "/home/me/project/a.py"}, "ok"),
+        did("edit", {"path": "/home/me/project/b.py"}, "ok"),
+    )
+    carried = digest(then, previous=digest(first))
+    assert carried == digest((*first, *then))
+    assert sections(carried)["Files changed"] == ["- a.py → created, edited ×2", "- b.py → edited"]
+    assert sections(carried)["Errors resolved later"] == ["- edit(b.py) → failed: Error: no match"]
+
+
 @each_row(
     ("command", "essence"),
     [

@@ -148,6 +148,19 @@ def test_it_calls_a_model_if_the_inner_one_does_and_its_identity_has_its_setting
     assert Levels(Modest(), 2, 5).identity == "Levels(modest, fanout=2, depth=5)"
 
 
+@examples(100)
+@given(
+    utterances(), utterances(), st.integers(-1, 4), st.integers(-1, 4), st.integers(0, 400), st.sampled_from(PHRASES)
+)
+def test_levels_fit_for_any_inner_summarizer(first: Any, second: Any, fanout: int, depth: int, room: int, say: str):
+    levels = Levels(lambda brief: f"{say} " * (len(brief.utterances) % 4), fanout, depth)
+    text = text_of(levels(Brief(first, "", room)))
+    again = Brief(second, text, room)
+    assert len(text) <= room
+    assert len(text_of(levels(again))) <= room
+    assert levels(again) == levels(again)
+
+
 @examples(10)
 @given(st.lists(utterances(), min_size=20, max_size=20), st.sampled_from(PHRASES), st.integers(1, 90))
 def test_the_goal_survives_twenty_summaries(parts: list[tuple[Utterance, ...]], say: str, times: int):
