@@ -289,6 +289,16 @@ ORPHAN = [
 ]
 
 
+def test_a_full_standard_output_is_an_error():
+    with Path("/dev/full").open("wb") as full:
+        command = [sys.executable, "-m", "autoprune", "prune", XML, "--safe-zone", "1m"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (
+        3,
+        b"autoprune: standard output cannot be written: No space left on device\n",
+    )
+
+
 @pytest.mark.parametrize(
     ("messages", "code"), [(ORPHAN, 0), ([*ORPHAN, {"role": "stranger", "content": "x"}], 4)], ids=["mended", "not"]
 )

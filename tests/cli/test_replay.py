@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from command_line import run, run_process, run_text
+from command_line import XML, run, run_process, run_text
 from recorded_sessions import timeless, write_claude_log, write_sessions
 from rich.console import Console, RenderableType
 from tables import each_row
@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 
 from autoprune.apps.cli.command_table import app
 from autoprune.apps.cli.replay import details_table, overview_table, verdict_table
-from autoprune.apps.cli.replaying import find_files, open_results, replay_all
+from autoprune.apps.cli.replaying import find_files, open_results, replay_all, skipped_table
 from autoprune.apps.replay import ReplayArgs, SessionFigures
 from autoprune.apps.replay.corpus import Processes, Task, cores, one_by_one, replay_files
 from autoprune.apps.replay.episode_figures import OWN
@@ -107,6 +107,13 @@ def test_an_overview_of_the_sessions_comes_first(found: list[SessionFigures]):
     ]
 
 
+def test_skipped_files_are_listed_by_reason():
+    reasons = {"a\x1b[2J.json": "it is bad", **{f"{number}.json": "it is empty" for number in range(12)}}
+    drawn = lines(skipped_table(reasons))
+    assert drawn[:3] == ["skipped 1 session: it is bad", "  a·[2J.json", "skipped 12 sessions: it is empty"]
+    assert drawn[-1] == "  and 2 more; --json names all"
+
+
 def test_a_run_continues_from_its_output(tmp_path: Path):
     paths = write_sessions(tmp_path, "one", "two", "three")
     output = str(tmp_path / "figures.jsonl")
@@ -170,6 +177,18 @@ def test_a_folder_with_all_kinds_of_files_is_replayed(tmp_path: Path):
     assert [each["path"] for each in found["sessions"] if each["figures"]] == sorted(paths)
     assert [Path(path).name for path in found["skipped"]] == ["empty.jsonl", "foreign.json"]
     assert (done.returncode, found["overview"]["sessions"], found["strategies"].keys()) == (0, 2, {"own"})
+
+
+def test_without_paths_the_sessions_on_this_machine_are_replayed_as_run_would_prune_them(tmp_path: Path):
+    folder = tmp_path / ".claude" / "projects" / "here"
+    folder.mkdir(parents=True)
+    write_sessions(folder, "one")
+    (folder / "one.json").rename(folder / "one.jsonl")
+    done = run("replay", "--jobs", "1", environ={"HOME": str(tmp_path), "COLUMNS": "80"})
+    words = " ".join(done.stdout.decode().split())
+    assert done.stderr.decode().startswith("found: claude-code 1 session\n")
+    assert "That is 1 session: too few to say" in words
+    assert ("cache_aware" in words, "low_water" in words) == (True, False)
 
 
 def test_recorded_usage_is_priced_before_the_replay_and_the_saving_is_in_dollars(tmp_path: Path):
@@ -398,3 +417,11 @@ def test_if_nothing_is_replayed_the_error_says_why(tmp_path: Path):
     missing = run_text("tune", "nosuch")
     assert (missing.returncode, missing.stdout) == (3, "")
     assert missing.stderr.endswith("the session was skipped (it cannot be read: No such file or directory)\n")
+
+
+def test_no_color_means_no_styles():
+    for arguments in (("strategies",), ("prune", XML, "-s", "20k", "--dry-run")):
+        plain = run_text(*arguments, environ={"NO_COLOR": "1", "FORCE_COLOR": "1"})
+        assert "\x1b" not in plain.stdout + plain.stderr
+        styled = run_text(*arguments, environ={"FORCE_COLOR": "1", "NO_COLOR": None})
+        assert "\x1b" in styled.stdout + styled.stderr

@@ -142,6 +142,13 @@ def test_if_a_program_is_not_installed_an_error_says_how_to_install_it(tmp_path:
         assert (done.returncode, done.stderr) == (127, words)
 
 
+@pytest.mark.parametrize("command", ["run", "doctor"])
+def test_a_program_that_cannot_be_started_is_an_error(command: str, tmp_path: Path):
+    done = run_text(command, "claude", environ=having(tmp_path, PATH=install(tmp_path, "#!/no/such/interpreter")))
+    assert done.returncode == 2
+    assert f"{tmp_path / 'claude'} cannot be started; is it fully installed?" in done.stderr
+
+
 def test_a_client_that_cannot_be_routed_is_refused_before_anything_is_started(tmp_path: Path):
     done = run_text("run", "claude", environ=having(tmp_path, PATH=install(tmp_path), CLAUDE_CODE_USE_BEDROCK="1"))
     assert done.returncode == 2
@@ -167,6 +174,16 @@ def test_a_run_fails_if_the_assistant_sends_its_requests_to_another_address(tmp_
         done = run_text("run", "claude", "-p", "Hi.", environ=user)
     assert (done.returncode, len(elsewhere.requests)) == (1, 1)
     assert "so nothing was pruned: Claude Code sent its requests to another address, or sent none" in done.stderr
+
+
+def test_a_run_fails_if_only_other_requests_came_through_the_proxy(tmp_path: Path):
+    lists = "import os, urllib.request; urllib.request.urlopen(os.environ['ANTHROPIC_BASE_URL'] + '/v1/models').close()"
+    path = install(tmp_path, f"#!{sys.executable}\n{lists}\n")
+    with serving(always(answer())) as upstream:
+        done = run_text("run", "claude", environ=having(tmp_path, PATH=path, ANTHROPIC_BASE_URL=upstream.url))
+    assert done.returncode == 1
+    assert "1 request came through the proxy, and none was a conversation" in done.stderr
+    assert "sent its requests to another address" in done.stderr
 
 
 def test_a_run_fails_if_the_provider_does_not_answer(tmp_path: Path):
@@ -279,6 +296,17 @@ def test_doctor_tests_no_upstream_if_there_may_be_several(tmp_path: Path):
     program = install(tmp_path, "#!/bin/sh\necho 1.2.3\n", name="opencode")
     done = run_text("doctor", "opencode", environ=having(tmp_path, PATH=program))
     assert "upstream      not tested: it depends on the model; name one after the assistant\n" in done.stdout
+
+
+def test_if_all_conversations_have_one_request_the_largest_is_shown():
+    def session(before: int) -> Session:
+        points = [Point(request=1, at=0.0, before=before, after=before, cleared=0, seconds=0.1)]
+        return Session("", "", "/v1/messages", 0.0, requests=1, points=points)
+
+    assert [*summarize_traffic(SimpleNamespace(sessions=(session(300), session(9_000))))] == [
+        "autoprune: /v1/messages: 1 request, the last prompt 9,000 tokens, 9,000 without pruning, safe zone 0",
+        "autoprune: 1 side question besides",
+    ]
 
 
 def test_an_unusual_cache_lifetime_is_printed():

@@ -1,5 +1,6 @@
 """`autoprune tune`: the recommendation, its cross-validation, and errors."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,13 @@ def test_the_printed_code_runs_even_from_a_narrow_terminal(strategy: str):
     assert done.returncode == 0
     assert strategy.partition("(")[0].partition(" ")[0] in done.stdout
     assert prunes(done.stdout).safe_zone == (20_480 if "@" in strategy else 980_000)
+
+
+def test_json_holds_the_rows_and_the_snippet():
+    found = json.loads(run_text("tune", SESSIONS, *GRID, "--json").stdout)
+    assert {row["strategy"] for row in found["rows"]} == {"none", *GRID[1:4:2]}
+    assert found["sessions"] == 2
+    assert found["snippet"]
 
 
 def test_a_clairvoyant_cannot_be_tuned():

@@ -92,6 +92,11 @@ def test_luck_is_not_sold_as_skill():
     assert tuned.bill.value > by_its_own.bill.value + 0.05
 
 
+def test_a_single_session_has_nothing_to_be_held_out():
+    tuned = tune(corpus(1), "anthropic")
+    assert (tuned.bill, tuned.picks, tuned.sessions) == (None, (), 1)
+
+
 def test_the_frontier_leaves_out_what_another_beats_in_both():
     found = [*corpus(3), *(played(f"{at}.jsonl", "low_water @ 60k", 0.95, 90) for at in range(3))]
     assert [row.strategy for row in frontier(summarize(found, "anthropic"))] == [CHEAP, CAREFUL, "none"]
@@ -194,6 +199,11 @@ def figures_of(strategy: Any) -> dict[str, Any]:
 def test_a_share_of_a_window_is_refused_before_anything_is_replayed(setting: str):
     with pytest.raises(SettingsError, match=r"a safe zone after @ is in tokens, such as 60k"):
         Policy(setting)
+
+
+@pytest.mark.parametrize("setting", ["none", "none @ 60k"])
+def test_without_a_recommendation_the_snippet_is_a_comment(setting: str):
+    assert ast.parse(snippet(setting, "anthropic", "gpt-5.5")).body == []
 
 
 def test_the_snippet_is_that_of_the_recommended_setting():
