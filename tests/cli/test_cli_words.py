@@ -86,16 +86,6 @@ def test_consecutive_equal_rows_are_one_line_with_their_count_and_sum():
     assert f"{3 * tokens:,} → " in reads
 
 
-def test_reasons_are_short_and_the_legend_has_the_full_sentences():
-    lines = explained(conversation(*CALLS)).splitlines()
-    legend = dict(re.split(r"\s{2,}", line.rstrip()) for line in lines[lines.index("") + 1 :])
-    assert legend == {
-        "oldest first": "the prompt was above the safe zone: oldest first, until it fits",
-        "not needed": "the prompt is within the safe zone without clearing it",
-        "no gain": "a placeholder would not be smaller",
-    }
-
-
 def test_an_explanation_without_results_is_a_header():
     assert explained([{"role": "user", "content": "hi"}]).split() == [
         "message",

@@ -1,7 +1,6 @@
 """Pruners, results, reports and plans are pickled and copied; caches stay behind."""
 
 import copy
-import dataclasses
 import multiprocessing
 import pickle
 import subprocess
@@ -94,27 +93,6 @@ def test_memos_locks_and_vocabularies_stay_behind():
     assert pickle.loads(pickle.dumps(counter)).count is exact()
     assert copy.deepcopy(ExactCounter("cl100k_base")) is exact("cl100k_base")
     assert pickle.loads(pickle.dumps(TiktokenCounter("p50k_base"))).encoding == "p50k_base"
-
-
-def test_what_a_model_wrote_goes_with_the_pruner(way: Copy):
-    asked: list[str] = []
-    pruner = ConversationPruner(ARGS, Recording(asked))
-    first = pruner.prune(MESSAGES).conversation
-    assert len(asked) == 1
-    copied = way(pruner)
-    assert copied.prune(MESSAGES).conversation == first
-    assert copied.llm.asked == ["asked"]
-
-
-@dataclasses.dataclass
-class Recording:
-    """A summarizer that counts its questions."""
-
-    asked: list[str]
-
-    def __call__(self, brief: object) -> str:
-        self.asked.append("asked")
-        return "Summary: it was read."
 
 
 def test_formats_of_the_callers_own_are_copied(way: Copy):

@@ -130,15 +130,6 @@ def test_the_old_spelling_of_calls_and_results_is_read():
     assert (row["tool"], row["target"], row["request"], row["cleared"]) == ("read", "a.py", 0, True)
 
 
-def test_a_custom_tools_input_is_counted_and_shown():
-    call = {"id": "c", "type": "custom", "custom": {"name": "apply_patch", "input": "*** Begin Patch " * 100}}
-    messages = around({"role": "tool", "tool_call_id": "c", "content": LONG})
-    messages[1]["tool_calls"] = [call]
-    report = AgenticConversationPruner(PruneArgs(100)).prune(messages).report
-    assert report.floor["assistant"] > 300
-    assert (report.rows[0]["tool"], str(report.rows[0]["target"])[:15]) == ("apply_patch", "*** Begin Patch")
-
-
 def test_the_cache_breakpoint_of_cleared_blocks_stays():
     blocks = [{"type": "text", "text": LONG}, {"type": "text", "text": "end", "cache_control": {"type": "ephemeral"}}]
     got = pruned(around({"role": "tool", "tool_call_id": "c", "content": blocks}))[2]

@@ -50,20 +50,6 @@ def history(max_tokens: int = 2_000, **options: Any) -> str:
 # The words of every format
 
 
-@each_row("format", WIRE)
-def test_every_format_gives_the_same_utterances(format: str):
-    told = heard(WIRE[format](ROUNDS))
-    assert [(one.speaker, one.words) for one in told if one.words] == [
-        (Speaker.USER, "Fix it."),
-        (Speaker.MODEL, "It is done."),
-        (Speaker.USER, "And now?"),
-    ]
-    assert [call.name for one in told for call in one.calls] == ["read_file", "run", "run"]
-    results = [result for one in told for result in one.results]
-    assert [result.text for result in results] == ["def a(): ...", "Error: no", "built"]
-    assert [result.call.name for result in results if result.call] == ["read_file", "run", "run"]
-
-
 @QUICK
 @pytest.mark.parametrize("format", [*WIRE, *DIALECTS])
 @given(data=st.data())

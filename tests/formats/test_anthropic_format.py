@@ -1,19 +1,16 @@
 """Anthropic Messages: which blocks are results, how they are cleared, which tokens count, and what never changes."""
 
-import copy
-import json
 from typing import Any
 
 import pytest
-from anthropic.types import Message, TextBlock, ThinkingBlock, ToolUseBlock
-from anthropic.types.beta import BetaMessage, BetaToolUseBlock
+from anthropic.types import Message, ToolUseBlock
+from anthropic.types.beta import BetaToolUseBlock
 from anthropic.types.browser_find_tool_use_block import BrowserFindToolUseBlock
 from anthropic_hypothesis import NAMES, STOPPED
 from conversations import SENTENCE
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationError, PruneArgs, Result
-from autoprune.conversation.transcript import Location
 from autoprune.formats import SHIPPED, anthropic_messages, new_parser
 from autoprune.tokens import MESSAGE_TOKENS, exact
 
@@ -84,50 +81,6 @@ FOUND = {"type": "search_result", "source": "a.md", "title": "A", "content": [te
 )
 def test_a_result_becomes_the_placeholder_in_the_shape_that_it_had(content: Any, becomes: Any):
     assert pruned(result(content)) == [result(becomes)]
-
-
-def test_only_the_payload_changes_in_a_whole_conversation():
-    thought = {"type": "thinking", "thinking": "Where is it?", "signature": "c2ln"}
-    call = {**use("toolu_2", path="b.py"), "caller": {"type": "direct"}, **CACHED}
-    late = [result([text(LONG)], "toolu_2", is_error=True), result(LONG, "toolu_1", x_note=[1], **CACHED)]
-    messages = [
-        ASKED,
-        answer(thought, text("I look."), use("toolu_1", path="a.py"), call),
-        user(*late, text("Be quick.", **CACHED), IMAGE),
-        answer(use("toolu_3", path="c.py")),
-        user(result(LONG, "toolu_3")),
-    ]
-    before = copy.deepcopy(messages)
-    after = prune(messages).conversation
-    assert messages == before
-    assert json.dumps(after) == json.dumps(
-        [
-            *messages[:2],
-            user(
-                result([text(SENTENCE)], "toolu_2", is_error=True),
-                result(SENTENCE, "toolu_1", x_note=[1], **CACHED),
-                text("Be quick.", **CACHED),
-                IMAGE,
-            ),
-            *messages[3:],
-        ]
-    )
-    assert [new is old for new, old in zip(after, messages, strict=True)] == [True, True, False, True, True]
-    assert all(new is old for new, old in zip(after[2]["content"][2:], messages[2]["content"][2:], strict=True))
-
-
-# Which call made it
-
-
-def test_the_arguments_of_a_call_have_a_place():
-    given = {"path": "a.py", "content": "x = 1\n"}
-    entry = new_parser(exact(), wants_inputs=True).read(answer(text("Now."), use(**given)), 4)
-    (call,) = entry.calls
-    (part,) = call.inputs
-    assert (call.location, call.id, call.name) == (Location((4, "content", 1)), "toolu_1", "read_file")
-    assert (part.location, part.is_json) == (Location((4, "content", 1, "input")), True)
-    assert part.text == json.dumps(given)
-    assert part.put(given, '{"path": "a.py"}') == {"path": "a.py"}
 
 
 # XML in the blocks of text
@@ -226,29 +179,6 @@ def response(*blocks: dict[str, Any], kind: Any = Message) -> Any:
 
 
 BLOCKS = ({"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}, text("I look."), use(path="a.py"))
-
-
-@pytest.mark.parametrize("kind", [Message, BetaMessage])
-def test_a_response_counts_and_pairs_like_its_content(kind: Any):
-    whole = response(*BLOCKS, kind=kind)
-    forms: list[Any] = [answer(*BLOCKS), whole, {"role": "assistant", "content": whole.content}, answer(*whole.content)]
-    reports = [prune([ASKED, form, user(result(LONG)), DONE]).report for form in forms]
-    assert [(report.tokens_before, report.rows) for report in reports] == [
-        (reports[0].tokens_before, reports[0].rows)
-    ] * len(forms)
-    assert (reports[0].rows[0]["tool"], reports[0].rows[0]["target"]) == ("read_file", "a.py")
-
-
-def test_objects_come_back_as_they_were():
-    whole = response(*BLOCKS)
-    messages = [ASKED, whole, user(result(LONG), TextBlock(type="text", text=f"{ELEMENT} mine")), DONE]
-    after = prune(messages).conversation
-    assert after[1] is whole
-    said = after[2]["content"][1]
-    assert type(said) is TextBlock
-    assert said.text.endswith("</tool_result> mine")
-    assert messages[2]["content"][1].text == f"{ELEMENT} mine"
-    assert [type(block) for block in whole.content] == [ThinkingBlock, TextBlock, ToolUseBlock]
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,9 @@
 
 import base64
 import copy
-import json
 from typing import Any
 
 import pytest
-from conversations import SENTENCE
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result
@@ -50,7 +48,6 @@ def tokens(message: Any) -> int:
 
 # What becomes of a result
 
-CLEARED = [{"text": SENTENCE}]
 FOUND = {"searchResult": {"source": "a.md", "title": "A", "content": [{"text": LONG}]}}
 
 
@@ -65,35 +62,6 @@ FOUND = {"searchResult": {"source": "a.md", "title": "A", "content": [{"text": L
 def test_the_text_of_a_result_is_that_of_its_texts_and_json(content: Any, text: str, is_plain: bool):
     (found,) = new_parser(exact()).read(user(result(content)), 0).results
     assert (found.text, found.is_plain) == (text, is_plain)
-
-
-def test_only_the_payload_changes_in_a_whole_conversation():
-    thought = {"reasoningContent": {"reasoningText": {"text": "Where is it?", "signature": "c2ln"}}}
-    late = [result([{"json": {"rows": [LONG]}}], "b", status="error"), result([{"text": LONG}], "a", type="x")]
-    messages = [
-        ASKED,
-        answer(thought, {"text": "I look."}, use("a", path="a.py"), use("b", path="b.py"), CACHE_POINT),
-        user(*late, CACHE_POINT, {"text": "Be quick."}, CACHE_POINT),
-        answer(use("c", path="c.py")),
-        user(result([{"text": LONG}], "c")),
-    ]
-    before = copy.deepcopy(messages)
-    after = prune(messages).conversation
-    cleared = [result(CLEARED, "b", status="error"), result(CLEARED, "a", type="x")]
-    wanted = [*messages[:2], user(*cleared, CACHE_POINT, {"text": "Be quick."}, CACHE_POINT), *messages[3:]]
-    assert messages == before
-    assert json.dumps(after) == json.dumps(wanted)
-    assert [new is old for new, old in zip(after, messages, strict=True)] == [True, True, False, True, True]
-    assert all(new is old for new, old in zip(after[2]["content"][2:], messages[2]["content"][2:], strict=True))
-
-
-def test_the_arguments_of_a_call_have_a_place():
-    given = {"path": "a.py", "content": "x = 1\n"}
-    (call,) = new_parser(exact(), wants_inputs=True).read(answer({"text": "Now."}, use(**given)), 4).calls
-    (part,) = call.inputs
-    assert (call.location, call.id, call.name) == (Location((4, "content", 1, "toolUse")), "tooluse_1", "read_file")
-    assert (part.location, part.is_json) == (Location((4, "content", 1, "toolUse", "input")), True)
-    assert part.text == json.dumps(given)
 
 
 # Counting

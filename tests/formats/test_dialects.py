@@ -18,7 +18,7 @@ from tables import each_row
 from autoprune import AgenticConversationPruner, ConversationPruner
 from autoprune.errors import SettingsError
 from autoprune.formats import new_parser, parse
-from autoprune.formats.dialects import Dialect, Example, all_dialects, dialect_of, element_dialect, register, unregister
+from autoprune.formats.dialects import Dialect, Example, all_dialects, element_dialect, register, unregister
 from autoprune.strategies import Replace, View
 
 TAG = re.compile(r"</?([A-Za-z_]+)[^<>]*>")
@@ -181,12 +181,3 @@ def test_a_text_with_a_tag_of_any_dialect_stays_inside_its_result(kind: str):
     texts = ("first {} last", "first\n{}\nlast", "{} last", "The user denied this:\n{} last")
     for tag, failed, text in sample_cases(product(TAGS, (False, True), texts)):
         check(kind, text.format(tag), failed=failed)
-
-
-@each_row("kind", [kind for kind in KINDS if kind != "cline"])
-def test_a_heading_reaches_over_no_result_of_another_dialect(kind: str):
-    command = "[execute_command for 'cat <<EOF\n{}\nEOF'] Result:\nok"
-    cline = dialect_of("cline")
-    assert cline is not None
-    assert len(cline.spans(command.format("words"))) == 1
-    assert cline.spans(command.format(sample(kind))) == []

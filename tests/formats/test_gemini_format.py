@@ -2,7 +2,6 @@
 
 import base64
 import copy
-import json
 from typing import Any
 
 import pytest
@@ -12,8 +11,7 @@ from google.genai import types
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, Clamp, ConversationError, PruneArgs, Result
-from autoprune.conversation.transcript import Location, Speaker
-from autoprune.formats import SHIPPED, gemini_contents, new_parser
+from autoprune.formats import gemini_contents, new_parser
 from autoprune.strategies import LowWater
 from autoprune.tokens import MESSAGE_TOKENS, exact
 
@@ -227,22 +225,6 @@ def test_the_call_of_an_abandoned_round_is_not_that_of_a_later_answer():
     assert [row["target"] for row in rows] == ["new"]
 
 
-@pytest.mark.parametrize("style", [copy.deepcopy, snake, sdk])
-def test_the_arguments_of_a_call_have_a_place(style: Any):
-    given = {"path": "a.py", "content": "x = 1\n"}
-    content = style(model({"text": "Now."}, call("write", given, id="x")))
-    (made,) = new_parser(exact(), wants_inputs=True).read(content, 4).calls
-    (part,) = made.inputs
-    name = "functionCall" if style is copy.deepcopy else "function_call"
-    assert (made.location, made.id, made.name) == (Location((4, "parts", 1, name)), "x", "write")
-    assert (part.location, part.text, part.is_json) == (
-        Location((4, "parts", 1, name, "args")),
-        json.dumps(given),
-        True,
-    )
-    assert part.put(given, '{"path": "a.py"}') == {"path": "a.py"}
-
-
 # Counting
 
 
@@ -339,39 +321,10 @@ def test_a_response_nested_too_deep_for_json_is_counted_and_left_alone():
 # Which format it is
 
 
-@each_row(
-    "content",
-    [
-        *(ASKED, DONE, model(call()), user(response({"output": "x"})), user(IMAGE), {"parts": [{"text": "x"}]}),
-        *(snake(model(call())), sdk(DONE), types.Content(role="model"), {"role": "user", "parts": ["words"]}),
-        *({"role": "function", "parts": [response({})]}, {"role": "model", "parts": []}),
-    ],
-)
-def test_a_content_shows_the_marks_of_no_other_format(content: Any):
-    seen = content if isinstance(content, dict) else vars(content)
-    assert [known.NAME for known in SHIPPED if known.seen(seen)] == ["gemini"]
-
-
 @pytest.mark.parametrize("stray", ["words", types.Part(text="words"), {"text": "words"}])
 def test_an_error_names_the_place_of_a_value_that_is_no_content(stray: Any):
     with pytest.raises(ConversationError, match=r"message 1 (is no message but str|has no 'role')"):
         prune([ASKED, stray])
-
-
-@each_row(
-    ("content", "speaker"),
-    [
-        (ASKED, Speaker.USER),
-        ({"parts": [{"text": "x"}]}, Speaker.USER),
-        (DONE, Speaker.MODEL),
-        (user(response({}), response({})), Speaker.TOOL),
-        (user(response({}), {"text": "And now?"}), Speaker.USER),
-        ({"role": "function", "parts": [response({})]}, Speaker.TOOL),
-        ({"role": ["user"], "parts": []}, Speaker.OTHER),
-    ],
-)
-def test_a_content_of_nothing_but_responses_is_the_tools(content: Any, speaker: Speaker):
-    assert gemini_contents.speaker(content) is speaker
 
 
 # All conversations

@@ -10,7 +10,6 @@ from pydantic import BaseModel
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationError, PruneArgs, Result
-from autoprune.conversation.transcript import Location, Speaker
 from autoprune.formats import SHIPPED, new_parser, openai_responses
 from autoprune.formats._parts import encrypted_tokens
 from autoprune.tokens import MESSAGE_TOKENS, exact
@@ -227,18 +226,6 @@ def test_the_tool_of_a_call_without_a_name_is_that_of_its_type(kind: str, output
     assert (row["tool"], row["request"]) == (tool, 0)
 
 
-@pytest.mark.parametrize(
-    ("item", "name", "is_json"),
-    [(CALL, "arguments", True), ({"type": "custom_tool_call", "name": "edit", "input": "*** a"}, "input", False)],
-)
-def test_the_arguments_of_a_call_have_a_place(item: dict[str, Any], name: str, is_json: bool):
-    (call,) = new_parser(exact(), wants_inputs=True).read({**item, "call_id": "x"}, 4).calls
-    (part,) = call.inputs
-    assert (call.location, call.id, call.name) == (Location((4,)), "x", item["name"])
-    assert (part.location, part.text, part.is_json) == (Location((4, name)), item[name], is_json)
-    assert part.put(item[name], "shorter") == "shorter"
-
-
 @each_row("kind", ["local_shell_call", "shell_call", "apply_patch_call", "computer_call", "mcp_call"])
 def test_the_arguments_that_the_api_checks_have_none(kind: str):
     item = {
@@ -395,23 +382,3 @@ def test_an_item_shows_the_marks_of_no_other_format(item: Any):
 def test_an_error_names_the_place_of_an_item_of_unknown_type():
     with pytest.raises(ConversationError, match="message 1 of type 'step' has no 'role'"):
         prune([CALL, {"type": "step", "id": 7}])
-
-
-@each_row(
-    ("item", "speaker"),
-    [
-        (DONE, Speaker.MODEL),
-        (ASKED, Speaker.USER),
-        ({"role": "developer", "content": [text("x")]}, Speaker.SYSTEM),
-        *(
-            ({"type": kind}, Speaker.MODEL)
-            for kind in ("reasoning", "compaction", "mcp_call", "new_kind_call", "program", "program_output")
-        ),
-        *(({"type": kind}, Speaker.TOOL) for kind in ("shell_call_output", "tool_search_output", "new_kind_output")),
-        *(({"type": kind}, Speaker.OTHER) for kind in ("item_reference", "compaction_trigger", "new_kind")),
-        ({"type": "mcp_approval_response"}, Speaker.TOOL),
-        ({"role": "critic"}, Speaker.OTHER),
-    ],
-)
-def test_calls_are_the_models_and_outputs_the_tools(item: dict[str, Any], speaker: Speaker):
-    assert openai_responses.speaker(item) is speaker

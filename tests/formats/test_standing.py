@@ -103,14 +103,6 @@ def test_results_pasted_after_native_calls_are_the_users_text(carrier: str, text
     assert pruner().prune_conversations(conversation)[-2] is conversation[-2]
 
 
-@each_row("carrier", CARRIERS)
-@each_row("dialect", DIALECTS)
-def test_after_native_calls_a_result_in_a_text_answers_calls_in_a_text(carrier: str, dialect: str):
-    made = talk(carrier, "", CALLS[dialect], DIALECTS[dialect], "So.")[1:]
-    conversation = [*talk(carrier, "Go."), *NATIVE[carrier], *made]
-    assert is_cleared(pruner().prune_conversations(conversation)[-2])
-
-
 @pytest.mark.parametrize("dialect", ["cline", "tool_response"])
 def test_a_dialect_without_an_opening_tag_before_it_is_text(dialect: str):
     other = CALLS["tool_response" if dialect == "cline" else "cline"]

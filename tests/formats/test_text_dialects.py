@@ -298,16 +298,6 @@ def test_of_a_json_response_only_the_content_is_replaced_by_a_json_string(conten
         assert [one.is_plain for one in results(text)] == [False]
 
 
-def test_the_sentence_is_escaped_in_json():
-    args = pruner()
-    args.replacement_message = 'Say "again":\nlook 見'
-    content = '<tool_response>\n{"name": "x", "content": "%s"}\n</tool_response>' % ("a b c " * 99)
-    after = args.prune_conversations(seen(content))[2]["content"]
-    assert after == '<tool_response>\n{"name": "x", "content": "Say \\"again\\":\\nlook 見"}\n</tool_response>'
-    again = seen(after)
-    assert args.prune_conversations(again) is again
-
-
 def test_responses_answer_the_open_calls_by_name_or_in_turn():
     call = (
         'Both.\n<tool_call>\n{"name": "read_file", "arguments": {"path": "a.py"}}\n</tool_call>\n'
@@ -370,14 +360,6 @@ def test_a_text_is_of_the_dialect_that_begins_first(first: str, second: str):
     assert cleaned(f"{first}\n{second}".replace("@", LINES)) == (
         f"{first.replace('@', sentence)}\n{second.replace('@', LINES)}"
     )
-
-
-@pytest.mark.parametrize("inner", [XML, RAW])
-def test_calls_in_the_arguments_of_a_call_are_no_calls(inner: str):
-    call_in_json = '<tool_call>\n{"name": "x"}\n</tool_call>'
-    body = f"<a>\n<b>1</b>\n</a>\n{inner}\n{call_in_json}\n<read_file>\n<path>a</path>\n</read_file>"
-    xml = f"<write_to_file>\n<path>a.md</path>\n<content>\n{body}\n</content>\n</write_to_file>"
-    assert [made.name for made in pruner().plan(seen(LINES, call=xml)).transcript.calls] == ["write_to_file"]
 
 
 # Counting

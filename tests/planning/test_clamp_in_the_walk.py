@@ -5,12 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from conversations import ANSWER, DIALECTS, Dialect, Message, openai_chat, words, xml
-from every_format import facts
+from conversations import ANSWER, DIALECTS, Dialect, openai_chat, words
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, ToolInputs
-from autoprune.planning.view import Strategy
 from autoprune.strategies.clearing import ToolOutputCleanup
 from autoprune.tokens import exact
 
@@ -40,11 +38,6 @@ CUT = Clamp(100).shortened(TEXT, exact()) or ""
 CUTS = ToolOutputCleanup(clamp=Clamp(100))
 
 
-def cut_in_xml(text: str) -> str:
-    """What is cut is all that stands between the tags."""
-    return Clamp(100).shortened(f"\n<content>{text}</content>\n", exact()) or ""
-
-
 def test_a_giant_result_is_cut_even_if_it_is_unseen_or_the_conversation_fits():
     messages = openai_chat([TEXT], ["ok", TEXT])
     result = pruner(PLENTY).prune(messages, CUTS)
@@ -53,16 +46,6 @@ def test_a_giant_result_is_cut_even_if_it_is_unseen_or_the_conversation_fits():
     assert result.report.rows[0]["why"] == "larger than a single result may be: only its head and tail are kept"
     untouched = (0, 1, 2, 4, 5)
     assert all(result.conversation[at] is messages[at] for at in untouched)
-
-
-def test_tags_of_xml_results_are_unchanged():
-    messages = xml([TEXT], ["ok", TEXT])
-    result = pruner(PLENTY).prune(messages, CUTS)
-    wanted = as_json(messages).replace(
-        json.dumps(f"\n<content>{TEXT}</content>\n")[1:-1], json.dumps(cut_in_xml(TEXT))[1:-1]
-    )
-    assert as_json(result.conversation) == wanted != as_json(messages)
-    assert [row["reason"] for row in result.report.rows] == ["clamped", "unseen", "clamped"]
 
 
 IMAGE = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
@@ -147,37 +130,3 @@ def test_calls_whose_success_was_cut_off_are_left_alone():
     sent = pruner(1).prune(messages[:-1], strategy).conversation
     for history in (messages, [*sent, ANSWER]):
         assert pruner(1).prune(history, strategy).report.calls_cleaned == 0
-
-
-# One pruner for a whole loop, its output fed back
-
-
-def requests(messages: list[Message]) -> list[int]:
-    """Where the model was called: before each of its messages, and at the end."""
-    speaks = [at for at, message in enumerate(messages) if message["role"] == "assistant"]
-    return [*speaks, len(messages)]
-
-
-def fed_back(messages: list[Message], safe_zone: int, strategy: Strategy) -> list[list[str]]:
-    """Why each result is as it is at each request; a pruner that remembers and a new one agree on it."""
-    ours = pruner(safe_zone)
-    fed: list[Message] = []
-    told = []
-    for at in requests(messages):
-        history = [*fed, *messages[len(fed) : at]]
-        cold, warm = pruner(safe_zone).prune(history, strategy), ours.prune(history, strategy)
-        assert as_json(warm.conversation) == as_json(cold.conversation)
-        assert as_json(facts(warm)) == as_json(facts(cold))
-        told.append([row["reason"] for row in warm.report.rows])
-        fed = warm.conversation
-    return told
-
-
-def test_a_cut_result_keeps_the_arguments_of_its_call():
-    messages = [*openai_chat([words(100)], ["Success. Updated the following files:\n" + TEXT]), ANSWER]
-    messages[4]["tool_calls"][0]["function"]["arguments"] = json.dumps({"path": "a.py", "content": words(900)})
-    strategy = replace(CUTS, protect=Protections(last_results=1), clear_tool_inputs=ToolInputs())
-    told = fed_back(messages, 300, strategy)
-    assert told[-1] == ["already_cleared", "among_last"]
-    assert pruner(300).prune(messages, strategy).report.calls_cleaned == 0
-    assert pruner(300).prune(messages, replace(strategy, protect=Protections())).report.calls_cleaned == 1

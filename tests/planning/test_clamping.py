@@ -102,17 +102,6 @@ def test_no_cut_splits_a_surrogate_pair_or_a_line_end(limit: int):
     assert not re.search(r"\r(?!\n)|…\]\n\n", rows)
 
 
-@pytest.mark.parametrize(
-    ("limit", "expected"),
-    [(1, "one"), (2, "one two"), (8, "one two three four five six seven eight")],
-)
-def test_without_room_for_a_note_only_the_beginning_is_left(limit: int, expected: str):
-    text = "  \n one two three four five six seven eight nine ten " + "more " * 1_000
-    result = Clamp(limit).shortened(text, words)
-    assert result is not None
-    assert result.rstrip() == expected
-
-
 def test_a_text_is_left_alone_if_no_part_fits():
     assert Clamp(5).shortened("one two three", lambda text: 100 * len(text)) is None
     assert Clamp(5).shortened("one two three", lambda text: 100) is None

@@ -287,15 +287,6 @@ def test_model_messages_are_folded_too_if_the_user_must_begin(written_in: str, l
     assert pruned == given[-left:]
 
 
-@pytest.mark.parametrize("written_in", ["anthropic", "bedrock", "gemini"])
-def test_a_summary_is_a_user_message_and_may_begin(written_in: str):
-    calls = " ".join(f"A[c{number}] R[c{number}]" for number in range(20))
-    given = messages(f"U {calls} A U A U", written_in)
-    drops = pruner().plan(given, Folding("f", over_messages=6, keep=4, drops=True))
-    sums_up = pruner().plan(given, Folding("f", over_messages=6, keep=4, summary_tokens=1, over_share=None))
-    assert (len(drops.gone), len(sums_up.gone)) == (42, 39)
-
-
 # Large results first
 
 
@@ -433,17 +424,6 @@ def test_a_text_that_is_not_smaller_does_not_replace_a_result(old: str, new: str
 
     given = with_result(100)
     assert pruner().prune_conversations(given, Own(rewritten)) is given
-
-
-def test_the_view_tells_the_turn_the_request_in_it_and_how_many_messages_there_are():
-    seen: list[tuple[int, int, int, int]] = []
-
-    def look(view: FoldView) -> list[Fold]:
-        seen.append((view.request, view.turn, view.iteration, view.count))
-        return []
-
-    pruner().plan(messages("S U A[c1] R[c1] A U A", "openai_chat"), Own(look))
-    assert seen == [(0, 1, 1, 1), (1, 1, 2, 3), (2, 2, 1, 5), (3, 2, 2, 6)]
 
 
 def test_a_strategy_without_a_name_is_called_by_its_class():

@@ -1,7 +1,7 @@
 """Where a conversation may be cut, in every format, so that nothing is parted that belongs together."""
 
 import pytest
-from halves import broken, halves
+from halves import halves
 from written_short import entries, every_format, every_native_format, messages, parsed
 
 from autoprune.planning._groups import cuts
@@ -27,14 +27,6 @@ from autoprune.planning._groups import cuts
 )
 def test_a_call_and_its_result_are_a_pair(short: str, found: list[tuple[int | None, int | None]], written_in: str):
     assert halves(entries(short, written_in)) == found
-
-
-def test_a_call_that_is_answered_by_an_error_is_answered():  # 5
-    given = messages("U A[c1] R[c1] U A", "openai_chat")
-    given[2]["content"] = "1 validation error: try again"
-    given[3]["content"] = "Fix the errors and try again."
-    assert halves(parsed(given)) == [(1, 2)]
-    assert broken(parsed(given)) == []
 
 
 def test_the_indexes_of_a_part_of_a_conversation_are_those_of_the_part():

@@ -156,16 +156,6 @@ def test_protections_add_up_and_the_first_that_holds_is_the_reason(kind: type[An
 # The last results, and the newest tokens
 
 
-@in_both_dialects
-@each_row("number", range(5))
-def test_the_last_results_are_counted_with_those_that_are_unseen(number: int, dialect: Dialect):
-    messages = dialect([words(100), words(110)], [words(120)], [words(130), words(140)])
-    found = kept(all_that_can_go([*messages, ANSWER], ToolOutputCleanup(Protections(last_results=number))))
-    assert list(found) == list(range(5 - number, 5))
-    unseen = kept(all_that_can_go(messages, ToolOutputCleanup(Protections(last_results=number))))
-    assert unseen == {**dict.fromkeys(range(5 - number, 3), "among_last"), 3: "unseen", 4: "unseen"}
-
-
 @in_both
 @each_row("at", AT)
 def test_the_window_reaches_to_the_message_that_crosses_its_edge(at: int, writing: Writing):
@@ -193,23 +183,6 @@ def test_the_window_covers_the_sent_conversation(dialect: Dialect):
         full = all_that_can_go(messages[:at], strategy).conversation
         fed = all_that_can_go([*fed, *messages[len(fed) : at]], strategy).conversation
         assert fed == full
-
-
-# Pins
-
-
-def test_a_predicate_gets_the_callers_messages():
-    messages = native(*STEPS)
-    seen: list[Any] = []
-
-    def pinned(message: object) -> bool:
-        seen.append(message)
-        return False
-
-    assert kept(all_that_can_go(messages, ToolOutputCleanup(Protections(pinned=pinned)))) == {}
-    results = [messages[at] for at in AT]
-    assert len(seen) >= len(AT)
-    assert all(any(message is result for result in results) for message in seen)
 
 
 # Calls' arguments

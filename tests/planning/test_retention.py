@@ -200,20 +200,6 @@ def test_a_retention_is_a_dict_in_a_strategy_given_as_text():
     assert config(strategy)["retain"] == {"first_request": True, "tags": ("keep",)}
 
 
-def test_a_predicate_gets_the_callers_own_message_and_its_answer_may_be_anything():
-    conversation = chat("U1 A1 U2 A2 U3")
-    seen: list[Any] = []
-
-    def pins(message: Any) -> object:
-        seen.append(message)
-        return [] if message["content"] != "A1" else ["yes"]
-
-    strategy = replace(keep_last(1), retain=Retention(pinned=pins))  # type: ignore[arg-type]
-    pruned = ConversationPruner(PruneArgs(WIDE)).prune_conversations(conversation, strategy)
-    assert names(pruned) == "A1 U3"
-    assert all(one is given for one, given in zip(seen, conversation, strict=True))
-
-
 def test_an_index_is_that_of_the_message_alone():
     entry = Entry(Speaker.USER, 5)
     assert [Retention(pinned={1}).stays(at, entry) for at in range(3)] == [

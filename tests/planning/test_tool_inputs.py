@@ -128,15 +128,6 @@ def test_other_arguments_are_unchanged(given: str, becomes: str):
     assert (after[1] is messages[1]) == (becomes == "left alone")
 
 
-def test_the_free_text_of_a_custom_tool_becomes_the_marker():
-    patch = "*** Begin Patch\n*** Update File: a.py\n" + BODY
-    call = {"id": "c", "type": "custom", "custom": {"name": "apply_patch", "input": patch}}
-    messages = native("{}", "Success. Updated the following files:\nM a.py")
-    messages[1] = {**messages[1], "tool_calls": [call]}
-    (after,) = pruned(messages).conversation[1]["tool_calls"]
-    assert after == {**call, "custom": {"name": "apply_patch", "input": MARKER.format(count_text(patch))}}
-
-
 def anthropic(given: object, **said: object) -> list[Message]:
     call = {"type": "tool_use", "id": "c", "name": "write", "input": given, "cache_control": {"type": "ephemeral"}}
     result = {"type": "tool_result", "tool_use_id": "c", "content": "Done.", **said}
@@ -146,19 +137,6 @@ def anthropic(given: object, **said: object) -> list[Message]:
         {"role": "user", "content": [result]},
         ANSWER,
     ]
-
-
-# Calls in XML text
-
-
-@each_row("name", ["content", "diff"])
-@each_row("body", [BODY, f"\n{BODY}\n", "a < b && c\n" * 200, "<b>x</b>\n" * 200])
-def test_in_xml_the_body_becomes_the_marker_and_the_rest_is_unchanged(body: str, name: str):
-    messages = in_xml(f"<path>a.py</path>\n<{name}>{body}</{name}>\n<lines>7</lines>")
-    result = pruned(messages)
-    text = str(messages[1]["content"])
-    assert result.conversation[1] == {**messages[1], "content": text.replace(body, MARKER.format(count_text(body)))}
-    assert pruned(result.conversation).conversation is result.conversation
 
 
 # Which calls
@@ -209,15 +187,6 @@ def test_only_calls_that_are_known_to_have_succeeded_are_shortened(messages: lis
 def test_tools_are_names_or_globs(tools: Any, becomes: int, messages: list[Message]):
     strategy = ToolOutputCleanup(clear_tool_inputs=ToolInputs(tools))
     assert pruned(messages, strategy).report.calls_cleaned == becomes
-
-
-def test_a_string_is_never_replaced_by_a_larger_marker():
-    """However small strings may be shortened: paths and flags stay."""
-    given = {"path": "src/autoprune/formats/openai_chat.py", "mode": "w", "content": BODY}
-    strategy = ToolOutputCleanup(clear_tool_inputs=ToolInputs(above=0))
-    after = pruned(native(json.dumps(given)), strategy).conversation
-    assert json.loads(arguments(after)) == {**given, "content": MARK}
-    assert pruned(after, strategy).conversation is after
 
 
 # When

@@ -6,13 +6,10 @@ from typing import Any
 
 import pytest
 from anthropic import BadRequestError
-from anthropic.types import Message as Answer
-from anthropic.types.beta import BetaThinkingConfigParam
 from conversations import Message, openai_chat, words
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
-from pydantic import TypeAdapter
 from strict_provider.scripts import Call, Turn
 from tables import each_row
 
@@ -169,17 +166,6 @@ def test_without_thinking_after_an_edit_all_policies_give_the_same(messages: lis
 
 
 # What is left alone
-
-
-def test_an_answer_of_the_sdk_stays_one_without_its_thinking():
-    fields = {"id": "msg", "model": BINDS, "type": "message", "stop_reason": "end_turn", "stop_sequence": None}
-    usage = {"input_tokens": 1, "output_tokens": 1}
-    answer: Any = Answer.model_validate({**fields, **TURNS[3], "usage": usage})
-    messages = [*TURNS[:3], answer, *TURNS[4:]]
-    stripped = pruner(ROOM, "strip").prune(messages).conversation[3]
-    assert type(stripped) is Answer
-    assert [block.type for block in stripped.content] == ["text"]
-    assert [block.type for block in answer.content] == ["thinking", "redacted_thinking", "text"]
 
 
 def test_thinking_that_is_alone_in_its_message_stays():
@@ -358,14 +344,6 @@ def test_parameters_are_merged_into_those_of_a_request(given: dict[str, Any], be
     assert given == before
     assert merged(drop_block(), becomes) == becomes
     assert merged({}, given) == given
-
-
-@each_row("given", ["adaptive", "enabled", "disabled", "between_tools", None])
-def test_a_merged_request_has_only_thinking_fields_that_the_sdk_knows(given: str | None):
-    budget = {"budget_tokens": 2_000} if given == "enabled" else {}
-    request = {"thinking": {"type": given, **budget}} if given else {}
-    said = merged(drop_block(), request)["thinking"]
-    assert TypeAdapter(BetaThinkingConfigParam).validate_python(said) == said
 
 
 # Bedrock: boto3 refuses Anthropic's parameters

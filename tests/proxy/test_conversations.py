@@ -1,6 +1,5 @@
 """Conversations are recognized by how they begin, and each has its own pauses and calibration."""
 
-from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -29,15 +28,6 @@ def test_a_conversation_that_begins_like_an_earlier_one_gets_a_new_name():
         answered[1]["content"][0]["id"] = f"call {len(names)}"
         assert known.match("", answered).name == names[-1]
     assert len({*names}) == 2
-
-
-def test_a_cache_mark_that_moves_does_not_change_the_conversation():
-    known = Conversations(8)
-    whole = messages(2)
-    first = known.match("", whole)
-    marked = deepcopy(whole)
-    marked[1]["content"][0]["cache_control"] = {"type": "ephemeral"}
-    assert known.match("", marked) is first
 
 
 def test_a_string_and_a_marked_text_block_are_the_same_message():

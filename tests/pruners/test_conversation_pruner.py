@@ -1,7 +1,6 @@
 """The class that folds and drops, as a caller uses it: names, usage, the store, events, thinking, reports."""
 
 import asyncio
-import copy
 from collections.abc import MutableMapping
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -160,14 +159,6 @@ def test_a_usage_that_names_no_tokens_is_said_and_counts_for_nothing(usage: obje
     assert f"usage is {usage!r}: it names no input tokens" in result.report.fallbacks[0]
 
 
-def test_a_calibration_makes_counts_the_providers():
-    given = chat(9)
-    assert pruner(950).prune_conversations(given, truncate(1)) is given
-    result = pruner(950).prune(given, truncate(1), calibration=1.5)
-    assert (result.report.tokens_before, result.report.tokens_after) == (1355, 755)
-    assert result.conversation == given[4:]
-
-
 @each_row("strategy", [*PRESETS])
 @each_row("calibration", [1.0, 2.0])
 @each_row("reported", [50, 700, 9_000])
@@ -215,14 +206,6 @@ def test_pruned_output_that_is_fed_back_asks_for_what_is_new_alone():
     assert result.conversation == ours.prune_conversations(chat(13))
 
 
-def test_what_stands_in_the_store_and_is_no_text_is_asked_for_anew():
-    store: Any = {}
-    pruner(llm=Model(), store=store).prune(chat(9))
-    for key in store:
-        store[key] = None
-    assert pruner(llm=Model(), store=store).prune(chat(9)).report.spent.calls == 1
-
-
 def test_no_more_is_asked_of_a_model_than_is_allowed():
     model = Model()
     result = pruner(llm=model, max_calls=0).prune(chat(9))
@@ -244,16 +227,6 @@ def test_a_strategys_instructions_are_the_summarizers_unless_it_has_its_own_form
 
 
 # What a dry run is
-
-
-def test_a_plan_is_a_dry_run():
-    given, model, store = chat(9), Broken(), {}
-    before = copy.deepcopy(given)
-    ours = pruner(llm=model, store=store, before_prune=refused, on_pruned=refused)
-    plan = ours.plan(given)
-    assert [list(fold.messages) for fold in plan.folds] == [[0, 1, 2], [3, 4]]
-    assert (given, store) == (before, {})
-    assert plan.tokens >= pruner().prune(given).report.tokens_after
 
 
 def refused(event: PruneEvent) -> Any:

@@ -56,27 +56,6 @@ def test_arguments_may_be_given_by_position():
     assert (pruner.args, pruner.llm) == (args, llm)
 
 
-class Unreadable:
-    """A setting that is no number in any way."""
-
-    def _refuse(self, *args: object) -> Any:
-        raise AssertionError("the constructor reads a number")
-
-    __int__ = __float__ = __index__ = __bool__ = __str__ = __lt__ = __le__ = __gt__ = __ge__ = __mul__ = _refuse
-    __round__ = __trunc__ = __floor__ = __add__ = __radd__ = __sub__ = __rmul__ = __floordiv__ = _refuse
-
-
-def test_the_constructor_reads_no_number():
-    args = MagicMock()
-    args.conversation_prune_safe_zone_tokens = Unreadable()
-    args.conversation_prune_group_size = Unreadable()
-    args.overhead_tokens = Unreadable()
-    pruner = AgenticConversationPruner(args=args, llm=None)
-    args.conversation_prune_safe_zone_tokens, args.overhead_tokens = 1000, 0
-    messages = session(result("ReadFileTool", "x"))
-    assert pruner.prune_conversations(messages) is messages
-
-
 def test_the_safe_zone_is_read_anew_each_time():
     pruner = shim(1_000_000)
     messages = session(result("ReadFileTool", FILE), result("ReadFileTool", FILE))
@@ -147,20 +126,6 @@ def test_a_subclass_may_say_what_a_result_is():
     assert contents(OnlyReads(args, None).prune_conversations(messages)) == [
         result("RunCommandTool", FILE),
         cleared("ReadFileTool"),
-    ]
-
-
-class Renaming(Signed):
-    def _extract_tool_name(self, content: str) -> str:
-        return super()._extract_tool_name(content).removesuffix("Tool").lower()
-
-
-def test_a_subclass_may_say_which_tool_it_was():
-    args = MagicMock(conversation_prune_safe_zone_tokens=100)
-    outcome = Renaming(args, None).prune(session(result("ReadFileTool", FILE)))
-    assert [row["tool"] for row in outcome.report.rows] == ["readfile"]
-    assert contents(outcome.conversation) == [
-        "<tool_result tool_name='ReadFileTool' success='true'><content>readfile went</content></tool_result>"
     ]
 
 

@@ -182,16 +182,6 @@ def test_the_memo_does_not_change_decisions(case: Case):
 
 
 @every_case
-def test_the_full_history_and_the_pruned_one_fed_back_lead_to_the_same_prompts(case: Case):
-    keeping, feeding = case.pruner(), case.pruner()
-    fed: list[Any] = []
-    for at in requests(case.messages):
-        full = case.pruned(case.messages[:at], keeping).conversation
-        fed = case.pruned(fed + case.messages[len(fed) : at], feeding).conversation
-        assert shape(fed) == shape(full)
-
-
-@every_case
 def test_other_pauses_before_earlier_requests_are_noticed(case: Case):
     warm = case.pruner()
     places = requests(case.messages)

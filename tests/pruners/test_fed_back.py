@@ -111,14 +111,6 @@ def test_a_provider_that_is_named_is_known_where_nothing_shows_it_any_more(args:
         assert both_ways(messages, presets.keep_last(keep), count(messages), **args)[0]["role"] == "user"
 
 
-def test_the_report_says_how_much_of_the_users_was_dropped():
-    answered = WIRE["openai_chat"]([[Step("AskUserQuestion", {"question": "Tabs or spaces?"}, "Tabs. " * 40)]])
-    messages = [*answered, model(), user("And now?"), *called(1), model(), user("Go on.")]
-    report = ConversationPruner(PruneArgs(20)).prune(messages, presets.truncate(1)).report
-    assert (report.requests_removed, report.answers_removed) == (2, 1)
-    assert "dropped (with 2 requests and 1 answer of the user's)" in str(report)
-
-
 def test_arguments_keep_the_request_of_their_call_if_their_message_is_read_again():
     none, long = ({"path": "a.py", "content": text, "mode": [7, None]} for text in ("", "x = 1  # set\n" * 8))
     calls = [[none], [long, long], [none], [none]]

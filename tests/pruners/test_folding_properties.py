@@ -7,7 +7,6 @@ import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -26,15 +25,13 @@ from folding_cases import (
     words,
 )
 from profiles import is_full, sample_cases
-from rounds import WIRE, Step
 from sendable import accepts, rules
 from shipped import PRESETS
-from tables import each_row
 
 from autoprune import PruneArgs, Result, problems
 from autoprune.conversation.edits import Reason
 from autoprune.conversation.messages import fields_of
-from autoprune.conversation.summary import find_summary, is_user_message
+from autoprune.conversation.summary import find_summary
 from autoprune.formats import anthropic_messages, bedrock_converse, gemini_contents
 from autoprune.planning.retention import BY_AGE, Retention
 from autoprune.planning.view import FoldingStrategy
@@ -250,20 +247,6 @@ def assert_fed_back_alike(messages: list[Any], strategy: FoldingStrategy, safe_z
         assert as_bytes(fed) == as_bytes(full)
 
 
-@each_row("retain", [Retention(), Retention(first_request=True), Retention(roles=("tool", "assistant"))])
-@each_row("write", WIRE.values(), ids=WIRE)
-def test_no_two_messages_of_the_users_become_neighbors(write: Any, retain: Retention):
-    step = Step("read_file", {"path": "a.py"}, "a line of text\n" * 30)
-    messages = write([word for turn in range(6) for word in ([step], f"Now part {turn}.")])
-    for name in ("summarize", "truncate", "keep_last(n=3)", "hybrid"):
-        strategy = replace(folding_named(name), retain=retain)
-        gone = pruned(messages, strategy, count(messages) // 2).plan.gone
-        kept = [at for at in range(len(messages)) if at not in gone]
-        assert gone
-        across = [pair for pair in pairwise(kept) if pair[1] > pair[0] + 1]
-        assert [pair for pair in across if all(is_user_message(messages[at]) for at in pair)] == []
-
-
 # 7. Decisions are a pure function of the conversation and the arguments; a model's words are looked up
 
 
@@ -374,14 +357,6 @@ def test_a_summary_stands_behind_the_systems_messages_and_says_for_how_many_it_s
         assert known.at == len(head)
     else:
         assert not result.plan.summarized or any("dropped" in note for note in result.report.fallbacks)
-
-
-@every_format_folded
-def test_a_summarizer_that_fails_is_in_the_report(case: Case):
-    result = case.pruned()
-    is_asked = result.plan.summarized and getattr(case.strategy, "summarizer", None) is None
-    if is_asked and case.summarizer in ("broken", "blank", "nothing", "a number"):
-        assert any("the summary was made without a model" in note for note in result.report.fallbacks)
 
 
 @every_format_folded

@@ -392,16 +392,6 @@ def test_a_change_inside_a_tuple_is_noticed():
     assert [row["cleared"] for row in assert_pure(warm, messages, ToolOutputCleanup()).report.rows] == [True, False]
 
 
-def test_one_message_object_may_stand_in_many_places():
-    asks, answers = call(), answer(LONG)
-    messages = [{"role": "user", "content": "Fix it."}, *[asks, answers] * 4]
-    warm = pruner(400)
-    for at in (3, 5, 9):
-        assert_pure(warm, messages[:at], ToolOutputCleanup())
-    contents = [message["content"] for message in warm.prune_conversations(messages) if message["role"] == "tool"]
-    assert contents == [SENTENCE, SENTENCE, SENTENCE, LONG]
-
-
 @each_row(("remember", "is_read_anew"), [(1, True), (2, False)])
 def test_a_pruner_remembers_the_set_number_of_conversations(remember: int, *, is_read_anew: bool):
     asked: list[int] = []
@@ -545,14 +535,6 @@ def test_statistics_are_right_after_messages_were_dropped(case: Case, data: st.D
     assert figures["tokens_saved"] == count(messages) - count(after)
 
 
-def test_for_the_statistics_an_object_of_the_sdk_and_its_dump_are_one_message():
-    messages = loop([LONG, LONG])
-    messages[3] = ChatCompletionMessage.model_validate(messages[3])
-    after = [message if isinstance(message, dict) else message.model_dump() for message in messages]
-    figures = pruner(1).get_cleanup_statistics(messages, pruner(60).prune_conversations(after))
-    assert [figures[name] for name in ("tool_results_cleaned", "messages_removed", "messages_summarized")] == [1, 0, 0]
-
-
 # Calls and their results
 
 
@@ -597,15 +579,3 @@ def written(results: list[tuple[int, bool]], as_xml: bool) -> list[Any]:
         if is_turn:
             messages += [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "More."}]
     return messages
-
-
-# Shapes that stay
-
-
-def test_an_object_of_the_sdk_is_cleared_as_one():
-    message = ChatCompletionMessage.model_construct(role="tool", content=LONG, tool_call_id="c0", x=[1])
-    messages = [*loop([LONG])[:2], message, {"role": "assistant", "content": "I see."}]
-    after = pruner(60).prune_conversations(messages)
-    assert type(after[2]) is ChatCompletionMessage
-    assert fields(after[2]) == {**fields(message), "content": SENTENCE}
-    assert message.content == LONG

@@ -90,8 +90,6 @@ every_clearing = pytest.mark.parametrize("name", CLEARING)
 
 # Compactions
 
-RESULTS = [22, 24, 26, 28, 30, 32, 34, 36, 38, 40, 44]
-
 
 def anthropic_compacted() -> list[Any]:
     """A long conversation, its compaction in an answer with a call, and a long rest."""
@@ -143,17 +141,6 @@ def test_blocks_before_a_compaction_in_its_own_message_are_not_counted():
     after = [compacted(text("Go on.")), user("Yes.")]
     before = [model(text(LONG), *after[0]["content"]), after[1]]
     assert pruner.count_tokens(before) == pruner.count_tokens(after)
-
-
-@every_clearing
-def test_results_before_a_compaction_are_no_candidates(name: str):
-    messages = anthropic_compacted()
-    pruner = AgenticConversationPruner(PruneArgs(1))
-    result = pruner.prune(messages, name, validate=True)
-    assert result.conversation[:22] == messages[:22]
-    assert [row["message"] for row in result.report.rows] == RESULTS
-    again = AgenticConversationPruner(PruneArgs(1)).prune(messages[21:], name)
-    assert result.report.results_cleared == again.report.results_cleared
 
 
 def test_a_summarizing_model_reads_the_compaction():

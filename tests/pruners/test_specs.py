@@ -569,16 +569,6 @@ def test_30_the_calls_of_a_model_are_bounded_whatever_it_gives(preset: str, answ
         assert len(model.briefs) == result.report.spent.calls <= max_calls
 
 
-@LARGE
-def test_30_with_none_to_keep_all_but_the_request_is_summed_up(words: int):
-    given = chat("S U1 A1 U2 A2", words)
-    result = pruned(given, presets.chat_summary(3, keep=0), llm=Model("They went on."))
-    assert sorted(result.plan.gone) == [1, 2, 4]
-    (_, merged) = result.conversation
-    assert merged["content"].endswith(f"They went on.\n[/Summary]\n\n{text('U2', words)}")
-    assert names(pruned(given, presets.keep_last(0)).conversation) == "S U2"
-
-
 def test_31_whether_a_summary_is_worth_it_is_a_matter_of_tokens():
     model = Model("They said hello.")
     many = chat(f"{turns(100)} U101")
@@ -745,13 +735,3 @@ def test_40_of_an_empty_conversation_and_of_a_copy_with_one_cleared_result(make:
     figures = pruner.get_cleanup_statistics(given, cleaned)
     assert (figures["tool_results_cleaned"], figures["total_messages"]) == (1, len(given))
     assert figures["tokens_saved"] == tokens(given) - tokens(cleaned) > 0
-
-
-# Statements that are shown elsewhere, in full but for what is tested above:
-#  1-13  test_groups.py
-#  14-22 test_repair.py, for drawn conversations of every provider
-#  26    test_folding_properties.py: test_a_conversation_is_never_empty_and_system_and_current_request_stay_in_order
-#  30    test_folding_properties.py: test_there_are_never_more_tokens_than_before_and_the_report_is_exact
-#  32    test_action_trace.py
-#  29, 31, 33-37 test_per_result.py, for single results
-#  38-40 test_drop_in.py, test_statistics.py; test_xml_tool_result.py: test_the_name_of_the_tool

@@ -4,10 +4,6 @@ from dataclasses import dataclass, replace
 
 import pytest
 from episodes import episode, in_words, reading
-from hypothesis import given
-from hypothesis import strategies as st
-from profiles import examples
-from rounds import WIRE, Step
 from tables import each_row
 
 from autoprune import AgenticConversationPruner
@@ -15,7 +11,7 @@ from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.episode_figures import bill
 from autoprune.apps.replay.play import Run, play
 from autoprune.apps.replay.policies import NoPruning
-from autoprune.economics import LISTS, Prices
+from autoprune.economics import Prices
 from autoprune.planning.view import View
 from autoprune.strategies import ObservationMasking
 
@@ -56,33 +52,6 @@ def test_an_edit_breaks_the_cache_from_its_message_on():
     third, fourth = 181 - 100 + PLACEHOLDER, 219 - 150 + 2 * PLACEHOLDER
     assert [(prompt.tokens, prompt.held) for prompt in masked.prompts[2:]] == [(third, 20), (fourth, 50)]
     assert bill(masked, PRICES).cache_breaks == 2
-
-
-@dataclass(frozen=True)
-class ClearsText:
-    """Clears one result, by its text, at the third request."""
-
-    text: str
-    name = "clears a text"
-    every_request = True
-
-    def step(self, view: View) -> list[object]:
-        found = (each for each in view.candidates() if view.request == 2 and each.part.text == self.text)
-        return [each.cleared("this one") for each in found]
-
-
-@each_row("format", ["openai_chat", "anthropic", "bedrock", "gemini"])
-def test_blocks_before_the_changed_one_in_a_message_stay_cached(format: str):
-    made = [
-        [Step("read", {}, some(100)), Step("read", {}, some(80))],
-        [Step("read", {}, some(60))],
-        "Go on.",
-        [Step("read", {}, "x")],
-    ]
-    known = episode(WIRE[format](made))
-    user, calls = (entry.tokens for entry in known.transcript.entries[:2])
-    assert run(known, ClearsText(some(80))).prompts[2].held == user + calls + 100 + 3
-    assert run(known, ClearsText(some(100))).prompts[2].held == user + calls
 
 
 @each_row(
@@ -153,13 +122,3 @@ def test_break_even_to_the_token(prices: Prices, cleared: int, behind: int, requ
     assert difference(cleared, behind, requests - 1, prices) == pytest.approx(prices.read * cleared)
     assert difference(cleared + 1, behind, requests, prices) == pytest.approx(-prices.read * requests)
     assert difference(cleared, behind + 1, requests, prices) == pytest.approx(prices.write - prices.read)
-
-
-@given(st.integers(20, 200), st.integers(34, 200), st.integers(1, 12), st.sampled_from(sorted(LISTS)))
-@examples(60)
-def test_a_cut_costs_the_rewrite_less_the_reads_it_saves(cleared: int, behind: int, requests: int, name: str):
-    prices = LISTS[name]
-    wanted = (prices.write - prices.read) * behind - requests * prices.read * cleared
-    if prices.read == prices.write:  # nothing is cached: what is cleared need not be sent
-        wanted = -requests * prices.write * cleared
-    assert difference(cleared, behind, requests, prices) == pytest.approx(wanted, abs=1e-6)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from profiles import examples
 from tables import each_row
 
-from autoprune import AgenticConversationPruner, Clamp
+from autoprune import AgenticConversationPruner
 from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.play import Run, play
 from autoprune.apps.replay.policies import NoPruning
@@ -50,14 +50,6 @@ def sent(messages: list[dict[str, object]], prompts: list[list[dict[str, object]
 def test_any_source_that_survives_retains_an_atom(texts: tuple[str, ...], keep: int, retained: bool):
     found = run(episode(reading(*texts, old_string=SOURCE)), ObservationMasking(keep))
     assert (found.retained, found.in_results) == ((retained,), (retained,))
-
-
-def test_a_shortened_result_retains_the_atoms_that_it_still_shows():
-    known = episode(reading(LONG, OTHER, old_string=SOURCE.strip()))
-    shown = run(known, ToolOutputCleanup(clamp=Clamp(60, head=1.0)))
-    assert (shown.retained, shown.in_results) == ((True,), (False,))
-    hidden = run(known, ToolOutputCleanup(clamp=Clamp(60, head=0.0, evidence_tokens=0)))
-    assert (hidden.retained, hidden.in_results) == ((False,), (False,))
 
 
 def test_a_fact_that_is_out_of_view_is_fetched_again_and_a_quote_is_not():

@@ -117,14 +117,6 @@ def test_every_way_to_write_a_date_is_the_same_value(day):  # type: ignore[no-un
         assert day.isoformat() in all_readings(f"on {way}: x")
 
 
-@examples(300)
-@given(st.text(alphabet="0123456789.,:'-/ \u202f$€aZé年月日\n_", max_size=60))
-def test_a_text_shows_a_reading_of_each_value_that_it_states(text: str):
-    found = all_readings(text)
-    for readings in values_in(text):
-        assert found & set(readings), (text, readings)
-
-
 def test_line_breaks_hyphens_and_marks_make_no_difference_to_letters():
     assert (
         squeeze("the ware-\nhouse,\n “well-known”")

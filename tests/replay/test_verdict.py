@@ -73,15 +73,6 @@ def test_the_lowest_group_decides_the_band_but_few_shell_edits_do_not():
         assert {each.row.strategy: each.band for each in standings(found, "p")}["low_water"] == band
 
 
-def test_a_difference_within_the_interval_is_a_tie():
-    noisy = figures({"low_water": (0.8, 0.8, 98)}) + [
-        each for each in figures({"tool_output_cleanup": (0.81, 0.81, 98)}, spread=0.2) if each.strategy != "none"
-    ]
-    clear = placed({"low_water": (0.8, 0.8, 98), "tool_output_cleanup": (0.81, 0.81, 98)})
-    assert [each.is_tied for each in standings(noisy, "p")] == [False, True, False]
-    assert [each.is_tied for each in clear] == [False, False, False]
-
-
 def test_rows_are_ranked_and_compared_by_the_bill_that_is_shown():
     found = placed({"low_water": (0.70, 0.90, 98), "tool_output_cleanup": (0.75, 0.80, 98)})
     assert [each.row.strategy for each in found] == ["tool_output_cleanup", "low_water", "none"]

@@ -71,14 +71,6 @@ def test_no_representation_holds_the_conversation():
     assert len(repr(result)) + len(repr(result.plan)) < 3_000
 
 
-def test_the_floor_says_what_stands_in_the_way():
-    found = report(safe_zone=100, results=2)
-    assert not found.within_safe_zone
-    assert found.floor["unseen"] == 2401
-    assert found.floor["cleared"] == 25
-    assert sum(found.floor.values()) == found.tokens_after > 100
-
-
 def test_cache_tokens_lost_are_those_of_the_previous_prompt_after_the_newest_edit():
     messages = conversation(3)
     ours = AgenticConversationPruner(PruneArgs(5_000))

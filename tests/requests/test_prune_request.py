@@ -85,14 +85,6 @@ def named(path: str) -> str | None:
     return "gemini-2.5-pro" if "gemini" in path else "anthropic.claude-3-7:0" if "%3A0" in path else None
 
 
-def test_a_body_of_which_nothing_goes_is_the_callers_own():
-    body, headers = body_of("openai_chat", chat(1)), {"A": "b"}
-    pruned = prune_request(AgenticConversationPruner("50k"), body, "/v1/chat/completions", headers)
-    assert pruned.body is body
-    assert pruned.headers is headers
-    assert pruned.result
-
-
 def test_what_is_sent_beside_the_messages_counts():
     pruner = AgenticConversationPruner("4k")
     body = body_of("openai_chat", chat(3))
@@ -183,14 +175,6 @@ def test_requests_that_only_count_are_marked():
     bodies = [{"messages": chat(1), "input": [], "contents": []}] * len(counted)
     assert all(prune_request(pruner, body, path).counts_only for body, path in zip(bodies, counted, strict=True))
     assert not prune_request(pruner, body_of("openai_chat", chat(1)), "/v1/chat/completions").counts_only
-
-
-def test_a_loop_gets_from_one_pruner_what_fresh_ones_give():
-    pruner, messages = AgenticConversationPruner("2k"), chat(12)
-    for end in range(3, len(messages) + 1, 2):
-        body = json.loads(json.dumps({"model": "gpt-5", "messages": messages[:end], "tools": [{"name": "read"}]}))
-        fresh = prune_request(AgenticConversationPruner("2k"), body, "/v1/chat/completions", strategy="cache_aware")
-        assert prune_request(pruner, body, "/v1/chat/completions", strategy="cache_aware").body == fresh.body
 
 
 def test_messages_can_be_folded_too():

@@ -1,14 +1,10 @@
 """AUTOPRUNE_* variables: the call comes before the arguments, they before the environment, it before the defaults."""
 
-import copy
-import dataclasses
 import json
-import pickle
 import re
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
-from unittest.mock import MagicMock
 
 import conversations
 import pytest
@@ -119,33 +115,6 @@ def test_variables_that_name_no_setting_are_found():
         "AUTOPRUNE_",
         "AUTOPRUNE_SAFEZONE",
     )
-
-
-# Given, or left open
-
-
-@each_row(
-    "copied",
-    [
-        PruneArgs(),
-        dataclasses.replace(PruneArgs(model="gpt-5"), model=None),
-        copy.deepcopy(PruneArgs()),
-        pickle.loads(pickle.dumps(PruneArgs())),
-        PruneArgs(**dataclasses.asdict(PruneArgs())),
-    ],
-)
-def test_what_is_left_open_equals_the_default_and_stays_open_in_a_copy(copied: PruneArgs):
-    assert copied == PruneArgs(51_200, 4, None, None, 0, None, None)
-    assert repr(copied).startswith("PruneArgs(conversation_prune_safe_zone_tokens=51200, conversation_prune_group_")
-    assert (safe_zone(copied), safe_zone(copied, SAID)) == (51_200, 20_480)
-
-
-def test_what_a_mock_answers_is_not_given_but_for_its_safe_zone():
-    args = MagicMock(conversation_prune_safe_zone_tokens=1_000)
-    found = {name: setting(name, args, SAID).source.value for name in SETTINGS}
-    assert found == {**dict.fromkeys(SETTINGS, "environment"), "safe_zone": "args"}
-    with pytest.raises(SettingsError, match=r"the safe zone is <MagicMock .*>, a MagicMock: write it as"):
-        pruner(SAID, MagicMock()).prune(HELLO)
 
 
 # Texts

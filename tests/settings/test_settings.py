@@ -32,7 +32,6 @@ from autoprune.settings import (
     window_of,
 )
 
-WINDOW = 128_000  # of gpt-4o, in genai-prices
 HELLO = [{"role": "user", "content": "Hello."}]
 
 
@@ -60,17 +59,6 @@ HELLO = [{"role": "user", "content": "Hello."}]
 def test_a_budget_may_be_written_as(written: int | float | str, tokens: int):
     assert budget_tokens(written) == tokens
     assert AgenticConversationPruner(PruneArgs(written)).prune(HELLO).report.safe_zone == tokens
-
-
-@each_row(
-    ("share", "tokens"),
-    [(0.7, 89_600), ("0.7", 89_600), (" 0.7 ", 89_600), (1.0, WINDOW), ("1.0", WINDOW), (2e-5, 2), ("0.333", 42_624)],
-)
-def test_a_share_is_of_the_window_of_the_model(share: float | str, tokens: int):
-    assert budget_tokens(share, model="gpt-4o") == tokens
-    assert budget_tokens(share, model="gpt-4o", provider="openai") == tokens
-    report = AgenticConversationPruner(PruneArgs(share, model="gpt-4o", provider="openai")).prune(HELLO).report
-    assert report.safe_zone == tokens
 
 
 @each_row("share", [0.7, "0.7"])

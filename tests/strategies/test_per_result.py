@@ -194,14 +194,6 @@ def test_the_key_of_a_text_depends_on_its_inputs():
         assert len(store) == known + 1
 
 
-def test_the_same_result_twice_is_asked_for_once():
-    messages = openai_chat([LARGE, LARGE], ["ok"])
-    result = pruner(asked := Asked()).prune(messages, AUTO)
-    assert len(asked.briefs) == 1
-    first, second, _ = texts(result.conversation)
-    assert first == second != LARGE
-
-
 def test_a_function_is_called_once_for_a_text():
     calls: list[str] = []
     strategy = custom(lambda text: calls.append(text) or "short")
@@ -546,19 +538,6 @@ def test_no_text_can_close_the_result_around_it(dialect: str, nasty: str):
 
 
 # Before folding
-
-
-def test_a_snapshot_first_shortens_large_results():
-    messages = turns(*(large(str(at)) for at in range(6)), *([Step("run", {}, "ok")] for _ in range(4)))
-    strategy = replace(snapshot(messages=None, keep=4), results=AUTO)
-    tokens = pruner().count_tokens(messages)
-    asked = Asked()
-    one = ConversationPruner(PruneArgs(tokens - 100), asked)
-    result = one.prune(messages, strategy, validate=True)
-    assert result.report.messages_summarized == 0
-    assert "shortened" in [row["reason"] for row in result.report.rows]
-    assert result.report.tokens_after == one.count_tokens(result.conversation) < tokens - 100
-    assert asked.texts == [lines(str(at)) for at in range(len(asked.texts))]
 
 
 def test_a_fold_reads_the_callers_results():

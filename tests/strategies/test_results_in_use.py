@@ -206,14 +206,6 @@ def test_a_plan_says_that_a_result_is_not_used_yet_or_was_fetched_again():
     assert reasons == {'{"path": "a.log"}': "fetched again", '{"path": "b.log"}': "not used yet"}
 
 
-def test_another_range_of_a_file_is_another_fetch():
-    def part(start: int) -> list[Round]:
-        return [[Step("read", {"path": "a.log", "start": str(start)}, LOG * 100)]]
-
-    given = [*part(1), [REPORT], *[[SMALL]] * 8, *part(200), [REPORT], *[[SMALL]] * 30]
-    assert "a.log" not in kept(given)
-
-
 # Above the safe zone
 
 
@@ -232,16 +224,6 @@ def test_above_the_safe_zone_results_in_use_go_last():
     in_view = kept(given, CacheAware(), zone=5_000)
     assert "0.log" not in in_view
     assert {"src/app.py", "pytest -x"} <= set(in_view)
-
-
-def test_results_in_use_go_only_if_the_prompt_then_fits():
-    given = working(*[[SMALL]] * 20)
-    least = AgenticConversationPruner(1).prune(WIRE["openai_chat"](given), "tool_output_cleanup").report.tokens_after
-    zones = range(least, least + 1_000, 100)
-    assert [zone for zone in zones if "pytest -x" not in kept(given, CacheAware(), zone=zone)]
-    too_much = ["Read this first. " * 600, *given]
-    assert "pytest -x" in kept(too_much, CacheAware(), zone=least)
-    assert "0.log" not in kept(too_much, CacheAware(), zone=least)
 
 
 # In any order

@@ -94,17 +94,6 @@ def test_low_water_clears_down_to_its_target(dialect: Dialect, target: float):
     assert {str(edit.reason) for edit in result.plan.edits} == {"to_target"}
 
 
-@both_dialects
-@each_row("minimum", [0.0, 0.2, 0.35])
-def test_low_water_reclaims_at_least_its_minimum(dialect: Dialect, minimum: float):
-    messages = dialect(*ROOMY)
-    whole = count(messages)
-    limit = whole - 1
-    needed = max(1, minimum * limit)
-    expected = oldest_first(dialect, ROOMY, lambda kept: whole - count(kept) >= needed, count)
-    assert pruner(limit).prune_conversations(messages, LowWater(target=1, minimum_reclaim=minimum)) == expected
-
-
 @each_row(
     "parameters",
     [
@@ -157,26 +146,6 @@ class Never:
 
     def step(self, view: View) -> Iterable[Replace]:
         return ()
-
-
-class Watching:
-    name = "watching"
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[int, int, int, int]] = []
-
-    def step(self, view: View) -> Iterable[Replace]:
-        self.asked.append((view.request, view.tokens, view.limit, len(list(view.candidates()))))
-        return ()
-
-
-@both_dialects
-def test_a_strategy_is_asked_at_each_request_over_the_safe_zone_and_sees_nothing_after_it(dialect: Dialect):
-    requests = [[words(100 * number)] for number in range(2, 8)]
-    limit = count(dialect(*requests[:3]))
-    watching = Watching()
-    pruner(limit).prune(dialect(*requests), watching)
-    assert watching.asked == [(number, count(dialect(*requests[:number])), limit, number - 1) for number in (4, 5, 6)]
 
 
 MIXED = [[words(100)], [words(900)], [words(300)], [LAST]]
@@ -308,22 +277,6 @@ def test_a_text_of_a_strategys_own_is_put_in_whole_and_reported_with_its_reason(
     assert [(edit.reason, edit.saved) for edit in result.plan.edits] == [
         ("first lines", count(messages) - count(result.conversation))
     ]
-
-
-@both_dialects
-@given(sizes=st.lists(st.sampled_from((1, 8, 30, 90)), min_size=2, max_size=9))
-@examples(60)
-def test_with_a_mark_both_calling_styles_give_the_same_and_to_prune_again_changes_nothing(
-    dialect: Dialect, sizes: list[int]
-):
-    requests = [["\n".join(f"line {at} of a file" for at in range(size))] for size in sizes]
-    keeping, feeding = pruner(10**9), pruner(10**9)
-    fed: list[Message] = []
-    for stop in range(1, len(sizes) + 1):
-        full = keeping.prune_conversations(dialect(*requests[:stop]), Halves())
-        fed = feeding.prune_conversations([*fed, *dialect(*requests[:stop])[len(fed) :]], Halves())
-        assert fed == full
-        assert pruner(10**9).prune_conversations(full, Halves()) is full
 
 
 # Written on a command line

@@ -1,6 +1,5 @@
 """The summary that needs no model: what it keeps, what it drops first, how it is carried on."""
 
-import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +23,6 @@ from autoprune.summarizers.digest._contents import Contents
 from autoprune.summarizers.digest._contents import parse_contents as read_back
 from autoprune.summarizers.digest._reading import extend_contents, findings
 from autoprune.summarizers.sections import parse_sections
-from autoprune.summarizers.user_words import shorten
 from autoprune.tokens import Count, exact
 
 COUNT = exact()
@@ -703,16 +701,6 @@ def by_tool(words: str) -> Utterance:
     return replace(user(f"[answered AskUserQuestion]\n{words}"), is_answer=True)
 
 
-def test_words_about_a_request_that_stays_do_not_answer_the_one_before():
-    text = digest([user("Why?"), model("The port was taken."), behind(model("I look at a.py.")), model("And at b.py.")])
-    assert sections(text)[ASKED] == ["- (the first request)", "  → The port was taken."]
-    assert sections(text)["What went on last"] == ["- The assistant: And at b.py."]
-    more = digest([user("Fix it."), model("Fixed.")], previous=text)
-    assert sections(more)[ASKED] == ["- (the first request)", "  → The port was taken.", "- Fix it."]
-    last = digest([user("Thanks.")], previous=more)
-    assert sections(last)[ASKED][2:] == ["- Fix it.", "  → Fixed.", "- Thanks."]
-
-
 def test_the_harnesss_filler_is_not_an_answer():
     text = digest([user("Why?"), model("The port was taken."), model("No response requested."), user("Thanks.")])
     assert sections(text)[ASKED] == ["- (the first request)", "  → The port was taken.", "- Thanks."]
@@ -777,20 +765,6 @@ def test_the_goal_keeps_its_heading_where_nothing_else_fits():
     assert digest(told, 14) == "## The user's first request (1 line)\nPort the parser."
 
 
-@each_row(
-    "told",
-    [
-        (),
-        (Utterance(Speaker.USER, ""),),
-        (Utterance(Speaker.SYSTEM, "Be kind."),),
-        (Utterance(Speaker.OTHER, "?"),),
-        (model("Hello."),),
-    ],
-)
-def test_a_digest_is_never_blank(told: tuple[Utterance, ...]):
-    assert digest(told, 50).strip()
-
-
 SKILL = "# Reviewing code\n" + "Look at each file and judge its names, and its tests, too. " * 200
 
 
@@ -813,19 +787,6 @@ def test_a_pasted_file_in_a_request_is_cut_but_not_the_sentence_that_asks(reques
         assert asking in text
         assert text.count("characters left out …]") == 1
         assert len(next(line for line in text.split("\n") if "lines)" in line)) > 10
-
-
-def test_the_mark_of_a_request_says_how_many_characters_are_left_out_however_often_it_is_shortened():
-    whole = "".join(f"{number} lines of words.\n" for number in range(400))
-    short = whole
-    for limit in (200, 100, 60):
-        short = shorten(short, limit, COUNT)
-        head, left_out, tail = re.split(r"\n\[… ([\d,]+) characters left out …\]\n", short)
-        assert whole.startswith(head)
-        assert whole.endswith(f"{tail}\n")
-        assert (
-            abs(len(head) + int(left_out.replace(",", "")) + len(tail) - len(whole)) <= 3
-        )  # ends of lines at the cuts
 
 
 # Carried on

@@ -9,8 +9,7 @@ from tables import each_row
 from utterances import PHRASES, model, user, utterances, words
 
 from autoprune.facts.utterances import Utterance
-from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Written
-from autoprune.summarizers.driver import run
+from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Written
 from autoprune.summarizers.levels import Levels
 from autoprune.summarizers.sections import Section, parse_sections, write_sections
 from autoprune.tokens import exact
@@ -83,30 +82,11 @@ def test_a_section_that_would_become_tiny_is_dropped():
     assert sections == (GOAL, Section("Level 1", ("two " * 20).strip()))
 
 
-def test_text_beyond_the_sections_share_is_cut():
-    previous = write_sections([GOAL, Section("Level 1", "one")])
-    levels = Levels(lambda brief: "word " * 5_000)
-    goal, first, second = parse_sections(text_of(levels(Brief((model("two"),), previous, 200, words)))) or ()
-    assert (goal, first) == (GOAL, Section("Level 1", "one"))
-    assert 60 < words(second.body) <= 100
-
-
 def test_a_section_has_half_of_the_room_that_is_left():
     levels, said = Levels(shortening), (user("Fix it."), model("word " * 500))
     room = 1_000 - words(write_sections([GOAL]))
     steps = levels.steps(Brief(said, "", 1_000, words, "And now?"))
     assert list(next(steps)) == [Ask(shortening, Brief(said[1:], "", room // 2, words, "And now?"))]
-
-
-def test_a_summarizer_of_several_steps_is_asked_step_by_step():
-    class TwoSteps:
-        def steps(self, brief: Brief) -> Steps:
-            (first,) = yield [Ask(joined, brief)]
-            return Written(f"{text_of(first)}!")
-
-    inner: Any = TwoSteps()
-    answer = run(Levels(inner).steps(Brief((model("one"),), "", 100, words)))
-    assert answer == Written(write_sections([Section("Level 1", "(one)!")]))
 
 
 def test_a_failure_on_new_messages_fails_the_whole():

@@ -33,14 +33,6 @@ def test_a_text_that_fits_is_returned_without_a_call(text: str, how: str):
     assert made(asked, how, text) == text
 
 
-@HOW
-def test_a_function_sums_it_up(how: str):
-    def first(brief: Brief) -> str:
-        return f"{brief.utterances[0].words[:6]} {brief.max_tokens} {brief.request}"
-
-    assert made(first, how, request="How many lines?") == "line 0 1000 How many lines?"
-
-
 async def awaited(brief: Brief) -> str:
     return "In a word."
 

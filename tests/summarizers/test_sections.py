@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tables import each_row
 from utterances import PHRASES, model, user, words
 
 from autoprune.summarizers.brief import Brief, Failed, Written, with_usage
@@ -36,17 +35,6 @@ def test_sections_are_written_with_their_number_of_lines():
 def test_written_text_is_parsed_back(sections: list[Section]):
     stripped = [Section(section.title, section.body.strip()) for section in sections]
     assert parse_sections(write_sections(sections)) == tuple(section for section in stripped if section.body)
-
-
-@each_row(
-    "text",
-    [
-        *("some words", "## One (2 lines)\na", "## One (1 line)\na\nb", "## One (0 lines)", "x\n## One (1 line)\na"),
-        *("## One (1 line)\na\n\nmore", "## (1 line)\na", "##One (1 line)\na", "## One\na"),
-    ],
-)
-def test_other_text_is_not_parsed(text: str):
-    assert parse_sections(text) is None
 
 
 def test_the_first_request_begins_the_head():

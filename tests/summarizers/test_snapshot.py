@@ -158,15 +158,6 @@ def test_the_first_request_is_taken_from_another_kind_of_summary():
 # Writing, reading again, shortening
 
 
-def test_a_snapshot_is_written_under_stable_headings():
-    snapshot = Snapshot(request="Fix it.\n# Now", constraints=("a", "b\nc"), current_state="Green.")
-    assert write_snapshot(snapshot) == (
-        "## The user's first request (2 lines)\nFix it.\n# Now\n\n"
-        "## Constraints (3 lines)\n- a\n- b\n  c\n\n"
-        "## Current state (1 line)\nGreen."
-    )
-
-
 @given(SNAPSHOTS)
 @examples(40)
 def test_written_snapshots_are_parsed_back(snapshot: Snapshot):

@@ -13,7 +13,7 @@ from utterances import answered, call, model, result, tool, user, utterances, wo
 from autoprune.facts.utterances import Utterance
 from autoprune.summarizers.brief import Ask, Brief, Written
 from autoprune.summarizers.sections import parse_sections
-from autoprune.summarizers.symbols import Question, Symbols, describe_message, few_words, instructions, lines_in
+from autoprune.summarizers.symbols import Question, Symbols, describe_message, instructions, lines_in
 from autoprune.tokens import exact
 
 GOAL = "## The user's first request (1 line)\nFix it."
@@ -72,14 +72,6 @@ def test_without_a_model_a_line_is_made_of_the_message():
 )
 def test_a_line_says_who_which_tool_what_subject_and_which_outcome(said: Utterance, short: str):
     assert describe_message(said, 10) == short
-
-
-@pytest.mark.parametrize(
-    ("text", "most", "becomes"),
-    [("a b", 2, "a b"), ("a b c", 2, "a b…"), ("見" * 99, 2, "見" * 31 + "…"), ("", 2, "")],
-)
-def test_a_few_words(text: str, most: int, becomes: str):
-    assert few_words(text, most) == becomes
 
 
 def test_the_models_lines_keep_their_order():
