@@ -5,6 +5,7 @@ import re
 import shutil
 import signal
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import Any, TypeVar
 
 import profiles
@@ -33,6 +34,12 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.pop(variable, None)
     # A shell has what it starts in the background ignore Ctrl-C, and processes that tests interrupt would not end.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Skip the import of modules that only the full profile runs."""
+    name = collection_path.relative_to(config.rootpath).as_posix()
+    return None if profiles.is_full() or not f"{name}/".startswith(profiles.FULL_ONLY) else True
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import stat
-import time
 from pathlib import Path
 from threading import Thread
 
@@ -83,15 +82,6 @@ def test_several_writers_of_one_folder_are_never_seen_half_done(tmp_path: Path):
     assert len(seen) == 80
     assert set(seen) <= set(texts)
     assert os.listdir(tmp_path) == [f"{ID}.txt"]
-
-
-def test_an_unknown_id_is_an_error_that_says_what_to_do():
-    with pytest.raises(ArchiveError) as error:
-        recall({}, ID)
-    assert str(error.value) == (
-        f"nothing is kept under {ID}: look whether the id is copied whole and the archive is the one that the pruner "
-        "wrote to; else get the content again"
-    )
 
 
 # The model's tool
@@ -218,20 +208,3 @@ def test_a_pointer_that_a_tool_printed_is_a_payload_like_any_other():
     assert recall({ID: TEXT, content_id(printed): printed}, content_id(printed)) == printed
     with pytest.raises(ArchiveError, match="was changed since"):
         recall({ID: TEXT, content_id("other"): printed}, content_id("other"))
-
-
-def leave_behind(folder: Path, days: int, *names: str) -> None:
-    """Write files as a writer that was killed some days ago leaves them."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in names:
-        (folder / name).write_text("half", encoding="utf-8")
-        os.utime(folder / name, (time.time() - days * 86_400 - 60,) * 2)
-
-
-def test_what_killed_writers_left_is_removed_after_a_day(tmp_path: Path):
-    leave_behind(tmp_path, 1, f".{'a' * 16}.tmp", f".autoprune-{'b' * 16}.tmp", "mine.tmp")
-    leave_behind(tmp_path, 0, f".{'c' * 16}.tmp")
-    archive = Directory(tmp_path)
-    key = content_id("text")
-    archive[key] = "text"
-    assert sorted(os.listdir(tmp_path)) == sorted([f".{'c' * 16}.tmp", f"{key}.txt", "mine.tmp"])

@@ -185,6 +185,7 @@ def test_equal_values_stay_in_one_stratum(programs):
     assert estimates.quantile_strata({"a": 1, "b": 2, "c": 2, "d": 3}, 2) == {"a": 0, "b": 0, "c": 0, "d": 1}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("test", ["trials", "clearings"])
 def test_the_program_names_the_command_that_brings_what_is_missing(tmp_path: Path, test: str):
     program = [sys.executable, BENCHMARKS / "outcomes.py", test, "clones"]

@@ -189,23 +189,6 @@ def test_a_cache_life_is_formatted_in_its_largest_unit(seconds: float, words: st
 
 
 @each_row(
-    ("name", "beta"),
-    [
-        ("anthropic", 11.5),
-        ("anthropic-0.05", 24),
-        ("anthropic-0.025", 49),
-        ("deepseek", 49),
-        ("openai-old", 9),
-        ("openai-0.25", 3),
-        ("openai-0.5", 1),
-        ("no-cache", 0),
-    ],
-)
-def test_beta_of_each_price_list(name: str, beta: float):
-    assert LISTS[name].beta == pytest.approx(beta)
-
-
-@each_row(
     ("prices", "cleared", "behind", "requests"),
     [
         (LISTS["anthropic"], 1_000, 10_000, 115),
@@ -265,15 +248,6 @@ def test_pauses_survive_a_round_trip_through_json():
     assert Pauses.from_dict(json.loads(json.dumps(again.to_dict()))).to_dict() == again.to_dict()
     with pytest.raises(SettingsError, match="the record of pauses has no 'pauses': give all that to_dict"):
         Pauses.from_dict({})
-
-
-def test_returned_pauses_are_a_copy_and_a_clock_that_goes_back_records_none():
-    times = iter((100.0, 90.0, 95.0))
-    record = Pauses({3: 1.0}, clock=lambda: next(times))
-    first = record.before([])
-    first_again = record.before(["a"])
-    record.before(["a", "b"])
-    assert (first, first_again) == ({3: 1.0}, {3: 1.0, 1: 0.0})
 
 
 @each_row(

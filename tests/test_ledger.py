@@ -22,7 +22,6 @@ from autoprune.economics import CALL_TOKENS, LISTS, Ledger, Prices, Sent, Tier, 
 from autoprune.strategies import CacheAware, LowWater, ToolOutputCleanup, presets
 
 PRICES = Prices(1.25, 0.1, 5, "some", 2e-6)
-FREE = Prices(1, 0, 4)
 WORDS = "it was a bright cold day in april and the clocks were striking thirteen\n"
 
 
@@ -92,17 +91,6 @@ def test_a_prune_pays_exactly_from_its_break_even(prices: Prices, removed: int, 
     assert (entry.removed, entry.placeholders, entry.rewritten) == (removed, placed, behind + placed)
 
 
-def test_removing_the_end_of_a_prompt_pays_at_once_and_unsent_tokens_are_not_written():
-    ledger = Ledger(PRICES)
-    before = messages(100, 20)
-    ledger.add(prompt(before))
-    given = [*before, ("giant", 1_000)]
-    ledger.add(prompt(given, changed(given, 2, 300)))
-    (entry,) = ledger.entries
-    assert (entry.removed, entry.unsent, entry.rewritten) == (700, 700, 0)
-    assert (entry.saved, entry.net) == (pytest.approx(1.25 * 700), pytest.approx(1.25 * 700))
-
-
 def test_with_a_cold_cache_a_prune_saves_the_write_price_and_costs_nothing():
     ledger = Ledger(PRICES, cache_life=60)
     before = messages(100, 1_000, 5_000)
@@ -141,17 +129,6 @@ def test_changed_prices_hold_from_the_next_request():
     ledger.add(prompt(messages(100, 1_000, 500), changed(sent, 0, 40)), pauses={3: 400.0})
     assert [each.rewriting for each in ledger.entries] == [pytest.approx(1.15 * 500), pytest.approx(1.9 * 540)]
     assert not ledger.entries[1].is_cold
-
-
-def test_if_reading_is_free_a_prune_in_front_of_other_messages_never_pays():
-    ledger = Ledger(FREE)
-    sent = cut(ledger, 1_000, 500)
-    for _ in range(3):
-        sent = goes_on(ledger, sent, 10)
-    assert ledger.entries[0].net == -500
-    assert ledger.entries[0].verdict == (
-        "The prune at request 2 has so far lost money: 500 input tokens; it never pays."
-    )
 
 
 def test_a_reread_costs_a_request_and_its_tokens_at_each_later_one():
@@ -233,27 +210,6 @@ def test_a_change_before_or_after_dropped_messages_loses_what_the_whole_history_
     assert ledger.total.net == pytest.approx(net + 0.1 * 900 + 1.15 * (lost - behind))
 
 
-def test_results_of_another_conversation_are_not_rereads():
-    ledger = Ledger(PRICES)
-    before = messages(100, 1_000)
-    ledger.add(prompt(before))
-    ledger.add(prompt(before, changed(before, 1, 40), cleared=["one"]))
-    ledger.add(prompt(messages(50, name="other"), fetched=[("one", 900)]))
-    assert ledger.total.rereads == 0
-
-
-def test_the_shared_prefix_is_expected_from_the_cache_and_nothing_after_a_pause():
-    ledger = Ledger(PRICES)
-    known = messages(100, 200, 300, 400)
-    cleared = changed(known, 1, 20)
-    given = [prompt(known[:2]), prompt(known[:3]), prompt(known, cleared), prompt(known, cleared)]
-    usage = {"prompt_tokens": 500}
-    for number, each in enumerate(given):
-        ledger.add(each, usage=usage if number else None, pauses={4: 301.0} if number == 3 else None)
-    ledger.add(prompt(known), usage=usage)
-    assert [(each.counted, each.expected) for each in ledger.reported] == [(300, 0), (600, 300), (820, 100), (820, 0)]
-
-
 # Reconciled with bills
 
 
@@ -282,6 +238,9 @@ class Loop:
             self.prompts.append(self.sent)
 
 
+# With pruners
+
+
 def bill(pruner: Any, prompts: Sequence[list[Any]], pauses: dict[int, float], prices: Prices) -> float:
     """What prompts cost: each is read from the cache as far as it begins as the one before did."""
     count = pruner.count_tokens
@@ -300,6 +259,8 @@ CLEARING = (
     CacheAware(prices=(1.25, 0.1)),
     ToolOutputCleanup(clamp=Clamp(60), clear_tool_inputs=ToolInputs(above=20)),
 )
+
+
 FOLDING = (presets.truncate(1), presets.keep_last(3), presets.summarize(), presets.sliding_window(2, keep=1))
 
 
@@ -336,9 +297,6 @@ def test_the_differences_of_all_requests_equal_the_sums_of_all_prunes(data: st.D
     assert found[0] == found[1]
 
 
-# With pruners
-
-
 def reading(*texts: str) -> list[Any]:
     """A conversation in which a file is read at each request."""
     steps = [Step("read", {"path": f"{at}.py"}, text) for at, text in enumerate(texts)]
@@ -356,15 +314,6 @@ def test_only_the_same_call_with_the_same_result_is_a_reread(text: str, rereads:
     known = reading(WORDS * 20, *[f"{at}\n" + WORDS * 20 for at in range(6)])
     again = WIRE["openai_chat"]([[Step("read", {"path": "0.py"}, text)], "Go on."])[1:]
     assert played([*known, *again], 1_000).total.rereads == rereads
-
-
-def test_a_refused_prune_counts_once_it_is_made():
-    known = reading(*[WORDS * 20] * 6)
-    asked: list[object] = []
-    found = played(known, 1_000, before_prune=lambda event: asked.append(event) or len(asked) > 2)
-    whole = played(known, 1_000)
-    assert found.entries[0].request == whole.entries[0].request + 2
-    assert sum(each.smaller_by for each in found.entries) == sum(each.smaller_by for each in whole.entries)
 
 
 def test_a_prunes_result_holds_the_given_and_the_sent_prompt():
@@ -609,18 +558,6 @@ def test_a_ledger_without_prunes_says_so():
     ledger.add(prompt(messages(5)))
     assert str(ledger) == "Nothing was pruned in 1 request."
     assert (ledger.entries, ledger.total.net, ledger.total.money) == ((), 0, 0)
-
-
-def test_a_ledger_survives_a_round_trip_through_json():
-    ledger = Ledger(PRICES, cache_life=60)
-    sent = cut(ledger, 1_000, 500, 20)
-    ledger.add(prompt([*sent, ("x", 5)], fetched=[("y", 5)]), usage={"prompt_tokens": 700}, pauses={4: 61.0})
-    stored = json.loads(json.dumps(ledger.to_dict()))
-    again = Ledger.from_dict(stored)
-    assert (again.to_dict(), str(again), again.prices) == (ledger.to_dict(), str(ledger), replace(PRICES, life=60))
-    for each in (ledger, again):
-        goes_on(each, [*sent, ("x", 5)], 10)
-    assert again.total == ledger.total
 
 
 def test_records_of_earlier_versions_are_read():

@@ -28,12 +28,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai.types import CompletionUsage
 from openai.types.completion_usage import PromptTokensDetails
-from profiles import examples, is_full, sample_cases, size
+from profiles import examples
 from splintr import Tokenizer
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
-from autoprune.formats import xml_tool_result as xml
 from autoprune.tokens import (
     CHECK_CHARACTERS,
     KEPT,
@@ -180,10 +179,11 @@ def test_there_are_five_megabytes_to_compare():
     assert sum(len(text.encode()) for corpus in CORPORA for text in texts_of(corpus)) > 5_000_000
 
 
+@pytest.mark.full
 @both_encodings
-@each_row("corpus", sample_cases(CORPORA, 4), ids=lambda corpus: corpus.__name__)
+@each_row("corpus", CORPORA, ids=lambda corpus: corpus.__name__)
 def test_counts_are_those_of_tiktoken(encoding: str, corpus: Callable[[], str]):
-    texts = texts_of(corpus)[:: 1 if is_full() else 4]
+    texts = texts_of(corpus)
     assert [exact(encoding)(text) for text in texts] == [reference(encoding, text) for text in texts]
 
 
@@ -280,13 +280,6 @@ def test_text_that_spells_a_special_token_is_ordinary_text(encoding: str):
     texts = [text for name in names for text in (name, f"see {name}\n", name * 3)]
     assert "<|endoftext|>" in texts
     assert [exact(encoding)(text) for text in texts] == [reference(encoding, text) for text in texts]
-
-
-@both_encodings
-def test_a_line_of_megabytes(encoding: str):
-    text = (minified() * 5)[: size(5_000_000)]
-    assert "\n" not in text
-    assert exact(encoding)(text) == reference(encoding, text)
 
 
 @pytest.mark.full
@@ -496,35 +489,3 @@ def test_what_cannot_be_calibrated_is_refused(usage: object, counted: Any):
 )
 def test_a_scaled_count_is_rounded_up(count: int, ratio: float, tokens: int):
     assert scale_tokens(count, ratio) == tokens
-
-
-# Cuts where counts add up
-
-SPACE = st.sampled_from(
-    ["", "\n", "\n\n", " ", "   ", " \n", "\n  ", "\r\n", "\r", "\t", "\u00a0", "\x85", "\u2028", "\x1c"]
-)
-TEXT = st.one_of(
-    st.text(max_size=20),
-    st.sampled_from(["if a < b && c:\n", "</content>", "x = '''\n", "'s", "don't", "///\n", "<|endoftext|>", "\ud83d"]),
-    st.sampled_from(
-        ["漢字", "🏳️‍🌈", "1234567", "<tool_result>", "def f(self):\n    return 0\n", "{}\r\n", "_", "\ude00"]
-    ),
-)
-NAMED_TAG = st.builds(
-    "<tool_result{}tool_name='{}' success='true'>".format,
-    st.sampled_from([" ", "  ", "\n", "\t", "\r\n", " \n ", "\u00a0", "\x85"]),
-    st.sampled_from(["ReadFileTool", "bash", "读取"]),
-)
-RESULT = st.builds("{}{}{}</tool_result>{}".format, NAMED_TAG, st.lists(TEXT, max_size=4).map("".join), SPACE, SPACE)
-MESSAGE = st.builds("{}\n{}".format, TEXT, st.lists(RESULT, min_size=2, max_size=5).map("".join))
-
-
-@both_encodings
-@given(text=MESSAGE)
-@many_examples
-def test_the_pieces_of_a_text_with_results_count_as_much_as_the_whole(encoding: str, text: str):
-    found = xml.spans(text)
-    cuts = xml.cuts(text, found)
-    assert len(cuts) == len(found) - 1 >= 1
-    pieces = [text[start:stop] for start, stop in zip([0, *cuts], [*cuts, len(text)], strict=True)]
-    assert sum(map(exact(encoding), pieces)) == exact(encoding)(text)

@@ -176,31 +176,12 @@ def test_an_agents_log_is_overwritten_only_with_force(tmp_path: Path, sample: st
     assert run("prune", str(log), "-o", str(log)).returncode == 0
 
 
-def test_the_refusal_names_what_would_be_lost(tmp_path: Path):
-    log = READERS / "claude-code.jsonl"
-    with pytest.raises(
-        SessionError, match=r"lines of sub-agents, left out: 2.* Write to another file, or give --force"
-    ):
-        refuse_agent_log(str(log), force=False)
-
-
 @each_row(("lines", "size"), [(1, ""), (2, " of 2 lines"), (3, " of 3 lines")])
 def test_the_refusal_counts_the_lines_of_the_log(tmp_path: Path, lines: int, size: str):
     log = tmp_path / "log.jsonl"
     log.write_text("\n".join((READERS / "pi.jsonl").read_text(encoding="utf-8").splitlines()[:lines]), encoding="utf-8")
     with pytest.raises(SessionError, match=f"is a session file of pi{size}: pi cannot continue"):
         refuse_agent_log(str(log), force=False)
-
-
-@each_row("text", ["", "# Notes", OLD, '{"messages": []}', '{"role": "user", "content": "x"}\n{', "[1]"])
-def test_other_files_are_overwritten(tmp_path: Path, text: str):
-    out = tmp_path / "out.json"
-    out.write_text(text, encoding="utf-8")
-    refuse_agent_log(str(out), force=False)
-    out.write_bytes(b"\xff\xfe\x00")
-    refuse_agent_log(str(out), force=False)
-    refuse_agent_log(str(tmp_path / "missing"), force=False)
-    refuse_agent_log(None, force=False)
 
 
 # Lines that are broken
@@ -302,6 +283,12 @@ def test_a_closed_pipe_exits_with_141_without_a_message(is_both: bool, arguments
     assert (done.returncode, done.stderr) == (141, None if is_both else b"")
 
 
+ORPHAN = [
+    {"role": "user", "content": "Fix it."},
+    {"role": "tool", "tool_call_id": "gone", "content": "left behind"},
+]
+
+
 def test_a_full_standard_output_is_an_error():
     with Path("/dev/full").open("wb") as full:
         command = [sys.executable, "-m", "autoprune", "prune", XML, "--safe-zone", "1m"]
@@ -310,12 +297,6 @@ def test_a_full_standard_output_is_an_error():
         3,
         b"autoprune: standard output cannot be written: No space left on device\n",
     )
-
-
-ORPHAN = [
-    {"role": "user", "content": "Fix it."},
-    {"role": "tool", "tool_call_id": "gone", "content": "left behind"},
-]
 
 
 @pytest.mark.parametrize(

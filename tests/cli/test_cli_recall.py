@@ -36,10 +36,6 @@ def test_nothing_is_archived_if_no_conversation_is_written(tmp_path: Path):
     assert not folder.exists()
 
 
-def test_without_an_archive_placeholders_have_no_id():
-    assert b"recall id" not in run("prune", XML, "-s", "20k", "-o", "-").stdout
-
-
 def test_recall_errors_say_what_to_do(tmp_path: Path):
     unknown = "0" * 16
     assert ID.fullmatch(unknown)
@@ -79,24 +75,6 @@ BROKEN = ["a file", "in a file", "one of many"]
 
 
 @each_row("how", BROKEN)
-def test_if_the_archive_fails_files_are_overwritten_only_with_force(how: str, tmp_path: Path):
-    archive, session = broken(tmp_path / "archive", how), tmp_path / "session.json"
-    session.write_bytes(Path(XML).read_bytes())
-    command = ("prune", str(session), "-s", "20k", "-o", str(session), "--archive", archive)
-    done = run(*command)
-    assert (done.returncode, session.read_bytes()) == (3, Path(XML).read_bytes())
-    assert b"note: the archive failed (" in done.stderr
-    said = f"could be saved in {archive} (see the note above): {session} was not overwritten: repair"
-    assert said in done.stderr.decode()
-    other = tmp_path / "other.json"
-    other.write_text("[]")
-    assert run(*command[:-3], str(other), *command[-2:]).returncode == 3
-    assert other.read_text() == "[]"
-    assert run(*command, "--force").returncode == 0
-    assert b"recall id" in session.read_bytes()
-
-
-@each_row("how", BROKEN)
 def test_if_the_archive_fails_new_files_and_standard_output_are_written_and_the_exit_code_is_3(
     how: str, tmp_path: Path
 ):
@@ -109,12 +87,7 @@ def test_if_the_archive_fails_new_files_and_standard_output_are_written_and_the_
     assert new.read_bytes() == kept.stdout
 
 
-def test_a_dry_run_does_not_use_the_archive(tmp_path: Path):
-    archive = broken(tmp_path / "archive", "a file")
-    assert run("prune", XML, "-s", "20k", "--dry-run", "--archive", archive).returncode == 0
-    assert run("prune", XML, "-s", "20k", "--explain", "--archive", archive).returncode == 0
-
-
+@pytest.mark.full
 @each_row(
     "damage",
     [lambda data: b"\xff" + data[1:], lambda data: data[:40] + b"\xc3", lambda data: b"", lambda data: data[:-9]],

@@ -17,8 +17,7 @@ from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs
 from autoprune.apps.cli.command_table import app
 from autoprune.pruners.naming import choose_strategy, parameter_name, strategy_text
 from autoprune.pruners.report.drawing import Explanation
-from autoprune.strategies.catalog import CLEARING, STRATEGIES
-from autoprune.summarizers.selection import SUMMARIZERS
+from autoprune.strategies.catalog import STRATEGIES
 
 NARROW = {"COLUMNS": "80"}
 
@@ -78,20 +77,6 @@ def test_on_80_columns_a_long_path_keeps_its_end_and_a_command_both_ends():
     assert re.search(r"git log.*….*README\.md ", command)
 
 
-@each_row("session", [XML, OPENAI])
-def test_reasons_are_wrapped_and_never_cut(session: str):
-    def reasons(columns: int) -> str:
-        options = "--safe-zone", "6k", "--strategy", "cache_aware", "--explain"
-        lines = run("prune", session, *options, environ={"COLUMNS": str(columns)}).stdout.decode().splitlines()
-        rows = lines[: lines.index("")]
-        assert max(map(len, rows)) <= columns
-        at = rows[0].index("why")
-        return " ".join(" ".join(row[at:] for row in rows).split())
-
-    assert reasons(60) == reasons(70) == reasons(80) == reasons(140)
-    assert "over zone, worth 3" in reasons(140)
-
-
 def test_consecutive_equal_rows_are_one_line_with_their_count_and_sum():
     lines = explained(conversation(*CALLS)).splitlines()
     (reads,) = (line for line in lines if "Read ×3" in line)
@@ -99,16 +84,6 @@ def test_consecutive_equal_rows_are_one_line_with_their_count_and_sum():
     tokens = int(re.search(r"([\d,]+) → ", one)[1].replace(",", ""))
     assert reads.split()[0] == "2–6"
     assert f"{3 * tokens:,} → " in reads
-
-
-def test_reasons_are_short_and_the_legend_has_the_full_sentences():
-    lines = explained(conversation(*CALLS)).splitlines()
-    legend = dict(re.split(r"\s{2,}", line.rstrip()) for line in lines[lines.index("") + 1 :])
-    assert legend == {
-        "oldest first": "the prompt was above the safe zone: oldest first, until it fits",
-        "not needed": "the prompt is within the safe zone without clearing it",
-        "no gain": "a placeholder would not be smaller",
-    }
 
 
 def test_an_explanation_without_results_is_a_header():
@@ -137,15 +112,6 @@ def test_explain_fits_the_terminal(session: str):
 def test_the_list_of_strategies_fits_eighty_columns():
     lines = run("strategies", environ=NARROW).stdout.decode().splitlines()
     assert max(len(line.rstrip()) for line in lines) <= 80
-
-
-def test_strategies_are_listed_as_a_user_types_them():
-    lines = run("strategies", environ=NARROW).stdout.decode().replace(f"\n{' ' * 8}", " ").splitlines()
-    heads = [line.rstrip() for line in lines[: lines.index("")] if not line.startswith(" ")]
-    assert [head.partition("(")[0] for head in heads] == [*CLEARING, *PRESETS]
-    assert "keep_last(n=10)" in heads
-    for text in (*heads, *(line.strip() for line in lines if re.match(r" {4}\w+\(.*\)\s*$", line))):
-        assert choose_strategy(text, {}).name == text.partition("(")[0]
 
 
 @each_row("name", sorted(STRATEGIES))
@@ -239,18 +205,6 @@ def test_help_fits_80_columns_and_ends_with_examples(command: tuple[str, ...]):
     assert "<bool>" not in words
     assert max(map(len, words.splitlines())) <= 80
     assert "\n    autoprune " in words[words.index("Examples:") :]
-
-
-def test_descriptions_in_the_list_of_commands_are_not_cut():
-    lines = run("--help", environ=NARROW).stdout.decode().splitlines()
-    listed = lines[lines.index("Commands:") + 1 :]
-    assert sorted(line.split()[0] for line in listed[: len(COMMANDS)]) == COMMANDS
-    assert "..." not in " ".join(listed)
-
-
-def test_the_help_lists_all_summarizers():
-    words = " ".join(run("prune", "--help", environ=NARROW).stdout.decode().split())
-    assert f"What writes summaries: {', '.join(SUMMARIZERS)}, or an installed one." in words
 
 
 def test_the_page_on_the_command_line_has_a_row_for_each_command():

@@ -120,12 +120,6 @@ def test_a_project_cannot_set_what_sends_opens_writes_or_runs_anything(places: t
     assert values(places, "proxy") == {"strategy": "mine.py:Mine", "upstream": "https://gateway.example"}
 
 
-def test_a_link_to_a_device_is_no_file(places: tuple[Path, Path]):
-    folder, _ = places
-    (folder / "autoprune.toml").symlink_to("/dev/zero")
-    assert found(places, "prune") == {}
-
-
 def test_control_characters_in_a_file_are_not_printed(places: tuple[Path, Path]):
     folder, user = places
     environ = {"XDG_CONFIG_HOME": str(user.parent)}
@@ -167,12 +161,3 @@ def test_a_value_that_cannot_be_used_is_an_error_that_names_the_file(
     done = run_text(command, folder=folder, environ={"XDG_CONFIG_HOME": str(user.parent)})
     assert done.returncode == 2
     assert done.stderr.startswith(f"autoprune: {folder / 'autoprune.toml'}: {said}")
-
-
-def test_the_proxy_reads_the_variables_of_its_options():
-    for variable, value, said in (
-        ("AUTOPRUNE_SAFE_ZONE", "much", "the safe zone is 'much'"),
-        ("AUTOPRUNE_STRATEGY", "lowwater", "there is no strategy 'lowwater'"),
-    ):
-        done = run_text("proxy", environ={variable: value})
-        assert (done.returncode, done.stderr.startswith(f"autoprune: {said}")) == (2, True)

@@ -179,14 +179,6 @@ def test_a_folder_with_all_kinds_of_files_is_replayed(tmp_path: Path):
     assert (done.returncode, found["overview"]["sessions"], found["strategies"].keys()) == (0, 2, {"own"})
 
 
-@pytest.mark.full
-def test_two_runs_differ_only_in_times(tmp_path: Path):
-    write_sessions(tmp_path, "one", "two", "three")
-    runs = (run("replay", str(tmp_path), *OPTIONS[:-1], jobs, "--json") for jobs in ("1", "2"))
-    first, second = (timeless({**json.loads(done.stdout), "command": ""}) for done in runs)
-    assert json.dumps(first) == json.dumps(second)
-
-
 def test_without_paths_the_sessions_on_this_machine_are_replayed_as_run_would_prune_them(tmp_path: Path):
     folder = tmp_path / ".claude" / "projects" / "here"
     folder.mkdir(parents=True)
@@ -372,14 +364,6 @@ def test_if_nothing_can_be_replayed_an_error_says_what_was_looked_for_and_where(
     done = run(command, *paths)
     assert (done.returncode, done.stdout) == (code, b"")
     assert [each for each in words if each not in done.stderr.decode()] == []
-
-
-def test_a_note_names_an_empty_folder_among_others(tmp_path: Path):
-    (session,) = write_sessions(tmp_path, "a")
-    (tmp_path / "empty").mkdir()
-    done = run("replay", session, str(tmp_path / "empty"), *OPTIONS)
-    assert done.returncode == 0
-    assert f"in {tmp_path / 'empty'}\n".encode() in done.stderr
 
 
 def test_jobs_sets_the_number_of_processes_on_every_system(monkeypatch: pytest.MonkeyPatch):

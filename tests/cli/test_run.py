@@ -16,7 +16,6 @@ import pytest
 from command_line import run_text
 from fake_clients import install
 from pages import ROOT
-from proxied import prefix_changes, recorded
 from proxy.conftest import messages
 from raw_upstream import Connection, always, answer, serving
 from reading_tasks import Comparing, document
@@ -33,15 +32,6 @@ WAITS = f"""#!{sys.executable}
 import pathlib, sys, time
 pathlib.Path(sys.argv[1]).touch()
 time.sleep(30)
-"""
-REPLAYS = f"""#!{sys.executable}
-import http.client, json, os
-messages = {recorded()}
-connection = http.client.HTTPConnection(os.environ["ANTHROPIC_BASE_URL"].removeprefix("http://"))
-for at in (at for at, message in enumerate(messages) if message["role"] == "assistant"):
-    body = json.dumps({{"model": "gpt-5.1", "messages": messages[:at]}})
-    connection.request("POST", "/v1/chat/completions", body)
-    connection.getresponse().read()
 """
 ON_ITS_TERMINAL = "import fcntl, runpy, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); runpy.run_module('autoprune')"
 
@@ -248,13 +238,6 @@ def test_sigterm_is_forwarded_to_the_assistant(tmp_path: Path):
     assert b"Claude Code ended with 143 before its first request, or sent its requests to another address" in said
 
 
-def test_the_default_strategy_is_cache_aware(tmp_path: Path):
-    with serving(always(answer())) as upstream:
-        user = having(tmp_path, PATH=install(tmp_path, REPLAYS), ANTHROPIC_BASE_URL=upstream.url)
-        assert run_text("run", "--safe-zone", "30k", "claude", environ=user).returncode == 0
-    assert (len(upstream.requests), prefix_changes(upstream)) == (42, 3)
-
-
 def test_doctor_reports_requests_and_sends_none_to_the_provider(tmp_path: Path, provider: Provider):
     user = having(tmp_path, PATH=install(tmp_path), ANTHROPIC_BASE_URL=provider.url)
     done = run_text("doctor", "claude", "--ask", environ=user)
@@ -370,10 +353,3 @@ def test_the_cost_of_a_safe_zone_that_the_user_chose_is_printed():
         "the safe zone of 3,072 tokens cost 39% more than no pruning, 4,313 input tokens; "
         "without --safe-zone a session never gets dearer"
     )
-
-
-def test_a_rule_for_tiers_is_a_parameter_of_cache_aware():
-    done = run_text("run", "--print", "--tier", "stay", "codex")
-    assert "cache_aware(tier=" in done.stdout
-    refused = run_text("run", "--print", "--tier", "stay", "--strategy", "low_water", "codex")
-    assert "--tier stay is for cache_aware alone" in refused.stderr

@@ -87,12 +87,6 @@ def test_a_result_for_a_closed_standard_output_is_an_error(arguments: tuple[str,
     assert err.decode().endswith("autoprune: standard output is closed, so the result cannot be written there\n")
 
 
-def test_files_are_written_before_anything_is_printed(tmp_path: Path):
-    code, out, _ = run("replay", XML, *REPLAY, "--html", "page.html", closed="| true", folder=tmp_path)
-    assert (code, out) == (0, b"")
-    assert "<html" in (tmp_path / "page.html").read_text(encoding="utf-8")
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
 @each_row(("arguments", "code"), PRINTING)
@@ -103,18 +97,6 @@ def test_characters_that_an_encoding_lacks_become_ascii(
     assert returned == code
     is_clicks = encoding == "ascii" and "--help" in arguments  # click writes UTF-8 in place of ASCII
     assert out.decode("utf-8" if is_clicks else encoding) + err.decode(encoding)
-
-
-@each_row(
-    ("encoding", "arrow", "dots"), [("ascii", "->", "..."), ("cp1252", "->", "…"), ("utf-8", "→", "…"), ("", "→", "…")]
-)
-def test_an_arrow_becomes_ascii_only_if_the_encoding_lacks_it(encoding: str, arrow: str, dots: str, tmp_path: Path):
-    session = tmp_path / "session.json"
-    session.write_text(json.dumps(ARROWS), encoding="utf-8")
-    _, out, err = run("prune", str(session), "--dry-run", encoding=encoding)
-    assert f" {arrow} " in err.decode(encoding or "utf-8")
-    _, out, _ = run("prune", XML, "-s", "20k", "--explain", encoding=encoding)
-    assert dots in out.decode(encoding or "utf-8")
 
 
 @each_row("encoding", ["ascii", "cp1252", "utf-8"])

@@ -48,16 +48,3 @@ CASES: dict[str, tuple[str, set[int], int, Any, list[tuple[str, int | None]]]] =
 @each_row(("short", "gone", "place", "summary", "wanted"), CASES.values(), ids=CASES)
 def test_what_is_left(short: str, gone: set[int], place: int, summary: Any, wanted: list[tuple[str, int | None]]):
     assert shown(assemble(chat(short), gone, place, summary)) == wanted
-
-
-def test_what_stays_is_the_same_object_and_nothing_is_changed():
-    messages = chat("S U1 A1 U2 A2")
-    before = [dict(message) for message in messages]
-    pieces = assemble(messages, {1, 2}, 1, SUMMARY)
-    assert [piece.message for piece in pieces] == [
-        messages[0],
-        {"role": "user", "content": "[Summary]\n\nU2"},
-        messages[4],
-    ]
-    assert all(piece.at is None or piece.message is messages[piece.at] for piece in pieces)
-    assert (messages, SUMMARY) == (before, {"role": "user", "content": "[Summary]"})

@@ -1,7 +1,6 @@
 """Pruners, results, reports and plans are pickled and copied; caches stay behind."""
 
 import copy
-import dataclasses
 import multiprocessing
 import pickle
 import subprocess
@@ -77,33 +76,10 @@ def summary(brief: object) -> str:
     return "Summary: all went well."
 
 
-def noted(event: PruneEvent) -> None:
-    """Look on."""
-
-
 KINDS = [AgenticConversationPruner, ConversationPruner]
 
 
 # Pruners
-
-
-@each_row("kind", KINDS)
-@each_row("is_used", [False, True])
-def test_a_copy_of_a_pruner_prunes_as_the_pruner_does(way: Copy, kind: type, is_used: bool):
-    pruner = kind(ARGS, conversation_id="7", on_pruned=noted, environ={"AUTOPRUNE_OVERHEAD_TOKENS": "11"})
-    pruner.replacement_message = "Gone."
-    if is_used:
-        pruner.prune(MESSAGES)
-    copied = way(pruner)
-    assert type(copied) is kind
-    assert (copied.args, copied.conversation_id, copied.replacement_message) == (ARGS, "7", "Gone.")
-    for messages in (MESSAGES, MESSAGES[:-2]):
-        for strategy in sample_cases((None, *pruner.strategies), 3):
-            ours, theirs = pruner.prune(messages, strategy), copied.prune(messages, strategy)
-            assert theirs.conversation == ours.conversation
-            assert theirs.report.to_dict().keys() == ours.report.to_dict().keys()
-            assert (theirs.report.tokens_after, theirs.report.floor) == (ours.report.tokens_after, ours.report.floor)
-    assert copied.count_tokens(MESSAGES) == pruner.count_tokens(MESSAGES)
 
 
 def test_memos_locks_and_vocabularies_stay_behind():
@@ -119,73 +95,11 @@ def test_memos_locks_and_vocabularies_stay_behind():
     assert pickle.loads(pickle.dumps(TiktokenCounter("p50k_base"))).encoding == "p50k_base"
 
 
-def test_what_a_model_wrote_goes_with_the_pruner(way: Copy):
-    asked: list[str] = []
-    pruner = ConversationPruner(ARGS, Recording(asked))
-    first = pruner.prune(MESSAGES).conversation
-    assert len(asked) == 1
-    copied = way(pruner)
-    assert copied.prune(MESSAGES).conversation == first
-    assert copied.llm.asked == ["asked"]
-
-
-@dataclasses.dataclass
-class Recording:
-    """A summarizer that counts its questions."""
-
-    asked: list[str]
-
-    def __call__(self, brief: object) -> str:
-        self.asked.append("asked")
-        return "Summary: it was read."
-
-
-class Signed(AgenticConversationPruner):
-    """A subclass with a method and an attribute of its own."""
-
-    signature = "signed"
-
-    def _generate_replacement_message(self, tool_name: str) -> str:
-        return f"<tool_result tool_name='{tool_name}' success='true'>{self.signature}</tool_result>"
-
-
-def test_a_subclass_is_copied_with_what_is_its_own(way: Copy):
-    pruner = Signed(PruneArgs(600))
-    pruner.signature = "signed by me"
-    messages = conversations.xml([conversations.words(400)], [conversations.words(400)])
-    result = pruner.prune(messages)
-    assert "signed by me" in str(result.conversation)
-    assert way(pruner).prune(messages).conversation == result.conversation
-    assert way(result).report.rows == result.report.rows
-
-
 def test_formats_of_the_callers_own_are_copied(way: Copy):
     from autoprune.formats import openai_chat
 
     pruner = AgenticConversationPruner(ARGS, formats=[openai_chat])
     assert way(pruner).formats == pruner.formats
-
-
-class Agent:
-    """An agent as people write them: its pruner calls it back."""
-
-    def __init__(self) -> None:
-        self.notes: list[int] = []
-        self.pruner = AgenticConversationPruner(ARGS, on_pruned=self.note)
-
-    def note(self, event: PruneEvent) -> None:
-        self.notes.append(event.report.results_cleared)
-
-
-@each_row("way", [*PROTOCOLS.values(), copy.deepcopy])
-def test_an_agent_whose_pruner_calls_it_back_is_copied_whole(way: Copy):
-    agent = Agent()
-    agent.pruner.prune(MESSAGES)
-    for copied in (way(agent), way(agent.pruner).on_pruned.__self__):
-        assert copied.pruner.on_pruned.__self__ is copied
-        copied.pruner.prune(MESSAGES)
-        assert len(copied.notes) == 2
-    assert len(agent.notes) == 1
 
 
 # Results, reports, plans, events
@@ -238,17 +152,6 @@ def test_results_of_every_format_are_copied(format: str):
                 assert figures(copied.report) == figures(result.report)
 
     check()
-
-
-def test_the_messages_of_a_copy_are_those_of_its_plan_and_not_the_callers():
-    result = AgenticConversationPruner(PruneArgs(10**6)).prune(MESSAGES)
-    for way in (pickled(5), copy.deepcopy):
-        copied = way(result)
-        assert copied.conversation[2] == MESSAGES[2]
-        assert copied.conversation[2] is not MESSAGES[2]
-    fresh = AgenticConversationPruner(ARGS).prune(MESSAGES)
-    copied = copy.deepcopy(fresh)
-    assert copied.plan.transcript.messages[0] is copied.conversation[0]
 
 
 def test_a_report_that_was_not_read_gives_its_plan_after_the_messages_have_changed():

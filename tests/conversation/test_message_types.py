@@ -55,15 +55,6 @@ def test_a_result_in_an_object_is_cleared_in_a_copy_of_its_type(kind: type):
     assert result.content == LONG
 
 
-def test_a_block_that_is_an_object_is_cleared_too():
-    block = SimpleNamespace(type="text", text=f"<tool_result tool_name='X' success='false'>{LONG}</tool_result> mine")
-    messages = [{"role": "user", "content": [block]}, {"role": "assistant", "content": "ok"}]
-    text = pruned(messages)[0]["content"][0].text
-    assert text.startswith("<tool_result tool_name='X' success='false'>\n<message>Content cleared")
-    assert text.endswith("</tool_result> mine")
-    assert LONG in block.text
-
-
 ROUNDS: list[Round] = [
     [Step("read_file", {"path": "a.py"}, LONG), Step("run", {"command": "ls"}, f"Error: {LONG}", failed=True)],
     [Step("write_to_file", {"path": "b.py", "content": LONG}, "The file b.py has been updated.")],
@@ -139,15 +130,6 @@ def test_the_old_spelling_of_calls_and_results_is_read():
     assert (row["tool"], row["target"], row["request"], row["cleared"]) == ("read", "a.py", 0, True)
 
 
-def test_a_custom_tools_input_is_counted_and_shown():
-    call = {"id": "c", "type": "custom", "custom": {"name": "apply_patch", "input": "*** Begin Patch " * 100}}
-    messages = around({"role": "tool", "tool_call_id": "c", "content": LONG})
-    messages[1]["tool_calls"] = [call]
-    report = AgenticConversationPruner(PruneArgs(100)).prune(messages).report
-    assert report.floor["assistant"] > 300
-    assert (report.rows[0]["tool"], str(report.rows[0]["target"])[:15]) == ("apply_patch", "*** Begin Patch")
-
-
 def test_the_cache_breakpoint_of_cleared_blocks_stays():
     blocks = [{"type": "text", "text": LONG}, {"type": "text", "text": "end", "cache_control": {"type": "ephemeral"}}]
     got = pruned(around({"role": "tool", "tool_call_id": "c", "content": blocks}))[2]
@@ -201,26 +183,3 @@ def test_statistics_tell_summarized_messages_from_removed_ones():
     assert statistics(messages, [messages[0], messages[3]])["messages_removed"] == 2
     assert json.dumps(statistics(messages, []))
     assert statistics([], [])["compression_ratio"] == 1.0
-
-
-def test_an_xml_call_in_a_block_of_text_is_the_call_of_its_result():
-    call = "<read_file>\n<path>a.py</path>\n</read_file>"
-    text = f"<tool_result tool_name='ReadFileTool' success='true'>{'x ' * 500}</tool_result>"
-    messages = [
-        {"role": "assistant", "content": [{"type": "text", "text": call}]},
-        {"role": "user", "content": text},
-        {"role": "assistant", "content": "I have read it."},
-    ]
-    (row,) = AgenticConversationPruner(PruneArgs(100)).prune(messages).report.rows
-    assert (row["target"], row["cleared"]) == ("a.py", True)
-
-
-def test_a_call_in_a_message_without_content_is_read_like_one_whose_content_is_none():
-    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
-    asked = {"role": "user", "content": "Go."}
-    answered = {"role": "tool", "tool_call_id": "c1", "content": "lines " * 99}
-    bare = [asked, {"role": "assistant", "tool_calls": [call]}, answered]
-    with_none = [asked, {"role": "assistant", "content": None, "tool_calls": [call]}, answered]
-    pruner = AgenticConversationPruner(PruneArgs(10))
-    assert [row["tool"] for row in pruner.prune(bare).report.rows] == ["read"]
-    assert pruner.count_tokens(bare) == pruner.count_tokens(with_none)

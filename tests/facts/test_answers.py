@@ -2,29 +2,20 @@
 
 from typing import Any
 
-import pytest
-from conversations import ANSWER, Message, words
-from hypothesis import given
-from hypothesis import strategies as st
+from conversations import words
 from rounds import OTHERS, WIRE, Round, Step
-from rounds_in_texts import CARRIERS, in_text
 from tables import each_row
 from utterances import call, result
 
-from autoprune import AgenticConversationPruner, Clamp, ConversationPruner, Protections, PruneArgs, ToolInputs
-from autoprune.conversation.edits import Reason
+from autoprune import AgenticConversationPruner, Protections, PruneArgs
 from autoprune.facts.answers import ANSWER_TOOLS, is_answer
 from autoprune.facts.answers import answer_text as said
 from autoprune.facts.utterances import utterances
 from autoprune.formats import new_parser
 from autoprune.formats.parsing import parse
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
-from autoprune.strategies.per_result import PerResult
 from autoprune.summarizers import _snapshot
-from autoprune.summarizers.action_trace import ActionTrace
-from autoprune.summarizers.brief import Brief, Written
-from autoprune.summarizers.digest import Digest
-from autoprune.summarizers.rendering import render
+from autoprune.summarizers.brief import Brief
 from autoprune.tokens import exact
 
 COUNT = exact()
@@ -126,26 +117,12 @@ def test_a_result_that_does_not_begin_with_a_refusal_is_not_one(text: str, flag:
     assert not is_answer(result(call("Edit", file_path="a.py"), text, flag))
 
 
-@pytest.mark.parametrize("name", ["Read", "read_file", "bash", "WebFetch"])
-def test_a_fetched_text_that_quotes_a_refusal_is_not_one_unless_the_call_failed(name: str):
-    made = call(name, command="cat notes.txt") if name == "bash" else call(name, path="notes.txt")
-    assert not is_answer(result(made, f"{CLAUDE}use tabs", False))
-    assert not is_answer(result(made, f"{CLAUDE}use tabs", None))
-    assert is_answer(result(made, f"{CLAUDE}use tabs", True))
-
-
 def test_an_answer_includes_its_question():
     made = call("request_user_input", questions=[{"id": "a", "question": "Which database?"}])
     text = '{"answers":{"a":{"answers":["Postgres"]}}}'
     assert said(result(made, text)) == f"[answered request_user_input]\nWhich database?\n{text}"
     claude = 'User has answered your questions: "Which database?"="Postgres".'
     assert said(result(made, claude)) == f"[answered request_user_input]\n{claude}"
-
-
-def test_a_question_about_a_repository_is_not_asked_of_the_user():
-    asked = call("ask_question", repoName="a/b", question="Is it parallel?")
-    assert not is_answer(result(asked, "Yes, see concurrency.ts."))
-    assert is_answer(result(call("ask_question", question="Is it parallel?"), "Yes."))
 
 
 def test_text_that_the_harness_adds_to_an_answer_is_removed():
@@ -159,20 +136,13 @@ def test_text_that_the_harness_adds_to_an_answer_is_removed():
     assert answered == '[refused AskUserQuestion] "Which?" Tabs'
 
 
+# They stay
+
+
 def test_a_cleared_answer_is_empty():
     found = pruned(WIRE["openai_chat"](rounds(answer())), ToolOutputCleanup(Protections(user_answers=False)))
     (one,) = [one for one in found.plan.transcript.results if one.tool == "AskUserQuestion"]
     assert said(result(one.call, found.plan.results[one].text)) == ""
-
-
-@given(st.text(max_size=200), st.sampled_from([True, False, None]))
-def test_any_text_is_handled(text: str, flag: bool | None):
-    one = result(call("x"), text, flag)
-    assert is_answer(one) in (True, False)
-    assert isinstance(said(one), str)
-
-
-# They stay
 
 
 @each_row("format", FORMATS)
@@ -188,22 +158,6 @@ def test_the_users_words_stay_in_every_format(format: str, strategy: Any):
     assert found.report.floor["answers"] > 3 * COUNT(WISH)
 
 
-@pytest.mark.parametrize("success", ["true", "false"])
-def test_the_users_words_stay_in_xml(success: str):
-    messages = in_text(rounds(answer("AskFollowupQuestionTool"), refused()), "xml", sorted(CARRIERS)[0])
-    by_tool = reasons(pruned(messages))
-    assert (by_tool["AskFollowupQuestionTool"], by_tool["Edit"]) == ("user_answer", "user_answer")
-    inside = f"<message>{CLAUDE}</message>\n<content>{WISH}</content>"
-    text = f"<tool_result tool_name='Edit' success='false'>\n{inside}\n</tool_result>"
-    one: list[Message] = [
-        {"role": "user", "content": "Go."},
-        {"role": "assistant", "content": "<Edit></Edit>"},
-        {"role": "user", "content": text},
-        ANSWER,
-    ]
-    assert pruned(one).conversation == one
-
-
 def test_it_can_be_switched_off_and_the_tools_can_be_set():
     messages = WIRE["openai_chat"](rounds(answer(), answer("ask_my_boss")))
     assert "user_answer" not in reasons(pruned(messages, ToolOutputCleanup(Protections(user_answers=False)))).values()
@@ -213,61 +167,12 @@ def test_it_can_be_switched_off_and_the_tools_can_be_set():
     assert "user_answer" not in reasons(pruned(messages, by_text)).values()
 
 
-def test_answers_stay_protected_beside_other_protections():
-    messages = WIRE["openai_chat"](rounds(answer()))
-    assert reasons(pruned(messages, ToolOutputCleanup(Protections(tools=("nothing",)))))["AskUserQuestion"] == (
-        "user_answer"
-    )
-    assert Protections().user_answers
-    assert Reason.USER_ANSWER.sentence == "protected: the user's own words"
-
-
-@pytest.mark.parametrize("strategy", [PerResult(threshold=40), ToolOutputCleanup(clamp=Clamp(40))], ids=str)
-def test_answers_are_never_cut(strategy: Any):
-    messages = WIRE["anthropic"](rounds(answer(), refused()))
-    pruner: Any = ConversationPruner if isinstance(strategy, PerResult) else AgenticConversationPruner
-    found = pruner(PruneArgs(1)).prune(messages, strategy)
-    assert str(found.conversation).count(WISH.strip()) == 2
-    assert found.conversation != messages
-
-
-def test_the_question_stays_with_the_answer():
-    question = Step("AskUserQuestion", {"question": "Which of these? " * 90}, WISH)
-    found = pruned(WIRE["anthropic"](rounds(question)), ToolOutputCleanup(clear_tool_inputs=ToolInputs()))
-    assert "Which of these? " * 90 in str(found.conversation)
-    assert found.report.stable_boundary == len(found.conversation) - 1
-
-
 # Summaries
 
 
 def told(*steps: Step, format: str = "anthropic") -> Any:
     messages = FORMATS[format](rounds(*steps))
     return utterances(parse(messages, new_parser(COUNT), 0).entries)
-
-
-@each_row("format", FORMATS)
-@each_row("summarizer", [Digest(), ActionTrace()], ids=str)
-def test_summaries_without_a_model_keep_answers_as_the_users_words(format: str, summarizer: Any):
-    question = Step("AskUserQuestion", {"question": "Tabs or spaces?"}, "Tabs, and never push to main.")
-    no = Step("Edit", {"file_path": "a.py"}, f"{CLAUDE}Leave a.py alone.", failed=True)
-    text = summarizer(Brief(told(question, no, format=format), count=COUNT)).text
-    asked = text.partition("What the user asked later")[2] if isinstance(summarizer, Digest) else text
-    assert "Tabs, and never push to main." in asked
-    assert "Leave a.py alone." in asked
-    assert "[refused Edit(a.py)]" in asked
-
-
-def test_a_refused_call_is_not_an_open_error():
-    answer = Digest()(Brief(told(refused()), count=COUNT))
-    assert isinstance(answer, Written)
-    assert "Errors not seen" not in answer.text
-
-
-def test_a_model_reads_answers_under_the_users_heading():
-    text = render(told(answer()), COUNT, 5_000)
-    heading = text[: text.index("[answered AskUserQuestion]")].rstrip().rpartition("\n")[2]
-    assert heading.endswith(". user")
 
 
 def test_a_models_constraint_may_come_from_an_answer():
@@ -280,39 +185,7 @@ def test_a_models_constraint_may_come_from_an_answer():
     )
 
 
-def test_a_summary_of_folded_messages_contains_answers():
-    messages = WIRE["anthropic"]([[answer()], *([read(number)] for number in range(6)), "Go on."])
-    found = ConversationPruner(PruneArgs(1_200)).prune(messages, "summarize")
-    assert found.report.messages_summarized
-    assert "never push to main" in str(found.conversation[0])
-
-
 # A question that failed
-
-ERRORS = (
-    "<tool_use_error>InputValidationError: AskUserQuestion failed due to the following issue: questions is missing",
-    "InputValidationError: questions: Required",
-    "Error: No such tool available: AskUserQuestion",
-    "Unknown tool: AskUserQuestion",
-    "Error: The question timed out after 60 s",
-    "[Request interrupted by user for tool use]",
-    "MCP error -32001: Request timed out",
-    "aborted by user after 12 s",
-    "Tool execution timed out after 120 s",
-    "Operation was cancelled",
-    "The user did not answer in time.",
-    "User declined to answer questions",
-    "The user doesn't want to proceed with this tool use. The tool use was rejected. STOP what you are doing.",
-    '{"success": false, "error": "Invalid arguments"}',
-    "request_user_input is unavailable in Default mode",
-    "failed to parse function arguments: missing field `questions`",
-)
-
-
-@each_row(("text", "failed"), [*((error, None) for error in ERRORS), ("No answer.", True), (ERRORS[0], False)])
-def test_a_question_that_failed_has_no_answer(text: str, failed: bool | None):
-    asked = result(call("AskUserQuestion", question="Tabs or spaces?"), text, failed)
-    assert not is_answer(asked)
 
 
 @each_row(

@@ -50,35 +50,6 @@ def history(max_tokens: int = 2_000, **options: Any) -> str:
 # The words of every format
 
 
-@each_row("format", WIRE)
-def test_every_format_gives_the_same_utterances(format: str):
-    told = heard(WIRE[format](ROUNDS))
-    assert [(one.speaker, one.words) for one in told if one.words] == [
-        (Speaker.USER, "Fix it."),
-        (Speaker.MODEL, "It is done."),
-        (Speaker.USER, "And now?"),
-    ]
-    assert [call.name for one in told for call in one.calls] == ["read_file", "run", "run"]
-    results = [result for one in told for result in one.results]
-    assert [result.text for result in results] == ["def a(): ...", "Error: no", "built"]
-    assert [result.call.name for result in results if result.call] == ["read_file", "run", "run"]
-
-
-@each_row("carrier", CARRIERS)
-@each_row("dialect", DIALECTS)
-def test_results_and_calls_in_texts_are_not_repeated_in_the_words(dialect: str, carrier: str):
-    told = heard(in_text(ROUNDS, dialect, carrier))
-    spoken = [(one.speaker, one.words) for one in told if one.words]
-    assert spoken == [
-        (Speaker.USER, "Fix it."),
-        (Speaker.MODEL, "I look."),
-        (Speaker.MODEL, "It is done."),
-        (Speaker.USER, "And now?"),
-        (Speaker.MODEL, "I look."),
-    ]
-    assert [result.text.strip() for one in told for result in one.results][-1].endswith(("built", "built</content>"))
-
-
 @QUICK
 @pytest.mark.parametrize("format", [*WIRE, *DIALECTS])
 @given(data=st.data())
@@ -282,10 +253,6 @@ def test_odd_payloads_and_arguments_do_not_raise(payload: Any):
     assert text.startswith("▶ 1. call\nt(")
     assert "▶ 2. result of t" in text
     text.encode()
-
-
-def test_no_messages_give_an_empty_text():
-    assert render((), exact(), 100) == ""
 
 
 @each_row(

@@ -1,23 +1,17 @@
 """Anthropic Messages: which blocks are results, how they are cleared, which tokens count, and what never changes."""
 
-import copy
-import json
 from typing import Any
 
 import pytest
-from anthropic.types import Message, TextBlock, ThinkingBlock, ToolUseBlock
-from anthropic.types.beta import BetaMessage, BetaToolUseBlock
+from anthropic.types import Message, ToolUseBlock
+from anthropic.types.beta import BetaToolUseBlock
 from anthropic.types.browser_find_tool_use_block import BrowserFindToolUseBlock
-from anthropic_hypothesis import NAMES, PIXEL, STOPPED, anthropic_conversations
+from anthropic_hypothesis import NAMES, STOPPED
 from conversations import SENTENCE
-from hypothesis import given
-from profiles import examples
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationError, PruneArgs, Result
-from autoprune.conversation.transcript import Location
 from autoprune.formats import SHIPPED, anthropic_messages, new_parser
-from autoprune.pruners.memory import token_bound
 from autoprune.tokens import MESSAGE_TOKENS, exact
 
 LONG = "a line of output\n" * 200
@@ -27,7 +21,6 @@ DONE = {"role": "assistant", "content": "I see."}
 HEADER = "iVBORw0KGgoAAAANSUhEUgAAAoAAAAHg"  # of a PNG image of 640 x 480 pixels
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": HEADER}}
 PDF = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "A" * 90_000}}
-CHECKED = examples(60)
 
 
 def text(words: str, **more: Any) -> dict[str, Any]:
@@ -90,105 +83,9 @@ def test_a_result_becomes_the_placeholder_in_the_shape_that_it_had(content: Any,
     assert pruned(result(content)) == [result(becomes)]
 
 
-@each_row(
-    "content",
-    [
-        *("ok", "", [], None, 7, {"rows": LONG}, [text("ok")], SENTENCE, CLEARED),
-        [text(LONG), {"type": "tool_reference", "tool_name": "deploy"}],
-    ],
-)
-def test_a_result_that_is_short_or_holds_no_text_is_left_alone(content: Any):
-    messages = [ASKED, answer(use()), user(result(content)), DONE]
-    assert prune(messages).conversation is messages
-
-
-def test_a_result_without_a_content_is_left_alone():
-    messages = [ASKED, answer(use()), user({"type": "tool_result", "tool_use_id": "toolu_1"}), DONE]
-    ours = prune(messages)
-    assert ours.conversation is messages
-    assert [row["reason"] for row in ours.report.rows] == ["no_gain"]
-    statistics = AgenticConversationPruner(PruneArgs(1)).get_cleanup_statistics
-    assert statistics(messages, messages[:3])["messages_removed"] == 1
-
-
-@pytest.mark.parametrize(("more", "failed"), [({"is_error": True}, True), ({"is_error": False}, False), ({}, None)])
-def test_a_failed_result_stays_failed_when_it_is_cleared(more: dict[str, Any], failed: bool | None):
-    assert pruned(result(LONG, **more)) == [result(SENTENCE, **more)]
-    (row,) = prune([ASKED, answer(use()), user(result(LONG, **more)), DONE]).report.rows
-    assert row["failed"] is failed
-
-
-def test_only_the_payload_changes_in_a_whole_conversation():
-    thought = {"type": "thinking", "thinking": "Where is it?", "signature": "c2ln"}
-    call = {**use("toolu_2", path="b.py"), "caller": {"type": "direct"}, **CACHED}
-    late = [result([text(LONG)], "toolu_2", is_error=True), result(LONG, "toolu_1", x_note=[1], **CACHED)]
-    messages = [
-        ASKED,
-        answer(thought, text("I look."), use("toolu_1", path="a.py"), call),
-        user(*late, text("Be quick.", **CACHED), IMAGE),
-        answer(use("toolu_3", path="c.py")),
-        user(result(LONG, "toolu_3")),
-    ]
-    before = copy.deepcopy(messages)
-    after = prune(messages).conversation
-    assert messages == before
-    assert json.dumps(after) == json.dumps(
-        [
-            *messages[:2],
-            user(
-                result([text(SENTENCE)], "toolu_2", is_error=True),
-                result(SENTENCE, "toolu_1", x_note=[1], **CACHED),
-                text("Be quick.", **CACHED),
-                IMAGE,
-            ),
-            *messages[3:],
-        ]
-    )
-    assert [new is old for new, old in zip(after, messages, strict=True)] == [True, True, False, True, True]
-    assert all(new is old for new, old in zip(after[2]["content"][2:], messages[2]["content"][2:], strict=True))
-
-
-# Which call made it
-
-
-def test_a_result_without_its_call_is_of_an_unknown_tool():
-    assert [row["tool"] for row in prune([user(result(LONG, "gone")), DONE]).report.rows] == ["unknown"]
-
-
-def test_the_arguments_of_a_call_have_a_place():
-    given = {"path": "a.py", "content": "x = 1\n"}
-    entry = new_parser(exact(), wants_inputs=True).read(answer(text("Now."), use(**given)), 4)
-    (call,) = entry.calls
-    (part,) = call.inputs
-    assert (call.location, call.id, call.name) == (Location((4, "content", 1)), "toolu_1", "read_file")
-    assert (part.location, part.is_json) == (Location((4, "content", 1, "input")), True)
-    assert part.text == json.dumps(given)
-    assert part.put(given, '{"path": "a.py"}') == {"path": "a.py"}
-
-
 # XML in the blocks of text
 
 ELEMENT = f"<tool_result tool_name='read_file' success='true'>{LONG}</tool_result>"
-
-
-def test_xml_results_beside_native_ones_are_found():
-    call = "<read_file>\n<path>c.py</path>\n</read_file>"
-    messages = [ASKED, answer(text(call), use()), user(result(LONG), text(f"Here:\n{ELEMENT}", **CACHED)), DONE]
-    ours = prune(messages)
-    native, said = ours.conversation[2]["content"]
-    assert native == result(SENTENCE)
-    assert said == {**text(said["text"]), **CACHED}
-    assert said["text"].startswith(
-        "Here:\n<tool_result tool_name='read_file' success='true'>\n<message>Content cleared"
-    )
-    assert [row["target"] for row in ours.report.rows] == ["", "c.py"]
-
-
-def test_a_call_in_words_alone_is_found():
-    said = {"role": "assistant", "content": "<read_file>\n<path>c.py</path>\n</read_file>"}
-    for content in (said["content"], [text(said["content"])]):
-        (call,) = new_parser(exact(), formats=(anthropic_messages,)).read({**said, "content": content}, 0).calls
-        assert (call.name, call.arguments) == ("read_file", {"path": "c.py"})
 
 
 # Counting
@@ -266,24 +163,6 @@ def test_media_and_encrypted_texts_count_by_rule(block: dict[str, Any], by_rule:
     assert tokens(answer(block)) == MESSAGE_TOKENS + by_rule
 
 
-def test_an_image_in_a_result_counts_by_rule():
-    assert tokens(user(result([IMAGE, text("ok", **CACHED)]))) == MESSAGE_TOKENS + 410 + exact()("ok")
-
-
-@each_row(
-    ("blocks", "frames"),
-    [
-        ([], 1),
-        ([text("a"), text("a")], 1),
-        ([result("a")], 1),
-        ([result("a"), result("a"), result("a")], 3),
-        ([result("a"), text("a"), text("a")], 2),
-    ],
-)
-def test_each_result_has_a_frame_and_all_else_together_one(blocks: list[Any], frames: int):
-    assert tokens(user(*blocks)) == frames * MESSAGE_TOKENS + len(blocks)
-
-
 def test_results_of_server_tools_are_never_changed():
     page = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [{**HIT, "title": LONG}]}
     mcp = {"type": "mcp_tool_result", "tool_use_id": "s2", "content": [text(LONG)]}
@@ -300,35 +179,6 @@ def response(*blocks: dict[str, Any], kind: Any = Message) -> Any:
 
 
 BLOCKS = ({"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}, text("I look."), use(path="a.py"))
-
-
-@pytest.mark.parametrize("kind", [Message, BetaMessage])
-def test_a_response_counts_and_pairs_like_its_content(kind: Any):
-    whole = response(*BLOCKS, kind=kind)
-    forms: list[Any] = [answer(*BLOCKS), whole, {"role": "assistant", "content": whole.content}, answer(*whole.content)]
-    reports = [prune([ASKED, form, user(result(LONG)), DONE]).report for form in forms]
-    assert [(report.tokens_before, report.rows) for report in reports] == [
-        (reports[0].tokens_before, reports[0].rows)
-    ] * len(forms)
-    assert (reports[0].rows[0]["tool"], reports[0].rows[0]["target"]) == ("read_file", "a.py")
-
-
-def test_a_response_of_words_alone_is_a_message():
-    whole = response(text("I see."))
-    count = AgenticConversationPruner(None).count_tokens
-    assert count([ASKED, whole]) == count([ASKED, DONE])
-
-
-def test_objects_come_back_as_they_were():
-    whole = response(*BLOCKS)
-    messages = [ASKED, whole, user(result(LONG), TextBlock(type="text", text=f"{ELEMENT} mine")), DONE]
-    after = prune(messages).conversation
-    assert after[1] is whole
-    said = after[2]["content"][1]
-    assert type(said) is TextBlock
-    assert said.text.endswith("</tool_result> mine")
-    assert messages[2]["content"][1].text == f"{ELEMENT} mine"
-    assert [type(block) for block in whole.content] == [ThinkingBlock, TextBlock, ToolUseBlock]
 
 
 @pytest.mark.parametrize(
@@ -384,41 +234,11 @@ OURS: dict[str, Any] = {
     "a search result": user({"type": "search_result", "source": "a", "title": "A", "content": []}),
     "a response": vars(response(text("ok"))),
 }
-OTHERS: dict[str, Any] = {
-    "words": ASKED,
-    "text blocks": user(text("x")),
-    "a tool's message with a picture": {"role": "tool", "tool_call_id": "c", "content": [IMAGE]},
-    "a call of OpenAI's": {"role": "assistant", "content": None, "tool_calls": [{"id": "c"}]},
-    "an image of OpenAI's": user({"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}),
-    "a file of OpenAI's": user({"type": "file", "file": {"file_id": "file-1"}}),
-    "thinking in Mistral's words": answer({"type": "thinking", "thinking": [text("Hm.")]}),
-    "an image of MCP's": user({"type": "image", "data": PIXEL, "mimeType": "image/png"}),
-    "an answer of Responses": {
-        "type": "message",
-        "role": "assistant",
-        "content": [{"type": "output_text", "text": ""}],
-    },
-    "an input of Responses": {"type": "message", "role": "user", "content": [{"type": "input_image"}]},
-    "a call of Responses": {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
-    "a result of Responses": {"type": "function_call_output", "call_id": "c", "output": "ok"},
-    "a compaction of Responses": {"type": "compaction", "encrypted_content": "A"},
-    "Gemini": {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {}}}]},
-    "Bedrock": user({"toolResult": {"toolUseId": "c", "content": [{"text": "ok"}]}}),
-    "words of Bedrock": user({"text": "ok"}),
-    "odd blocks": user(None, 7, "x", {"type": 5}, {"type": ["tool_use"]}, [{"type": "tool_use"}]),
-    "no list": {"role": "user", "content": {"type": "tool_use"}},
-    "no role": {"content": [use()]},
-}
 
 
 @each_row("message", OURS.values(), ids=OURS)
 def test_only_this_format_sees_a_mark(message: Any):
     assert [known.NAME for known in SHIPPED if known.seen(message)] == ["anthropic"]
-
-
-@each_row("message", OTHERS.values(), ids=OTHERS)
-def test_a_message_of_another_format_shows_no_mark_of_this_one(message: Any):
-    assert anthropic_messages.seen(message) is None
 
 
 def test_an_error_names_the_marks_of_two_formats():
@@ -431,67 +251,3 @@ ODD += [[{"type": kind}] for kind in ("text", "tool_use", "tool_result", "thinki
 ODD += [[use()], [result(LONG)], [text(ELEMENT)], (result(LONG),)]
 ODD += [[{"type": "tool_use", "id": 5, "name": None, "input": given}] for given in (None, "{}", 7, ["x"])]
 ODD += [[{"type": "tool_result", "tool_use_id": ["x"], "content": "ok", "is_error": "yes"}]]
-
-
-@each_row("content", ODD)
-@each_row("role", ["system", "user", "assistant", "tool", None, ["user"]])
-def test_odd_values_are_counted_and_never_changed(role: Any, content: Any):
-    message = {"role": role, "content": content}
-    before = copy.deepcopy(message)
-    assert tokens(message) >= MESSAGE_TOKENS
-    assert tokens(message) <= token_bound(message)
-    assert message == before
-
-
-# Over generated conversations
-
-
-def broken_rules(messages: list[Any]) -> list[str]:
-    """Which of the API's rules a conversation breaks. System messages may stand between a message and its answer."""
-    found = []
-    every = [message if isinstance(message, dict) else message.model_dump() for message in messages]
-    plain = [message for message in every if message["role"] != "system"]
-    blocks = [
-        [block if isinstance(block, dict) else block.model_dump() for block in message["content"]]
-        if isinstance(message["content"], list)
-        else [text(message["content"])]
-        for message in plain
-    ]
-    if any(message["role"] != ("user", "assistant")[at % 2] for at, message in enumerate(plain)):
-        found.append("roles alternate")
-    if any(not block["text"].strip() for content in blocks for block in content if block["type"] == "text"):
-        found.append("no blank text")
-    for before, after in zip([[], *blocks], [*blocks, []], strict=True):
-        calls = sorted(block["id"] for block in before if block["type"] == "tool_use")
-        first = after[: len(calls)]
-        answered = sorted(block.get("tool_use_id", "") for block in first)
-        rest = [block["type"] for block in after[len(calls) :]]
-        if calls != answered or "tool_result" in rest:
-            found.append("each call has its result, first in the next message")
-    return found
-
-
-@CHECKED
-@given(messages=anthropic_conversations())
-def test_a_valid_conversation_stays_valid_when_pruned(messages: list[Any]):
-    before = copy.deepcopy(messages)
-    assert broken_rules(messages) == []
-    ours = prune(messages)
-    assert broken_rules(ours.conversation) == []
-    assert messages == before
-    assert list(map(type, ours.conversation)) == list(map(type, messages))
-    assert prune(ours.conversation).conversation is ours.conversation
-    assert AgenticConversationPruner(None).count_tokens(ours.conversation) == ours.report.tokens_after
-
-
-@CHECKED
-@given(messages=anthropic_conversations())
-def test_no_message_has_more_tokens_than_its_bound(messages: list[Any]):
-    for message in messages:
-        assert new_parser(exact()).read(message, 0).tokens <= token_bound(message)
-
-
-@CHECKED
-@given(messages=anthropic_conversations(with_objects=False))
-def test_plain_conversations_are_json(messages: list[Any]):
-    assert json.loads(json.dumps(messages)) == messages

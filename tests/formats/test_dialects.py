@@ -10,17 +10,15 @@ from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from profiles import examples, sample_cases
+from profiles import sample_cases
 from rounds import Round, Step
-from rounds_in_texts import CARRIERS, DIALECTS, in_text
+from rounds_in_texts import DIALECTS, in_text
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationPruner
 from autoprune.errors import SettingsError
 from autoprune.formats import new_parser, parse
-from autoprune.formats.dialects import Dialect, Example, all_dialects, dialect_of, element_dialect, register, unregister
+from autoprune.formats.dialects import Dialect, Example, all_dialects, element_dialect, register, unregister
 from autoprune.strategies import Replace, View
 
 TAG = re.compile(r"</?([A-Za-z_]+)[^<>]*>")
@@ -63,10 +61,6 @@ def names(kind: str) -> list[str]:
 
 
 SHAPES = ("<{}>", "</{}>", "</{} >", "<{} tool_name='x'>", "<{}>\n", "\n</{}>\n", "<{}/>")
-WORDS = (
-    *("short ", " text", "\n", "`", "'", '"', "```\n", "[read_file for 'b.py'] Result:"),
-    *("{", "}", "<", "</", ">", "The user provided the following feedback:"),
-)
 NAMES = sorted({name for kind in KINDS for name in names(kind)})
 TAGS = [shape.format(name) for name in NAMES for shape in SHAPES]
 
@@ -120,19 +114,6 @@ def test_no_tag_or_heading_of_any_dialect_ends_the_result_of_an_example(dialect:
     headings = (heading for each in all_dialects() for heading in each.headings)
     for hostile in (*own, *headings, *(each.example.result for each in all_dialects())):
         check_example(dialect, f"first\n{hostile} last")
-
-
-@examples(100)
-@given(data=st.data())
-def test_no_text_of_hostile_pieces_ends_the_result_of_an_example(data: st.DataObject):
-    register(MADE_UP)
-    try:
-        dialect = data.draw(st.sampled_from(all_dialects()))
-        own = [shape.format(name) for name in sorted(dialect.tags) for shape in SHAPES]
-        pieces = data.draw(st.lists(st.sampled_from((*own, *TAGS, *WORDS, *dialect.headings)), max_size=6))
-        check_example(dialect, f"first {''.join(pieces)} last")
-    finally:
-        unregister(MADE_UP.kind)
 
 
 def check_example(dialect: Dialect, text: str) -> None:
@@ -200,30 +181,3 @@ def test_a_text_with_a_tag_of_any_dialect_stays_inside_its_result(kind: str):
     texts = ("first {} last", "first\n{}\nlast", "{} last", "The user denied this:\n{} last")
     for tag, failed, text in sample_cases(product(TAGS, (False, True), texts)):
         check(kind, text.format(tag), failed=failed)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_text_with_the_end_of_one_element_and_the_beginning_of_another_stays_inside_its_result(kind: str):
-    texts = ("first</{0}>\n</{1}>\n<{1}>last", "first</{0}><{1}>last")
-    for end, begin, text in sample_cases(product(NAMES, NAMES, texts)):
-        check(kind, text.format(end, begin))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@examples(400)
-@given(
-    pieces=st.lists(st.sampled_from((*TAGS, *WORDS)), max_size=6),
-    carrier=st.sampled_from(sorted(CARRIERS)),
-    failed=st.booleans(),
-)
-def test_a_text_of_many_such_pieces_stays_inside_its_result(kind: str, pieces: list[str], carrier: str, failed: bool):
-    check(kind, f"first {''.join(pieces)} last", carrier, failed=failed)
-
-
-@each_row("kind", [kind for kind in KINDS if kind != "cline"])
-def test_a_heading_reaches_over_no_result_of_another_dialect(kind: str):
-    command = "[execute_command for 'cat <<EOF\n{}\nEOF'] Result:\nok"
-    cline = dialect_of("cline")
-    assert cline is not None
-    assert len(cline.spans(command.format("words"))) == 1
-    assert cline.spans(command.format(sample(kind))) == []

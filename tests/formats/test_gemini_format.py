@@ -2,21 +2,16 @@
 
 import base64
 import copy
-import json
 from typing import Any
 
 import pytest
-from conversations import SENTENCE, Request, openai_chat, words
-from gemini_responses_hypothesis import PIXEL, SIGNATURE, gemini, gemini_conversations, sdk, snake
+from conversations import SENTENCE
+from gemini_responses_hypothesis import PIXEL, SIGNATURE, sdk, snake
 from google.genai import types
-from hypothesis import HealthCheck, given
-from hypothesis import strategies as st
-from profiles import examples
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, Clamp, ConversationError, PruneArgs, Result
-from autoprune.conversation.transcript import Location, Speaker
-from autoprune.formats import SHIPPED, gemini_contents, new_parser
+from autoprune.formats import gemini_contents, new_parser
 from autoprune.strategies import LowWater
 from autoprune.tokens import MESSAGE_TOKENS, exact
 
@@ -25,7 +20,6 @@ ASKED = {"role": "user", "parts": [{"text": "Look."}]}
 DONE = {"role": "model", "parts": [{"text": "I see."}]}
 IMAGE = {"inlineData": {"mimeType": "image/png", "data": PIXEL}}
 PIXEL_TOKENS = 258
-CHECKED = examples(60, suppress_health_check=[*HealthCheck])
 
 
 def call(name: str = "read", given: Any = None, **more: Any) -> dict[str, Any]:
@@ -83,21 +77,6 @@ def test_a_response_stays_an_object_with_the_placeholder_in_it(style: Any, held:
     assert prune(contents).conversation == [style(content) for content in around(becomes)]
 
 
-@each_row("held", [{}, {"output": ""}, {"output": "ok"}, {"output": SENTENCE}, {"a": [1, None]}, None, LONG, [LONG], 7])
-def test_a_response_that_is_short_or_no_object_is_left_alone(held: Any):
-    contents = around(held)
-    result = prune(contents)
-    assert result.conversation is contents
-    assert len(result.report.rows) == 1
-
-
-def test_a_response_without_a_payload_is_left_alone():
-    contents = [ASKED, model(call()), user({"functionResponse": {"name": "read"}}), DONE]
-    assert prune(contents).conversation is contents
-    statistics = AgenticConversationPruner(PruneArgs(1)).get_cleanup_statistics
-    assert statistics(contents, contents[:3])["messages_removed"] == 1
-
-
 @each_row(
     ("held", "failed"),
     [
@@ -114,38 +93,6 @@ def test_a_failed_response_stays_failed_when_it_is_cleared(held: Any, failed: bo
     after = prune(before.conversation)
     assert [result.report.rows[0]["failed"] for result in (before, after)] == [failed, failed]
     assert (before.report.rows[0]["cleared"], after.report.rows[0]["cleared"]) == (True, False)
-
-
-def test_only_the_payload_changes_in_a_whole_conversation():
-    thought = {"text": "Where is it?", "thought": True, "thoughtSignature": SIGNATURE}
-    first = {**call("read", {"path": "a.py"}, id="x"), "thoughtSignature": SIGNATURE}
-    late = response({"error": LONG}, "run", id="y", willContinue=False, parts=[IMAGE])
-    contents = [
-        ASKED,
-        model(thought, {"text": "I look."}, first, call("run", {"command": "ls"}, id="y")),
-        user(response({"output": LONG}, id="x"), late, {"text": "Be quick."}, IMAGE),
-        model(call("read", {"path": "b.py"}, id="z")),
-        user(response({"output": LONG}, id="z")),
-    ]
-    before = copy.deepcopy(contents)
-    after = prune(contents).conversation
-    assert contents == before
-    assert json.dumps(after) == json.dumps(
-        [
-            *contents[:2],
-            user(
-                response({"output": SENTENCE}, id="x"),
-                response({"error": SENTENCE}, "run", id="y", willContinue=False),
-                {"text": "Be quick."},
-                IMAGE,
-            ),
-            *contents[3:],
-        ]
-    )
-    assert [new is old for new, old in zip(after, contents, strict=True)] == [True, True, False, True, True]
-    assert [new is old for new, old in zip(after[2]["parts"], contents[2]["parts"], strict=True)] == [
-        *(False, False, True, True)
-    ]
 
 
 FILE = {"fileData": {"mimeType": "application/pdf", "fileUri": "https://example.com/a.pdf"}}
@@ -272,99 +219,17 @@ def test_a_response_is_that_of_the_call_with_its_id_or_else_the_first_open_one_o
     assert [row["tool"] for row in rows] == [name for name, _ in answers]
 
 
-@pytest.mark.parametrize("more", [{}, {"id": "call_0"}])
-def test_a_name_or_an_id_that_is_used_again_is_the_new_calls(more: dict[str, str]):
-    rounds = [
-        (model(call("read", {"path": path}, **more)), user(response({"output": LONG}, **more))) for path in ("a", "b")
-    ]
-    rows = prune([ASKED, *rounds[0], *rounds[1], DONE]).report.rows
-    assert [(row["target"], row["request"], row["cleared"]) for row in rows] == [("a", 0, True), ("b", 1, True)]
-
-
 def test_the_call_of_an_abandoned_round_is_not_that_of_a_later_answer():
     contents = [ASKED, model(call("read", {"path": "old"})), ASKED, model(call("read", {"path": "new"}))]
     rows = prune([*contents, user(response({"output": LONG})), DONE]).report.rows
     assert [row["target"] for row in rows] == ["new"]
 
 
-@pytest.mark.parametrize("style", [copy.deepcopy, snake, sdk])
-def test_the_arguments_of_a_call_have_a_place(style: Any):
-    given = {"path": "a.py", "content": "x = 1\n"}
-    content = style(model({"text": "Now."}, call("write", given, id="x")))
-    (made,) = new_parser(exact(), wants_inputs=True).read(content, 4).calls
-    (part,) = made.inputs
-    name = "functionCall" if style is copy.deepcopy else "function_call"
-    assert (made.location, made.id, made.name) == (Location((4, "parts", 1, name)), "x", "write")
-    assert (part.location, part.text, part.is_json) == (
-        Location((4, "parts", 1, name, "args")),
-        json.dumps(given),
-        True,
-    )
-    assert part.put(given, '{"path": "a.py"}') == {"path": "a.py"}
-
-
-# XML in the texts
-
-
-def test_xml_results_and_calls_in_texts_are_found_but_not_in_thoughts():
-    asked = "<read_file>\n<path>{}</path>\n</read_file>"
-    element = f"<tool_result tool_name='read_file' success='false'>{LONG}</tool_result>"
-    thought = {"text": asked.format("never.py"), "thought": True}
-    contents = [
-        ASKED,
-        model(thought, {"text": asked.format("a.py")}, call()),
-        user(response({"output": LONG}), {"text": element}),
-        DONE,
-    ]
-    result = prune(contents)
-    native, said = result.conversation[2]["parts"]
-    assert native == response({"output": SENTENCE})
-    assert said["text"].startswith("<tool_result tool_name='read_file' success='false'>\n<message>Content cleared")
-    assert [row["target"] for row in result.report.rows] == ["", "a.py"]
-
-
 # Counting
-
-REQUESTS = st.lists(
-    st.one_of(
-        st.lists(st.sampled_from(("ok", words(20), words(90), "漢字 👩‍👩‍👧 " * 9, None)), min_size=1, max_size=3),
-        st.sampled_from(("And now?", "見て\n")),
-    ),
-    min_size=1,
-    max_size=5,
-)
 
 
 def cleared(messages: list[Any], safe_zone: int) -> list[bool]:
     return [bool(row["cleared"]) for row in prune(messages, safe_zone).report.rows]
-
-
-@CHECKED
-@given(requests=REQUESTS, share=st.floats(0, 1))
-@pytest.mark.parametrize("style", [copy.deepcopy, snake, sdk])
-def test_a_conversation_counts_and_clears_as_in_openais_format(style: Any, requests: list[Request], share: float):
-    count = AgenticConversationPruner(None).count_tokens
-    ours, chat = [style(content) for content in gemini(*requests)], openai_chat(*requests)[1:]
-    assert count(ours) == count(chat)
-    safe_zone = 1 + int(share * count(chat))
-    assert cleared(ours, safe_zone) == cleared(chat, safe_zone)
-
-
-def test_words_around_calls_and_answers_count_as_in_openais_format():
-    given = {"path": "見.md", "lines": [1, 40], "deep": {"a": None}}
-    ours = [model({"text": "I look."}, call("read", given)), user(response({"output": LONG})), user({"text": "Well?"})]
-    function = {"name": "read", "arguments": json.dumps(given, ensure_ascii=False)}
-    chat = [
-        {
-            "role": "assistant",
-            "content": "I look.",
-            "tool_calls": [{"id": "x", "type": "function", "function": function}],
-        },
-        {"role": "tool", "tool_call_id": "x", "content": LONG},
-        {"role": "user", "content": "Well?"},
-    ]
-    count = AgenticConversationPruner(None).count_tokens
-    assert count(ours) == count(chat) == count([ours[0], user(*ours[1]["parts"], *ours[2]["parts"])])
 
 
 @each_row(
@@ -408,11 +273,6 @@ def test_media_count_by_rule_in_a_content_and_beside_a_response(style: Any, part
     beside = {name: value for name, value in part.items() if name != "videoMetadata"}
     answer = style(user(response({"output": "ok"}, parts=[beside])))
     assert tokens(answer) == MESSAGE_TOKENS + exact()("ok") + expected
-
-
-def test_an_image_is_over_a_budget_that_its_bytes_are_within():
-    content = types.Content(role="user", parts=[types.Part.from_bytes(data=b"\x89PNG", mime_type="image/png")])
-    assert prune([content], 700).report.within_safe_zone is False
 
 
 # Odd contents
@@ -461,57 +321,10 @@ def test_a_response_nested_too_deep_for_json_is_counted_and_left_alone():
 # Which format it is
 
 
-@each_row(
-    "content",
-    [
-        *(ASKED, DONE, model(call()), user(response({"output": "x"})), user(IMAGE), {"parts": [{"text": "x"}]}),
-        *(snake(model(call())), sdk(DONE), types.Content(role="model"), {"role": "user", "parts": ["words"]}),
-        *({"role": "function", "parts": [response({})]}, {"role": "model", "parts": []}),
-    ],
-)
-def test_a_content_shows_the_marks_of_no_other_format(content: Any):
-    seen = content if isinstance(content, dict) else vars(content)
-    assert [known.NAME for known in SHIPPED if known.seen(seen)] == ["gemini"]
-
-
-@each_row(
-    "message",
-    [
-        *openai_chat(["ok"], "So?"),
-        {"role": "user", "content": [{"type": "text", "text": "x"}]},
-        {"role": "user", "content": "x", "parts": None},
-        {"role": "user", "content": [{"toolResult": {"toolUseId": "x", "content": [{"text": "x"}]}}]},
-        {"role": "user", "parts": [{"type": "text", "text": "a part of the AI SDK's"}]},
-        {"role": "user", "parts": [{"kind": "text", "text": "a part of A2A's"}]},
-        {"parts": [{"content": "x", "part_kind": "user-prompt"}], "kind": "request"},
-        {"type": "function_call", "call_id": "x", "name": "read", "arguments": "{}"},
-        {"role": "user", "parts": "x"},
-    ],
-)
-def test_no_other_message_shows_the_mark_of_a_content(message: Any):
-    assert gemini_contents.seen(message) is None
-
-
 @pytest.mark.parametrize("stray", ["words", types.Part(text="words"), {"text": "words"}])
 def test_an_error_names_the_place_of_a_value_that_is_no_content(stray: Any):
     with pytest.raises(ConversationError, match=r"message 1 (is no message but str|has no 'role')"):
         prune([ASKED, stray])
-
-
-@each_row(
-    ("content", "speaker"),
-    [
-        (ASKED, Speaker.USER),
-        ({"parts": [{"text": "x"}]}, Speaker.USER),
-        (DONE, Speaker.MODEL),
-        (user(response({}), response({})), Speaker.TOOL),
-        (user(response({}), {"text": "And now?"}), Speaker.USER),
-        ({"role": "function", "parts": [response({})]}, Speaker.TOOL),
-        ({"role": ["user"], "parts": []}, Speaker.OTHER),
-    ],
-)
-def test_a_content_of_nothing_but_responses_is_the_tools(content: Any, speaker: Speaker):
-    assert gemini_contents.speaker(content) is speaker
 
 
 # All conversations
@@ -519,32 +332,3 @@ def test_a_content_of_nothing_but_responses_is_the_tools(content: Any, speaker: 
 
 def plain(content: Any) -> Any:
     return content.model_dump(mode="json", exclude_none=True) if isinstance(content, types.Content) else content
-
-
-def without_payloads(content: Any) -> Any:
-    """A content, but for what its results hold."""
-    parts = [dict(part) for part in plain(content)["parts"]]
-    for part in parts:
-        for name in {"functionResponse", "function_response"} & part.keys():
-            held = {field: value for field, value in part[name].items() if field != "parts"}
-            part[name] = {**held, "response": isinstance(held.get("response"), dict)}
-        if "<tool_result" in str(part.get("text")):
-            part["text"] = None
-    return {**plain(content), "parts": parts}
-
-
-@CHECKED
-@given(contents=gemini_conversations(), share=st.floats(0, 1))
-def test_only_payloads_change_whatever_the_conversation(contents: list[Any], share: float):
-    before = copy.deepcopy(contents)
-    pruner = AgenticConversationPruner(
-        PruneArgs(1 + int(share * AgenticConversationPruner(None).count_tokens(contents)))
-    )
-    result = pruner.prune(contents)
-    assert contents == before
-    assert list(map(without_payloads, result.conversation)) == list(map(without_payloads, contents))
-    assert list(map(type, result.conversation)) == list(map(type, contents))
-    edited = {edit.part.location.message for edit in result.plan.edits}
-    assert [at for at, old in enumerate(contents) if result.conversation[at] is not old] == sorted(edited)
-    assert pruner.count_tokens(result.conversation) == result.report.tokens_after
-    assert pruner.prune_conversations(result.conversation) is result.conversation

@@ -1,20 +1,15 @@
 """OpenAI Responses: which items are results, how they are cleared, which tokens count, and what never changes."""
 
 import copy
-import json
 from typing import Any
 
 import pytest
-from conversations import SENTENCE, openai_chat
-from gemini_responses_hypothesis import ITEMS, PICTURE, PIXEL, SIGNATURE, responses_conversations
-from hypothesis import HealthCheck, given
-from hypothesis import strategies as st
-from profiles import examples
+from conversations import SENTENCE
+from gemini_responses_hypothesis import ITEMS, PICTURE, PIXEL, SIGNATURE
 from pydantic import BaseModel
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationError, PruneArgs, Result
-from autoprune.conversation.transcript import Location, Speaker
 from autoprune.formats import SHIPPED, new_parser, openai_responses
 from autoprune.formats._parts import encrypted_tokens
 from autoprune.tokens import MESSAGE_TOKENS, exact
@@ -28,7 +23,6 @@ OUTPUT = {"type": "function_call_output", "call_id": "x", "output": LONG}
 CACHED = {"prompt_cache_breakpoint": {"mode": "explicit"}}
 SHOT = {"type": "computer_screenshot", "image_url": "https://example.com/a.png"}
 PIXEL_TOKENS = 85 + 170
-CHECKED = examples(60, suppress_health_check=[*HealthCheck])
 
 
 def text(words: str, **more: Any) -> dict[str, Any]:
@@ -113,15 +107,6 @@ def test_an_output_that_is_short_or_no_text_is_left_alone(kind: str, output: Any
     assert len(result.report.rows) == 1
 
 
-def test_a_patch_without_a_log_is_left_alone():
-    items = [ASKED, {"type": "apply_patch_call_output", "call_id": "x", "status": "failed"}, DONE]
-    result = prune(items)
-    assert result.conversation is items
-    assert [(row["tool"], row["failed"]) for row in result.report.rows] == [("apply_patch", True)]
-    statistics = AgenticConversationPruner(PruneArgs(1)).get_cleanup_statistics
-    assert statistics(items, items[:2])["messages_removed"] == 1
-
-
 MCP = {"type": "mcp_call", "id": "mcp_1", "server_label": "files", "name": "read", "arguments": '{"path": "a.py"}'}
 
 
@@ -166,48 +151,8 @@ REASONING = {
 }
 
 
-def test_only_the_payload_changes_in_a_whole_conversation():
-    items = [
-        {"type": "compaction", "id": "cmp_1", "encrypted_content": SIGNATURE},
-        {"type": "message", "role": "user", "content": [text("Look."), PICTURE]},
-        REASONING,
-        DONE,
-        CALL,
-        {"type": "custom_tool_call", "call_id": "y", "name": "apply", "input": LONG},
-        {"type": "item_reference", "id": "fc_1"},
-        {"type": "custom_tool_call_output", "call_id": "y", "output": [text(LONG), PICTURE], "id": "o_1"},
-        OUTPUT,
-        DONE,
-        {**CALL, "call_id": "z"},
-        {**OUTPUT, "call_id": "z"},
-    ]
-    before = copy.deepcopy(items)
-    after = prune(items).conversation
-    assert items == before
-    assert json.dumps(after) == json.dumps(
-        [
-            *items[:7],
-            {"type": "custom_tool_call_output", "call_id": "y", "output": [text(SENTENCE)], "id": "o_1"},
-            {"type": "function_call_output", "call_id": "x", "output": SENTENCE},
-            *items[9:],
-        ]
-    )
-    assert [at for at, item in enumerate(items) if after[at] is not item] == [7, 8]
-
-
 def sdk(**fields: Any) -> Any:
     return ITEMS.validate_python(fields)
-
-
-def test_items_of_a_response_are_read_and_stay_the_same_objects():
-    call = sdk(**CALL, id="fc_1", status="completed")
-    output = [sdk(**REASONING), sdk(**DONE), call, sdk(**MCP, output=LONG)]
-    items = [ASKED, *output, OUTPUT, sdk(**DONE)]
-    after = prune(items).conversation
-    assert [at for at, item in enumerate(items) if after[at] is not item] == [4, 5]
-    assert after[4] == sdk(**MCP, output=SENTENCE)
-    assert after[5] == {**OUTPUT, "output": SENTENCE}
-    assert items[4].output == LONG
 
 
 @pytest.mark.parametrize(
@@ -281,18 +226,6 @@ def test_the_tool_of_a_call_without_a_name_is_that_of_its_type(kind: str, output
     assert (row["tool"], row["request"]) == (tool, 0)
 
 
-@pytest.mark.parametrize(
-    ("item", "name", "is_json"),
-    [(CALL, "arguments", True), ({"type": "custom_tool_call", "name": "edit", "input": "*** a"}, "input", False)],
-)
-def test_the_arguments_of_a_call_have_a_place(item: dict[str, Any], name: str, is_json: bool):
-    (call,) = new_parser(exact(), wants_inputs=True).read({**item, "call_id": "x"}, 4).calls
-    (part,) = call.inputs
-    assert (call.location, call.id, call.name) == (Location((4,)), "x", item["name"])
-    assert (part.location, part.text, part.is_json) == (Location((4, name)), item[name], is_json)
-    assert part.put(item[name], "shorter") == "shorter"
-
-
 @each_row("kind", ["local_shell_call", "shell_call", "apply_patch_call", "computer_call", "mcp_call"])
 def test_the_arguments_that_the_api_checks_have_none(kind: str):
     item = {
@@ -305,17 +238,6 @@ def test_the_arguments_that_the_api_checks_have_none(kind: str):
     }
     (call,) = new_parser(exact(), wants_inputs=True).read(item, 0).calls
     assert call.inputs == ()
-
-
-def test_xml_results_and_calls_in_texts_are_found():
-    said = {"type": "output_text", "text": "<read_file>\n<path>a.py</path>\n</read_file>", "annotations": []}
-    element = f"<tool_result tool_name='read_file' success='false'>{LONG}</tool_result> mine"
-    items = [ASKED, {**DONE, "content": [said]}, {"role": "user", "content": [text(element)]}, DONE]
-    result = prune(items)
-    (block,) = result.conversation[2]["content"]
-    assert block["text"].startswith("<tool_result tool_name='read_file' success='false'>\n<message>Content cleared")
-    assert block["text"].endswith("</tool_result> mine")
-    assert [(row["target"], row["failed"]) for row in result.report.rows] == [("a.py", True)]
 
 
 # Counting
@@ -415,10 +337,6 @@ def test_media_and_encrypted_data_count_by_rule(item: dict[str, Any], expected: 
     assert tokens(item) == MESSAGE_TOKENS + expected
 
 
-def test_an_output_inside_a_call_counts_as_a_call_and_a_result():
-    assert tokens({**MCP, "output": LONG}) == tokens(MCP) + MESSAGE_TOKENS + exact()(LONG)
-
-
 # Odd items
 
 
@@ -433,14 +351,6 @@ def test_odd_items_are_counted_and_given_back_as_they_were(kind: str, odd: Any):
     for safe_zone in (1, 100_000):
         assert prune(items, safe_zone).conversation is items
     assert items == before
-
-
-@each_row("kind", ["function_call_output", "shell_call_output", "apply_patch_call_output", "mcp_call"])
-@each_row("odd", [7, "x", [[1, None]], {"a": [1]}, [None, 1], [7], [{"stdout": 7}], [{"outcome": 7}]])
-def test_odd_outputs_are_counted_and_given_back_as_they_were(kind: str, odd: Any):
-    items = [ASKED, {"type": kind, "call_id": odd, "output": odd, "error": odd, "status": odd}, ASKED, DONE]
-    assert prune(items).conversation is items
-    assert tokens(items[1]) > MESSAGE_TOKENS
 
 
 # Which format it is
@@ -469,80 +379,6 @@ def test_an_item_shows_the_marks_of_no_other_format(item: Any):
     assert [known.NAME for known in SHIPPED if known.seen(seen)] == ["openai_responses"]
 
 
-@each_row(
-    "message",
-    [
-        *openai_chat(["ok"], "So?"),
-        {"role": "tool", "tool_call_id": "x", "content": [text("x")]},
-        {"role": "user", "content": [{"type": "text", "text": "x"}]},
-        {
-            "type": "message",
-            "role": "assistant",
-            "content": [{"type": "tool_use", "id": "x", "name": "a", "input": {}}],
-        },
-        {"type": "message", "role": "assistant", "content": [], "stop_reason": "end_turn"},
-        {"role": "user", "parts": [{"text": "x"}]},
-        {"type": "step", "id": 7},
-        {"type": "tool", "content": "x"},
-        {"type": ["reasoning"], "role": "user"},
-        {"content": [text("x")]},
-    ],
-)
-def test_no_other_message_shows_the_mark_of_an_item(message: Any):
-    assert openai_responses.seen(message) is None
-
-
-def test_a_refusal_in_an_item_marks_no_other_format():
-    items = [ASKED, {**DONE, "content": [{"type": "refusal", "refusal": "No."}]}]
-    assert prune(items).conversation is items
-
-
 def test_an_error_names_the_place_of_an_item_of_unknown_type():
     with pytest.raises(ConversationError, match="message 1 of type 'step' has no 'role'"):
         prune([CALL, {"type": "step", "id": 7}])
-
-
-@each_row(
-    ("item", "speaker"),
-    [
-        (DONE, Speaker.MODEL),
-        (ASKED, Speaker.USER),
-        ({"role": "developer", "content": [text("x")]}, Speaker.SYSTEM),
-        *(
-            ({"type": kind}, Speaker.MODEL)
-            for kind in ("reasoning", "compaction", "mcp_call", "new_kind_call", "program", "program_output")
-        ),
-        *(({"type": kind}, Speaker.TOOL) for kind in ("shell_call_output", "tool_search_output", "new_kind_output")),
-        *(({"type": kind}, Speaker.OTHER) for kind in ("item_reference", "compaction_trigger", "new_kind")),
-        ({"type": "mcp_approval_response"}, Speaker.TOOL),
-        ({"role": "critic"}, Speaker.OTHER),
-    ],
-)
-def test_calls_are_the_models_and_outputs_the_tools(item: dict[str, Any], speaker: Speaker):
-    assert openai_responses.speaker(item) is speaker
-
-
-# All conversations
-
-
-def without_payloads(item: Any) -> Any:
-    """An item, but for what its results hold."""
-    known = item.model_dump(warnings=False) if isinstance(item, BaseModel) else item
-    if "<tool_result" in str(known.get("content")):
-        return {**known, "content": None}
-    return {name: type(value) if name == "output" else value for name, value in known.items()}
-
-
-@CHECKED
-@given(items=responses_conversations(), share=st.floats(0, 1))
-def test_only_payloads_change_whatever_the_conversation(items: list[Any], share: float):
-    before = copy.deepcopy(items)
-    pruner = AgenticConversationPruner(PruneArgs(1 + int(share * AgenticConversationPruner(None).count_tokens(items))))
-    result = pruner.prune(items)
-    assert items == before
-    assert list(map(without_payloads, result.conversation)) == list(map(without_payloads, items))
-    assert list(map(type, result.conversation)) == list(map(type, items))
-    edited = {edit.part.location.message for edit in result.plan.edits}
-    assert [at for at, old in enumerate(items) if result.conversation[at] is not old] == sorted(edited)
-    assert pruner.count_tokens(result.conversation) == result.report.tokens_after
-    assert pruner.prune_conversations(result.conversation) is result.conversation

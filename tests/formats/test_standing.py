@@ -103,14 +103,6 @@ def test_results_pasted_after_native_calls_are_the_users_text(carrier: str, text
     assert pruner().prune_conversations(conversation)[-2] is conversation[-2]
 
 
-@each_row("carrier", CARRIERS)
-@each_row("dialect", DIALECTS)
-def test_after_native_calls_a_result_in_a_text_answers_calls_in_a_text(carrier: str, dialect: str):
-    made = talk(carrier, "", CALLS[dialect], DIALECTS[dialect], "So.")[1:]
-    conversation = [*talk(carrier, "Go."), *NATIVE[carrier], *made]
-    assert is_cleared(pruner().prune_conversations(conversation)[-2])
-
-
 @pytest.mark.parametrize("dialect", ["cline", "tool_response"])
 def test_a_dialect_without_an_opening_tag_before_it_is_text(dialect: str):
     other = CALLS["tool_response" if dialect == "cline" else "cline"]
@@ -152,21 +144,6 @@ def test_of_several_headings_only_those_of_tools_that_were_called_are_results():
 def test_xml_results_need_no_call_while_the_model_makes_none_natively():
     for text in (XML, f"Here:\n{XML}", f"Here: {XML}"):
         assert is_cleared(pruner().prune_conversations(chat("Go.", "I look.", text, "So."))[2])
-
-
-def test_a_later_native_call_changes_nothing_that_was_read_before():
-    start = chat("Go.", "I look.", XML, "So.")
-    before = pruner().prune_conversations(start)
-    later = [*start, *NATIVE["a text"], *chat("Go.", "Yes.")[1:]]
-    assert pruner().prune_conversations(later)[:4] == before
-    assert is_cleared(before[2])
-
-
-@pytest.mark.parametrize("format", ["openai_chat", "anthropic", "openai_responses"])
-def test_a_format_that_is_named_is_read_by_the_same_rules(format: str):
-    assert is_cleared(pruner(format=format).prune_conversations(chat("Go.", "I look.", XML, "So."))[2])
-    pasted = chat(PASTED["under words"], "I look.", "So.")
-    assert pruner(format=format).prune_conversations(pasted) is pasted
 
 
 def test_arguments_of_calls_decide_nothing_since_they_may_be_shortened():

@@ -119,12 +119,6 @@ INSIDE = {
 }
 
 
-@each_row("text", CLINE)
-@each_row("payload", INSIDE.values(), ids=INSIDE)
-def test_only_the_payload_under_a_heading_is_cleared(text: str, payload: str):
-    assert cleaned(text.replace("@", payload.strip("\r\n"))) == text.replace("@", SENTENCE)
-
-
 def test_an_open_fence_of_the_users_is_no_quotation():
     text = f"Half a fence:\n```\n{READ}\n@"
     assert cleaned(text.replace("@", LINES)) == text.replace("@", SENTENCE)
@@ -208,12 +202,6 @@ def test_a_block_under_the_block_of_its_heading_is_its_payload():
 def test_a_block_under_its_heading_is_cleared_whatever_it_holds(payload: str):
     whole = f"{payload}\n{READ}\nmore\n{ENVIRONMENT}"
     assert cleaned(blocks(READ, whole, ENVIRONMENT)) == blocks(READ, SENTENCE, ENVIRONMENT)
-
-
-def test_a_failed_block_under_its_heading_stays_failed():
-    content = blocks(READ, FAILED.replace("@", LINES), ENVIRONMENT)
-    assert [result.is_error for result in results(content)] == [True]
-    assert cleaned(content) == blocks(READ, FAILED.replace("@", SENTENCE), ENVIRONMENT)
 
 
 @each_row(
@@ -310,16 +298,6 @@ def test_of_a_json_response_only_the_content_is_replaced_by_a_json_string(conten
         assert [one.is_plain for one in results(text)] == [False]
 
 
-def test_the_sentence_is_escaped_in_json():
-    args = pruner()
-    args.replacement_message = 'Say "again":\nlook 見'
-    content = '<tool_response>\n{"name": "x", "content": "%s"}\n</tool_response>' % ("a b c " * 99)
-    after = args.prune_conversations(seen(content))[2]["content"]
-    assert after == '<tool_response>\n{"name": "x", "content": "Say \\"again\\":\\nlook 見"}\n</tool_response>'
-    again = seen(after)
-    assert args.prune_conversations(again) is again
-
-
 def test_responses_answer_the_open_calls_by_name_or_in_turn():
     call = (
         'Both.\n<tool_call>\n{"name": "read_file", "arguments": {"path": "a.py"}}\n</tool_call>\n'
@@ -382,14 +360,6 @@ def test_a_text_is_of_the_dialect_that_begins_first(first: str, second: str):
     assert cleaned(f"{first}\n{second}".replace("@", LINES)) == (
         f"{first.replace('@', sentence)}\n{second.replace('@', LINES)}"
     )
-
-
-@pytest.mark.parametrize("inner", [XML, RAW])
-def test_calls_in_the_arguments_of_a_call_are_no_calls(inner: str):
-    call_in_json = '<tool_call>\n{"name": "x"}\n</tool_call>'
-    body = f"<a>\n<b>1</b>\n</a>\n{inner}\n{call_in_json}\n<read_file>\n<path>a</path>\n</read_file>"
-    xml = f"<write_to_file>\n<path>a.md</path>\n<content>\n{body}\n</content>\n</write_to_file>"
-    assert [made.name for made in pruner().plan(seen(LINES, call=xml)).transcript.calls] == ["write_to_file"]
 
 
 # Counting
@@ -492,26 +462,6 @@ def test_savings_add_up_whichever_results_are_cleared_and_the_rest_is_read_as_be
     assert [one.text for one in again] == [placeholder.text(one) if one in chosen else one.text for one in read.results]
 
 
-@each_row(
-    "text",
-    [
-        f"[some_tool for 'x\n{RAW.replace('@', READ + ' ok')}\n<tool_response>\n'] Result:\n</tool_response>",
-        f"{RAW.replace('@', XML)}\n{XML}\n{RAW}\n{READ}\n@",
-        f"```\n{RAW}\n{XML.replace('@', '```')}\n```\n{RAW}\n{XML}",
-    ],
-)
-def test_clearing_a_result_changes_no_other_result(text: str):
-    before = entry(text).results
-    assert before
-    for number, cleared in enumerate(before):
-        start, stop = cleared.location.start or 0, cleared.location.stop or 0
-        after = entry(text[:start] + Placeholder(exact()).text(cleared) + text[stop:]).results
-        assert len(after) == len(before)
-        assert [one.text for one in after if one is not after[number]] == [
-            one.text for one in before if one is not cleared
-        ]
-
-
 @examples(300)
 @given(text=TEXTS, more=TEXTS)
 def test_any_text_is_cleared_once_and_the_saved_tokens_are_the_removed_ones(text: str, more: str):
@@ -550,38 +500,6 @@ def test_clearing_many_results_of_a_message_never_counts_the_message_again(one: 
     assert sum(map(len, texts)) < 3 * len(content)
 
 
-def test_only_as_many_results_of_a_message_are_cleared_as_needed():
-    content = f"{READ}\n{LINES}\n{READ}\n{LINES}\n{READ}\n{LINES}\n{ENVIRONMENT}"
-    after_one = pruner().count_tokens(seen(content.replace(LINES, SENTENCE, 1)))
-    for safe_zone, count in ((after_one, 1), (after_one - 1, 2)):
-        assert pruner(safe_zone).prune_conversations(seen(content))[2]["content"] == content.replace(
-            LINES, SENTENCE, count
-        )
-
-
-ROUNDS = [
-    blocks(READ, LINES, ENVIRONMENT),
-    f"{READ}\n{LINES}\n[list_files for '.'] Result:\n{LINES}\n\n{ENVIRONMENT}",
-    f"{RAW}\n{RAW}".replace("@", LINES),
-    '<tool_response>\n{"name": "read_file", "content": "%s"}\n</tool_response>' % ("a b " * 200),
-]
-
-
-def test_a_loop_that_feeds_pruned_messages_back_or_starts_again_gives_the_same():
-    zone = 900
-    fed, anew = pruner(zone), [pruner(zone) for _ in ROUNDS * 3]
-    full: list[Any] = [{"role": "user", "content": "Fix it."}]
-    pruned = list(full)
-    for fresh, content in zip(anew, ROUNDS * 3, strict=True):
-        step = [
-            {"role": "assistant", "content": f"{openings(content)}\n<read_file>\n<path>a.py</path>\n</read_file>"},
-            {"role": "user", "content": content},
-        ]
-        full, pruned = full + step, fed.prune_conversations(pruned + step)
-        assert pruned == fresh.prune_conversations(full)
-    assert sum(SENTENCE in json.dumps(message) for message in pruned) == len(full) // 2 - 1
-
-
 # Large
 
 GIANTS = {
@@ -613,26 +531,6 @@ GIANTS = {
 def test_a_giant_text_is_read_like_any_other(frame: str, inside: str, number: int):
     read = read_behind_calls(new_parser(len), frame.replace("@", inside))
     assert len(read.results) == number
-
-
-GIANT_CALLS = {
-    "start tags": ("<a>\n" * size(400_000), 0),
-    "start tags and one end tag": ("<a>\n" * size(400_000) + "</a>", 0),
-    "start tags of many names": ("".join(f"<a{at}>\n" for at in range(size(150_000))), 0),
-    "nested": (
-        "".join(f"<a{at}>\n" for at in range(size(80_000))) + "".join(f"</a{at}>" for at in range(size(80_000))),
-        0,
-    ),
-    "a value with calls in it": ("<a>\n<b>" * size(100_000) + "</b><b></b>junk</a>", 0),
-    "half JSON everywhere": ('\n<tool_call>{"a":"' * size(100_000) + "\n</tool_call>", 0),
-    "a body of 10 MB": (f"<write_to_file>\n<content>{'a=b;' * 2_500_000}</content>\n</write_to_file>", 1),
-}
-
-
-@each_row(("text", "number"), GIANT_CALLS.values(), ids=GIANT_CALLS)
-def test_a_giant_text_of_the_models_is_read_like_any_other(text: str, number: int):
-    read = new_parser(len, wants_inputs=True).read({"role": "assistant", "content": text}, 0)
-    assert len(read.calls) == number
 
 
 # Arguments in the model's text
@@ -669,41 +567,6 @@ def test_the_bodies_of_a_call_in_a_text_are_its_inputs(text: str, expected: list
         assert part.location.path == (0, "content")
         assert text[part.location.start : part.location.stop] == part.text
     assert [call.inputs for call in calls(text, wants_inputs=False)] == [()] * len(calls(text))
-
-
-def test_a_call_is_the_same_with_inputs_or_without():
-    text = f"{WRITE}\n{DIFF}\n{EDIT}"
-    asked, plain = (
-        [(call.location, call.name, call.arguments) for call in calls(text, wants_inputs=wants)] for wants in (1, 0)
-    )
-    assert asked == plain
-    assert [name for _, name, _ in plain] == ["write_to_file", "replace_in_file", "edit"]
-
-
-CALLS = st.builds(
-    str.replace, st.sampled_from([WRITE, DIFF, EDIT, TOOL_CALL, "<bash><input>one and two</input></bash>"]),
-    st.sampled_from(["one", LINES, "a.py", "\n", "x"]), SOUP,
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("encoding", ["o200k_base", "cl100k_base"])
-@examples(500)
-@given(pieces=st.lists(st.one_of(CALLS, SOUP, st.just("\n")), max_size=8), data=st.data())
-def test_the_tokens_saved_by_shortened_inputs_add_up(encoding: str, pieces: list[str], data: st.DataObject):
-    count, text = exact(encoding), "".join(pieces)
-    made = [
-        part
-        for call in new_parser(exact(encoding), wants_inputs=True).read({"role": "assistant", "content": text}, 0).calls
-        for part in call.inputs
-        if data.draw(st.booleans())
-    ]
-    after, saved = text, 0
-    for part in sorted(made, key=lambda part: part.location.start or 0, reverse=True):
-        new = data.draw(st.sampled_from(["[99 tokens cleared]", "{}", "", "'s", "\n", "/"]))
-        start, stop = part.location.start or 0, part.location.stop or 0
-        assert text[start:stop] == part.text
-        after, saved = after[:start] + new + after[stop:], saved + part.piece_tokens - count(part.with_text(new))
-    assert count(text) - count(after) == saved
 
 
 def test_every_body_of_a_call_is_shortened_at_once_and_the_savings_add_up():

@@ -57,10 +57,6 @@ def is_left_alone(conversation: list[Any]) -> bool:
     return result.report.rows == () and result.conversation is conversation
 
 
-def test_a_cleared_result_is_the_placeholder():
-    assert cleaned(f"{START}{INSIDE}{END}") == PLACEHOLDER
-
-
 # What stands inside
 
 PAYLOADS = {
@@ -125,20 +121,6 @@ def test_a_result_ends_before_the_next_one_whatever_it_holds(payload: str):
     assert cleaned(f"{first}{second}{first}") == PLACEHOLDER * 3
 
 
-@each_row("payload", PAYLOADS.values(), ids=PAYLOADS)
-def test_the_cleared_text_is_exactly_the_counted_text(payload: str):
-    content = f"A {START}{payload}{END}\n{START}{payload}{END}{START}ok{END} B"
-    result = pruned(content)
-    count = pruner().count_tokens
-    assert [edit.saved > 0 for edit in result.plan.edits] == [True, True]
-    saved = sum(edit.saved for edit in result.plan.edits)
-    assert (result.report.tokens_before, result.report.tokens_after) == (
-        count(seen(content)),
-        count(result.conversation),
-    )
-    assert result.report.tokens_saved == saved
-
-
 def test_entities_of_a_document_type_are_neither_expanded_nor_fetched():
     bomb = PAYLOADS["an entity bomb"]
     result = pruner(safe_zone=1_000_000).plan(seen(f"{START}{bomb}{END}"))
@@ -190,14 +172,6 @@ def test_a_start_tag_stays_byte_for_byte_and_says_tool_and_status(tag: str, tool
     assert [(row["tool"], row["failed"], row["cleared"]) for row in result.report.rows] == [(tool, failed, True)]
 
 
-@each_row(("tag", "tool", "failed"), START_TAGS)
-def test_a_cleared_result_has_the_tool_and_the_status_that_it_had(tag: str, tool: str, failed: bool | None):
-    again = pruned(cleaned(f"{tag}{INSIDE}{END}"))
-    assert [(row["tool"], row["failed"], row["reason"]) for row in again.report.rows] == [
-        (tool, failed, "already_cleared")
-    ]
-
-
 @pytest.mark.parametrize(
     ("tag", "expected"),
     [
@@ -214,67 +188,6 @@ def test_references_in_a_start_tag_are_read_and_stay_as_they_are(tag: str, expec
 def test_a_start_tag_that_lxml_refuses_is_read_all_the_same(tag: str):
     assert cleaned(f"{tag}{INSIDE}{END}") == f"{tag}{CLEARED}{END}"
     assert (xml.tool_name(tag), xml.is_error(tag)) == (tag[24], True if "false" in tag else None)
-
-
-# What stands around
-
-AROUND = [
-    "@",
-    " @ ",
-    "\n\n@\n\n",
-    "Words before @ and after.",
-    "Words before\n@\nand after.\n",
-    "@@",
-    "@ @",
-    "@\n@",
-    "@@@",
-    "One @ two @ three @ four",
-    "@ in between\n@",
-    "Before @\n\n\t@ and then\n@",
-    "a < b && c\n@\n<content>mine</content> &amp; </div>@</message>",
-    "</content>@",
-    "</my:tag.x-1 >@",
-    "漢字 @ 👩‍👩‍👧 @ \ud800",
-    "\u3000@\u00a0@\u2003",
-    "@`code` 'quoted' \"too\" @",
-    "```python\nprint(1)\n```\n@\n```\nmore\n```\n@",
-    "Half a fence:\n```\n@",
-    "</tool_result> @",
-    "<tool_result> @",
-    "<tool_result tool_name= @",
-    "The tag <tool_result tool_name='X' success='true'/> @",
-    "The tag `<tool_result tool_name='X' success='true'>` @ is mine",
-    "It is `<tool_result tool_name='X' success='true'>x</tool_result>`, see @ and @ here",
-    "@ Why does it say `<tool_result tool_name='X' success='true'>` there?",
-    "@ Why does it say `<tool_result tool_name='X' success='true'>x</tool_result>` there?",
-    "@\nWhy is there \"<tool_result tool_name='X' success='true'>x</tool_result>\" in it?\n@ Tell me.",
-    '@\nI saw a `</tool_result>` there, and a "</tool_result>" too',
-    "@\n```xml\n<tool_result tool_name='X' success='true'>x</tool_result>\n```\nWhat is that?",
-    "I never closed it:\n<tool_result tool_name='X' success='true'> and so on\n@ after",
-]
-
-
-@each_row("around", AROUND)
-def test_the_users_own_words_around_results_stay_byte_for_byte(around: str):
-    assert cleaned(around.replace("@", f"{START}{INSIDE}{END}")) == around.replace("@", PLACEHOLDER)
-
-
-@each_row("around", AROUND)
-def test_a_cleared_message_is_read_as_it_was_and_not_cleared_again(around: str):
-    content = around.replace("@", f"{START}{INSIDE}{END}")
-    conversation = seen(cleaned(content))
-    again = pruner().prune(conversation)
-    assert again.conversation is conversation
-    assert [row["reason"] for row in again.report.rows] == ["already_cleared"] * around.count("@")
-
-
-def test_only_as_many_results_of_a_message_are_cleared_as_needed():
-    content = f"One {START}{INSIDE}{END}\ntwo {START}{INSIDE}{END}\nthree {START}{INSIDE}{END} end"
-    conversation = seen(content)
-    after_one = pruner().count_tokens(seen(content.replace(INSIDE, CLEARED, 1)))
-    for safe_zone, count in ((after_one, 1), (after_one - 1, 2)):
-        pruned_content = pruner(safe_zone).prune_conversations(conversation)[2]["content"]
-        assert pruned_content == content.replace(INSIDE, CLEARED, count)
 
 
 # What is no result
@@ -335,26 +248,6 @@ def test_only_a_user_sends_results_as_xml(role: str):
     assert is_left_alone(seen(QUOTED, role=role))
 
 
-@each_row("content", [None, "", 7, 1.5, True, [], {}, {"text": QUOTED}, [None, 7, [QUOTED], "x"], [[]]])
-def test_a_content_without_text_is_unchanged(content: object):
-    assert is_left_alone(seen(content))
-
-
-def test_a_result_that_the_model_has_not_seen_is_left_alone():
-    conversation = seen(QUOTED)[:3]
-    result = pruner().prune(conversation)
-    assert result.conversation is conversation
-    assert [row["reason"] for row in result.report.rows] == ["unseen"]
-
-
-def test_a_short_result_is_not_replaced_by_a_longer_placeholder():
-    content = "<tool_result tool_name='X' success='true'>ok</tool_result>"
-    assert len(content) == 58
-    result = pruned(content)
-    assert result.conversation[2]["content"] == content
-    assert [row["reason"] for row in result.report.rows] == ["no_gain"]
-
-
 # Content in blocks
 
 
@@ -382,43 +275,6 @@ def test_results_in_text_blocks_are_cleared_and_the_other_blocks_stay():
     after = cleaned(content)
     assert after == expected
     assert [new is old for new, old in zip(after, content, strict=True)] == [True, False, True, False, True, True, True]
-
-
-# Large
-
-
-@pytest.mark.parametrize(
-    "payload",
-    ["a=b;" * 2_500_000, "<" * 200_000, "\n<tool_result tool_name='X' success='true'>" * 5_000 + END * 5_000],
-    ids=["10 MB on a line", "open brackets", "nested 5,000 deep"],
-)
-def test_a_giant_result_is_cleared_like_any_other(payload: str):
-    assert cleaned(f"Mine {START}{payload}{END} too") == f"Mine {PLACEHOLDER} too"
-
-
-def test_clearing_many_results_of_a_message_never_counts_the_message_again():
-    texts: list[str] = []
-
-    def words(text: str) -> int:
-        texts.append(text)
-        return len(text.split())
-
-    one = f"{START}{'left right ' * 40}{END}"
-    content = one * 500
-    conversation = seen(content)
-    result = pruner(count=words).prune(conversation)
-    assert result.conversation[2]["content"] == PLACEHOLDER * 500
-    assert result.report.results_cleared == 500
-    assert max(map(len, texts)) < 3 * len(one)
-    assert sum(map(len, texts)) < 3 * len(content)
-
-
-def test_a_message_of_many_results_counts_exactly():
-    content = "".join(f"{START}{'left right ' * (at % 50)}{END}" for at in range(500))
-    result = pruned(content)
-    assert result.report.tokens_after == pruner().count_tokens(result.conversation)
-    in_pieces, whole = ([{"role": role, "content": content}] for role in ("user", "tool"))
-    assert pruner().count_tokens(in_pieces) == pruner().count_tokens(whole)
 
 
 # Names and detection, by the methods that a subclass may replace
@@ -457,12 +313,6 @@ def test_a_message_of_many_results_counts_exactly():
 )
 def test_the_name_of_the_tool(content: str, name: str):
     assert pruner()._extract_tool_name(content) == name
-
-
-@pytest.mark.parametrize("between", ["<tool_result>", "<tool_results>", "words"])
-def test_the_name_does_not_depend_on_how_much_text_there_is(between: str):
-    short, long = (f"{between} {'words ' * times}{START}" for times in (1, 1_000))
-    assert pruner()._extract_tool_name(short) == pruner()._extract_tool_name(long)
 
 
 @each_row(
@@ -520,14 +370,3 @@ def test_any_text_is_cleared_once_and_the_saved_tokens_are_the_removed_ones(text
     again = pruner().prune(result.conversation)
     assert again.conversation is result.conversation
     assert [row["tool"] for row in again.report.rows] == [row["tool"] for row in result.report.rows]
-
-
-@examples(400)
-@given(SOUP)
-def test_any_text_outside_the_results_stays(text: str):
-    expected, edge = "", 0
-    cleared = {edit.part.location.start for edit in pruned(text).plan.edits}
-    for span in xml.spans(text):
-        expected += text[edge : span.start] + (CLEARED if span.start in cleared else text[span.start : span.stop])
-        edge = span.stop
-    assert cleaned(text) == expected + text[edge:]

@@ -1,23 +1,15 @@
 """Clamping as the walk does it, and the promises with every option of a strategy in use at once."""
 
-import copy
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import pytest
-from conversations import ANSWER, DIALECTS, SENTENCE, Dialect, Message, openai_chat, words, xml
-from every_format import facts
-from hypothesis import given
-from hypothesis import strategies as st
-from profiles import examples
+from conversations import ANSWER, DIALECTS, Dialect, openai_chat, words
 from tables import each_row
 
-from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, Result, ToolInputs
-from autoprune.planning.protections import DEFAULT_PROTECTIONS
-from autoprune.planning.view import Strategy
-from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
+from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, ToolInputs
+from autoprune.strategies.clearing import ToolOutputCleanup
 from autoprune.tokens import exact
 
 PLENTY = 1_000_000
@@ -46,11 +38,6 @@ CUT = Clamp(100).shortened(TEXT, exact()) or ""
 CUTS = ToolOutputCleanup(clamp=Clamp(100))
 
 
-def cut_in_xml(text: str) -> str:
-    """What is cut is all that stands between the tags."""
-    return Clamp(100).shortened(f"\n<content>{text}</content>\n", exact()) or ""
-
-
 def test_a_giant_result_is_cut_even_if_it_is_unseen_or_the_conversation_fits():
     messages = openai_chat([TEXT], ["ok", TEXT])
     result = pruner(PLENTY).prune(messages, CUTS)
@@ -59,34 +46,6 @@ def test_a_giant_result_is_cut_even_if_it_is_unseen_or_the_conversation_fits():
     assert result.report.rows[0]["why"] == "larger than a single result may be: only its head and tail are kept"
     untouched = (0, 1, 2, 4, 5)
     assert all(result.conversation[at] is messages[at] for at in untouched)
-
-
-def test_tags_of_xml_results_are_unchanged():
-    messages = xml([TEXT], ["ok", TEXT])
-    result = pruner(PLENTY).prune(messages, CUTS)
-    wanted = as_json(messages).replace(
-        json.dumps(f"\n<content>{TEXT}</content>\n")[1:-1], json.dumps(cut_in_xml(TEXT))[1:-1]
-    )
-    assert as_json(result.conversation) == wanted != as_json(messages)
-    assert [row["reason"] for row in result.report.rows] == ["clamped", "unseen", "clamped"]
-
-
-@in_both_dialects
-def test_without_a_clamp_nothing_is_cut(dialect: Dialect):
-    messages = dialect([TEXT], [TEXT])
-    for strategy in (ToolOutputCleanup(), ToolOutputCleanup(clamp=None), ToolOutputCleanup(clamp=Clamp())):
-        assert pruner(PLENTY).prune(messages, strategy).conversation is messages
-
-
-@in_both_dialects
-def test_a_result_at_the_limit_is_left_alone(dialect: Dialect):
-    messages = dialect([words(100)])
-    (row,) = pruner(PLENTY).prune(messages).report.rows
-    within, over = (
-        pruner(PLENTY).prune(messages, ToolOutputCleanup(clamp=Clamp(row["tokens"] + less))) for less in (9, -9)
-    )
-    assert within.conversation is messages
-    assert over.report.rows[0]["reason"] == "clamped"
 
 
 IMAGE = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
@@ -130,25 +89,6 @@ def test_a_cut_result_can_be_cleared_later_and_then_counts_as_cleared(dialect: D
 
 
 @in_both_dialects
-def test_the_report_counts_cut_results_separately(dialect: Dialect):
-    messages = dialect([words(90)], [TEXT], [words(90)], [TEXT])
-    room = count(pruner(PLENTY).prune(messages, CUTS).conversation)
-    report = pruner(room - 1).prune(messages, CUTS).report
-    assert (report.results_cleared, report.results_clamped) == (1, 2)
-    assert "1 of 4 tool results cleared, 2 results cut, " in str(report)
-    assert report.to_dict()["results_clamped"] == 2
-    assert report.tools == {"read_file": {**report.tools["read_file"], "results": 4, "cleared": 3}}
-
-
-@in_both_dialects
-def test_protection_from_clearing_does_not_prevent_cutting(dialect: Dialect):
-    """Whether a result is a giant is seen from it alone."""
-    strategy = replace(CUTS, protect=Protections(tools=("*",)))
-    report = pruner(1).prune([*dialect([TEXT], [words(60)]), ANSWER], strategy).report
-    assert [row["reason"] for row in report.rows] == ["clamped", "protected_tool"]
-
-
-@in_both_dialects
 def test_a_result_that_was_cut_is_unseen_until_the_model_has_spoken(dialect: Dialect):
     messages = dialect([TEXT])
     strategy = replace(CUTS, clamp=Clamp(300))
@@ -157,16 +97,6 @@ def test_a_result_that_was_cut_is_unseen_until_the_model_has_spoken(dialect: Dia
     assert unseen.floor["unseen"] == unseen.rows[0]["tokens_after"]
     seen = pruner(1).prune([*messages, ANSWER], strategy).report
     assert (seen.rows[0]["reason"], seen.floor["unseen"]) == ("out_of_reach", 0)
-
-
-@pytest.mark.parametrize("safe_zone", [1, 150, PLENTY])
-def test_a_placeholder_is_never_cut(safe_zone: int):
-    """A small limit is for what tools say: what was cleared stays cleared."""
-    messages = openai_chat([[{"type": "text", "text": words(300)}, IMAGE]], [words(300)], "Go on.")
-    strategy = ToolOutputCleanup(clamp=Clamp(10))
-    once = pruner(safe_zone).prune(messages, strategy).conversation
-    assert pruner(safe_zone).prune(once, strategy).conversation is once
-    assert (once[3]["content"] == [{"type": "text", "text": SENTENCE}]) == (safe_zone < PLENTY)
 
 
 @pytest.mark.parametrize(
@@ -200,341 +130,3 @@ def test_calls_whose_success_was_cut_off_are_left_alone():
     sent = pruner(1).prune(messages[:-1], strategy).conversation
     for history in (messages, [*sent, ANSWER]):
         assert pruner(1).prune(history, strategy).report.calls_cleaned == 0
-
-
-# One pruner for a whole loop, its output fed back
-
-
-def requests(messages: list[Message]) -> list[int]:
-    """Where the model was called: before each of its messages, and at the end."""
-    speaks = [at for at, message in enumerate(messages) if message["role"] == "assistant"]
-    return [*speaks, len(messages)]
-
-
-def fed_back(messages: list[Message], safe_zone: int, strategy: Strategy) -> list[list[str]]:
-    """Why each result is as it is at each request; a pruner that remembers and a new one agree on it."""
-    ours = pruner(safe_zone)
-    fed: list[Message] = []
-    told = []
-    for at in requests(messages):
-        history = [*fed, *messages[len(fed) : at]]
-        cold, warm = pruner(safe_zone).prune(history, strategy), ours.prune(history, strategy)
-        assert as_json(warm.conversation) == as_json(cold.conversation)
-        assert as_json(facts(warm)) == as_json(facts(cold))
-        told.append([row["reason"] for row in warm.report.rows])
-        fed = warm.conversation
-    return told
-
-
-@in_both_dialects
-def test_other_results_of_a_message_are_cleared_later(dialect: Dialect):
-    messages = dialect([words(200), words(210), TEXT], *[[words(100)]] * 6)
-    strategy = replace(CUTS, clamp=Clamp(300))
-    room = count(pruner(PLENTY).prune(dialect([words(200), words(210), TEXT], [words(100)]), strategy).conversation)
-    told = [reasons[:3] for reasons in fed_back(messages, room, strategy)]
-    assert told[1] == ["unseen", "unseen", "clamped"]
-    over, clear, within = "over_safe_zone", "already_cleared", "within_safe_zone"
-    cleared = [reasons for reasons in told if over in reasons]
-    assert cleared == [[over, within, within], [clear, over, within], [clear, clear, over]]
-
-
-@in_both_dialects
-def test_a_cut_result_still_counts_among_the_last_results(dialect: Dialect):
-    messages = [*dialect([words(90)], [TEXT], [words(60)]), ANSWER]
-    strategy = replace(CUTS, protect=Protections(last_results=2))
-    room = count(pruner(PLENTY).prune(dialect([words(90)], [TEXT]), strategy).conversation)
-    told = fed_back(messages, room, strategy)
-    assert told[2:4] == [["among_last", "clamped"], ["out_of_reach", "among_last", "unseen"]]
-
-
-def test_a_cut_result_keeps_the_arguments_of_its_call():
-    messages = [*openai_chat([words(100)], ["Success. Updated the following files:\n" + TEXT]), ANSWER]
-    messages[4]["tool_calls"][0]["function"]["arguments"] = json.dumps({"path": "a.py", "content": words(900)})
-    strategy = replace(CUTS, protect=Protections(last_results=1), clear_tool_inputs=ToolInputs())
-    told = fed_back(messages, 300, strategy)
-    assert told[-1] == ["already_cleared", "among_last"]
-    assert pruner(300).prune(messages, strategy).report.calls_cleaned == 0
-    assert pruner(300).prune(messages, replace(strategy, protect=Protections())).report.calls_cleaned == 1
-
-
-def test_a_moved_result_keeps_the_arguments_of_its_call():
-    """The results of two calls are in one message; the first is cleared, and then the second one stands elsewhere."""
-    work = [[Call("read_file", "a.py", "", True, words(300)), Call("write_file", "b.py", words(400), True, words(90))]]
-    messages = in_xml([*work, words(60), words(600)])
-    strategy = ToolOutputCleanup(Protections(last_results=1), clear_tool_inputs=ToolInputs())
-    told = fed_back(messages, count(messages[:5]) - 1, strategy)
-    assert told[2:] == [["over_safe_zone", "among_last"], *[["already_cleared", "among_last"]] * 2]
-    last = pruner(1).prune(messages, strategy).conversation
-    assert words(400) in last[1]["content"]
-
-
-def test_a_result_that_comes_late_knows_its_call_as_it_is_now():
-    """Its call stands in a message that was read again, because what a call beside it was given was shortened."""
-    pair = [Call("write_file", f"{at}.py", f"{at} {words(400)}", True, "") for at in range(2)]
-    asks, *before, calls, first, second, answer = native([[Call("read_file", "a.py", "", None, "ok")], pair])
-    more: Message = {"role": "user", "content": words(600)}
-    messages = [asks, *before, calls, first, answer, more, answer, second, answer, more, answer]
-    strategy = ToolOutputCleanup(clear_tool_inputs=ToolInputs(), protect=Protections(minimum_tokens=50))
-    told = fed_back(messages, count(messages[:7]) - 1, strategy)
-    assert told[-1] == ["no_gain", "no_gain", "no_gain"]
-    inputs = pruner(1).prune(messages, strategy).report.input_rows
-    assert [(row["message"], row["request"]) for row in inputs] == [(3, 1), (3, 1)]
-
-
-# Every promise with every option
-
-# What a tool may say of its success; in XML the tag says it.
-SAID = {True: "Success. Updated the following files:\n", False: "Error: no such file\n", None: ""}
-KINDS = (
-    "total = sum(rows)\n",
-    "src/a.c:3:1: error: no such type\n",
-    "漢字 🎉 \n",
-    "\x1b[31mred\x1b[0m\rnew\n",
-    "0123456789",
-)
-SIZES = st.sampled_from((0, 1, 8, 20, 40, 90, 300))
-
-
-class Call(NamedTuple):
-    """A call, how much it was given, and what it answered; `success` is None where nothing says."""
-
-    tool: str
-    path: str
-    body: str
-    success: bool | None
-    text: str
-
-
-Work = list[list[Call] | str]  # what happens at one request: calls, or what the user says
-
-
-def native(work: Work) -> list[Message]:
-    messages: list[Message] = [{"role": "user", "content": "Fix it."}]
-    for number, step in enumerate(work):
-        if isinstance(step, str):
-            messages += [ANSWER, {"role": "user", "content": step}]
-            continue
-        made = [
-            {"name": call.tool, "arguments": json.dumps({"path": call.path, "content": call.body, "mode": [7, None]})}
-            for call in step
-        ]
-        ids = [f"call_{number}_{index}" for index in range(len(step))]
-        calls = [{"id": id, "type": "function", "function": one} for id, one in zip(ids, made, strict=True)]
-        messages.append({"role": "assistant", "content": None, "tool_calls": calls})
-        for id, call in zip(ids, step, strict=True):
-            messages.append({"role": "tool", "tool_call_id": id, "content": SAID[call.success] + call.text})
-    return [*messages, ANSWER]
-
-
-def in_xml(work: Work) -> list[Message]:
-    messages: list[Message] = [{"role": "user", "content": "Fix it."}]
-    for step in work:
-        if isinstance(step, str):
-            messages += [ANSWER, {"role": "user", "content": step}]
-            continue
-        said = [
-            f"<{tool}>\n<path>{path}</path>\n<content>\n{body}\n</content>\n</{tool}>" for tool, path, body, *_ in step
-        ]
-        messages.append({"role": "assistant", "content": "I write.\n" + "\n".join(said)})
-        messages.append({"role": "user", "content": "\n".join(map(element, step))})
-    return [*messages, ANSWER]
-
-
-def element(call: Call) -> str:
-    success = "" if call.success is None else f" success='{str(call.success).lower()}'"
-    return f"<tool_result tool_name='{call.tool}'{success}>\n<content>{call.text}</content>\n</tool_result>"
-
-
-def pins(message: Any) -> bool:
-    return message.get("tool_call_id") == "call_1_0" or message["content"] == "I see."
-
-
-CALLS = st.builds(
-    Call,
-    st.sampled_from(("read_file", "write_file", "search_files")),
-    st.sampled_from(("a.py", "docs/b.md", "AGENTS.md")),
-    st.builds(lambda size: "x = 1  # set\n" * size, SIZES),
-    st.sampled_from((True, True, False, None)),
-    st.builds(lambda kind, size: kind * size, st.sampled_from(KINDS), SIZES),
-)
-STEPS = st.one_of(
-    st.lists(CALLS, min_size=1, max_size=3),
-    st.lists(CALLS, min_size=1, max_size=3),
-    st.sampled_from(("Go on.", words(90))),
-)
-ONE_PROTECTION = st.sampled_from(
-    (
-        {"last_results": 2},
-        {"last_tokens": 300},
-        {"failed": True},
-        {"minimum_tokens": 120},
-        {"tools": ("search_*",)},
-        {"paths": ("docs/**",)},
-        {"instruction_files": True},
-        {"pinned": {2, 5, 8}},
-        {"pinned": pins},
-    )
-)
-PROTECTIONS = st.one_of(
-    st.just(DEFAULT_PROTECTIONS),
-    st.lists(ONE_PROTECTION, min_size=1, max_size=3).map(
-        lambda all: Protections(**{k: v for one in all for k, v in one.items()})
-    ),
-)
-CLAMPS = st.sampled_from(
-    (None, Clamp(60), Clamp(150), Clamp(400, head=0.2), Clamp(150, evidence_tokens=0, plain=True), Clamp(12))
-)
-INPUTS = st.sampled_from((None, ToolInputs(), ToolInputs(above=0), ToolInputs(above=60), ToolInputs(("write_*",), 100)))
-STRATEGIES = st.one_of(
-    st.builds(ToolOutputCleanup, PROTECTIONS, CLAMPS, INPUTS),
-    st.builds(
-        LowWater, st.sampled_from((0.5, 0.75, 1.0)), st.sampled_from((0.0, 0.1, 0.5)), PROTECTIONS, CLAMPS, INPUTS
-    ),
-)
-
-
-@dataclass(frozen=True)
-class Case:
-    """A conversation, all its results seen, a safe zone, and a strategy with options."""
-
-    messages: list[Message]
-    safe_zone: int
-    strategy: Strategy
-
-    def pruned(self) -> Result:
-        """The outcome, by a new pruner."""
-        return self.of(self.messages)
-
-    def of(self, messages: list[Message]) -> Result:
-        """That of another conversation."""
-        return pruner(self.safe_zone).prune(messages, self.strategy)
-
-
-@st.composite
-def cases(draw: st.DrawFn) -> Case:
-    work = draw(st.lists(STEPS, min_size=2, max_size=6))
-    messages = draw(st.sampled_from((native, in_xml)))(work)
-    share = draw(st.sampled_from((0.1, 0.3, 0.5, 0.7, 0.9, 1.0)))
-    return Case(messages, max(1, int(count(messages) * share)), draw(STRATEGIES))
-
-
-def promised(number: int) -> Callable[[Callable[[Case], None]], Callable[[], None]]:
-    """Check a promise over so many cases."""
-    return lambda test: examples(number)(given(case=cases())(test))
-
-
-@promised(80)
-def test_nothing_of_the_callers_changes_and_what_is_not_edited_is_the_same_object(case: Case):
-    before = copy.deepcopy(case.messages)
-    result = case.pruned()
-    assert as_json(case.messages) == as_json(before)
-    edited = {edit.part.location.message for edit in result.plan.edits}
-    same = [new is old for new, old in zip(result.conversation, case.messages, strict=True)]
-    assert same == [at not in edited for at in range(len(same))]
-    assert (result.conversation is case.messages) == (not edited)
-    assert result.report.first_changed_message == min(edited, default=None)
-
-
-@promised(80)
-def test_pruning_twice_is_pruning_once(case: Case):
-    ours = pruner(case.safe_zone)
-    once = ours.prune_conversations(case.messages, case.strategy)
-    assert ours.prune_conversations(once, case.strategy) is once
-    assert case.of(once).conversation is once
-    assert case.of(copy.deepcopy(once)).report.plan.edits == ()
-
-
-@promised(60)
-def test_all_calling_styles_give_the_same_prompts(case: Case):
-    """The full history or pruned output fed back, each to one pruner for all requests or to a new one for each."""
-    keeping, feeding = pruner(case.safe_zone), pruner(case.safe_zone)
-    fed: list[Message] = []
-    for at in requests(case.messages):
-        wanted = case.of(case.messages[:at])
-        full = keeping.prune(case.messages[:at], case.strategy)
-        again = [*fed, *case.messages[len(fed) : at]]
-        cold, warm = case.of(again), feeding.prune(again, case.strategy)
-        prompts = {as_json(result.conversation) for result in (wanted, full, cold, warm)}
-        assert len(prompts) == 1
-        assert as_json(facts(full)) == as_json(facts(wanted))
-        assert as_json(facts(warm)) == as_json(facts(cold))
-        fed = warm.conversation
-
-
-@promised(60)
-def test_what_is_cleared_stays_cleared_and_what_is_stable_stays(case: Case):
-    ours = pruner(case.safe_zone)
-    earlier: set[int] = set()
-    stable: list[str] = []
-    for at in requests(case.messages):
-        result = ours.prune(case.messages[:at], case.strategy)
-        cleared = {
-            number for number, row in enumerate(result.report.rows) if row["cleared"] and row["reason"] != "clamped"
-        }
-        assert earlier <= cleared
-        sent = [as_json(message) for message in result.conversation]
-        assert sent[: len(stable)] == stable
-        boundary = result.report.stable_boundary
-        stable = sent[: 0 if boundary is None else boundary + 1]
-        earlier = cleared
-
-
-@promised(60)
-def test_cache_loss_counts_the_tokens_after_the_first_difference(case: Case):
-    ours = pruner(case.safe_zone)
-    before: list[Message] = []
-    for at in requests(case.messages):
-        result = ours.prune(case.messages[:at], case.strategy)
-        first = next(
-            (at for at, pair in enumerate(zip(before, result.conversation, strict=False)) if pair[0] != pair[1]), None
-        )
-        lost = 0 if first is None else count(before) - count(before[:first])
-        assert result.report.cache_tokens_lost == lost
-        before = result.conversation
-
-
-@promised(80)
-def test_every_figure_of_the_report_can_be_counted_again(case: Case):
-    result = case.pruned()
-    report = result.report
-    before, after = count(case.messages), count(result.conversation)
-    assert (report.tokens_before, report.tokens_after) == (before, after)
-    assert after <= before
-    assert report.within_safe_zone == (after <= case.safe_zone)
-    assert all(edit.saved > 0 for edit in result.plan.edits)
-    assert (
-        before - after
-        == sum(edit.saved for edit in result.plan.edits)
-        == sum(row["saved"] for row in report.tools.values())
-    )
-    assert sum(report.floor.values()) == after
-    assert min(report.floor.values()) >= 0
-    plain = pruner(PLENTY).prune(result.conversation).report
-    assert report.floor == plain.floor
-    assert {tool: (row["results"], row["tokens"]) for tool, row in report.tools.items()} == {
-        tool: (row["results"], row["tokens"]) for tool, row in pruner(PLENTY).prune(case.messages).report.tools.items()
-    }
-    assert [row["tokens_after"] for row in report.rows] == [row["tokens"] for row in plain.rows]
-    assert report.results_cleared + report.results_clamped == sum(row["cleared"] for row in report.rows)
-
-
-@promised(80)
-def test_the_statistics_of_two_conversations_are_those_of_the_report(case: Case):
-    result = case.pruned()
-    ours = pruner(case.safe_zone)
-    for after in (result.conversation, copy.deepcopy(result.conversation)):
-        assert ours.get_cleanup_statistics(case.messages, after) == result.report.statistics
-    assert result.report.statistics["tool_results_cleaned"] == len(result.plan.results)
-    assert result.report.statistics["tool_calls_cleaned"] == len(result.plan.inputs)
-
-
-@promised(80)
-def test_prune_carries_out_the_plan(case: Case):
-    result = case.pruned()
-    planned = pruner(case.safe_zone).plan(case.messages, case.strategy)
-    told = [(edit.part.location, edit.text, edit.reason, edit.saved, edit.request) for edit in planned.edits]
-    assert told == [
-        (edit.part.location, edit.text, edit.reason, edit.saved, edit.request) for edit in result.plan.edits
-    ]
-    assert [*planned.kept.values()] == [*result.plan.kept.values()]
-    assert set(result.plan.results) | set(result.plan.kept) == set(result.plan.transcript.results)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from profiles import examples, size
+from profiles import examples
 from tables import each_row
 
 from autoprune import SettingsError
@@ -55,17 +55,6 @@ def test_the_head_gets_its_share_of_the_room(head: float, expected: str):
     assert Clamp(50, head=head).shortened(numbered(1, 1_000), words) == expected
 
 
-@pytest.mark.parametrize(("limit", "becomes"), [(500, None), (499, "cut")])
-def test_a_result_within_the_limit_is_left_alone(limit: int, becomes: str | None):
-    text = numbered(1, 100)
-    assert words(text) == 500
-    assert (Clamp(limit).shortened(text, words) is None) == (becomes is None)
-
-
-def test_without_a_limit_nothing_is_cut():
-    assert Clamp().shortened(numbered(1, 100_000), words) is None
-
-
 def test_a_giant_line_is_cut_inside():
     text = "0123456789" * 1_000
     expected = "012345678901\n[… 9,976 characters (9,976 tokens) left out …]\n890123456789"
@@ -81,11 +70,6 @@ def test_a_giant_line_between_short_ones_leaves_them_whole():
 def test_blank_lines_do_not_make_a_head():
     result = Clamp(20, head=0.0).shortened("  " + "word " * 1_000, words)
     assert result == "[… 4,951 characters (990 tokens) left out …]\n " + "word " * 10
-
-
-def test_the_last_line_counts_without_a_line_end():
-    text = numbered(1, 1_000).rstrip("\n")
-    assert Clamp(50, head=1.0).shortened(text, words) == f"{numbered(1, 8)}[… 992 lines (4,960 tokens) left out …]"
 
 
 @every_counter
@@ -107,14 +91,6 @@ def test_a_whole_that_counts_more_than_its_pieces_fits_as_well(more: int):
     assert count(result) <= 500
 
 
-def test_line_ends_are_unchanged():
-    text = "".join(f"line {number}\r\n" for number in range(1_000))
-    result = Clamp(60).shortened(text, words)
-    assert result is not None
-    assert result.startswith("line 0\r\nline 1\r\n")
-    assert result.endswith("line 998\r\nline 999\r\n")
-
-
 @each_row("limit", range(90, 100))
 def test_no_cut_splits_a_surrogate_pair_or_a_line_end(limit: int):
     pairs = Clamp(limit).shortened("\ud83d\ude00" * 500, len)
@@ -124,17 +100,6 @@ def test_no_cut_splits_a_surrogate_pair_or_a_line_end(limit: int):
     rows = Clamp(limit).shortened("word" + "\r\n" * 100 + "x\r\n" * 500, len)
     assert rows is not None
     assert not re.search(r"\r(?!\n)|…\]\n\n", rows)
-
-
-@pytest.mark.parametrize(
-    ("limit", "expected"),
-    [(1, "one"), (2, "one two"), (8, "one two three four five six seven eight")],
-)
-def test_without_room_for_a_note_only_the_beginning_is_left(limit: int, expected: str):
-    text = "  \n one two three four five six seven eight nine ten " + "more " * 1_000
-    result = Clamp(limit).shortened(text, words)
-    assert result is not None
-    assert result.rstrip() == expected
 
 
 def test_a_text_is_left_alone_if_no_part_fits():
@@ -156,15 +121,6 @@ def test_a_cut_text_is_never_blank(text: str, limit: int, becomes: str | None):
 
 
 # Error lines of the part that is left out
-
-
-def test_error_lines_keep_their_place_between_head_and_tail():
-    errors = ("src/a.c:3:1: error: no such type\n", "make: *** [all] Error 2\n")
-    text = numbered(1, 500) + errors[0] + numbered(501, 600) + errors[1] + numbered(601, 1_000)
-    assert Clamp(150).shortened(text, words) == (
-        f"{numbered(1, 11)}[… 489 lines left out, 4,890 tokens in all …]\n{errors[0]}"
-        f"[… 100 lines left out …]\n{errors[1]}[… 389 lines left out …]\n{numbered(990, 1_000)}"
-    )
 
 
 TRACEBACK = """Traceback (most recent call last):
@@ -200,17 +156,6 @@ def test_the_kept_part_of_a_traceback_is_counted_once():
     result = Clamp(500, evidence_tokens=allowance).shortened(text, words)
     assert result is not None
     assert f" …]\n{before}[… 103 lines left out …]\n{kept}{after}[… " in result
-
-
-@pytest.mark.parametrize("evidence", [0, 10, 100])
-def test_error_lines_take_no_more_than_their_allowance(evidence: int):
-    errors = "".join(f"error: {'very ' * number}bad\n" for number in range(50))
-    text = numbered(1, 500) + errors + numbered(501, 1_000)
-    result = Clamp(1_000, evidence_tokens=evidence).shortened(text, words)
-    assert result is not None
-    told = [line for line in result.split("\n") if line.startswith("error")]
-    assert bool(told) == (evidence > 0)
-    assert words(" ".join(told)) <= evidence
 
 
 def test_an_error_line_that_repeats_is_kept_once():
@@ -263,19 +208,6 @@ def test_plain_text_is_the_terminals_view(text: str, becomes: str):
     assert plain_text(becomes) == becomes
 
 
-@pytest.mark.parametrize(
-    ("clamp", "becomes"),
-    [
-        (Clamp(plain=True), "compiled\nall good\n"),
-        (Clamp(1_000, plain=True), "compiled\nall good\n"),
-        (Clamp(1_000), None),
-        (Clamp(), None),
-    ],
-)
-def test_a_small_result_is_cleaned_only_on_request(clamp: Clamp, becomes: str | None):
-    assert clamp.shortened("compiling 10%\rcompiled\n\x1b[32mall good\x1b[0m\n", exact()) == becomes
-
-
 def test_a_text_that_cleaning_makes_larger_is_left_alone():
     assert Clamp(plain=True).shortened("\x1b[1mtext", lambda text: 20 - len(text)) is None
 
@@ -285,27 +217,7 @@ def test_a_text_is_counted_as_it_is_shown():
     assert Clamp(20, plain=True).shortened(bar, exact()) == "999%\ndone\n"
 
 
-@pytest.mark.parametrize("limit", [None, 100])
-def test_a_text_that_shows_nothing_is_left_alone(limit: int | None):
-    assert Clamp(limit, plain=True).shortened("\x1b[2K\x1b[1A", len) is None
-
-
 # Promises
-
-
-@every_counter
-@each_row("unit", ["error ", "a line of text, error: 1\n", "x", "é\n", "\x1b[1m", "\r", "%\r\n"])
-def test_a_long_text_is_counted_about_once(counter: str, unit: str):
-    text = unit * (size(1_000_000) // len(unit))
-    seen = 0
-
-    def count(piece: str) -> int:
-        nonlocal seen
-        seen += len(piece)
-        return COUNTERS[counter](piece)
-
-    Clamp(1_000, plain=True).shortened(text, count)
-    assert seen <= 1.3 * len(text)
 
 
 PIECES = st.one_of(
@@ -353,19 +265,6 @@ def test_the_output_fits_is_smaller_and_is_not_cut_again(counter: str, text: str
     assert clamp.shortened(result, count) is None
 
 
-@every_counter
-@given(numbers=st.permutations(range(400)), limit=st.integers(40, 200))
-@many_examples
-def test_kept_lines_keep_their_order(counter: str, numbers: list[int], limit: int):
-    text = "\n".join(f"row {number} is read" for number in numbers)
-    result = Clamp(limit).shortened(text, COUNTERS[counter])
-    assert result
-    at = 0
-    for part in re.split(r"\n?\[… [\d,]+ (?:line|character).* …\]\n?", result):
-        assert part in text[at:]
-        at = text.index(part, at) + len(part)
-
-
 @given(lines=st.lists(st.text("ab é", max_size=8), min_size=60, max_size=90), limit=st.integers(100, 200))
 @many_examples
 def test_short_lines_are_never_cut_and_none_is_unaccounted_for(lines: list[str], limit: int):
@@ -377,16 +276,6 @@ def test_short_lines_are_never_cut_and_none_is_unaccounted_for(lines: list[str],
     assert {match[2] for match in missing if match} == {"line"}
     assert len(kept_lines(result)) + sum(int(match[1].replace(",", "")) for match in missing if match) == len(lines) + 1
     assert set(kept_lines(result)) <= {*lines, "end"}
-
-
-@given(text=TEXTS, limit=st.integers(1, 500))
-@many_examples
-def test_a_counter_that_grows_faster_than_the_text_keeps_the_bound(text: str, limit: int):
-    def square(piece: str) -> int:
-        return len(piece) ** 2
-
-    result = Clamp(limit).shortened(text, square)
-    assert result is None or square(result) <= limit
 
 
 # Settings

@@ -6,9 +6,8 @@ from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import pytest
-from shipped import PRESETS
 from tables import each_row
-from written_short import every_format, every_native_format, messages
+from written_short import messages
 
 from autoprune import ConversationPruner, Protections, PruneArgs, Retention, SettingsError
 from autoprune.conversation.edits import Fold, Reason, Replace
@@ -17,7 +16,7 @@ from autoprune.conversation.transcript import ToolResult
 from autoprune.planning.view import SAID_SHARE, SAID_TOKENS, FoldView
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.per_result import PerResult
-from autoprune.strategies.presets import keep_last, snapshot, summarize
+from autoprune.strategies.presets import keep_last, snapshot
 from autoprune.tokens import MESSAGE_TOKENS
 
 WIDE = 10**6  # tokens
@@ -97,16 +96,6 @@ def test_the_safe_zone_is_a_limit_for_tokens(safe_zone: int, gone: list[Shown]):
 @pytest.mark.parametrize(("safe_zone", "gone"), [(1805, [(first(1), "over_safe_zone", 20, 4)]), (1806, [])])
 def test_over_share_is_a_share_of_the_safe_zone(safe_zone: int, gone: list[Shown]):
     assert folds(Folding("f", over_share=0.5, group_size=1, summary_tokens=20), 9, safe_zone) == gone
-
-
-def test_without_a_share_tokens_do_not_matter():
-    assert folds(Folding("f", over_share=None, group_size=1), 9, 10) == []
-
-
-def test_overhead_tokens_count():
-    strategy = Folding("f", group_size=1, summary_tokens=20)
-    assert folds(strategy, 9, 950, overhead_tokens=47) == []
-    assert folds(strategy, 9, 950, overhead_tokens=48) == [(first(1), "over_safe_zone", 20, 4)]
 
 
 @each_row(("size", "gone"), [(0, 1), (1, 1), (2, 2), (3, 3), (5, 5), (None, 4)])
@@ -190,16 +179,6 @@ def test_the_room_of_a_summary_scales_with_what_is_folded(folded: int, before: i
     assert Folding("f", summary_tokens=700)._room(SimpleNamespace(room=before), folded) == 700  # type: ignore[arg-type]
 
 
-def test_the_room_of_a_summary_is_a_quarter_of_the_safe_zone_at_most():
-    assert folds(Folding("f"), 121, 4_000)[-1][2] == 1_000
-    assert folds(Folding("f"), 121, 8_000)[-1][2] == 2_000
-    plan = pruner(40_000).plan(brief_requests(1_601), Folding("f", buffer=0.2))
-    grown = [fold.room for fold in plan.folds]
-    assert grown == sorted(grown)
-    assert 2_000 < grown[0] < 3_000
-    assert grown[-1] == 10_000
-
-
 def brief_requests(number: int) -> list[dict[str, str]]:
     """So many messages, of 10 tokens each of the user's and 190 each of the model's."""
     words = ("word " * 7, "word " * 187)
@@ -223,14 +202,6 @@ def test_a_room_that_scales_is_the_same_for_a_full_history_and_for_one_that_is_f
 def test_dropped_messages_leave_no_placeholder(buffer: float, gone: int):
     strategy = Folding("f", group_size=1, buffer=buffer, drops=True)
     assert folds(strategy, 13, 1302) == [(first(gone), "over_safe_zone", 0, 6)]
-
-
-def test_many_are_dropped_down_to_the_last():
-    assert folds(keep_last(4), 9) == [
-        ([0], "too_many_messages", 0, 2),
-        ([1, 2], "too_many_messages", 0, 3),
-        ([3, 4], "too_many_messages", 0, 4),
-    ]
 
 
 @pytest.mark.parametrize(("lacking", "more"), [(0, []), (1, [([2], "over_safe_zone", 20, 4)])])
@@ -269,12 +240,6 @@ def test_out_of_reach_it_waits_until_a_tenth_of_the_safe_zone_can_be_won():
     assert folds(strategy, 9, gain * 10 + 1) == [(first(3), "over_safe_zone", 50, 4)]
 
 
-def test_a_summary_that_would_be_no_smaller_is_not_made():
-    messages = [{"role": "assistant" if at % 2 else "user", "content": "Hm."} for at in range(13)]
-    strategy = Folding("f", over_messages=12, keep=10)
-    assert pruner().prune_conversations(messages, strategy) is messages
-
-
 # The least harmful cut
 
 
@@ -300,31 +265,10 @@ def test_it_is_no_deeper_than_the_tokens_need(drops: bool, gone: list[int]):
     assert [shown(fold) for fold in plan.folds] == [(gone, "least_harmful", 0 if drops else 20, 1)]
 
 
-@pytest.mark.parametrize(("keep", "gone"), [(2, [1, 2, 3]), (4, [1, 2, 3]), (5, []), (9, [])])
-def test_the_last_messages_are_kept_even_if_tokens_are_missing(keep: int, gone: list[int]):
-    strategy = Folding("f", keep=keep, drops=True, retain=Retention(first_request=True))
-    plan = pruner(400).plan(run_of(6), strategy)
-    assert [list(fold.messages) for fold in plan.folds] == ([gone] if gone else [])
-
-
 def test_messages_with_a_kept_one_between_them_are_not_neighbors():
     given = chat(4)
     strategy = replace(keep_last(9), retain=Retention(first_request=True))
     assert pruner(20).prune_conversations(given, strategy) is given
-
-
-@every_native_format
-@each_row("short", ["U A[c1] A[c2] R[c1] R[c2]", "U A[c1] A[c2] A R[c1] R[c2]", "U A A[c1] R[c1]"])
-def test_calls_of_unseen_results_are_kept(short: str, written_in: str):
-    given = messages(short, written_in)
-    assert pruner().prune_conversations(given, keep_last(1)) is given
-
-
-@pytest.mark.parametrize("written_in", ["openai_chat", "openai_responses", "anthropic", "bedrock"])
-def test_calls_that_overlap_stay_together(written_in: str):
-    given = messages("S U A[c1] A[c2] R[c1] A[c3] R[c2] R[c3] A U", written_in)
-    strategy = replace(keep_last(4), retain=Retention(first_request=True))
-    assert pruner().prune_conversations(given, strategy) is given
 
 
 # The provider wants the user's message first
@@ -341,31 +285,6 @@ def test_model_messages_are_folded_too_if_the_user_must_begin(written_in: str, l
     assert [shown(fold) for fold in plan.folds] == [([0, 1, 2], "too_many_messages", 0, 3), *opening]
     pruned = pruner().prune_conversations(given, Folding("f", over_messages=6, keep=4, drops=True))
     assert pruned == given[-left:]
-
-
-@pytest.mark.parametrize("written_in", ["anthropic", "bedrock", "gemini"])
-def test_a_call_is_folded_with_its_results_if_the_user_must_begin(written_in: str):
-    given = messages("U A[c1] R[c1] A[c2] R[c2] A U A U", written_in)
-    pruned = pruner().prune_conversations(given, Folding("f", over_messages=8, keep=6, drops=True))
-    assert pruned == given[6:]
-
-
-@pytest.mark.parametrize("written_in", ["anthropic", "bedrock", "gemini"])
-def test_a_summary_is_a_user_message_and_may_begin(written_in: str):
-    calls = " ".join(f"A[c{number}] R[c{number}]" for number in range(20))
-    given = messages(f"U {calls} A U A U", written_in)
-    drops = pruner().plan(given, Folding("f", over_messages=6, keep=4, drops=True))
-    sums_up = pruner().plan(given, Folding("f", over_messages=6, keep=4, summary_tokens=1, over_share=None))
-    assert (len(drops.gone), len(sums_up.gone)) == (42, 39)
-
-
-@every_native_format
-@each_row("retain", [Retention(), Retention(pinned={2})], ids=["not seen yet", "pinned"])
-def test_a_user_message_stays_before_a_kept_model_message(retain: Retention, written_in: str):
-    given = messages("U A[c1] R[c1] A U" if retain.pinned else "U A[c1] R[c1] U", written_in)
-    opening = given[:1] if written_in in ("anthropic", "bedrock", "gemini") else []
-    pruned = pruner().prune_conversations(given, replace(keep_last(1), retain=retain))
-    assert pruned[: len(opening) + 1] == [*opening, given[1]]
 
 
 # Large results first
@@ -427,13 +346,6 @@ def test_an_unknown_parameter_is_reported(parameters: dict[str, Any], said: str)
     assert str(refusal.value) == said
 
 
-@each_row("name", PRESETS)
-def test_each_preset_has_its_name_and_says_what_it_does(name: str):
-    listed = {row["name"]: row for row in pruner().get_available_strategies()}
-    assert PRESETS[name]().name == name
-    assert str(listed[name]["description"]).endswith(".")
-
-
 # A strategy of one's own
 
 
@@ -461,11 +373,6 @@ def test_only_offered_messages_are_folded(numbers: tuple[int, ...]):
     assert pruner().prune_conversations(given, at_end(*numbers)) is given
 
 
-def test_offered_messages_are_folded():
-    assert folds(at_end(0, 3), 9) == [([0, 3, 4], "over_safe_zone", 0, 4)]
-    assert folds(at_end(0, 1, room=30), 9) == [([0, 1], "over_safe_zone", 30, 4)]
-
-
 @each_row(
     ("numbers", "room", "gone"),
     [
@@ -481,35 +388,6 @@ def test_the_first_request_waits_for_a_summary_that_has_room_for_it(
     numbers: tuple[int, ...], room: int, gone: list[Shown]
 ):
     assert folds(at_end(*numbers, room=room), 9) == gone
-
-
-def test_a_system_message_is_not_offered():
-    given = [{"role": "system", "content": "Be brief."}, *chat(8)[1:]]
-    assert pruner().prune_conversations(given, at_end(0)) is given
-
-
-@every_format
-@each_row("half", [1, 2])
-def test_half_of_a_pair_is_not_offered_alone(written_in: str, half: int):
-    given = messages("U A[c1] R[c1] A U A U", written_in)
-    strategy = Own(lambda view: [Fold((half,), Reason.OVER_SAFE_ZONE, 0)])
-    assert pruner().prune_conversations(given, strategy) is given
-
-
-def test_the_least_harmful_cut_is_made_once():
-    def twice(view: FoldView) -> Iterable[Fold]:
-        if view.request == 1:
-            (group,) = view.least_harmful(2, 0)
-            yield from [Fold(group.messages, Reason.LEAST_HARMFUL, 0)] * 2
-
-    plan = pruner().plan(run_of(6), Own(twice, retain=Retention(first_request=True)))
-    assert [shown(fold) for fold in plan.folds] == [([1, 2, 3, 4, 5], "least_harmful", 0, 1)]
-
-
-def test_a_message_is_folded_once():
-    twice = [Fold((0, 1), Reason.OVER_SAFE_ZONE, 0), Fold((1, 2), Reason.OVER_SAFE_ZONE, 0)]
-    strategy = Own(lambda view: twice if view.request == 4 else [])
-    assert folds(strategy, 9) == [([0, 1], "over_safe_zone", 0, 4)]
 
 
 def test_each_edit_is_applied_before_the_next_is_requested():
@@ -537,17 +415,6 @@ def test_a_part_that_was_not_offered_is_not_replaced():
     assert pruner().prune_conversations(given, Own(all_results))[2] == {**given[2], "content": "Gone."}
 
 
-def test_a_text_of_the_strategy_may_change_later_and_the_placeholder_may_not():
-    def own(view: FoldView) -> Iterable[Replace]:
-        yield from (Replace(one.part, "Gone.", Reason.SHORTENED, 0) for one in view.candidates())
-
-    def cleared(view: FoldView) -> Iterable[Replace]:
-        yield from (one.cleared(Reason.TO_TARGET) for one in view.candidates())
-
-    plans = [pruner().plan(with_result(100), Own(strategy)) for strategy in (own, cleared)]
-    assert [[edit.may_change for edit in plan.edits] for plan in plans] == [[True], [False]]
-
-
 @each_row(("old", "new"), [("line", "line line"), ("line", "LINE")], ids=["more tokens", "as many"])
 def test_a_text_that_is_not_smaller_does_not_replace_a_result(old: str, new: str):
     def rewritten(view: FoldView) -> Iterable[Replace]:
@@ -559,22 +426,6 @@ def test_a_text_that_is_not_smaller_does_not_replace_a_result(old: str, new: str
     assert pruner().prune_conversations(given, Own(rewritten)) is given
 
 
-def test_no_fold_is_made_without_room_for_a_word():
-    given = [{"role": "assistant" if at % 2 else "user", "content": "Hm."} for at in range(9)]
-    assert pruner().prune_conversations(given, at_end(0, room=30)) is given
-
-
-def test_the_view_tells_the_turn_the_request_in_it_and_how_many_messages_there_are():
-    seen: list[tuple[int, int, int, int]] = []
-
-    def look(view: FoldView) -> list[Fold]:
-        seen.append((view.request, view.turn, view.iteration, view.count))
-        return []
-
-    pruner().plan(messages("S U A[c1] R[c1] A U A", "openai_chat"), Own(look))
-    assert seen == [(0, 1, 1, 1), (1, 1, 2, 3), (2, 2, 1, 5), (3, 2, 2, 6)]
-
-
 def test_a_strategy_without_a_name_is_called_by_its_class():
     class Nameless:
         """Nothing at all."""
@@ -583,10 +434,6 @@ def test_a_strategy_without_a_name_is_called_by_its_class():
             return []
 
     assert pruner().prune(chat(3), Nameless()).report.strategy == "Nameless"  # type: ignore[arg-type]
-
-
-def test_the_default_preset_is_described_as_such():
-    assert pruner().prune(chat(3)).report.strategy == summarize().name == "summarize"
 
 
 def test_a_snapshot_is_cut_at_the_start_of_a_turn():

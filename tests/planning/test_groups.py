@@ -1,13 +1,10 @@
 """Where a conversation may be cut, in every format, so that nothing is parted that belongs together."""
 
-from dataclasses import replace
-
 import pytest
-from halves import broken, halves
-from written_short import NATIVE, entries, every_format, every_native_format, messages, parsed
+from halves import halves
+from written_short import entries, every_format, every_native_format, messages, parsed
 
-from autoprune.formats import new_parser
-from autoprune.planning._groups import cuts, units
+from autoprune.planning._groups import cuts
 
 # Pairs
 
@@ -32,50 +29,11 @@ def test_a_call_and_its_result_are_a_pair(short: str, found: list[tuple[int | No
     assert halves(entries(short, written_in)) == found
 
 
-def test_a_message_without_readable_content_is_not_half_of_a_pair():  # 3
-    given = messages("U A[c1] U R[c1] A", "openai_chat")
-    given[2]["content"] = None
-    assert halves(parsed(given)) == [(1, 3)]
-
-
-def test_a_call_that_is_answered_by_an_error_is_answered():  # 5
-    given = messages("U A[c1] R[c1] U A", "openai_chat")
-    given[2]["content"] = "1 validation error: try again"
-    given[3]["content"] = "Fix the errors and try again."
-    assert halves(parsed(given)) == [(1, 2)]
-    assert broken(parsed(given)) == []
-
-
-def test_a_result_belongs_to_its_call_when_the_messages_were_read_again():
-    given = messages("U A[c1] R[c1] A", "anthropic")
-    parser = new_parser(len)
-    found = [parser.read(message, at) for at, message in enumerate(given)]
-    again = parser.read_again(given[1], 1, found[1], follows_model=False)
-    assert again is not None
-    found[1] = replace(again, calls=tuple(replace(call) for call in again.calls))
-    assert found[2].results[0].call is not found[1].calls[0]
-    assert halves(found) == [(1, 2)]
-
-
 def test_the_indexes_of_a_part_of_a_conversation_are_those_of_the_part():
     found = entries("U A[c1] R[c1] A U A[c2] R[c2] A", "openai_chat")
     assert halves(found[4:]) == [(1, 2)]
     assert halves(found[2:]) == [(None, 0), (3, 4)]
     assert cuts(found[2:]) == [0, 1, 2, 3, 5, 6]
-
-
-@every_format
-def test_a_conversation_of_whole_pairs_is_not_broken(written_in: str):  # 4
-    assert broken(entries("U A[c1] R[c1] A U A[c2] R[c2] A", written_in)) == []
-
-
-def test_results_of_a_batch_in_one_message_stay_with_their_calls():
-    calls = [{"type": "tool_use", "id": name, "name": "run", "input": {}} for name in ("c1", "c2")]
-    results = [{"type": "tool_result", "tool_use_id": name, "content": "Done."} for name in ("c2", "c1")]
-    given = [{"role": "user", "content": "Go."}, {"role": "assistant", "content": calls}]
-    found = parsed([*given, {"role": "user", "content": results}])
-    assert halves(found) == [(1, 2), (1, 2)]
-    assert cuts(found) == [0, 1, 3]
 
 
 def test_two_calls_in_one_text_have_a_result_each():
@@ -127,17 +85,6 @@ def test_messages_between_a_call_and_its_result_stay_with_them(short: str, safe:
     assert cuts(entries(short, written_in)) == safe
 
 
-@pytest.mark.parametrize("written_in", [name for name in NATIVE if name != "gemini"])  # which has no ids here
-def test_messages_between_a_call_and_a_late_result_stay_with_them(written_in: str):
-    assert cuts(entries("U A[c1] U A[c2] R[c2] R[c1] U", written_in)) == [0, 1, 6, 7]
-
-
-def test_there_are_two_cuts_of_one_message_and_one_of_none():
-    assert cuts(entries("U", "gemini")) == [0, 1]
-    assert cuts([]) == [0]
-    assert units([]) == []
-
-
 def test_reasoning_stays_with_the_items_that_came_of_it():
     items = messages("U A[c1] A[c2] R[c1] R[c2] A U A", "openai_responses")
     reasoning = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
@@ -145,20 +92,8 @@ def test_reasoning_stays_with_the_items_that_came_of_it():
     assert cuts(parsed(given)) == [0, 1, 6, 8, 9, 10]
 
 
-def test_thinking_stays_with_the_call_that_came_of_it():
-    thinking = {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}]}
-    given = messages("U A[c1] R[c1] A", "anthropic")
-    assert cuts(parsed([given[0], thinking, *given[1:]])) == [0, 1, 4, 5]
-
-
 def test_a_call_that_its_provider_has_answered_in_one_item_is_whole():
     item = {"type": "mcp_call", "id": "mcp_1", "server_label": "s", "name": "f", "arguments": "{}", "output": "1"}
     given = parsed([item, {"role": "assistant", "content": "So."}, {"role": "user", "content": "On."}])
     assert halves(given) == [(0, 0)]
     assert cuts(given) == [0, 2, 3]
-
-
-@every_format
-def test_units_are_the_messages_between_neighboring_cuts(written_in: str):
-    found = units(entries("S U A[c1] A[c2] R[c1] R[c2] A U R[x] A", written_in))
-    assert found == [range(1), range(1, 2), range(2, 6), range(6, 7), range(7, 9), range(9, 10)]

@@ -23,7 +23,7 @@ from rounds_in_texts import CARRIERS, DIALECTS, in_text
 from written_short import FORMATS, entries, parsed
 
 from autoprune import problems
-from autoprune.conversation.transcript import Entry, Speaker, Transcript
+from autoprune.conversation.transcript import Entry, Speaker
 from autoprune.formats import anthropic_messages, openai_responses
 from autoprune.planning._groups import cuts, units
 
@@ -95,14 +95,6 @@ def test_removing_any_units_leaves_no_half_of_a_pair_in_texts(
     assert broken(parsed(without(messages, drawn))) == []
 
 
-@CHECKED
-@given(made=ROUNDS, of=st.sampled_from(sorted(WRITERS)))
-def test_a_place_that_is_safe_at_a_request_stays_safe(made: list[Round], of: tuple[str, str]):
-    found = parsed(WRITERS[of](made))
-    for at in Transcript((), tuple(found), 0).requests:
-        assert set(cuts(found[:at])) <= set(cuts(found))
-
-
 # Any conversation, broken ones too
 
 WORDS = st.sampled_from(("S", "U", "U", "A", "A", "A[a]", "A[a]", "A[b]", "R[a]", "R[a]", "R[b]", "R[x]"))
@@ -137,14 +129,3 @@ def test_cuts_are_exactly_the_places_that_separate_no_group(found: Sequence[Entr
     assert cuts(found) == [at for at in range(len(found) + 1) if is_safe(found, at)]
     assert [at for unit in units(found) for at in unit] == list(range(len(found)))
     assert all(units(found))
-
-
-@CHECKED
-@given(found=ANY)
-def test_only_a_late_answer_makes_a_place_unsafe_that_was_safe_at_a_request(found: Sequence[Entry]):
-    # A conversation that begins with results has requests before the model's first message, between these results.
-    requests = [at for at in Transcript((), tuple(found), 0).requests[:-1] if not found[at].begins_request]
-    late = [(call, result) for call, result in whole(found) if any(call < at <= result for at in requests)]
-    for request in requests:
-        lost = set(cuts(found[:request])) - set(cuts(found))
-        assert all(any(call < at <= result for call, result in late) for at in lost)

@@ -2,26 +2,21 @@
 
 import json
 import re
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import pytest
-from command_line import run_text
-from conversations import ANSWER, DIALECTS, Dialect, Message, words, xml
+from conversations import ANSWER, DIALECTS, Dialect, Message, words
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, SettingsError, ToolInputs
-from autoprune.planning.protections import DEFAULT_PROTECTIONS
 from autoprune.planning.view import Strategy
-from autoprune.strategies.catalog import clearing_named, config
+from autoprune.strategies.catalog import clearing_named
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 
 Arguments: TypeAlias = dict[str, str]
 Writing: TypeAlias = Callable[..., list[Message]]
-SESSION = str(Path(__file__).parents[2] / "fixtures" / "sessions" / "edit_loop_openai.jsonl")
 
 
 def pruner(safe_zone: int) -> AgenticConversationPruner:
@@ -133,22 +128,6 @@ def test_protected_results_stay_and_the_plan_gives_the_reason(name: str, kind: t
         assert (result.conversation[at] is plan.transcript.messages[at]) == (number in reasons)
 
 
-@in_both
-@with_both
-@each_row("options", [{}, {"protect": DEFAULT_PROTECTIONS}, {"protect": None}], ids=str)
-def test_without_protections_the_same_results_are_cleared(options: dict[str, Any], kind: type[Any], writing: Writing):
-    assert kept(all_that_can_go(writing(*STEPS), kind(**options))) == {}
-
-
-def test_the_sentences_say_that_a_result_is_protected():
-    protect = Protections(tools=("todo_write",), instruction_files=True, last_tokens=1)
-    rows = all_that_can_go(native(*STEPS), ToolOutputCleanup(protect)).report.rows
-    assert [row["why"] for row in rows if not row["cleared"]] == [
-        "protected: it is a file of instructions for agents",
-        "protected: results of its tool always stay",
-    ]
-
-
 # Together
 
 
@@ -174,76 +153,7 @@ def test_protections_add_up_and_the_first_that_holds_is_the_reason(kind: type[An
     }
 
 
-@in_both
-@with_both
-@each_row("name", EACH)
-def test_two_protections_keep_what_either_keeps(name: str, kind: type[Any], writing: Writing):
-    protections, reasons = EACH[name]
-    both = kind(protect=replace(protections, failed=True))
-    assert kept(all_that_can_go(writing(*STEPS), both)) == {3: "failed", **reasons}
-
-
-@in_both
-@with_both
-def test_protected_results_are_listed_before_other_kept_ones(kind: type[Any], writing: Writing):
-    """An unseen result and one that is smaller than its placeholder stay anyway; the plan says so."""
-    steps = (*STEPS[:2], Step("todo_write", {"text": "two"}, "ok"))
-    unseen = [*writing(*steps)[:-1], *writing(Step("todo_write", {"text": "three"}, words(300)))[1:-1]]
-    protect = Protections(tools=("todo_write", "search_files"))
-    assert kept(all_that_can_go(unseen, kind(protect=protect))) == {1: "protected_tool", 2: "no_gain", 3: "unseen"}
-
-
-@in_both
-def test_a_result_that_was_cleared_before_is_not_protected(writing: Writing):
-    once = all_that_can_go(writing(*STEPS)).conversation
-    again = all_that_can_go(once, ToolOutputCleanup(Protections(tools=("*",))))
-    assert again.conversation is once
-    assert set(kept(again).values()) == {"already_cleared"}
-
-
-# Oldest first among what is left
-
-
-@in_both
-def test_protected_results_are_skipped_and_the_next_ones_cleared(writing: Writing):
-    messages = writing(*STEPS)
-    room = count(messages) - 1
-    assert kept(pruner(room).prune(messages)) == dict.fromkeys((1, 2, 3, 4, 5), "within_safe_zone")
-    protect = Protections(pinned={AT[0], AT[2]})
-    result = pruner(room).prune(messages, ToolOutputCleanup(protect))
-    assert kept(result) == {0: "pinned", 2: "pinned", **dict.fromkeys((3, 4, 5), "within_safe_zone")}
-    assert result.report.within_safe_zone
-
-
-@in_both
-@with_both
-def test_the_report_names_protected_results_as_the_obstacle(kind: type[Any], writing: Writing):
-    report = pruner(900).prune(writing(*STEPS), kind(protect=Protections(tools=("*",)))).report
-    assert (report.results_cleared, report.within_safe_zone) == (0, False)
-    assert report.floor["kept"] >= 1_700
-    assert f"over the safe zone of 900 (kept: {report.floor['kept']:,}); next: " in str(report)
-
-
-@in_both
-def test_low_water_waits_for_its_minimum_of_clearable_results(writing: Writing):
-    messages = [{"role": "user", "content": words(3_000)}, *writing(*STEPS)[1:]]
-    waits = LowWater(minimum_reclaim=0.5, protect=Protections(pinned=set(AT[1:])))
-    assert pruner(1_000).prune(messages, waits).conversation is messages
-    assert 0 not in kept(pruner(1_000).prune(messages, LowWater(minimum_reclaim=0.5)))
-    assert list(kept(pruner(1_000).prune(messages, replace(waits, minimum_reclaim=0.2)))) == [1, 2, 3, 4, 5]
-
-
 # The last results, and the newest tokens
-
-
-@in_both_dialects
-@each_row("number", range(5))
-def test_the_last_results_are_counted_with_those_that_are_unseen(number: int, dialect: Dialect):
-    messages = dialect([words(100), words(110)], [words(120)], [words(130), words(140)])
-    found = kept(all_that_can_go([*messages, ANSWER], ToolOutputCleanup(Protections(last_results=number))))
-    assert list(found) == list(range(5 - number, 5))
-    unseen = kept(all_that_can_go(messages, ToolOutputCleanup(Protections(last_results=number))))
-    assert unseen == {**dict.fromkeys(range(5 - number, 3), "among_last"), 3: "unseen", 4: "unseen"}
 
 
 @in_both
@@ -273,34 +183,6 @@ def test_the_window_covers_the_sent_conversation(dialect: Dialect):
         full = all_that_can_go(messages[:at], strategy).conversation
         fed = all_that_can_go([*fed, *messages[len(fed) : at]], strategy).conversation
         assert fed == full
-
-
-def test_all_results_of_a_message_are_in_the_window():
-    messages = [*xml([words(100)], [words(100), words(100)]), ANSWER]
-    window = ToolOutputCleanup(Protections(last_tokens=count([ANSWER])))
-    assert list(kept(all_that_can_go(messages, window))) == [1, 2]
-
-
-# Pins
-
-
-def test_a_predicate_gets_the_callers_messages():
-    messages = native(*STEPS)
-    seen: list[Any] = []
-
-    def pinned(message: object) -> bool:
-        seen.append(message)
-        return False
-
-    assert kept(all_that_can_go(messages, ToolOutputCleanup(Protections(pinned=pinned)))) == {}
-    results = [messages[at] for at in AT]
-    assert len(seen) >= len(AT)
-    assert all(any(message is result for result in results) for message in seen)
-
-
-@each_row("pinned", [[2, 4], (4, 2), {2, 4}, range(2, 5, 2), {2: "a", 4: "b"}], ids=str)
-def test_indexes_may_be_given_as_any_collection(pinned: Any):
-    assert Protections(pinned=pinned) == Protections(pinned=frozenset((2, 4)))
 
 
 # Calls' arguments
@@ -363,17 +245,6 @@ PARAMETERS = {
 )
 def test_options_may_be_written_as_dicts(text: str, strategy: Strategy):
     assert clearing_named(text) == strategy
-
-
-def test_the_configuration_shows_the_parameters_that_were_given():
-    strategy = LowWater(protect=Protections(last_results=3, tools="read_*"), clamp=Clamp(500))
-    assert config(strategy) == {
-        "target": 0.75,
-        "minimum_reclaim": 0.1,
-        "protect": {"tools": ("read_*",), "last_results": 3},
-        "clamp": {"max_result_tokens": 500},
-        "clear_tool_inputs": None,
-    }
 
 
 @pytest.mark.parametrize(
@@ -446,41 +317,3 @@ def test_a_wrong_option_is_refused_wherever_it_is_used(name: str, safe_zone: int
     for use in (pruner(safe_zone).prune, pruner(safe_zone).plan):
         with pytest.raises(SettingsError, match=said):
             use(native(*STEPS), strategy)
-
-
-# On the command line
-
-
-def run(strategy: str) -> subprocess.CompletedProcess[str]:
-    return run_text("prune", SESSION, "--safe-zone", "9k", "--strategy", strategy, "--json")
-
-
-def test_options_are_given_on_a_command_line():
-    done = run("low_water(protect={'last_results': 3, 'tools': ['list_*']}, clamp={'max_result_tokens': 500})")
-    report = json.loads(done.stdout)
-    assert report["results_clamped"] > 0
-    reasons = {
-        tool: {row["reason"] for row in report["results"][:-3] if row["tool"] == tool} for tool in report["tools"]
-    }
-    assert reasons["list_files"] == {"protected_tool"}
-    assert "to_target" in reasons["read_file"]
-    assert {row["reason"] for row in report["results"][-3:]} <= {"among_last", "clamped", "no_gain", "unseen"}
-    assert sum(report["floor"].values()) == report["pruned_tokens"]
-
-
-@pytest.mark.parametrize(
-    ("strategy", "said"),
-    [
-        ("low_water(protect={'last_results': -1})", "last_results is -1: give a number, 0 or more"),
-        (
-            "low_water(protect=5)",
-            "give a Protections, such as Protections(...), or in a text protect={'last_results': 5}",
-        ),
-        ("low_water(protect={'last': 1})", "low_water has the parameters: target=0.75"),
-    ],
-)
-def test_a_wrong_option_on_a_command_line_is_reported_in_one_line(strategy: str, said: str):
-    done = run(strategy)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr
-    assert len(done.stderr.splitlines()) == 1

@@ -306,18 +306,6 @@ def words(conversation: list[Any]) -> Iterator[str]:
             yield from (text for text in texts if text and text.strip())
 
 
-@EVERY_PROVIDER
-@given(data=st.data())
-def test_messages_far_from_the_only_problem_stay_the_same_objects(provider: str, data: st.DataObject):
-    found = data.draw(broken(provider))
-    after = {id(message) for message in repair(found, provider).conversation}
-    flagged = {problem.path[0] for problem in problems(found, provider)}
-    if len(flagged) == 1:
-        at = int(flagged.pop())
-        far = [message for index, message in enumerate(found[:-1]) if abs(index - at) > 2]
-        assert all(id(message) in after for message in far)
-
-
 def marked(conversation: list[Any]) -> list[Any]:
     """A conversation in which each payload, call, thought and text says a word that nothing else says."""
     numbers = count()

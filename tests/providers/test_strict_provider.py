@@ -11,10 +11,13 @@ from urllib.request import Request, urlopen
 
 import openai
 import pytest
+from sendable import accepts
 from strict_provider import exchange, loops
 from strict_provider.scripts import Turn, agent_script
 from strict_provider.server import Provider, serve
 from strict_provider.tools import run_tool
+from tables import each_row
+from test_validation import ANTHROPIC, BEDROCK, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES
 
 ROOT = Path(__file__).parents[2]
 TASKS = ("Fix the parser.", "Now write its tests.")
@@ -34,6 +37,27 @@ LOOPS = [
     ("gemini_client", loops.gemini, {"model": "gemini-2.5-pro", "thinking_config": {"include_thoughts": True}}),
     ("bedrock_client", loops.bedrock, {}),
 ]
+
+
+# Broken rules: the tables of the validation, and those rules in them that are not or not always checked here.
+BROKEN = {
+    "anthropic": (ANTHROPIC, {"misplaced_system", "empty_content", "thinking_signature"}),
+    "bedrock": (BEDROCK, {"call_id_pattern", "empty_text"}),
+    "gemini": (GEMINI, {"result_names"}),
+    "openai_chat": (OPENAI_CHAT, set()),
+    "openai_responses": (OPENAI_RESPONSES, {"duplicate_item", "orphan_result"}),
+}
+
+
+@each_row("provider", BROKEN)
+def test_it_refuses_what_the_validation_reports(provider: str):
+    table, unchecked = BROKEN[provider]
+    with_the_same_words = 0
+    for conversation, found in table:
+        answer = accepts(conversation, provider)
+        assert answer if found and found[0][0] not in unchecked else (found or not answer), (conversation, answer)
+        with_the_same_words += any(json.dumps(words)[1:-1] in (answer or "") for _, _, words in found)
+    assert with_the_same_words > len(table) * 0.4
 
 
 @pytest.mark.full

@@ -6,13 +6,10 @@ from typing import Any
 
 import pytest
 from anthropic import BadRequestError
-from anthropic.types import Message as Answer
-from anthropic.types.beta import BetaThinkingConfigParam
 from conversations import Message, openai_chat, words
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
-from pydantic import TypeAdapter
 from strict_provider.scripts import Call, Turn
 from tables import each_row
 
@@ -26,7 +23,7 @@ from autoprune import (
     SettingsError,
     ToolInputs,
 )
-from autoprune.conversation.edits import Reason, strip_thinking
+from autoprune.conversation.edits import Reason
 from autoprune.economics import Ledger
 from autoprune.planning.plan import ThinkingPolicy
 from autoprune.planning.view import Strategy
@@ -128,22 +125,6 @@ def test_strip_removes_all_thinking_after_the_edit_except_the_latest_turns():
     assert f", 2 thinking blocks stripped, within the safe zone of {ROOM:,}" in str(result.report)
 
 
-def test_refuse_keeps_results_cleared_that_were_cleared_before_any_thinking():
-    """The thinking that came then is bound to the placeholder: the full history must not bring the result back."""
-    safe_zone = count([*TURNS[:1], *plain_calls(2)]) - 1
-    bound = pruner(safe_zone, "refuse")
-    messages = [TURNS[0], *plain_calls(2)]
-    before = bound.prune(messages).conversation
-    messages += [called(7, thinking("Now I think.")), answered(7, words(300))]
-    after = bound.prune(messages).conversation
-    assert before[2] == answered(0, SENTENCE)
-    assert after[: len(before)] == before
-
-
-def plain_calls(number: int) -> list[Message]:
-    return [message for at in range(number) for message in (called(at), answered(at, words(300)))]
-
-
 def test_refuse_edits_nothing_that_thinking_follows():
     result = pruner(ROOM, "refuse").prune(TURNS)
     assert result.conversation is TURNS
@@ -166,23 +147,6 @@ def test_report_says_so_and_does_nothing():
     assert notes(result) == (NOTE.format("5 thinking blocks stand"),)
 
 
-@pytest.mark.parametrize("chosen", POLICIES)
-def test_the_report_describes_the_final_plan(chosen: str):
-    result = pruner(ROOM, chosen).prune(TURNS)
-    report = result.report
-    assert report.tokens_after == count(result.conversation)
-    assert sum(report.floor.values()) == report.tokens_after
-    assert report.floor == pruner(1_000_000).prune(result.conversation).report.floor
-    assert report.statistics["pruned_tokens"] == report.tokens_after
-    assert report.first_changed_message == (None if chosen == "refuse" else 2)
-    dry = pruner(ROOM, chosen).plan(TURNS)
-    assert (dry.tokens, len(dry.edits), dry.stripped) == (
-        report.plan.tokens,
-        len(report.plan.edits),
-        report.plan.stripped,
-    )
-
-
 @each_row("chosen", POLICIES)
 @each_row(
     "messages",
@@ -201,36 +165,7 @@ def test_without_thinking_after_an_edit_all_policies_give_the_same(messages: lis
     assert (result.request_parameters, notes(result)) == ({}, ())
 
 
-@pytest.mark.parametrize("chosen", POLICIES)
-def test_nothing_is_done_within_the_safe_zone(chosen: str):
-    result = pruner(ROOM + 1, chosen).prune(TURNS)
-    assert result.conversation is TURNS
-    assert (result.request_parameters, notes(result), result.plan.stripped) == ({}, (), ())
-
-
 # What is left alone
-
-
-def test_nothing_of_the_callers_changes_when_thinking_is_stripped():
-    messages = [*copy.deepcopy(TURNS[:4]), asked("And now?"), called(1), answered(1, words(300))]
-    before = copy.deepcopy(messages)
-    result = pruner(count(messages) - 1, "strip").prune(messages)
-    assert messages == before
-    assert [new is old for new, old in zip(result.conversation, messages, strict=True)] == [
-        *(True, True, False, False, True, True, True)
-    ]
-    assert result.conversation[3]["content"][0] is messages[3]["content"][2]
-
-
-def test_an_answer_of_the_sdk_stays_one_without_its_thinking():
-    fields = {"id": "msg", "model": BINDS, "type": "message", "stop_reason": "end_turn", "stop_sequence": None}
-    usage = {"input_tokens": 1, "output_tokens": 1}
-    answer: Any = Answer.model_validate({**fields, **TURNS[3], "usage": usage})
-    messages = [*TURNS[:3], answer, *TURNS[4:]]
-    stripped = pruner(ROOM, "strip").prune(messages).conversation[3]
-    assert type(stripped) is Answer
-    assert [block.type for block in stripped.content] == ["text"]
-    assert [block.type for block in answer.content] == ["thinking", "redacted_thinking", "text"]
 
 
 def test_thinking_that_is_alone_in_its_message_stays():
@@ -242,17 +177,6 @@ def test_thinking_that_is_alone_in_its_message_stays():
     assert result.plan.stripped == ()
     stays = "1 thinking block stays behind an edit (of the latest turn, or alone in a message)"
     assert notes(result) == (f"{stays}: models that bind thinking refuse them",)
-
-
-@pytest.mark.parametrize(
-    "messages", [TURNS[:6], [*TURNS[:4], asked("Thanks.")], TURNS[:4]], ids=["loop", "turn", "end"]
-)
-def test_only_the_thinking_of_the_latest_turn_must_stay(messages: list[Message]):
-    result = pruner(1, "strip").prune(messages)
-    is_over = len(messages) > 4  # a new turn has begun
-    assert result.conversation[3] == (without_thinking(TURNS[3]) if is_over else TURNS[3])
-    assert result.conversation[:3] == CLEARED[:3]
-    assert result.conversation[4:] == messages[4:]
 
 
 def test_thinking_before_a_shortened_argument_in_the_same_message_stays_valid():
@@ -269,47 +193,6 @@ def test_thinking_before_a_shortened_argument_in_the_same_message_stays_valid():
     assert pruner(1, "drop_block").prune(behind, strategy).request_parameters == PARAMETERS
 
 
-# Results that were cleared before
-
-
-@pytest.mark.parametrize("safe_zone", [1, ROOM, 1_000_000])
-def test_blocks_after_earlier_edits_are_dropped_on_every_later_request(safe_zone: int):
-    """This holds even if the bytes alone show that nothing must be cleared."""
-    later = [*CLEARED, called(3), answered(3, "ok")]
-    assert pruner(safe_zone, "drop_block").prune(later).request_parameters == PARAMETERS
-    assert pruner(safe_zone, "drop_block").prune(later[:3]).request_parameters == {}
-
-
-@pytest.mark.parametrize("safe_zone", [ROOM, 1_000_000])
-def test_thinking_after_earlier_edits_is_stripped_when_its_turn_is_over(safe_zone: int):
-    fed = pruner(ROOM, "strip").prune(TURNS).conversation
-    assert pruner(ROOM, "strip").prune(fed).conversation is fed
-    over = [*fed, said("That is all.", thinking("I have seen all.")), asked("Thanks.")]
-    result = pruner(safe_zone, "strip").prune(over)
-    first, second, third = (without_thinking(over[at]) for at in (5, 7, 9))
-    assert result.conversation == [*fed[:5], first, fed[6], second, fed[8], third, asked("Thanks.")]
-    assert notes(result) == ()
-
-
-@pytest.mark.parametrize("chosen", ["report", "refuse"])
-def test_results_cleared_earlier_are_no_edits_of_this_prune(chosen: str):
-    result = pruner(ROOM, chosen).prune(CLEARED)
-    assert result.conversation is CLEARED
-    assert notes(result) == ()
-
-
-def test_settings_that_change_between_calls_are_obeyed():
-    """A pruner that remembers the conversation looks again when another policy is set."""
-    ours = pruner(1_000_000, "report")
-    assert ours.prune(CLEARED).request_parameters == {}
-    ours.args = PruneArgs(1_000_000, thinking_policy="drop_block")
-    assert ours.prune(CLEARED).request_parameters == PARAMETERS
-    ours.args = PruneArgs(ROOM, thinking_policy="strip")
-    assert len(ours.prune(TURNS).plan.stripped) == 2
-    ours.args = PruneArgs(ROOM, thinking_policy="refuse")
-    assert ours.prune_conversations(TURNS) is TURNS
-
-
 # What an edit throws away
 
 
@@ -321,22 +204,6 @@ def test_the_report_counts_the_thinking_that_an_edit_makes_invalid(chosen: str, 
     assert len(blocks) == 6
     assert report.thinking_tokens_lost == sum(thought.tokens for thought in blocks[1:][:lost])
     assert report.to_dict()["thinking_tokens_lost"] == report.thinking_tokens_lost
-
-
-def test_thinking_that_the_model_adds_to_the_pruned_prompt_is_not_lost():
-    ours = pruner(ROOM, "drop_block")
-    lost = ours.prune(TURNS).report.thinking_tokens_lost
-    grown = [*TURNS, said("Three programs.", thinking("I have seen them."))]
-    found = ours.prune([*grown, asked("Thanks.")]).report
-    assert [edit.request for edit in found.plan.edits] == [4]
-    assert found.thinking_tokens_lost == lost > 0
-
-
-def test_thinking_in_front_of_every_edit_is_not_lost():
-    first = thinking("I read it.")
-    messages = [asked("Read."), called(0, first), answered(0, words(400)), called(1), answered(1, words(40))]
-    report = pruner(count(messages) - 1, "drop_block").prune(messages).report
-    assert (report.results_cleared, report.thinking_tokens_lost) == (1, 0)
 
 
 def test_the_ledger_has_a_column_for_the_thinking_that_each_prune_made_invalid():
@@ -354,6 +221,9 @@ def test_the_ledger_has_a_column_for_the_thinking_that_each_prune_made_invalid()
     assert Ledger.from_dict(ledger.to_dict()).total == ledger.total
 
 
+# Which policy
+
+
 def test_thinking_behind_dropped_messages_is_lost():
     args = PruneArgs(count(TURNS) // 2, thinking_policy="drop_block")
     report = ConversationPruner(args).prune(TURNS, "truncate").report
@@ -361,9 +231,6 @@ def test_thinking_behind_dropped_messages_is_lost():
     left = [thought for at, entry in enumerate(entries) if at not in report.plan.gone for thought in entry.thinking]
     assert report.messages_removed > 0
     assert report.thinking_tokens_lost == sum(thought.tokens for thought in left) > 0
-
-
-# Which policy
 
 
 @each_row(
@@ -418,32 +285,6 @@ def test_models_that_bind_thinking_have_their_blocks_dropped_unless_something_el
 )
 def test_every_claude_from_the_first_version_of_its_family_that_binds_drops_blocks(model: str):
     assert policy(None, model) == "drop_block"
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        *("claude-opus-5", "claude-sonnet-5", "claude-haiku-4-5", "claude-fable-5", "claude-mythos-5"),
-        *("claude-mythos-5-1", "claude-mythos-preview"),  # Mythos 5.1 signs blocks but checks no prefix
-        *("claude-opus-4-8", "claude-opus-4-20250514", "claude-opus-4-0", "claude-sonnet-4-5-20250929"),
-        *("claude-opus-4.8-fast", "claude-fable-5:batch", "anthropic/claude-sonnet-4.6", "anthropic--claude-4-sonnet"),
-        *("claude-3-5-sonnet-latest", "claude-3.7-sonnet", "claude-3-opus-latest", "claude-4-opus", "claude3-opus"),
-        *(
-            "claude-2",
-            "claude-2.1",
-            "claude-v1",
-            "anthropic.claude-v2:1:18k",
-            "claude-instant-1.2",
-            "claude-instant-v1",
-        ),
-        *("us.anthropic.claude-opus-5-v1:0", "global.anthropic.claude-fable-5-v1:0", "claude-fable-5-20260609-v1:0"),
-        *("us.anthropic.claude-3-5-sonnet-20241022-v2:0", "claude-3-5-sonnet-v2@20241022", "claude-opus-5@20260501"),
-        *("claude-fable-5[1m]", "claude-sonnet-4-5[1m]", "claude-fable-5-1m", "Claude Sonnet 4.5"),
-        *("gpt-6.1", "gemini-3-pro-preview", "opus-mt-en-de", "glm-5.1", ""),
-    ],
-)
-def test_older_models_and_those_of_other_vendors_have_their_blocks_reported(model: str):
-    assert policy(None, model) == "report"
 
 
 def test_a_policy_that_there_is_not_is_refused():
@@ -503,14 +344,6 @@ def test_parameters_are_merged_into_those_of_a_request(given: dict[str, Any], be
     assert given == before
     assert merged(drop_block(), becomes) == becomes
     assert merged({}, given) == given
-
-
-@each_row("given", ["adaptive", "enabled", "disabled", "between_tools", None])
-def test_a_merged_request_has_only_thinking_fields_that_the_sdk_knows(given: str | None):
-    budget = {"budget_tokens": 2_000} if given == "enabled" else {}
-    request = {"thinking": {"type": given, **budget}} if given else {}
-    said = merged(drop_block(), request)["thinking"]
-    assert TypeAdapter(BetaThinkingConfigParam).validate_python(said) == said
 
 
 # Bedrock: boto3 refuses Anthropic's parameters
@@ -655,14 +488,6 @@ def test_a_provider_that_binds_thinking_accepts_the_result_of_each_policy(
     assert all("bound to a different conversation" in words for words in said)
 
 
-@pytest.mark.parametrize("chosen", ["report", "drop_block", "strip"])
-def test_giants_that_are_cut_on_arrival_bind_no_thinking(chosen: str, strict_provider: Any, anthropic_client: Any):
-    """The model has never seen them whole."""
-    strict_provider.play.script = script(10)
-    strategy = ToolOutputCleanup(clamp=Clamp(300))
-    assert refusals(anthropic_client, pruner(1_000_000, chosen, BINDS), strategy, is_fed_back=True) == []
-
-
 # For any conversation
 
 THOUGHTS = st.lists(st.sampled_from((thinking("One."), thinking("Two."), hidden("three"))), max_size=2)
@@ -694,11 +519,6 @@ CONVERSATIONS = st.lists(STEPS, min_size=1, max_size=7).map(conversation)
 SHARES = st.sampled_from((0.1, 0.4, 0.7, 0.95))
 
 
-def facts(result: Result) -> str:
-    report = {**result.report.to_dict(), "seconds": None}
-    return json.dumps([report, dict(result.request_parameters), result.conversation])
-
-
 @pytest.mark.parametrize("chosen", POLICIES)
 @given(messages=CONVERSATIONS, share=SHARES, strategy=STRATEGIES)
 @examples(40)
@@ -717,6 +537,11 @@ def test_the_promises_hold_with_each_policy(chosen: str, messages: list[Message]
     assert ours.get_cleanup_statistics(messages, copy.deepcopy(result.conversation)) == result.report.statistics
     assert ours.prune(result.conversation, strategy).conversation is result.conversation
     assert all(message["content"] for message in result.conversation)
+
+
+def facts(result: Result) -> str:
+    report = {**result.report.to_dict(), "seconds": None}
+    return json.dumps([report, dict(result.request_parameters), result.conversation])
 
 
 @pytest.mark.parametrize("chosen", POLICIES)
@@ -769,16 +594,3 @@ def test_stripped_thinking_is_subtracted_before_results_are_cleared():
     assert result.conversation == pruned
     assert result.report.results_cleared == 1
     assert result.report.within_safe_zone
-
-
-def test_thinking_that_will_be_stripped_later_is_not_stable_yet():
-    behind = [*TURNS[:4], asked("Thanks.")]
-    report, over = (pruner(1, "strip").prune(behind[:at]).report for at in (4, 5))
-    assert (report.stable_boundary, over.stable_boundary) == (2, 4)
-    assert pruner(1, "drop_block").prune(behind[:4]).report.stable_boundary == 3
-
-
-def test_stripping_is_of_the_blocks_that_are_named():
-    thoughts = pruner(ROOM, "strip").plan(TURNS).stripped
-    assert strip_thinking(TURNS, ()) is TURNS
-    assert strip_thinking(TURNS, thoughts[1:]) == [*TURNS[:3], said("A program.", TURNS[3]["content"][0]), *TURNS[4:]]

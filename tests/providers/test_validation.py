@@ -1096,10 +1096,6 @@ def test_a_conversation_that_is_no_list_is_an_error(conversation: Any):
         problems(conversation)
 
 
-def test_a_tuple_is_a_conversation_too():
-    assert problems(tuple(PLAIN)) == []
-
-
 # After pruning
 
 BROKEN = [GO, calling("a")]
@@ -1237,10 +1233,6 @@ def test_a_problem_is_one_readable_line(conversation: list[Any], line: str):
     assert not any("\n" in one for one in lines)
 
 
-def test_a_problem_without_a_place_is_its_text():
-    assert str(Problem("openai_chat", "r", (), "No.")) == "openai_chat: No."
-
-
 DOCUMENTATION = (Path(__file__).parents[2] / "docs" / "validation.md").read_text(encoding="utf-8")
 
 
@@ -1260,17 +1252,6 @@ def test_the_documentation_names_every_rule(heading: str, table: list[tuple[list
         rule for row in re.findall(r"^\| (`.*?`) \|", section, re.MULTILINE) for rule in re.findall(r"`(\w+)`", row)
     ]
     assert sorted(named) == sorted({rule for _, expected in table for rule, _, _ in expected})
-
-
-def test_the_example_of_the_documentation_runs(capsys: pytest.CaptureFixture[str]):
-    example = re.findall(r"```python\n(.*?)```", DOCUMENTATION, re.DOTALL)[0]
-    exec(example, {})
-    printed = capsys.readouterr().out.splitlines()
-    shown = [line.removeprefix("# ").rstrip(" …") for line in example.splitlines() if line.startswith("# ")]
-    assert [line[: len(told)] for line, told in zip(printed, (shown[0], shown[-1]), strict=True)] == [
-        shown[0],
-        shown[-1],
-    ]
 
 
 # Odd values

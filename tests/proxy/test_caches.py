@@ -7,9 +7,6 @@ from typing import Any
 
 import anthropic
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from profiles import examples
 from proxy.conftest import eventually, messages
 from strict_provider.scripts import Turn
 from strict_provider.server import Provider, serve
@@ -130,15 +127,6 @@ def test_settings_take_precedence_over_everything():
     assert (cache.life, cache.unusual_source) == (600, "from the settings")
 
 
-def test_if_an_answer_reports_two_lives_the_request_decides():
-    for wanted, usage in ((SHORT, wrote(m5=40, h1=9_000)), (HOUR, wrote(m5=40, h1=9_000))):
-        cache = Cache()
-        cache.note_request(wanted)
-        cache.learn_life(usage)
-        cache.note_request(wanted)
-        assert cache.life == wanted
-
-
 def test_a_side_question_with_a_short_cache_does_not_make_the_conversation_cold():
     cache = Cache()
     for _ in range(2):
@@ -190,18 +178,6 @@ def cleared(sent: list[Any]) -> set[int]:
     """The indexes of messages in which a result was cleared."""
     results = ((at, each["content"][0]) for at, each in enumerate(sent) if at and each["role"] == "user")
     return {at for at, result in results if "[Cleared at" in str(result["content"])}
-
-
-@pytest.mark.parametrize(("ttl", "goes"), [(None, True), ("5m", True), ("1h", False)])
-def test_the_cache_is_cold_only_after_its_own_life(ttl: str | None, goes: bool):
-    lane = Lane()
-    for results in range(1, 8):
-        lane.ask(results, 5.0, ttl)
-    _, account, sent = lane.ask(8, 1_000.0, ttl)
-    assert (account.is_cold, bool(cleared(sent))) == (goes, goes)
-    write, life = (2.0, HOUR) if ttl == "1h" else (1.25, SHORT)
-    assert (account.prices.write, account.prices.life) == (write, life)
-    assert lane.ask(9, 4_000.0, ttl)[1].is_cold
 
 
 def read(usage: Account, share: float) -> dict[str, int]:
@@ -284,43 +260,6 @@ def test_a_setting_of_the_proxy_sets_the_cache_life():
     assert (account.prices.life, account.life_from) == (7_200, "from the settings")
     with pytest.raises(SettingsError, match="cache_ttl is 'soon'"):
         Settings(cache_ttl="soon")
-
-
-def test_a_repeated_request_is_reused_until_its_own_cache_expires():
-    body = json.dumps({"model": MODEL, "messages": [*messages(3)[:-1], said("a", "1h")]}).encode()
-    work = Work(Settings(safe_zone="100k"))
-    first = work.prune(Job("/v1/messages", {}, body, session="s", at=0.0, digest=b"mark"))
-    assert work.account(first.number)
-    assert work.reuse(b"mark", 3_000.0)
-    assert work.reuse(b"mark", 7_000.0) is None
-
-
-STEPS = st.lists(
-    st.tuples(
-        st.sampled_from((5.0, 400.0, 4_000.0)),
-        st.sampled_from((None, "5m", "1h")),
-        st.sampled_from(({}, wrote(m5=900), wrote(h1=900))),
-    ),
-    min_size=4,
-    max_size=9,
-)
-
-
-@given(
-    STEPS,
-    st.sampled_from((Lane.strategy, "cache_aware(threshold=1000,patience=0.5,stay=1,start_at=0,never_dearer=None)")),
-)
-@examples(25)
-def test_cleared_results_stay_cleared_whatever_lives_requests_and_answers_name(
-    steps: list[tuple[float, str | None, dict[str, Any]]], strategy: str
-):
-    lane, gone = Lane(strategy), set()
-    for results, (pause, ttl, usage) in enumerate(steps, 1):
-        name, account, sent = lane.ask(results, pause, ttl)
-        assert gone <= cleared(sent)
-        assert account.is_cold == (account.pause > account.prices.life)
-        gone = cleared(sent)
-        lane.work.learn(name, usage)
 
 
 @pytest.mark.parametrize("stores", [True, False], ids=["forgets everything", "never stores"])

@@ -9,38 +9,33 @@ from proxy.conftest import body
 from raw_upstream import always, answer, serving
 
 from autoprune.apps.proxy import Running, Settings
-from autoprune.apps.proxy._configuration import Guard
 from autoprune.apps.proxy._server import open_socket
 from autoprune.errors import SettingsError
 
 ProxyTo = Callable[..., Running]
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"Host": "evil.example"},
-        {"Host": "127.0.0.1.evil.example:80"},
-        {"Origin": "https://evil.example"},
-        {"Origin": "null"},
-        {"Origin": "http://localhost:1"},
-        {"Origin": "http://["},
-        {"Sec-Fetch-Site": "cross-site"},
-    ],
-)
-def test_a_page_of_another_site_is_refused_before_anything_is_sent(proxy_to: ProxyTo, headers: dict[str, str]) -> None:
-    with serving(always(answer())) as upstream:
-        got = httpx.post(f"{proxy_to(upstream.url).url}/v1/messages", content=body(2), headers=headers)
-    assert got.status_code == 403
-    assert got.json()["error"]["type"] == "permission_error" or got.json()["error"]["code"] == "autoprune"
-    assert upstream.requests == []
+FOREIGN = [
+    {"Host": "evil.example"},
+    {"Host": "127.0.0.1.evil.example:80"},
+    {"Origin": "https://evil.example"},
+    {"Origin": "null"},
+    {"Origin": "http://localhost:1"},
+    {"Origin": "http://["},
+    {"Sec-Fetch-Site": "cross-site"},
+]
 
 
-@pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
-def test_local_programs_need_no_token(proxy_to: ProxyTo, name: str) -> None:
+def test_a_page_of_another_site_is_refused_before_anything_is_sent(proxy_to: ProxyTo) -> None:
     with serving(always(answer())) as upstream:
-        url = proxy_to(upstream.url).url.replace("127.0.0.1", name)
-        assert httpx.post(f"{url}/v1/messages", content=body(2)).status_code == 200
+        url = proxy_to(upstream.url).url
+        for headers in FOREIGN:
+            got = httpx.post(f"{url}/v1/messages", content=body(2), headers=headers)
+            assert got.status_code == 403
+            error = got.json()["error"]
+            assert "permission_error" in error.values() or error["code"] == "autoprune"
+        assert upstream.requests == []
+        assert httpx.post(f"{url.replace('127.0.0.1', 'localhost')}/v1/messages", content=body(2)).status_code == 200
 
 
 def test_on_an_open_address_each_request_needs_the_token_which_is_not_forwarded(proxy_to: ProxyTo) -> None:
@@ -53,15 +48,6 @@ def test_on_an_open_address_each_request_needs_the_token_which_is_not_forwarded(
             assert httpx.get(f"{url}/v1/models", headers=headers).status_code == 200
     assert len(upstream.requests) == 2
     assert "secret" not in upstream.requests[0][0]
-
-
-def test_the_page_needs_the_token_on_the_loopback_too():
-    guard = Guard(Settings(token="right"))
-    assert guard.may_view({}, "token=right")
-    assert guard.may_view({"cookie": "a=b; autoprune_token=right"}, "")
-    assert guard.may_view({"x-autoprune-token": "right"}, "")
-    assert not guard.may_view({"cookie": "autoprune_token=wrong"}, "token=")
-    assert not guard.may_view({}, "")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Conversations are recognized by how they begin, and each has its own pauses and calibration."""
 
-from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -19,17 +18,6 @@ def test_a_conversation_is_recognized_from_its_first_request():
     assert known.get(first.name) is first
 
 
-def test_conversations_with_the_same_prompt_differ_once_the_model_has_spoken():
-    known = Conversations(8)
-    one, other = messages(2), deepcopy(messages(2))
-    other[1]["content"][0]["id"] = "another call"
-    first = known.match("", one)
-    second = known.match("", other)
-    assert first is not second
-    assert first.name != second.name
-    assert known.match("", one) is first
-
-
 def test_a_conversation_that_begins_like_an_earlier_one_gets_a_new_name():
     known = Conversations(8)
     names = []
@@ -40,15 +28,6 @@ def test_a_conversation_that_begins_like_an_earlier_one_gets_a_new_name():
         answered[1]["content"][0]["id"] = f"call {len(names)}"
         assert known.match("", answered).name == names[-1]
     assert len({*names}) == 2
-
-
-def test_a_cache_mark_that_moves_does_not_change_the_conversation():
-    known = Conversations(8)
-    whole = messages(2)
-    first = known.match("", whole)
-    marked = deepcopy(whole)
-    marked[1]["content"][0]["cache_control"] = {"type": "ephemeral"}
-    assert known.match("", marked) is first
 
 
 def test_a_string_and_a_marked_text_block_are_the_same_message():
@@ -74,20 +53,6 @@ def test_only_the_most_recent_conversations_are_remembered():
         known.match("", messages(1, tag=tag))
     assert known.get(first.name) is None
     assert known.match("", messages(1, tag=" one")) is not first
-
-
-def test_a_repeated_request_keeps_its_pause_until_the_cache_expires():
-    conversation = Conversation("a")
-    assert conversation.note_request(1, 100.0) == 0
-    assert conversation.note_request(1, 101.0) == 0
-    assert conversation.note_request(3, 701.0) == 600
-    assert conversation.note_request(3, 703.0) == 600
-    assert conversation.note_request(5, 704.0) == 1
-    assert conversation.note_request(5, 750.0) == 1
-    assert conversation.past.pauses == {1: 0, 3: 600, 5: 1}
-    assert conversation.note_request(5, 1_200.0) == 450  # the cache has gone cold since
-    conversation.note_request(1, 1_201.0)  # a history that was cut
-    assert conversation.past.pauses == {1: 0}
 
 
 def test_a_token_count_sets_only_the_pause_of_the_next_request():

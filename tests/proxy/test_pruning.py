@@ -79,6 +79,7 @@ def arms(settings: Settings, count: int = 200) -> list[str]:
     return found
 
 
+@pytest.mark.full
 def test_a_holdout_draws_the_same_share_of_conversations_in_every_worker():
     drawn = arms(Settings(holdout=0.2, holdout_seed="a"))
     assert drawn == arms(Settings(holdout=0.2, holdout_seed="a"))
@@ -108,40 +109,6 @@ def test_a_usage_that_cannot_be_true_changes_no_prune():
         work.learn(name, {"input_tokens": int(factor * account.after)})
         after.append(pruned(work, 40, 5.0)[1].after)
     assert len({*after}) == 1
-
-
-def test_more_is_cleared_after_a_long_pause():
-    after = []
-    for pause in (5.0, 3_700.0):
-        work = Work(Settings(safe_zone="20k", strategy="cache_aware(stay=0, start_at=0, never_dearer=None)"))
-        for results in range(1, 20):
-            pruned(work, results, 5.0 * results)
-        after.append(pruned(work, 20, 95.0 + pause)[1].after)
-    assert after[1] < after[0] / 2
-
-
-class Asked:
-    """A strategy that counts its calls."""
-
-    name = "asked"
-    every_request = True
-
-    def __init__(self) -> None:
-        self.times = 0
-
-    def step(self, view: object) -> list[Any]:
-        self.times += 1
-        return []
-
-
-@pytest.mark.parametrize("first", ["/v1/messages", "/v1/messages/count_tokens"])
-def test_a_repeated_conversation_is_not_walked_again(first: str):
-    work = Work(Settings(safe_zone="2k"))
-    work._strategy = strategy = Asked()
-    for at, path in enumerate((first, "/v1/messages", "/v1/messages")):
-        fresh = body(8, temperature=at / 10)  # other bytes
-        done = work.prune(Job(path, {}, fresh, "s", 7.0 * at))
-        assert (done.conversation != "", strategy.times) == (True, 9)
 
 
 def test_a_repeated_request_reuses_its_outcome_and_gets_its_own_account():

@@ -5,7 +5,6 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
-from profiles import size
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationError, PruneArgs, SettingsError
@@ -42,13 +41,6 @@ def test_an_invalid_conversation_is_reported_with_its_place(
             method(conversation)
         assert said in str(caught.value)
         assert caught.value.path == path
-
-
-@pytest.mark.parametrize("safe_zone", [0, -1, float("nan"), "abc"])
-def test_an_invalid_safe_zone_is_an_error_on_use(safe_zone: Any):
-    ours = pruner(safe_zone)
-    with pytest.raises(SettingsError, match="safe zone is"):
-        ours.prune_conversations([])
 
 
 @each_row("ratio", [0, -1.0, float("nan"), float("inf"), "1.2", None])
@@ -143,14 +135,6 @@ def test_a_read_only_mapping_is_a_message():
     assert result["content"] == LONG
 
 
-def test_no_crash_over_the_safe_zone_without_results():
-    messages = [{"role": "user", "content": LONG}]
-    result = pruner(10).prune(messages)
-    assert result.conversation is messages
-    assert not result.report.within_safe_zone
-    assert result.report.floor["user"] == 3_000 + 1 + 3
-
-
 def test_a_very_deep_nest_neither_loops_nor_overflows():
     deep: Any = "x"
     for _ in range(5_000):
@@ -168,25 +152,6 @@ def test_a_failing_counter_does_not_disable_pruning():
 
     with pytest.raises(RuntimeError, match="no count today"):
         AgenticConversationPruner(PruneArgs(10), count=failing).prune_conversations([{"role": "user", "content": "x"}])
-
-
-@each_row(
-    "text",
-    [
-        "</z>" + "<a>\n" * size(100_000),
-        "<a>\n" * size(100_000) + "</a>",
-        "<tool_result tool_name='x'>\n" * size(30_000),
-        "`<tool_result tool_name='x'>` " * size(30_000),
-        "<tool_result tool_name='x'>y</tool_result>\n```\n```\n" * size(10_000),
-        "<tool_result tool_name='x' " + "a='b' " * size(30_000),
-        "<tool_result tool_name='x' a=" * size(30_000),
-    ],
-    ids=["calls never closed", "calls closed once", "results never closed", "quoted", "fences", "a long tag", "no tag"],
-)
-def test_a_text_made_to_be_slow_is_read_like_any_other(text: str):
-    """Each of these would take minutes if the time grew with the square of the length."""
-    messages = [{"role": "assistant", "content": text}, {"role": "user", "content": text}]
-    assert pruner(10).prune_conversations(messages) is messages
 
 
 @pytest.mark.full

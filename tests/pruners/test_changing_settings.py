@@ -14,8 +14,6 @@ from rounds import WIRE, Step
 from autoprune import AgenticConversationPruner, PruneArgs
 from autoprune.apps.proxy import Settings
 from autoprune.apps.proxy._pruning import Job, Work
-from autoprune.integrations._hooks import RequestPruner
-from autoprune.pruners.requests import prune_request
 
 CONVERSATIONS = 1_000 if is_full() else 36
 MODELS = ("claude-sonnet-4-5", "claude-opus-5-5", "gpt-5", "gpt-4", "a model of nobody's")
@@ -151,43 +149,6 @@ def body(format: str, messages: list[Any], now: dict[str, Any]) -> dict[str, Any
 
 def messages_of(body: Any) -> list[Any]:
     return body.get("messages") or body["input"]
-
-
-@pytest.mark.parametrize("format", sorted(PATHS))
-def test_in_requests(format: str):
-    for seed in range(CONVERSATIONS // 12):
-        random = Random(f"requests {format} {seed}")
-        messages, strategy = conversation(random, format), random.choice(STRATEGIES)
-        ours, history, pauses, checked = AgenticConversationPruner(1), {}, {}, Checked()
-        for at in requests(messages):
-            now = settings(random)
-            ours.args = PruneArgs(now["safe_zone"], cache_ttl=now["cache_ttl"])
-            pauses[at] = random.choice((0.0, 5.0, 400.0, 4_000.0))
-            asked = body(format, messages[:at], now)
-
-            given = {"strategy": strategy, "pauses": pauses}
-            ratio, other = now["calibration"], random.choice((0.5, 1.0, 3.0))
-            done = prune_request(ours, asked, PATHS[format], calibration=ratio, history=history, **given)
-            checked.add(messages[:at], messages_of(done.body))
-            history = done.history
-            again = prune_request(ours, asked, PATHS[format], calibration=other, history=history, **given)
-            assert (again.body, again.history) == (done.body, history)  # a retry keeps what applied
-        assert len(history) <= len(requests(messages)) + 1
-
-
-@pytest.mark.parametrize("format", sorted(PATHS))
-def test_in_an_adapter(format: str):
-    for seed in range(CONVERSATIONS // 12):
-        random = Random(f"adapter {format} {seed}")
-        messages = conversation(random, format)
-        ours = AgenticConversationPruner(1, strategy=random.choice(STRATEGIES))
-        adapter, checked = RequestPruner(ours, None), Checked()
-        for at in requests(messages):
-            now = settings(random)
-            ours.args = PruneArgs(now["safe_zone"], cache_ttl=now["cache_ttl"])
-            sent = adapter.prune(body(format, messages[:at], now), PATHS[format]).body
-            checked.add(messages[:at], messages_of(sent))
-            assert adapter.prune(sent, PATHS[format]).body == sent
 
 
 @pytest.mark.parametrize("format", sorted(PATHS))

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shipped import PRESETS
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, SettingsError
@@ -86,20 +85,6 @@ def test_one_in_a_file_goes_to_the_pruner_that_it_is_written_for(tmp_path: Path)
     assert (folds(folding), folds(clearing)) == (True, False)
     assert isinstance(pruner_for(folding, ARGS), ConversationPruner)
     assert isinstance(pruner_for(clearing, ARGS), AgenticConversationPruner)
-
-
-@each_row("name", PRESETS)
-def test_presets_fold(name: str):
-    pruner = pruner_for(PRESETS[name](), ARGS)
-    assert isinstance(pruner, ConversationPruner)
-    assert (pruner.args, pruner.llm) == (ARGS, None)
-
-
-@pytest.mark.parametrize("strategy", [ToolOutputCleanup(), LowWater(), None])
-def test_strategies_that_clear_do_not(strategy: Any):
-    pruner = pruner_for(strategy, ARGS)
-    assert isinstance(pruner, AgenticConversationPruner)
-    assert pruner.args is ARGS
 
 
 def test_the_digest_is_the_default_summarizer():

@@ -115,14 +115,6 @@ def test_the_function_returns_what_a_pruner_that_is_kept_returns(tmp_path: Path)
     assert {edit.recall_id for edit in once.plan.edits} == {path.stem for path in tmp_path.iterdir()} != set()
 
 
-def test_a_reason_has_a_sentence_even_if_a_strategy_wrote_it():
-    for strategy in ("cache_aware", "tool_output_cleanup", "observation_masking(keep=1)"):
-        plan = prune(CHAT, 1_000, strategy=strategy).plan
-        reasons = [edit.reason for edit in plan.edits] + [*plan.kept.values()]
-        assert len(reasons) == 3
-        assert all(type(reason.sentence) is str and reason.sentence for reason in reasons)
-
-
 def test_the_package_lists_every_public_name():
     assert {"prune", "ConversationPruner", "prune_history"} <= {*autoprune.__all__} <= {*dir(autoprune)}
 
@@ -144,15 +136,6 @@ def test_without_a_safe_zone_the_window_of_a_known_model_counts(monkeypatch: pyt
     assert zone_of(PruneArgs(model="gpt-4o"), strategy="low_water") == 51_200
     monkeypatch.setenv(ZONE, "30k")
     assert zone_of(PruneArgs(model="gpt-4o")) == 30_720
-
-
-@each_row(("model", "zones"), [("gpt-4o", []), ("a model of nobody's", [51_200])])
-def test_a_decorated_function_has_the_same_safe_zone(model: str, zones: list[int], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delenv(ZONE, raising=False)
-    found: list[int] = []
-    chat = conversations.openai_chat(*([conversations.words(15_000)] for _ in range(4)))
-    prune_history(args=PruneArgs(model=model), on_pruned=lambda event: found.append(event.report.safe_zone))(len)(chat)
-    assert found == zones
 
 
 @each_row(

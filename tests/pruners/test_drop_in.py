@@ -1,6 +1,5 @@
 """The class under the names and habits that other agents' code expects of it, with mocks for settings and model."""
 
-import copy
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -51,41 +50,10 @@ def contents(messages: list[Any]) -> list[str]:
     return [message["content"] for message in messages[2::2]]
 
 
-def test_what_is_given_is_kept():
-    args, llm = MagicMock(), MagicMock()
-    pruner = AgenticConversationPruner(args=args, llm=llm, conversation_id="conversation-1")
-    assert pruner.args is args
-    assert pruner.llm is llm
-    assert pruner.replacement_message == SENTENCE
-    assert next(iter(pruner.strategies)) == "tool_output_cleanup"
-    assert llm.mock_calls == args.mock_calls == []
-
-
 def test_arguments_may_be_given_by_position():
     args, llm = MagicMock(), MagicMock()
     pruner = AgenticConversationPruner(args, llm)
     assert (pruner.args, pruner.llm) == (args, llm)
-
-
-class Unreadable:
-    """A setting that is no number in any way."""
-
-    def _refuse(self, *args: object) -> Any:
-        raise AssertionError("the constructor reads a number")
-
-    __int__ = __float__ = __index__ = __bool__ = __str__ = __lt__ = __le__ = __gt__ = __ge__ = __mul__ = _refuse
-    __round__ = __trunc__ = __floor__ = __add__ = __radd__ = __sub__ = __rmul__ = __floordiv__ = _refuse
-
-
-def test_the_constructor_reads_no_number():
-    args = MagicMock()
-    args.conversation_prune_safe_zone_tokens = Unreadable()
-    args.conversation_prune_group_size = Unreadable()
-    args.overhead_tokens = Unreadable()
-    pruner = AgenticConversationPruner(args=args, llm=None)
-    args.conversation_prune_safe_zone_tokens, args.overhead_tokens = 1000, 0
-    messages = session(result("ReadFileTool", "x"))
-    assert pruner.prune_conversations(messages) is messages
 
 
 def test_the_safe_zone_is_read_anew_each_time():
@@ -94,67 +62,6 @@ def test_the_safe_zone_is_read_anew_each_time():
     assert pruner.prune_conversations(messages) is messages
     pruner.args.conversation_prune_safe_zone_tokens = 1000
     assert contents(pruner.prune_conversations(messages))[0] == cleared("ReadFileTool")
-
-
-def test_the_default_strategy_is_listed_first():
-    strategies = shim().get_available_strategies()
-    assert [sorted(strategy) for strategy in strategies] == [["config", "description", "name"]] * len(strategies)
-    assert strategies[0]["name"] == "tool_output_cleanup"
-    assert "oldest first" in str(strategies[0]["description"])
-    own = {"protect": {}, "clamp": None, "clear_tool_inputs": None}
-    assert strategies[0]["config"] == {"safe_zone_tokens": 1000, **own}
-    assert [strategy["name"] for strategy in strategies] == list(shim().strategies)
-
-
-def test_within_the_limit_nothing_happens():
-    messages = session(result("ReadFileTool", "x = 1"), "Thank you.")
-    before = copy.deepcopy(messages)
-    assert shim().prune_conversations(messages) == before
-    assert messages == before
-
-
-def test_over_the_limit_the_oldest_results_go_and_no_more_than_needed():
-    messages = session(*(result(f"Tool{number}", FILE) for number in range(5)))
-    before = copy.deepcopy(messages)
-    pruner = shim(2500)
-    pruned = pruner.prune_conversations(messages)
-    assert contents(pruned) == [cleared(f"Tool{number}") for number in range(3)] + contents(messages)[3:]
-    assert [message["role"] for message in pruned] == [message["role"] for message in messages]
-    assert pruner.count_tokens(pruned) <= 2500 < pruner.count_tokens([*pruned[:6], *messages[6:]])
-    assert messages == before
-
-
-def test_the_strategy_may_be_named():
-    messages = session(result("ReadFileTool", FILE), result("ReadFileTool", FILE))
-    pruned = shim().prune_conversations(messages, strategy_name="tool_output_cleanup")
-    assert pruned == shim().prune_conversations(messages, "tool_output_cleanup") == shim().prune_conversations(messages)
-    assert contents(pruned)[0] == cleared("ReadFileTool")
-
-
-def test_an_unknown_strategy_is_the_default_one():
-    messages = session(result("ReadFileTool", FILE), result("ReadFileTool", FILE))
-    pruned = shim().prune_conversations(messages, strategy_name="no_such_strategy")
-    assert pruned == shim().prune_conversations(messages)
-    assert pruned != messages
-
-
-@pytest.mark.parametrize("strategy", ["tool_output_cleanup", "low_water", "no_such_strategy"])
-def test_an_empty_conversation_stays_empty(strategy: str):
-    assert shim().prune_conversations([], strategy_name=strategy) == []
-
-
-@pytest.mark.parametrize("strategy", ["tool_output_cleanup", "low_water", "no_such_strategy"])
-def test_without_results_nothing_can_be_cleared(strategy: str):
-    messages = session("words " * 3000, "more words " * 3000)
-    assert shim().prune_conversations(messages, strategy_name=strategy) == messages
-
-
-def test_a_failed_result_stays_failed():
-    messages = session(result("RunCommandTool", FILE, success="false"), result("ReadFileTool", FILE))
-    assert contents(shim(300).prune_conversations(messages)) == [
-        cleared("RunCommandTool", success="false"),
-        cleared("ReadFileTool"),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -170,14 +77,6 @@ def test_the_replacement_names_the_tool_unless_it_is_not_known(name: str, tag: s
     assert shim()._generate_replacement_message(name) == (
         f"{tag}\n<message>Content cleared to save tokens</message>\n<content>{SENTENCE}</content>\n</tool_result>"
     )
-
-
-def test_the_replacement_holds_the_replacement_message():
-    pruner = shim(300)
-    pruner.replacement_message = "Gone. Ask again."
-    expected = cleared("ReadFileTool").replace(SENTENCE, "Gone. Ask again.")
-    assert pruner._generate_replacement_message("ReadFileTool") == expected
-    assert contents(pruner.prune_conversations(session(result("ReadFileTool", FILE)))) == [expected]
 
 
 def test_statistics_of_a_pruned_conversation():
@@ -197,41 +96,6 @@ def test_statistics_of_a_pruned_conversation():
         "total_messages": len(messages),
     }
     assert 0 < left < original
-
-
-@pytest.mark.parametrize("messages", [[], session("Thank you.")])
-def test_statistics_where_nothing_was_done(messages: list[Any]):
-    figures = shim().get_cleanup_statistics(messages, copy.deepcopy(messages))
-    tokens = shim().count_tokens(messages)
-    assert figures == {
-        "original_tokens": tokens,
-        "pruned_tokens": tokens,
-        "tokens_saved": 0,
-        "compression_ratio": 1.0,
-        "tool_results_cleaned": 0,
-        "tool_calls_cleaned": 0,
-        "messages_removed": 0,
-        "messages_summarized": 0,
-        "total_messages": len(messages),
-    }
-
-
-def test_statistics_after_messages_were_dropped():
-    messages = session(*(result(f"Tool{number}", FILE) for number in range(4)))
-    pruned = shim(2500).prune_conversations(messages)
-    assert contents(pruned)[:3] == [cleared("Tool0"), cleared("Tool1"), contents(messages)[2]]
-    figures = shim().get_cleanup_statistics(messages, [pruned[0], *pruned[3:]])
-    assert (figures["tool_results_cleaned"], figures["messages_removed"], figures["total_messages"]) == (1, 2, 10)
-
-
-def test_the_model_is_never_called():
-    pruner = shim()
-    messages = session(*(result("ReadFileTool", FILE) for _ in range(4)))
-    for name in (*pruner.strategies, "no_such_strategy"):
-        pruned = pruner.prune_conversations(messages, strategy_name=name)
-        pruner.get_cleanup_statistics(messages, pruned)
-    pruner.get_available_strategies()
-    assert pruner.llm.mock_calls == []  # type: ignore[attr-defined]
 
 
 # A subclass may replace the three methods
@@ -262,20 +126,6 @@ def test_a_subclass_may_say_what_a_result_is():
     assert contents(OnlyReads(args, None).prune_conversations(messages)) == [
         result("RunCommandTool", FILE),
         cleared("ReadFileTool"),
-    ]
-
-
-class Renaming(Signed):
-    def _extract_tool_name(self, content: str) -> str:
-        return super()._extract_tool_name(content).removesuffix("Tool").lower()
-
-
-def test_a_subclass_may_say_which_tool_it_was():
-    args = MagicMock(conversation_prune_safe_zone_tokens=100)
-    outcome = Renaming(args, None).prune(session(result("ReadFileTool", FILE)))
-    assert [row["tool"] for row in outcome.report.rows] == ["readfile"]
-    assert contents(outcome.conversation) == [
-        "<tool_result tool_name='ReadFileTool' success='true'><content>readfile went</content></tool_result>"
     ]
 
 

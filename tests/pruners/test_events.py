@@ -7,9 +7,8 @@ import conversations
 import pytest
 from tables import each_row
 
-from autoprune import AgenticConversationPruner, PruneArgs, Report, SettingsError
+from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
 from autoprune.pruners.result import PruneEvent, ask_before_prune, call_on_pruned
-from autoprune.summarizers.brief import Spent
 
 MESSAGES = conversations.openai_chat([conversations.words(900)], [conversations.words(500)])
 RESULT = AgenticConversationPruner(PruneArgs(1_000), clock=iter((1.0, 1.5)).__next__).prune(MESSAGES)
@@ -34,15 +33,6 @@ def test_an_event_has_the_figures_of_its_report():
     assert EVENT.report.plan is RESULT.plan
     assert json.loads(json.dumps(EVENT.to_dict())) == EVENT.to_dict()
     assert repr(EVENT) == "PruneEvent(conversation_id='conversation 7')"
-
-
-def test_an_event_reckons_nothing_before_it_is_asked():
-    def uncounted():
-        raise AssertionError("the plan was made")
-
-    event = PruneEvent(Report("mine", 1_000, 1.0, (), 0.0, uncounted, Spent(2, cost=0.01)))
-    assert ask_before_prune(lambda event: event.report.strategy == "mine", event) is None
-    assert (event.report.spent.calls, event.report.spent.cost, event.report.seconds) == (2, 0.01, 0.0)
 
 
 def never(event: PruneEvent) -> bool:
@@ -75,12 +65,6 @@ def test_anything_but_false_goes_on(answer: object):
 def test_nobody_need_listen():
     assert ask_before_prune(None, EVENT) is None
     assert call_on_pruned(None, EVENT) is None
-
-
-def test_a_listener_is_told_once():
-    seen = []
-    call_on_pruned(seen.append, EVENT)
-    assert seen == [EVENT]
 
 
 @pytest.mark.parametrize("use", [ask_before_prune, call_on_pruned])

@@ -11,6 +11,7 @@ from typing import Any
 from every_format import (
     Case,
     Path,
+    again,
     at,
     count,
     differences,
@@ -24,7 +25,7 @@ from hypothesis import assume
 from pydantic import BaseModel
 from sendable import accepts, rules
 
-from autoprune import AgenticConversationPruner, PruneArgs, ToolInputs, problems
+from autoprune import AgenticConversationPruner, PruneArgs, Report, ToolInputs, problems
 from autoprune.conversation.edits import Reason, Replace, apply
 from autoprune.conversation.transcript import ToolInput, ToolResult, Transcript
 from autoprune.planning.plan import Plan
@@ -141,6 +142,25 @@ def test_every_edit_saves_tokens_and_the_sums_are_exact(case: Case):
     assert before - after == result.report.tokens_saved == sum(saved)
     for edit in result.plan.edits:
         assert before - count(apply(case.messages, [edit])) == edit.saved
+
+
+@every_format
+def test_every_figure_of_the_report_can_be_counted_again(case: Case):
+    result = case.pruned()
+    report, (given, now) = result.report, (unpruned(each) for each in (case.messages, result.conversation))
+    results = [{tool: (row["results"], row["tokens"]) for tool, row in each.tools.items()} for each in (report, given)]
+    assert results[0] == results[1]
+    assert [row["tokens_after"] for row in report.rows] == [row["tokens"] for row in now.rows]
+    assert report.tokens_saved == sum(row["saved"] for row in report.tools.values())
+    assert report.results_cleared + report.results_clamped == sum(row["cleared"] for row in report.rows)
+    for after in (result.conversation, again(result.conversation)):
+        assert case.pruner.get_cleanup_statistics(case.messages, after) == report.statistics
+    counted = {"tool_results_cleaned": len(result.plan.results), "tool_calls_cleaned": len(result.plan.inputs)}
+    assert report.statistics.items() >= counted.items()
+
+
+def unpruned(messages: list[Any]) -> Report:
+    return AgenticConversationPruner(PruneArgs(10**9)).prune(messages, ToolOutputCleanup()).report
 
 
 # 8. What the model has not seen is never cleared, and nothing but results

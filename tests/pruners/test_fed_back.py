@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from every_format import as_bytes, count, requests
-from rounds import WIRE, Round, Step
+from rounds import WIRE, Step
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, problems
@@ -67,16 +67,6 @@ def test_removal_by_role_leaves_no_neighboring_answers(strategy: Folding, share:
     assert not problems(pruned, "openai_chat", strict_alternation=True) or pruned[0]["role"] == "assistant"
 
 
-def test_beside_an_answer_that_is_pinned_the_users_words_stay():
-    step = Step("run", {"command": "ls"}, LONG)
-    made: list[Round] = ["A. " * 60, "B. " * 60, [step], "C."]
-    messages = WIRE["gemini"](made)
-    strategy = replace(presets.symbolize(4), retain=Retention(pinned={0, 3}))
-    pruned = ConversationPruner(PruneArgs(count(messages) // 2)).prune(messages, strategy)
-    assert pruned.plan.folds
-    assert problems(pruned.conversation, "gemini", strict_alternation=True) == []
-
-
 def test_a_mark_that_says_that_there_is_no_answer_yet_is_carried_on():
     messages = [user("Fix it."), *in_text(), *in_text(), model(), user("And now?"), *in_text(), *in_text(), model()]
     strategy = replace(presets.summarize(), retain=Retention(roles=("tool", "user", "assistant")), summary_tokens=60)
@@ -119,14 +109,6 @@ def test_a_provider_that_is_named_is_known_where_nothing_shows_it_any_more(args:
     messages = WIRE["anthropic"]([[step], "And now?", "And then?", "And last?"])
     for keep in (2, 3):
         assert both_ways(messages, presets.keep_last(keep), count(messages), **args)[0]["role"] == "user"
-
-
-def test_the_report_says_how_much_of_the_users_was_dropped():
-    answered = WIRE["openai_chat"]([[Step("AskUserQuestion", {"question": "Tabs or spaces?"}, "Tabs. " * 40)]])
-    messages = [*answered, model(), user("And now?"), *called(1), model(), user("Go on.")]
-    report = ConversationPruner(PruneArgs(20)).prune(messages, presets.truncate(1)).report
-    assert (report.requests_removed, report.answers_removed) == (2, 1)
-    assert "dropped (with 2 requests and 1 answer of the user's)" in str(report)
 
 
 def test_arguments_keep_the_request_of_their_call_if_their_message_is_read_again():

@@ -7,7 +7,6 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs
 from autoprune.pruners.history import History, Recent, prefix_digests, with_request
-from autoprune.pruners.requests import prune_request
 
 A, B, C = ({"safe_zone": zone, "model": model} for zone, model in ((50, "a"), (50, "b"), (60, "b")))
 SAFE_ZONE = 3_000
@@ -71,22 +70,6 @@ def test_without_the_history_the_report_says_what_comes_back():
     back = f"{len(before)} results that were cleared are sent whole again, because a setting changed"
     assert result.report.notes == (f"{back}: pass the earlier settings too, with history=",)
     assert ours.prune(conversation(12), "low_water", calibration=0.1).report.notes == ()  # once
-
-
-def test_the_overhead_of_an_earlier_request_counts_for_a_conversation_of_few_bytes():
-    messages, more = conversation(3), conversation(4)
-    ours = AgenticConversationPruner(PruneArgs(10**4, overhead_tokens=9_990))
-    before = cleared(ours.prune(messages, "low_water").conversation)
-    after = ours.prune(more, "low_water", history={len(more): {"overhead_tokens": 0}}).conversation
-    assert cleared(after) == before != set()
-
-
-def test_a_request_that_only_counts_tokens_does_not_enter_the_history():
-    body = {"model": "claude-sonnet-4-5", "messages": [{"role": "user", "content": "Go."}]}
-    ours, history = AgenticConversationPruner(SAFE_ZONE), {0: {"model": "gpt-5"}}
-    counted = prune_request(ours, body, "/v1/messages/count_tokens", history=history)
-    assert (counted.counts_only, counted.history) == (True, history)
-    assert prune_request(ours, body, "/v1/messages", history=history).history.keys() == {0, 1}
 
 
 class Message:

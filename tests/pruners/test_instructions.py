@@ -41,15 +41,3 @@ def test_a_message_with_instructions_is_never_folded(preset: str, sent: str):
         assert pruned != messages or preset == "per_result"  # which shortens only large results
         assert is_sent(pruned)
         assert problems(pruned) == []
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("tool", ["Skill", "activate_skill", "load_skill"])
-def test_a_skill_that_a_tool_loaded_is_never_folded(preset: str, tool: str):
-    messages = WIRE["anthropic"](
-        ["Fix it.", [Step(tool, {"name": "release"}, RULE * 9)], *reads(0), "Go on.", *reads(8)]
-    )
-    pruned = ConversationPruner(PruneArgs(4_000)).prune(messages, preset).conversation
-    assert pruned != messages or preset == "per_result"  # which shortens only large results
-    assert is_sent(pruned)
-    assert problems(pruned) == []

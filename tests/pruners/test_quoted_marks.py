@@ -87,26 +87,6 @@ def test_a_page_that_quotes_a_mark_is_summed_up_as_any_other(mark: str):
     assert result.report.rows[0]["reason"] == ("clamped" if is_whole_line else "shortened")
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES, ids=repr)
-def test_in_pruned_output_that_is_passed_back_all_earlier_changes_are_recognized(strategy: Strategy):
-    large = "\n".join(f"line {number} of the file" for number in range(1_200))
-    messages = calls(*(f"{number}\n{large}" for number in range(6)))
-    full = pruner().prune(messages, strategy)
-    fed = pruner().prune(full.conversation, strategy)
-    assert full.request_parameters != {}
-    assert (fed.conversation, fed.request_parameters) == (full.conversation, full.request_parameters)
-    assert fed.plan.changed == full.plan.changed
-
-
-def test_a_placeholder_that_a_command_printed_does_not_stop_the_strategy():
-    large = " ".join(f"name_{number}" for number in range(4_000))
-    printed = "[Cleared at request 999: run ls, 900 tokens]"
-    messages = calls(printed, *(f"{number} {large}" for number in range(8)), command="tail -1 session.log")
-    other = calls("done", *(f"{number} {large}" for number in range(8)), command="tail -1 session.log")
-    edited = {edit.part.location.message for edit in pruner().prune(messages, "cache_aware").plan.edits}
-    assert edited == {edit.part.location.message for edit in pruner().prune(other, "cache_aware").plan.edits} != set()
-
-
 @pytest.mark.parametrize("quoted", ["[/Summary]", "A summary ends with this line:\n[/Summary]\n\nDocument it."])
 @pytest.mark.parametrize("name", ["summarize", "hybrid", "summarize_older", "chat_summary", "snapshot"])
 def test_a_first_request_that_quotes_the_end_of_a_summary_does_not_end_the_summary(name: str, quoted: str):

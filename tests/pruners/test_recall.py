@@ -176,33 +176,12 @@ def test_a_giant_that_was_cut_and_then_cleared_is_recalled_whole_by_the_id_of_it
         assert recall(known, told) == recall(known, content_id(LONG)) == LONG
 
 
-def test_an_archive_that_fails_is_reported_with_the_id():
-    ours = AgenticConversationPruner(300, archive=Clashing())
-    (note,) = ours.prune(chat(LONG, LONG + "2")).report.fallbacks
-    assert note == f"the archive failed (KeyError: 'taken'): what was cleared cannot be recalled by {content_id(LONG)}"
-
-
-class Clashing(dict[str, str]):
-    def setdefault(self, key: str, default: str = "", /) -> str:
-        raise KeyError("taken")
-
-
 def test_what_was_changed_in_the_archive_is_not_recalled_and_is_mended_by_the_next_pruner():
     archive = {content_id(LONG): "something else"}
     ours = AgenticConversationPruner(300, archive=archive)
     with pytest.raises(ArchiveError, match="was changed since"):
         ours.recall(content_id(LONG))
     ours.prune(chat(LONG, LONG + "2"))
-    assert ours.recall(content_id(LONG)) == LONG
-
-
-def test_a_failed_payload_is_archived_by_the_next_prune():
-    archive = Full()
-    ours = AgenticConversationPruner(300, archive=archive)
-    messages = chat(LONG, LONG + "2")
-    assert failures(ours.prune(messages))
-    archive.is_full = False
-    assert failures(ours.prune(messages)) == []
     assert ours.recall(content_id(LONG)) == LONG
 
 
@@ -246,13 +225,6 @@ def test_a_pruner_without_an_archive_leaves_placeholders_with_ids(strategy: Stra
     assert [text[-29:-18] for text in contents(pruned)[:2]] == [" [recall id"] * 2
     again = AgenticConversationPruner(300).prune(pruned, strategy)
     assert again.conversation is pruned
-
-
-def test_the_report_knows_a_placeholder_with_an_id():
-    pruned = AgenticConversationPruner(300, archive={}).prune_conversations(chat(LONG, LONG + "2"))
-    for archive in (None, {}):
-        kept = AgenticConversationPruner(300, archive=archive).plan(pruned).kept
-        assert [*kept.values()] == ["already_cleared", "unseen"]
 
 
 def test_a_vetoed_edit_archives_nothing():
@@ -299,13 +271,3 @@ def test_a_path_is_an_archive_of_files(tmp_path: Path):
         assert edit.recall_id == content_id(LONG)
         assert pruner.recall(edit.recall_id) == recall(archive, edit.recall_id) == LONG
     assert [path.name for path in (tmp_path / "cleared").iterdir()] == [f"{content_id(LONG)}.txt"]
-
-
-def test_the_edits_of_a_pruner_without_an_archive_have_no_id():
-    (edit,) = AgenticConversationPruner(300).prune(chat(LONG, LONG + "2")).plan.edits
-    assert edit.recall_id == ""
-
-
-def test_without_an_archive_nothing_can_be_recalled():
-    with pytest.raises(SettingsError, match="there is no archive to recall from: give the pruner archive="):
-        AgenticConversationPruner(300).recall(content_id(LONG))

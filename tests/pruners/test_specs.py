@@ -2,7 +2,6 @@
 
 import asyncio
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -96,12 +95,6 @@ class Model:
 # Orphans and open calls
 
 
-@every_native_format
-def test_14_a_history_without_orphans_comes_back_itself(written_in: str):
-    given = messages("U A[c1] R[c1] A U A[c2] R[c2] A", written_in)
-    assert repair(given, written_in).conversation is given
-
-
 @pytest.mark.parametrize("written_in", ["anthropic", "bedrock", "gemini"])
 def test_15_an_orphan_goes_and_the_words_beside_it_stay(written_in: str):
     opening, orphan, said, answer = messages("U R[x] U A", written_in)
@@ -187,12 +180,6 @@ def test_17_the_results_of_interrupted_calls_say_the_given_reason(written_in: st
     assert NO_RESULT not in str(after)
     done = messages("U A[c1] R[c1] A", written_in)
     assert repair(done, written_in, reason="Stopped by the user.").conversation is done
-
-
-@every_native_format
-def test_17_nothing_is_added_to_a_history_that_is_closed_or_empty(written_in: str):
-    for given in (messages("U A[c1] R[c1]", written_in), messages("U A", written_in), []):
-        assert repair(given, written_in).conversation is given
 
 
 # One half of a group goes with the other
@@ -301,31 +288,10 @@ def test_19_two_messages_of_a_role_become_one_with_both_contents_in_order(writte
 
 
 @alternating
-def test_19_only_the_two_at_the_end_are_merged(written_in: str):
-    given = messages("U A U A U U", written_in)
-    after = in_turns(given, written_in)
-    assert len(after) == 5
-    assert after[:4] == given[:4]
-    assert said(after[4]) == ["Words.", "Words."]
-
-
-@alternating
 def test_19_other_fields_of_the_first_message_are_kept(written_in: str):
     first, second = messages("U U", written_in)
     (merged,) = in_turns([{**first, "name": "ana"}, {**second, "name": "bo"}], written_in)
     assert {**merged, "content": None, "parts": None} == {**first, "name": "ana", "content": None, "parts": None}
-
-
-@alternating
-def test_19_empty_and_single_histories_stay(written_in: str):
-    for given in ([], messages("U", written_in)):
-        assert repair(given, written_in, strict_alternation=True).conversation is given
-
-
-@alternating
-def test_20_a_call_and_its_result_are_not_merged_with_what_stands_around(written_in: str):
-    given = messages("U A[c1] R[c1] A U", written_in)
-    assert repair(given, written_in, strict_alternation=True).conversation is given
 
 
 @in_blocks
@@ -381,12 +347,6 @@ def test_22_a_message_that_says_nothing_gets_a_placeholder(
     given = [emptied(one, content, written_in) if at in empty else one for at, one in enumerate(full)]
     after = repair(given, written_in, strict_alternation=is_strict).conversation
     assert [said(one) for one in after] == [[EMPTY] if at in empty else ["Words."] for at in range(5)]
-
-
-@every_native_format
-def test_22_a_response_with_calls_only_is_left_alone(written_in: str):
-    given = messages("U A[c1] R[c1] A", written_in)
-    assert repair(given, written_in, strict_alternation=True).conversation is given
 
 
 # Split, keep last N, turns and groups
@@ -526,13 +486,6 @@ def test_26_a_truncation_leaves_something_the_system_and_the_users_last_words_st
         assert [name for name in names(kept).split() if name in stay] == stay
 
 
-@pytest.mark.parametrize("size", [0, 4, 1_000])
-def test_26_the_group_size_of_the_settings_may_be_anything(size: int):
-    args = PruneArgs(TIGHT, conversation_prune_group_size=size)
-    given = chat(f"S {turns(40)} U41", 20)
-    assert names(ConversationPruner(args).prune_conversations(given, "truncate")) == "S U41"
-
-
 # Summaries
 
 
@@ -601,22 +554,6 @@ def test_29_nor_does_an_exception_leave_the_pruner_that_awaits(answer: Any):
     assert both[0] == both[1] == pruned(given, "summarize", tokens(given) // 2, Model(answer)).conversation
 
 
-def repeated(brief: Brief) -> str:
-    """Far more than there was."""
-    return f"{brief.previous} It goes on and on." * 3_000
-
-
-@pytest.mark.full
-@SIZES
-@each_row("preset", PRESETS)
-@each_row("model", [repeated, Model("x" * 100_000), Model("Short.")], ids=["more", "a word", "short"])
-def test_30_what_comes_out_is_smaller_or_the_same_list(model: Callable[..., Any], preset: str, words: int):
-    given = chat(f"S {turns(20)} U21", words)
-    for limit in (tokens(given) // 2, TIGHT):
-        after = pruned(given, preset, limit, model).conversation
-        assert after is given or tokens(after) < tokens(given)
-
-
 @pytest.mark.full
 @each_row(
     "answer",
@@ -630,16 +567,6 @@ def test_30_the_calls_of_a_model_are_bounded_whatever_it_gives(preset: str, answ
         model = Model(answer)
         result = pruned(given, preset, tokens(given) // 2, model, max_calls=max_calls)
         assert len(model.briefs) == result.report.spent.calls <= max_calls
-
-
-@LARGE
-def test_30_with_none_to_keep_all_but_the_request_is_summed_up(words: int):
-    given = chat("S U1 A1 U2 A2", words)
-    result = pruned(given, presets.chat_summary(3, keep=0), llm=Model("They went on."))
-    assert sorted(result.plan.gone) == [1, 2, 4]
-    (_, merged) = result.conversation
-    assert merged["content"].endswith(f"They went on.\n[/Summary]\n\n{text('U2', words)}")
-    assert names(pruned(given, presets.keep_last(0)).conversation) == "S U2"
 
 
 def test_31_whether_a_summary_is_worth_it_is_a_matter_of_tokens():
@@ -708,51 +635,6 @@ def outputs(conversation: list[Any]) -> list[str]:
 LIMIT, HARD_LIMIT = 100, 600  # tokens
 
 
-@pytest.mark.parametrize(("lines", "read"), [(5, None), (60, output("a", 60)), (600, "cut")])
-def test_33_a_result_is_summed_up_from_its_full_text_or_what_the_hard_limit_leaves(lines: int, read: str | None):
-    given, model = work(output("a", lines)), Model("It has lines.")
-    result = pruned(given, PerResult("auto", LIMIT, hard_limit=HARD_LIMIT), llm=model)
-    asked = [each.words for brief in model.briefs for each in brief.utterances if "line" in each.words]
-    if read is None:
-        assert (result.conversation is given, asked) == (True, [])
-        return
-    assert "It has lines." in outputs(result.conversation)[0]
-    if read != "cut":
-        assert asked == [read]
-    assert COUNT(asked[0]) <= HARD_LIMIT
-
-
-@every_format
-@LARGE
-def test_34_a_large_result_is_cut_with_a_mark_and_nothing_else_changes(words: int, written_in: str):
-    text = output("a", words)
-    given = work(text, "ok", written_in=written_in)
-    now = pruned(given, PerResult("simple", LIMIT)).conversation
-    (large, small), (left, same) = outputs(given), outputs(now)
-    assert same == small
-    assert "left out" in left
-    assert COUNT(left) <= LIMIT < COUNT(large)
-    assert len(left) < len(large)
-    assert [saying_nothing(one, left) for one in now] == [saying_nothing(one, large) for one in given]
-
-
-def saying_nothing(message: Any, text: str) -> Any:
-    """A message without a text in it."""
-    if isinstance(message, dict):
-        return {name: saying_nothing(value, text) for name, value in message.items()}
-    if isinstance(message, list):
-        return [saying_nothing(value, text) for value in message]
-    return message.replace(text.strip(), "") if isinstance(message, str) else message
-
-
-@each_row("content", [None, 7, 1.5, True, [], {}, {"rows": [1, 2]}, [{"type": "text", "text": "ok"}]])
-@each_row("mode", ["simple", "auto"])
-def test_34_content_that_is_no_text_is_left_alone(mode: str, content: Any):
-    given = work("ok")
-    given[2]["content"] = content
-    assert pruned(given, PerResult(mode, LIMIT), llm=Model()).conversation is given
-
-
 def test_34_media_are_short_placeholders_to_a_summarizer():
     data = "aGVsbG8=" * 2_000
     image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}
@@ -765,26 +647,6 @@ def test_34_media_are_short_placeholders_to_a_summarizer():
     assert "Look." in first
     assert data[:40] not in first
     assert len(first.removeprefix("Look.")) < 100
-
-
-def test_29_where_nobody_can_sum_up_a_result_it_is_cut_with_a_mark():
-    for answer in FAILURES:
-        given = work(output("a"))
-        result = pruned(given, PerResult("auto", LIMIT), llm=Model(answer))
-        (left,) = outputs(result.conversation)
-        assert "left out" in left
-        assert COUNT(left) <= LIMIT
-        assert any("only cut" in note for note in result.report.fallbacks)
-
-
-@pytest.mark.parametrize("mode", ["simple", "auto"])
-def test_31_a_cut_result_is_known_by_its_mark_and_not_cut_again(mode: str):
-    model = Model("It has lines.")
-    strategy = PerResult(mode, LIMIT)
-    once = pruned(work(output("a"), output("b")), strategy, llm=model).conversation
-    asked = len(model.briefs)
-    assert pruned(once, strategy, llm=model).conversation is once
-    assert len(model.briefs) == asked
 
 
 # Within a run, which is a turn of the user's
@@ -809,43 +671,6 @@ def test_35_in_the_context_all_but_the_newest_are_cut_and_the_history_holds_all_
     assert len(seen) == len(given)
     assert given == before
     assert history == [*before, answer]
-
-
-@pytest.mark.parametrize(
-    ("start", "results", "cut"),
-    [
-        ({"start_after": 1}, 1, [True]),
-        ({"start_after": 3}, 1, [False]),
-        ({"start_after": 3}, 3, [True, True, True]),
-        ({"start_turn": 2}, 3, [False, False, False]),
-    ],
-)
-def test_36_cutting_starts_when_it_is_told_to(start: dict[str, int], results: int, cut: list[bool]):
-    given = work(*(output(str(at)) for at in range(results)))
-    assert is_cut(pruned(given, PerResult("simple", LIMIT, **start)).conversation) == cut
-
-
-def test_36_nothing_is_cut_in_the_turns_before_the_start():
-    one = work(output("a"), output("b"))
-    two, three = [*one, *work(output("c"))], [*one, *work(output("c")), *work(output("d"))]
-    strategy = PerResult("simple", LIMIT, start_turn=3)
-    assert pruned(one, strategy).conversation is one
-    assert pruned(two, strategy).conversation is two
-    assert is_cut(pruned(three, strategy).conversation)[-1]
-
-
-def test_37_results_of_earlier_turns_are_not_touched():
-    given = [*work(output("a")), *work(output("b"), output("c"))]
-    strategy = PerResult("simple", LIMIT, start_turn=2, this_turn_only=True)
-    assert is_cut(pruned(given, strategy).conversation) == [False, True, True]
-
-
-@pytest.mark.parametrize("wrong", [{"start_after": -1}, {"start_after": "x"}, {"start_turn": None}, {"start_turn": -3}])
-def test_37_start_limits_that_cannot_be_read_switch_it_off(wrong: dict[str, Any]):
-    given = work(output("a"), output("b"))
-    result = pruned(given, PerResult("simple", LIMIT, **wrong))
-    assert result.conversation is given
-    assert any("per_result" in note for note in result.report.fallbacks)
 
 
 # Statistics and the other habits of forebears, for the pruner that folds
@@ -879,6 +704,7 @@ def test_38_arbitrary_objects_may_be_given_and_an_unknown_name_is_the_default():
     assert pruned == pruner.prune_conversations(given)
 
 
+@pytest.mark.full
 @SIZES
 @each_row("preset", PRESETS)
 @each_row("dialect", DIALECTS)
@@ -909,22 +735,3 @@ def test_40_of_an_empty_conversation_and_of_a_copy_with_one_cleared_result(make:
     figures = pruner.get_cleanup_statistics(given, cleaned)
     assert (figures["tool_results_cleaned"], figures["total_messages"]) == (1, len(given))
     assert figures["tokens_saved"] == tokens(given) - tokens(cleaned) > 0
-
-
-# Statements that are shown elsewhere, in full but for what is tested above:
-#  1-6    test_groups.py: test_a_call_and_its_result_are_a_pair, ...
-#  7-13   test_groups.py: test_a_cut_parts_nothing_that_belongs_together, ...; 10, 12 and 13 above for a pruner
-#  14     test_repair.py: test_a_valid_conversation_is_returned_unchanged, for drawn conversations of every provider
-#  24     test_folding.py: test_it_keeps_the_last_messages_whatever_tokens_are_needed
-#  26     test_folding_properties.py: test_a_conversation_is_never_empty_and_system_and_current_request_stay_in_order
-#  30     test_folding_properties.py: test_there_are_never_more_tokens_than_before_and_the_report_is_exact
-#  32     test_action_trace.py: test_no_pairs_are_no_text, test_few_pairs_stand_in_full_however_large,
-#         test_of_many_small_pairs_only_the_last_stay, test_large_pairs_are_summed_up_by_the_model_and_the_last_stay
-#  33-37  test_per_result.py in more detail: test_a_result_above_the_hard_limit_is_cut_before_it_is_summarized,
-#         test_small_results_and_results_with_media_are_unchanged, test_the_start_limits_say_when, ...
-#  38     test_drop_in.py: test_within_the_limit_nothing_happens, test_over_the_limit_the_oldest_results_go_and_no_more_
-#         than_needed, test_without_results_nothing_can_be_cleared, test_the_constructor_reads_no_number,
-#         test_the_model_is_never_called, test_an_unknown_strategy_is_the_default_one
-#  39     test_xml_tool_result.py: test_the_name_of_the_tool, test_what_a_message_with_results_looks_like;
-#         test_drop_in.py: test_the_replacement_names_the_tool_unless_it_is_not_known, test_a_failed_result_stays_failed
-#  40     test_drop_in.py: test_statistics_after_messages_were_dropped; test_statistics.py, whoever made the change

@@ -1,7 +1,6 @@
 """What a prune depends on is looked up once, and never taken for what another prune depends on."""
 
 import asyncio
-import inspect
 import random
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -11,9 +10,8 @@ import conversations
 import pytest
 from tables import each_row
 
-from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, Report, SettingsError, prune_history
+from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, SettingsError, prune_history
 from autoprune.conversation.edits import Fold
-from autoprune.errors import RuleError
 from autoprune.formats import openai_chat
 from autoprune.integrations._hooks import FrameworkPruner, RequestPruner
 from autoprune.pruners.agentic import RESTORED
@@ -122,25 +120,6 @@ def set_message(pruner: Any, generator: random.Random, strategies: list[Any]) ->
 CHANGES: list[Callable[[Any, random.Random, list[Any]], None]] = [set_default, set_mine, set_args, set_message]
 
 
-# What both pruners do alike
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_aprune_has_the_parameters_of_prune(kind: type):
-    assert inspect.signature(kind.aprune) == inspect.signature(kind.prune)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_refused_prune_is_neither_validated_nor_archived(kind: type):
-    orphaned = [*MESSAGES, {"role": "tool", "tool_call_id": "none", "content": "no call"}]
-    archive: dict[str, str] = {}
-    with pytest.raises(RuleError):
-        kind(ARGS).prune(orphaned, validate=True)
-    refused = kind(ARGS, archive=archive, before_prune=lambda event: False).prune(orphaned, validate=True)
-    assert refused.conversation is orphaned
-    assert archive == {}
-
-
 # One name for one thing
 
 
@@ -167,8 +146,6 @@ def test_two_strategies_in_one_call_are_refused(kind: type):
     with pytest.raises(SettingsError, match="give one of them"):
         asyncio.run(kind(ARGS).aprune_conversations(MESSAGES, strategy_name="a", strategy="b"))
 
-
-# Near misses
 
 # A framework whose messages are those of Chat Completions.
 MINE: Any = SimpleNamespace(**{**vars(openai_chat), "strip_unsent": lambda message, at: message})
@@ -211,18 +188,6 @@ def test_an_unknown_strategy_is_an_error_that_names_the_near_one(kind: type, nam
         assert str(refusal.value) == said
 
 
-@each_row(("kind", "name", "near"), NEAR_MISSES)
-def test_an_unknown_strategy_name_of_prune_conversations_means_the_default(kind: type, name: str, near: str):
-    reports: list[Report] = []
-    pruner = kind(ARGS, on_pruned=lambda event: reports.append(event.report))
-    default = kind(ARGS).prune(MESSAGES)
-    assert pruner.prune_conversations(MESSAGES, name) == default.conversation
-    assert pruner.prune_conversations(MESSAGES, strategy_name=name) == default.conversation
-    assert asyncio.run(pruner.aprune_conversations(MESSAGES, strategy_name=name)) == default.conversation
-    note = f"there is no strategy {name!r}{near}: {default.report.strategy} was used"
-    assert [report.fallbacks for report in reports] == [(note,)] * 3
-
-
 @each_row("name", [*FOLDING, "keep_last(n=3)"])
 def test_a_strategy_that_folds_is_an_error_for_the_pruner_that_clears(name: str):
     strategy = folding_named(name)
@@ -235,17 +200,3 @@ def test_a_strategy_that_folds_is_an_error_for_the_pruner_that_clears(name: str)
 def test_parameters_that_cannot_be_read_are_an_error_through_strategy_name_too(name: str):
     with pytest.raises(SettingsError, match="low_water"):
         AgenticConversationPruner(ARGS).prune_conversations(MESSAGES, strategy_name=name)
-
-
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        (PruneArgs(format="openai-chat"), "there is no format 'openai-chat' (did you mean openai_chat?)"),
-        (PruneArgs(format="anthropic_messages"), "there is no format 'anthropic_messages' (did you mean anthropic?)"),
-        (PruneArgs(thinking_policy="drop-block"), "thinking_policy is 'drop-block' (did you mean drop_block?)"),
-    ],
-)
-def test_settings_that_name_something_offer_the_near_one(args: PruneArgs, said: str):
-    with pytest.raises(SettingsError) as refusal:
-        AgenticConversationPruner(args).prune(MESSAGES)
-    assert said in str(refusal.value)

@@ -11,15 +11,12 @@ from folding_cases import words
 from hypothesis import given, note
 from hypothesis import strategies as st
 from profiles import examples, sample_cases
-from rounds import Step, Words
 from spoken import FORMATS, RULE, Turn, asked, messages, talks
 from tables import each_row
 
 from autoprune import PruneArgs, Result
 from autoprune.conversation.summary import find_summary
 from autoprune.pruners.conversation import ConversationPruner
-from autoprune.strategies.catalog import folding_named
-from autoprune.strategies.folding import Folding
 from autoprune.summarizers.brief import Brief
 from autoprune.summarizers.digest._contents import parse_contents
 from autoprune.summarizers.rendering import render
@@ -33,7 +30,6 @@ STRATEGIES = (
 )
 DIGESTS = tuple(name for name in STRATEGIES if name not in ("symbolize", "action_trace"))
 # Those that fold much at once; the others may have no room for an answer at their first fold.
-IN_BATCHES = ("summarize", "hybrid", "chat_summary(trigger=12, keep=4)", "snapshot(messages=12, keep=4)")
 ROOMY = 1_500  # tokens of a safe zone in which nothing has to be dropped
 LEFT_OUT = "left out"
 TINY = 200  # tokens of a summary, in which there may be no room to say that something is left out
@@ -133,48 +129,6 @@ def test_an_answer_is_that_of_its_request(written_in: str, talk: list[Turn], sha
                 assert exchange.answer.startswith((wanted, "[none kept]", "I look."))
 
 
-running = find_summary  # hypothesis derives its examples from the source below, which keeps this name
-
-
-@everywhere
-def test_no_answer_is_lost_while_there_is_room(written_in: str, talk: list[Turn], share: int, is_fed_back: bool):
-    given = messages(talk, written_in)
-    zone = max(count(given) * share // 100, ROOMY)
-    for name in IN_BATCHES:
-        result = pruned(given, name, zone, is_fed_back=is_fed_back)
-        note(f"{name} {result.report}: {result.conversation}")
-        summary = running(result.conversation)
-        if not summary or count([{"role": "user", "content": summary.text}]) > summary.room * 0.6:
-            continue
-        lost = [turn.answer[:30] for turn in talk[:-1] if turn.answer[:30] not in said(result)]
-        assert lost == []
-
-
-def test_no_answer_is_lost_in_the_second_of_two_small_batches():
-    def read(number: int) -> list[Step]:
-        return [Step("read_file", {"path": f"{number}.py"}, f"line {number} of a file\n" * 2)]
-
-    looks, words = "Now I look at the next file.", "port 8080 was taken by the old worker. "
-    talk = [
-        Turn("REQUEST0: fix part 0.", (), looks, f"ANSWER0: {words}", ()),
-        Turn("REQUEST1: fix part 1.", (read(0), read(1)), looks, f"ANSWER1: {words}", ()),
-        Turn("REQUEST2: fix part 2.", (Words("assistant", looks), read(0), read(1)), looks, "", ()),
-    ]
-    result = pruned(messages(talk, "anthropic"), "chat_summary(trigger=12, keep=4)", ROOMY)
-    assert "ANSWER1" in said(result)
-
-
-@pytest.mark.parametrize("name", STRATEGIES)
-def test_a_strategy_that_sums_up_does_not_drop_the_first_request(name: str):
-    strategy = folding_named(name)
-    assert isinstance(strategy, Folding)
-    given: list[Any] = [{"role": "user", "content": "REQUEST0: fix it."}]
-    for number in range(1, 6):
-        given += [{"role": "assistant", "content": "Ok."}, {"role": "user", "content": f"REQUEST{number}"}]
-    for zone in range(8, 80, 4):
-        assert "REQUEST0" in said(pruned(given, name, zone))
-
-
 # The same in view
 
 
@@ -201,6 +155,7 @@ GIVEN = {
 BYTHEWAY = [each for at in range(40) for each in (model("w " * 100), user(f"By the way, rename variable {at}."))]
 
 
+@pytest.mark.full
 @each_row("name, is_fed_back, given", sample_cases(product(STRATEGIES, (False, True), GIVEN), 5))
 def test_what_the_user_says_through_a_tool_is_not_the_first_request(name: str, is_fed_back: bool, given: str):
     goal = "Fix the parser. Keep Python 3.8 and never push."
@@ -209,16 +164,6 @@ def test_what_the_user_says_through_a_tool_is_not_the_first_request(name: str, i
     for llm in (None, in_short):
         text = said(pruned([user(goal), *said_first, *work, *BYTHEWAY], name, 5_000, llm, is_fed_back=is_fed_back))
         assert goal in text
-
-
-@each_row("is_fed_back", [False, True])
-@each_row("name", STRATEGIES)
-def test_the_answer_before_the_current_request_outlives_folds_within_its_turn(name: str, is_fed_back: bool):
-    asked_before = [user("Why did CI fail?"), model("The port 8080 was taken by the old worker."), user("Fix it.")]
-    work = [each for at in range(40) for each in used(at, "run", "line\n" * 400, f"Looking at file {at}.")]
-    text = said(pruned([*asked_before, *work], name, 8_000, is_fed_back=is_fed_back))
-    assert "8080 was taken by the old" in text
-    assert "→ Looking at file" not in text
 
 
 @pytest.mark.parametrize("is_fed_back", [False, True])
@@ -238,17 +183,6 @@ def test_a_model_is_told_which_request_stays_and_which_came_first(is_fed_back: b
     assert [one.after_request for one in (asked, answer, next_words)] == [False, False, True]
     assert "▶ the user's next request, which stays" in render(first.utterances, len, 10_000)
     assert all(brief.utterances[0].after_request and brief.previous for brief in later)
-
-
-@each_row("is_fed_back", [False, True])
-@each_row("name", STRATEGIES)
-def test_an_answer_through_a_tool_is_not_squeezed_out_of_a_small_fold(name: str, is_fed_back: bool):
-    rules = "sqlite ONLY, no redis, one file for each tenant, no threads, and the old format has to be read for a year"
-    answer = used(0, "AskUserQuestion", asked(rules).text)
-    work = [each for at in range(1, 14) for each in used(at, "run", "a line of output\n" * 40)]
-    result = pruned([user("Build the store."), *answer, *work], name, 12_000, is_fed_back=is_fed_back)
-    assert rules in said(result)
-    assert not any("left out" in note or "leaves out" in note for note in result.report.fallbacks)
 
 
 @each_row("name", STRATEGIES)
@@ -272,13 +206,6 @@ def test_a_long_request_takes_the_room_that_a_models_summary_leaves():
     assert 1_000 < exact()(request) < summary.room
     assert request in summary.text
     assert result.report.fallbacks == ()
-
-
-def test_a_request_that_has_no_room_is_said_to_be_cut():
-    request = " ".join(f"word{at}" for at in range(5_000))
-    result = pruned([user(request), *BYTHEWAY], "chat_summary", 12_000, in_short)
-    assert LEFT_OUT in said(result)
-    assert any(re.fullmatch(r"the user's first request had \d+ tokens and was cut .*", note) for note in told(result))
 
 
 def told(result: Result) -> tuple[str, ...]:

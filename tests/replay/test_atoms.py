@@ -5,7 +5,7 @@ import json
 from episodes import called
 from tables import each_row
 
-from autoprune.apps.replay.atoms import Atom, Kind, atoms, hunks, path_words, quoted_errors
+from autoprune.apps.replay.atoms import Kind, atoms, hunks, path_words, quoted_errors
 from autoprune.facts.plain_text import identifiers
 
 EDIT, PATH, IDENTIFIER, CODE, ERROR, *_ = Kind
@@ -32,7 +32,6 @@ index 83db48f..bf2a1c0 100644
 +another
 """
 SEARCH = "<<<<<<< SEARCH\nold words here\n=======\nnew wordsHere\n>>>>>>> REPLACE"
-CLINE = "------- SEARCH\nold words here\n=======\nnew wordsHere\n+++++++ REPLACE"
 APPLIED = [
     (PATH, "src/app.py"),
     (PATH, "src/new.py"),
@@ -127,11 +126,6 @@ def test_hunks_of_a_unified_diff_are_context_and_removed_lines():
     ]
 
 
-@each_row("diff", [SEARCH, CLINE, SEARCH.replace("SEARCH", "SEARCH>")])
-def test_blocks_of_search_and_replace_are_hunks(diff: str):
-    assert found({"path": "a.md", "diff": diff}) == [(EDIT, "old words here"), (CODE, "wordsHere")]
-
-
 def test_several_blocks_are_several_edits():
     assert [text for kind, text in found({"diff": f"{SEARCH}\n{SEARCH.replace('old', 'other')}"}) if kind is EDIT] == [
         "old words here",
@@ -224,8 +218,3 @@ def test_search_patterns_and_names_in_commands_are_atoms(
 def test_errors_that_the_model_quotes(words: str, expected: list[str]):
     assert list(quoted_errors(words)) == expected
     assert found({}, words) == [(ERROR, text) for text in expected]
-
-
-def test_an_action_has_each_atom_once():
-    calls = [called({"pattern": "my_function"}), called({"pattern": "my_function", "path": "src/app.py"})]
-    assert atoms(calls) == (Atom(IDENTIFIER, "my_function"), Atom(PATH, "src/app.py"))

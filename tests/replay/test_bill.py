@@ -1,25 +1,17 @@
 """What runs cost, by hand: every figure is a sum that a person can do."""
 
-import math
 from dataclasses import dataclass, replace
 
 import pytest
-from episodes import Sends, episode, in_words, reading
-from hypothesis import given
-from hypothesis import strategies as st
-from profiles import examples
-from rounds import WIRE, Step
+from episodes import episode, in_words, reading
 from tables import each_row
 
 from autoprune import AgenticConversationPruner
-from autoprune.apps.replay.atoms import Atom, Kind
-from autoprune.apps.replay.clairvoyant import Clairvoyant, place
 from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.episode_figures import bill
 from autoprune.apps.replay.play import Run, play
 from autoprune.apps.replay.policies import NoPruning
-from autoprune.conversation.transcript import Speaker
-from autoprune.economics import LISTS, Prices
+from autoprune.economics import Prices
 from autoprune.planning.view import View
 from autoprune.strategies import ObservationMasking
 
@@ -62,49 +54,6 @@ def test_an_edit_breaks_the_cache_from_its_message_on():
     assert bill(masked, PRICES).cache_breaks == 2
 
 
-def test_thinking_between_an_edit_and_its_request_is_lost():
-    known = episode(reading(some(100), some(50), some(30)), head=10)
-    pairs = zip(known.sizes.messages, known.transcript.entries, strict=True)
-    sizes = tuple(size + 40 * (entry.speaker is Speaker.MODEL) for size, entry in pairs)
-    known = replace(known, sizes=replace(known.sizes, messages=sizes))
-    assert run(known).thinking == 0
-    # At the third request that of the second answer, at the fourth that of the third one.
-    assert run(known, ObservationMasking(1)).thinking == 80
-
-
-def test_the_head_stays_cached_from_the_second_request_on():
-    known = episode(reading("a", "b"), head=1_000)
-    forgets = Sends(lambda given, _: [{**given[0], "content": "Other."}, *given[1:]] if len(given) > 3 else given)
-    assert [prompt.held for prompt in play(known, lambda: forgets, SAME, count=in_words).prompts] == [0, 1_005, 1_000]
-
-
-@dataclass(frozen=True)
-class ClearsText:
-    """Clears one result, by its text, at the third request."""
-
-    text: str
-    name = "clears a text"
-    every_request = True
-
-    def step(self, view: View) -> list[object]:
-        found = (each for each in view.candidates() if view.request == 2 and each.part.text == self.text)
-        return [each.cleared("this one") for each in found]
-
-
-@each_row("format", ["openai_chat", "anthropic", "bedrock", "gemini"])
-def test_blocks_before_the_changed_one_in_a_message_stay_cached(format: str):
-    made = [
-        [Step("read", {}, some(100)), Step("read", {}, some(80))],
-        [Step("read", {}, some(60))],
-        "Go on.",
-        [Step("read", {}, "x")],
-    ]
-    known = episode(WIRE[format](made))
-    user, calls = (entry.tokens for entry in known.transcript.entries[:2])
-    assert run(known, ClearsText(some(80))).prompts[2].held == user + calls + 100 + 3
-    assert run(known, ClearsText(some(100))).prompts[2].held == user + calls
-
-
 @each_row(
     ("seconds", "life", "is_cold"),
     [(299.0, 300.0, False), (300.0, 300.0, False), (301.0, 300.0, True), (301.0, 3600.0, False)],
@@ -128,12 +77,6 @@ def test_a_reread_costs_one_request_one_write_and_ten_reads_of_the_result():
     cost = 0.1 * prompt + 5 * 120 + 1.25 * result + 10 * 0.1 * result
     found = bill(cleared, PRICES)
     assert found.with_rereads - found.total == pytest.approx(cost)
-
-
-def test_prices_of_the_answer_count_every_message_of_it():
-    known = episode(reading(some(10)))
-    assert known.answers == (5, 4)
-    assert bill(run(known), Prices(0, 0, 1)).total == 9
 
 
 # Closed forms
@@ -179,88 +122,3 @@ def test_break_even_to_the_token(prices: Prices, cleared: int, behind: int, requ
     assert difference(cleared, behind, requests - 1, prices) == pytest.approx(prices.read * cleared)
     assert difference(cleared + 1, behind, requests, prices) == pytest.approx(-prices.read * requests)
     assert difference(cleared, behind + 1, requests, prices) == pytest.approx(prices.write - prices.read)
-
-
-@given(st.integers(20, 200), st.integers(34, 200), st.integers(1, 12), st.sampled_from(sorted(LISTS)))
-@examples(60)
-def test_a_cut_costs_the_rewrite_less_the_reads_it_saves(cleared: int, behind: int, requests: int, name: str):
-    prices = LISTS[name]
-    wanted = (prices.write - prices.read) * behind - requests * prices.read * cleared
-    if prices.read == prices.write:  # nothing is cached: what is cleared need not be sent
-        wanted = -requests * prices.write * cleared
-    assert difference(cleared, behind, requests, prices) == pytest.approx(wanted, abs=1e-6)
-
-
-def steady(batch: int, requests: int, size: int, keep: int) -> float:
-    """The bill of a steady run whose window moves every `batch` results, by arithmetic alone."""
-    total, cleared, prompt = 0.0, 0, 5
-    for request in range(requests):
-        new = 5 + size + 3 if request else prompt
-        prompt += new if request else 0
-        held = prompt - new
-        masked = max(0, (request - keep) - (request - keep) % batch)
-        if masked > cleared:
-            prompt -= (masked - cleared) * (size - PLACEHOLDER)
-            held = 5 + cleared * (5 + 3 + PLACEHOLDER) + 5
-        cleared = max(cleared, masked)
-        total += PRICES.request(prompt, held, 5 if request < requests - 1 else 4)
-    return total
-
-
-def test_a_steady_run_is_cheapest_with_the_batch_of_the_formula():
-    size, keep, requests = 100, 2, 73
-    known = episode(reading(*[some(size)] * (requests - 1)))
-    bills = {batch: bill(run(known, ObservationMasking(keep, batch)), PRICES).total for batch in (2, 4, 8, 16, 24)}
-    assert bills == {batch: pytest.approx(steady(batch, requests, size, keep)) for batch in bills}
-    protected, clearable = keep * (5 + 3 + size), size - PLACEHOLDER
-    best = math.sqrt(2 * PRICES.beta * protected * clearable) / clearable
-    assert min(bills, key=bills.__getitem__) == min(bills, key=lambda batch: abs(batch - best))
-
-
-# The account of the priced trigger
-
-LAG = 6  # requests for which a result is needed
-
-
-def settled(known: Episode, prices: Prices, threshold: float) -> list[int]:
-    """The requests at which the account is settled, by arithmetic alone: all results are alike."""
-    saved = next(iter(pruner().plan(known.messages, ObservationMasking(0)).edits)).saved
-    counted = AgenticConversationPruner(1).plan(known.messages).transcript
-    pair = counted.entries[3].tokens + counted.entries[4].tokens
-    found, owed, waiting = [], 0.0, 0
-    for request in range(LAG + 1, len(known.requests)):
-        waiting += 1
-        owed += prices.read * saved * waiting
-        behind = pair * (waiting + LAG - 2) - saved * (waiting - 1)
-        if owed >= threshold * (prices.write - prices.read) * behind:
-            found.append(request)
-            owed, waiting = 0.0, 0
-    return found
-
-
-def settling(known: Episode, prices: Prices, threshold: float = 1.0) -> list[int]:
-    """The requests at which the strategy settles its account."""
-    needed = {place(result): [(result.request + LAG, Atom(Kind.ERROR, "x"))] for result in known.transcript.results}
-    found = run(known, Clairvoyant(needed, prices, threshold)).prompts
-    return [at for at in range(1, len(found)) if found[at].held < found[at - 1].tokens]
-
-
-@each_row(("name", "threshold"), [("anthropic", 1.0), ("anthropic", 2.0), ("deepseek", 1.0), ("openai-0.5", 1.0)])
-def test_the_account_is_settled_when_it_reaches_the_cost_of_the_cut(name: str, threshold: float):
-    known = episode(reading(*[some(300)] * 60))
-    found = settling(known, LISTS[name], threshold)
-    assert found == settled(known, LISTS[name], threshold)
-    assert found
-
-
-def test_without_a_cache_all_is_cleared_at_once_and_with_free_reads_only_the_end_is():
-    known = episode(reading(*[some(300)] * 12))
-    assert settling(known, LISTS["no-cache"]) == list(range(LAG + 1, len(known.requests)))
-    assert settling(known, Prices(1, 0, 4)) == []
-
-
-def test_a_cold_cache_settles_the_account():
-    texts = [some(300)] * 12
-    start = episode(reading(*texts)).requests[9]
-    assert settling(episode(reading(*texts), pauses={start: 301.0}), Prices(1, 0, 4)) == [9]
-    assert settling(episode(reading(*texts), pauses={start: 299.0}), Prices(1, 0, 4)) == []

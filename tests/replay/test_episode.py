@@ -1,7 +1,7 @@
 """What is replayed: which stretch of a recording, with which head, pauses and safe zone."""
 
 import pytest
-from episodes import USER, in_words, reading
+from episodes import in_words, reading
 from tables import each_row
 
 from autoprune.apps.replay import ReplayArgs
@@ -107,12 +107,6 @@ def test_answers_that_a_compaction_kept_are_no_requests():
     assert [known.first_request_from(number) for number in range(8)] == [0, 0, 0, 0, 1, 2, 3, 4]
     (need,) = known.evidence.needs
     assert need == Need(3, need.atom, (0, 3), 3)
-
-
-def test_an_answer_after_a_kept_one_has_its_request_at_its_own_start():
-    messages = [USER, {"role": "assistant", "content": "Kept."}, *MESSAGES[1:]]
-    known = episode(Recording(messages, tuple(map(Request, (2, 4, 6))), None, False), "small", in_words)
-    assert (known.requests, known.answers, known.walk_numbers) == ((2, 4, 6), (5, 5, 4), (0, 1, 2))
 
 
 def test_after_kept_answers_the_clairvoyant_loses_nothing_and_counts_the_same_requests():

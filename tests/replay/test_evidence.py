@@ -18,19 +18,6 @@ def test_all_earlier_results_that_show_an_atom_are_its_sources_and_the_lag_is_fr
     assert found == Evidence((Need(4, Atom(Kind.EDIT, ONE), (0, 2), 2),))
 
 
-def test_a_result_of_the_same_or_a_later_request_is_no_source():
-    messages = [
-        USER,
-        call("a", {"old_string": ONE}),
-        result("a", ONE),
-        call("b", {"old_string": ONE}),
-        result("b", ONE),
-    ]
-    found = needs(messages)
-    # At the second request the model's own arguments hold it too.
-    assert found == Evidence((), {Kind.EDIT: 1}, {Kind.EDIT: 1})
-
-
 @each_row(
     "before",
     [

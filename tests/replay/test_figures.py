@@ -66,10 +66,6 @@ def test_evidence_is_counted_by_group():
     assert (Kept(3, 2, 1) + Kept(1, 1, 1), Kept(4, 1, 0).share, Kept().share) == (Kept(4, 3, 2), 0.25, 1.0)
 
 
-def test_after_a_long_pause_the_curve_shows_a_cold_cache():
-    assert [bool(held) for held in some(NoPruning(), "none", pauses={5: 301.0}).held] == [False, True, False, True]
-
-
 def made(session: str, strategy: str, bill: float, kept: int = 10, number: str = "", worst: float = 1.0) -> Figures:
     return Figures(
         session=session,

@@ -127,17 +127,3 @@ def test_an_honest_pruner_breaks_no_promise(fed_back: bool):
         return [known.get(at, each) if each.get("content") == LONG else each for at, each in enumerate(given)]
 
     assert violations(honest, fed_back=fed_back) == []
-
-
-def test_expensive_checks_run_at_first_changes_then_rarely_and_at_the_last_request():
-    pruners: list[Sends] = []
-
-    def new_pruner() -> Sends:
-        pruners.append(Sends(lambda given, call: cleared(given, *range(2, len(given) - 2, 2))))
-        return pruners[-1]
-
-    known = episode(reading(*[LONG] * 60))
-    play(known, new_pruner, NoPruning(), count=in_words)
-    changes = 59
-    assert pruners[0].calls == len(known.requests) == 61
-    assert pruners[1].calls == 8 + (changes - 8) // 16 + 1

@@ -6,11 +6,10 @@ from hypothesis import strategies as st
 from profiles import examples
 from tables import each_row
 
-from autoprune import AgenticConversationPruner, Clamp
+from autoprune import AgenticConversationPruner
 from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.play import Run, play
-from autoprune.apps.replay.policies import NoPruning, Policy
-from autoprune.economics import LISTS
+from autoprune.apps.replay.policies import NoPruning
 from autoprune.planning.view import Strategy
 from autoprune.strategies import ObservationMasking
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
@@ -51,14 +50,6 @@ def sent(messages: list[dict[str, object]], prompts: list[list[dict[str, object]
 def test_any_source_that_survives_retains_an_atom(texts: tuple[str, ...], keep: int, retained: bool):
     found = run(episode(reading(*texts, old_string=SOURCE)), ObservationMasking(keep))
     assert (found.retained, found.in_results) == ((retained,), (retained,))
-
-
-def test_a_shortened_result_retains_the_atoms_that_it_still_shows():
-    known = episode(reading(LONG, OTHER, old_string=SOURCE.strip()))
-    shown = run(known, ToolOutputCleanup(clamp=Clamp(60, head=1.0)))
-    assert (shown.retained, shown.in_results) == ((True,), (False,))
-    hidden = run(known, ToolOutputCleanup(clamp=Clamp(60, head=0.0, evidence_tokens=0)))
-    assert (hidden.retained, hidden.in_results) == ((False,), (False,))
 
 
 def test_a_fact_that_is_out_of_view_is_fetched_again_and_a_quote_is_not():
@@ -122,14 +113,6 @@ def test_the_strategy_gets_the_recorded_pauses():
 
     run(episode(reading(OTHER, OTHER, OTHER), pauses={3: 10.0, 5: 400.0}), Asks())
     assert told == [(0, 0.0), (1, 10.0), (2, 400.0), (3, 0.0)]
-
-
-def test_a_strategy_that_folds_messages_is_replayed_without_pauses():
-    known = episode(reading(*[OTHER] * 25), pauses={5: 400.0}, safe_zone=1_000)
-    strategy, new_pruner = Policy("keep_last").for_episode(known, LISTS["anthropic"])
-    found = play(known, new_pruner, strategy, count=in_words)
-    assert found.violations == ()
-    assert found.prompts[-1].tokens < 1_000 < known.transcript.tokens
 
 
 # Both calling styles

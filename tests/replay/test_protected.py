@@ -2,12 +2,7 @@
 
 from typing import Any
 
-import pytest
 from episodes import DONE, USER, Sends, call, episode, in_words, result
-from every_format import EACH, conversations
-from hypothesis import given
-from hypothesis import strategies as st
-from profiles import examples
 from tables import each_row
 
 from autoprune import AgenticConversationPruner
@@ -124,21 +119,6 @@ SESSION = [
     *read("e", "c.py", OTHER.title()),
     DONE,
 ]
-
-
-@pytest.mark.parametrize("format", EACH)
-@given(st.data())
-@examples(8)
-def test_without_pruning_all_of_it_is_in_view(format: str, data: st.DataObject):
-    found = run(episode(data.draw(conversations(format))), NoPruning())
-    assert [lost for _, lost in found.protected.values()] == [0, 0, 0]
-
-
-def test_clearing_results_loses_protected_results_but_not_words():
-    for fed_back in (False, True):
-        found = run(episode(SESSION), ObservationMasking(2), fed_back=fed_back)
-        # At the last three requests the read and the failure are older than the newest two results.
-        assert found.protected == {WORDS: (9, 0), FAILURE: (2, 2), FILES: (0, 3)}
 
 
 def test_messages_that_are_dropped_take_the_words_along():

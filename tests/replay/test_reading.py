@@ -37,6 +37,7 @@ def rests(messages: list[Message]) -> list[Need]:
     return [need for need in episode(messages).evidence.needs if need.request == COUNT]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", SAID)
 def test_a_report_rests_on_each_document(kind: str):
     texts = [document(kind, number) for number in range(COUNT)]

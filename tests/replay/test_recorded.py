@@ -80,23 +80,10 @@ def test_each_request_has_the_prices_of_its_own_model():
     assert found.total * dear.input_price == pytest.approx(dollars, rel=0.01)
 
 
-def test_what_was_read_from_the_cache_is_read_in_the_replay():
-    known = of(Usage(5), Usage(113, 5), Usage(171, 80))
-    assert [each.hit for each in known.billings] == [0, 1, pytest.approx(80 / 113)]
-    assert [known.is_cold(at) for at in range(3)] == [True, False, False]
-    assert known.cached_tokens(2, 171, 113) == pytest.approx(80)
-    assert known.cached_tokens(2, 100, 40) == pytest.approx(40 * 80 / 113)
-
-
 def test_a_cold_cache_gives_no_more_than_recorded():
     known = of(Usage(5), Usage(113, 5), Usage(171, 20))
     assert known.is_cold(2)
     assert (known.cached_tokens(2, 171, 113), known.cached_tokens(2, 100, 10)) == (20, 10)
-
-
-def test_a_first_request_reads_what_other_sessions_have_cached():
-    known = of(Usage(2_005, 1_500), Usage(2_113, 2_005), Usage(2_171, 2_113))
-    assert known.cached_tokens(0, 2_005, 0) == 1_500
 
 
 def test_without_recorded_cached_tokens_pauses_decide():

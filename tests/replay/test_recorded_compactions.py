@@ -1,11 +1,9 @@
 """Recorded compactions: what they cost, and whether pruning would have prevented them. Counted by hand."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import run
 from recorded_sessions import LINES
 
 from autoprune.apps.replay import ReplayArgs, SessionFigures, replay_session
@@ -205,17 +203,3 @@ def test_the_page_says_it():
     assert text.count('class="compared compactions"') == 1
     assert 'aria-label="Prompts before 1 compaction, up to 26,000 tokens"' in text
     assert "Compacted at 26,000 tokens (about $0.03, not with autoprune run)." in text
-
-
-def test_replay_says_it(tmp_path: Path):
-    folder = tmp_path / ".claude" / "projects" / "here"
-    folder.mkdir(parents=True)
-    (folder / "one.jsonl").write_bytes(log(24, 3))
-    environ = {"HOME": str(tmp_path), "COLUMNS": "80"}
-    words = " ".join(run("replay", "--jobs", "1", environ=environ).stdout.decode().split())
-    assert "Your 1 compaction cost about $0.03; with `autoprune run` it would not have happened." in words
-    assert "in the 15 requests after them: 3, of which 3 had been in its prompt before." in words
-    known = json.loads(run("replay", "--jobs", "1", "--json", environ=environ).stdout)
-    assert (known["compactions"]["count"], known["compactions"]["prevented"]) == (1, 1)
-    assert list(known["compactions"]["agents"]) == ["claude-code"]
-    assert [each["prompt"] for each in known["sessions"][0]["compactions"]] == [LAST]

@@ -67,15 +67,6 @@ def test_thinking_that_the_agent_drops_by_itself_is_gone():
     assert sizes.messages[1] == pytest.approx(8, abs=3)
 
 
-def test_a_prompt_of_another_conversation_drops_nothing():
-    recording = session()
-    odd = Request(recording.requests[20].message, usage=Usage(500, output=307))
-    requests = (*recording.requests[:20], odd, *recording.requests[21:])
-    sizes = of(Recording(recording.messages, requests, None, False)).sizes
-    assert sizes.dropped == 0
-    assert sizes.text == pytest.approx(1.5, abs=0.08)
-
-
 def test_growth_by_what_no_log_holds_does_not_disturb_the_fit():
     source = random.Random(3)
     grown = [

@@ -138,18 +138,6 @@ def test_sessions_without_a_recorded_cost_are_left_out():
     assert outlook([unknown], "cache_aware", str(OWN), paid=1.0).would_pay.value == 1.0
 
 
-def test_no_more_than_was_paid_counts_as_replayed():
-    found = outlook([figures("a", 0.5), figures("b", 0.5)], "cache_aware", str(OWN), paid=12.0)
-    assert (found.replayed, found.would_pay.value) == (12.0, pytest.approx(6.0))
-
-
-def test_an_episode_that_was_replayed_in_two_styles_counts_once():
-    session = figures("a", 0.5)
-    fed_back = tuple(replace(each, style="fed back") for each in session.figures)
-    both = replace(session, figures=(*session.figures, *fed_back))
-    assert outlook([both], "cache_aware", str(OWN), paid=30.0).replayed == 10.0
-
-
 def test_the_sentence_has_an_interval_only_if_there_are_several_sessions():
     one = outlook([figures("a", 0.5)], "cache_aware", str(OWN), paid=10.0)
     assert one.sentence("autoprune") == "At API list prices $10.00 would have been $5.00 with autoprune: 50% less."

@@ -268,6 +268,7 @@ def test_any_text_can_be_read_and_its_own_statements_are_found_in_it(text: str):
     assert [atom for atom in found if not shows(atom) and atom.kind is FACT and " " not in atom.text] == []
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("text", [each * size(30_000) for each in ("“““", "`a b c ", "Ab Ab ", "客客客", "> a\n")])
 def test_long_texts_take_no_more_than_linear_time(text: str):
     began = process_time()

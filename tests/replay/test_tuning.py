@@ -195,14 +195,6 @@ def figures_of(strategy: Any) -> dict[str, Any]:
     }
 
 
-@each_row("setting", [*GRID[1:], "cache_aware", "cache_aware @ 60k"])
-def test_the_code_for_each_setting_that_tune_can_recommend_runs(setting: str):
-    for model in (None, "gpt-5.5"):
-        names: dict[str, Any] = {"messages": [{"role": "user", "content": "Go."}]}
-        exec(snippet(setting, "anthropic", model, 80_000), names)
-        assert names["result"].conversation == names["messages"]
-
-
 @each_row("setting", ["cache_aware @ 0.6", "low_water(target=0.6)@0.25"])
 def test_a_share_of_a_window_is_refused_before_anything_is_replayed(setting: str):
     with pytest.raises(SettingsError, match=r"a safe zone after @ is in tokens, such as 60k"):

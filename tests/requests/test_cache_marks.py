@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from profiles import is_full, size
 from rounds import WIRE, Step
 from strict_provider.anthropic import Messages
 from strict_provider.exchange import Request
@@ -26,7 +27,6 @@ HOUR = {"type": "ephemeral", "ttl": "1h"}
 POINT = {"cachePoint": {"type": "default"}}
 SYSTEM = [{"type": "text", "text": "You mend.", "cache_control": HOUR}]
 ASK: dict[str, Any] = {"role": "user", "content": "Mend it."}
-PRICES = {"cache_read_input_tokens": 0.05, "cache_creation_input_tokens": 1.25, "input_tokens": 1.0}
 
 
 def step(at: int, calls: int = 1, lines: int = 300) -> list[Any]:
@@ -38,8 +38,8 @@ def step(at: int, calls: int = 1, lines: int = 300) -> list[Any]:
     return [{"role": "assistant", "content": [words, *uses]}, {"role": "user", "content": results}]
 
 
-def steps(count: int, **size: int) -> list[Any]:
-    return [ASK, *(message for at in range(count) for message in step(at, **size))]
+def steps(count: int, **more: int) -> list[Any]:
+    return [ASK, *(message for at in range(count) for message in step(at, **more))]
 
 
 def marked(message: dict[str, Any], mark: Any = HOUR) -> dict[str, Any]:
@@ -104,14 +104,6 @@ def test_a_text_becomes_a_block_to_carry_the_mark():
     messages[2] = {"role": "user", "content": f'<tool_result tool_name="read">{"line " * 900}</tool_result>'}
     pruned = prune_request(pruner(), request(messages), MESSAGES)
     assert pruned.body["messages"][:2] == [marked(ASK), messages[1]]  # thinking cannot be marked
-
-
-def test_the_report_says_which_message_was_marked():
-    report = prune_request(pruner(), request(steps(6)), MESSAGES).result.report
-    assert report.cache_mark == report.to_dict()["cache_mark"] == 1
-    assert report.notes[-1] == "a cache mark was added to message 1, since the client's marks are after the cut"
-    assert report.notes[-1] in str(report)
-    assert report.notes[-1] not in report.fallbacks
 
 
 def test_the_mark_stays_between_cuts_and_follows_a_later_cut():
@@ -212,36 +204,6 @@ def test_folded_messages_get_a_mark_before_the_summary():
     assert pruned.body["messages"][0] == marked(turns[0])
 
 
-# What it is good for
-
-
-def bill(bodies: Sequence[Any]) -> list[float]:
-    """What each request costs at Anthropic, in input tokens."""
-    api = Messages(Play([Turn("Done.")]))
-    usages = [api.respond(Request(MESSAGES, {}, body))["usage"] for body in bodies]
-    return [sum(usage[name] * price for name, price in PRICES.items()) for usage in usages]
-
-
-def unmarked(pruned: PrunedRequest) -> dict[str, Any]:
-    """A pruned request without the mark that was added."""
-    at = mark_of(pruned)
-    messages = [without_marks(each) if index == at else each for index, each in enumerate(pruned.body["messages"])]
-    return {**pruned.body, "messages": messages}
-
-
-@pytest.mark.parametrize("calls", [1, 4, 12])
-@pytest.mark.parametrize("strategy", ["tool_output_cleanup", "low_water"])
-def test_with_the_mark_a_cut_writes_less_of_the_cache(strategy: str, calls: int) -> None:
-    bodies = requests(steps(30, calls=calls, lines=1_200 // calls))
-    sent = [*prune_each(bodies, pruner("20k", strategy))]
-    with_mark, without = bill([each.body for each in sent]), bill([unmarked(each) for each in sent])
-    assert all(one <= other for one, other in zip(with_mark, without, strict=True))
-    assert sum(with_mark) < sum(without)
-
-
-# What holds for every conversation
-
-
 # What the ledger says
 
 
@@ -270,7 +232,7 @@ def blocks(message: dict[str, Any]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("strategy", ["tool_output_cleanup", "low_water", "cache_aware"])
 @each_row("calls, others", [(1, 0), (4, 0), (1, 2)])
 def test_the_ledger_expects_from_the_cache_what_the_marks_find(calls: int, others: int, strategy: str) -> None:
-    bodies = requests(steps(24, calls=calls))
+    bodies = requests(steps(size(24), calls=calls))
     for body in bodies:  # with two marks in its system prompt, a request has no free one
         body["system"] = [*SYSTEM, *SYSTEM, *SYSTEM][: others + 1]
     sent = [*prune_each(bodies, pruner("16k", strategy))]
@@ -310,7 +272,7 @@ def client(random: Random) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("strategy", ["tool_output_cleanup", "low_water", "cache_aware"])
 def test_a_mark_changes_nothing_else_and_what_is_sent_stays_valid(strategy: str) -> None:
     random, marks = Random(f"marks {strategy}"), 0
-    for zone in (300, 600, 1_000, 2_000) * 4:
+    for zone in (300, 600, 1_000, 2_000) * (4 if is_full() else 2):
         api = Messages(Play([Turn("Done.")]))
         ours, fed_back = RequestPruner(zone, strategy), RequestPruner(zone, strategy)
         for body in client(random):
@@ -326,7 +288,7 @@ def test_a_mark_changes_nothing_else_and_what_is_sent_stays_valid(strategy: str)
                 assert one is other or index == at or one != other
             assert fed_back.prune(pruned.body, MESSAGES).body == pruned.body
             assert prune_request(pruner(str(zone), strategy), pruned.body, MESSAGES).body == pruned.body
-    assert marks > 20
+    assert marks > (20 if is_full() else 2)
 
 
 def test_an_agent_that_sends_pruned_messages_back_gets_three_marks_besides_its_own() -> None:

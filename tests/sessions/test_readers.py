@@ -1,6 +1,5 @@
 """Readers of agents' session files: golden samples, and a pair of inputs for each rule of how an agent continues."""
 
-import copy
 import gzip
 import json
 import re
@@ -33,7 +32,6 @@ from autoprune.apps.sessions import (
     plugin_readers,
     recordings,
 )
-from autoprune.apps.sessions._loading import reader_for
 from autoprune.providers import problems
 from autoprune.settings import plugins
 
@@ -66,19 +64,6 @@ def test_a_sample_becomes_a_conversation_that_its_provider_accepts(path: Path):
 def test_exactly_one_reader_detects_a_sample(path: Path):
     claims = [reader.name for reader in READERS if reader.detect(values_of(path))]
     assert len(claims) == (0 if path.name in PLAIN else 1)
-
-
-@each_row("path", [path for path in SAMPLES if path.name not in PLAIN], ids=lambda path: path.name)
-def test_reading_does_not_change_the_parsed_values(path: Path):
-    values = values_of(path)
-    before = copy.deepcopy(values)
-    reader = reader_for(values)
-    assert reader
-    first = reader.read(values)
-    assert reader.read(values) == first
-    assert reader.record
-    assert len(reader.record(values)) == len(first)
-    assert values == before
 
 
 @each_row(
@@ -128,13 +113,6 @@ def test_a_last_line_that_was_cut_off_is_left_out_with_a_note(text: str, number:
     assert session.notes[0] == f"line {number} is cut off, left out"
 
 
-@each_row("cut", range(1, 40))
-def test_a_file_cut_off_within_a_line_or_a_character_is_read_up_to_there(cut: int):
-    whole = '{"role": "user", "content": "你好"}\n'.encode()
-    session = load(decode(whole * 3 + whole[:cut], "s"), "s")
-    assert len(session.messages) == (4 if cut >= len(whole) - 1 else 3)
-
-
 GOOD = '{"role": "user", "content": "hello"}'
 
 
@@ -153,12 +131,6 @@ def test_broken_lines_are_skipped_on_request_or_else_an_error_names_the_first(te
     with pytest.raises(SessionError, match=f"line {broken[0]}") as caught:
         load(text, "s")
     assert caught.value.line == int(broken[0])
-
-
-@pytest.mark.parametrize("text", ['[\n{"role": "user"},\n{"role": \n]', '{"messages": [\n{}\n{}\n', "# Notes\n\n{}\n"])
-def test_broken_json_is_not_read_as_jsonl(text: str):
-    with pytest.raises(SessionError, match="broken JSON at line"):
-        load(text, "s", skip_broken=True)
 
 
 @each_row("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])
@@ -227,13 +199,6 @@ def noted(data: bytes) -> str:
         return "\n".join(load(decode(data, "s", keeps_bad=True), "s").notes)
     except SessionError as error:
         return str(error)
-
-
-def test_a_note_on_many_bad_bytes_names_the_first():
-    text = "\n".join(f'{{"role": "user", "content": "a \udcff {number} \udcfe"}}' for number in range(9))
-    (note,) = load(text, "s").notes
-    assert note.endswith("line 4, byte 32 (0xff); line 5, byte 32 (0xff); and 4 lines more")
-    assert note.startswith("not UTF-8, read as \ufffd: line 1, byte 32 (0xff); line 2")
 
 
 @each_row(
@@ -1109,13 +1074,6 @@ def changed(value: Value, path: tuple[int | str, ...], new: Value) -> Value:
     whole = dict(value) if isinstance(value, dict) else list(value)
     whole[path[0]] = changed(value[path[0]], path[1:], new)
     return whole
-
-
-@given(JSON, st.booleans())
-def test_load_raises_only_its_own_error_for_any_json(value: Value, as_lines: bool):
-    text = lines(*value) if as_lines and isinstance(value, list) else json.dumps(value)
-    with suppress(SessionError):
-        assert load(text, "s").conversations == len(recordings(text, "s"))
 
 
 @given(st.data())

@@ -52,16 +52,6 @@ def test_messages_of_every_api_are_plain_messages(messages: list[dict[str, objec
     assert load(session.write(messages), "again").messages == messages
 
 
-def test_a_single_message_is_a_conversation_of_one_line():
-    assert load('{"role": "user", "content": "x"}', "s").messages == [{"role": "user", "content": "x"}]
-
-
-def test_an_empty_list_is_an_empty_conversation():
-    session = load("[]", "s")
-    assert session.messages == []
-    assert session.write([]) == "[]\n"
-
-
 def test_a_lone_surrogate_is_written_as_an_escape():
     session = load('[{"role": "user", "content": "a\\ud800b é"}]', "s")
     text = session.write(session.messages)

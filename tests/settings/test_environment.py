@@ -1,14 +1,10 @@
 """AUTOPRUNE_* variables: the call comes before the arguments, they before the environment, it before the defaults."""
 
-import copy
-import dataclasses
 import json
-import pickle
 import re
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
-from unittest.mock import MagicMock
 
 import conversations
 import pytest
@@ -121,43 +117,6 @@ def test_variables_that_name_no_setting_are_found():
     )
 
 
-# Given, or left open
-
-
-def test_a_default_that_is_given_is_given():
-    given = PruneArgs(51_200, conversation_prune_group_size=4, overhead_tokens=0)
-    assert (safe_zone(given, SAID), group_size(given, SAID), overhead_tokens(given, SAID)) == (51_200, 4, 0)
-    assert (safe_zone(PruneArgs(), SAID), group_size(PruneArgs(), SAID), overhead_tokens(PruneArgs(), SAID)) == (
-        20_480,
-        6,
-        3_000,
-    )
-
-
-@each_row(
-    "copied",
-    [
-        PruneArgs(),
-        dataclasses.replace(PruneArgs(model="gpt-5"), model=None),
-        copy.deepcopy(PruneArgs()),
-        pickle.loads(pickle.dumps(PruneArgs())),
-        PruneArgs(**dataclasses.asdict(PruneArgs())),
-    ],
-)
-def test_what_is_left_open_equals_the_default_and_stays_open_in_a_copy(copied: PruneArgs):
-    assert copied == PruneArgs(51_200, 4, None, None, 0, None, None)
-    assert repr(copied).startswith("PruneArgs(conversation_prune_safe_zone_tokens=51200, conversation_prune_group_")
-    assert (safe_zone(copied), safe_zone(copied, SAID)) == (51_200, 20_480)
-
-
-def test_what_a_mock_answers_is_not_given_but_for_its_safe_zone():
-    args = MagicMock(conversation_prune_safe_zone_tokens=1_000)
-    found = {name: setting(name, args, SAID).source.value for name in SETTINGS}
-    assert found == {**dict.fromkeys(SETTINGS, "environment"), "safe_zone": "args"}
-    with pytest.raises(SettingsError, match=r"the safe zone is <MagicMock .*>, a MagicMock: write it as"):
-        pruner(SAID, MagicMock()).prune(HELLO)
-
-
 # Texts
 
 
@@ -206,16 +165,6 @@ def test_a_group_size_that_is_no_number_of_messages_is_refused(text: str):
     assert str(refusal.value) == f"AUTOPRUNE_GROUP_SIZE is {text!r}: give a number of messages, 1 or more"
 
 
-@pytest.mark.parametrize("value", [-1, 1.5, "4", True])
-def test_a_group_size_of_the_arguments_that_is_none_is_refused(value: object):
-    for args in (
-        PruneArgs(conversation_prune_group_size=value),
-        SimpleNamespace(conversation_prune_group_size=value),
-    ):
-        with pytest.raises(SettingsError, match=f"conversation_prune_group_size is {value!r}: give a number of mess"):
-            group_size(args, SAID)
-
-
 def test_an_error_of_the_arguments_names_no_variable():
     with pytest.raises(SettingsError, match=r"^the safe zone is 'abc': write it as"):
         pruner(SAID, PruneArgs("abc")).prune(HELLO)
@@ -254,19 +203,6 @@ def test_a_pruner_without_arguments_goes_by_the_environment():
     assert ours.prune(messages, "tool_output_cleanup").report.strategy == "tool_output_cleanup"
     ours.args = PruneArgs("1m")
     assert ours.prune_conversations(messages) is messages
-
-
-def test_the_environment_may_name_a_strategy_of_the_pruners_own():
-    @dataclasses.dataclass(frozen=True)
-    class Mine:
-        name = "mine"
-
-        def step(self, view):
-            return ()
-
-    ours = pruner({"AUTOPRUNE_STRATEGY": "mine"})
-    ours.strategies["mine"] = Mine()
-    assert ours.prune(HELLO).report.strategy == "mine"
 
 
 def test_a_model_of_the_environment_sets_the_thinking_policy_and_the_window():
@@ -322,15 +258,6 @@ def test_a_variable_that_cannot_be_used_is_a_wrong_option(command: tuple[str, ..
     assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
 
 
-def test_an_option_comes_before_the_environment():
-    environ = {"AUTOPRUNE_SAFE_ZONE": "20k", "AUTOPRUNE_OVERHEAD_TOKENS": "500", "AUTOPRUNE_STRATEGY": "low_water"}
-    said = json.loads(run(environ, "prune", SESSION, "--json").stdout)
-    asked = ("--safe-zone", "30k", "--overhead", "0", "--strategy", "tool_output_cleanup")
-    told = json.loads(run(environ, "prune", SESSION, "--json", *asked).stdout)
-    assert (said["safe_zone"], said["strategy"], said["floor"]["sent beside"]) == (20_480, "low_water", 503)
-    assert (told["safe_zone"], told["strategy"], told["floor"]["sent beside"]) == (30_720, "tool_output_cleanup", 3)
-
-
 @pytest.mark.parametrize(
     ("environ", "options"),
     [
@@ -344,17 +271,6 @@ def test_a_window_is_given_on_the_command_line_and_in_the_environment(
 ):
     done = run(environ, "prune", SESSION, "--json", *options)
     assert json.loads(done.stdout)["safe_zone"] == 20_000
-
-
-def test_the_command_line_says_that_nobody_gave_a_safe_zone():
-    done = run({"AUTOPRUNE_MODEL": "gpt-5"}, "prune", SESSION, "--json")
-    assert json.loads(done.stdout)["fallbacks"] == ["the safe zone is 51,200, because none was given"]
-    assert (
-        json.loads(run({"AUTOPRUNE_MODEL": "gpt-5", "AUTOPRUNE_SAFE_ZONE": "50k"}, "prune", SESSION, "--json").stdout)[
-            "fallbacks"
-        ]
-        == []
-    )
 
 
 @pytest.mark.parametrize("safe_zone", ["4q", "", "-1", "0"])

@@ -10,8 +10,6 @@ from unittest.mock import MagicMock
 
 import conversations
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tables import each_row
 
 from autoprune import (
@@ -24,8 +22,6 @@ from autoprune import (
 )
 from autoprune.settings import (
     SAFE_ZONE_TOKENS,
-    Setting,
-    Source,
     budget_tokens,
     cache_ttl,
     duration,
@@ -36,7 +32,6 @@ from autoprune.settings import (
     window_of,
 )
 
-WINDOW = 128_000  # of gpt-4o, in genai-prices
 HELLO = [{"role": "user", "content": "Hello."}]
 
 
@@ -66,17 +61,6 @@ def test_a_budget_may_be_written_as(written: int | float | str, tokens: int):
     assert AgenticConversationPruner(PruneArgs(written)).prune(HELLO).report.safe_zone == tokens
 
 
-@each_row(
-    ("share", "tokens"),
-    [(0.7, 89_600), ("0.7", 89_600), (" 0.7 ", 89_600), (1.0, WINDOW), ("1.0", WINDOW), (2e-5, 2), ("0.333", 42_624)],
-)
-def test_a_share_is_of_the_window_of_the_model(share: float | str, tokens: int):
-    assert budget_tokens(share, model="gpt-4o") == tokens
-    assert budget_tokens(share, model="gpt-4o", provider="openai") == tokens
-    report = AgenticConversationPruner(PruneArgs(share, model="gpt-4o", provider="openai")).prune(HELLO).report
-    assert report.safe_zone == tokens
-
-
 @each_row("share", [0.7, "0.7"])
 @each_row(
     ("model", "provider", "words"),
@@ -99,10 +83,6 @@ def shown(value: object) -> str:
     return type(value).__name__ if isinstance(value, MagicMock) or type(value) is object else repr(value)[:30]
 
 
-class Integer(int):
-    """A number of some library's own."""
-
-
 WRONG = [
     *(0, -1, -51_200, 0.0, -0.7, 51_200.5, 1.5, float("nan"), float("inf"), float("-inf")),
     *("", " ", "0", "0k", "0.0", "-1", "abc", "k", "50kb", "50 tokens", "1e3", "nan", "inf", "50,000", "50**2", "2*"),
@@ -118,25 +98,6 @@ def test_what_is_no_budget_is_refused_by_its_value_and_with_a_way_to_write_it(va
         budget_tokens(value, model="gpt-4o")
     assert repr(value) in str(refusal.value)
     assert 'write it as 51200, "50k" (k = 1024), "1.5m", "50*1024", or 0.7' in str(refusal.value)
-
-
-@given(text=st.text(alphabet="0123456789._*kKmM -+e", max_size=12))
-def test_a_text_is_a_budget_of_at_least_one_token_or_a_settings_error(text: str):
-    try:
-        tokens = budget_tokens(text, model="gpt-4o")
-    except SettingsError:
-        return
-    assert tokens >= 1
-    assert type(tokens) is int
-
-
-def test_nothing_is_checked_before_it_is_used():
-    pruner = AgenticConversationPruner(PruneArgs("abc", overhead_tokens=-1))
-    assert pruner.get_available_strategies()
-    with pytest.raises(SettingsError, match="'abc'"):
-        pruner.prune(HELLO)
-    pruner.args = PruneArgs("50k")
-    assert pruner.prune(HELLO).report.safe_zone == 51_200
 
 
 # Settings in other objects
@@ -216,29 +177,6 @@ def test_a_misspelled_attribute_of_what_holds_no_setting_is_named():
         AgenticConversationPruner(SimpleNamespace(size=1, safe_zone=4_096)).prune(HELLO)
 
 
-@each_row(("args", "tokens"), [(4_096, 4_096), ("4k", 4_096), (Integer(4_096), 4_096), (2e3, 2_000), ("2*1k", 2_048)])
-def test_a_budget_by_itself_is_the_budget(args: object, tokens: int):
-    kinds = AgenticConversationPruner, ConversationPruner
-    assert [kind(args).prune(HELLO).report.safe_zone for kind in kinds] == [tokens, tokens]
-    assert effective_settings(args, {"AUTOPRUNE_SAFE_ZONE": "7"})[0] == Setting(
-        "safe_zone", tokens, Source.ARGS, "args"
-    )
-    seen: list[int] = []
-    attached = prune_history(args=1, on_pruned=lambda event: seen.append(event.report.safe_zone))(lambda messages: None)
-    attached(conversations.openai_chat([conversations.words(900)], [conversations.words(500)]))
-    assert seen == [1]
-
-
-@pytest.mark.parametrize("args", [0.7, "0.7", {"conversation_prune_safe_zone_tokens": 0.7}])
-def test_a_share_by_itself_is_one_of_the_window_that_somebody_gave(args: object):
-    with pytest.raises(SettingsError, match="needs a model"):
-        AgenticConversationPruner(args, environ={}).prune(HELLO)
-    assert (
-        AgenticConversationPruner(args, environ={"AUTOPRUNE_WINDOW": "200_000"}).prune(HELLO).report.safe_zone
-        == 140_000
-    )
-
-
 @each_row("args", [True, False, b"50k", Decimal(50), 0, -1, 1.5, float("nan"), 2j], ids=shown)
 def test_what_is_no_budget_by_itself_is_refused(args: object):
     for use in uses(args):
@@ -286,30 +224,7 @@ def test_a_key_that_names_no_setting_is_refused_and_the_near_one_offered(key: ob
             use(HELLO)
 
 
-def test_arguments_that_are_changed_in_place_are_read_anew():
-    args: dict[str, object] = {"conversation_prune_safe_zone_tokens": 1_000}
-    pruner = AgenticConversationPruner(args)
-    assert pruner.prune(HELLO).report.safe_zone == 1_000
-    args["conversation_prune_safe_zone_tokens"] = "2k"
-    assert pruner.prune(HELLO).report.safe_zone == 2_048
-    args["safe_zone"] = 1
-    with pytest.raises(SettingsError, match="'safe_zone'"):
-        pruner.prune(HELLO)
-    pruner.args = "3k"
-    assert pruner.prune(HELLO).report.safe_zone == 3_072
-
-
 # The window by hand
-
-
-@each_row("kind", [PruneArgs, SimpleNamespace, dict])
-@each_row(("window", "tokens"), [(200_000, 140_000), ("200_000", 140_000), ("200k", 143_360), ("1m", 734_003)])
-@each_row("model", [None, "no-such-model", "gpt-4o"])
-def test_a_share_is_of_the_window_that_is_given(kind: type, window: object, tokens: int, model: str | None):
-    args = kind(conversation_prune_safe_zone_tokens=0.7, window=window, model=model)
-    assert safe_zone(args) == safe_zone(args, {"AUTOPRUNE_WINDOW": "7"}) == tokens
-    assert safe_zone(PruneArgs("0.7"), {"AUTOPRUNE_WINDOW": str(window)}) == tokens
-    assert safe_zone(None, {"AUTOPRUNE_WINDOW": str(window), "AUTOPRUNE_SAFE_ZONE": "0.7"}) == tokens
 
 
 @each_row("window", [0, -1, 0.5, "0.5", 1.5, "abc", "", True, 10**13])
@@ -366,15 +281,6 @@ def test_overhead_is_counted():
     for messages in ([], HELLO):
         assert beside.count_tokens(messages) == plain.count_tokens(messages) + 1_500
     assert beside.prune(HELLO).report.floor["sent beside"] == plain.prune(HELLO).report.floor["sent beside"] + 1_500
-
-
-def test_overhead_leaves_less_room_for_results():
-    messages = conversations.openai_chat([conversations.words(300)], [conversations.words(300)])
-    tokens = AgenticConversationPruner(PruneArgs()).count_tokens(messages)
-    pruner = AgenticConversationPruner(PruneArgs(tokens + 1_000, overhead_tokens=1_000))
-    assert pruner.prune_conversations(messages) is messages
-    pruner.args = PruneArgs(tokens + 999, overhead_tokens=1_000)
-    assert pruner.prune_conversations(messages) == conversations.openai_chat([None], [conversations.words(300)])
 
 
 @each_row("kind", [PruneArgs, SimpleNamespace])

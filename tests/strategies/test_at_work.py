@@ -49,8 +49,3 @@ def test_the_newest_of_two_reads_is_in_use_until_the_edit_is_long_ago():
     assert held(*steps) == {1: "file being edited"}
     assert held(*steps, later=LATELY) == {1: "file being edited"}
     assert held(*steps, later=LATELY + 1) == {}
-
-
-def test_the_newest_failure_is_in_use():
-    fails = Step("bash", {"command": "make"}, "Error: no rule to make target", failed=True)
-    assert held(fails, OTHER, fails, OTHER) == {2: "newest failure"}

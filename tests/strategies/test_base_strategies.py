@@ -7,8 +7,7 @@ import pytest
 from conversations import openai_chat, words
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, SettingsError
-from autoprune.economics import prices
-from autoprune.planning.view import asks_always, folds, rationale_of, reprice, stepper
+from autoprune.planning.view import asks_always, folds, rationale_of, stepper
 from autoprune.strategies import BaseFoldingStrategy, BaseStrategy, Fold, FoldView, Rationale, Replace, View
 
 CHAT = openai_chat([words(400)], "a", [words(900)], "b", [words(300)], "c", ["done"])
@@ -56,16 +55,6 @@ def test_the_bases_have_the_defaults_of_a_plain_strategy():
     assert (asks_always(strategy), folds(strategy), stepper(strategy)) == (False, False, strategy)
     assert (strategy.notes, rationale_of(strategy)) == ((), Rationale())
     assert (BasedFolding().may_drop, folds(BasedFolding())) == (True, True)
-
-
-def test_new_prices_reach_strategies_with_and_without_memory():
-    other = Based()
-    assert reprice(stepper(Based()), other) is other
-    begun = stepper(Counting())
-    assert isinstance(begun, Count)
-    known = prices((2.0, 0.5))
-    assert reprice(begun, Counting(known.write)) is begun
-    assert begun.write == known.write
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,9 @@
 """`cache_aware(clear_thinking=True)` leaves out the thinking of finished turns when the cache is empty anyway."""
 
-import random
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from profiles import examples
 from reading_tasks import document
 
 from autoprune import AgenticConversationPruner, PruneArgs
@@ -45,11 +41,6 @@ def thoughts(messages: list[Any]) -> list[str]:
     return [block["signature"] for block in blocks if block["type"] == "thinking"]
 
 
-def requests(messages: list[Any]) -> Iterator[int]:
-    """The numbers of messages in each prompt."""
-    return (at for at in range(1, len(messages) + 1) if messages[at - 1]["role"] == "user")
-
-
 @pytest.mark.parametrize(("pause", "left"), [(400.0, []), (200.0, 28)], ids=["cold", "warm"])
 def test_thinking_of_finished_turns_goes_with_results_at_a_cold_request(pause: float, left: list[str] | int):
     messages = [*session(2, 13), {"role": "user", "content": "And now?"}]
@@ -78,23 +69,3 @@ def test_a_message_of_thinking_alone_has_to_stay_and_so_does_all_thinking(model:
     result = pruner.prune(messages, CLEARING, pauses={len(messages): 4_000.0})
     assert result.plan.edits
     assert len(thoughts(result.conversation)) == 29
-
-
-@examples(15)
-@given(st.integers(0, 10**6))
-def test_what_was_left_out_stays_out_and_pruned_output_may_be_passed_back(seed: int):
-    rng = random.Random(seed)
-    messages = session(4, rng.randint(8, 14), rng.choice((2_000, 6_000)))
-    pauses = {at: float(rng.choice((1, 1, 1, 400))) for at in requests(messages)}
-    full, feeding = AgenticConversationPruner(PRUNER), AgenticConversationPruner(PRUNER)
-    fed: list[Any] = []
-    gone: set[str] = set()
-    for stop in requests(messages):
-        result = full.prune(messages[:stop], CLEARING, pauses=pauses)
-        fed = feeding.prune([*fed, *messages[len(fed) : stop]], CLEARING, pauses=pauses).conversation
-        assert fed == result.conversation
-        now = set(thoughts(messages[:stop])) - set(thoughts(result.conversation))
-        assert gone <= now
-        assert problems(result.conversation) == problems(messages[:stop])
-        assert result.report.tokens_after <= result.report.tokens_before
-        gone = now

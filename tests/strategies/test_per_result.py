@@ -19,16 +19,15 @@ from rounds import OTHERS, WIRE, Round, Step, Writer
 from rounds_in_texts import CARRIERS, DIALECTS, in_text
 from tables import each_row
 
-from autoprune import Clamp, Protections, PruneArgs, Result
+from autoprune import Clamp, PruneArgs, Result
 from autoprune.errors import SettingsError
-from autoprune.formats.dialects import escape
 from autoprune.providers import problems
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.pruners.large_results import shortener
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import snapshot
 from autoprune.summarizers import openai_summarizer
-from autoprune.summarizers.brief import Brief, Written
+from autoprune.summarizers.brief import Brief
 from autoprune.summarizers.openai_summarizer import OpenAISummarizer
 from autoprune.tokens import exact
 
@@ -134,50 +133,10 @@ def test_a_summarizer_writes_the_text_of_a_large_result(write: Writer):
     assert result.report.fallbacks == ()
 
 
-@in_every_format
-def test_names_and_ids_stay(write: Writer):
-    messages = write(WORK)
-    result = pruner(Asked()).prune(messages, AUTO).conversation
-    before, after = (pruner().plan(each, "keep_last").transcript for each in (messages, result))
-    assert [(one.tool, one.is_error, one.location.path) for one in after.results] == [
-        (one.tool, one.is_error, one.location.path) for one in before.results
-    ]
-    assert [call.id for call in after.calls] == [call.id for call in before.calls]
-
-
-@in_every_format
-def test_a_function_writes_the_text_of_a_large_result(write: Writer):
-    messages = write(WORK)
-    result = pruner().prune(messages, custom(lambda text: f"{len(text)} characters"), validate=True)
-    assert f"{len(texts(messages)[0])} characters" in texts(result.conversation)[0]
-    assert (result.report.spent.calls, result.report.fallbacks) == (0, ())
-
-
 def test_the_text_has_a_mark_above_it():
     messages = openai_chat([LARGE], ["ok"])
     result = pruner(Asked(lambda brief: "  A hundred lines.\n")).prune(messages, AUTO)
     assert result.conversation == openai_chat([marked("A hundred lines.", count(LARGE))], ["ok"])
-
-
-def test_in_xml_the_text_takes_the_place_of_a_placeholder():
-    messages = in_text(WORK, "xml", "a text")
-    payload = f"\n<message>Done</message>\n<content>{LARGE}</content>\n"
-    result = pruner(Asked(lambda brief: "A hundred lines.")).prune(messages, AUTO)
-    mark = f"[… shortened from {pruner().plan(messages, AUTO).transcript.results[0].tokens:,} tokens …]"
-    now = f"\n<message>{mark}</message>\n<content>A hundred lines.</content>\n"
-    assert result.conversation == [
-        {**message, "content": message["content"].replace(payload, now)} for message in messages
-    ]
-
-
-@each_row("strategy", [SIMPLE, AUTO, custom(str.upper)], ids=["simple", "auto", "custom"])
-@each_row("size", [0, 1])
-def test_a_result_at_the_threshold_is_unchanged(strategy: PerResult, size: int):
-    text = lines("a.py", 30)
-    messages = openai_chat([text], ["ok"])
-    exactly = replace(strategy, threshold=count(text) - size)
-    is_same = pruner(Asked()).prune_conversations(messages, exactly) is messages
-    assert is_same == (size == 0)
 
 
 # Recognized again
@@ -219,37 +178,6 @@ def test_a_shortened_result_stays_so_with_full_history_and_fed_back_output(write
     assert as_bytes(sent[-1]) != as_bytes(grown(write)[-1])
 
 
-@pytest.mark.parametrize("strategy", [SIMPLE, AUTO, custom(lambda text: lines("LINE"))], ids=lambda s: s.mode)
-def test_a_shortened_result_is_cut_and_never_summed_up_again(strategy: PerResult):
-    once = pruner(Asked(lambda brief: lines("LINE"))).prune_conversations(openai_chat([LARGE], ["ok"]), strategy)
-    for mode in (AUTO, custom(str.upper)):
-        result = pruner(asked := Asked()).prune(once, replace(mode, threshold=80))
-        assert asked.briefs == []
-        assert result.conversation == openai_chat([cut(texts(once)[0], 80)], ["ok"])
-        assert result.report.rows[0]["reason"] == "clamped"
-
-
-def test_written_texts_are_found_in_the_store():
-    messages = openai_chat([LARGE], [lines("b.py")], ["ok"])
-    store: dict[str, str] = {}
-    first = pruner(asked := Asked(), store=store).prune(messages, AUTO)
-    again = pruner(unasked := Asked(), store=dict(store)).prune(messages, AUTO)
-    assert (len(asked.briefs), unasked.briefs) == (2, [])
-    assert again.conversation == first.conversation
-    assert (again.report.spent.calls, again.report.spent.found) == (0, 2)
-
-
-def test_a_value_of_another_kind_in_the_store_is_ignored():
-    messages = openai_chat([LARGE], ["ok"])
-    store: dict[str, str] = {}
-    first = pruner(Asked(), store=store).prune_conversations(messages, AUTO)
-    (key,) = store
-    for wrong in ("", LARGE, None):
-        asked = Asked()
-        assert pruner(asked, store={key: wrong}).prune_conversations(messages, AUTO) == first
-        assert len(asked.briefs) == 1
-
-
 def test_the_key_of_a_text_depends_on_its_inputs():
     store: dict[str, str] = {}
     for messages, strategy in (
@@ -266,22 +194,6 @@ def test_the_key_of_a_text_depends_on_its_inputs():
         assert len(store) == known + 1
 
 
-def test_the_same_result_twice_is_asked_for_once():
-    messages = openai_chat([LARGE, LARGE], ["ok"])
-    result = pruner(asked := Asked()).prune(messages, AUTO)
-    assert len(asked.briefs) == 1
-    first, second, _ = texts(result.conversation)
-    assert first == second != LARGE
-
-
-def test_functions_with_the_same_name_have_different_keys():
-    messages = openai_chat([LARGE], ["ok"])
-    one = pruner()
-    for word in ("apple", "pear"):
-        result = one.prune_conversations(messages, custom(lambda text, word=word: word))
-        assert texts(result)[0].endswith(word)
-
-
 def test_a_function_is_called_once_for_a_text():
     calls: list[str] = []
     strategy = custom(lambda text: calls.append(text) or "short")
@@ -292,17 +204,6 @@ def test_a_function_is_called_once_for_a_text():
 
 
 # What is too long, blank, or not there
-
-
-def test_a_text_that_is_too_long_is_cut():
-    messages = openai_chat([LARGE], ["ok"])
-    result = pruner(Asked(lambda brief: lines("nowhere", 200))).prune(messages, AUTO)
-    text = texts(result.conversation)[0]
-    assert count(text) <= count(cut(LARGE))
-    assert text.startswith("[… shortened from ")
-    assert "left out" in text
-    assert result.report.fallbacks == ("what was written for a large result was too long and was cut",)
-    assert result.report.tokens_after == pruner().count_tokens(result.conversation)
 
 
 def raises(given: object) -> object:
@@ -343,39 +244,11 @@ def test_if_the_summarizer_fails_the_result_is_cut_and_the_report_says_why(mode:
     assert result.report.tokens_after == pruner().count_tokens(result.conversation)
 
 
-def test_a_cut_stays_in_the_same_pruner_and_is_asked_for_again_in_another():
-    messages = openai_chat([LARGE], ["ok"])
-    store: dict[str, str] = {}
-    asked = Asked(raises)
-    one = pruner(asked, store=store)
-    first = one.prune_conversations(messages, AUTO)
-    asked.says = lambda brief: "A hundred lines."
-    assert one.prune_conversations(messages, AUTO) == first
-    assert store == {}
-    again = pruner(asked, store=store).prune_conversations(messages, AUTO)
-    assert again == openai_chat([marked("A hundred lines.", count(LARGE))], ["ok"])
-
-
-def test_one_failure_does_not_touch_the_others():
-    messages = openai_chat([LARGE, lines("b.py")], ["ok"])
-    result = pruner(Asked(lambda brief: raises(brief) if "a.py" in brief.utterances[-1].words else "fine"))
-    cut_one, written, _ = texts(result.prune_conversations(messages, AUTO))
-    assert (cut_one, written) == (cut(LARGE), marked("fine", count(lines("b.py"))))
-
-
 def test_without_a_summarizer_results_are_cut():
     messages = openai_chat([LARGE], ["ok"])
     result = pruner().prune(messages, AUTO)
     assert result.conversation == openai_chat([cut(LARGE)], ["ok"])
     assert result.report.fallbacks == ("a large result was only cut (nobody was given who could write a summary)",)
-
-
-def test_a_threshold_without_room_for_a_text_cuts_without_a_call():
-    messages = openai_chat([LARGE], ["ok"])
-    result = pruner(asked := Asked()).prune(messages, replace(AUTO, threshold=25))
-    assert asked.briefs == []
-    assert result.conversation == openai_chat([cut(LARGE, 25)], ["ok"])
-    assert result.report.fallbacks == ("a large result was only cut (a summary in so few tokens says nothing)",)
 
 
 def test_above_the_calls_that_a_prune_may_make_results_are_cut():
@@ -394,13 +267,6 @@ def test_a_result_above_the_hard_limit_is_cut_before_it_is_summarized():
     for limit, read in ((count(LARGE), LARGE), (count(LARGE) - 1, cut(LARGE, count(LARGE) - 1))):
         pruner(asked := Asked()).prune(messages, replace(AUTO, hard_limit=limit))
         assert asked.texts == [read]
-
-
-def test_a_function_gets_the_whole_text_whatever_the_hard_limit():
-    given: list[str] = []
-    strategy = replace(custom(lambda text: given.append(text) or "short"), hard_limit=50)
-    pruner().prune(openai_chat([LARGE], ["ok"]), strategy)
-    assert given == [LARGE]
 
 
 def test_a_summarizer_is_told_the_call_and_how_much_room_there_is():
@@ -437,26 +303,7 @@ def test_a_model_is_asked_about_one_result_and_gets_all_of_it():
     assert shortener(AUTO, free).summarizer is free
 
 
-def test_the_summarizers_cost_is_in_the_report():
-    says = Asked(lambda brief: Written("A hundred lines.", 900, 10, 0.25))
-    spent = pruner(says).prune(openai_chat([LARGE, lines("b.py")], ["ok"]), AUTO).report.spent
-    assert (spent.calls, spent.input_tokens, spent.output_tokens, spent.cost) == (2, 1800, 20, 0.5)
-
-
 # At the same time
-
-
-def test_four_results_are_asked_for_at_the_same_time():
-    meeting = threading.Barrier(4)
-
-    def waits(brief: Brief) -> str:
-        meeting.wait(timeout=20)
-        return "met"
-
-    messages = openai_chat([lines(f"{at}.py") for at in range(4)], ["ok"])
-    result = pruner(Asked(waits)).prune(messages, AUTO)
-    assert [text.endswith("met") for text in texts(result.conversation)] == [True] * 4 + [False]
-    assert result.report.fallbacks == ()
 
 
 def test_concurrency_is_limited():
@@ -494,13 +341,6 @@ def test_awaited_summarizers_are_awaited_at_the_same_time():
     result = asyncio.run(main())
     assert [text.endswith("met") for text in texts(result.conversation)] == [True] * 4 + [False]
     assert result.report.fallbacks == ()
-
-
-def test_both_drivers_give_the_same_result():
-    messages = openai_chat([LARGE], [lines("b.py")], ["ok"])
-    at_once = pruner(Asked()).prune(messages, AUTO)
-    awaited = asyncio.run(pruner(Asked()).aprune(messages, AUTO))
-    assert (awaited.conversation, awaited.report.fallbacks) == (at_once.conversation, at_once.report.fallbacks)
 
 
 # When
@@ -555,18 +395,6 @@ def test_the_start_limits_say_when(limits: dict[str, Any], rounds: list[Round], 
     assert (now is messages) == (True not in shortened)
 
 
-def test_once_the_model_has_answered_the_only_result_is_cut():
-    messages = [*turns(large("1")), {"role": "assistant", "content": "It is done."}]
-    now = pruner().prune_conversations(messages, SIMPLE)
-    assert texts(now) == [cut(lines("1"))]
-
-
-def test_without_words_of_the_users_there_is_one_turn():
-    messages = turns(*THREE)[1:]
-    now = pruner().prune_conversations(messages, SIMPLE)
-    assert texts(now) == [cut(lines("1")), cut(lines("2")), lines("3")]
-
-
 @each_row(
     ("limits", "why"),
     [
@@ -601,12 +429,6 @@ def test_invalid_start_limits_switch_it_off_and_the_report_says_so(mode: str, li
 def test_invalid_parameters_of_per_result_are_errors(wrong: dict[str, Any]):
     with pytest.raises(SettingsError, match="per_result: "):
         pruner().prune(turns(*THREE), PerResult(**wrong))
-
-
-def test_protected_results_stay():
-    messages = turns(large("1"), [Step("run", {}, lines("2"))], large("3"))
-    now = pruner().prune_conversations(messages, replace(SIMPLE, protect=Protections(tools=("read_*",))))
-    assert texts(now) == [lines("1"), cut(lines("2")), lines("3")]
 
 
 # Payloads that are no text
@@ -679,15 +501,6 @@ def test_a_structured_payload_above_the_threshold_stays_an_object(strategy: PerR
     assert len(asked.briefs) == (strategy.mode == "auto")
 
 
-@every_mode
-def test_blocks_of_text_stay_a_list_with_one_block(strategy: PerResult):
-    blocks = [{"type": "text", "text": LARGE}, {"type": "text", "text": LARGE, "cache_control": {"type": "ephemeral"}}]
-    now = pruner(Asked()).prune_conversations(anthropic(blocks), strategy)
-    (text,) = texts(now)
-    assert now[2]["content"][0]["content"] == [{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}]
-    assert count(text) <= THRESHOLD
-
-
 # Texts inside dialects
 
 NASTY = (
@@ -724,25 +537,7 @@ def test_no_text_can_close_the_result_around_it(dialect: str, nasty: str):
     assert pruner().prune_conversations(now, strategy) is now
 
 
-def test_words_that_are_not_a_dialects_tags_stay():
-    text = "if a < b: <div>result</div> <tool_results> [1] Results:"
-    assert escape(text) == text
-
-
 # Before folding
-
-
-def test_a_snapshot_first_shortens_large_results():
-    messages = turns(*(large(str(at)) for at in range(6)), *([Step("run", {}, "ok")] for _ in range(4)))
-    strategy = replace(snapshot(messages=None, keep=4), results=AUTO)
-    tokens = pruner().count_tokens(messages)
-    asked = Asked()
-    one = ConversationPruner(PruneArgs(tokens - 100), asked)
-    result = one.prune(messages, strategy, validate=True)
-    assert result.report.messages_summarized == 0
-    assert "shortened" in [row["reason"] for row in result.report.rows]
-    assert result.report.tokens_after == one.count_tokens(result.conversation) < tokens - 100
-    assert asked.texts == [lines(str(at)) for at in range(len(asked.texts))]
 
 
 def test_a_fold_reads_the_callers_results():

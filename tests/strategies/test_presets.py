@@ -4,17 +4,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from chat_client import Client, turn
+from chat_client import turn
 from shipped import PRESETS
 from tables import each_row
 
-from autoprune import AgenticConversationPruner, ConversationPruner, OpenAISummarizer, PruneArgs, SettingsError
+from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, SettingsError
 from autoprune.conversation.summary import find_summary
-from autoprune.pruners.conversation import ConversationPruner as Pruner
 from autoprune.strategies.presets import OUTCOMES, snapshot, summarize, summarize_older, truncate
 from autoprune.summarizers.chunked import Chunked
 from autoprune.summarizers.sections import GOAL, parse_sections
-from autoprune.summarizers.selection import summarizer_of
 from autoprune.summarizers.symbols import Symbols
 
 EACH = 100
@@ -55,20 +53,6 @@ def test_a_title_is_put_above_any_summary(llm: Any, is_fed_back: bool):
     assert len(seen) > 3
 
 
-def test_a_model_is_not_asked_for_a_title_that_is_given():
-    model = OpenAISummarizer(Client("x"), "m")  # type: ignore[arg-type]
-    asked, own = (summarizer_of(summarize_older(title=title), model)[0].instructions for title in (None, "Before"))  # type: ignore[attr-defined]
-    assert ("a title of at most ten words" in asked, "title" in own) == (True, False)
-
-
-def test_another_title_is_another_summary():
-    asked: list[Any] = []
-    pruner = Pruner(PruneArgs(600), lambda brief: asked.append(brief) or "They talked.", count=count)
-    for title in ("One", "Two", "One"):
-        assert pruner.prune(chat(9), summarize_older(title=title)).conversation[0]["content"].count(f"# {title}\n") == 1
-    assert len(asked) == 2
-
-
 def test_a_title_by_name():
     assert "# Before\n" in pruned(2_000, "summarize_older(title='Before')", chat(20)).conversation[0]["content"]
     with pytest.raises(SettingsError, match="title is 7: give a text, or None"):
@@ -100,14 +84,6 @@ def test_outcomes_have_six_headings():
 def test_a_turn_is_dropped_whole_even_at_group_size_one(safe_zone: int, first: int):
     given = chat(5)
     assert pruned(safe_zone, truncate(1), given).conversation == given[first:]
-
-
-def test_a_long_turn_is_not_dropped_for_little():
-    given = [*turn(0), *[message for at in range(1, 9) for message in turn(at)[1:]], *turn(9)]
-    tokens = ConversationPruner(PruneArgs(10**6)).count_tokens(given)
-    result = ConversationPruner(PruneArgs(tokens - 5)).prune(given, truncate(1))
-    assert result.report.within_safe_zone
-    assert result.report.tokens_after > tokens // 2
 
 
 # What is worth a call

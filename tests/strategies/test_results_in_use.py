@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -39,18 +38,6 @@ def reader(
 def test_documents_needed_together_are_in_view_together(kind: str, strategy: Any):
     """Each is read once: two, three or five that are compared, and twenty for one report."""
     assert [reader(kind, count, strategy).compare() for count in (2, 3, 5, 20)] == [3, 4, 6, 21]
-
-
-@pytest.mark.parametrize(("count", "characters"), [(25, 800), (6, 25_000)], ids=["short", "long"])
-@pytest.mark.parametrize("kind", sample_cases(KINDS, 5))
-def test_no_document_is_cleared_before_the_report_is_written(kind: str, count: int, characters: int):
-    assert reader(kind, count, EAGER, characters=characters).compare() == count + 1
-
-
-@pytest.mark.parametrize("fed_back", [False, True], ids=["full history", "fed back"])
-@pytest.mark.parametrize("format", WIRE)
-def test_documents_stay_in_view_in_every_format(format: str, fed_back: bool):
-    assert reader("csv", 5, NO_FLOOR, format, fed_back=fed_back).compare() == 6
 
 
 def kept(rounds: list[Round], strategy: CacheAware = EAGER, zone: int = ZONE, **more: Any) -> list[str]:
@@ -148,6 +135,7 @@ def phase(kind: str, count: int, tokens: int) -> list[Round]:
     return made
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", sample_cases((*KINDS, "korean", "arabic", "code", "ini"), 5))
 @pytest.mark.parametrize("act", sample_cases(ACTS, 3))
 def test_documents_stay_through_small_acts_until_the_report(kind: str, act: str):
@@ -174,14 +162,6 @@ def test_what_a_report_is_not_about_waits_for_the_next_report():
     assert not set(names[6:]) & set(kept(after))
 
 
-def test_papers_stay_while_scripts_are_written():
-    papers = phase("markdown", 6, 40_000)
-    scripts: list[Round] = [[Step("write", {"path": f"{at}.py", "content": SCRIPT}, "ok")] for at in range(10)]
-    reads: list[Round] = [[SMALL], *phase("code", 1, 3_000)]
-    made = [*papers, *(each for script in scripts for each in (script, *reads))]
-    assert {f"data/{at:03}.markdown" for at in range(6)} <= set(kept(made))
-
-
 def test_a_pause_clears_nothing_that_the_agent_has_not_used():
     given = [*read("a.log", "b.log"), [SMALL]]
     at = len(WIRE["openai_chat"](given))
@@ -190,23 +170,6 @@ def test_a_pause_clears_nothing_that_the_agent_has_not_used():
 
 def at_a_pause(made: list[Round]) -> list[str]:
     return kept(made, CacheAware(start_at=0, never_dearer=None), pauses={len(WIRE["openai_chat"](made)): 4_000.0})
-
-
-SIBLINGS = [[Step("read", {"path": f"tests/test_{name}.py"}, PYTHON * 30)] for name in "abc"]
-NEW_TEST = [Step("write", {"path": "tests/test_d.py", "content": PYTHON * 30}, "ok")]
-
-
-def test_a_pause_clears_no_patterns_of_a_file_at_work():
-    made = [*SIBLINGS, NEW_TEST, *[[SMALL]] * 12]
-    assert at_a_pause(made)[:3] == ["tests/test_a.py", "tests/test_b.py", "tests/test_c.py"]
-    assert at_a_pause([*made, *[[SMALL]] * 12])[0] == "tests/test_d.py"
-
-
-def test_a_pause_clears_nothing_new():
-    other = [Step("write", {"path": "src/d.py", "content": PYTHON * 30}, "ok")]
-    made = [*SIBLINGS, other]
-    assert at_a_pause([*made, *[[SMALL]] * 6])[:3] == ["tests/test_a.py", "tests/test_b.py", "tests/test_c.py"]
-    assert at_a_pause([*made, *[[SMALL]] * 12])[0] == "src/d.py"
 
 
 @pytest.mark.parametrize("command", ["git diff main", "git -C app show HEAD", "gh issue view 12", "gh pr diff 7"])
@@ -243,20 +206,6 @@ def test_a_plan_says_that_a_result_is_not_used_yet_or_was_fetched_again():
     assert reasons == {'{"path": "a.log"}': "fetched again", '{"path": "b.log"}': "not used yet"}
 
 
-def test_another_range_of_a_file_is_another_fetch():
-    def part(start: int) -> list[Round]:
-        return [[Step("read", {"path": "a.log", "start": str(start)}, LOG * 100)]]
-
-    given = [*part(1), [REPORT], *[[SMALL]] * 8, *part(200), [REPORT], *[[SMALL]] * 30]
-    assert "a.log" not in kept(given)
-
-
-def test_nothing_goes_from_a_small_prompt():
-    given = [*read("a.log", text=LOG * 400), [REPORT], *[[SMALL]] * 8]  # some 6,000 tokens
-    assert kept(given, replace(EAGER, start_at=8_000))[0] == "a.log"
-    assert kept(given, replace(EAGER, start_at=4_000))[0] != "a.log"
-
-
 # Above the safe zone
 
 
@@ -275,31 +224,6 @@ def test_above_the_safe_zone_results_in_use_go_last():
     in_view = kept(given, CacheAware(), zone=5_000)
     assert "0.log" not in in_view
     assert {"src/app.py", "pytest -x"} <= set(in_view)
-
-
-def test_results_in_use_go_only_if_the_prompt_then_fits():
-    given = working(*[[SMALL]] * 20)
-    least = AgenticConversationPruner(1).prune(WIRE["openai_chat"](given), "tool_output_cleanup").report.tokens_after
-    zones = range(least, least + 1_000, 100)
-    assert [zone for zone in zones if "pytest -x" not in kept(given, CacheAware(), zone=zone)]
-    too_much = ["Read this first. " * 600, *given]
-    assert "pytest -x" in kept(too_much, CacheAware(), zone=least)
-    assert "0.log" not in kept(too_much, CacheAware(), zone=least)
-
-
-def test_small_results_never_go_for_the_safe_zone():
-    small = [[Step("edit", {"path": f"{at}.py"}, "The file was updated. " * 6)] for at in range(100)]
-    in_view = kept([*OLD_LOGS, *small, [SMALL]], CacheAware(), zone=5_000)
-    assert [name for name in in_view if name.endswith(".py")] == [f"{at}.py" for at in range(100)]
-
-
-def test_above_the_safe_zone_older_results_go_before_the_newest_ones():
-    """A result is large and holds no name, so it is worth least, but the agent has just read it."""
-    code = "".join(f"def read_part_{at}(self): return self.partNumber{at}\n" for at in range(30))
-    old = [[Step("read", {"path": f"{at}.py"}, f"# {at}\n{code}")] for at in range(10)]
-    in_view = kept([*old, *read("new.log", text=LOG * 200), [SMALL]], CacheAware(), zone=7_000)
-    assert "new.log" in in_view
-    assert "0.py" not in in_view
 
 
 # In any order

@@ -12,7 +12,7 @@ import pytest
 from conversations import ANSWER, DIALECTS, Dialect, Message, Request, oldest_first, openai_chat, words, xml
 from hypothesis import given
 from hypothesis import strategies as st
-from profiles import examples, is_full
+from profiles import examples
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
@@ -65,25 +65,6 @@ def test_cleanup_clears_oldest_first_and_no_more_than_needed(dialect: Dialect, r
 
 
 @both_dialects
-def test_one_token_less_of_room_clears_one_more_result(dialect: Dialect):
-    texts = [[words(200)], [words(300)], [words(400)], [words(1_200)]]  # only the last request is over
-    whole, one, two = (count(dialect(*[[None]] * cleared, *texts[cleared:])) for cleared in range(3))
-    for safe_zone, cleared in ((whole, 0), (whole - 1, 1), (one, 1), (one - 1, 2), (two, 2), (two - 1, 3)):
-        result = pruner(safe_zone).prune(dialect(*texts))
-        assert result.conversation == dialect(*[[None]] * cleared, *texts[cleared:])
-        assert result.report.results_cleared == cleared
-        assert result.report.within_safe_zone
-
-
-@both_dialects
-def test_a_result_smaller_than_its_placeholder_is_unchanged(dialect: Dialect):
-    texts = [["Done."], [words(300), "ok"], [LAST]]
-    result = pruner(1).prune(dialect(*texts))
-    assert result.conversation == dialect(["Done."], [None, "ok"], [LAST])
-    assert [str(reason) for reason in result.plan.kept.values()] == ["no_gain", "no_gain", "unseen"]
-
-
-@both_dialects
 @pytest.mark.parametrize("overhead", [0, 700])
 def test_out_of_reach_all_seen_results_go_and_the_report_gives_the_floor(dialect: Dialect, overhead: int):
     texts = ["Please. " * 500, [words(300), "ok"], [words(400)], [words(800)]]
@@ -95,18 +76,6 @@ def test_out_of_reach_all_seen_results_go_and_the_report_gives_the_floor(dialect
     assert sum(report.floor.values()) == report.tokens_after == count(floor) + overhead > 1_000
     assert report.floor["sent beside"] == count([]) + overhead + 3
     assert report.floor["unseen"] >= 700
-
-
-@each_row("ratio", [0.8, 1.1, 1.2, 1.37, 3])
-def test_a_calibrated_conversation_that_just_fits_is_unchanged(ratio: float):
-    for size in range(100, 150):
-        messages = openai_chat([words(1_000)], "a" * size, [LAST])
-        characters = AgenticConversationPruner(PruneArgs(), count=len)
-        characters.args = PruneArgs(characters.count_tokens(messages, calibration=ratio))
-        assert characters.prune(messages, calibration=ratio).conversation is messages
-        characters.args = PruneArgs(characters.count_tokens(messages, calibration=ratio) - 1)
-        pruned = characters.prune(messages, calibration=ratio)
-        assert pruned.conversation == openai_chat([None], "a" * size, [LAST])
 
 
 # low_water
@@ -123,55 +92,6 @@ def test_low_water_clears_down_to_its_target(dialect: Dialect, target: float):
     result = pruner(limit).prune(messages, LowWater(target, minimum_reclaim=0))
     assert result.conversation == oldest_first(dialect, ROOMY, lambda kept: count(kept) <= target * limit, count)
     assert {str(edit.reason) for edit in result.plan.edits} == {"to_target"}
-
-
-@both_dialects
-def test_low_water_stops_exactly_at_its_target(dialect: Dialect):
-    requests = [[words(900)], [words(900)], [words(80)], [words(80)], [words(1_200)]]
-    target = count(dialect([None], [None], *requests[2:]))
-    halfway = LowWater(target=0.5, minimum_reclaim=0)
-    assert pruner(2 * target).prune(dialect(*requests), halfway).report.results_cleared == 2
-    assert pruner(2 * target - 2).prune(dialect(*requests), halfway).report.results_cleared == 3
-
-
-@both_dialects
-@each_row("minimum", [0.0, 0.2, 0.35])
-def test_low_water_reclaims_at_least_its_minimum(dialect: Dialect, minimum: float):
-    messages = dialect(*ROOMY)
-    whole = count(messages)
-    limit = whole - 1
-    needed = max(1, minimum * limit)
-    expected = oldest_first(dialect, ROOMY, lambda kept: whole - count(kept) >= needed, count)
-    assert pruner(limit).prune_conversations(messages, LowWater(target=1, minimum_reclaim=minimum)) == expected
-
-
-@both_dialects
-def test_low_water_changes_nothing_within_the_safe_zone(dialect: Dialect):
-    messages = dialect(*ROOMY)
-    assert pruner(count(messages)).prune_conversations(messages, "low_water") is messages
-
-
-@both_dialects
-def test_low_water_never_waits_above_a_safe_zone_that_can_be_reached(dialect: Dialect):
-    requests: list[Request] = [words(2_000), [words(200)], [words(200)], [LAST]]
-    messages = dialect(*requests)
-    result = pruner(count(messages) - 1).prune(messages, LowWater(target=0.9, minimum_reclaim=1.0))
-    assert result.conversation == dialect(words(2_000), [None], [None], [LAST])
-    assert result.report.within_safe_zone
-
-
-@both_dialects
-def test_out_of_reach_low_water_waits_for_its_minimum(dialect: Dialect):
-    safe_zone = 1_000
-    waiting = LowWater(target=0.5, minimum_reclaim=0.5)  # 500 tokens: two results of 300
-    requests: list[Request] = [words(3_000), *([words(300)] for _ in range(6))]
-    cleared = []
-    for number in range(1, len(requests) + 1):
-        result = pruner(safe_zone).prune(dialect(*requests[:number]), waiting)
-        cleared.append(result.report.results_cleared)
-        assert not result.report.within_safe_zone
-        assert {str(edit.reason) for edit in result.plan.edits} <= {"out_of_reach"}
-    assert cleared == [0, 0, 0, 2, 2, 4, 4]
 
 
 @each_row(
@@ -203,33 +123,6 @@ def loop(dialect: Dialect, seed: int) -> Iterator[list[Message]]:
         yield dialect(*requests)
 
 
-SEEDS = [(0, 4_000), (1, 1_200)] if is_full() else [(1, 1_200)]  # of a loop, and the safe zone
-STRATEGIES: list[Strategy] = [
-    ToolOutputCleanup(),
-    LowWater(),
-    LowWater(target=0.4, minimum_reclaim=0.3),
-    LowWater(target=1.0, minimum_reclaim=1.0),
-]
-
-
-@pytest.mark.full
-@both_dialects
-@each_row("strategy", STRATEGIES, ids=str)
-@each_row(("seed", "safe_zone"), SEEDS)
-def test_full_history_and_fed_back_output_give_the_same_at_every_request(
-    dialect: Dialect, strategy: Strategy, seed: int, safe_zone: int
-):
-    fed: list[Message] = []
-    known = cleared = 0
-    for messages in loop(dialect, seed):
-        expected = pruner(safe_zone).prune_conversations(messages, strategy)
-        fed = pruner(safe_zone).prune_conversations([*fed, *messages[known:]], strategy)
-        assert fed == expected
-        known = len(messages)
-        cleared += expected != messages
-    assert cleared > 10
-
-
 # A strategy of the user's own
 
 
@@ -248,48 +141,11 @@ class LargestFirst:
         return [candidate.cleared(Reason.OVER_SAFE_ZONE) for candidate in largest[: self.number]]
 
 
-@pytest.mark.full
-@both_dialects
-@each_row("strategy", [*STRATEGIES, LargestFirst()], ids=str)
-@each_row(("seed", "safe_zone"), SEEDS)
-def test_what_a_pruner_remembers_changes_no_decision(dialect: Dialect, strategy: Strategy, seed: int, safe_zone: int):
-    with_history, with_output = pruner(safe_zone), pruner(safe_zone)
-    fed: list[Message] = []
-    known = 0
-    for messages in loop(dialect, seed):
-        fed = [*fed, *messages[known:]]
-        known = len(messages)
-        for remembering, passed in ((with_history, messages), (with_output, fed)):
-            expected = pruner(safe_zone).prune_conversations(passed, strategy)
-            assert remembering.prune_conversations(passed, strategy) == expected
-        fed = expected
-
-
 class Never:
     name = "never"
 
     def step(self, view: View) -> Iterable[Replace]:
         return ()
-
-
-class Watching:
-    name = "watching"
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[int, int, int, int]] = []
-
-    def step(self, view: View) -> Iterable[Replace]:
-        self.asked.append((view.request, view.tokens, view.limit, len(list(view.candidates()))))
-        return ()
-
-
-@both_dialects
-def test_a_strategy_is_asked_at_each_request_over_the_safe_zone_and_sees_nothing_after_it(dialect: Dialect):
-    requests = [[words(100 * number)] for number in range(2, 8)]
-    limit = count(dialect(*requests[:3]))
-    watching = Watching()
-    pruner(limit).prune(dialect(*requests), watching)
-    assert watching.asked == [(number, count(dialect(*requests[:number])), limit, number - 1) for number in (4, 5, 6)]
 
 
 MIXED = [[words(100)], [words(900)], [words(300)], [LAST]]
@@ -421,22 +277,6 @@ def test_a_text_of_a_strategys_own_is_put_in_whole_and_reported_with_its_reason(
     assert [(edit.reason, edit.saved) for edit in result.plan.edits] == [
         ("first lines", count(messages) - count(result.conversation))
     ]
-
-
-@both_dialects
-@given(sizes=st.lists(st.sampled_from((1, 8, 30, 90)), min_size=2, max_size=9))
-@examples(60)
-def test_with_a_mark_both_calling_styles_give_the_same_and_to_prune_again_changes_nothing(
-    dialect: Dialect, sizes: list[int]
-):
-    requests = [["\n".join(f"line {at} of a file" for at in range(size))] for size in sizes]
-    keeping, feeding = pruner(10**9), pruner(10**9)
-    fed: list[Message] = []
-    for stop in range(1, len(sizes) + 1):
-        full = keeping.prune_conversations(dialect(*requests[:stop]), Halves())
-        fed = feeding.prune_conversations([*fed, *dialect(*requests[:stop])[len(fed) :]], Halves())
-        assert fed == full
-        assert pruner(10**9).prune_conversations(full, Halves()) is full
 
 
 # Written on a command line

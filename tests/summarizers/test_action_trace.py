@@ -105,17 +105,6 @@ def test_the_users_words_keep_their_lines_and_are_parsed_back():
     assert listed(again) == [wanted[0].replace("2", "3"), *wanted[1:], "- #3 Go on ×4 ×2"]
 
 
-@each_row("room", [150, 300, 600, 900])
-def test_omitted_words_of_the_user_are_reported(room: int):
-    rules = [user(f"Rule {number}: " + "word " * 30) for number in range(20)]
-    answer = ActionTrace()(brief(user("Fix it."), *rules, max_tokens=room))
-    assert isinstance(answer, Written)
-    kept = [number for number in range(20) if f"Rule {number}: {'word ' * 29}word" in answer.text]
-    assert len(kept) == 20 or ("left out" in answer.text and "leaves out some of the user's words" in answer.notes[0])
-    assert words(answer.text) <= room
-    assert room < 900 or len(kept) == 20
-
-
 def test_the_models_last_words_in_a_turn_are_listed():
     reads = answered(call("read", 1, path="a.py"))
     said = (
@@ -197,47 +186,9 @@ def test_a_trace_is_continued():
     assert again == traced(ActionTrace(keep=2), brief(*SESSION))
 
 
-def test_repeats_are_counted_across_summaries():
-    read = answered(call("read", 1, path="a.py"))
-    text = ""
-    for _ in range(4):
-        text = traced(ActionTrace(keep=0), brief(*read, *read, previous=text))
-    # The same two messages twice in one brief are two calls at one place.
-    assert listed(text) == ["read: 8 calls", "- #8 a.py ×8"]
-
-
-@each_row("name", ["", "- ", "- #1 x", "a: 2 calls\n- #1 b", "user", "##", "x" * 200])
-def test_a_tool_with_any_name_is_parsed_back(name: str):
-    first, read = answered(call("first", 0)), answered(call(name, 1, path="a.py"))
-    text = traced(ActionTrace(keep=0), brief(user("Go."), *first, *read, user("On.")))
-    header, line = listed(traced(ActionTrace(keep=0), brief(*read, previous=text)))[2:4]
-    assert header.endswith(": 2 calls")
-    assert line == "- #4 a.py ×2"
-
-
-def test_another_summarizers_text_stays_above():
-    text = traced(ActionTrace(keep=0), brief(*answered(call("read", 1, path="a.py")), previous="They fixed it."))
-    assert text == f"## Earlier summary (1 line)\nThey fixed it.\n\n{HEADING}(2 lines)\nread: 1 call\n- #1 a.py"
-
-
 @each_row("text", ["- #1 a", "x", "read: 1 call\n- #2 a", "read: 2 calls\n- #1 a\n- #1 b", "  | a", ""])
 def test_a_text_that_is_not_a_trace_is_not_parsed(text: str):
     assert read_trace(text) is None
-
-
-def test_it_calls_no_model_and_its_identity_has_its_settings():
-    assert ActionTrace().calls_model is False
-    assert ActionTrace(keep=2).identity == "ActionTrace(keep=2, detail_tokens=120)"
-
-
-@examples(100)
-@given(utterances(), utterances(), st.integers(0, 5), st.integers(0, 400))
-def test_a_trace_fits_and_is_the_same_each_time(first: Any, second: Any, keep: int, max_tokens: int):
-    text = traced(ActionTrace(keep), Brief(first, "", max_tokens))
-    again = Brief(second, text, max_tokens)
-    assert len(text) <= max_tokens
-    assert len(traced(ActionTrace(keep), again)) <= max_tokens
-    assert traced(ActionTrace(keep), again) == traced(ActionTrace(keep), again)
 
 
 @examples(10)

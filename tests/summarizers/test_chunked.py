@@ -19,7 +19,7 @@ from autoprune.errors import SettingsError
 from autoprune.facts.utterances import Utterance
 from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Refused, Written, identity_of
 from autoprune.summarizers.chunked import Chunked
-from autoprune.summarizers.driver import Budget, arun, as_answer, ask_once, run, steps_of
+from autoprune.summarizers.driver import Budget, arun, as_answer, run, steps_of
 from autoprune.summarizers.rendering import render
 from autoprune.tokens import exact
 
@@ -71,27 +71,6 @@ def test_a_history_that_fits_is_passed_on_unchanged():
     inner, brief = Inner(), brief_of(history(3), previous="So far.")
     assert Chunked(inner, 1_000)(brief) == Written("Summary 0.", 10, 1, 0.5, "m")
     assert inner.asked == [brief]
-
-
-def test_parts_contain_all_utterances_in_order_and_fit_the_window():
-    inner, said = Inner(), history(30)
-    summary = Chunked(inner, 1_000, concurrency=1)(brief_of(said, previous="So far."))
-    *parts, last = inner.asked
-    assert len(parts) > 3
-    assert tuple(one for part in parts for one in part.utterances) == said
-    assert [part.previous for part in parts] == ["So far.", *[""] * (len(parts) - 1)]
-    assert max(map(size, inner.asked)) <= 1_000
-    assert (last.previous, last.request, last.max_tokens) == ("Summary 0.", "Go on.", 100)
-    assert [one.words.partition("\n")[2] for one in last.utterances] == [
-        f"Summary {at}." for at in range(1, len(parts))
-    ]
-    asked = len(inner.asked)
-    assert summary == Written(f"Summary {asked - 1}.", 10 * asked, asked, 0.5 * asked, "m")
-
-
-def test_an_unknown_cost_of_one_part_makes_the_total_unknown():
-    costs = iter((0.5, None, *[0.5] * 20))
-    assert Chunked(lambda brief: Written("A part.", cost=next(costs)), 1_000)(brief_of(history(30))).cost is None
 
 
 def test_no_cut_is_made_between_a_call_and_its_result():
@@ -154,30 +133,10 @@ def test_questions_and_rounds_are_bounded_and_every_question_fits(calls: int, de
     assert max(map(size, inner.asked)) <= 1_000
 
 
-def test_partial_summaries_that_are_too_long_are_cut():
-    asked: list[Brief] = []
-
-    def inner(brief: Brief) -> str:
-        asked.append(brief)
-        return "word " * 5_000
-
-    assert isinstance(Chunked(inner, 1_000, concurrency=1)(brief_of(history(60))), Written)
-    assert len(asked) > 5
-    assert max(map(size, asked)) <= 1_000
-
-
 def test_if_parts_must_be_shortened_the_first_request_stays():
     inner = Inner()
     Chunked(inner, 1_000, calls=3)(brief_of(history(400)))
     assert inner.asked[0].utterances[0] == say.user("Fix it.")
-
-
-def test_one_giant_result_is_cut_to_the_window():
-    made = say.call("run")
-    inner = Inner()
-    said = (say.user("word " * 40_000), say.model("", made), say.tool(say.result(made, "word " * 40_000)))
-    assert isinstance(Chunked(inner, 1_000)(brief_of(said)), Written)
-    assert max(map(size, inner.asked)) <= 1_000
 
 
 def test_a_summary_may_take_at_most_half_of_the_window():
@@ -266,22 +225,6 @@ def awaited(value: object) -> Callable[[Brief], object]:
 
 
 EMPTY = brief_of(())
-OUTCOMES = pytest.mark.parametrize(
-    ("value", "answer"),
-    [
-        ("A text.", Written("A text.")),
-        (None, Failed("the summarizer gave no text")),
-        (ZeroDivisionError("oh"), Failed("ZeroDivisionError: oh")),
-    ],
-)
-
-
-@OUTCOMES
-@each_row("make", [gives, awaited])
-def test_both_drivers_give_the_same_answer_for_any_summarizer(make: Any, value: object, answer: Answer):
-    assert ask_once(Ask(make(value), EMPTY)) == answer
-    assert run(steps_of(make(value), EMPTY)) == answer
-    assert asyncio.run(arun(steps_of(make(value), EMPTY))) == answer
 
 
 def test_an_asynchronous_summarizer_within_a_running_loop_is_refused():
@@ -291,28 +234,6 @@ def test_an_asynchronous_summarizer_within_a_running_loop_is_refused():
     refused = Failed("this summarizer is asynchronous and an event loop is running: use aprune in place of prune")
     assert asyncio.run(program(1)) == refused
     assert asyncio.run(program(3)) == refused
-
-
-@pytest.mark.parametrize("concurrency", [0, 1, 3])
-def test_no_more_questions_are_asked_at_the_same_time_than_allowed(concurrency: int):
-    now, most = 0, 0
-
-    async def inner(brief: Brief) -> str:
-        nonlocal now, most
-        now += 1
-        most = max(most, now)
-        await asyncio.sleep(0.005)
-        now -= 1
-        return "A text."
-
-    asyncio.run(arun(batch([inner] * 8), concurrency))
-    assert most == max(concurrency, 1)
-
-
-def test_a_summarizer_that_cancels_itself_has_failed():
-    inner = awaited(asyncio.CancelledError())
-    assert run(batch([inner])) == Failed("CancelledError")
-    assert asyncio.run(arun(batch([inner]))) == Failed("CancelledError")
 
 
 def test_a_stop_iteration_and_a_future_of_another_loop_are_failures_too():
@@ -393,13 +314,6 @@ def test_beyond_the_budget_only_summarizers_without_a_model_are_asked(driver: st
     answers = [drive(each, budget) for each in (*asked, free)]
     assert answers[2] == Refused("the calls that one prune may make are used up")
     assert [len(each.asked) for each in (*asked, free)] == [1, 1, 0, 1]
-
-
-def test_the_budget_stops_a_summarizer_in_parts():
-    inner = Inner()
-    answer = run(steps_of(Chunked(inner, 1_000), brief_of(history(60))), budget=Budget(3))
-    assert answer == Failed("one of 8 parts: the calls that one prune may make are used up")
-    assert len(inner.asked) == 3
 
 
 def test_steps_that_raise_or_return_nothing_are_failures():

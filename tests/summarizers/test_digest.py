@@ -1,28 +1,16 @@
 """The summary that needs no model: what it keeps, what it drops first, how it is carried on."""
 
-import json
-import os
-import pickle
-import re
-import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples, size
-from rounds import WIRE, Step
-from rounds_hypothesis import rounds
-from rounds_in_texts import DIALECTS, in_text
 from tables import each_row
 
-from autoprune import ConversationPruner, PruneArgs
-from autoprune.apps import sessions
 from autoprune.conversation.placeholders import SENTENCE
 from autoprune.conversation.transcript import Location, Speaker, ToolCall, ToolResult
 from autoprune.facts import shell
@@ -35,12 +23,10 @@ from autoprune.summarizers.digest._contents import Contents
 from autoprune.summarizers.digest._contents import parse_contents as read_back
 from autoprune.summarizers.digest._reading import extend_contents, findings
 from autoprune.summarizers.sections import parse_sections
-from autoprune.summarizers.user_words import shorten
 from autoprune.tokens import Count, exact
 
 COUNT = exact()
 LARGE = 100_000  # tokens: everything fits
-TRANSCRIPTS = Path(__file__).parents[3] / "shared" / "transcripts"
 QUICK = examples(20)
 
 
@@ -156,20 +142,6 @@ def test_a_digest_says_what_was_asked_done_and_found():
             "- git commit -am fix: no result yet",
         )
     )
-
-
-@each_row("format", WIRE)
-def test_every_format_gives_the_same_digest(format: str):
-    made = [
-        [Step("read_file", {"path": "a.py"}, "def a(): ...")],
-        "And now?",
-        [Step("run", {"command": "make"}, "built")],
-    ]
-
-    def of(messages: list[Any]) -> str:
-        return digest(utterances(parse(messages, new_parser(COUNT), 0).entries))
-
-    assert of(WIRE[format](made)) == of(WIRE["openai_chat"](made))
 
 
 @each_row(
@@ -365,39 +337,6 @@ def test_the_last_commit_is_dropped_when_another_one_may_be_the_last(command: st
     assert found.get("State of version control and tests", []) == state
 
 
-def test_goal_requests_and_files_outlive_three_folds_of_a_pruner():
-    history: list[Any] = [{"role": "user", "content": "Port the parser to Rust. Never push."}]
-    for number in range(60):
-        call = {"name": "edit", "arguments": json.dumps({"path": f"src/part_{number}.rs"})}
-        made = [{"id": f"c{number}", "type": "function", "function": call}]
-        history += [
-            {"role": "assistant", "content": None, "tool_calls": made},
-            {"role": "tool", "tool_call_id": f"c{number}", "content": f"fn part_{number}() {{}}\n" * 60},
-        ]
-        if number % 6 == 5:
-            history.append({"role": "assistant", "content": f"Part {number} is done."})
-            history.append({"role": "user", "content": f"Correction {number}: tabs, not spaces, in part {number}."})
-    pruner = ConversationPruner(PruneArgs(12_000))
-    fed: list[Any] = []
-    for at, message in enumerate(history):
-        fed = [*fed, message]
-        if at + 1 == len(history) or history[at + 1]["role"] == "assistant":
-            fed = pruner.prune_conversations(fed)
-    full = pruner.prune(history)
-    assert full.conversation == fed
-    assert len(full.plan.folds) >= 3
-    text = str(fed)
-    assert [one for one in history if one["role"] == "user" and one["content"] not in text] == []
-    assert [
-        number for number in range(60) if f"src/part_{number}.rs" not in text and f"part_{number}.rs" not in text
-    ] == []
-
-
-def test_a_mention_of_tests_without_a_test_run_is_not_a_state():
-    text = digest(told(user("Go."), ran("jq '.tests' a.json", "3"), ran("cat test_a.py", "def test_a(): ...")))
-    assert "State of version control and tests" not in sections(text)
-
-
 def test_the_latest_values_of_short_commands_are_kept():
     work = [*ran("git rev-parse HEAD", "1234567"), *ran("node --version", "v20.1.0"), *ran("node --version", "v22.1.0")]
     work += [
@@ -414,22 +353,9 @@ def test_the_latest_values_of_short_commands_are_kept():
     assert len(sections(many)["What short commands printed last"]) == 8
 
 
-def test_a_folder_that_only_one_command_used_is_not_the_common_one():
-    work = [*ran("cd /tmp && touch x.txt", ""), *ran("sed -i s/a/b/ src/app/a.py", "")]
-    work += [one for name in "bcd" for one in did("edit", {"path": f"/home/me/project/src/app/{name}.py"}, "ok")]
-    text = digest(told(user("Go."), *work))
-    assert sections(text)["The folder that paths are in"] == ["/home/me/project/src/app"]
-
-
 def test_a_file_is_listed_once_by_relative_and_absolute_paths():
     edits = [*did("edit", {"path": "/home/me/project/src/a.py"}, "ok"), *ran("sed -i s/a/b/ src/a.py", "")]
     assert sections(digest(told(user("Go."), *edits)))["Files changed"] == ["- /home/me/project/src/a.py → edited ×2"]
-
-
-def test_a_failed_change_is_not_a_change():
-    text = digest(told(user("Go."), did("edit", {"path": "a.py"}, "Error: no match", True)))
-    assert "Files changed" not in sections(text)
-    assert sections(text)["Errors not seen to be resolved"] == ["- edit(a.py) → failed: Error: no match"]
 
 
 def commands(*parts: Any, previous: str = "") -> list[str]:
@@ -450,15 +376,6 @@ def commands(*parts: Any, previous: str = "") -> list[str]:
 )
 def test_a_false_error_flag_does_not_hide_a_failure(command: str, text: str, entry: str):
     assert commands(user("Go."), ran(command, text, False)) == [entry]
-
-
-def test_an_error_is_resolved_by_the_same_command_without_its_pipe_but_not_by_an_unknown_outcome():
-    broken = ran("make test | tail -3", "make: *** [test] Error 1", False)
-    unknown = sections(digest(told(user("Go."), broken, ran("make test | tail -9", "cc", False))))
-    assert "Errors resolved later" not in unknown
-    known = sections(digest(told(user("Go."), broken, ran("make test", "cc", False))))
-    assert "Errors not seen to be resolved" not in known
-    assert len(known["Errors resolved later"]) == 1
 
 
 STARTED = "Chunk ID: a1\nWall time: 1.0 seconds\nProcess running with session ID 7\nOutput:\n"
@@ -493,11 +410,6 @@ def test_the_exit_code_of_a_background_command_belongs_to_that_command(
         assert commands(waits, previous=digest(told(first))) == entry
     else:
         assert commands(first, waits) == entry
-
-
-def test_a_background_command_that_hides_its_failures_stays_unknown():
-    waits = did("write_stdin", {"session_id": 7}, ENDED.format(0, "fine\n"))
-    assert commands(user("Go."), ran("go test ./... | tail", STARTED), waits) == ["- go test ./... | tail → ran"]
 
 
 def test_a_file_that_was_read_and_then_changed_is_listed_once():
@@ -551,21 +463,6 @@ def test_relative_and_absolute_spellings_of_a_path_match():
 )
 def test_a_command_is_listed_by_its_essence(command: str, essence: str):
     assert shell.essence(command) == essence
-
-
-@each_row(
-    ("command", "looks"),
-    [
-        ("ls -la && git status", True),
-        ("grep -n 'a|b > c' x.py | head", True),
-        ("cat a.py > b.py", False),
-        ("git commit -m x", False),
-        ("sed -i s/a/b/ x.py", False),
-        ("make 2>/dev/null", False),
-    ],
-)
-def test_read_only_commands_are_recognized(command: str, looks: bool):
-    assert shell.is_read_only(command) is looks
 
 
 def test_an_error_is_resolved_by_a_later_success_of_the_same_command():
@@ -635,19 +532,6 @@ def test_an_edit_that_failed_is_resolved_when_the_file_is_changed_by_anything():
     assert len(opened(failed, did("Edit", {"file_path": "/a/src/other.py"}, "The file has been updated.", False))) == 1
 
 
-def test_a_cancelled_call_has_no_outcome():
-    cancelled = did("Bash", {"command": "make"}, "<tool_use_error>Cancelled: parallel tool call Bash(ls) errored", True)
-    text = digest(told(user("Go."), ran("make", "fine", False), cancelled))
-    assert sections(text)["Commands, and how they went last"] == ["- make → ok"]
-
-
-def test_a_command_with_another_truncation_is_the_same_command():
-    text = digest(
-        told(user("Go."), ran("make | tail -5", "a"), ran("make 2>&1 | head -20", "b"), ran("make", "c", False))
-    )
-    assert sections(text)["Commands, and how they went last"] == ["- make → ok (×3)"]
-
-
 def test_a_plan_in_a_text_ends_with_its_turn():
     plan = did("ExitPlanMode", {"plan": "# Plan\n\n## Context\n- Add a button."}, "User has approved your plan.", False)
     first = told(user("Plan it."), plan)
@@ -698,11 +582,6 @@ def test_a_finding_is_a_cause_an_outcome_or_a_decision(words: str, found: list[s
     assert [*findings(words)] == ([words] if found is None else found)
 
 
-def test_text_that_the_harness_added_is_not_a_request():
-    text = digest(told(user("<environment_context>\n<cwd>/a</cwd>\n</environment_context>"), user("Fix it.")))
-    assert sections(text) == {"The user's first request": ["Fix it."]}
-
-
 @each_row(
     ("words", "own"),
     [
@@ -743,15 +622,6 @@ def test_text_that_the_harness_added_is_not_a_request():
 )
 def test_a_message_that_the_harness_wrote_is_not_a_request(words: str, own: str):
     assert user(words).user_words == own
-
-
-def test_a_pasted_skill_is_removed_without_the_rest_of_the_message():
-    skill = "Base directory for this skill: /a/b\n\n# Review\n\nNever push."
-    blocks = [{"type": "text", "text": text} for text in ("Use it.", skill, "But be quick.")]
-    messages: list[Any] = [{"role": "user", "content": blocks}]
-    (one,) = utterances(parse(messages, new_parser(COUNT), 0).entries)
-    assert one.user_words == "Use it.\n\nBut be quick."
-    assert sections(digest([one])) == {"The user's first request": ["Use it.", "", "But be quick."]}
 
 
 def test_the_prompt_after_a_users_command_is_the_harnesss():
@@ -831,27 +701,6 @@ def by_tool(words: str) -> Utterance:
     return replace(user(f"[answered AskUserQuestion]\n{words}"), is_answer=True)
 
 
-def written_with(first_request: str, *said: Utterance, previous: str = "") -> str:
-    return written(Brief(tuple(said), previous, LARGE, COUNT, first_request=first_request))
-
-
-def test_words_about_a_request_that_stays_do_not_answer_the_one_before():
-    text = digest([user("Why?"), model("The port was taken."), behind(model("I look at a.py.")), model("And at b.py.")])
-    assert sections(text)[ASKED] == ["- (the first request)", "  → The port was taken."]
-    assert sections(text)["What went on last"] == ["- The assistant: And at b.py."]
-    more = digest([user("Fix it."), model("Fixed.")], previous=text)
-    assert sections(more)[ASKED] == ["- (the first request)", "  → The port was taken.", "- Fix it."]
-    last = digest([user("Thanks.")], previous=more)
-    assert sections(last)[ASKED][2:] == ["- Fix it.", "  → Fixed.", "- Thanks."]
-
-
-def test_words_said_before_a_request_that_was_folded_later_are_about_it():
-    text = written_with("", behind(model("I look at a.py.")))
-    text = written_with("Fix it.", user("Fix it."), behind(model("Now the docs.")), previous=text)
-    assert sections(text)["The user's first request"] == ["Fix it."]
-    assert sections(text)[ASKED] == ["- (the first request)", "  → I look at a.py."]
-
-
 def test_the_harnesss_filler_is_not_an_answer():
     text = digest([user("Why?"), model("The port was taken."), model("No response requested."), user("Thanks.")])
     assert sections(text)[ASKED] == ["- (the first request)", "  → The port was taken.", "- Thanks."]
@@ -879,35 +728,6 @@ def test_an_answer_through_a_tool_does_not_end_an_exchange():
         "sqlite",
         "- Thanks.",
     ]
-
-
-def test_the_first_request_is_the_one_in_the_brief():
-    text = written_with("", by_tool("sqlite"), user("And the docs."))
-    assert "The user's first request" not in sections(text)
-    text = written_with("Build it.", user("Build it."), previous=text)
-    assert sections(text)["The user's first request"] == ["Build it."]
-    again = written_with("", user("Another one."), previous=text)
-    assert sections(again)["The user's first request"] == ["Build it."]
-
-
-def test_a_long_answer_is_kept_while_there_is_room():
-    answer = " ".join(f"word{number}" for number in range(200))
-    said = [user("Why?"), model(answer), user("Thanks.")]
-    assert sections(digest(said))[ASKED][1] == f"  → {answer}"
-    short = digest(said, 150)
-    assert "characters left out" in sections(short)[ASKED][1]
-    assert 100 < COUNT(short) <= 150
-
-
-@each_row("room", [60, 80, 120, 200, 400, 900])
-def test_omitted_words_of_the_user_are_reported(room: int):
-    rules = [f"Rule {number}: " + "word " * 30 for number in range(20)]
-    answer = Digest()(Brief(tuple(map(user, ("Fix it.", *rules))), "", room, COUNT))
-    assert isinstance(answer, Written)
-    kept = [rule for rule in rules if rule.strip() in answer.text]
-    assert len(kept) == 20 or ("left out" in answer.text and "leaves out some of the user's words" in answer.notes[0])
-    assert COUNT(answer.text) <= room
-    assert room < 900 or len(kept) == 20
 
 
 # What is dropped first
@@ -945,35 +765,6 @@ def test_the_goal_keeps_its_heading_where_nothing_else_fits():
     assert digest(told, 14) == "## The user's first request (1 line)\nPort the parser."
 
 
-@each_row("cap", [1, 2, 5, 10, 20, 30])
-def test_with_few_tokens_the_goal_comes_first(cap: int):
-    text = digest(WORK, cap)
-    assert COUNT(text) <= cap
-    assert text.strip()
-    assert "Port" in text
-
-
-def test_a_request_that_is_too_long_leaves_room_for_what_was_done():
-    text = digest(told(user("word " * 5_000), did("edit", {"path": "a.py"}, "ok")), 1_000)
-    assert COUNT(text) <= 1_000
-    assert "left out" in text
-    assert sections(text)["Files changed"] == ["- a.py → edited"]
-
-
-@each_row(
-    "told",
-    [
-        (),
-        (Utterance(Speaker.USER, ""),),
-        (Utterance(Speaker.SYSTEM, "Be kind."),),
-        (Utterance(Speaker.OTHER, "?"),),
-        (model("Hello."),),
-    ],
-)
-def test_a_digest_is_never_blank(told: tuple[Utterance, ...]):
-    assert digest(told, 50).strip()
-
-
 SKILL = "# Reviewing code\n" + "Look at each file and judge its names, and its tests, too. " * 200
 
 
@@ -998,83 +789,12 @@ def test_a_pasted_file_in_a_request_is_cut_but_not_the_sentence_that_asks(reques
         assert len(next(line for line in text.split("\n") if "lines)" in line)) > 10
 
 
-def test_the_mark_of_a_request_says_how_many_characters_are_left_out_however_often_it_is_shortened():
-    whole = "".join(f"{number} lines of words.\n" for number in range(400))
-    short = whole
-    for limit in (200, 100, 60):
-        short = shorten(short, limit, COUNT)
-        head, left_out, tail = re.split(r"\n\[… ([\d,]+) characters left out …\]\n", short)
-        assert whole.startswith(head)
-        assert whole.endswith(f"{tail}\n")
-        assert (
-            abs(len(head) + int(left_out.replace(",", "")) + len(tail) - len(whole)) <= 3
-        )  # ends of lines at the cuts
-
-
-@each_row("quoted", ["[… 9 characters left out …]", "A page shows `[… 9 characters left out …]` to readers."])
-def test_a_request_that_quotes_the_mark_twice_keeps_the_sentence_that_asks_between(quoted: str):
-    context = "Some context about it.\n" * 40
-    whole = f"Read this.\n{quoted}\n{context}Please never touch billing.py.\n{context}{quoted}\n{context}"
-    short = shorten(whole, 120, COUNT)
-    assert COUNT(short) <= 120
-    assert "Please never touch billing.py." in short
-    left_out = max(int(number.replace(",", "")) for number in re.findall(r"\[… ([\d,]+) characters", short))
-    assert abs(len(short) + left_out - len(whole)) <= 60  # the mark itself, quoted numbers and ends of lines
-
-
-def test_requests_stay_when_lists_go():
-    work = [user("Port it. Never push."), user("please use tabs, not spaces")]
-    for number in range(60):
-        work += [*did("read", {"path": f"src/module_{number}/read.py"}, "x"), *ran(f"make part_{number}", "ok")]
-    work += [user(f"Correction {number}: leave the file number {number} as it is, for now.") for number in range(12)]
-    text = digest(told(*work), 420)
-    assert COUNT(text) <= 420
-    asked = [one.words for one in work if one.speaker is Speaker.USER]
-    assert [words for words in asked if words not in text] == []
-    assert "Rules that the user gave" not in text
-
-
-def test_if_not_all_requests_fit_the_first_and_the_newest_stay():
-    corrections = [user(f"Correction {number}: " + "leave that file as it is. " * 9) for number in range(40)]
-    text = digest(told(user("Port it."), *corrections), 600)
-    assert sections(text)["The user's first request"] == ["Port it."]
-    kept = [number for number in range(40) if f"Correction {number}:" in text]
-    assert kept == [*range(kept[0], 40)]
-    assert f"[{kept[0]} older ones left out]" in text
-
-
 # Carried on
 
 
 def test_a_continued_digest_equals_the_digest_of_all_messages():
     for at in (1, 9, 16, 161, len(WORK) - 1):
         assert digest(WORK[at:], previous=digest(WORK[:at])) == digest(WORK)
-
-
-@pytest.mark.parametrize("cap", [120, 300, 2_000])
-def test_after_twenty_digests_the_first_request_is_kept_and_the_limit_holds(cap: int):
-    text = ""
-    for number in range(20):
-        more = told(
-            user("Port the parser to Rust.\n\n- Keep the tests.") if number == 0 else user(f"Now part {number}."),
-            did("edit", {"path": f"part_{number}.rs"}, "ok"),
-            ran("cargo test", "error: no\n\nCommand exited with code 1" if number % 2 else "ok"),
-            model(f"Part {number} is ported."),
-        )
-        text = digest(more, cap, text)
-        assert COUNT(text) <= cap
-        assert sections(text)["The user's first request"] == ["Port the parser to Rust.", "", "- Keep the tests."]
-        assert number == 0 or f"- Now part {number}." in text
-    kept = [number for number in range(1, 20) if f"- Now part {number}." in text]
-    assert kept == [*range(kept[0], 20)]
-
-
-def test_the_newest_outcome_of_a_command_is_kept_and_its_runs_add_up():
-    first = digest(told(user("Go."), ran("make", "ok"), ran("make", "error: no\n\nCommand exited with code 2")))
-    assert sections(first)["Commands, and how they went last"] == ["- make → failed, exit code 2 (×2)"]
-    then = digest(told(ran("make", "ok")), previous=first)
-    assert sections(then)["Commands, and how they went last"] == ["- make → ran (×3)"]
-    assert "Errors not seen to be resolved" not in sections(then)
 
 
 def test_another_summarizers_summary_is_kept():
@@ -1202,33 +922,6 @@ def test_a_digest_is_parsed_as_it_was_written(told: tuple[Utterance, ...]):
     }
 
 
-@examples(8, QUICK)
-@given(st.data(), rounds(), rounds(), st.sampled_from([*WIRE, *DIALECTS]))
-def test_a_digest_of_a_digest_and_more_keeps_what_a_digest_of_all_keeps(
-    data: st.DataObject, one: Any, other: Any, format: str
-):
-    messages = WIRE[format](one + other) if format in WIRE else in_text(one + other, format, "a text")
-    told = utterances(parse(messages, new_parser(COUNT), 0).entries)
-    at = data.draw(st.sampled_from([at for at in range(len(told)) if not told[at].results]))
-    assert digest(told[at:], previous=digest(told[:at])) == digest(told)
-
-
-OTHER_PROCESS = """
-import pickle, sys
-from autoprune.summarizers.digest import Digest
-print(ascii(Digest()(pickle.load(sys.stdin.buffer)).text), end="")
-"""
-
-
-@pytest.mark.full
-def test_the_same_brief_gives_the_same_digest_in_another_process():
-    brief = Brief(tuple(WORK), "", 700, COUNT)
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONHASHSEED": "7"}
-    command = [sys.executable, "-c", OTHER_PROCESS]
-    done = subprocess.run(command, input=pickle.dumps(brief), capture_output=True, env=env, check=True)
-    assert done.stdout.decode() == ascii(digest(WORK, 700))
-
-
 HUGE = size(5_000_000)  # characters
 
 
@@ -1243,24 +936,6 @@ def test_a_huge_message_takes_no_more_than_a_moment(piece: str):
 
 
 # Recorded sessions
-
-
-@pytest.mark.full
-@pytest.mark.skipif(not TRANSCRIPTS.is_dir(), reason="the recorded sessions are not here")
-def test_recorded_sessions_fit_every_limit():
-    paths = [path for path in sorted(TRANSCRIPTS.iterdir()) if path.suffix in (".json", ".jsonl")]
-    assert paths
-    for path in paths:
-        messages = sessions.load(path.read_text(encoding="utf-8"), path.name).messages
-        told = utterances(parse(messages, new_parser(COUNT), 0).entries)
-        for cap in (30, 1_000, 4_000):
-            half = digest(told[: len(told) // 2], cap)
-            assert 0 < COUNT(digest(told[len(told) // 2 :], cap, half)) <= cap
-
-
-def test_arguments_may_be_json_text():
-    text = digest(told(did("bash", json.dumps({"command": "make"}), "ok")))
-    assert sections(text)["Commands, and how they went last"] == ["- make → ran"]
 
 
 def test_last_words_without_room_for_their_list_are_the_answer_so_far():

@@ -14,7 +14,7 @@ from autoprune import Chunked, ConversationPruner, OpenAISummarizer, PruneArgs
 from autoprune.conversation.summary import find_summary, wrap_summary
 from autoprune.strategies.presets import summarize
 from autoprune.summarizers.brief import Brief
-from autoprune.summarizers.sections import GOAL, SUMMARY, Frame, Section, parse_sections, request_of, write_sections
+from autoprune.summarizers.sections import GOAL, SUMMARY, Frame, Section, parse_sections, write_sections
 
 TURNS = 14
 
@@ -117,21 +117,6 @@ def test_no_later_request_becomes_the_goal_of_another_summarizers_summary():
     assert summary
     assert GOAL not in summary.text
     assert "They are at it." in summary.text
-
-
-@each_row(
-    ("previous", "wanted"),
-    [
-        ("", "Newer."),
-        (write_sections([Section(GOAL, "Older."), Section(SUMMARY, "x")]), "Older."),
-        (write_sections([Section(SUMMARY, "x")]), "Newer."),
-        ("# A title\n\n" + write_sections([Section(GOAL, "Older.")]), "Older."),
-        ("Somebody's words.", ""),
-        (write_sections([Section("Earlier summary", "x")]), ""),
-    ],
-)
-def test_the_first_request_is_found_in_the_summary_or_the_brief(previous: str, wanted: str):
-    assert request_of(Brief((user("Newer."),), previous)) == wanted
 
 
 def test_a_summary_that_repeats_the_previous_one_is_not_framed_twice():

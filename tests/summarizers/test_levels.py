@@ -8,10 +8,8 @@ from profiles import examples
 from tables import each_row
 from utterances import PHRASES, model, user, utterances, words
 
-from autoprune.conversation.transcript import Speaker
 from autoprune.facts.utterances import Utterance
-from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Steps, Written
-from autoprune.summarizers.driver import run
+from autoprune.summarizers.brief import Answer, Ask, Brief, Failed, Written
 from autoprune.summarizers.levels import Levels
 from autoprune.summarizers.sections import Section, parse_sections, write_sections
 from autoprune.tokens import exact
@@ -84,46 +82,11 @@ def test_a_section_that_would_become_tiny_is_dropped():
     assert sections == (GOAL, Section("Level 1", ("two " * 20).strip()))
 
 
-def test_text_beyond_the_sections_share_is_cut():
-    previous = write_sections([GOAL, Section("Level 1", "one")])
-    levels = Levels(lambda brief: "word " * 5_000)
-    goal, first, second = parse_sections(text_of(levels(Brief((model("two"),), previous, 200, words)))) or ()
-    assert (goal, first) == (GOAL, Section("Level 1", "one"))
-    assert 60 < words(second.body) <= 100
-
-
 def test_a_section_has_half_of_the_room_that_is_left():
     levels, said = Levels(shortening), (user("Fix it."), model("word " * 500))
     room = 1_000 - words(write_sections([GOAL]))
     steps = levels.steps(Brief(said, "", 1_000, words, "And now?"))
     assert list(next(steps)) == [Ask(shortening, Brief(said[1:], "", room // 2, words, "And now?"))]
-
-
-def test_merged_sections_are_passed_with_the_speaker_other():
-    previous = write_sections([GOAL, Section("Level 1", "one " * 40), Section("Level 1", "two " * 40)])
-    (ask,) = next(Levels(joined, fanout=2).steps(Brief((), previous, 2_000, words)))
-    said = tuple(Utterance(Speaker.OTHER, ("one " * 40, "two " * 40)[at].strip()) for at in (0, 1))
-    assert ask == Ask(joined, Brief(said, "", 40, words))
-
-
-def test_the_usage_of_all_questions_adds_up():
-    def inner(brief: Brief) -> Written:
-        return Written("short", 10, 2, 0.5, "m")
-
-    previous = write_sections([GOAL, Section("Level 1", "one")])
-    answer = Levels(inner, fanout=2)(Brief((model("two"),), previous, 100, words))
-    assert answer == Written(write_sections([GOAL, Section("Level 2", "short")]), 20, 4, 1.0, "m")
-
-
-def test_a_summarizer_of_several_steps_is_asked_step_by_step():
-    class TwoSteps:
-        def steps(self, brief: Brief) -> Steps:
-            (first,) = yield [Ask(joined, brief)]
-            return Written(f"{text_of(first)}!")
-
-    inner: Any = TwoSteps()
-    answer = run(Levels(inner).steps(Brief((model("one"),), "", 100, words)))
-    assert answer == Written(write_sections([Section("Level 1", "(one)!")]))
 
 
 def test_a_failure_on_new_messages_fails_the_whole():
@@ -139,22 +102,6 @@ def test_if_merging_fails_the_sections_stay():
 
     sections = after(Levels(inner, fanout=2), 4)
     assert sections == [HEAD, *(("Level 1", f"(m{at})") for at in (1, 2, 3, 4))]
-
-
-def test_with_nothing_new_nothing_is_asked():
-    def inner(brief: Brief) -> str:
-        raise AssertionError("nothing is to be asked")
-
-    previous = write_sections([GOAL, Section("Level 1", "one")])
-    assert Levels(inner)(Brief((model(""),), previous, 100, words)) == Written(previous)
-    assert Levels(inner)(Brief((user("Fix it."),), "", 100, words)) == Written(write_sections([GOAL]))
-
-
-def test_another_summarizers_text_stays_above():
-    answer = Levels(joined)(Brief((model("one"),), "They fixed it.", 100, words))
-    assert answer == Written(
-        write_sections([Section("Earlier summary", "They fixed it."), Section("Level 1", "(one)")])
-    )
 
 
 def test_a_summary_of_more_levels_is_continued_with_fewer():

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from chat_client import Client
 from tables import each_row
-from utterances import words
 
 from autoprune import Chunked, OpenAISummarizer, SettingsError, asummarize_text, summarize_text
 from autoprune.summarizers.brief import Brief
@@ -32,14 +31,6 @@ def test_a_text_that_fits_is_returned_without_a_call(text: str, how: str):
         raise AssertionError("a model was asked")
 
     assert made(asked, how, text) == text
-
-
-@HOW
-def test_a_function_sums_it_up(how: str):
-    def first(brief: Brief) -> str:
-        return f"{brief.utterances[0].words[:6]} {brief.max_tokens} {brief.request}"
-
-    assert made(first, how, request="How many lines?") == "line 0 1000 How many lines?"
 
 
 async def awaited(brief: Brief) -> str:
@@ -108,11 +99,6 @@ def test_a_text_without_line_ends_is_read_in_parts_too():
 
     assert summarize_text("abc " * 20_000, Chunked(inner, 6_000)) == "A part."
     assert len(parts) > 2
-
-
-def test_a_custom_count_is_used():
-    assert summarize_text("a b c", max_tokens=3, count=words) == "a b c"
-    assert words(summarize_text("a b c\n" * 90, max_tokens=30, count=words)) <= 30
 
 
 @each_row("text", [5, None, b"bytes", ["a"]])

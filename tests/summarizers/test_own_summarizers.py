@@ -12,7 +12,7 @@ from test_first_request import Client
 
 import autoprune
 from autoprune import Chunked, ConversationPruner, OpenAISummarizer, PruneArgs, SettingsError, summarizers
-from autoprune.summarizers import Brief, Digest, Failed, Summarizer, Symbols, Utterance, read_actions
+from autoprune.summarizers import Brief, Digest, Failed, Summarizer, Symbols
 from autoprune.summarizers.selection import fallbacks, in_parts, summarizer_named, with_instructions
 
 
@@ -57,10 +57,6 @@ def test_the_last_fallback_is_the_digest_unless_a_summarizer_wants_none():
     assert [*fallbacks(one)] == []
 
 
-def test_a_missing_optional_method_changes_nothing():
-    assert with_instructions(second, "Be brief.") is in_parts(second) is second
-
-
 class Odd:
     """Offers what raises, and what is no summarizer."""
 
@@ -91,10 +87,6 @@ def test_a_summarizer_in_parts_passes_on_style_and_instructions():
 def test_symbols_say_why_a_function_is_not_asked():
     assert isinstance(Symbols().with_model(second), Failed)
     assert Symbols().with_model(Digest()) == Symbols()
-
-
-def test_calls_and_results_are_paired_for_a_summarizer():
-    assert [*read_actions((Utterance(speaker="user", words="x"),))] == [()]  # type: ignore[arg-type]
 
 
 def test_summarizers_are_made_by_name_with_their_parameters():

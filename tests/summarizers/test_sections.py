@@ -3,8 +3,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from profiles import examples
-from tables import each_row
 from utterances import PHRASES, model, user, words
 
 from autoprune.summarizers.brief import Brief, Failed, Written, with_usage
@@ -14,7 +12,6 @@ from autoprune.summarizers.sections import (
     Section,
     cut,
     fit_head,
-    most_that_fits,
     parse_sections,
     resume,
     without_request,
@@ -38,22 +35,6 @@ def test_sections_are_written_with_their_number_of_lines():
 def test_written_text_is_parsed_back(sections: list[Section]):
     stripped = [Section(section.title, section.body.strip()) for section in sections]
     assert parse_sections(write_sections(sections)) == tuple(section for section in stripped if section.body)
-
-
-@each_row(
-    "text",
-    [
-        *("some words", "## One (2 lines)\na", "## One (1 line)\na\nb", "## One (0 lines)", "x\n## One (1 line)\na"),
-        *("## One (1 line)\na\n\nmore", "## (1 line)\na", "##One (1 line)\na", "## One\na"),
-    ],
-)
-def test_other_text_is_not_parsed(text: str):
-    assert parse_sections(text) is None
-
-
-@pytest.mark.parametrize("text", ["", " \n\t"])
-def test_a_blank_text_has_no_sections(text: str):
-    assert parse_sections(text) == ()
 
 
 def test_the_first_request_begins_the_head():
@@ -94,12 +75,6 @@ def test_the_goal_in_another_summarizers_sections_stays_the_goal():
     assert resume(Brief((), write_sections(head)), lambda section: False) == (head, ())
 
 
-def test_the_first_request_is_not_said_twice():
-    head = (Section(GOAL, "Fix it."),)
-    said = (user("Fix it. "), model("Fix it."), user(""), user("And this."))
-    assert without_request(Brief(said), head) == (said[1], said[3])
-
-
 def test_a_long_first_request_has_half_of_the_room():
     brief = Brief((), max_tokens=60, count=words)
     (goal,) = fit_head((Section(GOAL, "word " * 40),), brief)
@@ -108,34 +83,11 @@ def test_a_long_first_request_has_half_of_the_room():
     assert "left out" in goal.body
 
 
-def test_a_first_request_that_fits_stays_verbatim():
-    head = (Section(GOAL, "word " * 30),)
-    assert fit_head(head, Brief((), max_tokens=60, count=words)) == head
-
-
 @pytest.mark.parametrize(
     ("text", "limit", "becomes"), [("a b c", 3, "a b c"), ("a b c", 0, ""), ("a b c", -1, ""), ("", 3, "")]
 )
 def test_a_text_is_cut_only_if_it_is_too_long(text: str, limit: int, becomes: str):
     assert cut(text, limit, words) == becomes
-
-
-@given(BODIES, st.integers(0, 60))
-def test_a_cut_text_fits(text: str, limit: int):
-    assert len(cut(text, limit, len)) <= limit
-
-
-@each_row(("room", "most"), [(9, 4), (4, 4), (2, 2), (0, 0), (-1, None)])
-def test_as_much_as_fits_is_rendered(room: int, most: int | None):
-    assert most_that_fits(lambda number: "a" * number, 4, Brief((), max_tokens=room)) == most
-
-
-@examples(50)
-@given(st.lists(st.integers(0, 20), min_size=1, max_size=12), st.integers(0, 20))
-def test_rendered_text_fits_for_any_count(counts: list[int], room: int):
-    brief = Brief((), max_tokens=room, count=lambda text: counts[len(text)])
-    most = most_that_fits(lambda number: "a" * number, len(counts) - 1, brief)
-    assert min(counts) > room if most is None else counts[most] <= room
 
 
 @pytest.mark.parametrize(

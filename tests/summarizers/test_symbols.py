@@ -11,10 +11,9 @@ from tables import each_row
 from utterances import answered, call, model, result, tool, user, utterances, words
 
 from autoprune.facts.utterances import Utterance
-from autoprune.summarizers.brief import Ask, Brief, Failed, Written
-from autoprune.summarizers.driver import run
+from autoprune.summarizers.brief import Ask, Brief, Written
 from autoprune.summarizers.sections import parse_sections
-from autoprune.summarizers.symbols import Question, Symbols, describe_message, few_words, instructions, lines_in
+from autoprune.summarizers.symbols import Question, Symbols, describe_message, instructions, lines_in
 from autoprune.tokens import exact
 
 GOAL = "## The user's first request (1 line)\nFix it."
@@ -75,14 +74,6 @@ def test_a_line_says_who_which_tool_what_subject_and_which_outcome(said: Utteran
     assert describe_message(said, 10) == short
 
 
-@pytest.mark.parametrize(
-    ("text", "most", "becomes"),
-    [("a b", 2, "a b"), ("a b c", 2, "a b…"), ("見" * 99, 2, "見" * 31 + "…"), ("", 2, "")],
-)
-def test_a_few_words(text: str, most: int, becomes: str):
-    assert few_words(text, most) == becomes
-
-
 def test_the_models_lines_keep_their_order():
     def say(prompt: str) -> str:
         return json.dumps(["one"] if "docs" in prompt else ["read a.py", "it holds\nalpha"])
@@ -140,14 +131,6 @@ def test_if_the_model_fails_the_batchs_lines_come_from_the_messages():
     assert text == f"{GOAL}\n\n{HEADING}(3 lines)\n- one\n- two\n{LINES[2]}"
 
 
-def test_a_models_answer_may_be_awaited():
-    async def say(prompt: str) -> str:
-        return '["one", "two", "three"]'
-
-    text = text_of(Symbols(say), brief(*SESSION))
-    assert text == f"{GOAL}\n\n{HEADING}(3 lines)\n- one\n- two\n{LINES[2]}"
-
-
 def test_all_batches_are_asked_at_the_same_time():
     def say(prompt: str) -> str:
         return "[]"
@@ -171,27 +154,11 @@ def test_the_prompt_marks_the_messages_as_data():
     assert prompt.count(f"\n{code}\n") == 2
 
 
-def test_a_summarizer_may_replace_the_model():
-    def say(asked: Brief) -> Written:
-        return Written(json.dumps([one.speaker for one in asked.utterances]), 7, 3, 0.5, "m")
-
-    answer = run(Symbols(summarizer=say, batch=2).steps(brief(*SESSION)))
-    text = f"{GOAL}\n\n{HEADING}(3 lines)\n- model\n- tool\n{LINES[2]}"
-    assert answer == Written(text, 14, 6, 1.0, "m")
-
-
 def test_the_lines_of_the_previous_summary_stay():
     previous = f"{GOAL}\n\n{HEADING}(2 lines)\n… 3 earlier messages left out\n- whatever a model   wrote"
     lines = ["… 3 earlier messages left out", "- whatever a model   wrote", *LINES]
     text = text_of(Symbols(), brief(*SESSION[1:], previous=previous))
     assert text == f"{GOAL}\n\n{HEADING}(5 lines)\n" + "\n".join(lines)
-
-
-def test_the_oldest_lines_go_and_are_counted():
-    text = text_of(Symbols(), brief(*SESSION, max_tokens=38))
-    assert text == f"{GOAL}\n\n{HEADING}(2 lines)\n… 2 earlier messages left out\n{LINES[2]}"
-    again = text_of(Symbols(), brief(model("Done."), previous=text, max_tokens=50))
-    assert again == f"{text}\n- assistant: Done.".replace("(2 lines)", "(3 lines)")
 
 
 def test_the_users_words_keep_their_lines_and_are_parsed_back():
@@ -201,31 +168,6 @@ def test_the_users_words_keep_their_lines_and_are_parsed_back():
     assert text == f"{GOAL}\n\n{HEADING}(5 lines)\n" + "\n".join(lines)
     again = text_of(Symbols(), brief(model("Done."), previous=text))
     assert again == f"{GOAL}\n\n{HEADING}(6 lines)\n" + "\n".join((*lines, "- assistant: Done."))
-
-
-@each_row("room", [100, 200, 400, 800])
-def test_omitted_words_of_the_user_are_reported(room: int):
-    rules = [user(f"Rule {number}: " + "word " * 30) for number in range(20)]
-    answer = Symbols()(brief(user("Fix it."), *rules, max_tokens=room))
-    assert isinstance(answer, Written)
-    kept = [number for number in range(20) if f"Rule {number}: {'word ' * 29}word" in answer.text]
-    assert len(kept) == 20 or ("left out" in answer.text and "leaves out some of the user's words" in answer.notes[0])
-    assert words(answer.text) <= room
-    assert room < 800 or len(kept) == 20
-
-
-@pytest.mark.parametrize(("max_tokens", "text"), [(9, GOAL), (2, "Fix it."), (1, "Fix "), (0, "")])
-def test_the_first_request_goes_last(max_tokens: int, text: str):
-    assert text_of(Symbols(), brief(*SESSION, max_tokens=max_tokens)) == text
-
-
-def test_another_summarizers_text_stays_above():
-    text = text_of(Symbols(), brief(model("Done."), previous="- one\n- two"))
-    assert text == f"## Earlier summary (2 lines)\n- one\n- two\n\n{HEADING}(1 line)\n- assistant: Done."
-
-
-def test_nothing_to_say_is_a_failure():
-    assert Symbols()(brief(model(""))) == Failed("the summarizer gave no text")
 
 
 def ask(prompt: str) -> str:
@@ -241,16 +183,6 @@ def ask(prompt: str) -> str:
 )
 def test_it_says_whether_it_calls_a_model_and_what_it_depends_on(symbols: Symbols, calls_model: bool, identity: str):
     assert (symbols.calls_model, symbols.identity) == (calls_model, identity)
-
-
-@examples(100)
-@given(utterances(), utterances(), st.integers(1, 4), st.integers(0, 400))
-def test_the_lines_fit_and_are_the_same_each_time(first: Any, second: Any, batch: int, max_tokens: int):
-    text = text_of(Symbols(batch=batch), Brief(first, "", max_tokens))
-    again = Brief(second, text, max_tokens)
-    assert len(text) <= max_tokens
-    assert len(text_of(Symbols(), again)) <= max_tokens
-    assert Symbols(batch=batch)(again) == Symbols()(again)
 
 
 @examples(10)

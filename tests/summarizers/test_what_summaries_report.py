@@ -14,7 +14,7 @@ from autoprune.conversation.summary import find_summary
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import sliding_window, symbolize
 from autoprune.summarizers import _snapshot
-from autoprune.summarizers.brief import Brief, Failed, Written
+from autoprune.summarizers.brief import Brief, Written
 from autoprune.summarizers.driver import run, steps_of
 from autoprune.summarizers.levels import Levels
 from autoprune.summarizers.openai_summarizer import OpenAISummarizer as Model
@@ -66,22 +66,6 @@ def test_a_failure_is_reported_at_each_prune_that_it_affects(name: str, strategy
         assert set(other.report.fallbacks) == set(first.report.fallbacks)
 
 
-def test_a_failure_is_reported_as_long_as_its_summary_is_used():
-    answers = iter([TimeoutError("no answer")])
-
-    def once(brief: Brief) -> str:
-        if error := next(answers, None):
-            raise error
-        return "They talked."
-
-    pruner = ConversationPruner(PruneArgs(3_000), once)
-    notes = [pruner.prune(chat(number)).report.fallbacks for number in range(28, 60, 2)]
-    said = [any("no answer" in note for note in each) for each in notes]
-    assert said[:2] == [True, True]
-    assert said == sorted(said, reverse=True)
-    assert not said[-1]
-
-
 def test_a_cut_text_for_one_result_is_reported_each_time():
     made = {"id": "c", "type": "function", "function": {"name": "run", "arguments": "{}"}}
     given = [
@@ -113,12 +97,6 @@ def test_items_left_out_of_a_snapshot_are_counted(room: int):
     marks = [_snapshot.LEFT_OUT.fullmatch(item) for item in again.done]
     left = sum(int(mark[1]) for mark in marks if mark)
     assert sum(item.startswith("Step") for item in again.done) + left == (90 if again.done else 0)
-
-
-def test_the_report_says_how_many_items_a_snapshot_left_out():
-    text, (note,) = _snapshot.summary_of(SNAPSHOT, Brief((user("Fix it."),), "", 300, words))
-    kept = sum(item.startswith("Item") for item in _snapshot.parse_text(text).done)
-    assert note.endswith(f"was shortened to 300: {400 - kept} items left out")
 
 
 def test_symbols_report_lines_made_without_a_model():
@@ -202,11 +180,3 @@ def test_symbolize_asks_the_model_behind_parts():
 def test_symbolize_without_a_model_has_nothing_to_say():
     for llm in (None, Digest()):
         assert ConversationPruner(PruneArgs(30_000), llm).prune(chat(), symbolize()).report.fallbacks == ()
-
-
-def test_symbolize_asks_its_own_model():
-    own = Symbols(lambda prompt: broken(Brief(())))
-    chosen, note = summarizer_of(symbolize(), lambda brief: "x")
-    assert note
-    assert isinstance(chosen, Symbols)
-    assert isinstance(own(Brief((model("Hi."),), "", 100, words)), Written | Failed)

@@ -42,7 +42,7 @@ FULL_ONLY = (
     "tests/test_examples.py",
 )
 Case = TypeVar("Case")
-MOST = 6  # examples of a property in the quick profile
+MOST = 4  # examples of a property in the quick profile
 _ANYWAY = {
     "deadline": None,
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
@@ -66,7 +66,7 @@ def is_full() -> bool:
 
 
 def share(number: int) -> int:
-    """The number of examples that the profile tries: all, or an eighth and at most six in quick."""
+    """The number of examples that the profile tries: all, or an eighth and at most four in quick."""
     return number if is_full() else min(MOST, -(-number // 8))
 
 

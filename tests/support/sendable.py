@@ -59,9 +59,10 @@ def chat(message: Any) -> Any:
 
 def anthropic(message: Any) -> Any:
     """Of a response only what is sent, with the signatures of the provider."""
-    content = message["content"]
-    blocks = [signed(block) for block in content] if isinstance(content, list) else content
-    return {"role": message["role"], "content": blocks}
+    sent = {name: message[name] for name in ("role", "content") if name in message}
+    if isinstance(sent.get("content"), list):
+        sent["content"] = [signed(block) for block in sent["content"]]
+    return sent
 
 
 def signed(block: Any) -> Any:
