@@ -107,7 +107,10 @@ class Stretch:
         return [
             (known[-1], need)
             for need, known in sources
-            if known and need.request < self.end and all(self.cleared.get(each, inf) <= need.request for each in known)
+            if known
+            and not need.written
+            and need.request < self.end
+            and all(self.cleared.get(each, inf) <= need.request for each in known)
         ]
 
 
