@@ -10,12 +10,14 @@ results, calls that have no results, calls in the model's text, and everything t
 leaves the prompt as a whole, so no result loses its call, and no call its reasoning.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from autoprune.conversation.edits import AnyReason, Fold
 from autoprune.conversation.folded_steps import FoldedSteps
 from autoprune.conversation.summary import GAP
 from autoprune.conversation.transcript import Entry, Speaker, ToolCall, ToolResult
+from autoprune.tokens import MESSAGE_TOKENS, Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +94,16 @@ def neighbors(steps: Collection[Step]) -> Iterator[list[Step]]:
         yield run
 
 
-def with_blocks(text: str, steps: Iterable[Step]) -> str:
-    """Return the text that replaces neighboring steps, with the blocks of later steps in their messages."""
-    return GAP.join((text, *(each.text for step in steps for each in step.folded)))
+def make_fold(steps: Sequence[Step], text: str, reason: AnyReason, count: Count) -> Fold:
+    """Create the fold of neighboring steps. Blocks of later steps in their messages follow the text."""
+    whole = GAP.join((text, *(each.text for step in steps for each in step.folded)))
+    return Fold(
+        messages=tuple(at for step in steps for at in step.messages),
+        reason=reason,
+        saved=sum(step.tokens for step in steps),
+        room=count(whole) + MESSAGE_TOKENS,
+        text=whole,
+    )
 
 
 def _is_known(entry: Entry) -> bool:

@@ -47,7 +47,7 @@ from autoprune.planning.folds import Folds
 from autoprune.planning.plan import TRACKED, Conditions, Later, Plan, ThinkingPolicy
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Guard, Protections, guard
 from autoprune.planning.references import References
-from autoprune.planning.steps import Step, Steps, neighbors, with_blocks
+from autoprune.planning.steps import Step, Steps, make_fold, neighbors
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import (
     Candidate,
@@ -62,7 +62,6 @@ from autoprune.planning.view import (
     reprice,
     stepper,
 )
-from autoprune.tokens import MESSAGE_TOKENS
 
 SHOWING = (Reason.CLAMPED, Reason.RESTORED)  # edits after which a result still shows its text
 
@@ -514,30 +513,25 @@ class Walk:
         return is_users or (self._protects and why(result) is not None)
 
     def _fold_steps(self, edit: Fold) -> None:
-        """Replace neighboring steps by the strategy's text if they were offered and it saves tokens; else do nothing.
-
-        Blocks of later steps in their messages follow the text.
-        """
+        """Replace neighboring steps by the strategy's text if they were offered and it saves tokens; else do nothing."""
         offered = [step for step in self.steps() if step.messages.start in edit.messages]
         is_whole = [*edit.messages] == [at for step in offered for at in step.messages]
         if not self._steps or not is_whole or not edit.text or len(list(neighbors(offered))) != 1:
             return
-        text = with_blocks(edit.text, offered)
-        room, saved = self.placeholder.count(text) + MESSAGE_TOKENS, sum(step.tokens for step in offered)
-        if room >= saved:
+        fold = make_fold(offered, edit.text, check_reason(edit.reason), self.placeholder.count)
+        if fold.room >= fold.saved:
             return
-        for at in edit.messages:
+        for at in fold.messages:
             self._saved[at] = self.entries[at].tokens
-        self._saved[edit.messages[0]] -= room
-        self.tokens -= saved - room
+        self._saved[fold.messages[0]] -= fold.room
+        self.tokens -= fold.saved - fold.room
         self.edits_made += 1
-        reason = check_reason(edit.reason)
-        self._folded.append(Fold(edit.messages, reason, saved, room, self.request, text))
-        self._steps.remove(edit.messages)
-        self.withhold(edit.messages)
+        self._folded.append(replace(fold, request=self.request))
+        self._steps.remove(fold.messages)
+        self.withhold(fold.messages)
         if self.changes:
-            self.changes.remove_messages(edit.messages)
-            self.changes.record_change((edit.messages[0],))
+            self.changes.remove_messages(fold.messages)
+            self.changes.record_change((fold.messages[0],))
 
     # Folds, for strategies that fold or drop messages
 

@@ -19,11 +19,10 @@ from autoprune.facts.calls import is_instruction_file, paths, tool_words
 from autoprune.facts.file_access import patched_files
 from autoprune.facts.harness import SKILLS
 from autoprune.facts.plain_text import one_line
-from autoprune.planning.steps import Step, neighbors, with_blocks
+from autoprune.planning.steps import Step, make_fold, neighbors
 from autoprune.planning.view import View
 from autoprune.strategies.cleared_texts import fitting_names
 from autoprune.strategies.usage import CHANGING
-from autoprune.tokens import MESSAGE_TOKENS
 
 CHANGED_LONGER = 4  # times the age for steps that changed a file
 LEAST_SAVED = 20  # tokens that folding a step saves
@@ -74,16 +73,16 @@ class FinishedSteps:
 def fold(steps: Sequence[Step], request: int, describe: Callable[[ToolResult], str]) -> Iterator[Fold]:
     """Yield a fold for each run of neighboring steps that are worth it. `describe` writes the line of a result."""
     lines = {step.request: [describe(result) for result in step.results] for step in steps}
-    worth = [step for step in steps if step.tokens - _count(step, "\n- ".join(lines[step.request])) >= LEAST_SAVED]
+    worth = [step for step in steps if step.tokens - _count(step)("\n- ".join(lines[step.request])) >= LEAST_SAVED]
     for run in neighbors(worth):
         text = block(run[0].request, run[-1].request, request, [each for step in run for each in lines[step.request]])
-        room, saved = MESSAGE_TOKENS + _count(run[0], with_blocks(text, run)), sum(step.tokens for step in run)
-        if saved - room >= LEAST_SAVED:
-            yield Fold(tuple(at for step in run for at in step.messages), REASON, saved, room, text=text)
+        made = make_fold(run, text, REASON, _count(run[0]))
+        if made.saved - made.room >= LEAST_SAVED:
+            yield made
 
 
-def _count(step: Step, text: str) -> int:
-    return step.results[0].count(text)
+def _count(step: Step) -> Callable[[str], int]:
+    return step.results[0].count
 
 
 def line(result: ToolResult, tokens: int, names: Iterable[str], *, has_failed: bool) -> str:

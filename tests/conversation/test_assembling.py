@@ -47,4 +47,4 @@ CASES: dict[str, tuple[str, set[int], int, Any, list[tuple[str, int | None]]]] =
 
 @each_row(("short", "gone", "place", "summary", "wanted"), CASES.values(), ids=CASES)
 def test_what_is_left(short: str, gone: set[int], place: int, summary: Any, wanted: list[tuple[str, int | None]]):
-    assert shown(assemble(chat(short), gone, place, summary)) == wanted
+    assert shown(assemble(chat(short), gone, {} if summary is None else {place: summary})) == wanted

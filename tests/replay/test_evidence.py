@@ -23,22 +23,35 @@ def test_all_earlier_results_that_show_an_atom_are_its_sources_and_the_lag_is_fr
     [
         [{"role": "user", "content": f"Look at {ONE}."}],
         [{"role": "system", "content": ONE}, USER],
-        [USER, {"role": "assistant", "content": f"I mean\n{ONE}"}, {"role": "user", "content": "Yes."}],
-        [USER, call("w", {"content": ONE}, "write"), result("w", "written")],
-        [
-            USER,
-            call(
-                "w", f"*** Begin Patch\n*** Add File: a\n+{ONE.splitlines()[0]}\n+{ONE.splitlines()[1]}\n*** End Patch"
-            ),
-            result("w", "Done"),
-        ],
     ],
 )
-def test_an_atom_that_anybody_said_before_is_free(before: list[dict[str, object]]):
+def test_an_atom_that_the_user_or_the_system_said_before_is_free(before: list[dict[str, object]]):
     reads = [call("r", {}, "read"), result("r", ONE)]
     edits = call("e", {"old_string": ONE})
     assert needs([*before, *reads, edits]).needs == ()
     assert needs([*before, *reads, edits]).free == {Kind.EDIT: 1}
+
+
+PATCH = "".join(f"+{line}\n" for line in ONE.splitlines())
+
+
+@each_row(
+    ("before", "request", "sources"),
+    [
+        ([{"role": "assistant", "content": f"I mean\n{ONE}"}, {"role": "user", "content": "Yes."}], 2, (0,)),
+        ([call("w", {"content": ONE}, "write"), result("w", "written")], 2, (1,)),
+        ([call("w", f"*** Begin Patch\n*** Add File: a\n{PATCH}*** End Patch"), result("w", "Done")], 2, (1,)),
+    ],
+)
+def test_what_the_model_said_or_wrote_is_a_source_too(
+    before: list[dict[str, object]], request: int, sources: tuple[int, ...]
+):
+    reads = [call("r", {}, "read"), result("r", ONE)]
+    edits = call("e", {"old_string": ONE})
+    found = needs([USER, *before, *reads, edits])
+    assert found.needs == (Need(request, Atom(Kind.EDIT, ONE), sources, 1, (1,)),)
+    alone = needs([USER, *before, edits])
+    assert alone.needs == (Need(request - 1, Atom(Kind.EDIT, ONE), (), 1, (1,)),)
 
 
 def test_an_atom_that_nothing_shows_is_unsupported():

@@ -37,7 +37,7 @@ def test_figures_are_the_same_after_a_round_trip_through_json():
 
 def test_a_row_has_shares_of_the_protected_content_that_exists():
     none, window = (some(NoPruning(), "none"), some(ObservationMasking(1), "window"))
-    assert none.protected == {"words": Kept(4, 4, 4), "failure": Kept(), "files": Kept()}
+    assert none.protected == {"words": Kept(4, 4, 4), "failure": Kept(), "files": Kept(), "material": Kept()}
     half = replace(window, protected={"words": Kept(4, 2, 2), "failure": Kept(), "files": Kept(1, 0, 0)})
     rows = {row.strategy: row.protected for row in summarize([none, half], "anthropic")}
     assert {kind: known.value for kind, known in rows["none"].items()} == {"words": 1.0}
@@ -62,6 +62,11 @@ def test_evidence_is_counted_by_group():
         "shell edits": Kept(),
         "facts": Kept(),
         "lag > 20": Kept(),
+        "paths": Kept(),
+        "only in results: code": lost,
+        "only in results: edits": lost,
+        "only in results: shell edits": Kept(),
+        "only in results: facts": Kept(),
     }
     assert (Kept(3, 2, 1) + Kept(1, 1, 1), Kept(4, 1, 0).share, Kept().share) == (Kept(4, 3, 2), 0.25, 1.0)
 

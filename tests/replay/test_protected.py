@@ -13,7 +13,7 @@ from autoprune.apps.replay.policies import NoPruning, Policy
 from autoprune.economics import LISTS
 from autoprune.strategies import ObservationMasking
 
-WORDS, FAILURE, FILES = ProtectedKind
+WORDS, FAILURE, FILES, MATERIAL = ProtectedKind
 OTHER = "other words " * 40
 Messages = list[dict[str, Any]]
 
@@ -105,6 +105,22 @@ def test_a_file_is_being_edited_for_twenty_requests():
     messages = [USER, *read("a", "a.py", "one"), *edit("b", "a.py"), *others, DONE]
     found = needed(messages, FILES)
     assert [at for at, texts in enumerate(found) if texts] == [*range(2, 22)]
+
+
+def written(text: str) -> Messages:
+    return done("w", {"path": "report.md", "content": text}, "written", "write_file")
+
+
+def test_what_was_read_for_a_long_text_is_needed_when_it_is_written():
+    report = "The quarterly turnover of Heidelberg was 48151 and of Mannheim 62342. " * 20
+    read_for = [*read("a", "a.md", "Heidelberg 48151"), *read("b", "b.md", "Mannheim 62342"), *read("c", "c.md", OTHER)]
+    texts = needed([USER, *read_for, *written(report), DONE], MATERIAL)
+    assert [*map(sorted, texts)] == [[], [], [], ["Heidelberg 48151", "Mannheim 62342"], []]
+    assert not any(needed([USER, *read_for, *written(report[:900]), DONE], MATERIAL))
+    later = [USER, *read_for, DONE, {"role": "user", "content": "Now write."}, *written(report), DONE]
+    assert not any(needed(later, MATERIAL))
+    answer = {"role": "assistant", "content": report}
+    assert sorted(needed([USER, *read_for, answer], MATERIAL)[-1]) == ["Heidelberg 48151", "Mannheim 62342"]
 
 
 # What is whole in view

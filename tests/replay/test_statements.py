@@ -228,21 +228,31 @@ def test_a_fact_counts_with_the_result_that_shows_it():
     [
         [{"role": "user", "content": "Is it 12.345?"}],
         [{"role": "system", "content": "Mind 12345."}, USER],
-        [USER, said("I guess 12 345."), {"role": "user", "content": "Yes."}],
-        [USER, call("q", {"order": 12345}), result("q", "none")],
-        [USER, call("q", {"deep": [{"order": "12345"}]}), result("q", "none")],
     ],
 )
-def test_a_fact_that_stands_in_somebodys_words_does_not_count(before: list[Message]):
+def test_a_fact_in_the_words_of_the_user_or_the_system_does_not_count(before: list[Message]):
     known = rests([*before, call("r", {}, "read"), result("r", "the sum: 12,345"), said("The sum was 12345.")])
     assert known.needs == ()
     assert known.free[FACT] == 1
 
 
-def test_a_fact_counts_once_for_its_first_statement():
+@each_row(
+    "before",
+    [
+        [said("I guess 12 345."), {"role": "user", "content": "Yes."}],
+        [call("q", {"order": 12345}), result("q", "none")],
+        [call("q", {"deep": [{"order": "12345"}]}), result("q", "none")],
+    ],
+)
+def test_the_models_words_and_arguments_are_a_source_of_a_fact(before: list[Message]):
+    known = rests([USER, *before, call("r", {}, "read"), result("r", "the sum: 12,345"), said("The sum was 12345.")])
+    assert [need.written for need in known.needs if need.atom.kind is FACT] == [(1,)]
+
+
+def test_a_fact_that_the_model_states_again_rests_on_its_first_statement_too():
     messages = [*reading("a: 12345")[:-1], said("12345!"), {"role": "user", "content": "Go on."}, said("12,345.")]
     known = rests(messages)
-    assert ([need.request for need in known.needs], known.free) == ([1], {FACT: 1})
+    assert [(need.request, need.sources, need.written) for need in known.needs] == [(1, (0,), ()), (2, (0,), (3,))]
 
 
 def test_a_fact_in_many_results_is_common_and_does_not_count():

@@ -33,7 +33,7 @@ from autoprune.settings import (
     variables,
 )
 from autoprune.settings.plugins import plugin_names
-from autoprune.strategies.catalog import GROUP, RECOMMENDED
+from autoprune.strategies.catalog import FOLDING_ALONG, GROUP, RECOMMENDED
 from autoprune.strategies.scaffold import EXAMPLE, FOLDING_EXAMPLE, names, new_strategy
 
 STRATEGIES_EXAMPLES = options.examples("strategies", "prune session.jsonl --strategy 'keep_last(n=20)'")
@@ -63,7 +63,7 @@ UNSET = {
 }
 UNSET_LIVE = {
     "safe_zone": "the window of each request's model without room for the reply",
-    "strategy": RECOMMENDED,
+    "strategy": FOLDING_ALONG,
     "cache_ttl": "what each request asks for",
     "thinking_policy": "by the model",
 }

@@ -18,6 +18,7 @@ from autoprune.apps.cli.config_files import without_options
 from autoprune.apps.cli.ledgers import holdout_seed, keep_ledgers
 from autoprune.errors import SettingsError, how_to_install
 from autoprune.settings import UNKNOWN_ZONE, VARIABLES
+from autoprune.strategies.catalog import FOLDING_ALONG, RECOMMENDED
 
 if TYPE_CHECKING:
     from autoprune.apps.proxy import Running, Settings
@@ -101,7 +102,7 @@ def run_proxy(
     context: typer.Context,
     upstream: Upstream = None,
     safe_zone: SafeZone = None,
-    strategy: Strategy = "cache_aware",
+    strategy: Strategy = FOLDING_ALONG,
     tier: Tier = None,
     holdout: Holdout = 0.0,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
@@ -164,11 +165,11 @@ def with_tier(strategy: str, tier: TierRule | None) -> str:
     """Return the text of a strategy with a rule for price tiers. Raises SettingsError if it has parameters already."""
     if tier is None:
         return strategy
-    if strategy != "cache_aware":
+    if strategy not in (FOLDING_ALONG, RECOMMENDED):
         raise SettingsError(
             f"--tier {tier} is for cache_aware alone: write --strategy \"cache_aware(tier='{tier}', …)\""
         )
-    return f"cache_aware(tier='{tier}')"
+    return f"{strategy[:-1]}, tier='{tier}')" if strategy == FOLDING_ALONG else f"cache_aware(tier='{tier}')"
 
 
 def base_addresses(environ: Mapping[str, str], port: int) -> dict[str, str]:

@@ -69,15 +69,15 @@ bill      cost as a share of the cost without pruning, including re-reads:
           fetching cleared results again if the agent needed them;
           ≈ means no significant difference from the row above
 spare     requests of the agent for each 100 that the saving would pay for
-code      % still in the prompt, of the names, paths, error messages and old
-          texts of edits that the agent used in its next steps
+code      % still in the prompt, of the names, error messages and old texts of
+          edits that the agent used in its next steps
 edits     the same for the old texts of edits (shell edits: in shell commands)
 facts     the same for numbers, names, quotes and keys that the agent wrote;
           rows are grouped by the lowest of code, edits and facts; n is their
           number if it is less than 20
 worst     the highest cost up to any request of a conversation, without re-reads
 breaks    requests at which a change made the provider's cache useless
-words, failure, files
+words, failure, files, read for a text
           % of requests whose prompt still held this content as it was
 Below a figure is its 95% confidence interval over sessions. Simulated costs
 rest on our token counts and a model of the cache, so they differ from the
@@ -310,7 +310,14 @@ def details_table(ranking: Sequence[Standing]) -> RenderableType:
         cells = (figure_cell(*rounded(known, ".1f", 100)) if known else "–" for known in shares)
         shell_edits = share_cell(each.row.shell_edits, each.row.needed[atoms.Group.SHELL_EDITS])
         table.add_row(strategy, f"{each.row.worst:.2f}", f"{each.row.cache_breaks:,}", shell_edits, *cells)
-    return Group(table, "")
+    before = Text("code / edits / facts by the definition of the last version (only results are sources):", "dim")
+    return Group(table, "", before, *(Text(f"  {_by_results_only(each)}", "dim") for each in ranking), "")
+
+
+def _by_results_only(each: Standing) -> str:
+    """Return the shares of one strategy by the definition of the last version."""
+    shares = (f"{100 * each.row.results_only[group].value:.1f}" for group in MAIN)
+    return f"{printable(strategy_label(each.row))}: {' / '.join(shares)}"
 
 
 def _prices_line(prices: Prices, cost: str) -> Text:

@@ -35,6 +35,7 @@ from autoprune.apps.clients.compactions import rule_of
 from autoprune.economics import amount, lifetime
 from autoprune.errors import ClientError, SettingsError
 from autoprune.settings import VARIABLES, window_of
+from autoprune.strategies.catalog import FOLDING_ALONG
 
 if TYPE_CHECKING:
     from autoprune.apps.proxy import Running, Session, Settings
@@ -104,7 +105,7 @@ def run_assistant(
     arguments: Arguments = None,
     upstream: Upstream = None,
     safe_zone: SafeZone = None,
-    strategy: Strategy = "cache_aware",
+    strategy: Strategy = FOLDING_ALONG,
     tier: Tier = None,
     holdout: Holdout = 0.0,
     only_print: Annotated[

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 from autoprune.apps.clients.compactions import CompactionRule
 from autoprune.errors import SettingsError, is_share
 from autoprune.settings import UNKNOWN_ZONE, budget_tokens, duration
-from autoprune.strategies.catalog import clearing_named
+from autoprune.strategies.catalog import FOLDING_ALONG, clearing_named
 
 LOOPBACK = "127.0.0.1"
 LOCAL_NAMES = (LOOPBACK, "localhost", "[::1]")
@@ -55,7 +55,7 @@ class Settings:
 
     upstream: str | None = None
     safe_zone: int | float | str | None = None
-    strategy: str = "cache_aware"
+    strategy: str = FOLDING_ALONG
     host: str = LOOPBACK
     port: int = 0
     token: str = field(default_factory=lambda: token_urlsafe(TOKEN_BYTES), repr=False)

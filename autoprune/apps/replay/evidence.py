@@ -139,7 +139,7 @@ PROTECTED_NAMES: Mapping[str, str] = {
     ProtectedKind.WORDS: "user's words",
     ProtectedKind.FAILURE: "last failure",
     ProtectedKind.FILES: "files being edited",
-    ProtectedKind.MATERIAL: "material of the open task",
+    ProtectedKind.MATERIAL: "read for a text",
 }
 
 

@@ -217,6 +217,7 @@ def _more_table(prices: str, ranked: Iterable[Ranked]) -> Markup:
     head = (
         *("strategy", "bill without re-reads", "worst", "dearer in", "shell edits", "in results", "old code"),
         *PROTECTED_NAMES.values(),
+        *("paths", "by results alone: code", "edits", "facts"),
         *("cache breaks", "re-reads", "thinking lost", "slowest"),
     )
     return table(head, map(_more_row, ranked), f"More columns at {prices} prices", class_="strategies")
@@ -235,6 +236,8 @@ def _more_row(each: Ranked) -> Markup:
         _share_cell(row, Group.SHELL_EDITS),
         *(f"{100 * row.in_results:.1f}", f"{100 * row.far:.1f}"),
         *protected,
+        f"{100 * row.paths:.1f}",
+        *(f"{100 * row.results_only[group].value:.1f}" for group in MAIN),
         *(f"{row.cache_breaks:,}", f"{row.rereads:,}", f"{row.thinking:,}", f"{1_000 * row.slowest:.0f} ms"),
     )
     return element("tr", _name_cell(each), *(element("td", cell) for cell in cells))
