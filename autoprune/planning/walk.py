@@ -513,7 +513,7 @@ class Walk:
         return is_users or (self._protects and why(result) is not None)
 
     def _fold_steps(self, edit: Fold) -> None:
-        """Replace neighboring steps by the strategy's text if they were offered and it saves tokens; else do nothing."""
+        """Replace neighboring steps by the strategy's text if they were offered and it saves tokens."""
         offered = [step for step in self.steps() if step.messages.start in edit.messages]
         is_whole = [*edit.messages] == [at for step in offered for at in step.messages]
         if not self._steps or not is_whole or not edit.text or len(list(neighbors(offered))) != 1:

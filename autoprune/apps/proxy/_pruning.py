@@ -395,7 +395,7 @@ class Work:
         account = Account(
             model=prune.model,
             safe_zone=report.safe_zone,
-            messages=len(prune.result.conversation),
+            messages=len(report.plan.transcript.messages),
             pause=prune.pause,
             before=report.tokens_before,
             after=report.tokens_after,
