@@ -239,6 +239,15 @@ def test_a_retried_request_keeps_its_pause():
     assert record.before(["user", "answer", "result"]) == {3: 400.0}
 
 
+def test_pauses_are_forgotten_when_messages_were_removed():
+    times = iter((100.0, 500.0, 530.0, 540.0))
+    record = Pauses(clock=lambda: next(times))
+    record.before(["user"])
+    assert record.before(["message"] * 9) == {9: 400.0}
+    assert record.before(["message"] * 5) == {5: 30.0}
+    assert record.before(["message"] * 9) == {5: 30.0, 9: 10.0}
+
+
 def test_pauses_survive_a_round_trip_through_json():
     record = Pauses(clock=lambda: 10.0)
     record.before(["user"])

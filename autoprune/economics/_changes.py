@@ -289,7 +289,8 @@ class Pauses:
     """Records the pauses of a live loop: the seconds between each request and the previous one.
 
     Call `pauses.before(messages)` for each `prune`: it records that a request is about to be sent, and returns all
-    pauses so far. `to_dict` and `from_dict` store the record with a conversation that is continued later.
+    pauses so far. If messages were removed since the request before, as from pruned output that is passed back, the
+    earlier pauses no longer have their places and are forgotten. `to_dict` and `from_dict` store the record with a conversation that is continued later.
     """
 
     def __init__(
@@ -303,6 +304,8 @@ class Pauses:
     def before(self, messages: Sequence[object]) -> Mapping[int, float]:
         """Record that a request with these messages is sent now, and return all pauses including the latest."""
         now = self._clock()
+        if len(messages) < max(self._known, default=0):
+            self._known.clear()
         if self._last is not None:
             # On a retry, results that were cleared because of the pause before the first attempt stay cleared.
             self._known[len(messages)] = max(self._known.get(len(messages), 0.0), now - self._last)

@@ -12,7 +12,7 @@ from profiles import sample_cases, size
 from rounds import WIRE, Step
 
 from autoprune import AgenticConversationPruner
-from autoprune.economics import LISTS, Invoice, Prices, Tier
+from autoprune.economics import LISTS, Invoice, Pauses, Prices, Tier
 from autoprune.errors import SettingsError
 from autoprune.strategies import CacheAware
 from autoprune.strategies.cache_aware import CacheAwareState
@@ -130,16 +130,40 @@ def _shared(prompt: Sequence[object], before: Sequence[object]) -> int:
     return next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(prompt), len(before)))
 
 
+@pytest.mark.parametrize("fold_steps", [None, 5], ids=["clears", "folds"])
 @pytest.mark.parametrize("name", sample_cases(PRICES, 2))
-def test_no_session_is_dearer_at_any_request(name: str):
+def test_no_session_is_dearer_at_any_request(name: str, fold_steps: int | None):
     prices, cheaper = PRICES[name], 0
     for known in map(session, range(size(6))):
-        sent = list(prompts(known, CacheAware(prices=prices)))
+        sent = list(prompts(known, CacheAware(prices=prices, fold_steps=fold_steps)))
         for only_marks in (False, True):
             found = shares(known, sent, prices, only_marks=only_marks)
             assert [at for at, share in enumerate(found) if share > 1.0000001] == []
             cheaper += found[-1] < 1
     assert cheaper > 1  # otherwise the test shows nothing
+
+
+@pytest.mark.parametrize("name", sample_cases(PRICES, 2))
+def test_a_loop_that_passes_pruned_output_back_is_not_dearer_either(name: str):
+    """Folds shorten the list, so the loop's own record says where the pauses are."""
+    for known in map(session, range(size(6))):
+        now = [0.0]
+        record = Pauses(clock=lambda now=now: now[0])
+        pruner, strategy = AgenticConversationPruner(HUGE), CacheAware(prices=PRICES[name], fold_steps=5)
+        sent: list[list[Any]] = [[]]
+        for before, at in pairwise([0, *known.requests]):
+            given = [*sent[-1], *known.messages[before:at]]
+            now[0] += known.pauses.get(at, 1.0)
+            sent.append(pruner.prune(given, strategy, pauses=record.before(given)).conversation)
+        for only_marks in (False, True):
+            found = shares(known, sent[1:], PRICES[name], only_marks=only_marks)
+            assert [at for at, share in enumerate(found) if share > 1.0000001] == []
+
+
+def test_steps_are_folded_in_these_sessions():
+    known, strategy = session(0), CacheAware(prices=PRICES["anthropic"], fold_steps=5)
+    result = AgenticConversationPruner(HUGE).prune(known.messages, strategy, pauses=known.pauses)
+    assert len(result.plan.folds) > 2
 
 
 @pytest.mark.parametrize("name", sample_cases(PRICES, 3))

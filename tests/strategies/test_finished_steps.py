@@ -1,0 +1,160 @@
+"""`cache_aware(fold_steps=…)` folds finished steps along with a cut."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from reading_tasks import document
+from rounds import WIRE, Step
+
+from autoprune import AgenticConversationPruner, PruneArgs, Result, problems
+from autoprune.strategies import CacheAware
+from autoprune.strategies.finished_steps import read_line
+
+COLD = 4_000.0
+SETTINGS = PruneArgs(900_000, model="claude-sonnet-4-5")
+FOLDING = CacheAware(start_at=1_000, fold_steps=10)
+REPORT = "All is well, and nothing else is to be said about it. " * 300
+
+
+def read(name: str, tokens: int = 3_000, tool: str = "read") -> list[Step]:
+    return [Step(tool, {"path": f"src/{name}"}, document("log", len(name), tokens))]
+
+
+def wrote(path: str = "report.md", text: str = REPORT) -> list[Step]:
+    return [Step("write_file", {"path": path, "content": text}, "written")]
+
+
+def command(text: str, result: str = "ok", *, failed: bool = False) -> list[Step]:
+    return [Step("bash", {"command": text}, result, failed)]
+
+
+MORE = [step for at in range(12) for step in (command(f"make part{at}"), read(f"late{at}.log", 200))]
+MORE.append(command("make", "Exit code 2\nno such rule", failed=True))  # the newest failure stays
+
+
+def session(*steps: Sequence[Step] | str, written_in: str = "openai_chat") -> list[Any]:
+    """Steps, a report that uses up what they read, twelve more pairs of steps, and the user's next words."""
+    return WIRE[written_in]([*steps, wrote(), *MORE, wrote("other.md"), "And now?"])
+
+
+def pruned(messages: list[Any], strategy: CacheAware = FOLDING) -> Result[Any]:
+    return AgenticConversationPruner(SETTINGS).prune(messages, strategy, pauses={len(messages): COLD})
+
+
+def lines(result: Result[Any]) -> list[str]:
+    return [line for fold in result.plan.folds for line in fold.text.splitlines()]
+
+
+@pytest.mark.parametrize("written_in", WIRE)
+def test_old_steps_leave_the_prompt_as_one_line_each(written_in: str):
+    messages = session(
+        read("a.log"),
+        command("make", "Exit code 2\n" + "no such rule, " * 10, failed=True),
+        read("b.log"),
+        written_in=written_in,
+    )
+    result = pruned(messages)
+    first = lines(result)[:4]
+    assert first[0].startswith("[Steps 0-2, folded at request ")
+    assert first[0].endswith(f", folded at request {len(result.plan.transcript.requests) - 1}]")
+    assert first[1].startswith("- read src/a.log, ")
+    assert first[2].startswith("- bash make, failed, ")
+    assert first[3].startswith("- read src/b.log, ")
+    assert problems(result.conversation) == problems(messages)
+    assert result.report.tokens_after < pruned(messages, CacheAware(start_at=1_000)).report.tokens_after
+    assert any("finished steps folded" in decision for decision in result.report.decisions)
+
+
+def test_nothing_is_folded_without_a_cut_or_below_the_start():
+    messages = session(read("a.log"), read("b.log"))
+    warm = AgenticConversationPruner(SETTINGS).prune(messages, FOLDING)
+    assert (warm.conversation is messages, warm.plan.folds) == (True, ())
+    assert not pruned(messages, CacheAware(start_at=10**6, fold_steps=10)).plan.folds
+    assert not pruned(messages, CacheAware(start_at=1_000, fold_steps=200)).plan.folds
+    assert not pruned(messages, CacheAware(start_at=1_000)).plan.folds
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        [Step("Task", {"prompt": "Look into it."}, "It is the cache.")],
+        [Step("Skill", {"skill": "release"}, "Follow these steps.")],
+        [Step("read", {"path": "AGENTS.md"}, "Use tabs.")],
+        [Step("AskUserQuestion", {"question": "Tabs or spaces?"}, "Spaces.")],
+        wrote("src/new.py", "def one(): return 1\n" * 20),
+        [Step("TodoWrite", {"todos": [{"content": "Read the logs", "status": "pending"}]}, "Todos have been modified")],
+    ],
+    ids=["subagent", "skill", "instructions", "answer", "written", "only call of a tool"],
+)
+def test_what_may_still_be_needed_stays(step: list[Step]):
+    result = pruned(
+        session(read("a.log"), step, read("b.log"), wrote("x.md"), *[command(f"ls {at}") for at in range(60)])
+    )
+    kept = [
+        call.name
+        for at, entry in enumerate(result.plan.transcript.entries)
+        if at not in result.plan.gone
+        for call in entry.calls
+    ]
+    assert step[0].tool in kept
+    assert "- read src/a.log, " in "\n".join(lines(result))
+
+
+def test_a_written_file_goes_once_it_was_read_and_an_edit_after_four_times_the_age():
+    new = wrote("src/new.py", "def one(): return 1\n" * 20)
+    many = [command(f"ls {at}") for at in range(60)]
+    seen = "\n".join(lines(pruned(session(new, read("new.py"), *many))))
+    assert "write_file src/new.py" in seen
+    edit = [Step("edit_file", {"path": "src/a.py", "old_string": "a" * 200, "new_string": "b"}, "done")]
+    last = [Step("edit_file", {"path": "src/b.py", "old_string": "c", "new_string": "d"}, "done")]
+    assert "edit_file src/a.py" in "\n".join(lines(pruned(session(read("a.log"), edit, *many, last))))
+    assert "edit_file src/a.py" not in "\n".join(lines(pruned(session(read("a.log"), edit, last))))
+
+
+def test_the_users_words_and_answers_without_calls_stay():
+    messages = session(read("a.log"), "Mind the second log.", read("b.log"))
+    messages[3:3] = [{"role": "assistant", "content": "I have read the first log."}]
+    result = pruned(messages)
+    said = "\n".join(
+        str(message["content"]) for message in result.conversation if message["role"] in ("user", "assistant")
+    )
+    assert "Mind the second log." in said
+    assert "I have read the first log." in said
+    assert [fold.text.splitlines()[0].partition(",")[0] for fold in result.plan.folds][:1] == ["[Step 0"]
+
+
+def test_a_fetch_that_is_repeated_after_its_step_was_folded_is_not_cleared_again():
+    messages = session(read("a.log"), read("b.log"))
+    pruner = AgenticConversationPruner(SETTINGS)
+    pauses = {len(messages): COLD}
+    assert "read src/a.log" in "\n".join(lines(pruner.prune(messages, FOLDING, pauses=pauses)))
+    longer = [*messages, *WIRE["openai_chat"]([read("a.log"), wrote("again.md"), *MORE, "Go on."])]
+    later = pruner.prune(longer, FOLDING, pauses={**pauses, len(longer): COLD})
+    (again,) = [result for result in later.plan.transcript.results if "a.log" in str(result.call) and result.sent > 30]
+    assert again.location.message not in later.plan.gone
+    assert again not in later.plan.results
+
+
+def test_pruned_output_that_is_passed_back_stays_as_it_is():
+    messages = session(read("a.log"), read("b.log"))
+    once = pruned(messages).conversation
+    assert AgenticConversationPruner(SETTINGS).prune(once, FOLDING).conversation is once
+    longer = [*once, *WIRE["openai_chat"]([*MORE, wrote("more.md"), "Go on."])]
+    again = AgenticConversationPruner(SETTINGS).prune(longer, FOLDING, pauses={len(longer): COLD})
+    assert again.conversation[: again.plan.places[len(once) - 1]] != longer
+    texts = [str(message["content"]) for message in again.conversation if message["role"] == "user"]
+    assert texts[0].startswith(str(once[0]["content"]))  # blocks are appended to, and never rewritten
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("read a.py, 2,310 tokens: one, two", ("read a.py", 2_310)),
+        ("bash make, failed, 9 tokens", ("bash make", 9)),
+        ("bash echo 3 tokens, 5 tokens", ("bash echo 3 tokens", 5)),
+        ("nothing of ours", None),
+    ],
+)
+def test_a_line_is_read_as_it_was_written(text: str, expected: tuple[str, int] | None):
+    assert read_line(text) == expected
