@@ -290,7 +290,8 @@ class Pauses:
 
     Call `pauses.before(messages)` for each `prune`: it records that a request is about to be sent, and returns all
     pauses so far. If messages were removed since the request before, as from pruned output that is passed back, the
-    earlier pauses no longer have their places and are forgotten. `to_dict` and `from_dict` store the record with a conversation that is continued later.
+    earlier pauses no longer have their places and are forgotten. `to_dict` and `from_dict` store the record with a
+    conversation that is continued later.
     """
 
     def __init__(

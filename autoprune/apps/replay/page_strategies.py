@@ -30,9 +30,10 @@ MORE_TERMS = {
     "worst": "the highest cost of a conversation up to any of its requests, as a share, without re-reads",
     "dearer in": "the share of conversations that became more expensive",
     "shell edits": "as edits, made with commands such as sed -i",
-    "in results": "code in view in whole results: texts that replaced a result do not count",
+    "in results": "code in view in whole messages: texts that replaced a result or a step do not count",
     "old code": "code in view that the agent last read more than 20 requests before",
     "user’s words, last failure, files being edited": "what should stay in view whatever comes next, over all requests",
+    "read for a text": "what the agent had read for a long text, when it wrote the text",
     "cache breaks": "requests that changed what the cache held",
     "re-reads": "results that the agent would have fetched again",
     "slowest": "the longest time that one prune took",
@@ -118,7 +119,8 @@ def bill_parts(number: int, prices: str, ranked: Sequence[Ranked]) -> Iterator[M
     yield _prices_line(prices)
     yield _main_table(prices, ranked)
     yield terms(MAIN_TERMS)
-    yield collapsible("More columns", _more_table(prices, ranked), terms(MORE_TERMS), class_="more")
+    tables = concatenate((_more_table(prices, ranked), _last_definition_table(prices, ranked)))
+    yield collapsible("More columns", tables, terms(MORE_TERMS), class_="more")
     if len(ranked) >= FEWEST_POINTS:
         yield from _frontier(number, ranked)
 
@@ -217,7 +219,6 @@ def _more_table(prices: str, ranked: Iterable[Ranked]) -> Markup:
     head = (
         *("strategy", "bill without re-reads", "worst", "dearer in", "shell edits", "in results", "old code"),
         *PROTECTED_NAMES.values(),
-        *("paths", "by results alone: code", "edits", "facts"),
         *("cache breaks", "re-reads", "thinking lost", "slowest"),
     )
     return table(head, map(_more_row, ranked), f"More columns at {prices} prices", class_="strategies")
@@ -236,11 +237,20 @@ def _more_row(each: Ranked) -> Markup:
         _share_cell(row, Group.SHELL_EDITS),
         *(f"{100 * row.in_results:.1f}", f"{100 * row.far:.1f}"),
         *protected,
-        f"{100 * row.paths:.1f}",
-        *(f"{100 * row.results_only[group].value:.1f}" for group in MAIN),
         *(f"{row.cache_breaks:,}", f"{row.rereads:,}", f"{row.thinking:,}", f"{1_000 * row.slowest:.0f} ms"),
     )
     return element("tr", _name_cell(each), *(element("td", cell) for cell in cells))
+
+
+def _last_definition_table(prices: str, ranked: Iterable[Ranked]) -> Markup:
+    """The shares of which only results are sources, and that of paths."""
+
+    def row(each: Ranked) -> Markup:
+        shares = (*(each.row.results_only[group].value for group in MAIN), each.row.paths)
+        return element("tr", _name_cell(each), *(element("td", f"{100 * share:.1f}") for share in shares))
+
+    caption = f"Only results are sources, as in the last version, at {prices} prices"
+    return table(("strategy", *MAIN, "paths"), map(row, ranked), caption, class_="strategies")
 
 
 def _interval_cell(value: Interval, factor: int, digits: int) -> Markup:
