@@ -5,7 +5,7 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner
 from autoprune.apps.replay.atoms import Atom, Kind
-from autoprune.apps.replay.clairvoyant import clairvoyant, cut_to_passages
+from autoprune.apps.replay.clairvoyant import clairvoyant, cut_to_passages, merge_spans
 from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.play import Run, play
 from autoprune.apps.replay.visible import Text
@@ -79,6 +79,15 @@ def test_a_passage_shows_what_an_agent_stated(atom: Atom, shown: list[str]):
     assert "\n".join(shown) in left
     assert left.count("\n") == 13
     assert cut_to_passages(FILE, [atom]) is None
+
+
+@each_row("text", ["", "other", FILE.replace("\n", "\\n"), '{"output": "the line_number_50\\nof a file"}'])
+def test_a_text_whose_lines_cannot_be_left_out_is_not_shortened(text: str):
+    assert cut_to_passages(text, [edit(50, 51)]) is None
+
+
+def test_spans_are_joined_in_order():
+    assert merge_spans([(20, 32), (0, 12), (14, 16), (40, 41)]) == [(0, 16), (20, 32), (40, 41)]
 
 
 # In a replay
