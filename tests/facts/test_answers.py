@@ -188,6 +188,32 @@ def test_a_models_constraint_may_come_from_an_answer():
 # A question that failed
 
 
+ERRORS = (
+    "<tool_use_error>InputValidationError: AskUserQuestion failed due to the following issue: questions is missing",
+    "InputValidationError: questions: Required",
+    "Error: No such tool available: AskUserQuestion",
+    "Unknown tool: AskUserQuestion",
+    "Error: The question timed out after 60 s",
+    "[Request interrupted by user for tool use]",
+    "MCP error -32001: Request timed out",
+    "aborted by user after 12 s",
+    "Tool execution timed out after 120 s",
+    "Operation was cancelled",
+    "The user did not answer in time.",
+    "User declined to answer questions",
+    "The user doesn't want to proceed with this tool use. The tool use was rejected. STOP what you are doing.",
+    '{"success": false, "error": "Invalid arguments"}',
+    "request_user_input is unavailable in Default mode",
+    "failed to parse function arguments: missing field `questions`",
+)
+
+
+@each_row(("text", "failed"), [*((error, None) for error in ERRORS), ("No answer.", True), (ERRORS[0], False)])
+def test_a_question_that_failed_has_no_answer(text: str, failed: bool | None):
+    asked = result(call("AskUserQuestion", question="Tabs or spaces?"), text, failed)
+    assert not is_answer(asked)
+
+
 @each_row(
     "text",
     [

@@ -10,7 +10,9 @@ from itertools import product
 from typing import Any
 
 import pytest
-from profiles import sample_cases
+from hypothesis import given
+from hypothesis import strategies as st
+from profiles import examples, sample_cases
 from rounds import Round, Step
 from rounds_in_texts import DIALECTS, in_text
 from tables import each_row
@@ -114,6 +116,25 @@ def test_no_tag_or_heading_of_any_dialect_ends_the_result_of_an_example(dialect:
     headings = (heading for each in all_dialects() for heading in each.headings)
     for hostile in (*own, *headings, *(each.example.result for each in all_dialects())):
         check_example(dialect, f"first\n{hostile} last")
+
+
+WORDS = (
+    *("short ", " text", "\n", "`", "'", '"', "```\n", "[read_file for 'b.py'] Result:"),
+    *("{", "}", "<", "</", ">", "The user provided the following feedback:"),
+)
+
+
+@examples(100)
+@given(data=st.data())
+def test_no_text_of_hostile_pieces_ends_the_result_of_an_example(data: st.DataObject):
+    register(MADE_UP)
+    try:
+        dialect = data.draw(st.sampled_from(all_dialects()))
+        own = [shape.format(name) for name in sorted(dialect.tags) for shape in SHAPES]
+        pieces = data.draw(st.lists(st.sampled_from((*own, *TAGS, *WORDS, *dialect.headings)), max_size=6))
+        check_example(dialect, f"first {''.join(pieces)} last")
+    finally:
+        unregister(MADE_UP.kind)
 
 
 def check_example(dialect: Dialect, text: str) -> None:

@@ -340,6 +340,10 @@ def test_media_and_encrypted_data_count_by_rule(item: dict[str, Any], expected: 
 # Odd items
 
 
+def test_an_output_inside_a_call_counts_as_a_call_and_a_result():
+    assert tokens({**MCP, "output": LONG}) == tokens(MCP) + MESSAGE_TOKENS + exact()(LONG)
+
+
 @each_row(
     "kind", ["function_call", "shell_call", "mcp_call", "reasoning", "message", "new_call", "new_output", "compaction"]
 )

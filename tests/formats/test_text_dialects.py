@@ -119,6 +119,12 @@ INSIDE = {
 }
 
 
+@each_row("text", CLINE)
+@each_row("payload", INSIDE.values(), ids=INSIDE)
+def test_only_the_payload_under_a_heading_is_cleared(text: str, payload: str):
+    assert cleaned(text.replace("@", payload.strip("\r\n"))) == text.replace("@", SENTENCE)
+
+
 def test_an_open_fence_of_the_users_is_no_quotation():
     text = f"Half a fence:\n```\n{READ}\n@"
     assert cleaned(text.replace("@", LINES)) == text.replace("@", SENTENCE)

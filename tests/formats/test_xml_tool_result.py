@@ -237,6 +237,47 @@ NO_RESULT = {
 }
 
 
+AROUND = [
+    "@",
+    " @ ",
+    "\n\n@\n\n",
+    "Words before @ and after.",
+    "Words before\n@\nand after.\n",
+    "@@",
+    "@ @",
+    "@\n@",
+    "@@@",
+    "One @ two @ three @ four",
+    "@ in between\n@",
+    "Before @\n\n\t@ and then\n@",
+    "a < b && c\n@\n<content>mine</content> &amp; </div>@</message>",
+    "</content>@",
+    "</my:tag.x-1 >@",
+    "漢字 @ 👩‍👩‍👧 @ \ud800",
+    "\u3000@\u00a0@\u2003",
+    "@`code` 'quoted' \"too\" @",
+    "```python\nprint(1)\n```\n@\n```\nmore\n```\n@",
+    "Half a fence:\n```\n@",
+    "</tool_result> @",
+    "<tool_result> @",
+    "<tool_result tool_name= @",
+    "The tag <tool_result tool_name='X' success='true'/> @",
+    "The tag `<tool_result tool_name='X' success='true'>` @ is mine",
+    "It is `<tool_result tool_name='X' success='true'>x</tool_result>`, see @ and @ here",
+    "@ Why does it say `<tool_result tool_name='X' success='true'>` there?",
+    "@ Why does it say `<tool_result tool_name='X' success='true'>x</tool_result>` there?",
+    "@\nWhy is there \"<tool_result tool_name='X' success='true'>x</tool_result>\" in it?\n@ Tell me.",
+    '@\nI saw a `</tool_result>` there, and a "</tool_result>" too',
+    "@\n```xml\n<tool_result tool_name='X' success='true'>x</tool_result>\n```\nWhat is that?",
+    "I never closed it:\n<tool_result tool_name='X' success='true'> and so on\n@ after",
+]
+
+
+@each_row("around", AROUND)
+def test_the_users_own_words_around_results_stay_byte_for_byte(around: str):
+    assert cleaned(around.replace("@", f"{START}{INSIDE}{END}")) == around.replace("@", PLACEHOLDER)
+
+
 @each_row("content", NO_RESULT.values(), ids=NO_RESULT)
 def test_a_user_can_write_about_results(content: str):
     assert is_left_alone(seen(content))

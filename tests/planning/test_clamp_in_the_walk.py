@@ -1,4 +1,4 @@
-"""Clamping as the walk does it, and the promises with every option of a strategy in use at once."""
+"""Clamping as the walk does it: before results are cleared, and along with protections and shortened arguments."""
 
 import json
 from dataclasses import replace

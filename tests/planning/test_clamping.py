@@ -158,6 +158,17 @@ def test_the_kept_part_of_a_traceback_is_counted_once():
     assert f" …]\n{before}[… 103 lines left out …]\n{kept}{after}[… " in result
 
 
+@pytest.mark.parametrize("evidence", [0, 10, 100])
+def test_error_lines_take_no_more_than_their_allowance(evidence: int):
+    errors = "".join(f"error: {'very ' * number}bad\n" for number in range(50))
+    text = numbered(1, 500) + errors + numbered(501, 1_000)
+    result = Clamp(1_000, evidence_tokens=evidence).shortened(text, words)
+    assert result is not None
+    told = [line for line in result.split("\n") if line.startswith("error")]
+    assert bool(told) == (evidence > 0)
+    assert words(" ".join(told)) <= evidence
+
+
 def test_an_error_line_that_repeats_is_kept_once():
     text = numbered(1, 500) + "".join(f"error: attempt {number} failed\n" for number in range(100)) + numbered(501, 999)
     result = Clamp(200).shortened(text, words)

@@ -335,6 +335,21 @@ def test_a_fold_loses_the_cache_of_the_prompt_before_it():
     assert ours.prune(answered[:-2], keep_last(9)).report.cache_tokens_lost == 0
 
 
+def test_up_to_the_summary_nothing_changes_any_more():
+    given = [{"role": "system", "content": "Be brief."}, *chat(9)]
+    assert pruner().prune(given).report.stable_boundary == 0
+    assert pruner().prune(chat(9)).report.stable_boundary is None
+
+
+def test_before_the_first_fold_only_what_can_never_be_folded_is_stable():
+    given = [{"role": "system", "content": "Be brief."}, *chat(9)]
+    result = pruner(10**6).prune(given)
+    assert result.conversation is given
+    assert result.report.stable_boundary == 0
+    assert pruner(10**6).prune(chat(9)).report.stable_boundary is None
+    assert pruner(10**6).prune(given, "per_result").report.stable_boundary == len(given) - 1
+
+
 def test_a_summary_that_was_there_is_known_to_the_statistics():
     ours = pruner(450, Model())
     given = with_results(8)

@@ -1,7 +1,7 @@
 """The promises for every wire format and every dialect inside texts: what one prune changes, and what it says about it.
 
 `test_every_format_memo.py` holds the promises about more than one prune, `test_every_format_agrees.py` what the formats
-have in common, and `test_properties.py` a closer look at OpenAI Chat and XML.
+have in common, and `test_properties.py` what a pruner remembers.
 """
 
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""The promises of autoprune, each for every strategy, over conversations in OpenAI's format, in XML and mixed."""
+"""What a pruner remembers changes nothing, odd objects do no harm, and no more is cleared than the safe zone needs."""
 
 import copy
 import json
@@ -102,16 +102,13 @@ def cleared(result: Result) -> list[int]:
     return [number for number, row in enumerate(result.report.rows) if row["cleared"]]
 
 
-# 6. A cleared result stays cleared, and between two prunes the prompt's start stays
-
-
 def requests(messages: list[Any]) -> list[int]:
     """Where the model was called: before each run of assistant messages, and at the end unless it has just spoken."""
     speaks = [role(message) == "assistant" for message in messages]
     return [at for at in range(1, len(messages) + 1) if not speaks[at - 1] and (at == len(messages) or speaks[at])]
 
 
-# 7. Decisions are a pure function of the conversation and the arguments
+# Decisions are a pure function of the conversation and the arguments
 
 
 def assert_pure(warm: AgenticConversationPruner, messages: list[Any], strategy: Strategy) -> Result:
@@ -456,7 +453,7 @@ def test_behind_fields_that_cannot_be_compared_a_change_is_noticed():
         assert got == [SENTENCE, middle if len(middle) < len(SENTENCE) else SENTENCE, LONG]
 
 
-# 9. The budget is met, or the report says why not
+# No more is cleared than the safe zone needs
 
 
 def clear_one_by_one(messages: list[Any], safe_zone: int) -> list[Any]:

@@ -9,7 +9,7 @@ from autoprune.apps.replay import Figures, Kept
 from autoprune.apps.replay.atoms import Group
 from autoprune.apps.replay.episode_figures import Bill
 from autoprune.apps.replay.rows import FEW_ATOMS, Interval, interval
-from autoprune.apps.replay.verdict import Standing, advice, standings
+from autoprune.apps.replay.verdict import Standing, advice, rounded, run_command, standings
 
 Outcome = tuple[float, float, int]  # a bill, the same with re-reads, and how many of 100 atoms are kept
 
@@ -73,11 +73,32 @@ def test_the_lowest_group_decides_the_band_but_few_shell_edits_do_not():
         assert {each.row.strategy: each.band for each in standings(found, "p")}["low_water"] == band
 
 
+def test_a_difference_within_the_interval_is_a_tie():
+    noisy = figures({"low_water": (0.8, 0.8, 98)}) + [
+        each for each in figures({"tool_output_cleanup": (0.81, 0.81, 98)}, spread=0.2) if each.strategy != "none"
+    ]
+    clear = placed({"low_water": (0.8, 0.8, 98), "tool_output_cleanup": (0.81, 0.81, 98)})
+    assert [each.is_tied for each in standings(noisy, "p")] == [False, True, False]
+    assert [each.is_tied for each in clear] == [False, False, False]
+
+
 def test_rows_are_ranked_and_compared_by_the_bill_that_is_shown():
     found = placed({"low_water": (0.70, 0.90, 98), "tool_output_cleanup": (0.75, 0.80, 98)})
     assert [each.row.strategy for each in found] == ["tool_output_cleanup", "low_water", "none"]
     same = placed({"low_water": (0.70, 0.80, 98), "tool_output_cleanup": (0.75, 0.80, 98)})
     assert [each.is_tied for each in same] == [False, True, False]
+
+
+def test_evidence_is_judged_as_it_is_shown():
+    (found,) = (each for each in placed({"low_water": (0.7, 0.7, 95)}) if each.row.strategy == "low_water")
+    for share, is_enough in ((0.9496, True), (0.9494, False)):
+        row = replace(found.row, code=Interval(share, share, share))
+        assert (replace(found, row=row).keeps_enough, row.least >= 0.95) == (is_enough, is_enough)
+
+
+def test_a_figure_and_its_bounds_are_rounded_alike():
+    assert rounded(Interval(0.9984, 0.9961, 1.0), ".1f", 100) == ("99.8", "99.6–100.0")
+    assert rounded(Interval(0.5, 0.5, 0.5), ".3f") == ("0.500", "")
 
 
 @each_row(
@@ -122,6 +143,12 @@ def test_advice_names_a_strategy_or_what_keeps_it_from_that(
     strategies: Mapping[str, Outcome], sessions: int, said: str
 ):
     assert advice(placed(strategies, sessions)) == said
+
+
+def test_advice_names_the_command_with_the_safe_zone_of_the_replay():
+    found = figures({"cache_aware": (0.7, 0.75, 97)}, 10)
+    assert ", as `autoprune run` does: " in advice(standings(found, "p", run_command(None)))
+    assert ", as `autoprune run --safe-zone 20480` does: " in advice(standings(found, "p", run_command(20_480)))
 
 
 def test_an_interval_is_that_of_a_ratio_of_sums_and_the_same_for_many_sessions():

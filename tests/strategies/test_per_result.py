@@ -244,6 +244,19 @@ def test_if_the_summarizer_fails_the_result_is_cut_and_the_report_says_why(mode:
     assert result.report.tokens_after == pruner().count_tokens(result.conversation)
 
 
+def test_a_cut_stays_in_the_same_pruner_and_is_asked_for_again_in_another():
+    messages = openai_chat([LARGE], ["ok"])
+    store: dict[str, str] = {}
+    asked = Asked(raises)
+    one = pruner(asked, store=store)
+    first = one.prune_conversations(messages, AUTO)
+    asked.says = lambda brief: "A hundred lines."
+    assert one.prune_conversations(messages, AUTO) == first
+    assert store == {}
+    again = pruner(asked, store=store).prune_conversations(messages, AUTO)
+    assert again == openai_chat([marked("A hundred lines.", count(LARGE))], ["ok"])
+
+
 def test_without_a_summarizer_results_are_cut():
     messages = openai_chat([LARGE], ["ok"])
     result = pruner().prune(messages, AUTO)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from profiles import examples, size
 from tables import each_row
 
+from autoprune.apps import sessions
 from autoprune.conversation.placeholders import SENTENCE
 from autoprune.conversation.transcript import Location, Speaker, ToolCall, ToolResult
 from autoprune.facts import shell
@@ -936,6 +938,22 @@ def test_a_huge_message_takes_no_more_than_a_moment(piece: str):
 
 
 # Recorded sessions
+
+
+TRANSCRIPTS = Path(__file__).parents[3] / "shared" / "transcripts"
+
+
+@pytest.mark.full
+@pytest.mark.skipif(not TRANSCRIPTS.is_dir(), reason="the recorded sessions are not here")
+def test_recorded_sessions_fit_every_limit():
+    paths = [path for path in sorted(TRANSCRIPTS.iterdir()) if path.suffix in (".json", ".jsonl")]
+    assert paths
+    for path in paths:
+        messages = sessions.load(path.read_text(encoding="utf-8"), path.name).messages
+        told = utterances(parse(messages, new_parser(COUNT), 0).entries)
+        for cap in (30, 1_000, 4_000):
+            half = digest(told[: len(told) // 2], cap)
+            assert 0 < COUNT(digest(told[len(told) // 2 :], cap, half)) <= cap
 
 
 def test_last_words_without_room_for_their_list_are_the_answer_so_far():

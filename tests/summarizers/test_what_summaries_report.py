@@ -14,6 +14,7 @@ from autoprune.conversation.summary import find_summary
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import sliding_window, symbolize
 from autoprune.summarizers import _snapshot
+from autoprune.summarizers.action_trace import ActionTrace
 from autoprune.summarizers.brief import Brief, Written
 from autoprune.summarizers.driver import run, steps_of
 from autoprune.summarizers.levels import Levels
@@ -97,6 +98,17 @@ def test_items_left_out_of_a_snapshot_are_counted(room: int):
     marks = [_snapshot.LEFT_OUT.fullmatch(item) for item in again.done]
     left = sum(int(mark[1]) for mark in marks if mark)
     assert sum(item.startswith("Step") for item in again.done) + left == (90 if again.done else 0)
+
+
+@each_row("room", [100, 200, 400, 900])
+@each_row("summarizer", [ActionTrace(), Digest(), Symbols()])
+def test_omitted_words_of_the_user_are_reported(summarizer: Any, room: int):
+    rules = [f"Rule {number}: " + "word " * 30 for number in range(20)]
+    answer = summarizer(Brief(tuple(map(user, ("Fix it.", *rules))), "", room, words))
+    kept = [rule for rule in rules if rule.strip() in answer.text]
+    assert len(kept) == 20 or ("left out" in answer.text and "leaves out some of the user's words" in answer.notes[0])
+    assert words(answer.text) <= room
+    assert room < 900 or len(kept) == 20
 
 
 def test_symbols_report_lines_made_without_a_model():
