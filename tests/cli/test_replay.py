@@ -346,7 +346,7 @@ def test_ray_gives_what_processes_give(tmp_path: Path):
         (
             (),
             3,
-            ["no agent has stored sessions in ~/.claude/projects", "~/.codex/sessions, ", "fixtures/sessions`"],
+            ["no agent has stored sessions in ~/.claude/projects", "~/.codex/sessions, ", "fixtures/demo.jsonl`"],
         ),
         (("",), 2, ["one of the paths is empty: give a session file, a folder or a glob"]),
     ],

@@ -143,7 +143,7 @@ def _files_at_home(readers: Iterable[Reader]) -> list[str]:
         folders = ", ".join(places.searched(Path.home(), tuple(readers)))
         raise SessionError(
             f"no agent has stored sessions in {folders}: give files, folders or globs, or try a recorded session: in a "
-            "clone of the repository, `autoprune replay fixtures/sessions`"
+            "clone of the repository, `autoprune replay fixtures/demo.jsonl`"
         )
     counts = (f"{agent} {count_noun(len(files), 'session')}" for agent, files in found.items())
     show(Text(f"found: {', '.join(counts)}"), to_stderr=True)
