@@ -98,7 +98,7 @@ def test_a_second_table_has_the_worst_bill_shell_edits_and_protected_content(fou
         ["none", "1.00", "0", "–", "100.0", "–", "100.0", "–"]
     ]
     bare = lines(details_table(standings([replace(row, protected={}) for row in rows], "own")))
-    assert [line.split() for line in bare if line.startswith("none")] == [["none", "1.00", "0", *"––––"]]
+    assert [line.split() for line in bare if line.startswith("none")] == [["none", "1.00", "0", *"–––––"]]
 
 
 def test_an_overview_of_the_sessions_comes_first(found: list[SessionFigures]):
@@ -209,7 +209,8 @@ def test_recorded_usage_is_priced_before_the_replay_and_the_saving_is_in_dollars
     words = " ".join(run("replay", "--jobs", "1", environ=environ).stdout.decode().split())
     assert "1 session cost $7.32 at API list prices, by the recorded usage" in words
     assert "1 other session recorded no requests, or only those of another session" in words
-    assert "claude-code shop" in words
+    assert "claude-code shop 2026-01-02 1 20/20 100% $7.32" in words
+    assert "longest stretch between compactions, if it has 20 or more" in words
     assert "Fix the cart, please" in words
     assert "At API list prices $7.32 would have been " in words
     known = json.loads(run("replay", "--jobs", "1", "--json", environ=environ).stdout)
