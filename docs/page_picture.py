@@ -1,4 +1,4 @@
-"""Draws the picture of a replay's page: a recorded session is replayed, and its page is photographed by a browser.
+"""Draws the picture of a replay's page: `autoprune replay` writes the page of the demo, and a browser photographs it.
 
 `python docs/page_picture.py` writes docs/pictures/replay.png, a browser at hand; `python docs/page_picture.py FILE.png`
 writes another file.
@@ -6,23 +6,17 @@ writes another file.
 
 import io
 import shutil
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from autoprune.apps.replay import ReplayArgs, replay_session
-from autoprune.apps.replay.detail import session_details
-from autoprune.apps.replay.page import page
-from autoprune.apps.replay.verdict import advice, run_command, standings
-from autoprune.economics import LISTS
-
 ROOT = Path(__file__).parent.parent
-SESSION = ROOT / "fixtures" / "sessions" / "edit_loop_openai.jsonl"
+SESSION = "fixtures/demo.jsonl"
 PICTURE = ROOT / "docs" / "pictures" / "replay.png"
-STRATEGIES = ("none", "tool_output_cleanup", "low_water", "cache_aware", "cache_aware @ 60k", "clairvoyant")
-COMMAND = "autoprune replay edit_loop_openai.jsonl --prices anthropic --safe-zone 40k --html report.html"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 WIDTH, GAP = 1200, 24  # pixels
 PARTS = (".answer", ".advice", ".compared", ".scroll", "#session-0 .charts")  # of the page, one below the other
@@ -30,13 +24,11 @@ PARTS = (".answer", ".advice", ".compared", ".scroll", "#session-0 .charts")  # 
 
 def report() -> str:
     """Return the page of the session."""
-    args = ReplayArgs(STRATEGIES, (LISTS["anthropic"],), safe_zone=40 * 1024)
-    data = SESSION.read_bytes()
-    found = replay_session(SESSION.name, data, args)
-    run = run_command(args.safe_zone)
-    words = advice(standings(found.figures, "anthropic", run))
-    details = list(session_details(SESSION.name, data, args))
-    return page([found], details, prices="anthropic", command=COMMAND, advice=words, run=run)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "report.html"
+        command = [sys.executable, "-m", "autoprune", "replay", SESSION, "--html", str(file)]
+        subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+        return file.read_text(encoding="utf-8").replace(str(file), file.name)
 
 
 def photographs(html: str) -> list[Image.Image]:

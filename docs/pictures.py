@@ -3,16 +3,16 @@
 `python docs/pictures.py` writes docs/pictures/prompt_size.svg; `python docs/pictures.py FILE.svg` writes another file.
 """
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from autoprune import AgenticConversationPruner, PruneArgs
+from autoprune.apps.sessions import load
 
 ROOT = Path(__file__).parent.parent
-SESSION = ROOT / "fixtures" / "sessions" / "edit_loop_xml.json"
+SESSION = ROOT / "fixtures" / "demo.jsonl"
 PICTURE = ROOT / "docs" / "pictures" / "prompt_size.svg"
 SAFE_ZONE = 40 * 1024  # tokens
 UNPRUNED = "not pruned"
@@ -35,6 +35,11 @@ def sizes(session: list[dict[str, Any]], strategy: str) -> list[int]:
     if strategy == UNPRUNED:
         return [pruner.count_tokens(prompt) for prompt in prompts(session)]
     return [pruner.prune(prompt, strategy).report.tokens_after for prompt in prompts(session)]
+
+
+def recorded() -> list[dict[str, Any]]:
+    """Return the messages of the session."""
+    return load(SESSION.read_text(encoding="utf-8"), SESSION.name).messages
 
 
 def figures(session: list[dict[str, Any]]) -> dict[str, list[int]]:
@@ -109,5 +114,4 @@ def curve(values: Sequence[int], color: str) -> str:
 
 
 if __name__ == "__main__":
-    recorded = json.loads(SESSION.read_text(encoding="utf-8"))
-    draw(recorded, Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURE)
+    draw(recorded(), Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURE)

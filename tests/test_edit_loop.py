@@ -1,5 +1,6 @@
 """The example agent at work: offline, over real HTTP, in both dialects, pruned hard."""
 
+import json
 import os
 import re
 import subprocess
@@ -71,6 +72,11 @@ def failures(folder: Path) -> list[str]:
     output = subprocess.run(command, cwd=folder, capture_output=True, text=True).stderr
     assert re.search(r"^Ran 16\d tests", output, re.MULTILINE)
     return [line.split()[1] for line in output.splitlines() if line.startswith(("FAIL:", "ERROR:"))]
+
+
+def test_the_demo_is_the_native_session_with_times_and_usage():
+    lines = (regenerate.FOLDER / "edit_loop_openai.jsonl").read_text("utf-8").strip().split("\n")
+    assert regenerate.demo(list(map(json.loads, lines))) == regenerate.DEMO.read_text("utf-8")
 
 
 def test_the_project_has_one_bug():

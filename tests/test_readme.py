@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import json
 import re
 import runpy
 import shlex
@@ -33,6 +32,14 @@ def test_the_first_command_prints_what_the_readme_shows():
     assert first
     done = run_text(*shlex.split(first[1]), folder=ROOT)
     assert [line.rstrip() for line in done.stderr.strip().splitlines()] == first[2].strip().splitlines()
+
+
+def test_the_demo_is_a_session_that_replay_advises_to_prune():
+    done = run_text("replay", "fixtures/demo.jsonl", folder=ROOT, environ={"COLUMNS": "1000"})
+    assert "Use cache_aware, as `autoprune run` does: " in done.stdout
+    says = re.search(r'of which `autoprune replay` says "([^"]*)"', README)
+    assert says
+    assert f"At API list prices {says[1]}: " in done.stdout
 
 
 def test_the_commands_run_one_after_the_other(tmp_path: Path):
@@ -69,7 +76,7 @@ def test_the_description_on_the_package_index_has_no_relative_links():
 def test_the_picture_and_its_caption_show_the_current_figures():
     """If this fails, run `python docs/pictures.py` and copy the last figures to the README."""
     pictures = runpy.run_path(str(ROOT / "docs" / "pictures.py"))
-    known = pictures["figures"](json.loads(pictures["SESSION"].read_text(encoding="utf-8")))
+    known = pictures["figures"](pictures["recorded"]())
     assert pictures["described"](known) in pictures["PICTURE"].read_text(encoding="utf-8")
     last = {name: f"{figures[-1]:,}" for name, figures in known.items()}
     shown = f"{last['tool_output_cleanup']} by tool_output_cleanup and {last['cache_aware']} by cache_aware."

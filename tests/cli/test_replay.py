@@ -1,8 +1,10 @@
 """`autoprune replay`: its tables, its output file, and files that cannot be replayed."""
 
+import html
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,7 +24,7 @@ from typer.testing import CliRunner
 
 from autoprune.apps.cli.command_table import app
 from autoprune.apps.cli.replay import details_table, overview_table, verdict_table
-from autoprune.apps.cli.replaying import find_files, open_results, replay_all, skipped_table
+from autoprune.apps.cli.replaying import find_files, open_results, replay_all, run_line, skipped_table
 from autoprune.apps.replay import ReplayArgs, SessionFigures
 from autoprune.apps.replay.corpus import Processes, Task, cores, one_by_one, replay_files
 from autoprune.apps.replay.episode_figures import OWN
@@ -30,6 +32,7 @@ from autoprune.apps.replay.session import overview
 from autoprune.apps.replay.verdict import standings
 from autoprune.errors import SessionError
 
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 STRATEGIES = ("none", "low_water", "window", "clairvoyant")
 ARGS = ReplayArgs(STRATEGIES, safe_zone=5_000)
 OPTIONS = ("--strategy", "low_water", "--safe-zone", "5000", "--jobs", "1")
@@ -206,7 +209,8 @@ def test_recorded_usage_is_priced_before_the_replay_and_the_saving_is_in_dollars
     words = " ".join(run("replay", "--jobs", "1", environ=environ).stdout.decode().split())
     assert "1 session cost $7.32 at API list prices, by the recorded usage" in words
     assert "1 other session recorded no requests, or only those of another session" in words
-    assert "claude-code shop" in words
+    assert "claude-code shop 2026-01-02 1 20/20 100% $7.32" in words
+    assert "longest stretch between compactions, if it has 20 or more" in words
     assert "Fix the cart, please" in words
     assert "At API list prices $7.32 would have been " in words
     known = json.loads(run("replay", "--jobs", "1", "--json", environ=environ).stdout)
@@ -328,6 +332,46 @@ def test_ray_gives_what_processes_give(tmp_path: Path):
     assert timeless({**first, "command": ""}) == timeless({**second, "command": ""})
 
 
+# What to do
+
+
+@each_row(
+    ("path", "said"),
+    [
+        (
+            "fixtures/demo.jsonl",
+            ["Prune, at 0.7 of the bill:", "    autoprune run pi", "", "Look for a cheaper setting:"],
+        ),
+        (
+            "fixtures/sessions",
+            [
+                "",
+                "Leave it as it is, since no strategy here is cheaper and keeps what is needed.",
+                "",
+                "Look for a setting that is:",
+            ],
+        ),
+    ],
+)
+def test_a_replay_ends_with_what_to_do(path: str, said: list[str], tmp_path: Path):
+    page = tmp_path / "report.html"
+    options = ("--strategy", "cache_aware", "--cache-life", "5m", "--jobs", "2", "--html", str(page))
+    done = run_text("replay", path, *options, folder=FIXTURES.parent)
+    lines, text = (re.sub(r"(0\.\d)\d+", r"\1", each) for each in (done.stdout, page.read_text(encoding="utf-8")))
+    assert lines.splitlines()[-5:] == [*said, f"    autoprune tune {path} --cache-life 5m"]
+    assert [each for each in said if html.escape(each.strip(" :.")) not in text] == []
+
+
+def test_a_setting_is_run_with_the_assistant_of_the_sessions():
+    assert [run_line("cache_aware"), run_line("low_water @ 60k", 50_000, ["mine", "codex"])] == [
+        "autoprune run claude",
+        "autoprune run --strategy low_water --safe-zone 60k codex",
+    ]
+    assert run_line("low_water(target=0.6)", 50_000) == (
+        "autoprune run --strategy 'low_water(target=0.6)' --safe-zone 50000 claude"
+    )
+
+
 # Where there is nothing to replay
 
 
@@ -346,7 +390,7 @@ def test_ray_gives_what_processes_give(tmp_path: Path):
         (
             (),
             3,
-            ["no agent has stored sessions in ~/.claude/projects", "~/.codex/sessions, ", "fixtures/sessions`"],
+            ["no agent has stored sessions in ~/.claude/projects", "~/.codex/sessions, ", "fixtures/demo.jsonl`"],
         ),
         (("",), 2, ["one of the paths is empty: give a session file, a folder or a glob"]),
     ],

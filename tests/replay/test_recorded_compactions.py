@@ -201,6 +201,7 @@ def test_they_are_summed_up_by_agent():
 def test_the_page_says_it():
     text = page([replay_session("a.jsonl", log(24, 3), ARGS)], [], prices=str(OWN), command="", advice="")
     assert "Your 1 compaction cost about $0.03; with <code>autoprune run</code> it would not have happened." in text
+    assert '<span class="size">24 of 27</span>' in text
     assert text.count('class="compared compactions"') == 1
     assert 'aria-label="Prompts before 1 compaction, up to 26,000 tokens"' in text
     assert "Compacted at 26,000 tokens (about $0.03, not with autoprune run)." in text

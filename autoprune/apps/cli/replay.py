@@ -11,6 +11,7 @@ The calls, from here to the pruner:
     episode_figures.figures    the bill and the evidence of that run
 """
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -44,6 +45,7 @@ from autoprune.apps.replay.verdict import (
     advice,
     count_noun,
     overview_rows,
+    recommended,
     round_tokens,
     run_command,
     standings,
@@ -176,15 +178,21 @@ def replay_sessions(
     ranking = {each: standings(rows, str(each), run_command(zone)) for each in args.prices} if rows else {}
     whole = overview(sessions)
     likely = outlook(sessions, RUN, str(args.prices[0]), sum(each.dollars for each in sums))
+    given = {"--model": model, "--prices": price and price[0], "--cache-life": cache_life, "--reader": reader}
+    options_of_tune = [word for name, value in given.items() if value for word in (name, value)]
+    tune = shlex.join(["autoprune", "tune", *(paths or ()), *options_of_tune])
+    steps = _next_steps(ranking[args.prices[0]], args, whole, tune) if rows else []
     if html and rows:
         details = replaying.most_expensive_details(sessions, args, chosen_engine, texts=texts)
-        write_output(html, _as_page(sessions, details, args, whole, ranking, likely.paid))
+        write_output(html, _as_page(sessions, details, args, whole, ranking, likely.paid, steps))
         if html != "-":
             show(Text(f"wrote {html}: open it in a browser"), to_stderr=True, wraps=False)
     if as_json:
         show_json({**_as_json(sessions, args, whole, ranking), "spending": [asdict(each) for each in sums]})
     else:
         _print_tables(sessions, args, whole, ranking, likely if likely.replayed else None, compares=compares)
+        for step in steps:
+            show(Text("\n".join(_step_lines(*step))), wraps=False)  # wrapped, a command cannot be pasted
     if not rows:
         raise replaying.nothing_replayed(sessions)
 
@@ -227,13 +235,15 @@ def _as_page(
     whole: Overview,
     ranking: Ranking,
     paid: float,
+    steps: Sequence[tuple[str, str]],
 ) -> str:
+    todo = " ".join(f"{what}: `{line}`." if line else f"{what}." for what, line in steps)
     return page(
         sessions,
         details,
         prices=str(args.prices[0]),
         command=replaying.command_line(),
-        advice=advice(ranking[args.prices[0]]),
+        advice=f"{advice(ranking[args.prices[0]])} {todo}",
         notes=list(replaying.assumptions(whole, args)),
         paid=paid,
         run=run_command(args.safe_zone),
@@ -253,6 +263,23 @@ def _as_json(sessions: Sequence[SessionFigures], args: ReplayArgs, whole: Overvi
         "skipped": replaying.skipped_files(sessions),
         "sessions": [each.to_dict() for each in sessions],
     }
+
+
+def _next_steps(rows: Sequence[Standing], args: ReplayArgs, whole: Overview, tune: str) -> list[tuple[str, str]]:
+    """What to do after a replay, each with its command if it has one. `tune` is the command of the search."""
+    best = recommended(rows)
+    if best is None:
+        leave = "Leave it as it is, since no strategy here is cheaper and keeps what is needed", ""
+        return [leave, ("Look for a setting that is", tune)]
+    zone = args.safe_zone
+    line = replaying.run_line(best.row.strategy, zone, whole.agents)
+    return [(f"Prune, at {best.rereads.text('.3f')} of the bill", line), ("Look for a cheaper setting", tune)]
+
+
+def _step_lines(what: str, line: str) -> Iterator[str]:
+    yield f"\n{what}{':' if line else '.'}"
+    if line:
+        yield f"    {line}"
 
 
 def _compactions(sessions: Sequence[SessionFigures]) -> CompactionSum:

@@ -30,10 +30,11 @@ from autoprune.apps.replay.corpus import (
 )
 from autoprune.apps.replay.detail import SessionDetail, most_expensive
 from autoprune.apps.replay.episode_figures import OWN
-from autoprune.apps.replay.policies import AT
+from autoprune.apps.replay.policies import AT, RUN, Policy
 from autoprune.apps.replay.session import Overview, ReplayArgs, SessionFigures
 from autoprune.apps.replay.sizes import UNKNOWN_HEAD
-from autoprune.apps.replay.verdict import NONE, count_noun
+from autoprune.apps.replay.tuning import strategy_name
+from autoprune.apps.replay.verdict import NONE, RUN_COMMAND, count_noun
 from autoprune.apps.sessions import READABLE, Reader, dump, places, plugin_readers
 from autoprune.economics import DEFAULT, Prices, prices
 from autoprune.errors import SessionError, SettingsError, near_or_all
@@ -45,6 +46,16 @@ ENDINGS = ", ".join(f"*{ending}" for ending in places.ENDINGS)
 ENGINES = ("processes", "ray")
 MOST_DETAILED = 12  # sessions that the page shows one by one
 MOST_SKIPPED = 10  # files that are listed for one reason
+# What `autoprune run` starts for the agent of a session.
+PROGRAMS = {
+    "claude-code": "claude",
+    "codex": "codex",
+    "gemini-cli": "gemini",
+    "copilot-cli": "copilot",
+    "pi": "pi",
+    "cline": "cline",
+    "mini-swe-agent": "mini",
+}
 ARGUMENTS = "arguments"
 LINE_START = f'{{"{ARGUMENTS}": "'
 
@@ -143,7 +154,7 @@ def _files_at_home(readers: Iterable[Reader]) -> list[str]:
         folders = ", ".join(places.searched(Path.home(), tuple(readers)))
         raise SessionError(
             f"no agent has stored sessions in {folders}: give files, folders or globs, or try a recorded session: in a "
-            "clone of the repository, `autoprune replay fixtures/sessions`"
+            "clone of the repository, `autoprune replay fixtures/demo.jsonl`"
         )
     counts = (f"{agent} {count_noun(len(files), 'session')}" for agent, files in found.items())
     show(Text(f"found: {', '.join(counts)}"), to_stderr=True)
@@ -332,6 +343,15 @@ def assumptions(whole: Overview, args: ReplayArgs) -> Iterator[str]:
         yield f"the limit is that of `autoprune run` where no compaction is near: {default}"
     if len(args.prices) > 1:
         yield f"the clairvoyant and cache_aware decide by the prices {args.prices[0]}"
+
+
+def run_line(strategy: str, safe_zone: int | None = None, agents: Iterable[str] = ()) -> str:
+    """The command that runs an assistant with a replayed strategy: the first of these agents, else Claude Code."""
+    policy = Policy(strategy)
+    name, zone = strategy_name(policy), policy.zone or safe_zone
+    chosen = "" if name == RUN else f" --strategy {shlex.quote(name)}"
+    program = next((PROGRAMS[each] for each in agents if each in PROGRAMS), "claude")
+    return f"{RUN_COMMAND}{chosen}{f' --safe-zone {zone}' if zone else ''} {program}"
 
 
 def command_line() -> str:

@@ -33,7 +33,7 @@ SHUFFLES, SEED = 1_000, 11  # any fixed seed: the same ledgers give the same int
 NOISE = 9  # decimals: equal costs must not differ by rounding errors
 TOTAL = "total"
 MOST_PROJECTS, MOST_SESSIONS = 12, 5  # rows of the two tables; other projects are summed up in one row
-PROJECT, PROMPT = 22, 37  # characters of a project and a prompt, so that both tables fit into 80 columns
+PROJECT, PROMPT = 19, 30  # characters of a project and a prompt, so that both tables fit into 80 columns
 LEGEND = """\
 saved  input tokens saved by smaller prompts, minus what was rewritten to the
        cache and fetched again; negative if pruning cost more than it saved
@@ -310,6 +310,11 @@ def spending_table(sums: Sequence[ProjectSpending], sessions: Sequence[Spending]
         _projects(sums),
         "",
         _newest(sessions),
+        "",
+        Text(
+            "replayed: the requests of each conversation's longest stretch between compactions, if it has 20 or more",
+            "dim",
+        ),
         *_unpriced_note(sums),
         *_low_note(sums),
         *_tier_note(sums),
@@ -334,7 +339,7 @@ def _others_note(sums: Sequence[ProjectSpending], sessions: Sequence[Spending]) 
 
 
 def _projects(sums: Sequence[ProjectSpending]) -> Table:
-    table = _cost_table("agent", "project", "newest", "sessions", "requests", "cached", "cost")
+    table = _cost_table("agent", "project", "newest", "sessions", "replayed", "cached", "cost")
     shown, others = sums[:MOST_PROJECTS], sums[MOST_PROJECTS:]
     for each in shown:
         project = _cell(each.project, PROJECT)
@@ -347,18 +352,23 @@ def _projects(sums: Sequence[ProjectSpending]) -> Table:
 def _figures(sums: Sequence[ProjectSpending]) -> Iterator[str]:
     prompt, cached = sum(each.prompt for each in sums), sum(each.cached for each in sums)
     yield f"{sum(each.sessions for each in sums):,}"
-    yield f"{sum(each.requests for each in sums):,}"
+    yield _replayed(sum(each.replayed for each in sums), sum(each.requests for each in sums))
     yield f"{cached / prompt:.0%}" if prompt else "–"
     yield _dollars(sum(each.dollars for each in sums))
 
 
 def _newest(sessions: Sequence[Spending]) -> Table:
-    table = _cost_table("newest", "project", "first prompt of the five newest", "cost")
+    table = _cost_table("newest", "project", "first prompt of the five newest", "replayed", "cost")
     for each in sessions[:MOST_SESSIONS]:
         cost = sum(charge.dollars or 0.0 for charge in each.charges)
         project, prompt = _cell(each.title.project, PROJECT), _cell(each.title.prompt, PROMPT)
-        table.add_row(each.title.date, project, prompt, _dollars(cost))
+        replayed = _replayed(sum(charge.is_replayed for charge in each.charges), len(each.charges))
+        table.add_row(each.title.date, project, prompt, replayed, _dollars(cost))
     return table
+
+
+def _replayed(replayed: int, requests: int) -> str:
+    return f"{replayed:,}/{requests:,}"
 
 
 def _cell(words: str, most: int) -> Text:
@@ -369,7 +379,7 @@ def _cell(words: str, most: int) -> Text:
 def _cost_table(*names: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
     for name in names:
-        is_number = name in ("sessions", "requests", "cached", "cost")
+        is_number = name in ("sessions", "requests", "replayed", "cached", "cost")
         table.add_column(name, justify="right" if is_number else "left", no_wrap=True)
     return table
 

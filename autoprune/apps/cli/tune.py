@@ -1,6 +1,6 @@
 """`autoprune tune`: recommend a setting for the user's own sessions, cross-validated."""
 
-import shlex
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Annotated
 
@@ -12,11 +12,11 @@ import autoprune.apps.cli.options as options
 import autoprune.apps.cli.replaying as replaying
 from autoprune.apps.cli.console import show, show_json, show_report
 from autoprune.apps.replay.atoms import Group as Atoms
-from autoprune.apps.replay.policies import RUN, Policy
+from autoprune.apps.replay.policies import Policy
 from autoprune.apps.replay.rows import FEW_ATOMS, MAIN, Row
 from autoprune.apps.replay.session import ReplayArgs, overview
-from autoprune.apps.replay.tuning import FLOOR, FOLDS, GRID, Tuning, strategy_name, tune
-from autoprune.apps.replay.verdict import NONE, RUN_COMMAND, count_noun
+from autoprune.apps.replay.tuning import FLOOR, FOLDS, GRID, Tuning, tune
+from autoprune.apps.replay.verdict import NONE, count_noun
 from autoprune.errors import SettingsError
 from autoprune.pruners.report.drawing import table_of
 from autoprune.settings import duration
@@ -88,22 +88,20 @@ def tune_settings(
             show_json({"prices": asdict(args.prices[0]), **asdict(tuned)})
         else:
             show_report(_frontier_table(tuned, args))
-            show(Text("\n".join((tuned.snippet, *_command_lines(tuned)))), wraps=False)  # wrapped, it cannot be pasted
+            show(
+                Text("\n".join((tuned.snippet, *_command_lines(tuned, overview(sessions).agents)))), wraps=False
+            )  # wrapped, it cannot be pasted
     show(replaying.skipped_table(replaying.skipped_files(sessions)), to_stderr=True, wraps=False)
     if not figures:
         raise replaying.nothing_replayed(sessions)
     replaying.show_assumptions(overview(sessions), args)
 
 
-def _command_lines(tuned: Tuning) -> tuple[str, ...]:
+def _command_lines(tuned: Tuning, agents: Iterable[str]) -> tuple[str, ...]:
     """Return the command that runs an assistant with the recommended setting; nothing for no pruning."""
-    policy = Policy(tuned.recommended)
     if tuned.recommended == NONE:
         return ()
-    name = strategy_name(policy)
-    chosen = "" if name == RUN else f" --strategy {shlex.quote(name)}"
-    zone = f" --safe-zone {policy.zone}" if policy.zone else ""
-    return ("", "# or, for an assistant:", f"{RUN_COMMAND}{chosen}{zone} claude")
+    return ("", "# or, for an assistant:", replaying.run_line(tuned.recommended, agents=agents))
 
 
 def _frontier_table(tuned: Tuning, args: ReplayArgs) -> RenderableType:

@@ -91,7 +91,7 @@ def _ranks(rows: Sequence[Conversation], key: str) -> list[int]:
 
 def _about(listed: int, detailed: int) -> str:
     which = "the conversation" if listed == 1 else "each conversation"
-    words = f"Of {which}, the longest stretch without a compaction was replayed: cost and saving are of that stretch."
+    words = f"Of {which}, the longest stretch between compactions was replayed: requests, cost and saving are of it."
     opened = "▪ marks the one" if detailed == 1 else f"▪ marks the {detailed} with the largest bills, those"
     return f"{words} {opened} that can be followed result by result." if 0 < detailed < listed else words
 
@@ -111,7 +111,7 @@ def _conversation(row: Conversation, number: int | None, ranks: Mapping[str, str
     shape = row.shape
     title = str(shape.title) or row.name
     mark = element("i", "▪", title="can be followed result by result") if number is not None else ""
-    cells = (title, f"{shape.requests:,}", cost_text(row), saving_text(row.change))
+    cells = (title, requests_text(shape), cost_text(row), saving_text(row.change))
     spans = [element("span", cell, class_=name) for (name, _), cell in zip(HEAD[1:], cells[1:], strict=True)]
     # The path is only shown to those who look for it: a title says more.
     what = element("span", mark, element("b", title), class_="what", title=row.name)
@@ -122,6 +122,11 @@ def _conversation(row: Conversation, number: int | None, ranks: Mapping[str, str
     # In a file with several conversations, it is not known whose compactions they are.
     drawn = compaction_chart(row.session.compactions) if len(row.session.shapes) == 1 else Markup()
     return collapsible(summary, facts, drawn, class_="session", **place, **marks)
+
+
+def requests_text(shape: Shape) -> str:
+    """How many requests were replayed, and of how many if the conversation has more."""
+    return f"{shape.requests:,}" + (f" of {shape.all_requests:,}" if shape.all_requests > shape.requests else "")
 
 
 def cost_text(row: Conversation) -> str:

@@ -59,6 +59,7 @@ class Shape:
     `longest_prompt` is the longest prompt by the provider's count, estimated if it is not recorded. `cache_life` is the
     most frequent cache life, in seconds. `life_from` and `model_from` tell how life and model are known: "recorded",
     "observed", "requested", "given" or "assumed". `dollars` are the recorded cost of the requests, None if not known.
+    `all_requests` counts those of the whole conversation.
     """
 
     requests: int = 0
@@ -82,6 +83,7 @@ class Shape:
     atoms: int = 0
     title: Title = UNTITLED
     dollars: float | None = None
+    all_requests: int = 0
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,11 @@ def _replay(name: str, data: bytes, args: ReplayArgs, digest: str) -> SessionFig
     if not replayable:
         error = _why_empty(name, conversations)
         return SessionFigures(name, digest=digest, notes=(TOO_SHORT,), error=error, compactions=found)
-    shapes = {each.name: shape(each, recording, args) for recording, each in replayable}
+    totals = [sum(len(each.requests) for each in stretches) for stretches in conversations if longest(stretches)]
+    shapes = {
+        each.name: replace(shape(each, recording, args), all_requests=total)
+        for (recording, each), total in zip(replayable, totals, strict=True)
+    }
     rows = tuple(row for _, each in replayable for row in replay_episode(each, args))
     return SessionFigures(name, agent, digest, shapes, figures=rows, notes=notes, compactions=found)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from autoprune.apps.replay.corpus import Engine, Failed, Task, one_by_one
-from autoprune.apps.replay.episode import usage_cost
+from autoprune.apps.replay.episode import longest, usage_cost
 from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.policies import NO_PRUNING
 from autoprune.apps.replay.rows import Interval, interval, sums_by_session
@@ -28,7 +28,8 @@ class Charge:
 
     `identity` is equal in all records of the same request; None if the log does not tell when the request was sent.
     `is_low` means that the log lacks most of the answer's tokens, so that the request cost more. `extra` are the
-    dollars that the request cost more because its prompt was in a higher tier of the model's prices.
+    dollars that the request cost more because its prompt was in a higher tier of the model's prices. `is_replayed`
+    tells whether the request is in a stretch that a replay uses.
     """
 
     dollars: float | None
@@ -38,6 +39,7 @@ class Charge:
     identity: Identity | None
     is_low: bool = False
     extra: float = 0.0
+    is_replayed: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,10 @@ def spending_of(task: Task) -> Spending:
     """Compute the charges of one file. Raises SessionError if the file cannot be read."""
     conversations = open_recordings(task.path, task.read_file(), task.args)
     charges = [
-        each for stretches in conversations for recording in stretches for each in _charges(recording, task.args)
+        replace(each, is_replayed=recording is longest(stretches))
+        for stretches in conversations
+        for recording in stretches
+        for each in _charges(recording, task.args)
     ]
     first = conversations[0] if conversations else []
     return Spending(task.path, title_of(task.path, first), place_of(task.path, first), tuple(charges))
@@ -124,7 +129,8 @@ class ProjectSpending:
     """The sum of some sessions: of an agent in a project, or of all sessions.
 
     `unpriced` counts requests without a cost, and `low` those whose log lacks most of the answer's tokens. `tiered`
-    counts requests with prompts in a higher tier of their prices, which cost `extra` dollars more.
+    counts requests with prompts in a higher tier of their prices, which cost `extra` dollars more. `replayed` are the
+    requests in the longest stretches between compactions, if these have 20 requests or more.
     """
 
     agent: str
@@ -139,6 +145,7 @@ class ProjectSpending:
     low: int = 0
     tiered: int = 0
     extra: float = 0.0
+    replayed: int = 0
 
 
 def sum_spending(found: Iterable[Spending]) -> list[ProjectSpending]:
@@ -175,6 +182,7 @@ def _sum(agent: str, project: str, known: Sequence[tuple[Spending, list[Charge]]
         low=sum(charge.is_low for charge in charges),
         tiered=sum(charge.extra > 0 for charge in charges),
         extra=sum(charge.extra for charge in charges),
+        replayed=sum(charge.is_replayed for charge in charges),
     )
 
 

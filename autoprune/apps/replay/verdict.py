@@ -134,24 +134,29 @@ class _Bills:
         return interval(sums_by_session(known, zip(bills, unpruned, strict=True)))
 
 
-def advice(placed: Sequence[Standing]) -> str:
-    """Advise in a few sentences: use a strategy that is cheaper and keeps the needed evidence, or do not prune.
+def recommended(placed: Sequence[Standing]) -> Standing | None:
+    """Choose that of `autoprune run` if it is cheaper and keeps the needed evidence, else the cheapest such strategy.
 
-    The strategy of `autoprune run` is preferred if it is both. Evidence below the floor is good enough if the interval
-    covers the floor and no other strategy is better.
+    Evidence below the floor is good enough if the interval covers the floor and no other strategy is better. None means
+    that it is better not to prune.
     """
+    cheaper = [each for each in placed if each.is_cheaper and not each.is_reference]
+    fine = [each for each in cheaper if each.keeps_enough] or [each for each in cheaper if each.is_near_floor]
+    best = min(fine, key=lambda each: each.rereads.value, default=None)
+    return next((each for each in fine if each.is_run), best)
+
+
+def advice(placed: Sequence[Standing]) -> str:
+    """Advise in a few sentences to use the recommended strategy, or not to prune."""
     mine = [each for each in placed if not each.is_reference]
     if not mine:
         return "No strategy that can be chosen was replayed: there is nothing to advise."
     sessions = max(each.sessions for each in mine)
     few = f" That is {count_noun(sessions, 'session')}: too few to say much about others." if sessions < FEW else ""
-    cheaper = [each for each in mine if each.is_cheaper]
-    fine = [each for each in cheaper if each.keeps_enough] or [each for each in cheaper if each.is_near_floor]
-    if not fine:
+    usual = recommended(mine)
+    if usual is None:
         closest = min(mine, key=lambda each: (each.shortfall, each.rereads.value))
         return f"Do not prune: nothing is cheaper and keeps what is needed. {_shortcoming_text(closest)}{few}"
-    best = min(fine, key=lambda each: each.rereads.value)
-    usual = next((each for each in fine if each.is_run), best)
     what = strategy_label(usual.row) + (f", as `{usual.run}` does" if usual.is_run else "")
     noise = "" if usual.keeps_enough else f", within noise of the floor of {FLOOR:.0%}"
     more = f"{_cold_text(usual)}{_better_text(usual, placed)}{few}"
