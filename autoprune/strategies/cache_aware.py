@@ -64,6 +64,7 @@ from autoprune.economics import Prices, prices
 from autoprune.errors import SettingsError, check_number, is_share
 from autoprune.facts.calls import arguments
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Protections
+from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import BaseStrategy, Candidate, Rationale, View
 from autoprune.strategies.bills import LEAST_CACHED, TIER_MARGIN, Bills, Cut
 from autoprune.strategies.cleared_texts import placeholder, read_placeholder, short_placeholder, without_names
@@ -85,6 +86,7 @@ ROOM_FOR_MISSING = 3  # tokens of room for each one missing: linear, so that the
 # Reasons in a few words, each with its sentence.
 FETCHED, UNUSED, BEFORE, TINY = "fetched again", "not used yet", "cleared before", f"under {LEAST_TOKENS} tokens"
 LEAST_FIRST = "those worth least first"
+ALONG = CustomReason("along with results", "its arguments are long and old, and behind a cut that was made anyway")
 FOLDED = "folded"  # in place of a tool's name, for fetches of which only the line is known
 LEAST_CHARACTERS = 2  # of a block, for each token: more tokens than it has
 SCORE = "worth is a score: higher for names that no call has used yet, lower for size and age"
@@ -123,6 +125,7 @@ class CacheAware(BaseStrategy):
     tier: str = "auto"
     clear_thinking: bool = False
     fold_steps: int | None = None
+    clear_tool_inputs: ToolInputs | None = None
     protect: Protections = DEFAULT_PROTECTIONS
     name = "cache_aware"
     every_request = True
@@ -224,14 +227,16 @@ class CacheAwareState(BaseStrategy):
             folded = {at for fold in folds for at in fold.messages}
             clearing = {item: saves for item, saves in clearing.items() if _message_of(item) not in folded}
             why += f"; {_folds_text(folds)}"
+        inputs = self._inputs_along(view, clearing, folds)
         if clearing or folds:
             self._newest_mark = max(self._newest_mark, view.request)
             self._decisions.append(f"request {view.request}: {why}")
             if self._bills:
-                self._bills.make(view, _cut(clearing) | _cut_by(folds))
+                self._bills.make(view, _cut(clearing) | _cut_by(folds) | Cut(saves=sum(each.saves for each in inputs)))
         if clearing or is_decided:
             self._owed = 0.0
         yield from folds
+        yield from (each.cleared(ALONG) for each in inputs)
         self._at_work.clear(each.result for each, _ in clearing)
         for candidate, text in clearing:
             yield candidate.replaced(text, self._why_cleared(candidate, why.partition(":")[0]))
@@ -256,6 +261,20 @@ class CacheAwareState(BaseStrategy):
             self._worth.forget(result)
             self._gone[id(result)] = ""
         return folds
+
+    def _inputs_along(self, view: View, clearing: Clearing, folds: Sequence[Fold]) -> list[Candidate]:
+        """Choose the long arguments behind a cut, of calls that succeeded and that the model made some time ago."""
+        if self._strategy.clear_tool_inputs is None or not (clearing or folds):
+            return []
+        first = min(_cut(clearing).first, _cut_by(folds).first)
+        gone = {at for fold in folds for at in fold.messages}
+        return [
+            each
+            for each in view.candidates()
+            if each.part is not each.result
+            and first < each.part.location.message not in gone
+            and view.request - each.part.request >= COLD_STAY * self._strategy.stay
+        ]
 
     def _may_fold(self, view: View, clearing: Clearing) -> Callable[[ToolResult], bool]:
         """Return a function that says whether a result may go: it was cleared, may be cleared, or is small."""

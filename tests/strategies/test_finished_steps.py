@@ -7,7 +7,7 @@ import pytest
 from reading_tasks import document
 from rounds import WIRE, Step
 
-from autoprune import AgenticConversationPruner, PruneArgs, Result, problems
+from autoprune import AgenticConversationPruner, PruneArgs, Result, ToolInputs, problems
 from autoprune.strategies import CacheAware
 from autoprune.strategies.finished_steps import read_line
 
@@ -22,7 +22,7 @@ def read(name: str, tokens: int = 3_000, tool: str = "read") -> list[Step]:
 
 
 def wrote(path: str = "report.md", text: str = REPORT) -> list[Step]:
-    return [Step("write_file", {"path": path, "content": text}, "written")]
+    return [Step("write_file", {"path": path, "content": text}, f"File created successfully at: {path}")]
 
 
 def command(text: str, result: str = "ok", *, failed: bool = False) -> list[Step]:
@@ -158,3 +158,16 @@ def test_pruned_output_that_is_passed_back_stays_as_it_is():
 )
 def test_a_line_is_read_as_it_was_written(text: str, expected: tuple[str, int] | None):
     assert read_line(text) == expected
+
+
+@pytest.mark.parametrize("fold_steps", [None, 30])
+def test_long_arguments_go_along_with_a_cut_if_they_are_asked_for(fold_steps: int | None):
+    messages = session(read("a.log"), wrote("old.md"), read("b.log"), written_in="anthropic")
+    inputs = ToolInputs(above=200)
+    result = pruned(messages, CacheAware(start_at=1_000, fold_steps=fold_steps, clear_tool_inputs=inputs))
+    # Not that of the newest report.
+    assert [part.location.message for part in result.plan.inputs] == [3, 7]
+    assert {edit.reason for edit in result.plan.inputs.values()} == {"along with results"}
+    assert problems(result.conversation) == problems(messages)
+    assert result.report.tokens_after == AgenticConversationPruner(SETTINGS).count_tokens(result.conversation)
+    assert not pruned(messages, CacheAware(start_at=1_000)).plan.inputs
