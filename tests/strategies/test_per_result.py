@@ -19,7 +19,7 @@ from rounds import OTHERS, WIRE, Round, Step, Writer
 from rounds_in_texts import CARRIERS, DIALECTS, in_text
 from tables import each_row
 
-from autoprune import Clamp, PruneArgs, Result
+from autoprune import Clamp, Protections, PruneArgs, Result
 from autoprune.errors import SettingsError
 from autoprune.providers import problems
 from autoprune.pruners.conversation import ConversationPruner
@@ -257,6 +257,13 @@ def test_a_cut_stays_in_the_same_pruner_and_is_asked_for_again_in_another():
     assert again == openai_chat([marked("A hundred lines.", count(LARGE))], ["ok"])
 
 
+def test_one_failure_does_not_touch_the_others():
+    messages = openai_chat([LARGE, lines("b.py")], ["ok"])
+    result = pruner(Asked(lambda brief: raises(brief) if "a.py" in brief.utterances[-1].words else "fine"))
+    cut_one, written, _ = texts(result.prune_conversations(messages, AUTO))
+    assert (cut_one, written) == (cut(LARGE), marked("fine", count(lines("b.py"))))
+
+
 def test_without_a_summarizer_results_are_cut():
     messages = openai_chat([LARGE], ["ok"])
     result = pruner().prune(messages, AUTO)
@@ -445,6 +452,12 @@ def test_invalid_parameters_of_per_result_are_errors(wrong: dict[str, Any]):
 
 
 # Payloads that are no text
+
+
+def test_protected_results_stay():
+    messages = turns(large("1"), [Step("run", {}, lines("2"))], large("3"))
+    now = pruner().prune_conversations(messages, replace(SIMPLE, protect=Protections(tools=("read_*",))))
+    assert texts(now) == [lines("1"), cut(lines("2")), lines("3")]
 
 
 def gemini(response: dict[str, Any]) -> list[Any]:
