@@ -142,6 +142,17 @@ def test_the_text_has_a_mark_above_it():
 # Recognized again
 
 
+def test_in_xml_the_text_takes_the_place_of_a_placeholder():
+    messages = in_text(WORK, "xml", "a text")
+    payload = f"\n<message>Done</message>\n<content>{LARGE}</content>\n"
+    result = pruner(Asked(lambda brief: "A hundred lines.")).prune(messages, AUTO)
+    mark = f"[… shortened from {pruner().plan(messages, AUTO).transcript.results[0].tokens:,} tokens …]"
+    now = f"\n<message>{mark}</message>\n<content>A hundred lines.</content>\n"
+    assert result.conversation == [
+        {**message, "content": message["content"].replace(payload, now)} for message in messages
+    ]
+
+
 def grown(write: Writer) -> list[list[Any]]:
     """A conversation as it grows, at each of its requests."""
     rounds: list[Round] = []
