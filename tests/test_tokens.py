@@ -28,7 +28,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai.types import CompletionUsage
 from openai.types.completion_usage import PromptTokensDetails
-from profiles import examples
+from profiles import examples, size
 from splintr import Tokenizer
 from tables import each_row
 
@@ -280,6 +280,14 @@ def test_text_that_spells_a_special_token_is_ordinary_text(encoding: str):
     texts = [text for name in names for text in (name, f"see {name}\n", name * 3)]
     assert "<|endoftext|>" in texts
     assert [exact(encoding)(text) for text in texts] == [reference(encoding, text) for text in texts]
+
+
+@pytest.mark.full
+@both_encodings
+def test_a_line_of_megabytes(encoding: str):
+    text = (minified() * 5)[: size(5_000_000)]
+    assert "\n" not in text
+    assert exact(encoding)(text) == reference(encoding, text)
 
 
 @pytest.mark.full

@@ -186,6 +186,11 @@ def test_check_lists_broken_rules_with_the_providers_messages(tmp_path: Path):
     assert problem["message"].startswith("messages with role 'tool' must be a response to a preceeding message")
 
 
+def test_check_finds_nothing_in_a_valid_conversation():
+    done = run("check", OPENAI)
+    assert (done.returncode, b"no rule is broken" in done.stdout) == (0, True)
+
+
 def test_check_writes_a_repaired_conversation(tmp_path: Path):
     broken, fixed = written(tmp_path / "broken.json", BROKEN), tmp_path / "fixed.json"
     done = run("check", broken, "--repair", str(fixed))

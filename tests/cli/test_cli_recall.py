@@ -74,6 +74,25 @@ def broken(folder: Path, how: str) -> str:
 BROKEN = ["a file", "in a file", "one of many"]
 
 
+@pytest.mark.full
+@each_row("how", BROKEN)
+def test_if_the_archive_fails_files_are_overwritten_only_with_force(how: str, tmp_path: Path):
+    archive, session = broken(tmp_path / "archive", how), tmp_path / "session.json"
+    session.write_bytes(Path(XML).read_bytes())
+    command = ("prune", str(session), "-s", "20k", "-o", str(session), "--archive", archive)
+    done = run(*command)
+    assert (done.returncode, session.read_bytes()) == (3, Path(XML).read_bytes())
+    assert b"note: the archive failed (" in done.stderr
+    said = f"could be saved in {archive} (see the note above): {session} was not overwritten: repair"
+    assert said in done.stderr.decode()
+    other = tmp_path / "other.json"
+    other.write_text("[]")
+    assert run(*command[:-3], str(other), *command[-2:]).returncode == 3
+    assert other.read_text() == "[]"
+    assert run(*command, "--force").returncode == 0
+    assert b"recall id" in session.read_bytes()
+
+
 @each_row("how", BROKEN)
 def test_if_the_archive_fails_new_files_and_standard_output_are_written_and_the_exit_code_is_3(
     how: str, tmp_path: Path

@@ -120,6 +120,12 @@ def test_a_project_cannot_set_what_sends_opens_writes_or_runs_anything(places: t
     assert values(places, "proxy") == {"strategy": "mine.py:Mine", "upstream": "https://gateway.example"}
 
 
+def test_a_link_to_a_device_is_no_file(places: tuple[Path, Path]):
+    folder, _ = places
+    (folder / "autoprune.toml").symlink_to("/dev/zero")
+    assert found(places, "prune") == {}
+
+
 def test_control_characters_in_a_file_are_not_printed(places: tuple[Path, Path]):
     folder, user = places
     environ = {"XDG_CONFIG_HOME": str(user.parent)}

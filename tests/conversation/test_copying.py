@@ -82,6 +82,30 @@ KINDS = [AgenticConversationPruner, ConversationPruner]
 # Pruners
 
 
+def noted(event: PruneEvent) -> None:
+    """Look on."""
+
+
+@pytest.mark.full
+@each_row("kind", KINDS)
+@each_row("is_used", [False, True])
+def test_a_copy_of_a_pruner_prunes_as_the_pruner_does(way: Copy, kind: type, is_used: bool):
+    pruner = kind(ARGS, conversation_id="7", on_pruned=noted, environ={"AUTOPRUNE_OVERHEAD_TOKENS": "11"})
+    pruner.replacement_message = "Gone."
+    if is_used:
+        pruner.prune(MESSAGES)
+    copied = way(pruner)
+    assert type(copied) is kind
+    assert (copied.args, copied.conversation_id, copied.replacement_message) == (ARGS, "7", "Gone.")
+    for messages in (MESSAGES, MESSAGES[:-2]):
+        for strategy in sample_cases((None, *pruner.strategies), 3):
+            ours, theirs = pruner.prune(messages, strategy), copied.prune(messages, strategy)
+            assert theirs.conversation == ours.conversation
+            assert theirs.report.to_dict().keys() == ours.report.to_dict().keys()
+            assert (theirs.report.tokens_after, theirs.report.floor) == (ours.report.tokens_after, ours.report.floor)
+    assert copied.count_tokens(MESSAGES) == pruner.count_tokens(MESSAGES)
+
+
 def test_memos_locks_and_vocabularies_stay_behind():
     pruner = AgenticConversationPruner(ARGS)
     empty = len(pickle.dumps(pruner))

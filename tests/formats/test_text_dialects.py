@@ -542,6 +542,27 @@ def test_a_giant_text_is_read_like_any_other(frame: str, inside: str, number: in
 # Arguments in the model's text
 
 
+GIANT_CALLS = {
+    "start tags": ("<a>\n" * size(400_000), 0),
+    "start tags and one end tag": ("<a>\n" * size(400_000) + "</a>", 0),
+    "start tags of many names": ("".join(f"<a{at}>\n" for at in range(size(150_000))), 0),
+    "nested": (
+        "".join(f"<a{at}>\n" for at in range(size(80_000))) + "".join(f"</a{at}>" for at in range(size(80_000))),
+        0,
+    ),
+    "a value with calls in it": ("<a>\n<b>" * size(100_000) + "</b><b></b>junk</a>", 0),
+    "half JSON everywhere": ('\n<tool_call>{"a":"' * size(100_000) + "\n</tool_call>", 0),
+    "a body of 10 MB": (f"<write_to_file>\n<content>{'a=b;' * 2_500_000}</content>\n</write_to_file>", 1),
+}
+
+
+@pytest.mark.full
+@each_row(("text", "number"), GIANT_CALLS.values(), ids=GIANT_CALLS)
+def test_a_giant_text_of_the_models_is_read_like_any_other(text: str, number: int):
+    read = new_parser(len, wants_inputs=True).read({"role": "assistant", "content": text}, 0)
+    assert len(read.calls) == number
+
+
 def calls(text: str, *, wants_inputs: bool = True) -> Sequence[ToolCall]:
     return new_parser(exact(), wants_inputs=wants_inputs).read({"role": "assistant", "content": text}, 0).calls
 

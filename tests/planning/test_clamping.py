@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from profiles import examples
+from profiles import examples, size
 from tables import each_row
 
 from autoprune import SettingsError
@@ -251,6 +251,22 @@ CLAMPS = st.builds(
     evidence_tokens=st.sampled_from([0, 20, 200, 5_000]),
     plain=st.booleans(),
 )
+
+
+@pytest.mark.full
+@every_counter
+@each_row("unit", ["error ", "a line of text, error: 1\n", "x", "é\n", "\x1b[1m", "\r", "%\r\n"])
+def test_a_long_text_is_counted_about_once(counter: str, unit: str):
+    text = unit * (size(1_000_000) // len(unit))
+    seen = 0
+
+    def count(piece: str) -> int:
+        nonlocal seen
+        seen += len(piece)
+        return COUNTERS[counter](piece)
+
+    Clamp(1_000, plain=True).shortened(text, count)
+    assert seen <= 1.3 * len(text)
 
 
 def _is_reducible(text: str, limit: int, count: Callable[[str], int]) -> bool:

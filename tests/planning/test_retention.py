@@ -74,6 +74,14 @@ def test_the_retained_messages_of_all_candidates(retain: Retention, kept: str):
 # What belongs together
 
 
+def test_the_users_current_request_always_stays():
+    assert left(Retention(system=False), "U1 A1 U2 C1 R1 C2 R2 A2", keep=0) == "U2"
+
+
+def test_system_and_developer_messages_stay_at_any_place():
+    assert left(Retention(), "S D U1 A1 D2 U2 A2 U3") == "S D D2 U3"
+
+
 @each_row("pinned", [1, 2, 3])
 @every_native_format
 def test_all_results_of_an_answer_stay_with_any_of_its_messages(written_in: str, pinned: int):

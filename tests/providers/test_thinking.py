@@ -168,6 +168,13 @@ def test_without_thinking_after_an_edit_all_policies_give_the_same(messages: lis
 # What is left alone
 
 
+@pytest.mark.parametrize("chosen", POLICIES)
+def test_nothing_is_done_within_the_safe_zone(chosen: str):
+    result = pruner(ROOM + 1, chosen).prune(TURNS)
+    assert result.conversation is TURNS
+    assert (result.request_parameters, notes(result), result.plan.stripped) == ({}, (), ())
+
+
 def test_thinking_that_is_alone_in_its_message_stays():
     """A message cannot be empty."""
     alone = {"role": "assistant", "content": [thinking("Cut short.")]}

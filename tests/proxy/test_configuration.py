@@ -9,6 +9,7 @@ from proxy.conftest import body
 from raw_upstream import always, answer, serving
 
 from autoprune.apps.proxy import Running, Settings
+from autoprune.apps.proxy._configuration import Guard
 from autoprune.apps.proxy._server import open_socket
 from autoprune.errors import SettingsError
 
@@ -48,6 +49,15 @@ def test_on_an_open_address_each_request_needs_the_token_which_is_not_forwarded(
             assert httpx.get(f"{url}/v1/models", headers=headers).status_code == 200
     assert len(upstream.requests) == 2
     assert "secret" not in upstream.requests[0][0]
+
+
+def test_the_page_needs_the_token_on_the_loopback_too():
+    guard = Guard(Settings(token="right"))
+    assert guard.may_view({}, "token=right")
+    assert guard.may_view({"cookie": "a=b; autoprune_token=right"}, "")
+    assert guard.may_view({"x-autoprune-token": "right"}, "")
+    assert not guard.may_view({"cookie": "autoprune_token=wrong"}, "token=")
+    assert not guard.may_view({}, "")
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,16 @@ def test_the_page_has_no_inline_script_or_style(browser: httpx.Client):
         assert not re.search(r"<style|<script(?![^>]* src=)|\son\w+=|\sstyle=", text)
 
 
+@pytest.mark.parametrize("path", [*TOKEN_PAGES, *FREE_PAGES])
+@pytest.mark.parametrize("foreign", [{"host": "evil.example"}, {"origin": "https://evil.example"}])
+def test_other_sites_are_refused_even_with_the_token(
+    proxy: Running, path: str, foreign: dict[str, str], http: httpx.Client
+):
+    answer = http.get(f"{proxy.url}{path}", headers={**HEADER, **foreign})
+    assert answer.status_code == 403
+    assert "evil.example" in answer.text
+
+
 def test_on_an_open_address_metrics_need_the_token_too(http: httpx.Client):
     with proxied(host="0.0.0.0") as proxy:
         url = proxy.url.replace("0.0.0.0", "127.0.0.1")

@@ -5,6 +5,7 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import pytest
+from profiles import size
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationError, PruneArgs, SettingsError
@@ -152,6 +153,26 @@ def test_a_failing_counter_does_not_disable_pruning():
 
     with pytest.raises(RuntimeError, match="no count today"):
         AgenticConversationPruner(PruneArgs(10), count=failing).prune_conversations([{"role": "user", "content": "x"}])
+
+
+@pytest.mark.full
+@each_row(
+    "text",
+    [
+        "</z>" + "<a>\n" * size(100_000),
+        "<a>\n" * size(100_000) + "</a>",
+        "<tool_result tool_name='x'>\n" * size(30_000),
+        "`<tool_result tool_name='x'>` " * size(30_000),
+        "<tool_result tool_name='x'>y</tool_result>\n```\n```\n" * size(10_000),
+        "<tool_result tool_name='x' " + "a='b' " * size(30_000),
+        "<tool_result tool_name='x' a=" * size(30_000),
+    ],
+    ids=["calls never closed", "calls closed once", "results never closed", "quoted", "fences", "a long tag", "no tag"],
+)
+def test_a_text_made_to_be_slow_is_read_like_any_other(text: str):
+    """Each of these would take minutes if the time grew with the square of the length."""
+    messages = [{"role": "assistant", "content": text}, {"role": "user", "content": text}]
+    assert pruner(10).prune_conversations(messages) is messages
 
 
 @pytest.mark.full

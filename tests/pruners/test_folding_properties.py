@@ -5,8 +5,13 @@ They are those that `test_every_format.py` and `test_every_format_memo.py` hold 
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -24,14 +29,17 @@ from folding_cases import (
     systems,
     words,
 )
-from profiles import is_full, sample_cases
+from profiles import is_full, sample_cases, size
+from rounds import WIRE, Round, Step
+from rounds_in_texts import CARRIERS, DIALECTS, in_text
 from sendable import accepts, rules
 from shipped import PRESETS
+from tables import each_row
 
 from autoprune import PruneArgs, Result, problems
 from autoprune.conversation.edits import Reason
 from autoprune.conversation.messages import fields_of
-from autoprune.conversation.summary import find_summary
+from autoprune.conversation.summary import find_summary, is_user_message
 from autoprune.formats import anthropic_messages, bedrock_converse, gemini_contents
 from autoprune.planning.retention import BY_AGE, Retention
 from autoprune.planning.view import FoldingStrategy
@@ -152,6 +160,48 @@ def test_pruning_twice_is_pruning_once(case: Case):
 # 6. What was folded stays folded, and between two prunes the prompt's start stays
 
 
+ROOT = Path(__file__).parents[2]
+
+
+OTHER_PROCESS = """
+import json, sys
+from autoprune import PruneArgs
+from autoprune.planning.view import FoldingStrategy
+from autoprune.pruners.conversation import ConversationPruner
+pruner = ConversationPruner(PruneArgs(400))
+given = json.load(sys.stdin)
+print(json.dumps([pruner.prune_conversations(messages, name) for messages in given for name in pruner.strategies]))
+"""
+
+
+def fixed_examples() -> list[list[Any]]:
+    """The same work in every format, and in every dialect in every kind of message."""
+    long = Step("read_file", {"path": "見.md"}, "漢字 🎉 text\n" * 90)
+    failed = Step("run", {"command": "ls"}, "Error: a < b\n" * 60, failed=True)
+    made: list[Round] = [[long, failed], "And now?", [failed], [long, long], [long], [failed], [long], [long], [failed]]
+    texts = [in_text(made, dialect, carrier) for dialect, carrier in zip(DIALECTS, CARRIERS, strict=False)]
+    return [*(write(made) for write in WIRE.values()), *texts]
+
+
+@pytest.mark.full
+def test_the_same_bytes_come_from_any_process():
+    given = fixed_examples()
+    ours = [
+        ConversationPruner(PruneArgs(400)).prune_conversations(messages, name) for messages in given for name in PRESETS
+    ]
+    assert sum(as_bytes(messages).count("[Summary of ") for messages in ours) >= 5 * len(given)
+    for seed in ("1", "2")[: size(2)]:
+        done = subprocess.run(
+            [sys.executable, "-c", OTHER_PROCESS],
+            input=json.dumps(given),
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": seed},
+        )
+        assert done.stdout == json.dumps(ours) + "\n"
+
+
 @every_format_folded(number=FEW)
 def test_folded_messages_stay_folded_and_the_prefix_is_stable(case: Case):
     ours = case.pruner()
@@ -248,6 +298,20 @@ def assert_fed_back_alike(messages: list[Any], strategy: FoldingStrategy, safe_z
 
 
 # 7. Decisions are a pure function of the conversation and the arguments; a model's words are looked up
+
+
+@each_row("retain", [Retention(), Retention(first_request=True), Retention(roles=("tool", "assistant"))])
+@each_row("write", WIRE.values(), ids=WIRE)
+def test_no_two_messages_of_the_users_become_neighbors(write: Any, retain: Retention):
+    step = Step("read_file", {"path": "a.py"}, "a line of text\n" * 30)
+    messages = write([word for turn in range(6) for word in ([step], f"Now part {turn}.")])
+    for name in ("summarize", "truncate", "keep_last(n=3)", "hybrid"):
+        strategy = replace(folding_named(name), retain=retain)
+        gone = pruned(messages, strategy, count(messages) // 2).plan.gone
+        kept = [at for at in range(len(messages)) if at not in gone]
+        assert gone
+        across = [pair for pair in pairwise(kept) if pair[1] > pair[0] + 1]
+        assert [pair for pair in across if all(is_user_message(messages[at]) for at in pair)] == []
 
 
 @every_format_folded(number=FEW)

@@ -314,6 +314,15 @@ def test_a_request_for_approval_stays_while_its_answer_may_come():
 # What loads tools
 
 
+def test_an_answer_joins_a_group_that_was_cut_long_before():
+    asked, answer, called = approval(1)
+    others = [each for number in range(6) for each in (user(f"Part {number}."), {"role": "assistant", "content": LONG})]
+    messages = [user("Fix it."), *responses_turns(1), asked, *others, answer, called, user("And?"), *responses_turns(2)]
+    for name in PRESETS:
+        gone = folded(messages, name).plan.gone
+        assert len({at in gone for at in (3, 16, 17)}) == 1
+
+
 def loading_anthropic() -> dict[str, list[Any]]:
     """Messages with what loads tools, in the three ways of Anthropic's API."""
     reference = {"type": "tool_reference", "tool_name": "deploy"}

@@ -194,6 +194,16 @@ class Full(dict[str, str]):
         return super().setdefault(key, default)
 
 
+def test_a_failed_payload_is_archived_by_the_next_prune():
+    archive = Full()
+    ours = AgenticConversationPruner(300, archive=archive)
+    messages = chat(LONG, LONG + "2")
+    assert failures(ours.prune(messages))
+    archive.is_full = False
+    assert failures(ours.prune(messages)) == []
+    assert ours.recall(content_id(LONG)) == LONG
+
+
 def test_of_a_result_with_an_image_its_json_is_kept():
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGVsbG8="}}
     messages = WIRE["anthropic"]([[Step("shot", {}, LONG)], [Step("shot", {}, LONG)]])

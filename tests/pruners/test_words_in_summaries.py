@@ -132,6 +132,26 @@ def test_an_answer_is_that_of_its_request(written_in: str, talk: list[Turn], sha
 # The same in view
 
 
+IN_BATCHES = ("summarize", "hybrid", "chat_summary(trigger=12, keep=4)", "snapshot(messages=12, keep=4)")
+
+
+running = find_summary  # hypothesis derives its examples from the source below, which keeps this name
+
+
+@everywhere
+def test_no_answer_is_lost_while_there_is_room(written_in: str, talk: list[Turn], share: int, is_fed_back: bool):
+    given = messages(talk, written_in)
+    zone = max(count(given) * share // 100, ROOMY)
+    for name in IN_BATCHES:
+        result = pruned(given, name, zone, is_fed_back=is_fed_back)
+        note(f"{name} {result.report}: {result.conversation}")
+        summary = running(result.conversation)
+        if not summary or count([{"role": "user", "content": summary.text}]) > summary.room * 0.6:
+            continue
+        lost = [turn.answer[:30] for turn in talk[:-1] if turn.answer[:30] not in said(result)]
+        assert lost == []
+
+
 def user(text: str) -> dict[str, Any]:
     return {"role": "user", "content": text}
 

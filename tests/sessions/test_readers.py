@@ -116,6 +116,13 @@ def test_a_last_line_that_was_cut_off_is_left_out_with_a_note(text: str, number:
 GOOD = '{"role": "user", "content": "hello"}'
 
 
+@each_row("cut", range(1, 40))
+def test_a_file_cut_off_within_a_line_or_a_character_is_read_up_to_there(cut: int):
+    whole = '{"role": "user", "content": "你好"}\n'.encode()
+    session = load(decode(whole * 3 + whole[:cut], "s"), "s")
+    assert len(session.messages) == (4 if cut >= len(whole) - 1 else 3)
+
+
 @pytest.mark.parametrize(
     ("text", "broken"),
     [
@@ -1074,6 +1081,13 @@ def changed(value: Value, path: tuple[int | str, ...], new: Value) -> Value:
     whole = dict(value) if isinstance(value, dict) else list(value)
     whole[path[0]] = changed(value[path[0]], path[1:], new)
     return whole
+
+
+@given(JSON, st.booleans())
+def test_load_raises_only_its_own_error_for_any_json(value: Value, as_lines: bool):
+    text = lines(*value) if as_lines and isinstance(value, list) else json.dumps(value)
+    with suppress(SessionError):
+        assert load(text, "s").conversations == len(recordings(text, "s"))
 
 
 @given(st.data())

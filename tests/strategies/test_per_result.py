@@ -19,7 +19,7 @@ from rounds import OTHERS, WIRE, Round, Step, Writer
 from rounds_in_texts import CARRIERS, DIALECTS, in_text
 from tables import each_row
 
-from autoprune import Clamp, PruneArgs, Result
+from autoprune import Clamp, Protections, PruneArgs, Result
 from autoprune.errors import SettingsError
 from autoprune.providers import problems
 from autoprune.pruners.conversation import ConversationPruner
@@ -142,6 +142,17 @@ def test_the_text_has_a_mark_above_it():
 # Recognized again
 
 
+def test_in_xml_the_text_takes_the_place_of_a_placeholder():
+    messages = in_text(WORK, "xml", "a text")
+    payload = f"\n<message>Done</message>\n<content>{LARGE}</content>\n"
+    result = pruner(Asked(lambda brief: "A hundred lines.")).prune(messages, AUTO)
+    mark = f"[… shortened from {pruner().plan(messages, AUTO).transcript.results[0].tokens:,} tokens …]"
+    now = f"\n<message>{mark}</message>\n<content>A hundred lines.</content>\n"
+    assert result.conversation == [
+        {**message, "content": message["content"].replace(payload, now)} for message in messages
+    ]
+
+
 def grown(write: Writer) -> list[list[Any]]:
     """A conversation as it grows, at each of its requests."""
     rounds: list[Round] = []
@@ -255,6 +266,13 @@ def test_a_cut_stays_in_the_same_pruner_and_is_asked_for_again_in_another():
     assert store == {}
     again = pruner(asked, store=store).prune_conversations(messages, AUTO)
     assert again == openai_chat([marked("A hundred lines.", count(LARGE))], ["ok"])
+
+
+def test_one_failure_does_not_touch_the_others():
+    messages = openai_chat([LARGE, lines("b.py")], ["ok"])
+    result = pruner(Asked(lambda brief: raises(brief) if "a.py" in brief.utterances[-1].words else "fine"))
+    cut_one, written, _ = texts(result.prune_conversations(messages, AUTO))
+    assert (cut_one, written) == (cut(LARGE), marked("fine", count(lines("b.py"))))
 
 
 def test_without_a_summarizer_results_are_cut():
@@ -445,6 +463,12 @@ def test_invalid_parameters_of_per_result_are_errors(wrong: dict[str, Any]):
 
 
 # Payloads that are no text
+
+
+def test_protected_results_stay():
+    messages = turns(large("1"), [Step("run", {}, lines("2"))], large("3"))
+    now = pruner().prune_conversations(messages, replace(SIMPLE, protect=Protections(tools=("read_*",))))
+    assert texts(now) == [lines("1"), cut(lines("2")), lines("3")]
 
 
 def gemini(response: dict[str, Any]) -> list[Any]:

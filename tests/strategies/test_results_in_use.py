@@ -40,6 +40,12 @@ def test_documents_needed_together_are_in_view_together(kind: str, strategy: Any
     assert [reader(kind, count, strategy).compare() for count in (2, 3, 5, 20)] == [3, 4, 6, 21]
 
 
+@pytest.mark.parametrize(("count", "characters"), [(25, 800), (6, 25_000)], ids=["short", "long"])
+@pytest.mark.parametrize("kind", sample_cases(KINDS, 5))
+def test_no_document_is_cleared_before_the_report_is_written(kind: str, count: int, characters: int):
+    assert reader(kind, count, EAGER, characters=characters).compare() == count + 1
+
+
 def kept(rounds: list[Round], strategy: CacheAware = EAGER, zone: int = ZONE, **more: Any) -> list[str]:
     """The paths of the results in view at the next request."""
     plan = AgenticConversationPruner(zone).plan(WIRE["openai_chat"](rounds), strategy, **more)

@@ -794,9 +794,39 @@ def test_a_pasted_file_in_a_request_is_cut_but_not_the_sentence_that_asks(reques
 # Carried on
 
 
+def test_requests_stay_when_lists_go():
+    work = [user("Port it. Never push."), user("please use tabs, not spaces")]
+    for number in range(60):
+        work += [*did("read", {"path": f"src/module_{number}/read.py"}, "x"), *ran(f"make part_{number}", "ok")]
+    work += [user(f"Correction {number}: leave the file number {number} as it is, for now.") for number in range(12)]
+    text = digest(told(*work), 420)
+    assert COUNT(text) <= 420
+    asked = [one.words for one in work if one.speaker is Speaker.USER]
+    assert [words for words in asked if words not in text] == []
+    assert "Rules that the user gave" not in text
+
+
 def test_a_continued_digest_equals_the_digest_of_all_messages():
     for at in (1, 9, 16, 161, len(WORK) - 1):
         assert digest(WORK[at:], previous=digest(WORK[:at])) == digest(WORK)
+
+
+@pytest.mark.parametrize("cap", [120, 300, 2_000])
+def test_after_twenty_digests_the_first_request_is_kept_and_the_limit_holds(cap: int):
+    text = ""
+    for number in range(20):
+        more = told(
+            user("Port the parser to Rust.\n\n- Keep the tests.") if number == 0 else user(f"Now part {number}."),
+            did("edit", {"path": f"part_{number}.rs"}, "ok"),
+            ran("cargo test", "error: no\n\nCommand exited with code 1" if number % 2 else "ok"),
+            model(f"Part {number} is ported."),
+        )
+        text = digest(more, cap, text)
+        assert COUNT(text) <= cap
+        assert sections(text)["The user's first request"] == ["Port the parser to Rust.", "", "- Keep the tests."]
+        assert number == 0 or f"- Now part {number}." in text
+    kept = [number for number in range(1, 20) if f"- Now part {number}." in text]
+    assert kept == [*range(kept[0], 20)]
 
 
 def test_another_summarizers_summary_is_kept():
