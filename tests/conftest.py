@@ -29,7 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     profiles.choose("full" if config.getoption("--full") else "quick")
     # The developer's own files change nothing: neither defaults of the command line nor sessions of agents.
-    os.environ["XDG_CONFIG_HOME"] = os.devnull
+    os.environ["XDG_CONFIG_HOME"] = os.environ["XDG_CACHE_HOME"] = os.devnull
     for variable in (*places.FOLDERS.values(), *places.HOMES.values()):
         os.environ.pop(variable, None)
     # A shell has what it starts in the background ignore Ctrl-C, and processes that tests interrupt would not end.

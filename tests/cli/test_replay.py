@@ -24,9 +24,10 @@ from typer.testing import CliRunner
 
 from autoprune.apps.cli.command_table import app
 from autoprune.apps.cli.replay import details_table, overview_table, verdict_table
+from autoprune.apps.cli.replay_cache import Cached
 from autoprune.apps.cli.replaying import find_files, open_results, replay_all, run_line, skipped_table
 from autoprune.apps.replay import ReplayArgs, SessionFigures
-from autoprune.apps.replay.corpus import Processes, Task, cores, one_by_one, replay_files
+from autoprune.apps.replay.corpus import Processes, Task, cores, details_of_files, one_by_one, replay_files
 from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.session import overview
 from autoprune.apps.replay.verdict import standings
@@ -140,6 +141,37 @@ def test_a_run_continues_from_its_output(tmp_path: Path):
     assert asked == [*paths, paths[0]]  # other arguments: replayed again
 
 
+def test_outcomes_are_kept_in_a_cache_until_the_session_or_the_arguments_change(tmp_path: Path):
+    paths = write_sessions(tmp_path, "one", "two")
+    ran: list[str] = []
+
+    def counted(do: Callable[[Task], object], tasks: Iterator[Task]) -> Iterator[tuple[Task, object]]:
+        for task, done in one_by_one(do, tasks):
+            ran.append(task.path)
+            yield task, done
+
+    engine = Cached(counted, tmp_path / "cache")
+    first = replay_all(paths, ARGS, engine, None, with_curves=True)
+    assert replay_all(paths, ARGS, engine, None, with_curves=True) == first
+    assert ran == paths
+    for file in (tmp_path / "cache").iterdir():
+        file.write_bytes(file.read_bytes()[:-9])
+    replay_all(paths[1:], ARGS, engine, None)  # from a damaged file
+    Path(paths[0]).write_text("[]", encoding="utf-8")
+    replay_all(paths[:1], ARGS, engine, None)
+    replay_all(paths[1:], ReplayArgs(STRATEGIES, safe_zone=6_000), engine, None)
+    assert ran == [*paths, *paths[::-1], paths[1]]
+
+
+def test_details_are_kept_unless_they_have_texts(tmp_path: Path):
+    paths = write_sessions(tmp_path, "one")
+    engine = Cached(one_by_one, tmp_path / "cache")
+    list(details_of_files(paths, ARGS, texts=True, engine=engine))
+    assert not (tmp_path / "cache").exists()
+    list(details_of_files(paths, ARGS, engine=engine))
+    assert len(list((tmp_path / "cache").iterdir())) == 1
+
+
 def test_an_interrupted_run_leaves_whole_lines_and_says_how_to_continue(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
@@ -150,9 +182,12 @@ def test_an_interrupted_run_leaves_whole_lines_and_says_how_to_continue(
         yield next(iter(one_by_one(do, tasks)))
         raise KeyboardInterrupt
 
-    for to, left in [(output, f"and saved in {output}; the same command continues"), (None, "with --output FILE")]:
+    cached = Cached(engine, tmp_path / "cache")
+    kept = "sessions are finished and kept; the same command continues from there"
+    cases = [(engine, output, f"and saved in {output}; the same command"), (engine, None, "with --output FILE")]
+    for given, to, left in [*cases, (cached, None, kept)]:
         with pytest.raises(KeyboardInterrupt):
-            replay_all(paths, ARGS, engine, to)
+            replay_all(paths, ARGS, given, to)
         words = capsys.readouterr().err
         assert ("1 of 2 sessions are finished" in words, left in words) == (True, True)
     assert [json.loads(line)["path"] for line in Path(output).read_text(encoding="utf-8").splitlines()] == paths[:1]

@@ -18,6 +18,7 @@ from rich.text import Text
 from autoprune import __version__
 from autoprune.apps.cli.console import Terminal, show, show_report
 from autoprune.apps.cli.input_output import load_readers
+from autoprune.apps.cli.replay_cache import Cached, cache_folder
 from autoprune.apps.replay.corpus import (
     Engine,
     Processes,
@@ -109,10 +110,12 @@ def _note(line: str) -> None:
 
 
 def choose_engine(name: str, jobs: int | None) -> Engine:
-    """Look up an engine by its name. Raises SettingsError for an unknown name."""
+    """Look up an engine by its name, with the user's cache. Raises SettingsError for an unknown name."""
     if name not in ENGINES:
         raise SettingsError(f"there is no engine {name!r}{near_or_all(name, ENGINES)}")
-    return on_ray if name == "ray" else Processes(jobs)
+    engine: Engine = on_ray if name == "ray" else Processes(jobs)
+    folder = cache_folder()
+    return Cached(engine, folder) if folder else engine
 
 
 def find_files(paths: Sequence[str], reader: str | None = None) -> list[str]:
@@ -182,7 +185,8 @@ def replay_all(
                     known.write(figures)
                 found[path] = figures if with_curves else without_curves(figures)
         except KeyboardInterrupt:
-            print(f"autoprune: {_interruption_note(len(found), files, output)}", file=sys.stderr)
+            note = _interruption_note(len(found), files, output, is_cached=isinstance(engine, Cached))
+            print(f"autoprune: {note}", file=sys.stderr)
             raise
     return [found[path] for path in sorted(found)]
 
@@ -202,8 +206,10 @@ def with_progress(items: Iterable[T], description: str, total: int) -> Iterator[
         yield from progress.track(items, total=total)
 
 
-def _interruption_note(number: int, files: Sequence[str], output: str | None) -> str:
+def _interruption_note(number: int, files: Sequence[str], output: str | None, *, is_cached: bool) -> str:
     finished = f"{number:,} of {len(files):,} sessions are finished"
+    if output is None and is_cached:
+        return f"{finished} and kept; the same command continues from there"
     if output is None:
         return f"{finished} and lost; with --output FILE they are kept, and the same command continues from there"
     return f"{finished} and saved in {output}; the same command continues from there"

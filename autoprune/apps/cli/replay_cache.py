@@ -1,0 +1,102 @@
+"""Outcomes of a replay's tasks, kept in the user's cache folder, so that the next replay of the same files is fast.
+
+Nothing is kept of tasks whose outcomes hold texts of results, which may be secret.
+"""
+
+import os
+import pickle
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import cache
+from hashlib import sha256
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, TypeVar
+
+import autoprune
+from autoprune.apps.replay.corpus import Engine, Failed, Task, key
+
+T = TypeVar("T")
+KEPT = 30 * 86_400  # seconds after which an outcome is deleted
+# What unpickling a damaged file raises.
+UNREADABLE = (OSError, EOFError, ValueError, LookupError, AttributeError, ImportError, pickle.UnpicklingError)
+
+
+def cache_folder() -> Path | None:
+    """The folder of this user; None if packages are installed that extend autoprune, since their code may change."""
+    if any(group.startswith("autoprune.") for group in entry_points().groups):
+        return None
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    # Relative paths are ignored. Source: XDG Base Directory Specification, version 0.8.
+    return (Path(given) if os.path.isabs(given) else Path.home() / ".cache") / "autoprune" / "replay"
+
+
+class Cached:
+    """An engine that runs only tasks whose outcome is not in a folder, and keeps the outcomes of those there."""
+
+    def __init__(self, engine: Engine, folder: Path) -> None:
+        """Set the engine that runs the other tasks."""
+        self._engine = engine
+        self._folder = folder
+
+    def __call__(self, do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[tuple[Task, T | Failed]]:
+        """Yield each task with its outcome, those with a known outcome first."""
+        self._clean()
+        waiting: list[Task] = []
+        files: dict[str, Path] = {}  # named before a session is read: it may grow meanwhile
+        for task in tasks:
+            if name := "" if task.texts else _name(do, task):
+                files[task.path] = self._folder / name
+            outcome = _load(files[task.path]) if name else None
+            if outcome is None:
+                waiting.append(task)
+            else:
+                yield task, outcome
+        for task, outcome in self._engine(do, waiting):
+            if task.path in files and not (outcome is None or isinstance(outcome, Failed)):
+                _store(files[task.path], outcome)
+            yield task, outcome
+
+    def _clean(self) -> None:
+        with suppress(OSError):
+            for file in self._folder.iterdir():
+                if file.stat().st_mtime < time.time() - KEPT:
+                    file.unlink()
+
+
+def _name(do: Callable[[Task], object], task: Task) -> str:
+    """The name of an outcome's file: a digest of the session's place, size and time, the arguments, and the code.
+
+    "" if there is no such session.
+    """
+    with suppress(OSError):
+        status = os.stat(task.path)
+        file = os.path.abspath(task.path), task.path, status.st_size, status.st_mtime_ns
+        known = do.__qualname__, key(task.args, _code()), file, task.digest
+        return sha256(repr(known).encode()).hexdigest()
+    return ""
+
+
+@cache
+def _code() -> str:
+    """A digest of the package's files: a checkout may change without a new version."""
+    folder = Path(autoprune.__file__).parent
+    files = ((str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in sorted(folder.rglob("*.py")))
+    return sha256(repr((autoprune.__version__, *files)).encode()).hexdigest()
+
+
+def _load(file: Path) -> Any:
+    with suppress(*UNREADABLE):
+        return pickle.loads(file.read_bytes())
+    return None
+
+
+def _store(file: Path, outcome: object) -> None:
+    """Write a file in one step, so that no other process reads a part of it; nothing if the folder is not writable."""
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as part:
+            part.write(pickle.dumps(outcome))
+        os.replace(part.name, file)
