@@ -8,8 +8,8 @@ from tables import each_row
 from autoprune.apps.replay import Figures, Kept
 from autoprune.apps.replay.atoms import Group
 from autoprune.apps.replay.episode_figures import Bill
-from autoprune.apps.replay.rows import FEW_ATOMS, Interval, interval
-from autoprune.apps.replay.verdict import Standing, advice, rounded, run_command, standings
+from autoprune.apps.replay.rows import FEW_ATOMS, Interval, interval, rounded
+from autoprune.apps.replay.verdict import Standing, advice, run_command, standings
 
 Outcome = tuple[float, float, int]  # a bill, the same with re-reads, and how many of 100 atoms are kept
 
