@@ -23,11 +23,12 @@ from autoprune.apps.replay.rows import MAIN
 from autoprune.apps.replay.session import FULL, open_recordings
 from autoprune.apps.sessions import Recording, places
 from autoprune.errors import AutopruneError
+from autoprune.strategies.catalog import FOLDING_ALONG
 from autoprune.tokens import exact
 
 TOKEN = 1e-6  # dollars, for models without a known price
 SHARE = 0.9  # of the size at which the agent compacts: the limit that `compact_at` sets
-STRATEGIES = ("cache_aware", "low_water", "cache_aware without a limit")
+STRATEGIES = (FOLDING_ALONG, "cache_aware", "low_water", f"{FOLDING_ALONG} without a limit")
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def replay_file(path: str, share: float) -> list[Replayed]:
 
 def replay_one(known: Episode, found: Compaction, strategy: str, share: float) -> Replayed:
     """Replay one stretch under a strategy."""
-    name, _, without = strategy.partition(" ")
+    name, _, without = strategy.partition(" without")
     run = replay_stretch(known, name, None if without else round(found.prompt * share / SHARE))
     left = run.prompts[-1].tokens / found.prompt
     return Replayed(found, strategy, found.is_prevented_by(run), left, figures(run, name, (OWN,), style=FULL))

@@ -1,7 +1,7 @@
 """Whether pruning ever makes a recorded session dearer, by strategy and price list.
 
     python benchmarks/never_dearer.py [FOLDER …] [--prices claude-haiku-5-5] [--strategy 'cache_aware @ 40k']
-    python benchmarks/never_dearer.py --check       fails if cache_aware without a safe zone is dearer anywhere
+    python benchmarks/never_dearer.py --check       fails if `run` without a safe zone is dearer anywhere
 
 It replays each session and adds up the cost of its requests with and without pruning. The table has the bill of all
 sessions, the highest bill of a session at its end, the highest bill up to any request, and the number of sessions that
@@ -19,11 +19,13 @@ from autoprune.apps.replay.corpus import Processes, one_by_one, replay_files
 from autoprune.apps.replay.episode_figures import OWN, Bill, Figures
 from autoprune.apps.replay.session import ReplayArgs
 from autoprune.economics import Prices, prices
+from autoprune.strategies.catalog import FOLDING_ALONG
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "sessions"
-GUARDED = "cache_aware"
+GUARDED = FOLDING_ALONG
 STRATEGIES = (
     GUARDED,
+    "cache_aware",
     "cache_aware(never_dearer=None)",
     "cache_aware @ 40k",
     "low_water @ 40k",

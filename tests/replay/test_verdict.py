@@ -8,6 +8,7 @@ from tables import each_row
 from autoprune.apps.replay import Figures, Kept
 from autoprune.apps.replay.atoms import Group
 from autoprune.apps.replay.episode_figures import Bill
+from autoprune.apps.replay.policies import RUN
 from autoprune.apps.replay.rows import FEW_ATOMS, Interval, interval, rounded
 from autoprune.apps.replay.verdict import Standing, advice, run_command, standings
 
@@ -146,7 +147,7 @@ def test_advice_names_a_strategy_or_what_keeps_it_from_that(
 
 
 def test_advice_names_the_command_with_the_safe_zone_of_the_replay():
-    found = figures({"cache_aware": (0.7, 0.75, 97)}, 10)
+    found = figures({RUN: (0.7, 0.75, 97)}, 10)
     assert ", as `autoprune run` does: " in advice(standings(found, "p", run_command(None)))
     assert ", as `autoprune run --safe-zone 20480` does: " in advice(standings(found, "p", run_command(20_480)))
 
