@@ -601,3 +601,10 @@ def test_stripped_thinking_is_subtracted_before_results_are_cleared():
     assert result.conversation == pruned
     assert result.report.results_cleared == 1
     assert result.report.within_safe_zone
+
+
+def test_thinking_that_will_be_stripped_later_is_not_stable_yet():
+    behind = [*TURNS[:4], asked("Thanks.")]
+    report, over = (pruner(1, "strip").prune(behind[:at]).report for at in (4, 5))
+    assert (report.stable_boundary, over.stable_boundary) == (2, 4)
+    assert pruner(1, "drop_block").prune(behind[:4]).report.stable_boundary == 3

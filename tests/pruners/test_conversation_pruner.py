@@ -290,6 +290,16 @@ def with_results(number: int) -> list[Message]:
     return [*given, {"role": "assistant", "content": "Done."}]
 
 
+@each_row("name", PRESETS)
+def test_the_figures_agree_with_each_other(name: str):
+    ours, given = pruner(450, Model()), with_results(8)
+    result = ours.prune(given, name)
+    report = result.report
+    assert report.tokens_before == ours.count_tokens(given)
+    assert report.tokens_after == ours.count_tokens(result.conversation) == sum(report.floor.values())
+    assert {**report.statistics} == ours.get_cleanup_statistics(given, result.conversation)
+
+
 def shown(renderable: object) -> str:
     console = Console(width=140, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
     console.print(renderable)

@@ -106,6 +106,14 @@ class Signed(AgenticConversationPruner):
         return f"<tool_result tool_name='{tool_name}' success='true'><content>{tool_name} went</content></tool_result>"
 
 
+def test_statistics_after_messages_were_dropped():
+    messages = session(*(result(f"Tool{number}", FILE) for number in range(4)))
+    pruned = shim(2500).prune_conversations(messages)
+    assert contents(pruned)[:3] == [cleared("Tool0"), cleared("Tool1"), contents(messages)[2]]
+    figures = shim().get_cleanup_statistics(messages, [pruned[0], *pruned[3:]])
+    assert (figures["tool_results_cleaned"], figures["messages_removed"], figures["total_messages"]) == (1, 2, 10)
+
+
 def test_a_subclass_may_write_the_replacement():
     args = MagicMock(conversation_prune_safe_zone_tokens=100)
     messages = session(result("ReadFileTool", FILE), result("RunCommandTool", FILE, success="false"))
