@@ -18,6 +18,16 @@ SAFE_ZONE = 40 * 1024  # tokens
 UNPRUNED = "not pruned"
 COLORS = {UNPRUNED: "#64748b", "tool_output_cleanup": "#0f766e", "cache_aware": "#c2410c"}
 GRAY, LIGHT = "#475569", "#e2e8f0"
+# Colors for readers who prefer a dark background.
+DARK = {
+    "white": "#1e2129",
+    "#1e293b": "#e2e8f0",
+    "#64748b": "#94a3b8",
+    "#0f766e": "#2dd4bf",
+    "#c2410c": "#fb923c",
+    GRAY: "#a8b3c4",
+    LIGHT: "#384152",
+}
 WIDTH, HEIGHT = 800, 360  # pixels
 LEFT, RIGHT, TOP, BOTTOM = 72, 580, 14, 312  # pixels, the edges of the chart; its labels are right of it
 LINE = 16  # pixels between two labels
@@ -67,6 +77,8 @@ def svg(known: dict[str, list[int]]) -> Iterator[str]:
         f'font-family="DejaVu Sans, Verdana, sans-serif" font-size="13" fill="#1e293b">'
     )
     yield f"<desc>{described(known)}</desc>"
+    rules = (f'[fill="{one}"]{{fill:{other}}}[stroke="{one}"]{{stroke:{other}}}' for one, other in DARK.items())
+    yield f"<style>@media (prefers-color-scheme: dark){{{''.join(rules)}}}</style>"
     yield f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>'
     for tokens in range(0, MOST + 1, EVERY):
         yield line(LEFT, y(tokens), RIGHT, y(tokens), LIGHT if tokens else GRAY)

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -443,6 +444,18 @@ def test_if_nothing_can_be_replayed_an_error_says_what_was_looked_for_and_where(
     done = run(command, *paths)
     assert (done.returncode, done.stdout) == (code, b"")
     assert [each for each in words if each not in done.stderr.decode()] == []
+
+
+@each_row("command", ["replay", "tune"])
+def test_a_home_with_only_short_sessions_is_no_error(command: str, tmp_path: Path):
+    folder = tmp_path / ".claude" / "projects" / "here"
+    folder.mkdir(parents=True)
+    shutil.copy(FIXTURES / "readers" / "claude-code.jsonl", folder)
+    (folder / "empty.jsonl").touch()
+    done = run_text(command, "--jobs", "1", environ={"HOME": str(tmp_path)})
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[-1].startswith("Leave it as it is: no session here has 20 requests between")
+    assert run_text(command, str(folder), "--jobs", "1").returncode == 3
 
 
 def test_jobs_sets_the_number_of_processes_on_every_system(monkeypatch: pytest.MonkeyPatch):

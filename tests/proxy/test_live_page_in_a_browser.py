@@ -130,6 +130,7 @@ def test_an_open_payload_stays_open_and_focused_while_the_page_updates(proxy: Ru
     assert len(proxy.sessions[0].cleared) > rows
     assert tab.locator("#rows pre").count() == 1
     assert tab.evaluate("document.activeElement.getAttribute('aria-expanded')") == "true"
+    assert tab.evaluate("document.activeElement.getAttribute('aria-label')").startswith("Hide what ")
 
 
 def test_picking_a_conversation_shows_it(proxy: Running, opened: Callable[..., Any]):

@@ -1,5 +1,6 @@
 """Shared arguments and options of the commands."""
 
+import re
 from typing import Annotated, Any
 
 import typer
@@ -9,6 +10,7 @@ from autoprune.apps.cli.config_files import default_map, load_defaults, name_fil
 from autoprune.errors import SettingsError
 from autoprune.summarizers.selection import SUMMARIZERS
 
+PYTHON_TYPE = re.compile(r" <(str|list\[str\])>")
 FLAG = ""  # the metavar of an option without a value
 
 
@@ -39,6 +41,15 @@ class Command(TyperCommand):
             if is_empty and each.param_type_name == "option" and each.name != "safe_zone":
                 raise SettingsError(f"the value of {each.opts[-1]} is empty: give one, or leave the option out")
         return rest
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments and options of the help, without types as Python writes them."""
+        for title in ("Argument", "Option"):
+            params = (each for each in self.get_params(ctx) if each.param_type_name == title.lower())
+            records = (record for each in params if (record := each.get_help_record(ctx)))
+            if rows := [(PYTHON_TYPE.sub("", name), text) for name, text in records]:
+                with formatter.section(f"{title}s"):
+                    formatter.write_dl(rows)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command. An error about a value from a file names the file."""

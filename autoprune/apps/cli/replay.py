@@ -194,7 +194,7 @@ def replay_sessions(
         for step in steps:
             show(Text("\n".join(_step_lines(*step))), wraps=False)  # wrapped, a command cannot be pasted
     if not rows:
-        raise replaying.nothing_replayed(sessions)
+        replaying.end_without_figures(sessions, at_home=not paths)
 
 
 def _with_progress(engine: Engine, total: int, do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[Any]:

@@ -32,7 +32,7 @@ from autoprune.apps.replay.corpus import (
 from autoprune.apps.replay.detail import SessionDetail, most_expensive
 from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.policies import AT, RUN, Policy
-from autoprune.apps.replay.session import Overview, ReplayArgs, SessionFigures
+from autoprune.apps.replay.session import TOO_SHORT, Overview, ReplayArgs, SessionFigures
 from autoprune.apps.replay.sizes import UNKNOWN_HEAD
 from autoprune.apps.replay.tuning import strategy_name
 from autoprune.apps.replay.verdict import NONE, RUN_COMMAND, count_noun
@@ -303,7 +303,15 @@ def skipped_files(sessions: Sequence[SessionFigures]) -> dict[str, str]:
     return {each.path: why for each in sessions if (why := why_skipped(each))}
 
 
-def nothing_replayed(sessions: Sequence[SessionFigures]) -> SessionError:
+def end_without_figures(sessions: Sequence[SessionFigures], *, at_home: bool) -> None:
+    """Say that all sessions were skipped: an error, unless they are the user's sessions and some are just short."""
+    if not at_home or TOO_SHORT not in skipped_files(sessions).values():
+        raise _nothing_replayed(sessions)
+    said = "Leave it as it is: no session here has 20 requests between compactions, so there is little to win."
+    show_report(Text(said), to_stderr=True)
+
+
+def _nothing_replayed(sessions: Sequence[SessionFigures]) -> SessionError:
     """The error if all sessions were skipped, with the most frequent reason."""
     count = len(sessions)
     (why, _), *others = Counter(skipped_files(sessions).values()).most_common()

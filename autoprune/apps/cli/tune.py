@@ -88,13 +88,13 @@ def tune_settings(
             show_json({"prices": asdict(args.prices[0]), **asdict(tuned)})
         else:
             show_report(_frontier_table(tuned, args))
-            show(
-                Text("\n".join((tuned.snippet, *_command_lines(tuned, overview(sessions).agents)))), wraps=False
-            )  # wrapped, it cannot be pasted
+            lines = (tuned.snippet, *_command_lines(tuned, overview(sessions).agents))
+            show(Text("\n".join(lines)), wraps=False)  # wrapped, it cannot be pasted
     show(replaying.skipped_table(replaying.skipped_files(sessions)), to_stderr=True, wraps=False)
-    if not figures:
-        raise replaying.nothing_replayed(sessions)
-    replaying.show_assumptions(overview(sessions), args)
+    if figures:
+        replaying.show_assumptions(overview(sessions), args)
+    else:
+        replaying.end_without_figures(sessions, at_home=not paths)
 
 
 def _command_lines(tuned: Tuning, agents: Iterable[str]) -> tuple[str, ...]:

@@ -39,27 +39,31 @@ function rowOf(each) {
 function made(each) {
   const what = element("span", "what", element("b", "", each.tool), " ", each.target);
   what.title = `${each.tool} ${each.target}`;
-  const button = element("button", "", "Show");
+  const button = element("button");
   button.type = "button";
-  button.setAttribute("aria-expanded", "false");
-  button.setAttribute("aria-label", `Show what ${each.tool} ${each.target} returned`);
+  name(button, each, false);
   const when = element("span", "when", count(each.request));
   const row = element("div", "row", when, what, element("span", "size", count(each.tokens)), element("span", "why", each.reason), button);
   const item = element("li", "", row);
-  button.addEventListener("click", () => toggle(item, button, each.id));
+  button.addEventListener("click", () => toggle(item, button, each));
   return item;
 }
 
+function name(button, each, isOpen) {
+  button.textContent = isOpen ? "Hide" : "Show";
+  button.setAttribute("aria-expanded", String(isOpen));
+  button.setAttribute("aria-label", `${button.textContent} what ${each.tool} ${each.target} returned`);
+}
+
 /** Show the payload below a row, or hide it. */
-async function toggle(item, button, id) {
+async function toggle(item, button, each) {
   const isOpen = item.children.length > 1;
-  button.textContent = isOpen ? "Show" : "Hide";
-  button.setAttribute("aria-expanded", String(!isOpen));
+  name(button, each, !isOpen);
   if (isOpen) return item.lastElementChild.remove();
   const shown = element("pre", "", "Loading …");
   shown.tabIndex = 0;
   item.append(shown);
-  shown.textContent = await recalled(id);
+  shown.textContent = await recalled(each.id);
 }
 
 async function recalled(id) {
