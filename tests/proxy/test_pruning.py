@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from proxy.conftest import body
+from reading_tasks import document
+from rounds import WIRE, Step
 
 from autoprune.apps.proxy import Settings
 from autoprune.apps.proxy._pruning import Account, Job, Payloads, Target, Work
@@ -252,3 +254,25 @@ def test_a_request_is_pruned_again_after_the_provider_has_stated_the_window():
     work.learn_window(Target("a", MODEL), 4_000)
     assert work.reuse(b"digest", 2.0) is None
     assert work.prune(job).body
+
+
+def test_results_of_folded_steps_are_listed_and_can_be_recalled():
+    steps = [
+        [Step("bash", {"command": f"make part{at}"}, f"Part {at} is made, and nothing else was to be done. " * 4)]
+        for at in range(20)
+    ]
+    big = [[Step("read", {"path": f"{at}.log"}, document("log", at, 9_000))] for at in range(3)]
+    report = [Step("write", {"content": "All is well, and nothing else is to be said. " * 900}, "ok")]
+    messages = WIRE["openai_chat"]([*steps, *big, report, *steps, *steps, "And now?"])
+    work = Work(Settings(safe_zone="1m", strategy="cache_aware(fold_steps=10, start_at=1000)"))
+    sent = json.dumps({"model": MODEL, "messages": messages[:-2]}).encode()
+    assert work.account(work.prune(Job("/v1/chat/completions", {}, sent, "s", 0.0)).number)
+    sent = json.dumps({"model": MODEL, "messages": messages}).encode()
+    done = work.prune(Job("/v1/chat/completions", {}, sent, "s", 9_000.0))
+    account = work.account(done.number)
+    assert account
+    assert done.body
+    assert len(json.loads(done.body)["messages"]) < len(messages) == account.messages
+    folded = [each for each in account.cleared if each.reason == "finished step"]
+    assert len(folded) > 10
+    assert all((work.recall(each.id) or "").startswith("Part ") for each in folded)

@@ -20,8 +20,9 @@ from typing import Any
 from autoprune.apps.clients.compactions import CompactionRule, is_compaction_request, rule_for_headers
 from autoprune.apps.proxy._configuration import Settings
 from autoprune.apps.proxy._conversations import UNPRUNED, Cache, Conversation, Conversations, Holdout, requested_life
-from autoprune.conversation.edits import Replace
+from autoprune.conversation.edits import Fold, Replace
 from autoprune.conversation.placeholders import content_id
+from autoprune.conversation.transcript import ToolResult
 from autoprune.economics import Prices, Sent, prices
 from autoprune.facts.calls import target
 from autoprune.pruners.agentic import AgenticConversationPruner
@@ -413,8 +414,12 @@ class Work:
         return account
 
     def _newly_cleared(self, result: Result[Any], known: Conversation) -> Iterator[Cleared]:
-        """Yield the results that were not cleared before, and store their payloads."""
-        for part, edit in result.plan.results.items():
+        """Yield the results that were not cleared or folded before, and store their payloads."""
+        plan = result.plan
+        entries = plan.transcript.entries
+        changed: list[tuple[ToolResult, Replace | Fold]] = [*plan.results.items()]
+        changed += ((part, fold) for at, fold in plan.gone.items() for part in entries[at].results)
+        for part, edit in changed:
             id = content_id(part.text)
             if id not in known.past.cleared:
                 known.past.cleared.add(id)
