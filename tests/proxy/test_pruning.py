@@ -257,10 +257,8 @@ def test_a_request_is_pruned_again_after_the_provider_has_stated_the_window():
 
 
 def test_results_of_folded_steps_are_listed_and_can_be_recalled():
-    steps = [
-        [Step("bash", {"command": f"make part{at}"}, f"Part {at} is made, and nothing else was to be done. " * 4)]
-        for at in range(20)
-    ]
+    text = "Part {} is made, and nothing else was to be done. " * 4
+    steps = [[Step("bash", {"command": f"make part{at}"}, text.format(*[at] * 4))] for at in range(20)]
     big = [[Step("read", {"path": f"{at}.log"}, document("log", at, 9_000))] for at in range(3)]
     report = [Step("write", {"content": "All is well, and nothing else is to be said. " * 900}, "ok")]
     messages = WIRE["openai_chat"]([*steps, *big, report, *steps, *steps, "And now?"])
@@ -275,4 +273,5 @@ def test_results_of_folded_steps_are_listed_and_can_be_recalled():
     assert len(json.loads(done.body)["messages"]) < len(messages) == account.messages
     folded = [each for each in account.cleared if each.reason == "finished step"]
     assert len(folded) > 10
-    assert all((work.recall(each.id) or "").startswith("Part ") for each in folded)
+    originals = {message["content"] for message in messages if message["role"] == "tool"}
+    assert {work.recall(each.id) for each in folded} <= originals
