@@ -24,8 +24,8 @@ from autoprune.tokens import MESSAGE_TOKENS, Count
 class Step:
     """A finished step: its messages, the number of the request that it answers, its calls, and their results.
 
-    `tokens` are those of its messages, without what edits save. `folded` are blocks of later steps in its messages,
-    which stay.
+    `tokens` are those of its messages, without what edits save. `marks` carry the ids that recall the results, "" for
+    each without an archive. `folded` are blocks of later steps in its messages, which stay.
     """
 
     messages: range
@@ -33,6 +33,7 @@ class Step:
     calls: tuple[ToolCall, ...] = ()
     results: tuple[ToolResult, ...] = ()
     tokens: int = 0
+    marks: tuple[str, ...] = ()
     folded: tuple[FoldedSteps, ...] = ()
 
 

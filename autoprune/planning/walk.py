@@ -505,7 +505,8 @@ class Walk:
         return [self._weighed(step) for step in sent if not any(self._is_kept(each, why) for each in step.results)]
 
     def _weighed(self, step: Step) -> Step:
-        return replace(step, tokens=sum(map(self.weight, step.messages)))
+        marks = tuple(self.placeholder.mark(self._parts.current(result)) for result in step.results)
+        return replace(step, tokens=sum(map(self.weight, step.messages)), marks=marks)
 
     def _is_kept(self, result: ToolResult, why: Guard) -> bool:
         """Return whether a result must stay with its call."""

@@ -1,12 +1,14 @@
 """The result of a prune, and its events for callbacks."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Generic, TypeVar
 
 from autoprune.conversation.archive import Archive, store_payloads
+from autoprune.conversation.edits import Replace
+from autoprune.conversation.placeholders import split_mark
 from autoprune.conversation.transcript import Part
 from autoprune.economics import Sent
 from autoprune.errors import SettingsError
@@ -151,4 +153,12 @@ def archive_payloads(result: Result[Message], archive: Archive, known: dict[Part
     """Archive the payloads that a prune replaced, as `store_payloads` does. Failures are noted in the report."""
     from autoprune.summarizers.driver import call_safely  # lazy: most pruners have no archive
 
-    return result.with_notes(store_payloads(archive, result.plan.edits, known, call_safely))
+    return result.with_notes(store_payloads(archive, (*result.plan.edits, *_folded(result.plan)), known, call_safely))
+
+
+def _folded(plan: Plan) -> Iterator[Replace]:
+    """Yield edits for the results of folded steps, which are archived like cleared ones; not for placeholders."""
+    for at, fold in plan.gone.items():
+        for part in plan.transcript.entries[at].results if fold.text else ():
+            if not split_mark(part.text)[1]:
+                yield Replace(part, fold.text, fold.reason, part.tokens, fold.request, mark=plan.placeholder.mark(part))

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from autoprune.conversation.edits import CustomReason, Fold
 from autoprune.conversation.folded_steps import block
+from autoprune.conversation.placeholders import append_mark, split_mark
 from autoprune.conversation.transcript import Entry, ToolCall, ToolResult
 from autoprune.facts.actions import Action
 from autoprune.facts.calls import is_instruction_file, paths, tool_words
@@ -71,8 +72,16 @@ class FinishedSteps:
 
 
 def fold(steps: Sequence[Step], request: int, describe: Callable[[ToolResult], str]) -> Iterator[Fold]:
-    """Yield a fold for each run of neighboring steps that are worth it. `describe` writes the line of a result."""
-    lines = {step.request: [describe(result) for result in step.results] for step in steps}
+    """Yield a fold for each run of neighboring steps that are worth it. `describe` writes the line of a result.
+
+    With an archive, each line ends with the id that recalls the result.
+    """
+    lines = {
+        step.request: [
+            append_mark(describe(result), mark) for result, mark in zip(step.results, step.marks, strict=True)
+        ]
+        for step in steps
+    }
     worth = [step for step in steps if step.tokens - _count(step)("\n- ".join(lines[step.request])) >= LEAST_SAVED]
     for run in neighbors(worth):
         text = block(run[0].request, run[-1].request, request, [each for step in run for each in lines[step.request]])
@@ -104,7 +113,7 @@ LINE = re.compile(r"(?P<what>.+?)(?:, failed)?, (?P<tokens>[\d,]+) tokens(?:: .*
 
 def read_line(text: str) -> tuple[str, int] | None:
     """Read the tool with its target, and the size of the result, from a line; None if it is no such line."""
-    match = LINE.fullmatch(text)
+    match = LINE.fullmatch(split_mark(text)[0])
     return (match["what"], int(match["tokens"].replace(",", ""))) if match else None
 
 

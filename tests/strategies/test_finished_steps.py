@@ -8,6 +8,7 @@ from reading_tasks import document
 from rounds import WIRE, Step
 
 from autoprune import AgenticConversationPruner, PruneArgs, Result, ToolInputs, problems
+from autoprune.conversation.placeholders import split_mark
 from autoprune.strategies import CacheAware
 from autoprune.strategies.finished_steps import read_line
 
@@ -171,3 +172,20 @@ def test_long_arguments_go_along_with_a_cut_if_they_are_asked_for(fold_steps: in
     assert problems(result.conversation) == problems(messages)
     assert result.report.tokens_after == AgenticConversationPruner(SETTINGS).count_tokens(result.conversation)
     assert not pruned(messages, CacheAware(start_at=1_000)).plan.inputs
+
+
+@pytest.mark.parametrize("written_in", WIRE)
+def test_with_an_archive_each_line_carries_the_id_that_recalls_the_result(written_in: str):
+    messages = session(read("a.log"), command("make", "It is made. " * 12), read("b.log"), written_in=written_in)
+    archive: dict[str, str] = {}
+    pruner = AgenticConversationPruner(SETTINGS, archive=archive)
+    pauses = {len(messages): COLD}
+    result = pruner.prune(messages, FOLDING, pauses=pauses)
+    described = [line for line in lines(result) if line.startswith("- ")]
+    marks = [(read_line(line.removeprefix("- ")), split_mark(line)[1]) for line in described]
+    assert len(marks) > 10
+    originals = {each.text for each in result.plan.transcript.results}
+    assert all(known and pruner.recall(id) in originals for known, id in marks)
+    assert "It is made. " * 12 in {pruner.recall(id) for _, id in marks}
+    assert AgenticConversationPruner(SETTINGS, archive=archive).prune(result.conversation, FOLDING).plan.folds == ()
+    assert problems(result.conversation) == problems(messages)
