@@ -76,12 +76,8 @@ def fold(steps: Sequence[Step], request: int, describe: Callable[[ToolResult], s
 
     With an archive, each line ends with the id that recalls the result.
     """
-    lines = {
-        step.request: [
-            append_mark(describe(result), mark) for result, mark in zip(step.results, step.marks, strict=True)
-        ]
-        for step in steps
-    }
+    marked = ((step.request, zip(step.results, step.marks, strict=True)) for step in steps)
+    lines = {request: [append_mark(describe(result), mark) for result, mark in known] for request, known in marked}
     worth = [step for step in steps if step.tokens - _count(step)("\n- ".join(lines[step.request])) >= LEAST_SAVED]
     for run in neighbors(worth):
         text = block(run[0].request, run[-1].request, request, [each for step in run for each in lines[step.request]])
