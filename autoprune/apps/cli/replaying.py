@@ -306,12 +306,12 @@ def skipped_files(sessions: Sequence[SessionFigures]) -> dict[str, str]:
 def end_without_figures(sessions: Sequence[SessionFigures], *, at_home: bool) -> None:
     """Say that all sessions were skipped: an error, unless they are the user's sessions and some are just short."""
     if not at_home or TOO_SHORT not in skipped_files(sessions).values():
-        raise _nothing_replayed(sessions)
+        raise nothing_replayed(sessions)
     said = "Leave it as it is: no session here has 20 requests between compactions, so there is little to win."
     show_report(Text(said), to_stderr=True)
 
 
-def _nothing_replayed(sessions: Sequence[SessionFigures]) -> SessionError:
+def nothing_replayed(sessions: Sequence[SessionFigures]) -> SessionError:
     """The error if all sessions were skipped, with the most frequent reason."""
     count = len(sessions)
     (why, _), *others = Counter(skipped_files(sessions).values()).most_common()
