@@ -40,6 +40,7 @@ def test_the_demo_is_a_session_that_replay_advises_to_prune():
     says = re.search(r'of which `autoprune replay` says "([^"]*)"', README)
     assert says
     assert f"At API list prices {says[1]}: " in done.stdout
+    assert "broke a guarantee" not in done.stdout
 
 
 def test_the_commands_run_one_after_the_other(tmp_path: Path):

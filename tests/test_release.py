@@ -12,6 +12,7 @@ from autoprune.apps.cli.command_table import app
 
 CHECKS = (ROOT / ".github" / "workflows" / "checks.yml").read_text(encoding="utf-8")
 SCRIPT = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+SETUP = (ROOT / "setup.cfg").read_text(encoding="utf-8")
 PARTS = re.search(r"^parts=\((.*)\)", SCRIPT, re.MULTILINE)
 
 
@@ -21,6 +22,12 @@ def test_each_part_of_the_checks_is_a_function_and_runs_on_github():
     assert re.search(r"part: \[(.*)\]", CHECKS)[1].split(", ") == parts  # type: ignore[index]
     functions = set(re.findall(r"^(\w+)\(\) \{", SCRIPT, re.MULTILINE))
     assert functions == {*parts, "prepare", "browser"}
+
+
+def test_the_checks_run_on_every_python_that_the_package_names():
+    named = re.findall(r"Programming Language :: Python :: (3\.\d+)$", SETUP, re.MULTILINE)
+    assert named
+    assert [each for each in named if f'"{each}"' not in CHECKS] == []
 
 
 def test_an_unknown_part_is_an_error_before_anything_runs():

@@ -30,6 +30,7 @@ from autoprune.apps.cli.replaying import find_files, open_results, replay_all, r
 from autoprune.apps.replay import ReplayArgs, SessionFigures
 from autoprune.apps.replay.corpus import Processes, Task, cores, details_of_files, one_by_one, replay_files
 from autoprune.apps.replay.episode_figures import OWN
+from autoprune.apps.replay.policies import RUN
 from autoprune.apps.replay.session import overview
 from autoprune.apps.replay.verdict import standings
 from autoprune.errors import SessionError
@@ -391,7 +392,7 @@ def test_ray_gives_what_processes_give(tmp_path: Path):
 )
 def test_a_replay_ends_with_what_to_do(path: str, said: list[str], tmp_path: Path):
     page = tmp_path / "report.html"
-    options = ("--strategy", "cache_aware", "--cache-life", "5m", "--jobs", "2", "--html", str(page))
+    options = ("--strategy", RUN, "--cache-life", "5m", "--jobs", "2", "--html", str(page))
     done = run_text("replay", path, *options, folder=FIXTURES.parent)
     lines, text = (re.sub(r"(0\.\d)\d+", r"\1", each) for each in (done.stdout, page.read_text(encoding="utf-8")))
     assert lines.splitlines()[-5:] == [*said, f"    autoprune tune {path} --cache-life 5m"]
@@ -399,7 +400,7 @@ def test_a_replay_ends_with_what_to_do(path: str, said: list[str], tmp_path: Pat
 
 
 def test_a_setting_is_run_with_the_assistant_of_the_sessions():
-    assert [run_line("cache_aware"), run_line("low_water @ 60k", 50_000, ["mine", "codex"])] == [
+    assert [run_line(RUN), run_line("low_water @ 60k", 50_000, ["mine", "codex"])] == [
         "autoprune run claude",
         "autoprune run --strategy low_water --safe-zone 60k codex",
     ]

@@ -45,7 +45,13 @@ def bare_clone(folder: Path) -> Path:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", clone / ".venv"], check=True)
     packages = next((clone / ".venv").glob("lib/python*/site-packages"))
     (packages / "clone.pth").write_text(
-        "\n".join((str(clone), *(path for path in sys.path if "site-packages" in path)))
+        "\n".join(
+            (
+                str(clone),
+                str(clone / "benchmarks" / "prunebench"),
+                *(path for path in sys.path if "site-packages" in path),
+            )
+        )
     )
     command = clone / ".venv" / "bin" / "autoprune"
     code = "from autoprune.apps.cli import main\n\nif __name__ == '__main__':\n    main()\n"

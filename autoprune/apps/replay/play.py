@@ -241,6 +241,8 @@ def play(
             invalid.update(range(same + read - len(before), start))
         tokens = max(0, round(beside + sum(shown)))
         prompts.append(Prompt(tokens, min(tokens, max(0, round(held))), seconds))
+        if len(messages) < len(given):
+            arguments.pop("pauses", None)  # removed messages move the others, so `Pauses` forgets them too
         promises.check(request, given, messages, partial(prune_again, messages, **arguments), is_new=is_new)
         evidence.look(request, messages)
         before, read = messages, start
