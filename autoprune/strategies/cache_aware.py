@@ -31,6 +31,9 @@ the prompt would not fit anyway.
 pause. It leaves no trace, so it goes only along with placeholders: a walk over pruned output that is passed back
 decides nothing before the newest of them.
 
+*Finished steps.* With `fold_steps`, old steps behind a cut leave the prompt as one line for each call
+(`finished_steps` says which), and with `clear_tool_inputs` long arguments of calls that succeeded are shortened there.
+
 *Below a compaction.* If the safe zone was lowered because the client would compact the conversation (`compact_at`), a
 cut goes down to half of that limit, so that it may be the only one. Only results that the agent has used go, and only
 if that is enough to last. Just before the compaction the cut may be smaller, and if even that is not enough, unused
@@ -251,14 +254,14 @@ class CacheAwareState(BaseStrategy):
             return []
         first = -1 if self._is_cold(view) else min(map(_message_of, clearing))
         steps = self._steps.choose(view, first, self._may_fold(view, clearing))
-        folds = [*fold(steps, view.request, self._line)]
+        folds = [*fold(steps, view.request, lambda result: self._line(result, view.as_sent(result)))]
         left = view.tokens - _total(clearing) - _cut_by(folds).saves
         if self._bills and left < LEAST_CACHED:
             return []
         gone = {at for each in folds for at in each.messages}
         for result in (each for step in steps if step.messages.start in gone for each in step.results):
             self._note_fetch((FOLDED, what(result)), view.request)
-            self._worth.forget(result)
+            self._worth.forget(view.as_sent(result))
             self._gone[id(result)] = ""
         return folds
 
@@ -283,19 +286,21 @@ class CacheAwareState(BaseStrategy):
 
         def may_go(result: ToolResult) -> bool:
             sent = view.as_sent(result)
-            if id(result) in self._gone or result in cleared or sent in held:
-                return sent not in held or id(result) in self._gone
+            if id(result) in self._gone or sent in held:
+                return id(result) in self._gone
+            if result in cleared:
+                return True
             is_small = sent.tokens < LEAST_TOKENS
             is_worthless = self._worth.worth_of(sent, view.request) < self._strategy.threshold
             return is_small or (is_worthless and not self._may_be_needed(sent, view.request))
 
         return may_go
 
-    def _line(self, result: ToolResult) -> str:
-        """Describe a call whose step is folded, with names if its result is in view until now."""
-        names = () if id(result) in self._gone else self._worth.fresh_names(result)
-        tokens = self._sizes.get(id(result), result.tokens)
-        return line(result, tokens, names, has_failed=self._at_work.has_failed(result))
+    def _line(self, result: ToolResult, sent: ToolResult) -> str:
+        """Describe a call whose step is folded, with names if its result, as it was `sent`, is in view until now."""
+        names = () if id(result) in self._gone else self._worth.fresh_names(sent)
+        tokens = self._sizes.get(id(sent), sent.tokens)
+        return line(sent, tokens, names, has_failed=self._at_work.has_failed(sent))
 
     def explain(self) -> Rationale:
         """Return the decisions with their figures, and the reason why each result stays."""

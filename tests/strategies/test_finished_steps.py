@@ -1,13 +1,14 @@
 """`cache_aware(fold_steps=…)` folds finished steps along with a cut."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from reading_tasks import document
 from rounds import WIRE, Step
 
-from autoprune import AgenticConversationPruner, PruneArgs, Result, ToolInputs, problems
+from autoprune import AgenticConversationPruner, Clamp, PruneArgs, Result, ToolInputs, problems
 from autoprune.conversation.placeholders import split_mark
 from autoprune.strategies import CacheAware
 from autoprune.strategies.finished_steps import read_line
@@ -28,6 +29,13 @@ def wrote(path: str = "report.md", text: str = REPORT) -> list[Step]:
 
 def command(text: str, result: str = "ok", *, failed: bool = False) -> list[Step]:
     return [Step("bash", {"command": text}, result, failed)]
+
+
+@dataclass(frozen=True)
+class Clamped(CacheAware):
+    """The strategy with large results cut on arrival."""
+
+    clamp: Clamp | None = None
 
 
 MORE = [step for at in range(12) for step in (command(f"make part{at}"), read(f"late{at}.log", 200))]
@@ -188,4 +196,14 @@ def test_with_an_archive_each_line_carries_the_id_that_recalls_the_result(writte
     assert all(known and pruner.recall(id) in originals for known, id in marks)
     assert "It is made. " * 12 in {pruner.recall(id) for _, id in marks}
     assert AgenticConversationPruner(SETTINGS, archive=archive).prune(result.conversation, FOLDING).plan.folds == ()
+    assert problems(result.conversation) == problems(messages)
+
+
+def test_results_that_were_cut_on_arrival_go_with_their_steps():
+    messages = session(read("a.log"), read("b.log"))
+    clamp = Clamp(max_result_tokens=400)
+    result = pruned(messages, Clamped(start_at=1_000, fold_steps=10, clamp=clamp))
+    described = [read_line(each.removeprefix("- ")) for each in lines(result) if each.startswith("- read")]
+    assert {known[0] for known in described if known} >= {"read src/a.log", "read src/b.log"}
+    assert all(known[1] <= 400 for known in described if known)
     assert problems(result.conversation) == problems(messages)
