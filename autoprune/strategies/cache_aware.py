@@ -71,7 +71,16 @@ from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import BaseStrategy, Candidate, Rationale, View
 from autoprune.strategies.bills import LEAST_CACHED, TIER_MARGIN, Bills, Cut
 from autoprune.strategies.cleared_texts import placeholder, read_placeholder, short_placeholder, without_names
-from autoprune.strategies.finished_steps import FinishedSteps, fold, line, read_line, what
+from autoprune.strategies.finished_steps import (
+    FinishedSteps,
+    cut_by,
+    fold,
+    folds_text,
+    line,
+    old_inputs,
+    read_line,
+    what,
+)
 from autoprune.strategies.worth import EDITED, LATELY, LEAST_TOKENS, NEWEST_FAILURE, AtWork, Worth
 
 TIER_RULES = ("auto", "stay", "cross")
@@ -229,13 +238,15 @@ class CacheAwareState(BaseStrategy):
         if folds:
             folded = {at for fold in folds for at in fold.messages}
             clearing = {item: saves for item, saves in clearing.items() if _message_of(item) not in folded}
-            why += f"; {_folds_text(folds)}"
-        inputs = self._inputs_along(view, clearing, folds)
+            why += f"; {folds_text(folds)}"
+        shortens = self._strategy.clear_tool_inputs and (clearing or folds)
+        first, age = (_cut(clearing) | cut_by(folds)).first, COLD_STAY * self._strategy.stay
+        inputs = [*old_inputs(view, first, age, folds)] if shortens else []
         if clearing or folds:
             self._newest_mark = max(self._newest_mark, view.request)
             self._decisions.append(f"request {view.request}: {why}")
             if self._bills:
-                self._bills.make(view, _cut(clearing) | _cut_by(folds) | Cut(saves=sum(each.saves for each in inputs)))
+                self._bills.make(view, _cut(clearing) | cut_by(folds) | Cut(saves=sum(each.saves for each in inputs)))
         if clearing or is_decided:
             self._owed = 0.0
         yield from folds
@@ -255,7 +266,7 @@ class CacheAwareState(BaseStrategy):
         first = -1 if self._is_cold(view) else min(map(_message_of, clearing))
         steps = self._steps.choose(view, first, self._may_fold(view, clearing))
         folds = [*fold(steps, view.request, lambda result: self._line(result, view.as_sent(result)))]
-        left = view.tokens - _total(clearing) - _cut_by(folds).saves
+        left = view.tokens - _total(clearing) - cut_by(folds).saves
         if self._bills and left < LEAST_CACHED:
             return []
         gone = {at for each in folds for at in each.messages}
@@ -264,20 +275,6 @@ class CacheAwareState(BaseStrategy):
             self._worth.forget(view.as_sent(result))
             self._gone[id(result)] = ""
         return folds
-
-    def _inputs_along(self, view: View, clearing: Clearing, folds: Sequence[Fold]) -> list[Candidate]:
-        """Choose the long arguments behind a cut, of calls that succeeded and that the model made some time ago."""
-        if self._strategy.clear_tool_inputs is None or not (clearing or folds):
-            return []
-        first = min(_cut(clearing).first, _cut_by(folds).first)
-        gone = {at for fold in folds for at in fold.messages}
-        return [
-            each
-            for each in view.candidates()
-            if each.part is not each.result
-            and first < each.part.location.message not in gone
-            and view.request - each.part.request >= COLD_STAY * self._strategy.stay
-        ]
 
     def _may_fold(self, view: View, clearing: Clearing) -> Callable[[ToolResult], bool]:
         """Return a function that says whether a result may go: it was cleared, may be cleared, or is small."""
@@ -632,18 +629,6 @@ def _cut(clearing: Clearing) -> Cut:
 def _largest_cut(chosen: Sequence[Candidate]) -> Cut:
     """Return a cut that saves more than any placeholders for these candidates."""
     return Cut(min(each.part.location.message for each in chosen), sum(each.result.tokens for each in chosen))
-
-
-def _cut_by(folds: Sequence[Fold]) -> Cut:
-    """Return what folds change in the prompt."""
-    first = min((each.messages[0] - 1 for each in folds), default=inf)
-    return Cut(first, sum(each.saved - each.room for each in folds))
-
-
-def _folds_text(folds: Sequence[Fold]) -> str:
-    """Return the number of folded messages and the tokens saved, as text."""
-    messages = sum(len(each.messages) for each in folds)
-    return f"{messages:,} messages of finished steps folded, {_cut_by(folds).saves:,} tokens saved"
 
 
 def _message_of(item: tuple[Candidate, str]) -> int:

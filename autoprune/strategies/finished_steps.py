@@ -10,6 +10,7 @@ a step is old, these are worth no more than a line for each call. What may still
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import inf
 
 from autoprune.conversation.edits import CustomReason, Fold
 from autoprune.conversation.folded_steps import block
@@ -21,7 +22,8 @@ from autoprune.facts.file_access import patched_files
 from autoprune.facts.harness import SKILLS
 from autoprune.facts.plain_text import one_line
 from autoprune.planning.steps import Step, make_fold, neighbors
-from autoprune.planning.view import View
+from autoprune.planning.view import Candidate, View
+from autoprune.strategies.bills import Cut
 from autoprune.strategies.cleared_texts import fitting_names
 from autoprune.strategies.usage import CHANGING
 
@@ -84,6 +86,27 @@ def fold(steps: Sequence[Step], request: int, describe: Callable[[ToolResult], s
         made = make_fold(run, text, REASON, _count(run[0]))
         if made.saved - made.room >= LEAST_SAVED:
             yield made
+
+
+def old_inputs(view: View, first: float, age: int, folds: Sequence[Fold]) -> Iterator[Candidate]:
+    """Yield the long arguments behind message `first` of calls that are `age` requests old and are not folded now."""
+    gone = {at for fold in folds for at in fold.messages}
+    for each in view.candidates():
+        is_behind = first < each.part.location.message not in gone
+        if each.part is not each.result and is_behind and view.request - each.part.request >= age:
+            yield each
+
+
+def cut_by(folds: Sequence[Fold]) -> Cut:
+    """Return what folds change in the prompt. The text of the first may join the message before it."""
+    first = min((each.messages[0] - 1 for each in folds), default=inf)
+    return Cut(first, sum(each.saved - each.room for each in folds))
+
+
+def folds_text(folds: Sequence[Fold]) -> str:
+    """Return the number of folded messages and the tokens saved, as text."""
+    messages = sum(len(each.messages) for each in folds)
+    return f"{messages:,} messages of finished steps folded, {cut_by(folds).saves:,} tokens saved"
 
 
 def _count(step: Step) -> Callable[[str], int]:
