@@ -44,15 +44,15 @@ def block(first: int, last: int, request: int, lines: Sequence[str]) -> str:
 def split_blocks(text: str, number: int) -> tuple[str, tuple[FoldedSteps, ...]]:
     """Split the blocks off a text; return the text without them.
 
-    The first block must begin with step `number`, and each next one with the step after the last: other blocks were
-    not written in this conversation, so they are ordinary text.
+    The first block must begin with step `number`, and each next one with the step after the last, and each step has a
+    line or more: other blocks were not written in this conversation, so they are ordinary text.
     """
     if MARK not in text:
         return text, ()
     around, found, at = [], [], 0
     for match in BLOCK.finditer(text):
         first, last, request = int(match[1]), int(match[2] or match[1]), int(match[3])
-        if first == number <= last < request:
+        if first == number <= last < request and last - first < match[4].count("\n"):
             found.append(FoldedSteps(first, last, request, match[0].rstrip("\n")))
             around.append(text[at : match.start()])
             number, at = last + 1, match.end()

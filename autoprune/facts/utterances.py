@@ -54,14 +54,17 @@ def utterances(
 ) -> tuple[Utterance, ...]:
     """Convert the entries of messages to utterances, in order.
 
-    If the user answered through a tool, as `is_answer` recognizes, the words follow as an utterance of the user.
+    If the user answered through a tool, as `is_answer` recognizes, the words follow as an utterance of the user. The
+    lines of folded steps follow as words of the model, which made the calls.
     """
     spoken: list[Utterance] = []
     for entry in entries:
         words = "\n\n".join(entry.texts)
-        spoken.append(Utterance(entry.speaker, words, entry.calls, entry.results, entry.texts))
+        if words or entry.results or not entry.folded:
+            spoken.append(Utterance(entry.speaker, words, entry.calls, entry.results, entry.texts))
         said = (answers.answer_text(result) for result in entry.results if is_answer(result))
         spoken += (Utterance(Speaker.USER, answer, is_answer=True) for answer in said if answer)
+        spoken += (Utterance(Speaker.MODEL, each.text) for each in entry.folded)
     return tuple(spoken)
 
 

@@ -358,7 +358,7 @@ class FoldedMessages:
         """The messages with the user's words, each with its request; "" for a summary of an earlier session."""
         entries, running = self.plan.transcript.entries, self.plan.running
         summary = running.at if running and running.rest is None else -1
-        users = [at for at, one in enumerate(entries) if one.speaker is Speaker.USER and not one.results]
+        users = [at for at, one in enumerate(entries) if one.is_users]
         spoken = ((at, one) for at in users if at != summary for one in self._plain([at])[:1])
         return {at: one.user_request for at, one in spoken if one.user_words}
 

@@ -14,6 +14,7 @@ from rounds import WIRE
 from autoprune import AgenticConversationPruner, problems
 from autoprune.conversation.edits import Fold, Replace
 from autoprune.conversation.messages import fields_of
+from autoprune.facts.utterances import utterances
 from autoprune.planning.view import BaseStrategy, View
 from autoprune.pruners.result import Result
 from autoprune.strategies.finished_steps import fold, line
@@ -140,3 +141,35 @@ def test_the_prompt_only_changes_behind_a_new_fold(messages: list[Any], strategy
             same = min(first, len(before.conversation))
             assert as_bytes(now.conversation[:same]) == as_bytes(before.conversation[:same])
         before = now
+
+
+HEAD = "[Steps 0-{}, folded at request {}]"
+
+
+@pytest.mark.parametrize(
+    ("text", "skipped"),
+    [
+        (f"{HEAD.format(1, 9)}\n- a\n- b", 2),
+        (f"Fix it.\n\n{HEAD.format(1, 9)}\n- a\n- b\n- c\n\nAnd this.", 2),
+        (f"{HEAD.format(2, 9)}\n- a\n- b", 0),  # a step without a line
+        (f"{HEAD.format(99_999_999, 999_999_999)}\n- a", 0),
+        (f"{HEAD.format(1, 1)}\n- a\n- b", 0),  # folded before it was made
+        ("[Steps 3-4, folded at request 9]\n- a\n- b", 0),  # of another conversation
+        (f"{HEAD.format(1, 9)}, he said\n- a\n- b", 0),
+        (f"{HEAD.format(1, 9)}\n\n- a\n- b", 0),
+    ],
+)
+def test_a_pasted_block_counts_only_if_it_could_be_one_of_this_conversation(text: str, skipped: int):
+    messages = [{"role": "user", "content": text}, {"role": "assistant", "content": "Yes."}]
+    (user, _) = pruner().plan(messages).transcript.entries
+    assert user.skipped == skipped
+    assert ("- b" in "".join(user.texts)) == ("- b" in text and not skipped)
+
+
+def test_summaries_read_the_lines_of_folded_steps_as_the_models_and_the_users_words_as_the_users():
+    block = f"{HEAD.format(1, 2)}\n- read src/app.py, 2,310 tokens: load_settings\n- bash make, 9 tokens"
+    for first, words in ((f"Fix it.\n\n{block}", ["Fix it.", block]), (block, [block])):
+        entries = pruner().plan([{"role": "user", "content": first}]).transcript.entries
+        said = utterances(entries)
+        assert [one.words for one in said] == words
+        assert [one.user_request for one in said] == [*words[:-1], ""]
