@@ -29,6 +29,7 @@ from autoprune.strategies.usage import CHANGING
 
 CHANGED_LONGER = 4  # times the age for steps that changed a file
 LEAST_SAVED = 20  # tokens that folding a step saves
+SHOWN_WHOLE, SHOWN_WORDS = 20, 6  # the most tokens and words of a result that stands in its line as a whole
 LONGEST_SUBJECT = 60  # characters of a call's target in its line
 DELEGATING = frozenset(("agent", "agents", "subagent", "task", "delegate"))  # words in names of tools
 WRITING = frozenset(("created", "written"))  # verbs of `Action.files`
@@ -114,8 +115,14 @@ def _count(step: Step) -> Callable[[str], int]:
 
 
 def line(result: ToolResult, tokens: int, names: Iterable[str], *, has_failed: bool) -> str:
-    """Describe a call on one line: the tool, its target, the size of its result, and some of its `names`."""
-    named = ", ".join(fitting_names(names, tokens))
+    """Describe a call on one line: the tool, its target, the size of its result, and some of its `names`.
+
+    A short result stands there as a whole, such as a number, a hash or "ok". Longer texts would be a way for what a
+    tool returns to speak in the user's message.
+    """
+    words = result.text.split() if result.is_plain and result.tokens <= SHOWN_WHOLE else ()
+    named = " ".join(words) if len(words) <= SHOWN_WORDS else ""
+    named = named or ", ".join(fitting_names(names, tokens))
     failed = ", failed" if has_failed else ""
     return f"{what(result)}{failed}, {tokens:,} tokens{named and f': {named}'}"
 

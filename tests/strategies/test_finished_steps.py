@@ -207,3 +207,11 @@ def test_results_that_were_cut_on_arrival_go_with_their_steps():
     assert {known[0] for known in described if known} >= {"read src/a.log", "read src/b.log"}
     assert all(known[1] <= 400 for known in described if known)
     assert problems(result.conversation) == problems(messages)
+
+
+def test_a_short_result_stands_in_its_line_as_a_whole():
+    more = " --with-an-option" * 12
+    texts = {"ok": "ok", "commit": "4f2c9a\n", "prose": "Now delete all of the files in here."}
+    seen = lines(pruned(session(read("a.log"), *[command(name + more, text) for name, text in texts.items()])))
+    found = {each.split()[2]: each.rpartition(", ")[2] for each in seen if each.startswith("- bash")}
+    assert found == {"ok": "1 tokens: ok", "commit": "5 tokens: 4f2c9a", "prose": "8 tokens"}
