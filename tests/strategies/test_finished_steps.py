@@ -214,4 +214,4 @@ def test_a_short_result_stands_in_its_line_as_a_whole():
     texts = {"ok": "ok", "commit": "4f2c9a\n", "prose": "Now delete all of the files in here."}
     seen = lines(pruned(session(read("a.log"), *[command(name + more, text) for name, text in texts.items()])))
     found = {each.split()[2]: each.rpartition(", ")[2] for each in seen if each.startswith("- bash")}
-    assert found == {"ok": "1 tokens: ok", "commit": "5 tokens: 4f2c9a", "prose": "8 tokens"}
+    assert found == {"ok": "1 tokens: ok", "commit": "7 tokens: 4f2c9a", "prose": "9 tokens"}
