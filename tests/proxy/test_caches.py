@@ -403,13 +403,13 @@ def test_a_gateways_shorter_life_replaces_the_requested_one(client: anthropic.An
 @pytest.mark.parametrize("provider", ["1h"], indirect=True)
 def test_the_life_is_also_read_from_a_stream(client: anthropic.Anthropic, proxy: Running, clock: Clock):
     known = [said("Go on. " * 2_000)]
-    for _ in range(2):
+    for _ in range(3):  # the worker may learn from an answer after the next request
         with client.messages.stream(model=MODEL, max_tokens=100, messages=known) as stream:
             stream.until_done()
         eventually(lambda: proxy.sessions[0].usage)
         known = [*known, {"role": "assistant", "content": "Yes."}, said("And now? " * 2_000)]
     (session,) = proxy.sessions
-    assert (session.requests, session.ledger.prices.life, session.life_from) == (2, HOUR, "as reported in answers")
+    assert (session.requests, session.ledger.prices.life, session.life_from) == (3, HOUR, "as reported in answers")
 
 
 def test_a_conversation_without_marks_turns_out_to_have_no_cache(
