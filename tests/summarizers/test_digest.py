@@ -976,7 +976,8 @@ TRANSCRIPTS = Path(__file__).parents[3] / "shared" / "transcripts"
 @pytest.mark.full
 @pytest.mark.skipif(not TRANSCRIPTS.is_dir(), reason="the recorded sessions are not here")
 def test_recorded_sessions_fit_every_limit():
-    paths = [path for path in sorted(TRANSCRIPTS.iterdir()) if path.suffix in (".json", ".jsonl")]
+    agents = tuple(reader.name for reader in sessions.READERS)
+    paths = [path for path in sorted(TRANSCRIPTS.glob("*--*.json*")) if path.name.startswith(agents)]
     assert paths
     for path in paths:
         messages = sessions.load(path.read_text(encoding="utf-8"), path.name).messages
