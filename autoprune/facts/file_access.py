@@ -28,6 +28,7 @@ EDITOR_COMMANDS: Mapping[object, str] = {
 }
 # Codex's apply_patch.
 PATCH = re.compile(r"^\*\*\* (Add|Update|Delete) File: ([^\r\n]+)", re.MULTILINE)
+HUNK = re.compile(r"^@@", re.MULTILINE)
 PATCH_VERBS = {"Add": "created", "Update": "edited", "Delete": "deleted"}
 # SWE-agent's commands work on the file that is open: "edit 14:75", "insert 3", "create a.py".
 ON_OPEN_FILE = re.compile(r"\s*(edit|insert|append|create|open|goto|scroll)(?:_\w+)?(?=\s|\Z)")
@@ -90,10 +91,20 @@ def refers_to_earlier_read(result: ToolResult) -> bool:
 
 def patched_files(call: ToolCall | None) -> list[tuple[str, str]]:
     """Return the files that a patch in the arguments names, each with a verb for what the patch does."""
-    values = [call.arguments, *arguments(call).values()] if call else []
+    return [(PATCH_VERBS[verb], path.rstrip()) for verb, path in PATCH.findall(_patch(call))]
+
+
+def edited_places(call: ToolCall | None) -> int:
+    """Return how many places a patch or a list of edits in the arguments names; 0 if there is neither."""
+    edits = arguments(call).get("edits") if call else None
+    return len(edits) if isinstance(edits, list | tuple) else len(HUNK.findall(_patch(call)))
+
+
+def _patch(call: ToolCall | None) -> str:
+    """Return the patch in the arguments; "" if there is none."""
+    values = [*arguments(call).values(), call.arguments] if call else []  # as JSON text a patch has no lines
     texts = (text for value in values for text in (value if isinstance(value, list | tuple) else [value]))
-    patch = next((text for text in texts if isinstance(text, str) and "*** Begin Patch" in text), "")
-    return [(PATCH_VERBS[verb], path.rstrip()) for verb, path in PATCH.findall(patch)]
+    return next((text for text in texts if isinstance(text, str) and "*** Begin Patch" in text), "")
 
 
 def argument_files(call: ToolCall | None, result: ToolResult | None, tool: str) -> Iterator[tuple[str, str]]:

@@ -18,7 +18,7 @@ from autoprune.conversation.placeholders import append_mark, split_mark
 from autoprune.conversation.transcript import Entry, ToolCall, ToolResult
 from autoprune.facts.actions import Action
 from autoprune.facts.calls import is_instruction_file, paths, tool_words
-from autoprune.facts.file_access import patched_files
+from autoprune.facts.file_access import edited_places, patched_files
 from autoprune.facts.harness import SKILLS
 from autoprune.facts.plain_text import one_line
 from autoprune.planning.steps import Step, make_fold, neighbors
@@ -117,14 +117,18 @@ def _count(step: Step) -> Callable[[str], int]:
 def line(result: ToolResult, tokens: int, names: Iterable[str], *, has_failed: bool) -> str:
     """Describe a call on one line: the tool, its target, the size of its result, and some of its `names`.
 
+    An edit of several places says how many.
+
     A short result stands there as a whole, such as a number, a hash or "ok". Longer texts would be a way for what a
     tool returns to speak in the user's message.
     """
     words = result.text.split() if result.is_plain and result.tokens <= SHOWN_WHOLE else ()
     named = " ".join(words) if len(words) <= SHOWN_WORDS else ""
     named = named or ", ".join(fitting_names(names, tokens))
+    places = edited_places(result.call)
+    several = f", {places} places" if places > 1 else ""
     failed = ", failed" if has_failed else ""
-    return f"{what(result)}{failed}, {tokens:,} tokens{named and f': {named}'}"
+    return f"{what(result)}{several}{failed}, {tokens:,} tokens{named and f': {named}'}"
 
 
 def what(result: ToolResult) -> str:
@@ -134,7 +138,7 @@ def what(result: ToolResult) -> str:
     return f"{action.tool} {one_line(patched, LONGEST_SUBJECT) or action.subject(LONGEST_SUBJECT)}".strip()
 
 
-LINE = re.compile(r"(?P<what>.+?)(?:, failed)?, (?P<tokens>[\d,]+) tokens(?:: .*)?")
+LINE = re.compile(r"(?P<what>.+?)(?:, \d+ places)?(?:, failed)?, (?P<tokens>[\d,]+) tokens(?:: .*)?")
 
 
 def read_line(text: str) -> tuple[str, int] | None:
