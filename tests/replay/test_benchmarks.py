@@ -74,9 +74,17 @@ def row_of(kind: str, folder: Path) -> list[str]:
     return [cells[1], cells[-1].removesuffix(" |")]
 
 
-def test_ablations_separates_sessions_by_size(tmp_path: Path):
+def test_ablations_separates_groups_of_sessions(tmp_path: Path):
     write_sessions(tmp_path, "alpha", "beta")
-    short, *table, medium, long = [line for line in printed("ablations", tmp_path, "--by-size") if line]
-    assert (short, medium, long) == ("under 100k: 2 episodes", "100k to 300k: 0 episodes", "over 300k: 0 episodes")
-    bills = {name.strip("| "): float(bill) for name, bill, *_ in (row.split(" | ") for row in table[2:])}
-    assert bills["clairvoyant"] <= bills["unchanged"] <= 1.02
+    lines = [line for line in printed("ablations", tmp_path, "--frontier") if line]
+    groups = [line for line in lines if not line.startswith("|")]
+    assert groups == [
+        "all: 2 conversations",
+        "one half: 1 conversations",
+        "the other half: 1 conversations",
+        "under 100k: 2 conversations",
+        "that edit files: 2 conversations",
+    ]
+    table = [row.split(" | ") for row in lines[3 : lines.index(groups[1])]]
+    bills = {name.strip("| "): float(bill) for name, bill, *_ in table}
+    assert bills["clairvoyant"] <= bills["autoprune run"] <= 1.0
