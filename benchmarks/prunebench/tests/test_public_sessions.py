@@ -17,23 +17,24 @@ LOG = b"{}\r\n\xff"
 SHA256 = hashlib.sha256(LOG).hexdigest()
 
 
-def test_the_manifest_names_each_session_once_and_holds_no_text():
+def test_the_manifest_names_each_session_of_a_corpus_once_and_holds_no_text():
     known = json.loads(MANIFEST.read_text(encoding="utf-8"))
-    counts = dict.fromkeys(known["corpora"], 0)
-    names, digests = set(), set()
+    names: dict[str, list[str]] = {corpus: [] for corpus in known["corpora"]}
+    digests: dict[str, list[str]] = {corpus: [] for corpus in known["corpora"]}
     for source in known["sources"]:
         assert source["license"] in ("MIT", "Apache-2.0")
         assert re.fullmatch(r"[0-9a-f]{40}", source["commit"])
-        counts[source["corpus"]] += len(source["sessions"])
         for key, digest in source["sessions"].items():
             assert re.fullmatch(r"[0-9a-f]{64}", digest)
             assert re.fullmatch(r"[\w./-]{1,200}", source["path"].format(*key.split("/"), key=key))
             name = source["name"].format(*key.split("/"), key=key)
             assert re.fullmatch(r"[\w.-]{1,200}", name)
-            names.add(name)
-            digests.add(digest)
-    assert counts == {"assistants": 61, "mini-swe-agent": 500, "one-hour-cache": 42, "tau-bench": 1}
-    assert len(names) == len(digests) == sum(counts.values())
+            names[source["corpus"]].append(name)
+            digests[source["corpus"]].append(digest)
+    counts = {corpus: len({*each}) for corpus, each in names.items()}
+    assert counts == {"assistants": 61, "mini-swe-agent": 500, "one-hour-cache": 42, "others": 134, "tau-bench": 1}
+    assert all(counts[corpus] == len(names[corpus]) == len({*each}) for corpus, each in digests.items())
+    assert not {*digests["assistants"]} & {*digests["others"]}
 
 
 def a_source(corpus: str, **changed: Any) -> dict[str, Any]:
