@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from autoprune.apps.cli.startup import check_output
 from autoprune.apps.sessions import Reader, Session, agent_log, decode, find_reader, load
 from autoprune.errors import SessionError
 from autoprune.strategies.scaffold import value_in_file
@@ -84,7 +83,6 @@ def write_output(path: str, text: str) -> None:
     """
     data = text.encode()
     if path == "-":
-        check_output()
         sys.stdout.buffer.write(data)
         sys.stdout.flush()
         return
