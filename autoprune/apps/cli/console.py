@@ -4,6 +4,7 @@ import json
 import os
 import re
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -11,19 +12,21 @@ from typing import Any
 import typer
 from rich.console import Console, Group, RenderableType
 from rich.constrain import Constrain
+from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 from typer.core import TyperGroup
 
 from autoprune.apps.cli.startup import INTERRUPTED
 from autoprune.apps.sessions import Session, dump
 from autoprune.errors import ArchiveError, AutopruneError, ConversationError, RuleError, SessionError
-from autoprune.pruners.naming import parameter_name
+from autoprune.pruners.naming import AnyPruner, parameter_name
 from autoprune.pruners.report.drawing import printable
 
 OVER_SAFE_ZONE, WRONG_OPTION, UNREADABLE, RULE_BROKEN = 1, 2, 3, 4
 CLOSED_PIPE = 141  # 128 + SIGPIPE, as a shell reports it
 PIPE_WIDTH = 140  # columns of a table that goes to a pipe or a file, unless COLUMNS is set
 REPORT_WIDTH = 100  # the most columns of a report, whose sentences are hard to read in longer lines
+SLOW_SECONDS = 1.0  # a progress bar that appears and vanishes within a second only flickers
 STRATEGY_FIELD = re.compile(r"^(\w+): (\w+)(?= is )")  # in an error such as "keep_last: over_messages is -1: …"
 
 
@@ -133,3 +136,25 @@ def session_notes(session: Session) -> RenderableType:
     if session.conversations > 1:
         lines.insert(1, f"one of {session.conversations} conversations in the file (choose with --conversation)")
     return Group(*(Text(f"note: {printable(line)}", style="dim") for line in lines if line))
+
+
+def count_with_progress(pruner: AnyPruner, messages: list[object]) -> None:
+    """Count the tokens of each message, with a progress bar if that takes more than a second.
+
+    The pruner caches the counts, so the prune that follows does not count again.
+    """
+    started = time.monotonic()
+    console = Terminal(stderr=True)
+    columns = TextColumn("counting tokens"), BarColumn()
+    # Off a terminal rich would leave an empty line in place of the bar.
+    progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    task = progress.add_task("", total=len(messages))
+    try:
+        for message in messages:
+            pruner.count_tokens([message])
+            progress.advance(task)
+            if time.monotonic() - started > SLOW_SECONDS and not progress.live.is_started:
+                progress.start()
+    finally:
+        if progress.live.is_started:
+            progress.stop()

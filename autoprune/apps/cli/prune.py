@@ -9,7 +9,7 @@ from loguru import logger
 
 import autoprune.apps.cli.options as options
 from autoprune.apps.cli.config_files import prune_args, without_options
-from autoprune.apps.cli.console import OVER_SAFE_ZONE, session_notes, show, show_json
+from autoprune.apps.cli.console import OVER_SAFE_ZONE, count_with_progress, session_notes, show, show_json
 from autoprune.apps.cli.input_output import load_readers, read_session, refuse_agent_log, write_output
 from autoprune.apps.sessions import Session
 from autoprune.conversation.archive import Directory, recall
@@ -108,6 +108,7 @@ def prune_session(
     if archive:  # if no conversation is written, there are no placeholders to recall content by
         pruner.archive = Directory(archive) if path and not dry_run else {}
     plan = _with_prices(plan, loaded, args)
+    count_with_progress(pruner, loaded.messages)
     result = pruner.prune(loaded.messages, plan, validate=validate)
     has_lost = bool(archive) and not force and _has_lost_content(pruner, result.report)
     # Never destroy the only copy of content that the archive has failed to keep.
