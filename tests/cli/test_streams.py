@@ -74,7 +74,8 @@ def test_results_keep_every_character_in_any_encoding(encoding: str, tmp_path: P
 
 
 @pytest.mark.full
-def test_ctrl_c_is_one_line_once_the_package_is_imported():
+def test_ctrl_c_is_one_line_at_any_time():
+    """Ctrl-C may come at any time after the first import of the package."""
     seen = set()
     for number in range(24):
         command = [sys.executable, "-X", "faulthandler", *AUTOPRUNE[1:], "replay", XML, *REPLAY]
@@ -83,7 +84,7 @@ def test_ctrl_c_is_one_line_once_the_package_is_imported():
             process.send_signal(signal.SIGINT)
             err = error_output(process)
         seen.add(err.decode().rpartition("\n")[0].rpartition("\n")[2])
-        assert b"Traceback" not in err or err.endswith(b"KeyboardInterrupt\n")  # while the package is imported
+        assert b"Traceback" not in err or b"autoprune" not in err
         assert process.returncode in (-signal.SIGINT, 130, 0, 1), err.decode()
     assert "autoprune: interrupted" in seen
 

@@ -12,6 +12,7 @@ def main() -> None:
 
     The commands are imported here and not above: that takes half a second, in which Ctrl-C may arrive.
     """
+    sys.excepthook = sys.__excepthook__  # the hook of `autoprune._starting` is no longer needed
     try:
         open_streams()
         from autoprune.apps.cli.command_table import app

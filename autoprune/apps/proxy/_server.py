@@ -4,8 +4,9 @@
     HEAD_SECONDS for a whole head, from the connection   408, closed
     HEAD_BYTES for a head                                431, closed; the application checks complete heads
     BODY_SECONDS of silence within a body                408, closed
+    `most_connections()`                                 503, closed
 
-uvicorn closes idle connections that have had an answer after KEEP_SECONDS, and answers 503 if there are too many.
+uvicorn closes idle connections that have had an answer after KEEP_SECONDS.
 """
 
 import errno
@@ -37,7 +38,7 @@ BACKLOG = 256  # connections that wait to be accepted; the event loop accepts al
 # Each client needs a file, and another one for its connection to the upstream; OWN_FILES are for everything else.
 MOST_CONNECTIONS, LEAST_CONNECTIONS, OWN_FILES = 1_000, 16, 128
 HEAD_SECONDS, BODY_SECONDS = 20.0, 60.0
-TOO_SLOW, TOO_LARGE = "408 Request Timeout", "431 Request Header Fields Too Large"
+TOO_SLOW, TOO_LARGE, TOO_MANY = "408 Request Timeout", "431 Request Header Fields Too Large", "503 Service Unavailable"
 
 
 # The server
@@ -85,7 +86,6 @@ def server(settings: Settings, clock: Clock = time.time) -> tuple[uvicorn.Server
     config = uvicorn.Config(
         with_pages(proxy, Pages(proxy)),
         http=Connection,
-        limit_concurrency=most_connections() + 1,  # uvicorn refuses from this number on
         h11_max_incomplete_event_size=HEAD_BYTES,
         log_level="critical",
         access_log=False,
@@ -141,8 +141,12 @@ class Connection(H11Protocol):
     # asyncio and uvicorn call these
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
+        """Accept the connection, or reject it if there are too many."""
         super().connection_made(transport)
-        self._start_timer(HEAD_SECONDS)
+        if len(self.connections) <= most_connections():
+            self._start_timer(HEAD_SECONDS)
+        else:
+            self._refuse(TOO_MANY)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
