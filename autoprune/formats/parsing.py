@@ -247,6 +247,7 @@ class Parser:
         self.media: Media = media
         self.heading: tuple[Path, str] | None = None
         self.standing = standing
+        self._standings: dict[int, Standing] = {}  # by message
         self._missed: dict[tuple[str, str], list[int]] = {}  # messages, by lookalike and why it is no result
         self._begins_with_results = False
         self._requests_of_results = 0
@@ -279,6 +280,7 @@ class Parser:
         if self.begins_request:
             self._begin_request()
             self.standing = self.standing.next_request()
+        self._standings[at] = self.standing
         try:
             entry = written_in.parse(known, at, self)
         except ConversationError as error:
@@ -353,6 +355,37 @@ class Parser:
                 "behind another one counts as a request, and what stands before it as seen"
             )
         return tuple(notes)
+
+    def read_again(self, message: object, at: int, before: Entry, *, follows_model: bool) -> Entry | None:
+        """Parse a message again after only payloads in it changed; `before` is its entry before the change.
+
+        `follows_model` says whether the message before it is the model's. Return None if the numbers of results or
+        calls differ, since a text that replaced a payload may itself look like a result or a call.
+        """
+        names = self.is_tool_result, self.tool_name
+        again = Parser(
+            self.count,
+            self.choose,
+            *names,
+            wants_inputs=self.wants_inputs,
+            standing=self._standings[at],
+            texts_of=self._default_texts,
+        )
+        again._follows_model = follows_model
+        again.sent = before.folded[0].first if before.folded else again.sent
+        for result in before.results:
+            if result.call and result.call.is_programmatic:
+                again.open_calls.expect(result.call)
+        entry = again.read(message, at)
+        if (len(entry.results), len(entry.calls)) != (len(before.results), len(before.calls)):
+            return None
+        results = zip(before.results, entry.results, strict=True)
+        same = (replace(new, request=old.request, sent=old.sent, tool=old.tool, call=old.call) for old, new in results)
+        calls: list[ToolCall] = []
+        for old, call in zip(before.calls, entry.calls, strict=True):
+            inputs = tuple(replace(part, request=old.request) for part in call.inputs)
+            calls.append(replace(call, request=old.request, inputs=inputs))
+        return replace(entry, results=tuple(same), calls=tuple(calls), begins_request=before.begins_request)
 
     def tokens(self, content: object) -> int:
         """Count the tokens of any content, with media by the rules of the current message's format."""

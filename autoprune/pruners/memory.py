@@ -6,8 +6,8 @@ first call pruned [U, A, R] to [U, A, r], since R was cleared:
 
     the next call passes     its first messages equal     so the pruner
     [U, A, R, B, S]          the snapshots                reads B and S, and continues the walk
-    [U, A, r, B, S]          the edited snapshots         reads and walks all messages
-    [U, A', R, B, S]         neither                      the same, and remembers both conversations
+    [U, A, r, B, S]          the edited snapshots         reads r, B and S, and walks over all entries again
+    [U, A', R, B, S]         neither                      reads and walks all messages
 
 All three give the same prompt as a new pruner; property tests compare the two after every kind of call. Clients move
 their cache marks (`cache_control`) at every request. A mark changes no entry, so messages that differ only in their
@@ -19,7 +19,7 @@ tokens than UTF-8 bytes.
 
 import json
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from threading import Lock
@@ -32,6 +32,8 @@ from autoprune.conversation.transcript import (
     Entry,
     Location,
     Part,
+    Speaker,
+    ToolCall,
     ToolResult,
     Transcript,
     newest_compaction,
@@ -111,31 +113,24 @@ class History:
 
     # Compare
 
-    def continued_by(self, messages: list[Any]) -> "History | None":
-        """Return the history with the messages' marks, or an empty one if the last prune's edits are in the messages.
+    def changes(self, messages: list[Any]) -> Mapping[int, object] | None:
+        """Collect the snapshots of messages that came back edited or with other marks, by index.
 
         Return None if the messages do not continue this conversation.
         """
         begun = messages[: len(self.snapshots)]
         if is_same(begun, self.snapshots):
-            return self
+            return {}
         if len(begun) < len(self.snapshots):
             return None
-        marked, edits, is_edited = {}, self._edits(), False
+        changed, edits = {}, self._edits()
         for at, (message, before) in enumerate(zip(begun, self.snapshots, strict=True)):
             if is_same(message, before) or is_same(now := snapshot(message, at), before):
                 continue
-            if is_same_but_marks(now, before):
-                marked[at] = now
-            elif is_same_but_marks(now, rewrite(before, edits.get(at, []))):
-                is_edited = True
-            else:
+            if not (is_same_but_marks(now, before) or is_same_but_marks(now, rewrite(before, edits.get(at, [])))):
                 return None
-        if is_edited:
-            return History(self.key)
-        for at, now in marked.items():
-            self.snapshots[at] = now
-        return self
+            changed[at] = now
+        return changed
 
     def _edits(self) -> Mapping[int, list[Replace]]:
         """Group the edits of the last prune by message."""
@@ -143,6 +138,40 @@ class History:
         for edit in self.walk.edits.values() if self.walk else ():
             groups.setdefault(edit.part.location.message, []).append(edit)
         return groups
+
+    def adopt(self, changed: Mapping[int, object], messages: list[Any]) -> bool:
+        """Update the history with messages that came back changed. Return False if all must be read from the start."""
+        edited = [at for at, now in changed.items() if not is_same_but_marks(now, self.snapshots[at])]
+        for at, now in changed.items():
+            self.snapshots[at] = now
+        return not edited or self._read_edited(edited, messages)
+
+    def _read_edited(self, edited: Iterable[int], messages: list[Any]) -> bool:
+        """Read the messages with edits of the last prune again, and keep the other entries.
+
+        Return False if a message no longer matches its entry, or has a call that still waits for its result.
+        """
+        assert self.parser is not None
+        calls: dict[int, ToolCall] = {}
+        for at in edited:
+            before, follows_model = self.entries[at], at > 0 and self.entries[at - 1].speaker is Speaker.MODEL
+            entry = self.parser.read_again(messages[at], at, before, follows_model=follows_model)
+            if entry is None:
+                return False
+            self.entries[at] = entry
+            calls.update((id(old), new) for old, new in zip(before.calls, entry.calls, strict=True))
+        self.walk = None
+        return not calls or self._update_calls(calls)
+
+    def _update_calls(self, calls: Mapping[int, ToolCall]) -> bool:
+        """Replace the calls in results by their new versions. Return False if a call has no result yet."""
+        answered: set[int] = set()
+        for at, entry in enumerate(self.entries):
+            if any(id(result.call) in calls for result in entry.results):
+                answered.update(id(result.call) for result in entry.results)
+                results = (replace(one, call=calls.get(id(one.call), one.call)) for one in entry.results)
+                self.entries[at] = replace(entry, results=tuple(results))
+        return answered.issuperset(calls)
 
     def cleared_places(self) -> Collection[Location]:
         """The places of the results that the last prune cleared."""
@@ -217,15 +246,14 @@ class Memory:
         """Take out the history that the messages continue, read with the same key; if there is none, create one."""
         with self._lock:
             for index, history in enumerate(self._kept):
-                if history.key == key and (found := history.continued_by(messages)):
+                if history.key == key and (changed := history.changes(messages)) is not None:
                     del self._kept[index]
-                    return found
+                    return history if history.adopt(changed, messages) else History(key)
             # The same strategy under other settings: what it cleared may come back.
             related = (
                 each for each in self._kept if each.snapshots and _strategy_name(each.key) == _strategy_name(key)
             )
-            same = (each for each in related if is_same(messages[: len(each.snapshots)], each.snapshots))
-            others = (each.cleared_places() for each in same)
+            others = (each.cleared_places() for each in related if each.changes(messages) == {})
             return History(key, next(others, ()))
 
     def keep(self, history: History) -> None:

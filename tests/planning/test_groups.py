@@ -1,9 +1,12 @@
 """Where a conversation may be cut, in every format, so that nothing is parted that belongs together."""
 
+from dataclasses import replace
+
 import pytest
 from halves import halves
 from written_short import entries, every_format, every_native_format, messages, parsed
 
+from autoprune.formats import new_parser
 from autoprune.planning._groups import cuts
 
 # Pairs
@@ -27,6 +30,17 @@ from autoprune.planning._groups import cuts
 )
 def test_a_call_and_its_result_are_a_pair(short: str, found: list[tuple[int | None, int | None]], written_in: str):
     assert halves(entries(short, written_in)) == found
+
+
+def test_a_result_belongs_to_its_call_when_the_messages_were_read_again():
+    given = messages("U A[c1] R[c1] A", "anthropic")
+    parser = new_parser(len)
+    found = [parser.read(message, at) for at, message in enumerate(given)]
+    again = parser.read_again(given[1], 1, found[1], follows_model=False)
+    assert again is not None
+    found[1] = replace(again, calls=tuple(replace(call) for call in again.calls))
+    assert found[2].results[0].call is not found[1].calls[0]
+    assert halves(found) == [(1, 2)]
 
 
 def test_the_indexes_of_a_part_of_a_conversation_are_those_of_the_part():
