@@ -5,12 +5,8 @@ tiktoken's (`tests/test_tokens.py` compares them).
 """
 
 import math
-import os
-import re
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from hashlib import sha1
 from typing import Any, TypeAlias
 
 from autoprune.errors import SettingsError, is_number
@@ -52,8 +48,6 @@ OUTPUT_NAMES = (
     *("completion_tokens", "output_tokens", "outputTokens"),
     *("candidates_token_count", "candidatesTokenCount"),
 )
-# tiktoken's cache is keyed by a hash of this URL.
-VOCABULARY_URL = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"
 
 
 class ExactCounter:
@@ -188,8 +182,8 @@ def _exact(encoding: str) -> ExactCounter:
 def for_model(model: str | None) -> tuple[Count, str | None]:
     """The counter for a model, and a warning if its counts are an estimate.
 
-    tiktoken names the encodings of OpenAI's models. If a model has no public vocabulary, or its vocabulary would have
-    to be downloaded, o200k_base is used instead.
+    tiktoken names the encodings of OpenAI's models. If a model has no public vocabulary, or one that is not bundled,
+    o200k_base is used instead.
     """
     if model is None:
         return exact(), None
@@ -201,45 +195,7 @@ def for_model(model: str | None) -> tuple[Count, str | None]:
         return exact(), f"tokens are an estimate by {DEFAULT_ENCODING}: no public vocabulary is known for {model!r}"
     if encoding in BUNDLED:
         return exact(encoding), None
-    if _is_cached(encoding):
-        return _from_tiktoken(encoding), None
-    return exact(), f"tokens are an estimate by {DEFAULT_ENCODING}: tiktoken's {encoding} is not on this machine"
-
-
-def _is_cached(encoding: str) -> bool:
-    """Whether tiktoken's cache has a vocabulary, so that it makes no network request."""
-    default = os.path.join(tempfile.gettempdir(), "data-gym-cache")
-    folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR", default))
-    key = sha1(VOCABULARY_URL.format(encoding.replace("_edit", "_base")).encode()).hexdigest()
-    return bool(folder) and os.path.exists(os.path.join(folder, key))
-
-
-class TiktokenCounter:
-    """Counts the tokens of texts with one of tiktoken's vocabularies, loaded at the first count."""
-
-    def __init__(self, encoding: str) -> None:
-        """Use an encoding whose vocabulary is in tiktoken's cache."""
-        self.encoding = encoding
-        self._tokenizer: Any = None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Copy by name: a copy uses the shared counter of its process, without pickling the vocabulary."""
-        return _from_tiktoken, (self.encoding,)
-
-    def __call__(self, text: str) -> int:
-        """Count the tokens of `text`."""
-        if self._tokenizer is None:
-            import tiktoken
-
-            self._tokenizer = tiktoken.get_encoding(self.encoding)
-        encode = self._tokenizer.encode_ordinary
-        # tiktoken panics on a run of a million whitespace characters, so such a run is counted in slices.
-        return sum(len(encode(piece)) for piece in re.split(r"(\s{100000})", text) if piece)
-
-
-@cache
-def _from_tiktoken(encoding: str) -> TiktokenCounter:
-    return TiktokenCounter(encoding)
+    return exact(), f"tokens are an estimate by {DEFAULT_ENCODING}: the encoding {encoding} of {model!r} is not bundled"
 
 
 def calibration(usage: object, counted: int) -> float:

@@ -136,7 +136,7 @@ class FileRead:
 def read_log(data: bytes, name: str, stored: Collection[str] = ()) -> list[Stretch]:
     """Read the main conversation of a log; `stored` are the ids of the calls whose results are files beside it."""
     times = dict(_clearing_times(data))
-    conversations = recordings(decode(data, name, keeps_bad=True), name, skip_broken=True)
+    conversations = recordings(decode(data, name), name, skip_broken=True)
     stretches = conversations[0] if conversations else []
     return [_stretch(each, name, times, stored) for each in stretches if len(each.requests) > 1]
 

@@ -55,7 +55,11 @@ STRANGERS = {
     "apps.proxy._pruning",
 }
 # Who opens files besides the command line: in processes and on machines that it does not run on; for a caller.
-TOUCH_FILES = {"apps.replay.corpus": {"read_bytes"}, "conversation.archive": {"open"}}
+TOUCH_FILES = {
+    "apps.replay.corpus": {"read_bytes"},
+    "conversation.archive": {"open"},
+    "pruners.report.drawing": {"print"},  # into a string
+}
 ONLY_IN = {
     "lxml": {"formats"},
     "openai": {"summarizers"},

@@ -131,7 +131,7 @@ def _text_around(text: str, parts: Sequence[ToolResult | ToolCall]) -> str:
     """Remove the results and calls from a text, with the tags or the heading of each."""
     if not parts:
         # Cline may write the heading of a result as a separate block.
-        is_frame = any(dialect.is_frame(text) for dialect in all_dialects() if dialect.is_frame)
+        is_frame = any(one.mark in text and one.is_frame(text) for one in all_dialects() if one.is_frame)
         return "" if is_frame else text
     dialects = filter(None, map(dialect_of, {part.kind for part in parts if isinstance(part, ToolResult)}))
     wholes = {dialect.kind: dialect.spans(text) for dialect in dialects}

@@ -40,13 +40,12 @@ from autoprune.conversation.edits import AnyReason, Fold, Reason, Replace, check
 from autoprune.conversation.placeholders import Placeholder, trim_text
 from autoprune.conversation.transcript import Entry, Part, Path, Speaker, Thought, ToolResult, Transcript
 from autoprune.economics import Invoice
-from autoprune.planning._candidates import Parts, inputs_of
+from autoprune.planning._candidates import Parts, References, inputs_of
 from autoprune.planning._stripping import CUT_REASONS, Stripping
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.folds import Folds
 from autoprune.planning.plan import TRACKED, Conditions, Later, Plan, ThinkingPolicy
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Guard, Protections, guard
-from autoprune.planning.references import References
 from autoprune.planning.steps import Step, Steps, make_fold, neighbors
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import (

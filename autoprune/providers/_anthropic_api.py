@@ -89,11 +89,10 @@ def is_directive(one: Turn) -> bool:
 
 def places_system(messages: Sequence[object]) -> bool:
     """Return whether a conversation has system messages, and each of them where Anthropic's API takes it."""
-    turns = [read_turn(message) for message in messages]
-    roles = {one.role for one in turns}
-    if "system" not in roles or not roles <= {"system", "user", "assistant"}:
+    roles = [fields_of(message).get("role") for message in messages]
+    if "system" not in roles or not all(role in ("system", "user", "assistant") for role in roles):
         return False
-    return not any(problem.rule == "misplaced_system" for problem in _check_roles(turns))
+    return not any(problem.rule == "misplaced_system" for problem in _check_roles([*map(read_turn, messages)]))
 
 
 def _check_roles(turns: Sequence[Turn]) -> Iterator[Problem]:

@@ -13,14 +13,12 @@ from autoprune.providers import places_system
 from autoprune.pruners.memory import Reading
 
 
-def without_folded(plan: Plan, edited: list[Any], reading: Reading, fixed_tokens: int) -> tuple[Plan, list[Any]]:
+def without_folded(plan: Plan, edited: list[Any], reading: Reading) -> tuple[Plan, list[Any]]:
     """Return the plan with the new counts, and the messages in which each fold's text replaces its messages.
 
-    `edited` are the messages with all edits made. Without folds, both are returned unchanged. A text joins the message
-    of the user before it; if there is none, it becomes a new message.
+    `edited` are the messages with all edits made. A text joins the message of the user before it; if there is none, it
+    becomes a new message.
     """
-    if not plan.folds:
-        return plan, edited
     written_in = dominant_format(list(map(fields_of, edited)), reading.formats)
     texts = {fold.messages[0]: written_in.message("user", fold.text) for fold in plan.folds}
     kept = assemble(edited, plan.gone, texts, moves_system=places_system(edited))
@@ -37,7 +35,7 @@ def without_folded(plan: Plan, edited: list[Any], reading: Reading, fixed_tokens
     weights = tuple(map(weigh, kept))
     found = {source: index for index, each in enumerate(kept) for source in each.sources}
     places = tuple(found[plan.gone[at].messages[0] if at in plan.gone else at] for at in range(len(sizes)))
-    counted = fixed_tokens + sum(weights)
+    counted = plan.transcript.fixed_tokens + sum(weights)
     return replace(plan, counted=counted, weights=weights, places=places), [each.message for each in kept]
 
 

@@ -8,15 +8,13 @@ it is abandoned, and its answer is ignored.
 import asyncio
 import inspect
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from functools import partial
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from threading import Thread
-from typing import Any, TypeAlias
+from typing import Any
 
 from autoprune.summarizers.brief import (
     Answer,
@@ -34,8 +32,6 @@ from autoprune.summarizers.brief import (
 CONCURRENCY = 4  # questions of a batch that are asked at the same time
 LONGEST_REASON = 300  # characters of an error in the report; some contain a whole page
 UNLIMITED = 1_000_000  # calls, if the caller sets no limit
-Job: TypeAlias = tuple[int, Callable[[], Answer]]  # the number of a question, and a function that asks it
-Finished: TypeAlias = tuple[int, object, BaseException | None]  # its number, what it returned, and what it raised
 
 
 @dataclass
@@ -93,13 +89,12 @@ def steps_of(summarizer: Summarizer, brief: Brief) -> Steps:
 def run(steps: Steps, concurrency: int = CONCURRENCY, budget: Budget | None = None) -> Answer:
     """Run steps to their answer. The questions of a batch are asked in threads, at most `concurrency` at a time.
 
-    An awaitable is run in its own event loop. If the caller is within a running loop, the awaitable is refused, since
-    it may be bound to that loop: use `arun` there.
+    Awaitables are awaited in another thread's event loop.
     """
     limits = budget or Budget(UNLIMITED)
     asked = _advance(steps, None)
     while not isinstance(asked, Written | Failed):
-        asked = _advance(steps, _in_threads(_afford(asked, limits), concurrency, limits))
+        asked = _advance(steps, _ask_all(_afford(asked, limits), concurrency, limits))
     return asked
 
 
@@ -114,16 +109,10 @@ async def arun(steps: Steps, concurrency: int = CONCURRENCY, budget: Budget | No
     return asked
 
 
-def ask_once(ask: Ask, *, is_within_loop: bool = False, budget: Budget | None = None) -> Answer:
+def ask_once(ask: Ask) -> Answer:
     """Ask one question; whatever the summarizer returns or raises becomes an answer."""
-    returned = call_safely(ask.summarizer, ask.brief)
-    if not inspect.isawaitable(returned):
-        return as_answer(returned)
-    if not is_within_loop:
-        return asyncio.run(_in_time(_await_value(returned), budget or Budget(UNLIMITED)))
-    if inspect.iscoroutine(returned):
-        returned.close()
-    return Failed("this summarizer is asynchronous and an event loop is running: use aprune in place of prune")
+    (answer,) = _ask_all([ask], 1, Budget(UNLIMITED))
+    return answer
 
 
 def as_answer(given: object) -> Answer:
@@ -189,48 +178,41 @@ class _Refusal:
         return Refused(self.why)
 
 
-def _in_threads(asks: Sequence[Ask], concurrency: int, budget: Budget) -> list[Answer]:
-    """Ask all questions: the quick ones in this thread, the others in daemon threads."""
-    answer = partial(ask_once, is_within_loop=_is_within_loop(), budget=budget)
-    # Each thread gets a copy of the context, so that tracing finds the caller's span.
-    waiting: deque[Job] = deque(
-        (number, partial(copy_context().run, answer, ask))
+def _ask_all(asks: Sequence[Ask], concurrency: int, budget: Budget) -> list[Answer]:
+    """Ask all questions: the quick ones in this thread, the others in an event loop in a daemon thread."""
+    waiting = [number for number, ask in enumerate(asks) if may_wait(ask.summarizer)]
+    finished: SimpleQueue[tuple[list[Answer], BaseException | None]] = SimpleQueue()
+
+    async def ask_waiting() -> None:
+        gate = asyncio.Semaphore(max(concurrency, 1))
+        answers = await asyncio.gather(*(_await_answer(asks[number], gate, budget) for number in waiting))
+        finished.put((answers, None))
+
+    def run_loop() -> None:
+        _, error = _attempt(asyncio.run, ask_waiting())
+        if error is not None:
+            finished.put(([], error))
+
+    if waiting:
+        # The copy of the context is for tracing, which finds the caller's span there.
+        Thread(target=copy_context().run, args=(run_loop,), name="autoprune", daemon=True).start()
+    answers = {
+        number: as_answer(call_safely(ask.summarizer, ask.brief))
         for number, ask in enumerate(asks)
-        if may_wait(ask.summarizer)
-    )
-    finished: SimpleQueue[Finished] = SimpleQueue()
-    for _ in range(min(max(concurrency, 1), len(waiting))):
-        Thread(target=_work, args=(waiting, finished), name="autoprune", daemon=True).start()
-    try:
-        answers = {number: answer(ask) for number, ask in enumerate(asks) if not may_wait(ask.summarizer)}
-        while len(answers) < len(asks):
-            try:
-                number, given, error = finished.get(timeout=budget.left)
-            except Empty:
-                break
-            if error is not None:
-                raise error
-            answers[number] = as_answer(given)
-    finally:
-        waiting.clear()  # start nothing more
-    return [answers.get(number, budget.late) for number in range(len(asks))]
-
-
-def _work(waiting: deque[Job], finished: "SimpleQueue[Finished]") -> None:
-    """Ask the waiting questions one by one, until none is left."""
-    while True:
-        try:
-            number, ask = waiting.popleft()
-        except IndexError:
-            return
-        finished.put((number, *_attempt(ask)))
+        if number not in waiting
+    }
+    found, error = finished.get() if waiting else ([], None)
+    if error is not None:
+        raise error
+    answers |= zip(waiting, found, strict=True)
+    return [answers[number] for number in range(len(asks))]
 
 
 async def _await_answer(ask: Ask, gate: asyncio.Semaphore, budget: Budget) -> Answer:
     if not may_wait(ask.summarizer):
         return as_answer(await _ask_in_thread(ask))
     async with gate:
-        return await _in_time(_ask_in_thread(ask), budget)
+        return budget.late if budget.left == 0 else await _in_time(_ask_in_thread(ask), budget)
 
 
 async def _in_time(asked: Coroutine[Any, Any, object], budget: Budget) -> Answer:
@@ -272,11 +254,3 @@ async def _await_value(given: object) -> object:
         return given
     (result,) = await asyncio.gather(whole(given), return_exceptions=True)
     return result
-
-
-def _is_within_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

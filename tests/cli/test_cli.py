@@ -114,7 +114,7 @@ def test_the_exit_code_says_who_must_act(arguments: tuple[str, ...], code: int, 
 
 
 def test_an_error_names_bytes_that_are_not_text():
-    done = run("prune", "-", stdin=b'[{"role": "user", "content": "\xff"}]')
+    done = run("prune", "-", stdin=b'[{"role": "user", "content": "' + b"\xff" * 20 + b'"}]')
     assert (done.returncode, done.stdout) == (3, b"")
     assert "standard input is not UTF-8 text: byte 30 is 0xff" in done.stderr.decode()
 

@@ -41,7 +41,7 @@ from autoprune.summarizers.action_trace import ActionTrace
 from autoprune.summarizers.digest import Digest
 from autoprune.summarizers.levels import Levels
 from autoprune.summarizers.symbols import Symbols
-from autoprune.tokens import ExactCounter, Memo, TiktokenCounter, exact
+from autoprune.tokens import ExactCounter, Memo, exact
 
 Copy = Callable[[Any], Any]
 
@@ -116,7 +116,6 @@ def test_memos_locks_and_vocabularies_stay_behind():
     counter("some words")
     assert pickle.loads(pickle.dumps(counter)).count is exact()
     assert copy.deepcopy(ExactCounter("cl100k_base")) is exact("cl100k_base")
-    assert pickle.loads(pickle.dumps(TiktokenCounter("p50k_base"))).encoding == "p50k_base"
 
 
 def test_formats_of_the_callers_own_are_copied(way: Copy):

@@ -201,21 +201,6 @@ def test_a_body_that_is_too_large_decompressed_is_forwarded_byte_for_byte(
 # Number
 
 
-def test_half_open_connections_lock_nobody_out(proxy_to: ProxyTo, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_server, "MOST_CONNECTIONS", LEAST_CONNECTIONS)
-    with ExitStack() as stack, serving(always(answer(b'{"ok": 1}'))) as upstream:
-        proxy = proxy_to(upstream.url)
-        idle = stack.enter_context(connected(proxy))  # it had an answer, so it is closed after those that had none
-        idle.sendall(whole(proxy, b"{}"))
-        received(idle, b'{"ok": 1}')
-        others = [stack.enter_context(connected(proxy)) for _ in range(3 * LEAST_CONNECTIONS)]
-        for client in others[-LEAST_CONNECTIONS:]:
-            client.sendall(head(proxy))
-        assert httpx.post(f"{proxy.url}/v1/messages", content=b"{}").status_code == 200
-        idle.sendall(whole(proxy, b"{}"))
-        assert received(idle, b'{"ok": 1}').startswith(b"HTTP/1.1 200 OK\r\n")
-
-
 def test_if_all_connections_are_busy_a_new_one_is_a_503(proxy_to: ProxyTo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_server, "MOST_CONNECTIONS", LEAST_CONNECTIONS)
     with ExitStack() as stack:

@@ -113,23 +113,16 @@ def test_a_usage_that_cannot_be_true_changes_no_prune():
     assert len({*after}) == 1
 
 
-def test_a_repeated_request_reuses_its_outcome_and_gets_its_own_account():
+def test_a_repeated_request_gets_the_same_bytes_and_lists_no_result_again():
     work = Work(Settings(safe_zone="20k"))
-    first = work.prune(Job("/v1/messages", {}, body(30), session="s", at=100.0, digest=b"mark"))
-    assert work.reuse(b"mark", 101.0) is None  # before there is an account
-    account = work.account(first.number)
+    first, again = (work.prune(Job("/v1/messages", {}, body(30), session="s", at=at)) for at in (100.0, 101.0))
     assert first.body
+    assert replace(again, number=first.number, seconds=first.seconds) == first
+    account = work.account(first.number)
     assert account
     assert account.cleared
-    again = work.reuse(b"mark", 102.0)
-    assert again
-    assert replace(again, number=first.number, seconds=first.seconds) == first
     assert work.account(again.number) == replace(account, cleared=())
     assert work.account(again.number) is None
-    assert work.reuse(b"another", 103.0) is None
-    assert work.reuse(b"mark", 403.0) is None  # the cache has gone cold
-    work.prune(Job("/v1/messages", {}, body(31), session="s", at=404.0, digest=b"next"))
-    assert work.reuse(b"mark", 405.0) is None
 
 
 class Raising:
@@ -248,11 +241,9 @@ def test_a_window_that_a_provider_stated_counts_for_its_model_and_host(safe_zone
 def test_a_request_is_pruned_again_after_the_provider_has_stated_the_window():
     work = Work(Settings())
     known = json.dumps({"model": MODEL, "messages": conversation(9)}).encode()
-    job = Job("/v1/chat/completions", {}, known, "s", 0.0, b"digest", "a")
-    work.account(work.prune(job).number)
-    assert work.reuse(b"digest", 1.0)
+    job = Job("/v1/chat/completions", {}, known, "s", 0.0, "a")
+    assert work.prune(job).body is None
     work.learn_window(Target("a", MODEL), 4_000)
-    assert work.reuse(b"digest", 2.0) is None
     assert work.prune(job).body
 
 

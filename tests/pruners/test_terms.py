@@ -14,7 +14,7 @@ from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, 
 from autoprune.conversation.edits import Fold
 from autoprune.formats import openai_chat
 from autoprune.integrations._hooks import FrameworkPruner, RequestPruner
-from autoprune.pruners.agentic import RESTORED
+from autoprune.pruners._call import RESTORED
 from autoprune.pruners.naming import pruner_for
 from autoprune.pruners.requests import prune_request
 from autoprune.strategies.catalog import FOLDING, folding_named

@@ -245,13 +245,12 @@ def test_both_drivers_give_the_same_answer_for_any_summarizer(make: Any, value: 
     assert asyncio.run(arun(steps_of(make(value), EMPTY))) == answer
 
 
-def test_an_asynchronous_summarizer_within_a_running_loop_is_refused():
+def test_an_asynchronous_summarizer_may_be_asked_within_a_running_loop():
     async def program(parts: int) -> Answer:
         return run(batch([awaited("A text.")] * parts))
 
-    refused = Failed("this summarizer is asynchronous and an event loop is running: use aprune in place of prune")
-    assert asyncio.run(program(1)) == refused
-    assert asyncio.run(program(3)) == refused
+    assert asyncio.run(program(1)) == Written("A text.")
+    assert asyncio.run(program(3)) == Written("A text. A text. A text.")
 
 
 def test_a_stop_iteration_and_a_future_of_another_loop_are_failures_too():

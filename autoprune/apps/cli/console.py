@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 from typer.core import TyperGroup
 
-from autoprune.apps.cli.startup import INTERRUPTED, check_output
+from autoprune.apps.cli.startup import INTERRUPTED
 from autoprune.apps.sessions import Session, dump
 from autoprune.errors import ArchiveError, AutopruneError, ConversationError, RuleError, SessionError
 from autoprune.pruners.naming import AnyPruner, parameter_name
@@ -122,7 +122,6 @@ def show_report(report: RenderableType, *, to_stderr: bool = False) -> None:
 
 def show_json(value: object) -> None:
     """Print a value as JSON, escaped if the encoding of standard output lacks a character."""
-    check_output()
     text = dump(value, 2)
     try:
         text.encode(sys.stdout.encoding or "utf-8")

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from autoprune.apps.cli.startup import check_output
 from autoprune.apps.sessions import Reader, Session, agent_log, decode, find_reader, load
 from autoprune.errors import SessionError
 from autoprune.strategies.scaffold import value_in_file
@@ -25,7 +24,7 @@ def read_session(name: str, number: int = 1, readers: Sequence[Reader] = (), *, 
     Raises SessionError if the file cannot be read.
     """
     called = "standard input" if name == "-" else name if name.strip() else repr(name)
-    text = decode(_read_bytes(name, called), called, keeps_bad=True)
+    text = decode(_read_bytes(name, called), called)
     try:
         return load(text, called, number, skip_broken=skip_broken, readers=readers)
     except SessionError as error:
@@ -64,7 +63,7 @@ def refuse_agent_log(path: str | None, readers: Sequence[Reader] = (), *, force:
     if path is None or force or not Path(path).is_file():
         return
     try:
-        log = agent_log(decode(_read_bytes(path, path), path, keeps_bad=True), readers)
+        log = agent_log(decode(_read_bytes(path, path), path), readers)
     except SessionError:  # no text, or not readable: then writing will show whether it is allowed
         return
     if log is None:
@@ -84,7 +83,6 @@ def write_output(path: str, text: str) -> None:
     """
     data = text.encode()
     if path == "-":
-        check_output()
         sys.stdout.buffer.write(data)
         sys.stdout.flush()
         return

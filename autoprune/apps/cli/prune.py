@@ -11,7 +11,6 @@ import autoprune.apps.cli.options as options
 from autoprune.apps.cli.config_files import prune_args, without_options
 from autoprune.apps.cli.console import OVER_SAFE_ZONE, count_with_progress, session_notes, show, show_json
 from autoprune.apps.cli.input_output import load_readers, read_session, refuse_agent_log, write_output
-from autoprune.apps.cli.startup import check_output
 from autoprune.apps.sessions import Session
 from autoprune.conversation.archive import Directory, recall
 from autoprune.economics import prices
@@ -104,8 +103,6 @@ def prune_session(
     custom_readers = load_readers(reader)
     loaded = read_session(session, conversation, custom_readers, skip_broken=skip_broken)
     path = _destination(output, prints_something_else=dry_run or as_json or explain)
-    if path == "-":
-        check_output()
     if not dry_run:
         refuse_agent_log(path, custom_readers, force=force)
     if archive:  # if no conversation is written, there are no placeholders to recall content by
@@ -195,6 +192,5 @@ def recall_content(
     if not os.path.isdir(archive):
         raise ArchiveError(f"there is no folder {archive}: give the --archive with which the session was pruned")
     text = recall(Directory(archive), id)
-    check_output()
     # Bytes, so that the content is printed unchanged in any encoding of standard output.
     sys.stdout.buffer.write(text.encode("utf-8", "surrogatepass"))

@@ -1,19 +1,12 @@
 """Lanes prune requests, in a thread of the proxy or in worker processes. Each lane runs one task at a time.
 
-All requests of a session go to one lane, so that the pruner's memo applies. Within a lane, requests have priority over
-accounts:
-
-    request 1 ─► prune ─► sent upstream                    account 1, while no request waits
-    request 2      └────► prune ─► sent upstream ─────────────┘
+All requests of a session go to one lane, so that the pruner's memory applies.
 """
 
 import asyncio
 import json
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
 from hashlib import blake2b
 from typing import TypeAlias, TypeVar
 
@@ -23,56 +16,8 @@ from autoprune.apps.proxy._workers import Worker
 from autoprune.pruners.history import prefix_digests
 from autoprune.pruners.requests import place
 
-MOST_WAITING = 8  # if more accounts wait in a lane, they no longer yield to requests: each holds a conversation
-MOST_DIGESTS, DIGEST_BYTES = 1_000, 16
-LARGE = 256_000  # bytes: hashing more would block the event loop for a millisecond, so a thread does it
 Answer = TypeVar("Answer")
 Lane: TypeAlias = Work | Worker
-
-
-class Queue:
-    """Orders the work of a lane: requests come first, and deferred tasks run one by one while no request waits."""
-
-    def __init__(self) -> None:
-        self._requests = self._deferred = 0
-        self._may_go = asyncio.Event()
-        self._one = asyncio.Lock()
-
-    @contextmanager
-    def urgent_turn(self) -> Iterator[None]:
-        """Hold back deferred tasks within the context, unless too many of them wait."""
-        self._add(requests=1)
-        try:
-            yield
-        finally:
-            self._add(requests=-1)
-
-    @asynccontextmanager
-    async def deferred_turn(self) -> AsyncIterator[None]:
-        """Wait for the turn of a deferred task, and hold it within the context."""
-        self._add(deferred=1)
-        try:
-            async with self._one:
-                await self._may_go.wait()
-                yield
-        finally:
-            self._add(deferred=-1)
-
-    def _add(self, requests: int = 0, deferred: int = 0) -> None:
-        self._requests += requests
-        self._deferred += deferred
-        if not self._requests or self._deferred > MOST_WAITING:
-            self._may_go.set()
-        else:
-            self._may_go.clear()
-
-
-def job_digest(job: Job) -> bytes:
-    """Compute a digest that identifies a request when it is sent again."""
-    head = repr((job.path, job.session, sorted(job.headers.items())))
-    digest = blake2b(head.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES)
-    digest.update(job.body)
-    return digest.digest()
 
 
 def conversation_key(job: Job) -> str:
@@ -92,8 +37,6 @@ class Lanes:
     def __init__(self, settings: Settings) -> None:
         """Create a lane for each worker process, or a single lane in a thread if there are no workers."""
         self._lanes: Sequence[Lane] = [Worker(settings) for _ in range(settings.jobs)] or [Work(settings)]
-        self._queues = [Queue() for _ in self._lanes]
-        self._digests: OrderedDict[bytes, int] = OrderedDict()  # of the newest requests, with their lanes
         self._threads = [ThreadPoolExecutor(1, f"prune-{at}") for at, _ in enumerate(self._lanes)]
 
     def warm(self) -> None:
@@ -103,23 +46,12 @@ class Lanes:
 
     async def prune(self, job: Job) -> tuple[int, Outcome]:
         """Prune the conversation in a request; return the number of its lane and the outcome."""
-        digest = await asyncio.to_thread(job_digest, job) if len(job.body) > LARGE else job_digest(job)
-        lane = self._digests.get(digest)
-        outcome = None if lane is None else await self._run_first(lane, self._lanes[lane].reuse, digest, job.at)
-        if lane is None or outcome is None:
-            lane = await self._choose(job)
-            outcome = await self._run_first(lane, self._lanes[lane].prune, replace(job, digest=digest))
-        if outcome.number:
-            self._digests[digest] = lane
-            self._digests.move_to_end(digest)
-        while len(self._digests) > MOST_DIGESTS:
-            self._digests.popitem(last=False)
-        return lane, outcome
+        lane = await self._choose(job)
+        return lane, await self._run(lane, self._lanes[lane].prune, job)
 
     async def account(self, lane: int, number: int) -> Account | None:
-        """Wait until no request waits for the lane, and return the account of a prune; None if it has none."""
-        async with self._queues[lane].deferred_turn():
-            return await self._run(lane, self._lanes[lane].account, number)
+        """Return the account of a prune; None if it has none."""
+        return await self._run(lane, self._lanes[lane].account, number)
 
     async def learn(self, lane: int, outcome: Outcome, usage: object) -> None:
         """Record the usage that a provider reported for a request."""
@@ -151,10 +83,6 @@ class Lanes:
             return 0
         key = job.session or await asyncio.to_thread(conversation_key, job)
         return int.from_bytes(blake2b(key.encode("utf-8", "replace"), digest_size=4).digest()) % len(self._lanes)
-
-    async def _run_first(self, at: int, function: Callable[..., Answer], *args: object) -> Answer:
-        with self._queues[at].urgent_turn():
-            return await self._run(at, function, *args)
 
     async def _run(self, at: int, function: Callable[..., Answer], *args: object) -> Answer:
         return await asyncio.get_running_loop().run_in_executor(self._threads[at], function, *args)

@@ -7,7 +7,6 @@ Pruning a request and accounting for the prune are two calls, so that the reques
 """
 
 import json
-import pickle
 import time
 import zlib
 from collections import Counter, OrderedDict
@@ -49,9 +48,8 @@ QUICK = 1  # zlib level: source code shrinks to a fifth in 0.1 ms
 class Job:
     """A request to prune.
 
-    `headers` are those that pruning may change, and `at` is when the request came, in seconds. `digest` identifies the
-    request if it is sent again. `upstream` is the host that the request goes to. `client` are the headers that show the
-    client and the purpose of the request.
+    `headers` are those that pruning may change, and `at` is when the request came, in seconds. `upstream` is the host
+    that the request goes to. `client` are the headers that show the client and the purpose of the request.
     """
 
     path: str
@@ -59,7 +57,6 @@ class Job:
     body: bytes = field(repr=False)
     session: str
     at: float
-    digest: bytes = b""
     upstream: str = ""
     client: Mapping[str, str] = field(default_factory=dict)
 
@@ -158,28 +155,6 @@ class Open:
     compact_at: int | None
 
 
-@dataclass
-class Last:
-    """The last request of a conversation, with its outcome and account in case it is sent again.
-
-    Outcome and account are stored as compressed bytes: small objects that outlive the prune would be scattered over its
-    memory, and keep the allocator from returning it.
-    """
-
-    digest: bytes
-    outcome: Outcome | None
-    packed: bytes = b""
-
-    def pack(self, account: Account) -> None:
-        self.packed = zlib.compress(pickle.dumps((self.outcome, account), pickle.HIGHEST_PROTOCOL), QUICK)
-        self.outcome = None
-
-    def unpack(self) -> tuple[Outcome, Account] | None:
-        """Return the outcome and its account; None if there is no account yet."""
-        packed: tuple[Outcome, Account] | None = pickle.loads(zlib.decompress(self.packed)) if self.packed else None
-        return packed
-
-
 class Payloads:
     """Stores the newest cleared payloads by id, compressed and in memory only, so that a person can look at them."""
 
@@ -227,7 +202,6 @@ class Work:
         self._numbers = count(1)
         self._open: dict[int, Open] = {}  # by number, like the next one
         self._accounts: dict[int, Account] = {}
-        self._last: OrderedDict[str, Last] = OrderedDict()  # by the name of the conversation
         self._windows: dict[Target, int] = {}  # that providers stated
         self._points: dict[tuple[str, Target], int] = {}  # where clients were seen to compact
 
@@ -245,25 +219,7 @@ class Work:
             outcome = self._prune_bytes(job)
         except Exception as error:  # the client must get its answer, whatever the fault
             outcome = Outcome(note=f"{type(error).__name__}: {error}")
-        if outcome.number and job.digest:
-            self._last.pop(outcome.conversation, None)
-            self._last[outcome.conversation] = Last(job.digest, outcome)
-            while len(self._last) > REMEMBERED:
-                self._last.popitem(last=False)
         return replace(outcome, seconds=time.perf_counter() - started)
-
-    def reuse(self, digest: bytes, at: float) -> Outcome | None:
-        """Reuse the outcome of a request that is sent again; None if it needs pruning."""
-        started = time.perf_counter()
-        found = next((item for item in self._last.items() if item[1].digest == digest), None)
-        known = self._conversations.get(found[0]) if found else None
-        last = found[1].unpack() if found and known and not known.is_cold(at) else None
-        if last is None or known is None:
-            return None
-        outcome, account = last
-        number = next(self._numbers)
-        self._accounts[number] = replace(account, pause=known.note_request(account.messages, at))
-        return replace(outcome, number=number, seconds=time.perf_counter() - started)
 
     def account(self, number: int) -> Account | None:
         """Return the account of a prune the first time it is requested; None after that or if there is none."""
@@ -275,10 +231,8 @@ class Work:
             known.learn(usage, messages)
 
     def learn_window(self, target: Target, tokens: int) -> None:
-        """Record the context window that a provider stated for a model. Requests sent again are then pruned again."""
-        if self._windows.get(target) != tokens:
-            self._windows[target] = tokens
-            self._last.clear()
+        """Record the context window that a provider stated for a model."""
+        self._windows[target] = tokens
 
     def recall(self, id: str) -> str | None:
         return self._payloads.get(id)
@@ -393,7 +347,7 @@ class Work:
         known, report, sent = prune.conversation, prune.result.report, prune.result.sent
         cleared = tuple(self._newly_cleared(prune.result, known))
         known.counted, known.is_edited = sent.tokens, bool(cleared)
-        account = Account(
+        return Account(
             model=prune.model,
             safe_zone=report.safe_zone,
             messages=len(report.plan.transcript.messages),
@@ -408,10 +362,6 @@ class Work:
             compact_at=prune.compact_at,
             arm=known.past.arm or "",
         )
-        last = self._last.get(known.name)
-        if last and last.outcome and last.outcome.number == number:
-            last.pack(replace(account, cleared=()))
-        return account
 
     def _newly_cleared(self, result: Result[Any], known: Conversation) -> Iterator[Cleared]:
         """Yield the results that were not cleared or folded before, and store their payloads."""

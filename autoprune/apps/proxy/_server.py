@@ -1,19 +1,12 @@
 """Run a proxy in a thread, with limits on its clients' connections that uvicorn lacks.
 
-A connection waits for a request, receives its head, then its body, and is busy until the answer is sent:
-
-    waiting ──first byte──► head ──► body ──► busy ──answer sent──► waiting
-
     limit                                                on violation
     HEAD_SECONDS for a whole head, from the connection   408, closed
     HEAD_BYTES for a head                                431, closed; the application checks complete heads
     BODY_SECONDS of silence within a body                408, closed
-    `most` connections                                   close the connection that has waited longest and never
-                                                         had a request, or else the one that has waited longest;
-                                                         503 if all are busy
+    `most_connections()`                                 503, closed
 
-So half-open connections never lock other clients out. uvicorn closes idle connections that have had an answer after
-KEEP_SECONDS.
+uvicorn closes idle connections that have had an answer after KEEP_SECONDS.
 """
 
 import errno
@@ -25,7 +18,6 @@ from asyncio import TimerHandle, Transport
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import h11
@@ -93,7 +85,7 @@ def server(settings: Settings, clock: Clock = time.time) -> tuple[uvicorn.Server
     proxy = Proxy(settings, clock)
     config = uvicorn.Config(
         with_pages(proxy, Pages(proxy)),
-        http=partial(Connection, most=most_connections()),  # type: ignore[arg-type]  # uvicorn only calls it
+        http=Connection,
         h11_max_incomplete_event_size=HEAD_BYTES,
         log_level="critical",
         access_log=False,
@@ -142,19 +134,16 @@ def open_socket(settings: Settings) -> socket.socket:
 class Connection(H11Protocol):
     """A connection of a client."""
 
-    def __init__(self, *args: Any, most: int, **named: Any) -> None:
+    def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        self._most = most
         self._timer: TimerHandle | None = None
-        self._waits_since = 0.0
 
     # asyncio and uvicorn call these
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """Accept the connection, or reject it if there are too many."""
         super().connection_made(transport)
-        self._waits_since = self.loop.time()
-        if self._make_room():
+        if len(self.connections) <= most_connections():
             self._start_timer(HEAD_SECONDS)
         else:
             self._refuse(TOO_MANY)
@@ -175,10 +164,6 @@ class Connection(H11Protocol):
         elif not self._timer and (self.timeout_keep_alive_task is None or self.conn.trailing_data[0]):
             self._start_timer(HEAD_SECONDS)
 
-    def on_response_complete(self) -> None:
-        self._waits_since = self.loop.time()
-        super().on_response_complete()
-
     def send_400_response(self, msg: str) -> None:
         """Reject a request that is not valid HTTP, or whose head is too large."""
         if len(self.conn.trailing_data[0]) > HEAD_BYTES:
@@ -187,23 +172,6 @@ class Connection(H11Protocol):
             super().send_400_response(msg)
 
     # Limits
-
-    @property
-    def _is_waiting(self) -> bool:
-        """Whether no request is being served or arrives."""
-        return self.conn.their_state is h11.IDLE and (self.cycle is None or self.cycle.response_complete)
-
-    def _make_room(self) -> bool:
-        """Close a waiting connection if there are too many. Return False if all of them are busy."""
-        if len(self.connections) <= self._most:
-            return True
-        waiting = [each for each in self.connections if isinstance(each, Connection) and each._is_waiting]
-        others = (each for each in waiting if each is not self)
-        oldest = min(others, key=lambda each: (each.cycle is not None, each._waits_since), default=None)
-        if oldest:
-            self.connections.discard(oldest)
-            oldest.transport.abort()
-        return oldest is not None
 
     def _start_timer(self, seconds: float) -> None:
         self._stop_timer()

@@ -42,11 +42,6 @@ class Worker:
         outcome = self._call_worker("prune", job)
         return outcome if isinstance(outcome, Outcome) else LOST
 
-    def reuse(self, digest: bytes, at: float) -> Outcome | None:
-        """Reuse the outcome of a request that is sent again; None if it needs pruning."""
-        outcome = self._call_worker("reuse", digest, at)
-        return outcome if isinstance(outcome, Outcome) else None
-
     def account(self, number: int) -> Account | None:
         account = self._call_worker("account", number)
         return account if isinstance(account, Account) else None

@@ -196,7 +196,7 @@ def _longest_episodes(
 def open_recordings(path: str, data: bytes, args: ReplayArgs) -> list[list[Recording]]:
     """Read the conversations in a file, each as its stretches between compactions. Raises as `episodes` does."""
     readers = tuple(map(_reader, args.readers))
-    return recordings(decode(data, path, keeps_bad=True), path, skip_broken=args.skip_broken, readers=readers)
+    return recordings(decode(data, path), path, skip_broken=args.skip_broken, readers=readers)
 
 
 def _reader(given: Reader | str) -> Reader:

@@ -4,7 +4,6 @@ import codecs
 import gzip
 import json
 import math
-import re
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import NoReturn, TypeAlias
@@ -14,16 +13,16 @@ from autoprune.errors import SessionError
 Object: TypeAlias = Mapping[str, object]
 NOTHING: Object = {}
 GZIP = b"\x1f\x8b"  # the first bytes of a gzip file
-BAD = re.compile("[\udc80-\udcff]+")  # bytes that are not UTF-8, decoded with "surrogateescape"
+BAD = "\ufffd"  # stands for bytes that are not UTF-8
 # With more bad bytes than this (a number, or a share of the characters), a file is in another encoding.
 FEW, MOST_BAD = 8, 0.01
 
 
-def decode(data: bytes, name: str, *, keeps_bad: bool = False) -> str:
+def decode(data: bytes, name: str) -> str:
     """Decode a file: UTF-8, UTF-16 or UTF-32, with or without a byte order mark, perhaps compressed with gzip.
 
-    A truncated last character is dropped. Raises SessionError that names the first bad byte. With `keeps_bad`, a few
-    bad bytes in UTF-8 are kept as surrogates, which `load` replaces and notes.
+    A few bytes that are not UTF-8 are read as U+FFFD, and a truncated last character is dropped. Raises SessionError
+    that names the first bad byte of a file in another encoding.
     """
     if data.startswith(GZIP):
         try:
@@ -34,39 +33,11 @@ def decode(data: bytes, name: str, *, keeps_bad: bool = False) -> str:
     try:
         return codecs.getincrementaldecoder(encoding)().decode(data)
     except UnicodeDecodeError as error:
-        if keeps_bad and encoding.startswith("utf-8"):
-            text = codecs.getincrementaldecoder(encoding)("surrogateescape").decode(data)
-            if sum(len(found[0]) for found in BAD.finditer(text)) <= max(FEW, MOST_BAD * len(text)):
-                return text
+        text = codecs.getincrementaldecoder(encoding)("replace").decode(data)
+        if encoding.startswith("utf-8") and text.count(BAD) <= max(FEW, MOST_BAD * len(text)):
+            return text
         kind = encoding.upper().removesuffix("-SIG")
         raise SessionError(f"{name} is not {kind} text: byte {error.start} is {data[error.start]:#04x}") from error
-
-
-def bad_bytes(text: str) -> dict[int, str]:
-    """Map the number of each line with bad bytes to the position of its first bad byte."""
-    if _can_be_encoded(text):
-        return {}
-    lines = ((number, line, BAD.search(line)) for number, line in enumerate(text.split("\n"), 1))
-    return {
-        number: f"line {number}, byte {len(line[: found.start()].encode('utf-8', 'surrogateescape')) + 1} "
-        f"({ord(line[found.start()]) - 0xDC00:#04x})"
-        for number, line, found in lines
-        if found
-    }
-
-
-def replace_bad_bytes(text: str) -> str:
-    """Replace each run of bad bytes by U+FFFD."""
-    return text if _can_be_encoded(text) else BAD.sub("\ufffd", text)
-
-
-def _can_be_encoded(text: str) -> bool:
-    """Whether a text has no surrogates. To encode a log takes a tenth of the time of a search in it."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def fields(value: object) -> Object:

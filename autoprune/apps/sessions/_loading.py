@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, NoReturn, TypeVar
@@ -13,12 +12,10 @@ from autoprune.apps.sessions._codex_rollout import READER as CODEX
 from autoprune.apps.sessions._copilot_cli import READER as COPILOT_CLI
 from autoprune.apps.sessions._gemini_cli import READER as GEMINI_CLI
 from autoprune.apps.sessions._json import (
-    bad_bytes,
-    decode,
+    BAD,
     dump,
     fields,
     parse_json,
-    replace_bad_bytes,
     try_parse,
 )
 from autoprune.apps.sessions._json import text as text_of
@@ -29,6 +26,7 @@ from autoprune.apps.sessions._recording import (
     Recording,
     Request,
     growth_notes,
+    note,
     unrecorded_requests,
 )
 from autoprune.apps.sessions._unsupported import describe_unsupported, unread_fields
@@ -47,10 +45,8 @@ READABLE = (
 ITEM_TYPES = frozenset(("compaction", "item_reference", "mcp_approval_request", "mcp_approval_response", "reasoning"))
 INDENT = 2
 T = TypeVar("T")
-BROKEN = "{"  # replaces a line with bad bytes, so that it is skipped like broken JSON
 SHOWN_NAMES, LONGEST_NAME = 8, 80  # field names in an error: how many, and characters of each
 HEADERS = 30  # records at the start of a log in which its folder is looked for
-SHOWN = 5  # lines with bad bytes that a note names
 
 
 def reader_for(values: Sequence[object], readers: Sequence[Reader] = ()) -> Reader | None:
@@ -127,12 +123,6 @@ def load(
     noted. Raises SessionError with the problem and its place: the line and column of broken JSON, the fields of an
     unknown shape, or the number of conversations if there are fewer than `number`.
     """
-    return _read_around_bad_bytes(
-        text, lambda text: _load(text, name, number, readers, skip_broken), skip_broken=skip_broken
-    )
-
-
-def _load(text: str, name: str, number: int, readers: Sequence[Reader], skip_broken: bool) -> Session:
     opened = _parse(text, name, readers, skip_broken=skip_broken)
     if isinstance(opened, Session):
         return opened if number == 1 else _raise_no_such(name, number, 1)
@@ -168,12 +158,6 @@ def recordings(
     Plain messages are one stretch, and so is a conversation whose reader has no `record`: the requests in these have no
     times. Arguments and errors are those of `load`.
     """
-    return _read_around_bad_bytes(
-        text, lambda text: _read_recordings(text, name, readers, skip_broken), skip_broken=skip_broken
-    )
-
-
-def _read_recordings(text: str, name: str, readers: Sequence[Reader], skip_broken: bool) -> list[list[Recording]]:
     opened = _parse(text, name, readers, skip_broken=skip_broken)
     if isinstance(opened, Session):
         messages = [message for message in opened.messages if isinstance(message, dict)]
@@ -198,7 +182,6 @@ def _find_folder(value: object, depth: int) -> str:
 
 def agent_log(text: str, readers: Sequence[Reader] = ()) -> AgentLog | None:
     """Summarize an agent's log; None for any other text, and for a log that `Session.write` would not change."""
-    text = replace_bad_bytes(text)
     whole = try_parse(text)
     values = [whole] if whole is not None else [try_parse(line) for _, line in _numbered_lines(text)]
     reader = reader_for(values, readers)
@@ -237,38 +220,10 @@ class _Log:
 
 
 def _parse(text: str, name: str, readers: Sequence[Reader], *, skip_broken: bool) -> _Log | Session:
-    """Parse a file's text as an agent's log or as plain messages.
-
-    Bad bytes are replaced in logs and in JSONL, whose lines are independent. A single JSON value with bad bytes is in
-    another encoding: this raises SessionError, so that no wrong characters are sent.
-    """
-    opened = _parse_text(replace_bad_bytes(text), name, readers, skip_broken=skip_broken)
-    bad = list(bad_bytes(text).values())
-    if not bad:
-        return opened
-    if isinstance(opened, Session) and opened.write is not _as_lines:
-        decode(text.encode("utf-8", "surrogateescape"), name)
-    more = [f"and {len(bad) - SHOWN:,} lines more"] if len(bad) > SHOWN else []
-    return replace(opened, notes=(f"not UTF-8, read as \ufffd: {'; '.join((*bad[:SHOWN], *more))}", *opened.notes))
-
-
-def _read_around_bad_bytes(text: str, read: Callable[[str], T], *, skip_broken: bool) -> T:
-    """Read a text. If that fails, lines with bad bytes may be the cause, for instance in the name of a field.
-
-    With `skip_broken` the text is read again without these lines; otherwise the error names them.
-    """
-    try:
-        return read(text)
-    except SessionError as error:
-        bad = bad_bytes(text)
-        if not bad or (error.line or min(bad)) not in bad or isinstance(error.__cause__, UnicodeDecodeError):
-            raise
-        if skip_broken:
-            lines = text.split("\n")
-            with suppress(SessionError):
-                return read("\n".join(BROKEN if number in bad else line for number, line in enumerate(lines, 1)))
-        where = bad[error.line] if error.line else "; ".join(list(bad.values())[:SHOWN])
-        raise SessionError(f"{error} (not UTF-8: {where})", error.line) from error
+    """Parse a file's text as an agent's log or as plain messages, with a note on characters that were not UTF-8."""
+    opened = _parse_text(text, name, readers, skip_broken=skip_broken)
+    bad = text.count(BAD)
+    return replace(opened, notes=(*note("characters that are not UTF-8, read as \ufffd", bad), *opened.notes))
 
 
 def _parse_text(text: str, name: str, readers: Sequence[Reader], *, skip_broken: bool) -> _Log | Session:

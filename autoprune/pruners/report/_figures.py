@@ -1,11 +1,8 @@
 """Compute the figures of a report: rows of results, tools and folds, and statistics of two conversations."""
 
 from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Mapping
 from difflib import SequenceMatcher
-from functools import cached_property
 from itertools import accumulate, chain
 from typing import Any
 
@@ -220,9 +217,6 @@ def stable_boundary(plan: Plan) -> int | None:
     return first - 1 if first > 0 else None
 
 
-Pair = tuple[int | None, int | None]  # a message's index before and after; None if it is missing there
-
-
 def cleanup_statistics(
     original: list[Any], pruned: list[Any], reading: Reading, overhead: int, placeholder: Placeholder
 ) -> dict[str, int | float]:
@@ -278,18 +272,16 @@ def statistics(before: Transcript, after: Transcript, placeholder: Placeholder) 
     summarized if a new message is in its place, else as removed.
     """
     cleaned = calls = removed = summarized = 0
-    for group in Alignment(before, after, placeholder).groups():
-        missing = sum(new is None for _, new in group)
-        if any(old is None for old, _ in group):
-            summarized += missing
-        else:
-            removed += missing
-        for old, new in group:
-            if old is not None and new is not None:
-                results = zip(before.entries[old].results, after.entries[new].results, strict=False)
-                cleaned += sum(_is_cleared(was, now, placeholder) for was, now in results)
-                both = zip(before.entries[old].calls, after.entries[new].calls, strict=False)
-                calls += sum(_is_shorter(was, now) for was, now in both)
+    for stretch, new_stretch, is_same in _opcodes(before, after):
+        if not is_same:
+            summarized += len(stretch) if new_stretch else 0
+            removed += 0 if new_stretch else len(stretch)
+            continue
+        for old, new in zip(stretch, new_stretch, strict=True):
+            results = zip(before.entries[old].results, after.entries[new].results, strict=False)
+            cleaned += sum(_is_cleared(was, now, placeholder) for was, now in results)
+            both = zip(before.entries[old].calls, after.entries[new].calls, strict=False)
+            calls += sum(_is_shorter(was, now) for was, now in both)
     return figures(
         original=before.tokens,
         pruned=after.tokens,
@@ -323,71 +315,14 @@ def _is_placeholder(result: ToolResult, placeholder: Placeholder) -> bool:
     return placeholder.has_replaced(result) or is_cleared(result.text)
 
 
-@dataclass(frozen=True)
-class Alignment:
-    """Matches the messages of one conversation with those of another."""
-
-    before: Transcript
-    after: Transcript
-    placeholder: Placeholder
-
-    @cached_property
-    def kinds(self) -> tuple[Sequence[Hashable], Sequence[Hashable]]:
-        """The content of each message, before and after, that clearing never changes."""
-        return _kinds(self.before), _kinds(self.after)
-
-    def groups(self) -> Iterator[list[Pair]]:
-        """Pair the messages. Missing messages are in one group with the messages that replace them."""
-        kinds, new_kinds = self.kinds
-        length, new_length = len(kinds), len(new_kinds)
-        if kinds == new_kinds:
-            yield [(index, index) for index in range(length)]
-            return
-        shorter = min(length, new_length)
-        # Only the middle goes to the matcher, which may take quadratic time.
-        head = next((at for at in range(shorter) if not self._is_same_message(at, at)), shorter)
-        ends = range(1, shorter - head + 1)
-        tail = next((at - 1 for at in ends if not self._is_same_message(length - at, new_length - at)), shorter - head)
-        yield [(index, index) for index in range(head)]
-        yield from self._middle(range(head, length - tail), range(head, new_length - tail))
-        yield [(length - at, new_length - at) for at in range(tail, 0, -1)]
-
-    def _is_same_message(self, old: int, new: int) -> bool:
-        """Whether two messages are the same, apart from results that were replaced by placeholders."""
-        results = zip(self.before.entries[old].results, self.after.entries[new].results, strict=False)
-        is_kind = self.kinds[0][old] == self.kinds[1][new]
-        return is_kind and all(_is_same(was, now) or _is_placeholder(now, self.placeholder) for was, now in results)
-
-    def _middle(self, old: range, new: range) -> Iterator[list[Pair]]:
-        """Group a stretch: identical messages, and the differing messages between them."""
-        prints = [_fingerprint(self.before.messages[at]) for at in old]
-        new_prints = [_fingerprint(self.after.messages[at]) for at in new]
-        matcher = SequenceMatcher(None, prints, new_prints, autojunk=False)
-        for tag, first, last, new_first, new_last in matcher.get_opcodes():
-            stretch, new_stretch = old[first:last], new[new_first:new_last]
-            if tag == "equal":
-                yield list(zip(stretch, new_stretch, strict=True))
-            else:
-                yield self._gap(stretch, new_stretch)
-
-    def _gap(self, old: range, new: range) -> list[Pair]:
-        """Pair differing messages: messages of the same kind, in order, differ only in cleared results."""
-        places: dict[Hashable, list[int]] = defaultdict(list)
-        for index in reversed(old):
-            places[self.kinds[0][index]].append(index)
-        pairs: list[Pair] = []
-        at = old.start
-        for index in new:
-            same_kind = places[self.kinds[1][index]]
-            while same_kind and same_kind[-1] < at:
-                same_kind.pop()
-            if not same_kind:
-                pairs.append((None, index))
-                continue
-            pairs.extend((other, None) for other in range(at, same_kind[-1]))
-            pairs.append((same_kind[-1], index))
-            at = same_kind[-1] + 1
-        return [*pairs, *((other, None) for other in range(at, old.stop))]
+def _opcodes(before: Transcript, after: Transcript) -> Iterator[tuple[range, range, bool]]:
+    """Yield stretches of both conversations, and whether their messages are the same apart from what was cleared."""
+    kinds, new_kinds = _kinds(before), _kinds(after)
+    if kinds == new_kinds:
+        yield range(len(kinds)), range(len(new_kinds)), True
+        return
+    for tag, start, stop, new_start, new_stop in SequenceMatcher(None, kinds, new_kinds, autojunk=False).get_opcodes():
+        yield range(start, stop), range(new_start, new_stop), tag == "equal"
 
 
 def _kinds(transcript: Transcript) -> list[Hashable]:

@@ -3,7 +3,6 @@
 Changes nothing, calls no model.
 """
 
-import copy
 import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,8 +12,8 @@ from autoprune.economics import Prices
 from autoprune.facts.calls import target
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import Plan
-from autoprune.pruners.memory import Memory
 from autoprune.pruners.report import LASTING, Report, reason
+from autoprune.settings import override
 from autoprune.tokens import scale_tokens
 
 # Strategies of ConversationPruner: hybrid also drops messages, and per_result cuts or summarizes large results.
@@ -23,21 +22,6 @@ ROUNDS = 4  # attempts to find a safe zone that can be reached
 CLAMP_SHARE = 4  # the suggested clamp cuts results to a quarter of the safe zone
 LONGEST_TARGET = 60  # characters
 GIANT_SHARE = 4  # a result that stays is named if it takes at least a quarter of the safe zone
-
-
-class OtherZone:
-    """Wraps the arguments of a pruner to give it another safe zone."""
-
-    def __init__(self, args: object, tokens: int) -> None:
-        """Wrap `args`, with `tokens` as the safe zone."""
-        self.conversation_prune_safe_zone_tokens = tokens
-        self._args = args
-
-    def __getattr__(self, name: str) -> Any:
-        """Return any other argument unchanged."""
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self._args, name)
 
 
 def advice(pruner: Any, folding: Callable[[], Any], strategy: object, calibration: float, report: Report) -> str:
@@ -50,12 +34,11 @@ def advice(pruner: Any, folding: Callable[[], Any], strategy: object, calibratio
 
     def tokens_left(by: Any, chosen: object, zone: int | None = None) -> int:
         """Compute the most tokens that are left if another strategy prunes instead."""
-        other = copy.copy(by)
-        other._memory = Memory()
         if zone is not None or beyond:
             # A plan does not know the tokens that the provider reported beyond the count, so the zone shrinks by them.
-            other.args = OtherZone(by.args, max(1, (zone or report.safe_zone) - scale_tokens(beyond, calibration)))
-        return scale_tokens(other.plan(messages, chosen, calibration=calibration).tokens + beyond, calibration)
+            room = max(1, (zone or report.safe_zone) - scale_tokens(beyond, calibration))
+            by = by._with(args=override(by.args, by._environ, safe_zone=room))
+        return scale_tokens(by.plan(messages, chosen, calibration=calibration).tokens + beyond, calibration)
 
     def find_zone(by: Any, chosen: object, zone: int) -> int | None:
         """Find a safe zone of at least `zone` that a strategy reaches; None if none was found."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
+from io import StringIO
 from itertools import groupby
 from operator import itemgetter
 from typing import TypeVar
@@ -12,9 +12,11 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from autoprune.conversation.edits import Reason, sentence
+from autoprune.conversation.edits import Reason
 from autoprune.pruners.report._figures import FLOOR
 from autoprune.pruners.report._report import Report
+
+PAGE_WIDTH = 120  # characters of a line in a notebook
 
 
 def summary(report: Report) -> RenderableType:
@@ -88,33 +90,12 @@ def table_of(*columns: tuple[str, str]) -> Table:
 
 
 def page(report: Report) -> str:
-    """Render a report as HTML: a headline, the folds, the tools, and the parts of a prompt over the safe zone."""
-    text = f"<p><b>autoprune</b> {escape(str(report))}</p>"
+    """Render a report as HTML: its summary, and the folds."""
+    console = Console(record=True, file=StringIO(), width=PAGE_WIDTH)
+    console.print(summary(report))
     if report.plan.folds:
-        text += _html(("messages", "tokens", "", "why"), _fold_rows(report))
-    if report.plan.edits or (report.tools and not report.plan.folds):
-        tools = [[tool, *(f"{figure:,}" for figure in row.values())] for tool, row in report.tools.items()]
-        text += _html(("tool", "results", "tokens", "cleared", "saved"), tools)
-    if not report.within_safe_zone:
-        left = [[FLOOR[part], f"{tokens:,}"] for part, tokens in report.floor.items() if tokens]
-        text += _html(("what is left", "tokens"), left)
-    return text
-
-
-def _fold_rows(report: Report) -> list[list[str]]:
-    """Count the folded and dropped messages and their tokens by reason, since a long session has many folds."""
-    sums: dict[tuple[str, str], tuple[int, int]] = {}
-    for fold in report.plan.folds:
-        key = "dropped" if fold.is_drop else "summed up", sentence(fold.reason)
-        messages, tokens = sums.get(key, (0, 0))
-        sums[key] = messages + len(fold.messages), tokens + fold.saved
-    return [[f"{messages:,}", f"{tokens:,}", *key] for key, (messages, tokens) in sums.items()]
-
-
-def _html(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in names)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        console.print(_folds(report, PAGE_WIDTH))
+    return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
 
 
 RESULT_COLUMNS = (

@@ -1,0 +1,356 @@
+"""The base of both pruners: compare, read, walk, rewrite, report.
+
+`prune` compares the conversation with those that the pruner remembers, reads and walks only new messages, rewrites the
+messages by the plan, and reports. Between walk and rewrite, a pruner that folds messages writes their summary. `prune`
+and `aprune` run the same stages (`_stages`) and differ only in how they call the summarizer.
+"""
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, Self, TypeAlias
+
+from loguru import logger
+
+from autoprune.conversation.archive import recall
+from autoprune.conversation.messages import check_conversation
+from autoprune.economics import Invoice, check_invoices, check_pauses, prices
+from autoprune.errors import SettingsError
+from autoprune.planning.plan import Plan
+from autoprune.planning.view import FoldingStrategy, Strategy, name_of
+from autoprune.providers import Provider, check_accepted
+from autoprune.providers.thinking import NO_OUTCOME
+from autoprune.pruners._base import Configured, OrDefault, check_ratio
+from autoprune.pruners._call import Call, Terms, edit, restored
+from autoprune.pruners._removing import without_folded
+from autoprune.pruners.history import History
+from autoprune.pruners.memory import NO_INVOICES, NO_PAUSES
+from autoprune.pruners.memory import History as Remembered
+from autoprune.pruners.report import Report, cleanup_statistics
+from autoprune.pruners.report.advice import advice, cache_note
+from autoprune.pruners.result import Callbacks, Message, Result, archive_payloads
+from autoprune.settings import (
+    cache_ttl,
+    fill_in,
+    overhead_tokens,
+    safe_zone,
+    text_setting,
+    usual_zone,
+    window_of,
+    window_tokens,
+)
+from autoprune.strategies.catalog import RECOMMENDED, config, description
+from autoprune.strategies.clearing import ToolOutputCleanup
+from autoprune.summarizers.brief import Spent
+from autoprune.tokens import scale_tokens
+
+NOTHING_SPENT = Spent()
+USAGE_UNUSED = "the usage was not used: a pruner that folds no messages takes it as calibration"
+# What the rewriting of messages returns: the plan with its final counts, the messages, notes, and the cost of texts.
+Rewriting: TypeAlias = Generator[Any, Any, tuple[Plan, list[Any], tuple[str, ...], Spent]]
+
+
+class Pruner(Configured):
+    """The base of both pruners."""
+
+    def prune(
+        self,
+        conversation: list[Message],
+        strategy: str | Strategy | FoldingStrategy | None = None,
+        *,
+        calibration: float = 1.0,
+        validate: bool | Provider = False,
+        conversation_id: object = None,
+        pauses: Mapping[int, float] | None = None,
+        invoices: Mapping[int, Invoice] | None = None,
+        history: History | None = None,
+        usage: object = None,
+    ) -> Result[Message]:
+        """Prune a conversation. The result has `.conversation` to send, and `.report` and `.plan` with the reasons.
+
+        `strategy` is a name of `self.strategies`, a strategy itself, or None for the default. `calibration` is the
+        provider's tokens per counted token (`tokens.calibration`). `validate` checks the result against the rules of
+        its provider, or of a `Provider`.
+
+        `pauses` are the seconds that passed before a request, by the index of the message that follows
+        (`economics.Pauses`). After a long pause the provider's cache is cold, and a strategy can prune at no cost.
+        `invoices` are what the provider charged for the request before, by the same index (`economics.Invoice`): the
+        bills of `cache_aware(never_dearer=…)` then hold what was paid, and not what was expected.
+        `history` holds settings that changed during the conversation, by the number of messages of the first request
+        that they apply to, such as `{57: {"safe_zone": "80k", "calibration": 1.2}}`. Earlier requests are decided by
+        the pruner's settings and `calibration`, which must stay those of the first request: then what was cleared stays
+        cleared. The names are those of the settings, and "calibration".
+
+        `usage` is the provider's usage report for its last answer in this conversation. The triggers of strategies
+        that fold messages then use its total plus the count of the messages that follow.
+
+        Raises ConversationError or SettingsError, and RuleError if `validate` finds that the provider would refuse
+        the result. Errors of a summarizer are noted in the report, and the summary is made without it. The messages
+        that were passed are never changed.
+        """
+        about = {"pauses": pauses, "invoices": invoices, "history": history, "usage": usage}
+        stages = self._stages(self._call(conversation, strategy, calibration, **about), validate, conversation_id)
+        reached = _run_stages(stages)
+        while not isinstance(reached, Result):
+            reached = _run_stages(stages, self._answer(reached))
+        return reached
+
+    async def aprune(
+        self,
+        conversation: list[Message],
+        strategy: str | Strategy | FoldingStrategy | None = None,
+        *,
+        calibration: float = 1.0,
+        validate: bool | Provider = False,
+        conversation_id: object = None,
+        pauses: Mapping[int, float] | None = None,
+        invoices: Mapping[int, Invoice] | None = None,
+        history: History | None = None,
+        usage: object = None,
+    ) -> Result[Message]:
+        """Prune as `prune` does, and await the summarizers.
+
+        If several calls for one conversation run at the same time, the first one asks for its summary and the others
+        wait for the text. If the first is cancelled, the next one asks.
+        """
+        about = {"pauses": pauses, "invoices": invoices, "history": history, "usage": usage}
+        stages = self._stages(self._call(conversation, strategy, calibration, **about), validate, conversation_id)
+        reached = _run_stages(stages)
+        while not isinstance(reached, Result):
+            reached = _run_stages(stages, await self._await_answer(reached))
+        return reached
+
+    def plan(
+        self,
+        conversation: list[Any],
+        strategy: str | Strategy | FoldingStrategy | None = None,
+        *,
+        calibration: float = 1.0,
+        pauses: Mapping[int, float] | None = None,
+        invoices: Mapping[int, Invoice] | None = None,
+        history: History | None = None,
+        usage: object = None,
+    ) -> Plan:
+        """Plan a prune without doing it. Walks the conversation from its start and calls no callbacks.
+
+        No summary is written, so the tokens of a plan that folds messages are an upper bound.
+        """
+        about = {"pauses": pauses, "invoices": invoices, "history": history, "usage": usage}
+        return self._call(conversation, strategy, calibration, **about).plan_from_start()
+
+    def _call(self, conversation: list[Any], strategy: object, calibration: float, **about: Any) -> Call:
+        """Check the settings and the conversation. Raises SettingsError or ConversationError."""
+        terms = self._terms(strategy, calibration, about["history"])
+        if about["usage"] is not None and not self.is_folding:
+            terms = replace(terms, fallbacks=(*terms.fallbacks, USAGE_UNUSED))
+        pauses, invoices = about["pauses"], about["invoices"]
+        return Call(
+            terms,
+            check_conversation(conversation),
+            NO_PAUSES if pauses is None else check_pauses(pauses),
+            NO_INVOICES if invoices is None else check_invoices(invoices),
+            key=terms,
+        )
+
+    def _stages(
+        self, call: Call, validate: bool | Provider, conversation_id: object
+    ) -> Generator[Any, Any, Result[Any]]:
+        """Run the stages of a prune. Yield the writer of its texts, and continue with the answer that is sent."""
+        started, conversation = self._clock(), call.messages
+        known_id = self.conversation_id if conversation_id is None else conversation_id
+        has_callbacks = self.before_prune or self.on_pruned
+        callbacks = Callbacks(self.before_prune, self.on_pruned, known_id) if has_callbacks else None
+        # Compare with the conversations of earlier calls.
+        known = self._memory.compare(call.key, call.bare)
+        if call.is_small(known):
+            # There is nothing to do, so tokens are only counted if the caller reads the report.
+            plan, thinking, is_at_work = None, NO_OUTCOME, False
+            plan_of = replace(call, messages=[*known.snapshots]).plan_from_start
+        else:
+            # Read the new messages, and continue the walk.
+            walk = call.walk_on(known)
+            plan, thinking = call.make_plan(walk)
+            is_at_work = walk.is_at_work
+            plan_of = partial(_same, plan)
+        read = known.parser.notes if known.parser and is_at_work else ()
+        notes = (*thinking.notes, *read, *restored(known))
+        # A refused prune is remembered too: what was read and decided does not depend on the callback.
+        self._memory.keep(known)
+        report, pruned = self._report(call.terms, notes, plan_of), conversation
+        if plan is not None:
+            # The callback is asked before any model. The summary is not written yet, so the plan counts its room.
+            changed = [] if plan.edits or plan.folds or plan.stripped else conversation
+            if callbacks and (refused := callbacks.refusal(Result(changed, report, thinking.parameters), conversation)):
+                return refused
+            # Write the texts, and rewrite the messages.
+            plan, pruned, said, spent = yield from self._rewrite(call, plan, known)
+            report = replace(report, fallbacks=(*report.fallbacks, *said), plan_of=partial(_same, plan), spent=spent)
+        result = Result(pruned, replace(report, seconds=self._clock() - started), thinking.parameters)
+        if validate:
+            result = result.with_notes(check_accepted(pruned, conversation, validate, call.terms.format, self.formats))
+        if self.archive is not None and pruned is not conversation:
+            result = archive_payloads(result, self.archive, known.archived)
+        log_prune(result.report, "INFO" if is_at_work or pruned is not conversation else "DEBUG")
+        return callbacks.notify(result, conversation) if callbacks else result
+
+    def _rewrite(self, call: Call, plan: Plan, known: Remembered) -> Rewriting:
+        """Rewrite the messages by a plan. Yield the writer of its texts, if it needs any."""
+        yield from ()
+        pruned = edit(call.messages, plan)
+        if plan.folds:
+            plan, pruned = without_folded(plan, pruned, call.terms.reading)
+        return plan, pruned, (), NOTHING_SPENT
+
+    def _answer(self, writer: Any) -> Any:
+        """Let a writer ask for its texts."""
+        raise NotImplementedError
+
+    async def _await_answer(self, writer: Any) -> Any:
+        """Let a writer ask for its texts, and await them."""
+        raise NotImplementedError
+
+    def prune_conversations(
+        self, conversations: list[Message], strategy_name: Any = None, *, strategy: Any = None, **options: Any
+    ) -> list[Message]:
+        """Prune a conversation and return the list to send; the same list if there is nothing to do.
+
+        `strategy` and `options` are those of `prune`. `strategy_name` also names a strategy, but an unknown name means
+        the default strategy, as code that was written for this method's original contract expects.
+        """
+        return self.prune(conversations, one_strategy(strategy_name, strategy), **options).conversation
+
+    async def aprune_conversations(
+        self, conversations: list[Message], strategy_name: Any = None, *, strategy: Any = None, **options: Any
+    ) -> list[Message]:
+        """Prune as `prune_conversations` does, and await the summarizers."""
+        return (await self.aprune(conversations, one_strategy(strategy_name, strategy), **options)).conversation
+
+    def recall(self, id: str) -> str:
+        """Get cleared content back from the archive, by the id in its placeholder.
+
+        Raises ArchiveError if the archive has no content for the id, and SettingsError without an archive.
+        """
+        return recall(self.archive, id)
+
+    def fill_in(self, **known: Any) -> Self:
+        """Return a copy of this pruner with values for settings that were not given. Both share their caches.
+
+        The keywords are settings of `settings.SETTINGS`, such as model="gpt-5" or overhead_tokens=9_000.
+        """
+        args = fill_in(self.args, self._environ, **known)
+        return self if args is self.args else self._with(args=args)
+
+    def with_usual_zone(self, strategy: Any = None) -> Self:
+        """Return a copy with the usual safe zone of the model, unless one was given, if the strategy weighs prices.
+
+        Such a strategy clears less than a safe zone forces it to if that costs more than it saves. Other strategies,
+        and models whose window is not known, keep the documented default. Both pruners share their caches.
+        """
+        chosen, _ = self._choose_strategy(strategy)
+        model = text_setting(self.args, "model", self._environ)
+        window = window_tokens(self.args, self._environ) or window_of(model)
+        weighs_prices = callable(getattr(chosen, "for_prices", None))
+        return self.fill_in(safe_zone=usual_zone(model, window)) if weighs_prices and window else self
+
+    def with_recommended_strategy(self) -> Self:
+        """Return a copy whose default strategy is `cache_aware`, with the same caches.
+
+        Return the pruner itself if its constructor got a strategy, or if it folds messages.
+        """
+        recommended = self.strategies.get(RECOMMENDED)
+        return self if self._has_strategy or recommended is None else self._with(default=recommended)
+
+    def _with(self, **attributes: Any) -> Self:
+        """Return a copy with other attributes. Both share their caches."""
+        # Not `copy.copy`, which would leave out the caches.
+        twin = object.__new__(type(self))
+        vars(twin).update(vars(self), **attributes)
+        return twin
+
+    def count_text(self, text: str) -> int:
+        """Count the tokens of a text with the same counter as for messages."""
+        return self._reading().count(text)
+
+    def count_tokens(self, conversation: list[Any], *, calibration: float = 1.0) -> int:
+        """Count the tokens of the prompt, as they are compared with the safe zone."""
+        messages, overhead = check_conversation(conversation), overhead_tokens(self.args, self._environ)
+        transcript = self._reading().transcript(messages, overhead)
+        return scale_tokens(transcript.tokens, check_ratio(calibration))
+
+    def get_cleanup_statistics(
+        self, original_conversations: list[Any], pruned_conversations: list[Any]
+    ) -> dict[str, int | float]:
+        """Compare two conversations: tokens, cleared results, removed messages.
+
+        Works even if other code dropped or changed messages in between.
+        """
+        original, pruned = check_conversation(original_conversations), check_conversation(pruned_conversations)
+        terms = self._terms(None, 1.0)
+        return cleanup_statistics(original, pruned, terms.reading, terms.overhead, terms.placeholder)
+
+    def get_available_strategies(self) -> list[dict[str, object]]:
+        """List the strategies with their names, descriptions, parameters and the safe zone.
+
+        Invalid settings are left out here; `prune` raises an error for them.
+        """
+        return [
+            {"name": name, "description": description(strategy), "config": self._config(strategy)}
+            for name, strategy in self.strategies.items()
+        ]
+
+    def _config(self, strategy: Any) -> dict[str, object]:
+        try:
+            return {"safe_zone_tokens": safe_zone(self.args, self._environ), **config(strategy)}
+        except SettingsError:
+            return config(strategy)
+
+    # Reports
+
+    def _report(self, terms: Terms, notes: tuple[str, ...], plan_of: Callable[[], Plan]) -> Report:
+        """Create the report of a prune, without its seconds and the cost of its texts."""
+        return Report(
+            strategy=name_of(terms.strategy),
+            safe_zone=terms.safe_zone,
+            calibration=terms.calibration,
+            fallbacks=(*terms.fallbacks, *notes),
+            seconds=0.0,
+            plan_of=plan_of,
+            advise=partial(advice, self, self._folding, terms.strategy, terms.calibration),
+            warn=self._warn if isinstance(terms.strategy, ToolOutputCleanup) else None,
+        )
+
+    def _warn(self, plan: Plan) -> str:
+        """A warning if the rule costs more than it saves with the provider's cache; "" if not."""
+        model = text_setting(self.args, "model", self._environ)
+        return cache_note(plan, prices(None, model, cache_ttl(self.args, self._environ)))
+
+    def _folding(self) -> "Pruner":
+        """Create a `ConversationPruner` with the same settings, for advice."""
+        raise NotImplementedError
+
+
+def _same(plan: Plan) -> Plan:
+    return plan
+
+
+def _run_stages(stages: Generator[Any, Any, Result[Any]], answer: Any = None) -> Any:
+    """Run the stages of a prune to the next writer, or to the result."""
+    try:
+        return stages.send(answer)
+    except StopIteration as end:
+        return end.value
+
+
+def one_strategy(strategy_name: object, strategy: object) -> Any:
+    """The strategy that a call passes by either keyword. Raises SettingsError if the two differ."""
+    if strategy_name is None or strategy is None or strategy_name == strategy:
+        name = OrDefault(strategy_name) if isinstance(strategy_name, str) else strategy_name
+        return name if strategy is None else strategy
+    raise SettingsError(f"strategy_name is {strategy_name!r} and strategy is {strategy!r}: give one of them")
+
+
+def log_prune(report: Report, level: str) -> None:
+    """Log a prune in one line with bound fields; silent unless the program calls `logger.enable("autoprune")`."""
+    # Lazy, since the text of a report needs figures that are only computed if somebody reads them.
+    with_fields = logger.opt(lazy=True, capture=False).patch(lambda record: record["extra"].update(report.fields))
+    with_fields.log(level, "{}", lambda: report)
