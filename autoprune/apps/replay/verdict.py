@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.policies import NO_PRUNING, RUN, Policy
-from autoprune.apps.replay.rows import FEW_ATOMS, Interval, Row, interval, summarize, sums_by_session, worth_of
+from autoprune.apps.replay.rows import FEW_ATOMS, Interval, Row, interval, summarize, sums_by_project, worth_of
 from autoprune.apps.replay.session import FULL, Overview
 from autoprune.apps.replay.tuning import FLOOR
 
@@ -131,7 +131,7 @@ class _Bills:
 
     def _shares(self, known: Sequence[Figures], bills: Sequence[float]) -> Interval:
         unpruned = (self._unpruned[each.episode] for each in known)
-        return interval(sums_by_session(known, zip(bills, unpruned, strict=True)))
+        return interval(sums_by_project(known, zip(bills, unpruned, strict=True)))
 
 
 def recommended(placed: Sequence[Standing]) -> Standing | None:
@@ -159,7 +159,7 @@ def advice(placed: Sequence[Standing]) -> str:
         return f"Do not prune: nothing is cheaper and keeps what is needed. {_shortcoming_text(closest)}{few}"
     what = strategy_label(usual.row) + (f", as `{usual.run}` does" if usual.is_run else "")
     noise = "" if usual.keeps_enough else f", within noise of the floor of {FLOOR:.0%}"
-    more = f"{_cold_text(usual)}{_better_text(usual, placed)}{few}"
+    more = f"{_reach_text(usual)}{_cold_text(usual)}{_better_text(usual, placed)}{few}"
     return f"Use {what}: {_bill_sentence(usual)}, and it keeps in view {_evidence_text(usual)}{noise}.{more}"
 
 
@@ -172,6 +172,12 @@ def _better_text(usual: Standing, placed: Sequence[Standing]) -> str:
     baseline = " (a baseline)" if best.is_reference else ""
     bill = best.rereads.text(".3f")
     return f" {strategy_label(best.row)}{baseline} has a bill of {bill} and keeps {_evidence_text(best)}."
+
+
+def _reach_text(each: Standing) -> str:
+    """Say in how many sessions anything was done, and how many more requests of the agent the saving would pay for."""
+    changed = f"{round(each.row.changed * each.sessions):,} of {count_noun(each.sessions, 'session')}"
+    return f" It changed {changed}, and the saving would pay for {each.row.spare:.1f} more requests for each 100."
 
 
 def _cold_text(each: Standing) -> str:
