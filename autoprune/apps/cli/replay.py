@@ -314,7 +314,7 @@ def verdict_table(prices: Prices, ranking: Sequence[Standing], cost: str) -> Ren
     """Draw the strategies at these prices, grouped by evidence, and the advice. `cost` says that of no pruning."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("strategy", overflow="fold", max_width=44)
-    for name in ("bill", "spare", "changed", *MAIN):
+    for name in ("bill", "spare\nchanged", *MAIN):
         table.add_column(name, justify="right", no_wrap=True)
     headings = [_heading(each) for each in ranking]
     for each, heading, previous in zip(ranking, headings, ["", *headings], strict=False):
@@ -370,8 +370,7 @@ def _verdict_cells(each: Standing) -> tuple[Text | str, ...]:
     return (
         Text(printable(strategy_label(row))),
         Text(bill, style=style),
-        f"{row.spare:+.1f}",
-        f"{row.changed:.0%}",
+        figure_cell(f"{row.spare:+.1f}", f"{row.changed:.0%}"),
         *(share_cell(row.evidence[group], row.needed[group]) for group in MAIN),
     )
 

@@ -55,11 +55,6 @@ class Standing:
         return self.row.least >= FLOOR
 
     @property
-    def is_near_floor(self) -> bool:
-        """Whether the interval of each group of evidence reaches the floor."""
-        return all(round(share.high, DECIMALS) >= FLOOR for share in self.row.judged.values())
-
-    @property
     def shortfall(self) -> float:
         """How far the strategy is from both floors: the larger of its excess cost and its missing evidence, or 0."""
         return max(self.rereads.value - 1.0, FLOOR - self.row.least, 0.0)
@@ -137,11 +132,10 @@ class _Bills:
 def recommended(placed: Sequence[Standing]) -> Standing | None:
     """Choose that of `autoprune run` if it is cheaper and keeps the needed evidence, else the cheapest such strategy.
 
-    Evidence below the floor is good enough if the interval covers the floor and no other strategy is better. None means
-    that it is better not to prune.
+    None means that it is better not to prune.
     """
     cheaper = [each for each in placed if each.is_cheaper and not each.is_reference]
-    fine = [each for each in cheaper if each.keeps_enough] or [each for each in cheaper if each.is_near_floor]
+    fine = [each for each in cheaper if each.keeps_enough]
     best = min(fine, key=lambda each: each.rereads.value, default=None)
     return next((each for each in fine if each.is_run), best)
 
@@ -158,9 +152,8 @@ def advice(placed: Sequence[Standing]) -> str:
         closest = min(mine, key=lambda each: (each.shortfall, each.rereads.value))
         return f"Do not prune: nothing is cheaper and keeps what is needed. {_shortcoming_text(closest)}{few}"
     what = strategy_label(usual.row) + (f", as `{usual.run}` does" if usual.is_run else "")
-    noise = "" if usual.keeps_enough else f", within noise of the floor of {FLOOR:.0%}"
     more = f"{_reach_text(usual)}{_cold_text(usual)}{_better_text(usual, placed)}{few}"
-    return f"Use {what}: {_bill_sentence(usual)}, and it keeps in view {_evidence_text(usual)}{noise}.{more}"
+    return f"Use {what}: {_bill_sentence(usual)}, and it keeps in view {_evidence_text(usual)}.{more}"
 
 
 def _better_text(usual: Standing, placed: Sequence[Standing]) -> str:
