@@ -163,7 +163,7 @@ def _frontier(number: int, ranked: Sequence[Ranked]) -> Iterator[Markup]:
 
 
 def _main_table(prices: str, ranked: Sequence[Ranked]) -> Markup:
-    head = ("strategy", "bill", "spare", "changed", *MAIN)
+    head = ("strategy", "bill", *MAIN)
     rows = _rows_by_band(ranked, len(head))
     tied = element("p", "≈ The bill does not differ significantly from the one above.", class_="note")
     parts = table(head, rows, f"Strategies at {prices} prices", class_="strategies")
@@ -205,8 +205,8 @@ def _name_cell(each: Ranked) -> Markup:
 def _main_row(each: Ranked) -> Markup:
     tied = element("span", "≈", class_="tied", title="not significantly different from the one above")
     bill = concatenate((tied if each.standing.is_tied else "", _interval_cell(each.standing.rereads, 1, 3)))
-    known = f"{each.row.spare:+.1f}", f"{each.row.changed:.0%}"
-    cells = (bill, *known, *(_share_cell(each.row, group) for group in MAIN))
+    known = (element("small", f"{each.row.spare:+.1f} spare"), element("small", f"{each.row.changed:.0%} changed"))
+    cells = (concatenate((bill, *known)), *(_share_cell(each.row, group) for group in MAIN))
     return element("tr", _name_cell(each), *(element("td", cell) for cell in cells))
 
 
