@@ -136,6 +136,8 @@ def test_a_long_request_pays_the_tier_on_all_its_tokens(model: str, tiers: tuple
         ("glm-6", "GLM-5.3"),
         ("claude", "claude-opus-5-5"),
         ("deepseek-v4", "deepseek-v4-pro"),
+        ("deepseek-v5", "deepseek-v4-pro"),
+        ("claude-opus-5-6", "claude-opus-5-5"),
         ("anthropic.claude-opus-6-v1", "claude-opus-5-5"),
         ("claude-fable-6@20270101", "claude-fable-5-2"),
     ],

@@ -405,6 +405,35 @@ def test_what_was_removed_counts_at_the_size_of_results_and_not_with_the_thinkin
     assert f"{whole:.3f} of the provider's, and one of a result as 1.500." in " ".join(str(ledger).split())
 
 
+def thinking_session(results: int) -> list[dict[str, Any]]:
+    """Calls after thinking whose text the provider withholds, each answered by a long result."""
+    known: list[dict[str, Any]] = [{"role": "user", "content": "Find it."}]
+    for at in range(results):
+        thought = {"type": "thinking", "thinking": "", "signature": f"c2lnbmVk{at}"}
+        call = {"type": "tool_use", "id": f"t{at}", "name": "read", "input": {"path": f"{at}.py"}}
+        result = {"type": "tool_result", "tool_use_id": f"t{at}", "content": f"{at} {WORDS * 40}"}
+        known += [{"role": "assistant", "content": [thought, call]}, {"role": "user", "content": [result]}]
+    return known
+
+
+@each_row("stored", [False, True])
+def test_thinking_that_the_provider_withholds_counts_where_an_edit_makes_it_invalid(stored: bool):
+    """Each answer has 300 tokens, of which a call is visible; a prune invalidates the thinking since the last one."""
+    pruner = AgenticConversationPruner(2_000, model="claude-opus-5-5")
+    ledger, known, usage = Ledger(model="claude-opus-5-5"), thinking_session(9), None
+    lost = []
+    for at in range(10):
+        result = pruner.prune(known[: 1 + 2 * at], LowWater(target=0.5))
+        ledger.add(result, usage=usage)
+        hidden = 0 if result.sent.thought is None else 300 - result.sent.thought[1]
+        usage = {"input_tokens": result.sent.tokens + at * hidden, "output_tokens": 300}
+        lost.append(ledger.total.thinking / hidden if hidden else 0.0)
+        if stored:
+            ledger = Ledger.from_dict(json.loads(json.dumps(ledger.to_dict())))
+    assert [round(each, 1) for each in lost] == [0, 0, 0, 0, 3, 3, 3, 6, 6, 8]
+    assert "thought: tokens of thinking that the prune made invalid" in str(ledger)
+
+
 @each_row(
     ("prompt_tokens", "is_used"),
     [(1, False), (499, False), (500, True), (4_000, True), (4_001, False), (10**12, False)],

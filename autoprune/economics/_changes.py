@@ -29,7 +29,9 @@ class Sent:
     known. `placeholders` are the tokens of the texts that replace removed messages and results at this request,
     including a summary. `cleared` are digests of the results that this request cleared, each computed with its call;
     `fetched` are digests of the new results, with their tokens. `thinking` are the tokens of thinking that the edits so
-    far have made invalid. The `model_` fields are the usage of summarizing models; `model_cost` is in dollars.
+    far have made invalid, and `lost` the digests of the messages that hold it. `thought` is the digest of the first
+    message with thinking in the newest answer, and the tokens of that answer; None if it has no thinking. The `model_`
+    fields are the usage of summarizing models; `model_cost` is in dollars.
 
     `marks` has a pair for each cache mark in the prompt: it finds stored prefixes that have at least and at most so
     many messages.
@@ -43,6 +45,8 @@ class Sent:
     cleared: Sequence[str] = ()
     fetched: Sequence[tuple[str, int]] = ()
     thinking: int = 0
+    lost: Sequence[str] = ()
+    thought: tuple[str, int] | None = None
     model_input: int = 0
     model_output: int = 0
     model_cost: float | None = None

@@ -19,7 +19,7 @@ With prices of (1.25, 0.1), clearing 1,000 tokens in front of 10,000 cached ones
 100 at each request. It pays after 115 requests, which is `Prices.break_even(1_000, 10_000)`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -78,6 +78,8 @@ class Ledger:
         self._bill = 0.0  # the cost of all prompts that were sent, in input tokens
         self._before: Previous | None = None
         self._thinking = 0  # tokens that have become invalid
+        # By the digest of an answer with valid thinking: its tokens as reported, and as counted.
+        self._answers: dict[str, tuple[int, int]] = {}
         self._cleared: dict[str, int] = {}  # digest of a result -> index of the entry that cleared it
 
     def add(self, result: Pruned, *, usage: object = None, pauses: Mapping[int, float] | None = None) -> None:
@@ -98,7 +100,8 @@ class Ledger:
         change = find_change(self._before, now, is_cold=is_cold)
         if change.is_other:  # the prunes of the previous conversation neither save nor cost anything from now on
             self._entries = [replace(entry, is_over=True) for entry in self._entries]
-            self._cleared, self._thinking = {}, 0
+            self._cleared, self._thinking, self._answers = {}, 0, {}
+        self._record_answer(now)
         gained = self._gained
         times = self._times(change.now.tokens)
         price = times * (self.prices.read if change.is_warm else self.prices.write)
@@ -188,6 +191,7 @@ class Ledger:
             "unused": [asdict(each) for each in self.unused],
             "bill": self._bill,
             "thinking": self._thinking,
+            "answers": {digest: [*tokens] for digest, tokens in self._answers.items()},
             "before": self._before and self._before.to_dict(),
         }
 
@@ -205,6 +209,7 @@ class Ledger:
             ledger.unused = tuple(Reported(**each) for each in record.get("unused", ()))
             ledger._bill = record.get("bill", 0.0)  # like the next one, missing in records of earlier versions
             ledger._thinking = record.get("thinking", 0)
+            ledger._answers = {digest: (known, seen) for digest, (known, seen) in record.get("answers", {}).items()}
             ledger._before = record["before"] and Previous.from_dict(record["before"])
         return ledger
 
@@ -232,6 +237,18 @@ class Ledger:
         else:
             self.unused = (*self.unused, reported)
 
+    def _record_answer(self, now: Sent) -> None:
+        """Record the size of the previous request's answer, if there is thinking in it."""
+        known = self.reported[-1] if self.reported else None
+        if now.thought and known and known.request == self.requests - 1 and known.output:
+            digest, counted = now.thought
+            self._answers[digest] = known.output, counted
+
+    def _take_withheld(self, lost: Sequence[str]) -> int:
+        """Count the thinking without a text in answers that became invalid: their output that is not visible."""
+        invalid = [self._answers.pop(each) for each in lost if each in self._answers]
+        return round(sum(max(0.0, output / self.tokens_per_text - counted) for output, counted in invalid))
+
     def _charge_fetched(self, now: Sent) -> None:
         """Charge prunes for cleared results that were fetched again: one more request, and the tokens written."""
         again = {mark: tokens for mark, tokens in now.fetched if mark in self._cleared}
@@ -252,6 +269,7 @@ class Ledger:
         """
         summarizing = self._summarizing(now)
         thinking, self._thinking = max(0, now.thinking - self._thinking), now.thinking
+        thinking += self._take_withheld(now.lost)
         # A rewrite is added to the newest open prune. If there is none, it gets a new entry.
         is_open = bool(self._entries) and not self._entries[-1].is_over
         if found.removed or summarizing or (found.rewritten and not is_open):

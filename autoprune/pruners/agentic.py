@@ -61,7 +61,7 @@ class AgenticConversationPruner(Pruner):
 
 def prune(
     messages: list[Message],
-    args: Args,
+    args: Args = None,
     *,
     strategy: str | Strategy | None = None,
     model: str | None = None,
@@ -70,7 +70,7 @@ def prune(
     pauses: Mapping[int, float] | None = None,
     archive: ArchiveLike | None = None,
 ) -> Result[Message]:
-    """Prune a conversation once: `prune(messages, "50k", model="gpt-5").conversation` is what to send.
+    """Prune a conversation once: `prune(messages, model="gpt-5").conversation` is what to send.
 
     The strategy is `cache_aware`, unless `strategy` or AUTOPRUNE_STRATEGY names another. `args` is a safe zone or
     settings, as for `AgenticConversationPruner`, whose `prune` documents the other arguments and the errors. If they

@@ -22,7 +22,7 @@ LONG, SHORT = 1_000_000, 200_000  # tokens
 # (Its API later dropped the condition for 4.6, but clients that do not ask still compact at the short window.)
 LAST_ASKING = (4, 6)
 LONG_BETA = "context-1m-"
-WORD, VERSION = re.compile(r"[a-z]+"), re.compile(r"\d+(?![\db])")  # 120b is a size
+WORD, VERSION = re.compile(r"(?!\bv\d)[a-z]+"), re.compile(r"\d+(?![\db])")  # 120b is a size
 ZEROS = re.compile(r"(?<=\.\d)0\b")  # grok-4.20 came before grok-4.3
 LONGEST_VERSION = 3  # digits: a longer number is a date
 # Words of models for a single purpose, which are no measure for others.
@@ -122,7 +122,7 @@ def _newest_of_family(name: str, models: Iterable[Any]) -> Any | None:
         return listed[same[0]]
     if version(name) and (longer := [each for each in listed if each.startswith(f"{name}-")]):
         return _usual([listed[each] for each in longer])
-    if shorter := [each for each in listed if name.startswith(f"{each}-")]:
+    if shorter := [each for each in listed if name.startswith(f"{each}-") and version(each) == version(name)]:
         return listed[max(shorter, key=len)]
     if relatives and len(words) > 1:
         return listed[max(relatives, key=version)]

@@ -23,7 +23,7 @@ from autoprune.apps.replay.atoms import Group
 from autoprune.apps.replay.corpus import replay_files
 from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.policies import NO_PRUNING
-from autoprune.apps.replay.rows import Interval, Pair, Row, interval, summarize, sums_by_session
+from autoprune.apps.replay.rows import Interval, Pair, Row, interval, summarize, sums_by_project
 from autoprune.apps.replay.session import ReplayArgs
 from autoprune.economics import Prices
 
@@ -104,7 +104,7 @@ class Masked:
             _extra(write, tokens_of(masked, with_rereads=with_rereads), tokens_of(whole))
             for masked, whole in self.pairs
         ]
-        return interval(sums_by_session([masked for masked, _ in self.pairs], extra), nothing=0.0)
+        return interval(sums_by_project([masked for masked, _ in self.pairs], extra), nothing=0.0)
 
     @property
     def touched(self) -> int:

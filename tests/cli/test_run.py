@@ -21,6 +21,7 @@ from raw_upstream import Connection, always, answer, serving
 from reading_tasks import Comparing, document
 from strict_provider.scripts import Call, Turn
 from strict_provider.server import Provider, serve
+from tables import each_row
 
 from autoprune import AgenticConversationPruner
 from autoprune.apps.cli.run import cost_of_limit, summarize_traffic
@@ -58,8 +59,9 @@ def test_an_assistant_runs_behind_a_proxy_and_its_ledger_is_printed_at_the_end(
     assert "All is well" in str(last[-1])
     assert "All is well" not in str(last[2])
     page = r"autoprune: live page http://127\.0\.0\.1:\d+/\?token=[\w-]+\n"
+    warning = r"autoprune: the safe zone of 5k forces cuts, so a session can get dearer than without pruning; [^\n]+\n"
     introduction = r"autoprune: claude-opus-4-8: 9 requests, the last prompt [\d,]+ tokens, 1\d,\d+ without pruning"
-    assert re.match(page + introduction, done.stderr)
+    assert re.match(page + warning + introduction, done.stderr)
     first = done.stderr.splitlines()[0]
     shown = re.sub(r":\d+/\?token=[\w-]+$", ":41327/?token=…", first)
     assert f"autoprune run claude\n{shown}\n```" in (ROOT / "README.md").read_text(encoding="utf-8")
@@ -91,6 +93,26 @@ def test_print_shows_the_command_and_starts_nothing(tmp_path: Path):
         "ANTHROPIC_BASE_URL=http://127.0.0.1:8484 ENABLE_TOOL_SEARCH=true claude -p 'Fix it.'",
         "# the proxy forwards requests to https://api.anthropic.com",
     ]
+
+
+@each_row(
+    ("arguments", "warnings"),
+    [
+        (("claude", "--model", "claude-opus-5-5"), []),
+        (
+            ("--safe-zone", "40k", "claude", "--model", "claude-opus-5-5"),
+            [
+                "# the safe zone of 40k forces cuts that pay only after some 24 more requests at the prices of "
+                "claude-opus-5-5, so a session can get dearer than without pruning; without --safe-zone none does"
+            ],
+        ),
+    ],
+)
+def test_a_safe_zone_that_the_user_chose_comes_with_a_warning(
+    arguments: tuple[str, ...], warnings: list[str], tmp_path: Path
+):
+    printed = run_text("run", "--print", *arguments, environ=having(tmp_path)).stdout.splitlines()
+    assert [line for line in printed if "dearer" in line] == warnings
 
 
 def test_the_printed_command_is_valid_in_a_shell(tmp_path: Path):

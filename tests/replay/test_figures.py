@@ -14,6 +14,7 @@ from autoprune.apps.replay.episode_figures import Bill, figures
 from autoprune.apps.replay.play import play
 from autoprune.apps.replay.policies import NoPruning
 from autoprune.apps.replay.rows import interval
+from autoprune.apps.replay.titles import project_of
 from autoprune.economics import LISTS, Prices
 from autoprune.strategies import ObservationMasking
 
@@ -98,8 +99,8 @@ def test_an_episode_without_an_unpruned_replay_is_skipped():
 
 def test_an_interval_is_the_same_at_every_run_and_holds_its_figure():
     values = [(float(value), 1.0) for value in range(40)]
-    found = interval(values)
-    assert found == interval(values)
+    found = interval([[each] for each in values])
+    assert found == interval([[each] for each in values])
     assert found.low < found.value == 19.5 < found.high
     # 1.96 standard errors of the mean, by the textbook
     error = 1.96 * (sum((value - 19.5) ** 2 for value, _ in values) / 40) ** 0.5 / 40**0.5
@@ -113,6 +114,48 @@ def test_sessions_are_drawn_whole(name: str):
     found = [*one, made(name, "s", 50, number="#1"), made(name, "s", 150, number="#2")]
     (row,) = [row for row in summarize(found, "p") if row.strategy == "s"]
     assert (row.bill.low, row.bill.value, row.bill.high) == (1.0, 1.0, 1.0)
+
+
+def test_sessions_of_one_project_are_drawn_together():
+    """Two projects, one of which saves in all of its sessions: a sample without the other one is likely."""
+    names = [f"{project}{number}" for project in "ab" for number in range(10)]
+    found = [made(name, "none", 100) for name in names]
+    found += (made(name, "s", 50 if name[0] == "a" else 100) for name in names)
+    apart, (together,) = (
+        [row.bill for row in summarize(known, "p") if row.strategy == "s"]
+        for known in (found, [replace(each, project=each.session[0]) for each in found])
+    )
+    assert (together.low, together.value, together.high) == (0.5, 0.75, 1.0)
+    assert [0.6 < each.low < each.high < 0.9 for each in apart] == [True]
+
+
+def test_the_sessions_of_a_single_project_are_drawn_one_by_one():
+    values = [(float(value), 1.0) for value in range(40)]
+    one, many = interval([values]), interval([[each] for each in values])
+    assert one.value == many.value == 19.5
+    assert one.high - one.low == pytest.approx(many.high - many.low, rel=0.05)
+
+
+def test_a_row_has_the_share_of_sessions_in_which_anything_was_done():
+    found = [made(name, "none", 100) for name in "abcd"]
+    found += (replace(made(name, "s", 90), is_changed=name == "a") for name in "abcd")
+    rows = {row.strategy: (row.changed, round(row.spare, 1)) for row in summarize(found, "p")}
+    assert rows == {"none": (0.0, 0.0), "s": (0.25, 11.1)}
+
+
+@each_row(
+    ("folder", "project"),
+    [
+        ("", ""),
+        ("/home/ann/shop", "shop"),
+        ("D:\\shop", "shop"),
+        ("/home/ann/shop/.worktrees/3", "shop"),
+        ("D:\\shop\\.claude\\worktrees\\fix-it", "shop"),
+        ("/home/ann/.codex/worktrees/91e1/shop", "shop"),
+    ],
+)
+def test_work_trees_belong_to_the_project_of_their_repository(folder: str, project: str):
+    assert project_of(folder) == project
 
 
 # A session file

@@ -46,6 +46,17 @@ def test_results_and_thinking_have_sizes_of_their_own(says_output: bool, error: 
     assert sizes.text == pytest.approx(1.5, abs=error)
 
 
+def test_an_answer_without_a_recorded_output_is_its_visible_text_and_the_usual_thinking():
+    """Thinking does not grow with the text: a long answer is not estimated by the ratio of the short ones."""
+    answers, texts = 6 * (20, 30, 40, 25, 2_000, 35), 4 * (100, 900, 400, 700, 200, 500, 800, 300, 600)
+    known = [
+        Growth(at, round(1.5 * (text + answer)) + 300, text, answer, None)
+        for at, (text, answer) in enumerate(zip(texts, answers, strict=True))
+    ]
+    fitted = fit_ratios(known, None)
+    assert [fitted.estimate(each) for each in known] == [pytest.approx(each.tokens, rel=0.05) for each in known]
+
+
 def test_unpruned_prompts_are_the_recorded_ones():
     recording = session()
     known = of(recording)

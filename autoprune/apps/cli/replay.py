@@ -71,6 +71,7 @@ bill      cost as a share of the cost without pruning, including re-reads:
           fetching cleared results again if the agent needed them;
           ≈ means no significant difference from the row above
 spare     requests of the agent for each 100 that the saving would pay for
+changed   % of sessions in which anything was cleared
 code      % still in the prompt, of the names, error messages and old texts of
           edits that the agent used in its next steps
 edits     the same for the old texts of edits (shell edits: in shell commands)
@@ -81,7 +82,7 @@ worst     the highest cost up to any request of a conversation, without re-reads
 breaks    requests at which a change made the provider's cache useless
 words, failure, files, read for a text
           % of requests whose prompt still held this content as it was
-Below a figure is its 95% confidence interval over sessions. Simulated costs
+Below a figure is its 95% confidence interval over projects. Simulated costs
 rest on our token counts and a model of the cache, so they differ from the
 recorded ones; only their ratio is used."""
 COMPARE = "With session files or folders this command compares strategies; --html FILE writes a page with charts."
@@ -313,7 +314,7 @@ def verdict_table(prices: Prices, ranking: Sequence[Standing], cost: str) -> Ren
     """Draw the strategies at these prices, grouped by evidence, and the advice. `cost` says that of no pruning."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("strategy", overflow="fold", max_width=44)
-    for name in ("bill", "spare", *MAIN):
+    for name in ("bill", "spare\nchanged", *MAIN):
         table.add_column(name, justify="right", no_wrap=True)
     headings = [_heading(each) for each in ranking]
     for each, heading, previous in zip(ranking, headings, ["", *headings], strict=False):
@@ -369,7 +370,7 @@ def _verdict_cells(each: Standing) -> tuple[Text | str, ...]:
     return (
         Text(printable(strategy_label(row))),
         Text(bill, style=style),
-        f"{row.spare:+.1f}",
+        figure_cell(f"{row.spare:+.1f}", f"{row.changed:.0%}"),
         *(share_cell(row.evidence[group], row.needed[group]) for group in MAIN),
     )
 

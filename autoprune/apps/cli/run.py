@@ -32,7 +32,7 @@ from autoprune.apps.cli.proxy import (
 )
 from autoprune.apps.clients import CLIENTS, Client, Route, User, find_client
 from autoprune.apps.clients.compactions import rule_of
-from autoprune.economics import amount, lifetime
+from autoprune.economics import amount, lifetime, model_prices
 from autoprune.errors import ClientError, SettingsError
 from autoprune.settings import VARIABLES, window_of
 from autoprune.strategies.catalog import FOLDING_ALONG
@@ -40,7 +40,7 @@ from autoprune.strategies.catalog import FOLDING_ALONG
 if TYPE_CHECKING:
     from autoprune.apps.proxy import Running, Session, Settings
 
-EXAMPLES = options.examples("run claude", "run --safe-zone 60k codex exec 'Fix the tests.'", "run --print opencode")
+EXAMPLES = options.examples("run claude", "run codex exec 'Fix the tests.'", "run --print opencode")
 USUAL_WINDOW = 200_000  # tokens
 NO_REQUEST = frozenset(("--version", "-v", "-V", "--help", "-h"))  # first arguments that make a client ask no model
 NOT_FOUND, BY_SIGNAL = 127, 128  # exit codes, as a shell reports them
@@ -137,7 +137,8 @@ def run_assistant(
         **given,
     )
     if only_print:
-        print(*describe_by_hand(chosen, route, settings, given, describe_compaction(chosen, user)), sep="\n")
+        about = describe_compaction(chosen, user), warn_of_limit(safe_zone, user)
+        print(*describe_by_hand(chosen, route, settings, given, *about), sep="\n")
         return
     settings = with_seed(settings)
     path = find_program(chosen)
@@ -145,6 +146,8 @@ def run_assistant(
     with running(settings) as proxy, keep_ledgers(lambda: proxy.sessions):
         if asks_model:  # before the client may take the whole screen
             typer.echo(f"autoprune: live page {proxy.page}", err=True)
+            if warning := warn_of_limit(safe_zone, user):
+                typer.echo(f"autoprune: {warning}", err=True)
         with start_client(path, route, proxy.url) as process:
             code = wait_for(process)
     failure = explain_silence(chosen, proxy, code) if asks_model else ""
@@ -177,6 +180,19 @@ def summarize_traffic(proxy: "Running") -> Iterator[str]:
             yield f"autoprune: {session.usage_note}"
     if others := len(known) - len(main):
         yield f"autoprune: {others} side question{'s' if others > 1 else ''} besides"
+
+
+def warn_of_limit(safe_zone: str | None, user: User) -> str:
+    """Say that a safe zone that the user chose can cost money; "" without one, and if no cut costs any."""
+    model = user.option("-m", "--model")
+    pays = model_prices(model).break_even(1, 1) if model else None
+    if not safe_zone or pays == 0:
+        return ""
+    when = f" that pay only after some {pays:.0f} more requests at the prices of {model}" if pays else ""
+    return (
+        f"the safe zone of {safe_zone} forces cuts{when}, so a session can get dearer than without pruning; without "
+        "--safe-zone none does"
+    )
 
 
 def cost_of_limit(sessions: "Sequence[Session]") -> str:
@@ -233,7 +249,7 @@ def explain_silence(client: Client, proxy: "Running", code: int) -> str:
 
 
 def describe_by_hand(
-    client: Client, route: Route, settings: "Settings", given: Mapping[str, Any], compaction: str
+    client: Client, route: Route, settings: "Settings", given: Mapping[str, Any], compaction: str, warning: str
 ) -> Iterator[str]:
     """Yield the commands that do by hand what a run does, redacted. `given` are settings that have no option."""
     options = {"port": PORT, "upstream": route.upstream, "safe-zone": settings.safe_zone, "strategy": settings.strategy}
@@ -245,6 +261,8 @@ def describe_by_hand(
     yield "# By hand, in one terminal; it prints the address of its live page:"
     yield redact(" ".join((*variables, "autoprune proxy", *words)))
     yield f"# Safe zone: {describe_zone(settings)}"
+    if warning:
+        yield f"# {warning}"
     yield f"# {compaction}"
     yield f"# In another terminal{', with the files below in FOLDER' if route.files else ''}:"
     yield from describe_route(client, route, f"http://127.0.0.1:{PORT}")

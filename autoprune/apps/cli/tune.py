@@ -30,6 +30,7 @@ EXAMPLES = options.examples(
 LEGEND = """\
 bill      cost as a share of the cost without pruning, including re-reads:
           fetching cleared results again if the agent needed them
+spare     requests of the agent for each 100 that the saving would pay for
 code      % still in the prompt, of the names, paths, error messages and old
           texts of edits that the agent used in its next steps
 edits     the same for the old texts of edits
@@ -106,11 +107,12 @@ def _command_lines(tuned: Tuning, agents: Iterable[str]) -> tuple[str, ...]:
 
 def _frontier_table(tuned: Tuning, args: ReplayArgs) -> RenderableType:
     """Draw the Pareto frontier, the recommendation, and its reliability."""
-    figures = ("bill", *MAIN)
+    figures = ("bill", "spare", *MAIN)
     table = table_of(("setting", "left"), *((name, "right") for name in figures))
     for row in tuned.frontier:
         style = "bold" if row.strategy == tuned.recommended else ""
-        cells = row.strategy, f"{row.with_rereads.value:.3f}", *(_share_text(row, group) for group in MAIN)
+        bill = f"{row.with_rereads.value:.3f}", f"{row.spare:+.1f}"
+        cells = row.strategy, *bill, *(_share_text(row, group) for group in MAIN)
         table.add_row(*(Text(cell, style=style) for cell in cells))
     condition = f"at least {tuned.floor:.0%} of each kind kept, prices {args.prices[0]}"
     return Group(

@@ -24,7 +24,7 @@ from autoprune.errors import AutopruneError, SettingsError, how_to_install
 from autoprune.strategies.scaffold import is_in_file
 
 T = TypeVar("T")
-FORMAT = 10  # of figures: increased when the figures of the same session change
+FORMAT = 12  # of figures: increased when the figures of the same session change
 
 
 @dataclass(frozen=True)

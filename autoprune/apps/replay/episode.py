@@ -24,7 +24,7 @@ from typing import Any
 
 from autoprune.apps.replay.evidence import Evidence, Protected, evidence, protected_content
 from autoprune.apps.replay.sizes import Sizes, fit_sizes
-from autoprune.apps.replay.titles import UNTITLED, Title
+from autoprune.apps.replay.titles import UNTITLED, Title, project_of
 from autoprune.apps.sessions import Recording, Request, Usage
 from autoprune.conversation.transcript import Speaker, Transcript
 from autoprune.economics import DEFAULT, Prices, prices
@@ -175,7 +175,7 @@ class Episode:
     system prompt and the schemas of the tools, and `ratio` is the calibration. `pauses` are
     seconds, by the index of the message after the pause. `safe_zone` is for a whole prompt, in the provider's tokens.
     `window` is the context window of the session's model, in our tokens. `compact_at` are the provider's tokens of a
-    prompt at which the agent compacts; None if it never does.
+    prompt at which the agent compacts; None if it never does. `project` is that of its folder, "" if unknown.
     """
 
     session: str
@@ -192,6 +192,7 @@ class Episode:
     title: Title = UNTITLED
     window: int = UNKNOWN_WINDOW
     compact_at: int | None = None
+    project: str = ""
 
     @property
     def name(self) -> str:
@@ -332,6 +333,7 @@ def episode(
         billings=billed,
         title=title,
         window=round(_window(named) / sizes.text),
+        project=project_of(recording.folder),
     )
 
 

@@ -12,6 +12,7 @@ from autoprune.apps.replay.evidence import Need
 from autoprune.apps.replay.play import Run
 from autoprune.economics import CALL_TOKENS, Prices
 
+ROUNDED = 1  # tokens by which two estimates of the same prompt may differ
 CARRIED = 10  # requests during which a re-fetched result stays in the prompt
 # A placeholder: each request is billed at the prices of its own model and cache, as far as the log names them.
 OWN = Prices(name="own")
@@ -129,12 +130,13 @@ class Kept:
 class Figures:
     """The figures of an episode under a strategy. Bills are in input tokens, by the name of their prices.
 
-    `session` is the name of the session's file, which may hold several episodes. `evidence` is by group: code, edits,
+    `session` is the name of the session's file, which may hold several episodes, and `project` that of the folder in
+    which the agent worked, "" if unknown. `evidence` is by group: code, edits,
     shell edits, facts, paths; `FAR`, the code whose source is old; and each group but paths once more by the definition
     of the last version (`RESULTS_ONLY`). `protected` counts protected content by kind, once for each request. `prompts`
     are the provider's tokens of each prompt, and `held` those that were read from its cache. `thinking` are the tokens
-    of thinking that the edits make invalid, if the model binds it. `seconds` is the median time of a prune, and
-    `slowest` the longest.
+    of thinking that the edits make invalid, if the model binds it. `is_changed` tells whether any prompt is not as
+    recorded. `seconds` is the median time of a prune, and `slowest` the longest.
     """
 
     session: str
@@ -153,6 +155,8 @@ class Figures:
     seconds: float = 0.0
     slowest: float = 0.0
     protected: Mapping[str, Kept] = field(default_factory=dict)
+    project: str = ""
+    is_changed: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Convert the figures to JSON-compatible values."""
@@ -192,6 +196,10 @@ def figures(run: Run, strategy: str, prices: Sequence[Prices], *, style: str) ->
         seconds=median(seconds) if seconds else 0.0,
         slowest=max(seconds, default=0.0),
         protected={str(kind): Kept(whole + lost, whole, whole) for kind, (whole, lost) in run.protected.items()},
+        project=episode.project,
+        is_changed=any(
+            abs(whole - prompt.tokens) > ROUNDED for whole, prompt in zip(episode.unpruned, run.prompts, strict=True)
+        ),
     )
 
 

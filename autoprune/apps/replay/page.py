@@ -161,7 +161,7 @@ def _kept(standing: Standing) -> str:
     shares = [share.value for group, share in row.evidence.items() if row.needed[group]]
     if not shares:
         return ""
-    little = "" if standing.keeps_enough or standing.is_near_floor else " That is little: see the advice below."
+    little = "" if standing.keeps_enough else " That is little: see the advice below."
     least = "all" if min(shares) == 1.0 else f"at least {100 * min(shares):.1f}% each"
     return (
         f"Of the code, the edited texts and the facts that the agent later needed from tool results, {least} would "

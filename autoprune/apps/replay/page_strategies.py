@@ -17,11 +17,13 @@ OTHERS = "With a path and without `--strategy`, `autoprune replay` compares all 
 MAIN_TERMS = {
     "bill": "the cost of all prompts and answers as a share of no pruning, including re-reads: fetching cleared "
     "results again if the agent needed them. 0.900 is 10% cheaper",
+    "spare": "the extra requests of the agent, for each 100, that the saving would pay for",
+    "changed": "the share of sessions in which anything was cleared",
     "code": "% still in the prompt, of the names, paths, error messages and old texts of edits that the agent used in "
     "its next steps",
     "edits": "the same for the old texts of its edits only, which must match exactly",
     "facts": "the same for the figures, names, quotes and keys that it wrote",
-    "small figures": "the 95% confidence interval over sessions; none for a single session",
+    "small figures": "the 95% confidence interval over projects and their sessions; none for a single session",
     "cold cache": "the provider had dropped the prompt from its cache, as after a long pause: then clearing costs "
     "nothing extra",
 }
@@ -145,7 +147,7 @@ def _prices_line(prices: str) -> Markup:
 
 
 def _frontier(number: int, ranked: Sequence[Ranked]) -> Iterator[Markup]:
-    over = ", with its 95% confidence interval over sessions" if ranked[0].standing.sessions > 1 else ""
+    over = ", with its 95% confidence interval over projects" if ranked[0].standing.sessions > 1 else ""
     yield element("h3", "Cheap against complete")
     yield element(
         "p",
@@ -203,7 +205,8 @@ def _name_cell(each: Ranked) -> Markup:
 def _main_row(each: Ranked) -> Markup:
     tied = element("span", "≈", class_="tied", title="not significantly different from the one above")
     bill = concatenate((tied if each.standing.is_tied else "", _interval_cell(each.standing.rereads, 1, 3)))
-    cells = (bill, *(_share_cell(each.row, group) for group in MAIN))
+    known = (element("small", f"{each.row.spare:+.1f} spare"), element("small", f"{each.row.changed:.0%} changed"))
+    cells = (concatenate((bill, *known)), *(_share_cell(each.row, group) for group in MAIN))
     return element("tr", _name_cell(each), *(element("td", cell) for cell in cells))
 
 

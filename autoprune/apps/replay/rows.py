@@ -1,16 +1,18 @@
-"""The figures of many episodes as rows, one for each strategy, with bootstrap confidence intervals over sessions.
+"""The figures of many episodes as rows, one for each strategy, with bootstrap confidence intervals over projects.
 
 Each session gives two numbers, and a figure is the sum of the first over the sum of the second: a bill and the unpruned
-bill, or the atoms kept and those needed. The seed is fixed, so every run draws the same samples, and all figures over
-the same number of sessions share their draws: differences between two strategies are compared on the same sessions.
-More than 1,000 sessions are split at random into 1,000 groups, each drawn as one. The interval stays as wide, and the
-work is bounded.
+bill, or the atoms kept and those needed. Sessions of one project are alike, so a sample draws projects, and then
+sessions of each drawn project; a session whose project is not known is a project of its own. The seed is fixed, so
+every run draws the same samples, and all figures over the same sessions share their draws: differences between two
+strategies are compared on the same sessions. More than 1,000 sessions are split at random into about 1,000 groups
+within their projects, each drawn as one. The interval stays as wide, and the work is bounded.
 """
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import accumulate
 
 from autoprune.apps.replay.atoms import PATHS, Group
 from autoprune.apps.replay.episode_figures import FAR, RESULTS_ONLY, Figures, Kept
@@ -21,11 +23,12 @@ SAMPLES = 1_000  # bootstrap samples; the interval is from the 25th lowest to th
 GROUPS = 1_000  # the most sessions that are drawn one by one
 SEED = 11  # any fixed number: the same sessions give the same intervals
 Pair = tuple[float, float]
+Projects = Sequence[Sequence[Pair]]  # the pairs of the sessions of each project
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A figure with its 95 % bootstrap confidence interval over sessions."""
+    """A figure with its 95 % bootstrap confidence interval over projects."""
 
     value: float
     low: float
@@ -43,18 +46,18 @@ def rounded(known: Interval, form: str, factor: float = 1.0) -> tuple[str, str]:
     return value, "" if low == high else f"{low}–{high}"
 
 
-def interval(sessions: Iterable[Pair], nothing: float = 1.0) -> Interval:
-    """Compute the ratio of two sums over sessions, with its interval; `nothing` is the ratio if the second sum is 0."""
-    return _interval(tuple(sessions) or ((0.0, 0.0),), nothing)
+def interval(projects: Projects, nothing: float = 1.0) -> Interval:
+    """Compute the ratio of two sums over all sessions, with its interval; `nothing` is the ratio if the second is 0."""
+    return _interval(tuple(map(tuple, projects)) or (((0.0, 0.0),),), nothing)
 
 
 @lru_cache(maxsize=1_024)  # evidence is the same at all prices
-def _interval(pairs: tuple[Pair, ...], nothing: float) -> Interval:
-    parts, wholes = [part for part, _ in pairs], [whole for _, whole in pairs]
-    drawn_parts, drawn_wholes = _grouped_values(parts), _grouped_values(wholes)
+def _interval(projects: tuple[tuple[Pair, ...], ...], nothing: float) -> Interval:
+    drawn = _grouped(projects)
+    parts, wholes = zip(*(pair for sessions in drawn for pair in sessions), strict=True)
     ratios = sorted(
-        _ratio(sum(map(drawn_parts.__getitem__, draw)), sum(map(drawn_wholes.__getitem__, draw)), nothing)
-        for draw in samples(len(drawn_parts))
+        _ratio(sum(map(parts.__getitem__, draw)), sum(map(wholes.__getitem__, draw)), nothing)
+        for draw in samples(tuple(map(len, drawn)))
     )
     low, high = ratios[round(0.025 * SAMPLES)], ratios[round(0.975 * SAMPLES) - 1]
     return Interval(_ratio(sum(parts), sum(wholes), nothing), low, high)
@@ -64,11 +67,23 @@ def _ratio(part: float, whole: float, nothing: float) -> float:
     return part / whole if whole else nothing
 
 
-def _grouped_values(values: Sequence[float]) -> Sequence[float]:
-    if len(values) <= GROUPS:
-        return values
-    dealt = [values[place] for place in shuffle(len(values))]
-    return [sum(dealt[group::GROUPS]) for group in range(GROUPS)]
+def _grouped(projects: Projects) -> Projects:
+    """Split many sessions into groups within their projects, and many projects into groups of projects."""
+    count = sum(map(len, projects))
+    if count <= GROUPS:
+        return projects
+    if len(projects) > GROUPS:
+        return [[each] for each in _dealt([_total(sessions) for sessions in projects], GROUPS)]
+    return [_dealt(sessions, max(1, GROUPS * len(sessions) // count)) for sessions in projects]
+
+
+def _dealt(pairs: Sequence[Pair], groups: int) -> Sequence[Pair]:
+    dealt = [pairs[place] for place in shuffle(len(pairs))]
+    return [_total(dealt[group::groups]) for group in range(groups)]
+
+
+def _total(pairs: Sequence[Pair]) -> Pair:
+    return sum(part for part, _ in pairs), sum(whole for _, whole in pairs)
 
 
 @lru_cache(maxsize=2)
@@ -78,10 +93,18 @@ def shuffle(count: int) -> list[int]:
 
 
 @lru_cache(maxsize=2)
-def samples(count: int) -> list[list[int]]:
-    """Draw the numbers of the sessions in each bootstrap sample."""
+def samples(sizes: tuple[int, ...]) -> list[list[int]]:
+    """Draw the numbers of the sessions in each bootstrap sample; `sizes` are the numbers of sessions by project."""
     draw = random.Random(SEED)
-    return [draw.choices(range(count), k=count) for _ in range(SAMPLES)]
+    firsts = [0, *accumulate(sizes)]
+    return [
+        [
+            firsts[project] + (draw.randrange(sizes[project]) if sizes[project] > 1 else 0)
+            for project in draw.choices(range(len(sizes)), k=len(sizes))
+            for _ in range(sizes[project])
+        ]
+        for _ in range(SAMPLES)
+    ]
 
 
 MAIN = (Group.CODE, Group.EDITS, Group.FACTS)  # groups that tables show beside the bill
@@ -96,10 +119,11 @@ class Row:
     Bills are weighted in dollars if the input price of every episode is known. `bill` and `worst` are without re-reads.
     Evidence is by group: `code` (with `edits`), `shell_edits` and `facts`; `needed` counts the atoms of each group.
     `spare` are the extra requests of the agent for each 100 that the saving would pay for, negative for a loss.
-    `in_results` and `far` are shares of code. `cold` is the part of the saving from cuts at requests that found no
-    cache. `protected` are the shares of protected content that stayed whole, by kind, without kinds that never
-    occurred. `thinking` are the tokens of thinking that the edits make invalid, if the model binds it. `results_only`
-    are the shares by the definition of the last version, in which only results are sources and paths belong to code.
+    `changed` is the share of sessions in which anything was done. `in_results` and `far` are shares of code. `cold` is
+    the part of the saving from cuts at requests that found no cache. `protected` are the shares of protected content
+    that stayed whole, by kind, without kinds that never occurred. `thinking` are the tokens of thinking that the edits
+    make invalid, if the model binds it. `results_only` are the shares by the definition of the last version, in which
+    only results are sources and paths belong to code.
     `paths` is the share of paths, by which no strategy is judged.
     """
 
@@ -123,6 +147,7 @@ class Row:
     thinking: int = 0
     cold: float = 0.0
     spare: float = 0.0
+    changed: float = 0.0
     protected: Mapping[str, Interval] = field(default_factory=dict)
     needed: Mapping[Group, int] = field(default_factory=dict)
     results_only: Mapping[Group, Interval] = field(default_factory=dict)
@@ -195,12 +220,12 @@ def _row(found: Sequence[Figures], unpruned: Mapping[str, float], worth: Mapping
     saved = sum(weight * bill.saved for weight, bill in zip(weights, bills, strict=True))
     cold = sum(weight * bill.saved_cold for weight, bill in zip(weights, bills, strict=True))
     code = _total_kept(found, Group.CODE)
-    with_rereads = interval(sums_by_session(found, zip(again, wholes, strict=True)))
+    with_rereads = interval(sums_by_project(found, zip(again, wholes, strict=True)))
     return Row(
         strategy=found[0].strategy,
         style=found[0].style,
         episodes=len(found),
-        bill=interval(sums_by_session(found, zip(totals, wholes, strict=True))),
+        bill=interval(sums_by_project(found, zip(totals, wholes, strict=True))),
         with_rereads=with_rereads,
         worst=max(bill.worst for bill in bills),
         dearer=sum(bill.worst > DEARER for bill in bills) / len(bills),
@@ -216,6 +241,7 @@ def _row(found: Sequence[Figures], unpruned: Mapping[str, float], worth: Mapping
         slowest=max(each.slowest for each in found),
         thinking=sum(each.thinking for each in found),
         cold=min(1.0, cold / saved) if saved > 0 else 0.0,
+        changed=len({each.session for each in found if each.is_changed}) / len({each.session for each in found}),
         spare=100 * (1 / with_rereads.value - 1) if with_rereads.value else 0.0,
         protected=dict(_protected_intervals(found)),
         needed={group: _total_kept(found, group).needed for group in Group},
@@ -240,13 +266,18 @@ def _evidence_interval(found: Sequence[Figures], group: str) -> Interval:
 
 
 def _interval_of(found: Sequence[Figures], kept: Iterable[Kept]) -> Interval:
-    return interval(sums_by_session(found, [(each.kept, each.needed) for each in kept]))
+    return interval(sums_by_project(found, [(each.kept, each.needed) for each in kept]))
 
 
-def sums_by_session(found: Iterable[Figures], values: Iterable[Pair]) -> list[Pair]:
-    """Sum the values of episodes over each session, since episodes of one session are not independent."""
-    sums: dict[str, Pair] = {}
+def sums_by_project(found: Iterable[Figures], values: Iterable[Pair]) -> Projects:
+    """Sum the values of episodes over each session, by project: sessions of one are not independent of each other.
+
+    A session without a known project is a project of its own.
+    """
+    sums: dict[tuple[str, str], dict[str, Pair]] = {}
     for each, (part, whole) in zip(found, values, strict=True):
-        parts, wholes = sums.get(each.session, (0.0, 0.0))
-        sums[each.session] = parts + part, wholes + whole
-    return list(sums.values())
+        project = (each.project, "" if each.project else each.session)
+        sessions = sums.setdefault(project, {})
+        parts, wholes = sessions.get(each.session, (0.0, 0.0))
+        sessions[each.session] = parts + part, wholes + whole
+    return [tuple(sessions.values()) for sessions in sums.values()]

@@ -64,14 +64,14 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class Ratios:
-    """The provider's tokens for each counted token of text, each recorded output token, and each token of an answer.
+    """The provider's tokens for each counted token of text, and for each recorded output token.
 
-    `answer` is for answers whose output is not recorded.
+    `hidden` are the tokens that an answer has beyond its visible text, if its output is not recorded.
     """
 
     text: float
     output: float = 1.0
-    answer: float = 1.0
+    hidden: float = 0.0
 
     def estimate(self, growth: Growth) -> float:
         """Estimate the growth of a prompt in the provider's tokens."""
@@ -79,7 +79,9 @@ class Ratios:
 
     def answer_size(self, counted: int, output: int | None) -> float:
         """Estimate the provider's tokens of an answer in later prompts."""
-        return self.answer * counted if output is None else self.output * output
+        if output is not None:
+            return self.output * output
+        return self.text * counted + self.hidden if counted else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,10 +197,10 @@ def fit_ratios(known: Iterable[Growth], model: str | None) -> Ratios:
     text, output = _fit(rows, usual)
     text = min(max(LEAST_TEXT * usual, text), MOST_TEXT * usual if model else LARGEST_TEXT)
     output = output if is_recorded else 1.0
-    answer = text
+    hidden = 0.0
     if len(unrecorded) >= LEAST_UNRECORDED:
-        answer = max(text, median((each.tokens - text * each.text) / each.answer for each in unrecorded))
-    return Ratios(text, output, answer)
+        hidden = max(0.0, median(each.tokens - text * (each.text + each.answer) for each in unrecorded))
+    return Ratios(text, output, hidden)
 
 
 def _fit(known: Sequence[tuple[int, int, int]], usual: float) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from autoprune.apps.replay.corpus import Engine, Failed, Task, one_by_one
 from autoprune.apps.replay.episode import longest, usage_cost
 from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.policies import NO_PRUNING
-from autoprune.apps.replay.rows import Interval, interval, sums_by_session
+from autoprune.apps.replay.rows import Interval, interval, sums_by_project
 from autoprune.apps.replay.session import ReplayArgs, SessionFigures, open_recordings
 from autoprune.apps.replay.titles import UNTITLED, Title, place_of, title_of
 from autoprune.apps.sessions import Recording, Request, Usage, compact
@@ -273,6 +273,6 @@ def outlook(sessions: Iterable[SessionFigures], strategy: str, prices_name: str,
     """
     known = [each for session in sessions for each in changes(session, strategy, prices_name) if each.paid]
     pairs = [(each.pruned / each.unpruned * (each.paid or 0.0), each.paid or 0.0) for each in known]
-    share = interval(sums_by_session([each.figures for each in known], pairs))
+    share = interval(sums_by_project([each.figures for each in known], pairs))
     # Requests in several files are replayed in each, but paid once.
     return Outlook(paid, min(paid, sum(cost for _, cost in pairs)), share)

@@ -62,6 +62,18 @@ def place_of(path: str, stretches: Sequence[Recording]) -> str:
     return "/".join([part for part in folder.replace("\\", "/").split("/") if part][-2:])
 
 
+def project_of(folder: str) -> str:
+    """Find the project of a folder that an agent worked in: the name of its repository's folder; "" if unknown.
+
+    Work trees belong to their repository: ".worktrees/3" and ".claude/worktrees/fix" in it.
+    """
+    parts = [part for part in folder.replace("\\", "/").split("/") if part]
+    for at, part in enumerate(parts[1:], 1):
+        if part == ".worktrees" or parts[at : at + 2] == [".claude", "worktrees"]:
+            return parts[at - 1]
+    return parts[-1] if parts else ""
+
+
 def _first_words(recording: Recording) -> str:
     """Find the user's first words, on one line; "" if the first messages of the conversation hold none."""
     messages = list(recording.messages[:SEARCHED])

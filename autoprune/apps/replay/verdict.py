@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.policies import NO_PRUNING, RUN, Policy
-from autoprune.apps.replay.rows import FEW_ATOMS, Interval, Row, interval, summarize, sums_by_session, worth_of
+from autoprune.apps.replay.rows import FEW_ATOMS, Interval, Row, interval, summarize, sums_by_project, worth_of
 from autoprune.apps.replay.session import FULL, Overview
 from autoprune.apps.replay.tuning import FLOOR
 
@@ -53,11 +53,6 @@ class Standing:
     def keeps_enough(self) -> bool:
         """Whether enough evidence of each group stays visible."""
         return self.row.least >= FLOOR
-
-    @property
-    def is_near_floor(self) -> bool:
-        """Whether the interval of each group of evidence reaches the floor."""
-        return all(round(share.high, DECIMALS) >= FLOOR for share in self.row.judged.values())
 
     @property
     def shortfall(self) -> float:
@@ -131,17 +126,16 @@ class _Bills:
 
     def _shares(self, known: Sequence[Figures], bills: Sequence[float]) -> Interval:
         unpruned = (self._unpruned[each.episode] for each in known)
-        return interval(sums_by_session(known, zip(bills, unpruned, strict=True)))
+        return interval(sums_by_project(known, zip(bills, unpruned, strict=True)))
 
 
 def recommended(placed: Sequence[Standing]) -> Standing | None:
     """Choose that of `autoprune run` if it is cheaper and keeps the needed evidence, else the cheapest such strategy.
 
-    Evidence below the floor is good enough if the interval covers the floor and no other strategy is better. None means
-    that it is better not to prune.
+    None means that it is better not to prune.
     """
     cheaper = [each for each in placed if each.is_cheaper and not each.is_reference]
-    fine = [each for each in cheaper if each.keeps_enough] or [each for each in cheaper if each.is_near_floor]
+    fine = [each for each in cheaper if each.keeps_enough]
     best = min(fine, key=lambda each: each.rereads.value, default=None)
     return next((each for each in fine if each.is_run), best)
 
@@ -158,9 +152,8 @@ def advice(placed: Sequence[Standing]) -> str:
         closest = min(mine, key=lambda each: (each.shortfall, each.rereads.value))
         return f"Do not prune: nothing is cheaper and keeps what is needed. {_shortcoming_text(closest)}{few}"
     what = strategy_label(usual.row) + (f", as `{usual.run}` does" if usual.is_run else "")
-    noise = "" if usual.keeps_enough else f", within noise of the floor of {FLOOR:.0%}"
-    more = f"{_cold_text(usual)}{_better_text(usual, placed)}{few}"
-    return f"Use {what}: {_bill_sentence(usual)}, and it keeps in view {_evidence_text(usual)}{noise}.{more}"
+    more = f"{_reach_text(usual)}{_cold_text(usual)}{_better_text(usual, placed)}{few}"
+    return f"Use {what}: {_bill_sentence(usual)}, and it keeps in view {_evidence_text(usual)}.{more}"
 
 
 def _better_text(usual: Standing, placed: Sequence[Standing]) -> str:
@@ -172,6 +165,12 @@ def _better_text(usual: Standing, placed: Sequence[Standing]) -> str:
     baseline = " (a baseline)" if best.is_reference else ""
     bill = best.rereads.text(".3f")
     return f" {strategy_label(best.row)}{baseline} has a bill of {bill} and keeps {_evidence_text(best)}."
+
+
+def _reach_text(each: Standing) -> str:
+    """Say in how many sessions anything was done, and how many more requests of the agent the saving would pay for."""
+    changed = f"{round(each.row.changed * each.sessions):,} of {count_noun(each.sessions, 'session')}"
+    return f" It changed {changed}, and the saving would pay for {each.row.spare:.1f} more requests for each 100."
 
 
 def _cold_text(each: Standing) -> str:

@@ -176,14 +176,14 @@ def tokens_lost(plan: Plan) -> int:
     return cached - sum(edit.saved if edit.request < last else edit.saved_before for edit in after)
 
 
-def thinking_lost(plan: Plan) -> int:
-    """Count the tokens of the thinking blocks that were stripped, or that the API refuses because of an edit.
+def thinking_lost(plan: Plan) -> Sequence[Thought]:
+    """Find the thinking blocks that were stripped, or that the API refuses because of an edit.
 
     A block is valid with the prompt that the model had when it wrote the block, so an edit invalidates only the blocks
     behind it that were written before its request. This assumes that every request was pruned.
     """
     if plan.changed is None:
-        return 0
+        return ()
     requests = plan.transcript.requests
     changes = [(edit.part.location.path, requests[edit.request]) for edit in plan.edits]
     changes += [((plan.start(fold),), requests[fold.request]) for fold in plan.folds]
@@ -193,11 +193,11 @@ def thinking_lost(plan: Plan) -> int:
     older = list(accumulate((end for _, end in changes), max, initial=0))
     stripped = set(plan.stripped)
     sent = (entry for at, entry in enumerate(plan.transcript.entries) if at not in plan.gone)
-    return sum(
-        thought.tokens
+    return [
+        thought
         for thought in chain.from_iterable(entry.thinking for entry in sent)
         if thought in stripped or thought.location.message < older[bisect_left(first, thought.location.path)]
-    )
+    ]
 
 
 def stable_boundary(plan: Plan) -> int | None:

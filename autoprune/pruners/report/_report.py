@@ -10,7 +10,7 @@ from typing import Any
 
 from autoprune.conversation.edits import Reason, savings_by_message
 from autoprune.conversation.messages import without_marks
-from autoprune.conversation.transcript import Entry, Speaker, ToolResult
+from autoprune.conversation.transcript import Entry, Speaker, ToolResult, Transcript
 from autoprune.economics import Sent, Weighed
 from autoprune.facts.calls import target
 from autoprune.planning.plan import Plan
@@ -152,7 +152,7 @@ class Report:
     @cached_property
     def thinking_tokens_lost(self) -> int:
         """The tokens of thinking that the edits make invalid; 0 if the thinking policy is "report" or "refuse"."""
-        return scale_tokens(thinking_lost(self.plan), self.calibration)
+        return scale_tokens(sum(each.tokens for each in thinking_lost(self.plan)), self.calibration)
 
     @cached_property
     def stable_boundary(self) -> int | None:
@@ -349,22 +349,33 @@ def ledger_figures(report: Report, conversation: Sequence[Any]) -> Sent:
     transcript = plan.transcript
     after = _weigh_messages(conversation, _weights(plan))
     is_changed = bool(plan.edits or plan.folds or plan.stripped)
+    weights = [entry.tokens for entry in transcript.entries]
+    given = _weigh_messages(transcript.messages, weights) if is_changed else after
+    lost = thinking_lost(plan) if is_changed else ()
     return Sent(
-        given=_weigh_messages(transcript.messages, [entry.tokens for entry in transcript.entries])
-        if is_changed
-        else after,
+        given=given,
         sent=after,
         beside=transcript.fixed_tokens,
         answers=sum(_answers(plan)) if plan.head is None else None,
         placeholders=_tokens_placed(report),
         cleared=tuple(filter(None, map(_digest_of_result, _results_edited_now(plan)))),
         fetched=tuple(_unseen_results(plan)),
-        thinking=thinking_lost(plan) if is_changed else 0,
+        thinking=sum(thought.tokens for thought in lost),
+        lost=tuple({given[thought.location.message][0]: None for thought in lost}),
+        thought=_newest_thought(transcript, given),
         model_input=spent.input_tokens,
         model_output=spent.output_tokens,
         model_cost=spent.cost,
         marks=reaches(conversation),
     )
+
+
+def _newest_thought(transcript: Transcript, given: Weighed) -> tuple[str, int] | None:
+    """Return the digest of the first message with thinking in the newest answer, and the tokens of that answer."""
+    *_, before, last = 0, 0, *transcript.requests
+    answer = [at for at in range(before, last) if transcript.entries[at].speaker is Speaker.MODEL]
+    first = next((at for at in answer if transcript.entries[at].thinking), None)
+    return None if first is None else (given[first][0], sum(transcript.entries[at].tokens for at in answer))
 
 
 def _weights(plan: Plan) -> Sequence[int]:

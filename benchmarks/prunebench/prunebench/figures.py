@@ -71,7 +71,7 @@ def corpus_figures(name: str, files: int, sessions: Sequence[SessionFigures], ar
     by_price = {name for name in args.strategies if args.by_each_price and Policy(name).uses_prices}
     for prices in map(str, args.prices):
         billed = [each for each in figures if prices in each.bills]
-        by_project = [replace(each, session=project(each.session)) for each in billed]
+        by_project = [replace(each, session=project(each.session), project="") for each in billed]
         placed = standings(by_project, prices, run_first=False) if billed else []
         rankings[prices] = sorted(placed, key=lambda each: each.rereads.value)
         for each in rankings[prices]:
@@ -202,7 +202,7 @@ def percentile(sessions: Iterable[Sequence[int]], share: float) -> Interval:
                 return value
         return 0.0
 
-    drawn = sorted(find(_times(draw, count)) for draw in samples(count)) if count else [0.0] * SAMPLES
+    drawn = sorted(find(_times(draw, count)) for draw in samples((1,) * count)) if count else [0.0] * SAMPLES
     low, high = drawn[round(0.025 * SAMPLES)], drawn[round(0.975 * SAMPLES) - 1]
     return Interval(find([1] * count), low, high)
 
