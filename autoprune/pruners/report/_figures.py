@@ -1,7 +1,7 @@
 """Compute the figures of a report: rows of results, tools and folds, and statistics of two conversations."""
 
 from bisect import bisect_left
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import accumulate, chain
 from typing import Any
