@@ -103,7 +103,7 @@ FOLDED = "folded"  # in place of a tool's name, for fetches of which only the li
 LEAST_CHARACTERS = 2  # of a block, for each token: more tokens than it has
 SCORE = "worth is a score: higher for names that no call has used yet, lower for size and age"
 TRIGGERS = {
-    "over zone": "the prompt was above the safe zone, so the results worth least were cleared",
+    "above limit": "the prompt was above the safe zone, so the results worth least were cleared",
     "pays": "sending it again with each request costs more than rewriting the prompt cache after it",
     "tier": "all tokens of a larger prompt cost a multiple, so the results worth least were cleared",
     "cold": "after a long pause the prompt cache was empty, so clearing it cost nothing",
@@ -514,7 +514,7 @@ class CacheAwareState(BaseStrategy):
 
     def _over_zone(self, view: View, clearing: Clearing, order: str) -> str:
         """Say why results were cleared above the safe zone."""
-        return f"over zone: {view.tokens:,} tokens, {self._limit:,} allowed; {_results_text(clearing)}, {order}"
+        return f"above limit: {view.tokens:,} tokens, {self._limit:,} allowed; {_results_text(clearing)}, {order}"
 
     def _by_use(self, request: int) -> tuple[list[Candidate], list[Candidate], list[Candidate]]:
         """Group the results that may go above the safe zone, the least worth first in each group.

@@ -221,5 +221,5 @@ def test_a_clients_name_has_no_version_and_no_platform(agent: str, name: str):
 
 
 def test_decisions_are_renumbered_from_1():
-    assert count_from_one("request 14: over zone: request 3") == "request 15: over zone: request 3"
+    assert count_from_one("request 14: above limit: request 3") == "request 15: above limit: request 3"
     assert count_from_one("what is worth under 2.6 may go") == "what is worth under 2.6 may go"

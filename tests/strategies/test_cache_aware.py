@@ -106,7 +106,7 @@ def test_above_the_safe_zone_the_least_worth_goes_until_the_target():
     result = AgenticConversationPruner(2_000).prune(given, strategy)
     assert result.report.within_safe_zone
     plan = result.plan
-    assert {edit.reason.partition(",")[0] for edit in plan.edits} == {"over zone"}
+    assert {edit.reason.partition(",")[0] for edit in plan.edits} == {"above limit"}
     assert 10 not in {list(plan.transcript.results).index(edit.part) for edit in plan.edits}  # the code stays
 
 

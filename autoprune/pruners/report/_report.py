@@ -293,7 +293,7 @@ class Report:
             (self.results_clamped, "result", "cut"),
             (self.calls_cleaned, "call", "with shorter arguments"),
             (len(self.plan.stripped), "thinking block", "stripped"),
-            (self.messages_summarized, "message", "summed up"),
+            (self.messages_summarized, "message", "folded" if self.plan.folds_steps else "summed up"),
             (self.messages_removed, "message", f"dropped (with {users} of the user's)" if users else "dropped"),
             (self.spent.calls, "call", "of a model"),
         )

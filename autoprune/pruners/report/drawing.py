@@ -110,7 +110,7 @@ FLEXIBLE = (
 )
 WRAPPED = ("why", "messages")  # columns whose texts are wrapped; others are shortened
 STYLES = {
-    **dict.fromkeys(("cleared", "cut", "shortened", "summed up"), "yellow"),
+    **dict.fromkeys(("cleared", "cut", "shortened", "summed up", "folded"), "yellow"),
     "dropped": "red",
     "restored": "green",
     "kept": "green",
@@ -157,6 +157,7 @@ class Explanation:
 def _folds(report: Report, width: int) -> Table:
     lines: list[tuple[str, ...]] = []
     for (request, state, why), stretch in _stretches(report.fold_rows, _fold_key):
+        state = "folded" if report.plan.folds_steps else state
         numbers = _ranges(at for row in stretch for at in _numbers(row))
         lines.append((numbers, request, f"{sum(map(_number, stretch)):,}", _times(state, stretch), why))
     return _fit_table(FOLD_COLUMNS, lines, width)
@@ -192,6 +193,7 @@ def _results(report: Report, width: int) -> Table:
     rows = sorted((*report.rows, *inputs), key=itemgetter("message"))
     lines: list[tuple[str, ...]] = []
     for (turn, tool, target, state, why), stretch in _stretches(rows, _result_key):
+        state = "folded" if state == "summed up" and report.plan.folds_steps else state
         first, last = (_number(row, "message") for row in (stretch[0], stretch[-1]))
         messages = str(first) if first == last else f"{first}–{last}"
         lines.append((messages, turn, _times(tool, stretch), target, _tokens(stretch), state, why))
