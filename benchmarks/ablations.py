@@ -41,6 +41,7 @@ from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import Candidate, View
 from autoprune.strategies import cache_aware, catalog, worth
 from autoprune.strategies.catalog import FOLDING_ALONG
+from autoprune.strategies.chosen_results import Clearing, until
 from autoprune.strategies.finished_steps import line, old_inputs
 from autoprune.tokens import Count
 
@@ -69,7 +70,7 @@ class Idle(cache_aware.AtWork):
 class Driving(cache_aware.CacheAwareState):
     """Counts what carrying finished steps costs as well, so that cuts come sooner."""
 
-    def _choose_paying(self, view: View) -> tuple[cache_aware.Clearing, str]:
+    def _choose_paying(self, view: View) -> tuple[Clearing, str]:
         worthless = (each for each in self._open if self._worth_of(each) < self._strategy.threshold)
         first = min((each.part.location.message for each in worthless), default=None)
         if self._steps and first is not None and view.tokens >= self._strategy.start_at:
@@ -82,7 +83,7 @@ class Driving(cache_aware.CacheAwareState):
 class Falling(cache_aware.CacheAwareState):
     """Waits long at first, and less in a long session."""
 
-    def _choose_paying(self, view: View) -> tuple[cache_aware.Clearing, str]:
+    def _choose_paying(self, view: View) -> tuple[Clearing, str]:
         self._strategy = replace(self._strategy, patience=max(2.0, 8 - 6 * view.request / 100))
         return super()._choose_paying(view)
 
@@ -102,6 +103,11 @@ class OldTexts(ToolInputs):
 def early_inputs(view: View, first: float, age: int, folds: Sequence[Fold]) -> Iterator[Candidate]:
     """Yield the arguments that may go, three requests old or more."""
     yield from old_inputs(view, first, 3, folds)
+
+
+def least_worth_first(clearing: Clearing, worths: Mapping[Candidate, float], wanted: float) -> Clearing:
+    """Choose placeholders that save `wanted` tokens, wherever they are in the prompt."""
+    return dict(until(clearing, wanted))
 
 
 def bare_line(result: ToolResult, tokens: int, names: Iterable[str], *, has_failed: bool) -> str:
@@ -143,7 +149,7 @@ VARIANTS = (
     Variant("long arguments shortened", f"cache_aware(clear_tool_inputs={{'above': 200}}){FREE}"),
     Variant("safe zone of a run", "cache_aware"),
     Variant("safe zone 80k", "cache_aware @ 80k"),
-    Variant("safe zone 80k, no later cut", "cache_aware @ 80k", {"LATER": 1.0}),
+    Variant("safe zone 80k, no later cut", "cache_aware @ 80k", {"late_in_prompt": least_worth_first}),
     Variant("safe zone 80k, no deeper cut", "cache_aware @ 80k", {"REGAINED": 0.0}),
 )
 EARLY = f"clear_tool_inputs={{'above': {LEAST_OLD_TEXT}}}"

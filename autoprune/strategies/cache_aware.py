@@ -58,19 +58,28 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from math import inf, sqrt
-from typing import TypeAlias
 
 from autoprune.conversation.edits import CustomReason, Fold, Replace
-from autoprune.conversation.folded_steps import FoldedSteps
 from autoprune.conversation.transcript import Part, ToolResult
 from autoprune.economics import Prices, prices
 from autoprune.errors import SettingsError, check_number, is_share
-from autoprune.facts.calls import arguments
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Protections
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import BaseStrategy, Candidate, Rationale, View
 from autoprune.strategies.bills import LEAST_CACHED, TIER_MARGIN, Bills, Cut
-from autoprune.strategies.cleared_texts import placeholder, read_placeholder, short_placeholder, without_names
+from autoprune.strategies.chosen_results import (
+    Clearing,
+    cached_after,
+    cut_of,
+    largest_cut,
+    late_in_prompt,
+    message_of,
+    results_text,
+    total,
+    until,
+    weigh,
+)
+from autoprune.strategies.cleared_texts import placeholder, read_placeholder, short_placeholder
 from autoprune.strategies.finished_steps import (
     FinishedSteps,
     cut_by,
@@ -78,19 +87,16 @@ from autoprune.strategies.finished_steps import (
     folds_text,
     line,
     old_inputs,
-    read_line,
-    what,
 )
+from autoprune.strategies.past import Past
 from autoprune.strategies.worth import EDITED, LATELY, LEAST_TOKENS, NEWEST_FAILURE, AtWork, Worth
 
 TIER_RULES = ("auto", "stay", "cross")
-COMMENTS = frozenset(("description", "explanation", "reason"))  # arguments that differ between equal calls
 COLD_STAY = 2  # times `stay`: the requests for which a result stays although the cache is cold
 FETCHED_AGAIN = 0.03  # share of the cleared results that would have been fetched again in 80 recorded sessions
 SOONER = 1.3  # times the threshold: results worth up to this go along if that rewrites no more of the cache
 LAST_CHANCE = 1.015  # times a limit that is 0.9 of the point of compaction: above it, unused results go too
 DEEP = 0.5  # share of the limit to which a cut goes down that avoids a compaction: it should be the only one
-LATER = 2.0  # above the safe zone, results worth up to 2 times as much may go if that rewrites less of the cache
 REGAINED = 0.5  # share of its cost that a cut above the safe zone should save before the next one
 ROOM_AT_LEAST = 0.25  # share of the safe zone that results may take if the safe zone cannot be reached
 ROOM_FOR_MISSING = 3  # tokens of room for each one missing: linear, so that there is no cliff
@@ -99,8 +105,6 @@ ROOM_FOR_MISSING = 3  # tokens of room for each one missing: linear, so that the
 FETCHED, UNUSED, BEFORE, TINY = "fetched again", "not used yet", "cleared before", f"under {LEAST_TOKENS} tokens"
 LEAST_FIRST = "those worth least first"
 ALONG = CustomReason("along with results", "its arguments are long and old, and behind a cut that was made anyway")
-FOLDED = "folded"  # in place of a tool's name, for fetches of which only the line is known
-LEAST_CHARACTERS = 2  # of a block, for each token: more tokens than it has
 SCORE = "worth is a score: higher for names that no call has used yet, lower for size and age"
 TRIGGERS = {
     "above limit": "the prompt was above the safe zone, so the results worth least were cleared",
@@ -116,9 +120,6 @@ NOTES = {
     EDITED: f"it is the newest read of a file that was edited in the last {LATELY} requests",
     NEWEST_FAILURE: "it is the newest failed result",
 }
-
-Clearing: TypeAlias = dict[tuple[Candidate, str], int]  # candidates with their placeholders, and the tokens that saves
-Key: TypeAlias = tuple[str, str]  # a tool and its arguments, which identify a fetch
 
 
 @dataclass(frozen=True)
@@ -194,18 +195,13 @@ class CacheAwareState(BaseStrategy):
         self._read = 0  # messages
         self._worth, self._at_work = Worth(), AtWork()
         self._steps = None if strategy.fold_steps is None else FinishedSteps(strategy.fold_steps)
-        self._sizes: dict[int, int] = {}  # the tokens of results that came back as placeholders, by identity
         self._in_use: Mapping[ToolResult, str] = {}
         self._owed = 0.0
-        self._newest_mark = -1
-        self._gone: dict[int, str] = {}  # the shortest placeholders of cleared results, by the results' identity
-        self._cleared_at: dict[Key, int] = {}  # the request at which the result of a fetch was first cleared
-        self._fetched_again: set[int] = set()  # results by identity
+        self._past = Past(folds_steps=strategy.fold_steps is not None)
         self._open: Mapping[Candidate, None] = {}  # the candidates at this request, oldest first
         self._worths: dict[Candidate, float] = {}  # the worth of some of them
         self._request = 0
         self._limit = 0  # the safe zone, or less to stay below a price tier
-        self._marked: dict[int, list[ToolResult]] = {}  # placeholders of an earlier walk, by the request in them
         self._decisions: list[str] = []
         self.clears_thinking = False  # at this request
 
@@ -224,7 +220,7 @@ class CacheAwareState(BaseStrategy):
         here = (_as_sent(each, view) for each in view.candidates(whole=True) if self._is_open(each))
         self._open = dict.fromkeys(here)
         self._worths, self._request = {}, view.request
-        is_decided = self._newest_mark >= view.request
+        is_decided = self._past.newest >= view.request
         self._limit = self._limit_of(view)
         clearing, why = ({}, "") if is_decided else self._choose_paying(view)
         if not is_decided and not clearing:
@@ -237,16 +233,16 @@ class CacheAwareState(BaseStrategy):
         folds = self._fold_along(view, clearing) if clearing else []
         if folds:
             folded = {at for fold in folds for at in fold.messages}
-            clearing = {item: saves for item, saves in clearing.items() if _message_of(item) not in folded}
+            clearing = {item: saves for item, saves in clearing.items() if message_of(item) not in folded}
             why += f"; {folds_text(folds)}"
         shortens = self._strategy.clear_tool_inputs and (clearing or folds)
-        first, age = (_cut(clearing) | cut_by(folds)).first, COLD_STAY * self._strategy.stay
+        first, age = (cut_of(clearing) | cut_by(folds)).first, COLD_STAY * self._strategy.stay
         inputs = [*old_inputs(view, first, age, folds)] if shortens else []
         if clearing or folds:
-            self._newest_mark = max(self._newest_mark, view.request)
+            self._past.newest = max(self._past.newest, view.request)
             self._decisions.append(f"request {view.request}: {why}")
             if self._bills:
-                self._bills.make(view, _cut(clearing) | cut_by(folds) | Cut(saves=sum(each.saves for each in inputs)))
+                self._bills.make(view, cut_of(clearing) | cut_by(folds) | Cut(saves=sum(each.saves for each in inputs)))
         if clearing or is_decided:
             self._owed = 0.0
         yield from folds
@@ -254,26 +250,25 @@ class CacheAwareState(BaseStrategy):
         self._at_work.clear(each.result for each, _ in clearing)
         for candidate, text in clearing:
             yield candidate.replaced(text, self._why_cleared(candidate, why.partition(":")[0]))
-            self._gone.setdefault(id(candidate.part), self._shortest_of(candidate.result, view.request))
+            self._past.gone.setdefault(id(candidate.part), self._shortest_of(candidate.result, view.request))
             self._worth.forget(candidate.result)
-            self._note_cleared(candidate.result, view.request)
-        self._at_work.clear(self._marked.pop(view.request, ()))
+            self._past.note_cleared(candidate.result, view.request)
+        self._at_work.clear(self._past.marked_at(view.request))
 
     def _fold_along(self, view: View, clearing: Clearing) -> list[Fold]:
         """Fold the finished steps behind a cut, which rewrites no more of the cache, and whose results may all go."""
         if self._steps is None or view.tokens < self._strategy.start_at:
             return []
-        first = -1 if self._is_cold(view) else min(map(_message_of, clearing))
+        first = -1 if self._is_cold(view) else min(map(message_of, clearing))
         steps = self._steps.choose(view, first, self._may_fold(view, clearing))
         folds = [*fold(steps, view.request, lambda result: self._line(result, view.as_sent(result)))]
-        left = view.tokens - _total(clearing) - cut_by(folds).saves
+        left = view.tokens - total(clearing) - cut_by(folds).saves
         if self._bills and left < LEAST_CACHED:
             return []
         gone = {at for each in folds for at in each.messages}
         for result in (each for step in steps if step.messages.start in gone for each in step.results):
-            self._note_fetch((FOLDED, what(result)), view.request)
+            self._past.note_folded(result, view.request)
             self._worth.forget(view.as_sent(result))
-            self._gone[id(result)] = ""
         return folds
 
     def _may_fold(self, view: View, clearing: Clearing) -> Callable[[ToolResult], bool]:
@@ -283,8 +278,8 @@ class CacheAwareState(BaseStrategy):
 
         def may_go(result: ToolResult) -> bool:
             sent = view.as_sent(result)
-            if id(result) in self._gone or sent in held:
-                return id(result) in self._gone
+            if id(result) in self._past.gone or sent in held:
+                return id(result) in self._past.gone
             if result in cleared:
                 return True
             is_small = sent.tokens < LEAST_TOKENS
@@ -295,9 +290,8 @@ class CacheAwareState(BaseStrategy):
 
     def _line(self, result: ToolResult, sent: ToolResult) -> str:
         """Describe a call whose step is folded, with names if its result, as it was `sent`, is in view until now."""
-        names = () if id(result) in self._gone else self._worth.fresh_names(sent)
-        tokens = self._sizes.get(id(sent), sent.tokens)
-        return line(sent, tokens, names, has_failed=self._at_work.has_failed(sent))
+        names = () if id(result) in self._past.gone else self._worth.fresh_names(sent)
+        return line(sent, self._past.size(sent), names, has_failed=self._at_work.has_failed(sent))
 
     def explain(self) -> Rationale:
         """Return the decisions with their figures, and the reason why each result stays."""
@@ -316,49 +310,16 @@ class CacheAwareState(BaseStrategy):
             self._worth.observe(entry)
             if self._steps:
                 self._steps.observe(entry)
-            for folded in entry.folded:
-                self._note_folded(at, folded)
-            marks = {result: match for result in entry.results if (match := read_placeholder(result))}
-            sizes = {result: int(match[3].replace(",", "")) for result, match in marks.items()}
+            sizes, saved = self._past.observe(entry)
             self._at_work.observe(entry, sizes)
-            for result in entry.results:
-                if match := marks.get(result):
-                    self._marked.setdefault(int(match[1]), []).append(result)
-                    self._newest_mark = max(self._newest_mark, int(match[1]))
-                    self._gone[id(result)] = without_names(result, match)
-                    self._note_cleared(result, int(match[1]))
-                    self._sizes[id(result)] = sizes[result]
-                    if self._bills:
-                        self._bills.expect(int(match[1]), at, max(0, sizes[result] - result.tokens))
-                elif self._was_fetched(result):
-                    self._fetched_again.add(id(result))
+            if self._bills:
+                for request, tokens in saved:
+                    self._bills.expect(request, at, tokens)
         self._read = len(view.entries)
-
-    def _note_cleared(self, result: ToolResult, request: int) -> None:
-        """Remember the fetch whose result was cleared at a request, to recognize a repeated fetch."""
-        self._note_fetch(_key(result), request)
-
-    def _note_fetch(self, key: Key, request: int) -> None:
-        self._cleared_at[key] = min(request, self._cleared_at.get(key, request))
-
-    def _was_fetched(self, result: ToolResult) -> bool:
-        """Return whether a result was fetched after an equal fetch was cleared, or one with the same line folded."""
-        keys = (_key(result), *([(FOLDED, what(result))] if self._steps else []))
-        return result.request >= min(self._cleared_at.get(key, inf) for key in keys)
-
-    def _note_folded(self, at: int, folded: FoldedSteps) -> None:
-        """Read a block of steps that an earlier walk folded."""
-        self._newest_mark = max(self._newest_mark, folded.request)
-        calls = [*filter(None, map(read_line, folded.lines))]
-        for called, _ in calls:
-            self._note_fetch((FOLDED, called), folded.request)
-        if self._bills:
-            tokens = len(folded.text) // LEAST_CHARACTERS
-            self._bills.expect(folded.request, at, max(0, sum(size for _, size in calls) - tokens))
 
     def _may_be_needed(self, result: ToolResult, request: int) -> bool:
         """Return whether the agent may still need a result that it fetched again or has had no time to use."""
-        if id(result) in self._fetched_again:
+        if id(result) in self._past.fetched_again:
             return True
         used_at, stay = self._at_work.used_at(result), self._strategy.stay
         return stay > 0 and (used_at is None or request - used_at < stay)
@@ -382,7 +343,7 @@ class CacheAwareState(BaseStrategy):
         result, what = candidate.result, self._describe(candidate)
         if result not in self._in_use and self._worth_of(candidate) != inf:
             is_unused = self._strategy.stay > 0 and self._at_work.used_at(result) is None
-            what = FETCHED if id(result) in self._fetched_again else UNUSED if is_unused else what
+            what = FETCHED if id(result) in self._past.fetched_again else UNUSED if is_unused else what
         return CustomReason(what, self._sentence(what))
 
     def _sentence(self, what: str) -> str:
@@ -412,12 +373,12 @@ class CacheAwareState(BaseStrategy):
         first = 0 if is_cold else eligible[0].part.location.message
         free = (each for each, worth in ready.items() if worth < SOONER * threshold)
         chosen = [each for each in free if each.part.location.message >= first]
-        if self._bills and not self._bills.may_allow(view, _largest_cut(chosen)):
+        if self._bills and not self._bills.may_allow(view, largest_cut(chosen)):
             return {}, ""
         clearing = self._with_placeholders(view, chosen)
-        if self._bills and not (clearing and self._bills.allows(view, _cut(clearing))):
+        if self._bills and not (clearing and self._bills.allows(view, cut_of(clearing))):
             return {}, ""
-        results = _results_text(clearing)
+        results = results_text(clearing)
         if is_cold:
             expired = f"the cache had expired after a pause of {view.pause:,.0f} s, so clearing cost nothing"
             return clearing, f"cold: {expired}; {results}"
@@ -437,7 +398,7 @@ class CacheAwareState(BaseStrategy):
 
     def _fits(self, view: View, clearing: Clearing) -> bool:
         """Return whether the prompt with these placeholders is within the safe zone."""
-        return view.tokens - _total(clearing) <= self._limit
+        return view.tokens - total(clearing) <= self._limit
 
     def _choose_below_tier(self, view: View) -> tuple[Clearing, str]:
         """Choose the results to clear to get below a price tier, if that makes no request dearer."""
@@ -451,12 +412,12 @@ class CacheAwareState(BaseStrategy):
         clearing: Clearing = {}
         for share in (self._strategy.target, 1 - TIER_MARGIN):
             wanted = view.tokens - share * above
-            if wanted <= _total(every):
-                clearing = self._as_late_as_possible(every, wanted)
-                if self._bills.allows(view, _cut(clearing)):
+            if wanted <= total(every):
+                clearing = late_in_prompt(every, self._worths, wanted)
+                if self._bills.allows(view, cut_of(clearing)):
                     return clearing, (
                         f"tier: {view.tokens:,} tokens, and all tokens cost {self._prices.tier(view.tokens).prompt:g} "
-                        f"times as much above {above:,}; {_results_text(clearing)}"
+                        f"times as much above {above:,}; {results_text(clearing)}"
                     )
         return {}, ""
 
@@ -464,10 +425,10 @@ class CacheAwareState(BaseStrategy):
         """Choose the results to clear above the safe zone, and explain why; None if nothing is cleared."""
         if self._spares(view):
             return self._choose_spared(view)
-        is_decided = self._newest_mark > view.request
+        is_decided = self._past.newest > view.request
         old, new, held = self._by_use(view.request)
         most = self._smallest(view, [*old, *new])  # all but the results that the agent is at work on
-        missing = max(0, view.tokens - _total(most) - self._limit)
+        missing = max(0, view.tokens - total(most) - self._limit)
         largest = ROOM_AT_LEAST * self._limit
         room = largest if is_decided else min(largest, ROOM_FOR_MISSING * missing)
         least_first = LEAST_FIRST
@@ -476,13 +437,13 @@ class CacheAwareState(BaseStrategy):
         if self._fits(view, every := self._smallest(view, old)):
             clearing = self._to_target(view, every, self._strategy.target)
         elif self._fits(view, most) or self._fits(view, most := self._smallest(view, [*old, *new, *held])):
-            clearing = dict(_until(most, view.tokens - self._limit))
+            clearing = dict(until(most, view.tokens - self._limit))
         elif view.tokens <= self._limit + missing + room:
             return None
         else:
             clearing = self._smallest(view, [*old, *new])
             clearing = {each: saves for each, saves in clearing.items() if each[0] in self._open}
-            least_first += f"; that leaves {view.tokens - _total(clearing):,}"
+            least_first += f"; that leaves {view.tokens - total(clearing):,}"
         return clearing, self._over_zone(view, clearing, least_first)
 
     def _spares(self, view: View) -> bool:
@@ -498,7 +459,7 @@ class CacheAwareState(BaseStrategy):
         old, _, _ = self._by_use(view.request)
         every = self._smallest(view, [each for each in old if not self._may_be_needed(each.result, view.request)])
         target = min(DEEP, self._strategy.target)
-        if _total(every) < view.tokens - target * self._limit:
+        if total(every) < view.tokens - target * self._limit:
             if view.tokens <= LAST_CHANCE * self._limit:
                 return None
             if not self._fits(view, every):
@@ -514,7 +475,7 @@ class CacheAwareState(BaseStrategy):
 
     def _over_zone(self, view: View, clearing: Clearing, order: str) -> str:
         """Say why results were cleared above the safe zone."""
-        return f"above limit: {view.tokens:,} tokens, {self._limit:,} allowed; {_results_text(clearing)}, {order}"
+        return f"above limit: {view.tokens:,} tokens, {self._limit:,} allowed; {results_text(clearing)}, {order}"
 
     def _by_use(self, request: int) -> tuple[list[Candidate], list[Candidate], list[Candidate]]:
         """Group the results that may go above the safe zone, the least worth first in each group.
@@ -533,23 +494,15 @@ class CacheAwareState(BaseStrategy):
 
     def _to_target(self, view: View, every: Clearing, target: float) -> Clearing:
         """Choose the results to clear to bring the prompt to a share of the limit, or lower if the cut then lasts."""
-        wanted = min(view.tokens - target * self._limit, _total(every))
-        clearing = self._as_late_as_possible(every, wanted)
-        lasting = min(self._lasting(view, clearing), _total(every))
-        return self._as_late_as_possible(every, lasting) if lasting > wanted else clearing
+        wanted = min(view.tokens - target * self._limit, total(every))
+        clearing = late_in_prompt(every, self._worths, wanted)
+        lasting = min(self._lasting(view, clearing), total(every))
+        return late_in_prompt(every, self._worths, lasting) if lasting > wanted else clearing
 
     def _smallest(self, view: View, order: Sequence[Candidate]) -> Clearing:
         """Give candidates full placeholders, or the shortest placeholders if the full ones leave no room."""
         every = self._with_placeholders(view, order)
         return every if self._fits(view, every) else self._shortest(view, order)
-
-    def _as_late_as_possible(self, every: Clearing, wanted: float) -> Clearing:
-        """Choose placeholders that save `wanted` tokens: least worth first, as late in the prompt as worth allows."""
-        most = LATER * max((self._worths.get(each, 0.0) for (each, _), _ in _until(every, wanted)), default=0.0)
-        allowed = {item: saves for item, saves in every.items() if self._worths.get(item[0], 0.0) <= most}
-        late = {item: allowed[item] for item in sorted(allowed, key=_message_of, reverse=True)}
-        first = min((_message_of(item) for item, _ in _until(late, wanted)), default=0)
-        return dict(_until({item: allowed[item] for item in allowed if _message_of(item) >= first}, wanted))
 
     def _lasting(self, view: View, clearing: Clearing) -> float:
         """Return the tokens to clear so that a cut regains enough of its cost before the prompt has grown back.
@@ -565,12 +518,12 @@ class CacheAwareState(BaseStrategy):
         """Give candidates their placeholders. Candidates that save nothing are dropped."""
         fresh, has_failed = self._worth.fresh_names, self._at_work.has_failed
         texts = ((each, placeholder(each, view.request, fresh(each.result), has_failed)) for each in chosen)
-        return _weigh(view, texts)
+        return weigh(view, texts)
 
     def _shortest(self, view: View, chosen: Iterable[Candidate]) -> Clearing:
         """Give candidates placeholders that name only the tool. Results that were cleared before come first."""
-        again = ((each, text) for each in view.candidates() if (text := self._gone.get(id(each.part))))
-        return _weigh(view, (*again, *((each, self._shortest_of(each.result, view.request)) for each in chosen)))
+        again = ((each, text) for each in view.candidates() if (text := self._past.gone.get(id(each.part))))
+        return weigh(view, (*again, *((each, self._shortest_of(each.result, view.request)) for each in chosen)))
 
     def _shortest_of(self, result: ToolResult, request: int) -> str:
         """Return the placeholder of a result without names."""
@@ -591,15 +544,7 @@ class CacheAwareState(BaseStrategy):
         return worth
 
     def _is_open(self, candidate: Candidate) -> bool:
-        return candidate.part is candidate.result and id(candidate.part) not in self._gone
-
-
-def _key(result: ToolResult) -> Key:
-    """Return a key for the call of a result. A repeated call has the same key."""
-    if result.call is None:
-        return result.tool, str(id(result))
-    values = {name: value for name, value in arguments(result.call).items() if name not in COMMENTS}
-    return result.tool, repr(values or result.call.arguments)
+        return candidate.part is candidate.result and id(candidate.part) not in self._past.gone
 
 
 def _worth_text(worth: float) -> str:
@@ -611,54 +556,7 @@ def _reason(reasons: Mapping[Part, str], result: ToolResult) -> str:
     return reasons.get(result, "")
 
 
-def _total(clearing: Clearing) -> int:
-    """Return the tokens that placeholders save."""
-    return sum(clearing.values())
-
-
-def _results_text(clearing: Clearing) -> str:
-    """Return the number of cleared results and the tokens saved, as text."""
-    return f"{len(clearing):,} result{'s' if len(clearing) > 1 else ''} cleared, {_total(clearing):,} tokens saved"
-
-
-def _cut(clearing: Clearing) -> Cut:
-    """Return what placeholders change in the prompt."""
-    return Cut(min(map(_message_of, clearing), default=inf), _total(clearing))
-
-
-def _largest_cut(chosen: Sequence[Candidate]) -> Cut:
-    """Return a cut that saves more than any placeholders for these candidates."""
-    return Cut(min(each.part.location.message for each in chosen), sum(each.result.tokens for each in chosen))
-
-
-def _message_of(item: tuple[Candidate, str]) -> int:
-    """Return the index of the message that a placeholder goes into."""
-    return item[0].part.location.message
-
-
-def _until(clearing: Clearing, wanted: float) -> Iterator[tuple[tuple[Candidate, str], int]]:
-    """Yield placeholders until they save the wanted tokens."""
-    for each, saves in clearing.items():
-        if wanted <= 0:
-            return
-        yield each, saves
-        wanted -= saves
-
-
-def _weigh(view: View, texts: Iterable[tuple[Candidate, str]]) -> Clearing:
-    """Count the tokens that placeholders save. Placeholders that save nothing are dropped."""
-    weighed = ((each, text, view.saves(each, text)) for each, text in texts)
-    return {(each, text): saves for each, text, saves in weighed if saves > 0}
-
-
 def _as_sent(candidate: Candidate, view: View) -> Candidate:
     """Return a candidate with its result as the model first saw it."""
     sent = view.as_sent(candidate.result)
     return candidate if sent is candidate.result else replace(candidate, result=sent)
-
-
-def cached_after(view: View, cut: Sequence[Candidate]) -> int:
-    """Return the cached tokens that clearing candidates would rewrite: all tokens after the first candidate."""
-    first = min(each.part.location.message for each in cut)
-    cached = sum(map(view.weight, range(first + 1, view.sent)))
-    return max(0, cached - sum(each.saves for each in cut if first < each.part.location.message < view.sent))
