@@ -60,6 +60,7 @@ from itertools import islice
 from math import inf, sqrt
 
 from autoprune.conversation.edits import CustomReason, Fold, Replace
+from autoprune.conversation.summary import GAP
 from autoprune.conversation.transcript import Part, ToolResult
 from autoprune.economics import Prices, prices
 from autoprune.errors import SettingsError, check_number, is_share
@@ -265,10 +266,13 @@ class CacheAwareState(BaseStrategy):
         left = view.tokens - total(clearing) - cut_by(folds).saves
         if self._bills and left < LEAST_CACHED:
             return []
-        gone = {at for each in folds for at in each.messages}
-        for result in (each for step in steps if step.messages.start in gone for each in step.results):
-            self._past.note_folded(result, view.request)
-            self._worth.forget(view.as_sent(result))
+        for each in folds:
+            run = [step for step in steps if step.messages.start in each.messages]
+            calls = (call for step in run for call in step.calls)
+            self._worth.fold(calls, each.text.partition(GAP)[0], run[-1].request)
+            for result in (result for step in run for result in step.results):
+                self._past.note_folded(result, view.request)
+                self._worth.forget(view.as_sent(result))
         return folds
 
     def _may_fold(self, view: View, clearing: Clearing) -> Callable[[ToolResult], bool]:

@@ -14,6 +14,7 @@ another, and the user may ask for a second one.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -71,19 +72,36 @@ class Worth:
 
     _known: dict[int, _Known] = field(default_factory=dict)  # by the identity of results
     _used: set[str] = field(default_factory=set)
-    _touched: dict[str, int] = field(default_factory=dict)  # the newest request that touched a file
+    _touched: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))  # requests, by file
 
     def observe(self, entry: Entry) -> None:
         """Read one more message."""
         for call in entry.calls:
-            self._touched.update(dict.fromkeys(touched_files(call), call.request))
+            for file in touched_files(call):
+                self._touched[file].append(call.request)
             self._use(set(identifiers(argument_texts(call))) - self._used)
+        for folded in entry.folded:
+            self._read_lines(folded.lines, folded.last)
         for result in entry.results:
             self._known[id(result)] = _Known(result, self._fresh(result))
 
     def forget(self, result: ToolResult) -> None:
         """Drop a result that was cleared."""
         self._known.pop(id(result), None)
+
+    def fold(self, calls: Iterable[ToolCall], block: str, last: int) -> None:
+        """Forget which files calls up to step `last` touched, apart from what the `block` says that replaces them.
+
+        A walk over the output knows no more.
+        """
+        for call in calls:
+            for file in touched_files(call):
+                self._touched[file].remove(call.request)
+        self._read_lines(block.split("\n")[1:], last)
+
+    def _read_lines(self, lines: Iterable[str], last: int) -> None:
+        for file in _base_names(word for line in lines for word in FILE.findall(line)):
+            self._touched[file].append(last)
 
     def fresh_names(self, result: ToolResult) -> Iterable[str]:
         """Return the names in a result that no call has used so far, each once, in order."""
@@ -105,14 +123,17 @@ class Worth:
         if entry.tokens < LEAST_TOKENS:
             return inf
         age = max(1, request - result.request)
-        since = request - max((self._touched.get(file, NEVER) for file in entry.files), default=NEVER)
+        since = request - max((at for file in entry.files for at in self._touched.get(file, ())), default=NEVER)
         touched = 1 + TOUCHED_FACTOR * float(0.5 ** (since / TOUCHED_HALF))
         return 1_000 * (1 + len(entry.fresh) + entry.prose) / float(entry.size * age**0.5) * touched
 
 
 def touched_files(call: ToolCall) -> tuple[str, ...]:
     """Return the base names of the files that a call touches: in arguments, in a patch, in a shell command."""
-    words = (*paths(call), *FILE.findall(command(call)))
+    return _base_names((*paths(call), *FILE.findall(command(call))))
+
+
+def _base_names(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for word in words if (name := word.rstrip("/").rpartition("/")[2])))
 
 
