@@ -10,8 +10,11 @@ from rounds import WIRE, Step
 
 from autoprune import AgenticConversationPruner, Clamp, PruneArgs, Result, ToolInputs, problems
 from autoprune.conversation.placeholders import split_mark
+from autoprune.formats import new_parser
+from autoprune.formats.parsing import parse
 from autoprune.strategies import CacheAware
 from autoprune.strategies.finished_steps import read_line
+from autoprune.strategies.worth import Worth
 
 COLD = 4_000.0
 SETTINGS = PruneArgs(900_000, model="claude-sonnet-4-5")
@@ -232,3 +235,25 @@ def test_an_edit_of_several_places_says_how_many():
         "- multiedit a.py, 2 places, 1 tokens: ok",
         "- edit b.py, 1 tokens: ok",
     ]
+
+
+def test_of_folded_calls_only_what_their_lines_say_counts_for_later_decisions():
+    touches = command("make --with-a-long-list-of-options-before-the-file " * 2 + "src/app.py")
+    entries = parse(session(read("app.py"), touches), new_parser(len), 0).entries
+    app = next(result for entry in entries for result in entry.results)
+    folded = next(
+        call for entry in entries for call in entry.calls if "app.py" in str(call.arguments) and call != app.call
+    )
+
+    def worth(block: str | None, *, sees_call: bool = True) -> float:
+        known = Worth()
+        for entry in entries:
+            if sees_call or folded not in entry.calls:
+                known.observe(entry)
+        if block:
+            known.fold([folded], block, folded.request)
+        return known.worth_of(app, 40)
+
+    short = "[Step 1, folded at request 30]\n- bash make --with-a-long-list"
+    assert worth(short) == worth(None, sees_call=False) < worth(None)
+    assert worth(f"{short} src/app.py, 1 tokens") == worth(None)
