@@ -257,3 +257,17 @@ def test_of_folded_calls_only_what_their_lines_say_counts_for_later_decisions():
     short = "[Step 1, folded at request 30]\n- bash make --with-a-long-list"
     assert worth(short) == worth(None, sees_call=False) < worth(None)
     assert worth(f"{short} src/app.py, 1 tokens") == worth(None)
+
+
+@pytest.mark.parametrize("written_in", WIRE)
+def test_after_a_compaction_by_the_client_the_pruner_decides_as_a_new_one(written_in: str):
+    long = session(read("a.log"), read("b.log"), written_in=written_in)
+    compacted = WIRE[written_in](["Summary so far: the logs were read.", *MORE, read("c.log"), wrote(), "Go on."])
+    edited = [*long[:3], *long[5:]]  # the client dropped a step
+    pruner = AgenticConversationPruner(SETTINGS)
+    for messages in (long, compacted, long, edited):
+        pauses = {len(messages): COLD}
+        result = pruner.prune(messages, FOLDING, pauses=pauses)
+        assert result.conversation == pruned(messages).conversation
+        assert problems(result.conversation) == problems(messages)
+        assert bool(result.plan.folds) == (messages is not compacted)
