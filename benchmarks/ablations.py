@@ -75,7 +75,7 @@ class Driving(cache_aware.CacheAwareState):
         first = min((each.part.location.message for each in worthless), default=None)
         if self._steps and first is not None and view.tokens >= self._strategy.start_at:
             may_go = self._may_fold(view, {})
-            steps = self._steps.choose(view, first, may_go)
+            steps = self._steps.choose(view, first, self._strategy.fold_steps or 0, may_go)
             self._owed += self._prices.read * sum(step.tokens for step in steps)
         return super()._choose_paying(view)
 

@@ -98,6 +98,7 @@ FETCHED_AGAIN = 0.03  # share of the cleared results that would have been fetche
 SOONER = 1.3  # times the threshold: results worth up to this go along if that rewrites no more of the cache
 LAST_CHANCE = 1.015  # times a limit that is 0.9 of the point of compaction: above it, unused results go too
 DEEP = 0.5  # share of the limit to which a cut goes down that avoids a compaction: it should be the only one
+SPARED_AGE = 0.5  # times `fold_steps`, at a cut that avoids a compaction: that would leave no step in view
 REGAINED = 0.5  # share of its cost that a cut above the safe zone should save before the next one
 ROOM_AT_LEAST = 0.25  # share of the safe zone that results may take if the safe zone cannot be reached
 ROOM_FOR_MISSING = 3  # tokens of room for each one missing: linear, so that there is no cliff
@@ -195,7 +196,7 @@ class CacheAwareState(BaseStrategy):
         self._bills = None if excess is None else Bills(known, excess)
         self._read = 0  # messages
         self._worth, self._at_work = Worth(), AtWork()
-        self._steps = None if strategy.fold_steps is None else FinishedSteps(strategy.fold_steps)
+        self._steps = None if strategy.fold_steps is None else FinishedSteps()
         self._in_use: Mapping[ToolResult, str] = {}
         self._owed = 0.0
         self._past = Past(folds_steps=strategy.fold_steps is not None)
@@ -261,7 +262,8 @@ class CacheAwareState(BaseStrategy):
         if self._steps is None or view.tokens < self._strategy.start_at:
             return []
         first = -1 if self._is_cold(view) else min(map(message_of, clearing))
-        steps = self._steps.choose(view, first, self._may_fold(view, clearing))
+        age = (self._strategy.fold_steps or 0) * (SPARED_AGE if self._spares(view) else 1)
+        steps = self._steps.choose(view, first, age, self._may_fold(view, clearing))
         folds = [*fold(steps, view.request, lambda result: self._line(result, view.as_sent(result)))]
         left = view.tokens - total(clearing) - cut_by(folds).saves
         if self._bills and left < LEAST_CACHED:

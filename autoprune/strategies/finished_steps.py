@@ -39,9 +39,8 @@ REASON = CustomReason("finished step", "the step was finished, and its results w
 class FinishedSteps:
     """Tracks in one walk which steps have to stay, and describes the others."""
 
-    def __init__(self, age: int) -> None:
-        """Start before the first message. Steps of `age` requests or more may go."""
-        self._age = age
+    def __init__(self) -> None:
+        """Start before the first message."""
         self._newest: dict[str, ToolCall] = {}  # by tool
         self._written: dict[str, ToolCall] = {}  # the newest text of a file, by path, until it is read
 
@@ -57,21 +56,17 @@ class FinishedSteps:
                 elif does == "read":
                     self._written.pop(path, None)
 
-    def choose(self, view: View, first: int, may_go: Callable[[ToolResult], bool]) -> list[Step]:
-        """Return the steps behind message `first` that may go, if all their results may."""
+    def choose(self, view: View, first: int, age: float, may_go: Callable[[ToolResult], bool]) -> list[Step]:
+        """Return the steps behind message `first` that are `age` requests old and may go, if all their results may."""
         staying = {id(call) for calls in (self._newest, self._written) for call in calls.values()}
         return [
             step
             for step in view.steps()
             if step.messages.start > first
-            and self._is_old(step, view.request)
+            and _is_old(step, view.request - step.request, age)
             and not any(id(call) in staying or _is_needed(call) for call in step.calls)
             and all(map(may_go, step.results))
         ]
-
-    def _is_old(self, step: Step, request: int) -> bool:
-        age = request - step.request
-        return age >= self._age and (age >= CHANGED_LONGER * self._age or not any(map(_changes, step.results)))
 
 
 def fold(steps: Sequence[Step], request: int, describe: Callable[[ToolResult], str]) -> Iterator[Fold]:
@@ -145,6 +140,10 @@ def read_line(text: str) -> tuple[str, int] | None:
     """Read the tool with its target, and the size of the result, from a line; None if it is no such line."""
     match = LINE.fullmatch(split_mark(text)[0])
     return (match["what"], int(match["tokens"].replace(",", ""))) if match else None
+
+
+def _is_old(step: Step, age: int, least: float) -> bool:
+    return age >= least and (age >= CHANGED_LONGER * least or not any(map(_changes, step.results)))
 
 
 def _changes(result: ToolResult) -> bool:

@@ -58,7 +58,8 @@ def billings(
     """Find the basis of each request's bill.
 
     `answers` are the counted tokens of each answer. `model` is used if the log names none. `life` overrides the
-    recorded life of the cache, in seconds.
+    recorded life of the cache, in seconds: then what the log says about hits does not count, since those were of
+    another cache.
     """
     lives = tuple(_lives(recording.requests)) if life is None else (life,) * len(recording.requests)
     observed = observed_life(recording.requests) if life is None else 0.0
@@ -79,8 +80,9 @@ def billings(
         answer = usage.output if usage and 2 * usage.output >= counted else counted
         billed_requests.append(Billing(prices_by_model[named, alive], answer, *_hit(usage, last)))
         last = usage or last
-    if has_cache and not any(each.usage and each.usage.cached for each in recording.requests):
-        return tuple(Billing(each.prices, each.answer) for each in billed_requests)  # the log says nothing
+    says_nothing = has_cache and not any(each.usage and each.usage.cached for each in recording.requests)
+    if life is not None or says_nothing:
+        return tuple(Billing(each.prices, each.answer) for each in billed_requests)
     return tuple(billed_requests)
 
 
