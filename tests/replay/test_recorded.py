@@ -110,6 +110,16 @@ def test_a_cache_that_was_warm_after_a_longer_pause_lives_that_long():
     assert sources(recording(*requests), model=None, life=None, used=900.0) == ("assumed", "observed")
 
 
+def test_a_given_life_replaces_what_the_log_says_of_hits():
+    requests = (
+        Request(1, 0.0, model=CLAUDE, usage=Usage(5)),
+        Request(3, 10.0, model=CLAUDE, usage=Usage(113, 5)),
+        Request(5, 910.0, model=CLAUDE, usage=Usage(171, 113)),
+    )
+    for life, is_cold in ((None, False), (300.0, True), (3_600.0, False)):
+        assert episode(recording(*requests), "small", in_words, life=life).is_cold(2) == is_cold
+
+
 def test_no_cache_is_assumed_where_the_log_counts_none():
     none = [Usage(5, counts_cached=True), Usage(113, counts_cached=True), Usage(171, counts_cached=True)]
     known = of(*none)

@@ -1,7 +1,7 @@
 """`cache_aware(fold_steps=…)` folds finished steps along with a cut."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -271,3 +271,14 @@ def test_after_a_compaction_by_the_client_the_pruner_decides_as_a_new_one(writte
         assert result.conversation == pruned(messages).conversation
         assert problems(result.conversation) == problems(messages)
         assert bool(result.plan.folds) == (messages is not compacted)
+
+
+@pytest.mark.parametrize(("fold_steps", "is_near", "folds"), [(40, True, True), (40, False, False), (80, True, False)])
+def test_half_the_age_is_enough_where_the_client_would_compact(fold_steps: int, is_near: bool, folds: bool):
+    reads = [read(f"{'a' * at}.log") + command(f"make {'--verbose ' * 30}", "done") for at in range(1, 9)]
+    messages = session("Find out what the logs say. " * 1_000, *reads)
+    tokens = AgenticConversationPruner(SETTINGS).count_tokens(messages)
+    args = replace(SETTINGS, compact_at=round(tokens / 0.95)) if is_near else PruneArgs(round(0.98 * tokens))
+    plan = AgenticConversationPruner(args).plan(messages, CacheAware(start_at=1_000, fold_steps=fold_steps))
+    assert plan.edits
+    assert bool(plan.folds) == folds
