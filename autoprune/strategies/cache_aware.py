@@ -37,8 +37,8 @@ decides nothing before the newest of them.
 *Below a compaction.* If the safe zone was lowered because the client would compact the conversation (`compact_at`), a
 cut goes down to half of that limit, so that it may be the only one. Only results that the agent has used go, and only
 if that is enough to last. Just before the compaction the cut may be smaller, and if even that is not enough, unused
-ones go too, because the compaction would leave none. Finished steps fold at half their age. But those of the last `stay` requests and those that the agent is
-at work on always stay: then the client had better compact.
+ones go too, because the compaction would leave none. Finished steps fold at half their age. But those of the last
+`stay` requests and those that the agent is at work on always stay: then the client had better compact.
 
 A placeholder names the tool, its target, the result's size, some of its fresh names, and the request at which it was
 written:
