@@ -212,7 +212,7 @@ def test_a_bad_byte_in_a_log_is_noted_and_the_log_is_not_overwritten(tmp_path: P
     file, out = tmp_path / "s.jsonl", tmp_path / "out.json"
     file.write_bytes(data[:at] + b"\xff" + data[at:])
     done = run("prune", str(file), "-o", str(out))
-    assert (done.returncode, b"note: not UTF-8, read as " in done.stderr) == (0, True)
+    assert (done.returncode, b"not UTF-8, read as " in done.stderr) == (0, True)
     assert "\ufffd" in out.read_text(encoding="utf-8")
     refused = run("prune", str(file), "-o", str(file))
     assert (refused.returncode, b"is a session file of claude-code" in refused.stderr) == (3, True)
@@ -225,7 +225,7 @@ def test_a_bad_byte_outside_of_a_string_is_an_error_unless_its_line_is_skipped(t
     file.write_bytes(b"\n".join([*lines[:3], b'{"role": \xff}', *lines[3:]]))
     refused = run("prune", str(file), "--safe-zone", "20k")
     assert (refused.returncode, refused.stdout) == (3, b"")
-    assert b"line 4, column 10: Expecting value (not UTF-8: line 4, byte 10 (0xff)); --skip-broken" in refused.stderr
+    assert b"line 4, column 10: Expecting value; --skip-broken" in refused.stderr
     done = run("prune", str(file), "--safe-zone", "20k", "--skip-broken")
     assert (done.returncode, done.stdout) == (0, run("prune", OPENAI, "--safe-zone", "20k").stdout)
 
