@@ -177,6 +177,8 @@ def used(code: str, names: dict[str, Any]) -> Any:
 def expected(written: str, known: Prices, model: str | None) -> Any:
     """The strategy that was replayed."""
     strategy = Policy(written).strategy()
+    if getattr(strategy, "group_size", 0) is None:
+        return replace(strategy, group_size=4)  # that of the settings
     if getattr(strategy, "for_prices", None) is None:
         return strategy
     priced = strategy if strategy.prices is not None else replace(strategy, prices=known)
