@@ -88,8 +88,8 @@ class Pruner(Configured):
         the result. Errors of a summarizer are noted in the report, and the summary is made without it. The messages
         that were passed are never changed.
         """
-        about = {"pauses": pauses, "invoices": invoices, "history": history, "usage": usage}
-        stages = self._stages(self._call(conversation, strategy, calibration, **about), validate, conversation_id)
+        call = self._call(conversation, strategy, calibration, pauses, invoices, history, usage)
+        stages = self._stages(call, validate, conversation_id)
         reached = _run_stages(stages)
         while not isinstance(reached, Result):
             reached = _run_stages(stages, self._answer(reached))
@@ -113,8 +113,8 @@ class Pruner(Configured):
         If several calls for one conversation run at the same time, the first one asks for its summary and the others
         wait for the text. If the first is cancelled, the next one asks.
         """
-        about = {"pauses": pauses, "invoices": invoices, "history": history, "usage": usage}
-        stages = self._stages(self._call(conversation, strategy, calibration, **about), validate, conversation_id)
+        call = self._call(conversation, strategy, calibration, pauses, invoices, history, usage)
+        stages = self._stages(call, validate, conversation_id)
         reached = _run_stages(stages)
         while not isinstance(reached, Result):
             reached = _run_stages(stages, await self._await_answer(reached))
@@ -135,15 +135,22 @@ class Pruner(Configured):
 
         No summary is written, so the tokens of a plan that folds messages are an upper bound.
         """
-        about = {"pauses": pauses, "invoices": invoices, "history": history, "usage": usage}
-        return self._call(conversation, strategy, calibration, **about).plan_from_start()
+        return self._call(conversation, strategy, calibration, pauses, invoices, history, usage).plan_from_start()
 
-    def _call(self, conversation: list[Any], strategy: object, calibration: float, **about: Any) -> Call:
+    def _call(
+        self,
+        conversation: list[Any],
+        strategy: object,
+        calibration: float,
+        pauses: Mapping[int, float] | None,
+        invoices: Mapping[int, Invoice] | None,
+        history: History | None,
+        usage: object,
+    ) -> Call:
         """Check the settings and the conversation. Raises SettingsError or ConversationError."""
-        terms = self._terms(strategy, calibration, about["history"])
-        if about["usage"] is not None and not self.is_folding:
+        terms = self._terms(strategy, calibration, history)
+        if usage is not None and not self.is_folding:
             terms = replace(terms, fallbacks=(*terms.fallbacks, USAGE_UNUSED))
-        pauses, invoices = about["pauses"], about["invoices"]
         return Call(
             terms,
             check_conversation(conversation),

@@ -11,6 +11,7 @@ from typing import Any
 
 from autoprune.conversation.archive import ArchiveLike
 from autoprune.conversation.summary import assemble, find_summary
+from autoprune.economics import Invoice
 from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.formats.parsing import Format
 from autoprune.planning.plan import Plan
@@ -96,13 +97,22 @@ class ConversationPruner(Pruner):
         self.concurrency = concurrency
         self._memo: dict[str, str] = {}
 
-    def _call(self, conversation: list[Any], strategy: object, calibration: float, **about: Any) -> Call:
+    def _call(
+        self,
+        conversation: list[Any],
+        strategy: object,
+        calibration: float,
+        pauses: Mapping[int, float] | None,
+        invoices: Mapping[int, Invoice] | None,
+        history: History | None,
+        usage: object,
+    ) -> Call:
         """Check the settings and the conversation. Raises SettingsError or ConversationError."""
         self._check_bounds()
-        call = super()._call(conversation, strategy, calibration, **about)
+        call = super()._call(conversation, strategy, calibration, pauses, invoices, history, usage)
         terms, running = call.terms, find_summary(call.messages)
         summarizer, note = summarizer_of(terms.strategy, self.llm)
-        reported, unknown = reported_tokens(about["usage"], terms.calibration)
+        reported, unknown = reported_tokens(usage, terms.calibration)
         is_required = terms.format in USER_FIRST or self._provider_begins_with_user()
         return replace(
             call,

@@ -35,7 +35,7 @@ decides nothing before the newest of them.
 (`finished_steps` says which), and with `clear_tool_inputs` long arguments of calls that succeeded are shortened there.
 
 *Below a compaction.* If the safe zone was lowered because the client would compact the conversation (`compact_at`), a
-cut goes down to half of that limit, so that it may be the only one. Only results that the agent has used go, and only
+cut goes down to 0.4 of that limit, so that it may be the only one. Only results that the agent has used go, and only
 if that is enough to last. Just before the compaction the cut may be smaller, and if even that is not enough, unused
 ones go too, because the compaction would leave none. Finished steps fold at half their age. But those of the last
 `stay` requests and those that the agent is at work on always stay: then the client had better compact.
@@ -53,7 +53,8 @@ Example: a prompt of 60,000 tokens at prices of (1.25, 0.1). A result of 10,000 
 adds 1,000 to the account at each request. It goes when the account reaches 5 · (1.15 · 20,000 + 0.03 · 1.25 · 10,000).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -75,6 +76,7 @@ from autoprune.strategies.chosen_results import (
     largest_cut,
     late_in_prompt,
     message_of,
+    outside,
     results_text,
     total,
     until,
@@ -97,9 +99,10 @@ COLD_STAY = 2  # times `stay`: the requests for which a result stays although th
 FETCHED_AGAIN = 0.03  # share of the cleared results that would have been fetched again in 80 recorded sessions
 SOONER = 1.3  # times the threshold: results worth up to this go along if that rewrites no more of the cache
 LAST_CHANCE = 1.015  # times a limit that is 0.9 of the point of compaction: above it, unused results go too
-DEEP = 0.5  # share of the limit to which a cut goes down that avoids a compaction: it should be the only one
+DEEP = 0.4  # share of the limit to which a cut goes down that avoids a compaction: it should be the only one
 SPARED_AGE = 0.5  # times `fold_steps`, at a cut that avoids a compaction: that would leave no step in view
 REGAINED = 0.5  # share of its cost that a cut above the safe zone should save before the next one
+COMMON = 3  # results folded at once: names that so many share say nothing about one of them
 ROOM_AT_LEAST = 0.25  # share of the safe zone that results may take if the safe zone cannot be reached
 ROOM_FOR_MISSING = 3  # tokens of room for each one missing: linear, so that there is no cliff
 
@@ -234,9 +237,9 @@ class CacheAwareState(BaseStrategy):
         self.clears_thinking = self._strategy.clear_thinking and bool(clearing) and self._is_cold(view)
         folds = self._fold_along(view, clearing) if clearing else []
         if folds:
-            folded = {at for fold in folds for at in fold.messages}
-            clearing = {item: saves for item, saves in clearing.items() if message_of(item) not in folded}
-            why += f"; {folds_text(folds)}"
+            kept = outside(folds, clearing)
+            why += f"; {folds_text(folds, total(clearing) - total(kept))}"
+            clearing = kept
         shortens = self._strategy.clear_tool_inputs and (clearing or folds)
         first, age = (cut_of(clearing) | cut_by(folds)).first, COLD_STAY * self._strategy.stay
         inputs = [*old_inputs(view, first, age, folds)] if shortens else []
@@ -245,7 +248,7 @@ class CacheAwareState(BaseStrategy):
             self._decisions.append(f"request {view.request}: {why}")
             if self._bills:
                 self._bills.make(view, cut_of(clearing) | cut_by(folds) | Cut(saves=sum(each.saves for each in inputs)))
-        if clearing or is_decided:
+        if clearing or folds or is_decided:
             self._owed = 0.0
         yield from folds
         yield from (each.cleared(ALONG) for each in inputs)
@@ -264,8 +267,11 @@ class CacheAwareState(BaseStrategy):
         first = -1 if self._is_cold(view) else min(map(message_of, clearing))
         age = (self._strategy.fold_steps or 0) * (SPARED_AGE if self._spares(view) else 1)
         steps = self._steps.choose(view, first, age, self._may_fold(view, clearing))
-        folds = [*fold(steps, view.request, lambda result: self._line(result, view.as_sent(result)))]
-        left = view.tokens - total(clearing) - cut_by(folds).saves
+        results = [result for step in steps for result in step.results]
+        counts = Counter(name for result in results for name in self._names(result, view))
+        common = {name for name, count in counts.items() if count >= COMMON}
+        folds = [*fold(steps, view.request, lambda result: self._line(result, view, common))]
+        left = view.tokens - total(outside(folds, clearing)) - cut_by(folds).saves
         if self._bills and left < LEAST_CACHED:
             return []
         for each in folds:
@@ -294,10 +300,15 @@ class CacheAwareState(BaseStrategy):
 
         return may_go
 
-    def _line(self, result: ToolResult, sent: ToolResult) -> str:
-        """Describe a call whose step is folded, with names if its result, as it was `sent`, is in view until now."""
-        names = () if id(result) in self._past.gone else self._worth.fresh_names(sent)
+    def _line(self, result: ToolResult, view: View, common: Set[str]) -> str:
+        """Describe a call whose step is folded, with names from its result that are not `common`."""
+        sent = view.as_sent(result)
+        names = (name for name in self._names(result, view) if name not in common)
         return line(sent, self._past.size(sent), names, has_failed=self._at_work.has_failed(sent))
+
+    def _names(self, result: ToolResult, view: View) -> Iterable[str]:
+        """Return the fresh names of a result that is in view until now."""
+        return () if id(result) in self._past.gone else self._worth.fresh_names(view.as_sent(result))
 
     def explain(self) -> Rationale:
         """Return the decisions with their figures, and the reason why each result stays."""

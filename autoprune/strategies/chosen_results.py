@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import TypeAlias
 
+from autoprune.conversation.edits import Fold
 from autoprune.planning.view import Candidate, View
 from autoprune.strategies.bills import Cut
 
@@ -53,6 +54,12 @@ def weigh(view: View, texts: Iterable[tuple[Candidate, str]]) -> Clearing:
     """Count the tokens that placeholders save. Placeholders that save nothing are dropped."""
     weighed = ((each, text, view.saves(each, text)) for each, text in texts)
     return {(each, text): saves for each, text, saves in weighed if saves > 0}
+
+
+def outside(folds: Iterable[Fold], clearing: Clearing) -> Clearing:
+    """Return the placeholders that do not stand in messages that are folded."""
+    folded = {at for fold in folds for at in fold.messages}
+    return {item: saves for item, saves in clearing.items() if message_of(item) not in folded}
 
 
 def late_in_prompt(clearing: Clearing, worths: Mapping[Candidate, float], wanted: float) -> Clearing:

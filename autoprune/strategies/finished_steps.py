@@ -16,6 +16,7 @@ from autoprune.conversation.edits import CustomReason, Fold
 from autoprune.conversation.folded_steps import block
 from autoprune.conversation.placeholders import append_mark, split_mark
 from autoprune.conversation.transcript import Entry, ToolCall, ToolResult
+from autoprune.facts import shell
 from autoprune.facts.actions import Action
 from autoprune.facts.calls import is_instruction_file, paths, tool_words
 from autoprune.facts.file_access import edited_places, patched_files
@@ -33,6 +34,7 @@ SHOWN_WHOLE, SHOWN_WORDS = 20, 6  # the most tokens and words of a result that s
 LONGEST_SUBJECT = 60  # characters of a call's target in its line
 DELEGATING = frozenset(("agent", "agents", "subagent", "task", "delegate"))  # words in names of tools
 WRITING = frozenset(("created", "written"))  # verbs of `Action.files`
+LEADING_FOLDERS = re.compile(r"(?<![\w.~/-])~?/(?:[\w.@+-]+/){2,20}(?=[\w.@+-]+/)")  # all but the last two names
 REASON = CustomReason("finished step", "the step was finished, and its results were cleared or small")
 
 
@@ -99,10 +101,10 @@ def cut_by(folds: Sequence[Fold]) -> Cut:
     return Cut(first, sum(each.saved - each.room for each in folds))
 
 
-def folds_text(folds: Sequence[Fold]) -> str:
-    """Return the number of folded messages and the tokens saved, as text."""
+def folds_text(folds: Sequence[Fold], known: int) -> str:
+    """Return the number of folded messages, and the tokens saved beyond those that are `known`, as text."""
     messages = sum(len(each.messages) for each in folds)
-    return f"{messages:,} messages of finished steps folded, {cut_by(folds).saves:,} tokens saved"
+    return f"{messages:,} messages of finished steps folded, {cut_by(folds).saves - known:,} more saved"
 
 
 def _count(step: Step) -> Callable[[str], int]:
@@ -129,6 +131,9 @@ def line(result: ToolResult, tokens: int, names: Iterable[str], *, has_failed: b
 def what(result: ToolResult) -> str:
     """Name the tool and the target of a call, or the files that a patch changed."""
     action = Action(result.call, result)
+    if script := shell.essence(action.command):
+        shorter = script if len(script) <= LONGEST_SUBJECT else LEADING_FOLDERS.sub("…/", script)
+        return f"{action.tool} {shell.abbreviate(shorter, LONGEST_SUBJECT)}"
     patched = ", ".join(f"{does} {path.rpartition('/')[2]}" for does, path in patched_files(result.call))
     return f"{action.tool} {one_line(patched, LONGEST_SUBJECT) or action.subject(LONGEST_SUBJECT)}".strip()
 

@@ -14,6 +14,7 @@ another, and the user may ask for a second one.
 """
 
 import re
+from bisect import insort
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
@@ -72,13 +73,13 @@ class Worth:
 
     _known: dict[int, _Known] = field(default_factory=dict)  # by the identity of results
     _used: set[str] = field(default_factory=set)
-    _touched: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))  # requests, by file
+    _touched: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))  # requests in order, by file
 
     def observe(self, entry: Entry) -> None:
         """Read one more message."""
         for call in entry.calls:
             for file in touched_files(call):
-                self._touched[file].append(call.request)
+                insort(self._touched[file], call.request)
             self._use(set(identifiers(argument_texts(call))) - self._used)
         for folded in entry.folded:
             self._read_lines(folded.lines, folded.last)
@@ -96,12 +97,13 @@ class Worth:
         """
         for call in calls:
             for file in touched_files(call):
-                self._touched[file].remove(call.request)
+                if call.request in self._touched[file]:
+                    self._touched[file].remove(call.request)
         self._read_lines(block.split("\n")[1:], last)
 
     def _read_lines(self, lines: Iterable[str], last: int) -> None:
         for file in _base_names(word for line in lines for word in FILE.findall(line)):
-            self._touched[file].append(last)
+            insort(self._touched[file], last)
 
     def fresh_names(self, result: ToolResult) -> Iterable[str]:
         """Return the names in a result that no call has used so far, each once, in order."""
@@ -123,7 +125,8 @@ class Worth:
         if entry.tokens < LEAST_TOKENS:
             return inf
         age = max(1, request - result.request)
-        since = request - max((at for file in entry.files for at in self._touched.get(file, ())), default=NEVER)
+        newest = (requests[-1] for file in entry.files if (requests := self._touched.get(file)))
+        since = request - max(newest, default=NEVER)
         touched = 1 + TOUCHED_FACTOR * float(0.5 ** (since / TOUCHED_HALF))
         return 1_000 * (1 + len(entry.fresh) + entry.prose) / float(entry.size * age**0.5) * touched
 

@@ -85,7 +85,7 @@ def test_print_shows_the_command_and_starts_nothing(tmp_path: Path):
     assert done.stdout.splitlines() == [
         "# claude is not installed: npm install -g @anthropic-ai/claude-code",
         "# By hand, in one terminal; it prints the address of its live page:",
-        "autoprune proxy --port 8484 --upstream https://api.anthropic.com --strategy 'cache_aware(fold_steps=8)'",
+        "autoprune proxy --port 8484 --upstream https://api.anthropic.com --strategy 'cache_aware(fold_steps=10)'",
         "# Safe zone: the window of each request's model, without room for the reply, else 100,000 tokens; at most 0.9 "
         "of the size at which the client compacts",
         "# Claude Code compacts at about 167k of 200k tokens (its default)",

@@ -1,5 +1,6 @@
 """`cache_aware(fold_steps=…)` folds finished steps along with a cut."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -282,3 +283,38 @@ def test_half_the_age_is_enough_where_the_client_would_compact(fold_steps: int, 
     plan = AgenticConversationPruner(args).plan(messages, CacheAware(start_at=1_000, fold_steps=fold_steps))
     assert plan.edits
     assert bool(plan.folds) == folds
+
+
+def test_steps_whose_results_make_up_most_of_the_prompt_fold_too():
+    messages = session(*[read(f"{'a' * at}.log", 20_000) for at in range(1, 9)])
+    result = pruned(messages)
+    cleared = pruned(messages, CacheAware(start_at=1_000)).report
+    before, after = result.report.tokens_before, result.report.tokens_after
+    assert len([line for line in lines(result) if line.startswith("- read src/")]) >= 6
+    assert after < cleared.tokens_after
+    (decision,) = [each for each in result.report.decisions if "folded" in each]
+    first, more = (int(text.replace(",", "")) for text in re.findall(r"([\d,]+) (?:tokens|more) saved", decision))
+    assert (first, first + more) == (before - cleared.tokens_after, before - after)
+
+
+def test_commands_are_named_by_what_they_do():
+    long = "cd /home/somebody/projects/the-service/packages/server && "
+    told = ["make lint", f"cat /home/somebody/projects/the-service/packages/server/src/{'deep/' * 8}app.py | head"]
+    steps = [command(f"{long}{each} 2>/dev/null; echo done", "fine " * 30) for each in told]
+    folded = [line for line in lines(pruned(session(read("a.log"), *steps))) if line.startswith("- bash")][:2]
+    assert [line.rpartition(",")[0] for line in folded] == ["- bash make lint", "- bash cat …/deep/app.py | head"]
+    parsed = [read_line(line.removeprefix("- ")) for line in folded]
+    assert [each and each[0] for each in parsed] == ["bash make lint", "bash cat …/deep/app.py | head"]
+
+
+def test_names_that_many_folded_results_share_are_left_out():
+    def log(name: str) -> list[Step]:
+        return [Step("read", {"path": f"src/{name}.log"}, f"SharedHeader {name}Only " + "fine words here " * 60)]
+
+    folded = lines(pruned(session(read("a.log"), *map(log, ("first", "second", "third")))))
+    seen = {name: line for line in folded for name in ("first", "second", "third") if f"src/{name}.log" in line}
+    assert {name: f"{name}Only" in line for name, line in seen.items()} == dict.fromkeys(seen, True)
+    assert len(seen) == 3
+    assert not any("SharedHeader" in line for line in folded)
+    two = lines(pruned(session(read("a.log"), *map(log, ("first", "second")))))
+    assert sum("SharedHeader" in line for line in two) == 2
