@@ -447,11 +447,10 @@ class CacheAwareState(BaseStrategy):
         most = self._smallest(view, [*old, *new])  # all but the results that the agent is at work on
         missing = max(0, view.tokens - total(most) - self._limit)
         largest = ROOM_AT_LEAST * self._limit
-        # An earlier walk left no more than that. It may have folded steps too, so that less is missing here.
-        room = largest if self._past.newest >= view.request else min(largest, ROOM_FOR_MISSING * missing)
+        room = largest if is_decided else min(largest, ROOM_FOR_MISSING * missing)
         least_first = LEAST_FIRST
         if is_decided and view.tokens <= self._limit + missing + room:
-            return None
+            return None  # the walk over the full history left no more than that
         if self._fits(view, every := self._smallest(view, old)):
             clearing = self._to_target(view, every, self._strategy.target)
         elif self._fits(view, most) or self._fits(view, most := self._smallest(view, [*old, *new, *held])):
