@@ -31,7 +31,7 @@ EXAMPLES = options.examples(
 )
 STATS_EXAMPLES = options.examples("stats session.jsonl pruned.json", "stats session.jsonl pruned.json --json")
 RECALL_EXAMPLES = options.examples(
-    "prune session.jsonl -s 50k -o pruned.json --archive cleared", "recall 1f0c2b6a99d3e570 --archive cleared"
+    "prune session.jsonl -s 50k -o pruned.json --archive cleared", "recall 104839926617352 --archive cleared"
 )
 RETRY = "repair the archive, name another, or give --force"
 
