@@ -86,8 +86,7 @@ class Directory(MutableMapping[str, str]):
         payload against its id, as `recall` and pruners do, notices the change.
         """
         try:
-            with open(self._file(key), "rb") as file:
-                data = file.read()
+            data = self._read(self._file(key))
         except (FileNotFoundError, NotADirectoryError):
             raise KeyError(key) from None
         except OSError as error:  # such as a folder in its place, or missing permissions
@@ -99,7 +98,14 @@ class Directory(MutableMapping[str, str]):
 
     def __setitem__(self, key: str, text: str) -> None:
         """Store a payload. Raises KeyError if `key` is not an id."""
-        place = self._file(key)
+        self._write(self._file(key), text)
+
+    def _read(self, place: str) -> bytes:
+        with open(place, "rb") as file:
+            return file.read()
+
+    def _write(self, place: str, text: str) -> None:
+        """Write a file of the folder in one step. Raises OSError if it cannot be written."""
         os.makedirs(self.path, mode=0o700, exist_ok=True)
         if not self._is_clean:
             self._is_clean = True

@@ -39,11 +39,13 @@ def test_nothing_is_archived_if_no_conversation_is_written(tmp_path: Path):
 def test_recall_errors_say_what_to_do(tmp_path: Path):
     unknown = "0" * 15
     assert ID.fullmatch(unknown)
-    done = run_text("recall", unknown, environ={"AUTOPRUNE_ARCHIVE": None})
-    assert (done.returncode, done.stderr) == (
-        2,
-        "autoprune: no archive is named: give --archive DIR, or set AUTOPRUNE_ARCHIVE\n",
-    )
+    nobody = {"AUTOPRUNE_ARCHIVE": None, "HOME": str(tmp_path / "nobody"), "XDG_STATE_HOME": None}
+    done = run_text("recall", unknown, environ=nobody)
+    assert (done.returncode, done.stderr[:46]) == (3, f"autoprune: nothing is kept under {unknown[:13]}")
+    done = run_text("recall", "--search", "a", environ=nobody)
+    nothing = "autoprune: nothing in what `autoprune run` has kept for this project has any of the words 'a'\n"
+    assert (done.returncode, done.stderr) == (3, nothing)
+    assert [run_text("recall", *each).returncode for each in ((), (unknown, "--search", "a"))] == [2, 2]
     done = run_text("recall", unknown, "--archive", str(tmp_path))
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.startswith(f"autoprune: nothing is kept under {unknown}: look whether")
