@@ -1,5 +1,6 @@
 """`autoprune run` and `autoprune doctor`, with a fake assistant and a provider on the loopback interface."""
 
+import json
 import os
 import re
 import shlex
@@ -19,6 +20,7 @@ from pages import ROOT
 from proxy.conftest import messages
 from raw_upstream import Connection, always, answer, serving
 from reading_tasks import Comparing, document
+from strict_provider.exchange import Request
 from strict_provider.scripts import Call, Turn
 from strict_provider.server import Provider, serve
 from tables import each_row
@@ -29,6 +31,7 @@ from autoprune.apps.proxy import Point, Session
 from autoprune.economics import Ledger
 
 SCRIPT = [*(Turn(calls=(Call("read", {"path": f"{number}.log"}),)) for number in range(8)), Turn("All is read.")]
+RECALL = re.compile(r"autoprune recall (\d{15})")
 WAITS = f"""#!{sys.executable}
 import pathlib, sys, time
 pathlib.Path(sys.argv[1]).touch()
@@ -67,6 +70,43 @@ def test_an_assistant_runs_behind_a_proxy_and_its_ledger_is_printed_at_the_end(
     assert f"autoprune run claude\n{shown}\n```" in (ROOT / "README.md").read_text(encoding="utf-8")
     assert re.search(r"^In 9 requests, \d prunes (saved|lost)", done.stderr, re.MULTILINE)
     assert "in 1 session." in run_text("savings", environ=user).stdout
+
+
+def recalling(files: dict[str, str]) -> Callable[[Request], Turn]:
+    """A model that reads files, and then recalls the first one that was cleared, if there is one."""
+
+    def answer(request: Request) -> Turn:
+        spoken = sum(message["role"] == "assistant" for message in request.body["messages"])
+        if spoken < len(files):
+            return Turn(calls=(Call("read", {"path": [*files][spoken]}),))
+        found = RECALL.search(json.dumps(request.body["messages"]))
+        return Turn(calls=(Call("bash", {"command": found[0]}),)) if found and spoken == len(files) else Turn("Done.")
+
+    return answer
+
+
+@pytest.mark.parametrize("options", [(), ("--no-archive",)])
+def test_an_assistant_recalls_what_was_cleared_unless_no_archive_is_kept(options: tuple[str, ...], tmp_path: Path):
+    files = {str(tmp_path / f"{number}.log"): f"log {number}: all is well\n" * 300 for number in range(8)}
+    for path, text in files.items():
+        Path(path).write_text(text)
+    with serve(recalling(files)) as provider:
+        user = having(tmp_path, PATH=install(tmp_path), ANTHROPIC_BASE_URL=provider.url, AUTOPRUNE_ARCHIVE=None)
+        done = run_text("run", *options, "-s", "5k", "claude", "--ask", environ=user, folder=tmp_path)
+    assert (done.returncode, provider.refusals, len(provider.requests)) == (0, [], 9 if options else 10)
+    archive = tmp_path / ".local" / "state" / "autoprune" / "archive"
+    assert archive.exists() is not bool(options)
+    cleared, answer = (provider.requests[-1].body["messages"][at]["content"][0] for at in (2, -1))
+    if options:
+        assert cleared["content"].endswith("tokens]")
+        return
+    first = next(iter(files.values()))
+    id = RECALL.search(cleared["content"])[1]  # type: ignore[index]
+    assert answer["content"] == first
+    done = run_text("recall", id, environ=user)
+    assert (done.returncode, done.stdout) == (0, first)
+    done = run_text("recall", "--search", "log 0", environ=user, folder=tmp_path)
+    assert done.stdout.startswith(f"{id}  read {next(iter(files))}\n    line 1: log 0: all is well\n")
 
 
 @pytest.mark.parametrize("kind", ["csv", "log", "chinese"])
