@@ -38,7 +38,9 @@ class LimitedDirectory(Directory):
 
     def __setitem__(self, key: str, text: str) -> None:
         """Store a payload, and remove old ones if there is no room. Raises KeyError if `key` is not an id."""
-        os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+        parent = os.path.dirname(self.path)
+        for folder in (os.path.dirname(parent), parent):  # a mode holds only for the last folder of a path
+            os.makedirs(folder, mode=0o700, exist_ok=True)
         super().__setitem__(key, text)
         self._unchecked += len(text)
         if self._unchecked > min(CHECKED, self._most_bytes // 10):

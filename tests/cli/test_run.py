@@ -28,6 +28,7 @@ from tables import each_row
 from autoprune import AgenticConversationPruner
 from autoprune.apps.cli.run import cost_of_limit, summarize_traffic
 from autoprune.apps.proxy import Point, Session
+from autoprune.conversation.limited_archive import project_folder
 from autoprune.economics import Ledger
 
 SCRIPT = [*(Turn(calls=(Call("read", {"path": f"{number}.log"}),)) for number in range(8)), Turn("All is read.")]
@@ -121,18 +122,29 @@ def test_files_that_an_assistant_compares_are_in_view_together(kind: str, tmp_pa
 
 
 def test_print_shows_the_command_and_starts_nothing(tmp_path: Path):
-    done = run_text("run", "--print", "claude", "-p", "Fix it.", environ=having(tmp_path, PATH=""))
+    user = having(tmp_path, PATH="")
+    done = run_text("run", "--print", "claude", "-p", "Fix it.", environ=user, folder=tmp_path)
+    archive = project_folder(str(tmp_path / ".local/state/autoprune/archive"), str(tmp_path))
+    assert [*tmp_path.iterdir()] == []
     assert done.stdout.splitlines() == [
         "# claude is not installed: npm install -g @anthropic-ai/claude-code",
         "# By hand, in one terminal; it prints the address of its live page:",
-        "autoprune proxy --port 8484 --upstream https://api.anthropic.com --strategy 'cache_aware(fold_steps=10)'",
+        "autoprune proxy --port 8484 --upstream https://api.anthropic.com --strategy 'cache_aware(fold_steps=10)' "
+        "--archive",
         "# Safe zone: the window of each request's model, without room for the reply, else 100,000 tokens; at most 0.9 "
         "of the size at which the client compacts",
+        f"# Cleared results: {archive}, for 7 days, up to 200 MB with those of other projects",
         "# Claude Code compacts at about 167k of 200k tokens (its default)",
         "# In another terminal:",
         "ANTHROPIC_BASE_URL=http://127.0.0.1:8484 ENABLE_TOOL_SEARCH=true claude -p 'Fix it.'",
         "# the proxy forwards requests to https://api.anthropic.com",
     ]
+
+
+def test_print_says_that_no_archive_is_kept(tmp_path: Path):
+    done = run_text("run", "--no-archive", "--print", "claude", environ=having(tmp_path, PATH=""))
+    assert "# Cleared results: none is kept" in done.stdout.splitlines()
+    assert "--archive" not in done.stdout
 
 
 @each_row(

@@ -31,12 +31,12 @@ def store(archive: LimitedDirectory, text: str, what: str = "", days: float = 0)
 
 
 def test_files_are_private_and_have_a_description(tmp_path: Path):
-    archive = LimitedDirectory(str(tmp_path / "archive" / "one"))
+    archive = LimitedDirectory(str(tmp_path / "autoprune" / "archive" / "one"))
     id = store(archive, "text", "read a.py\nand more")
     assert (archive[id], archive.description(id), [*archive]) == ("text", "read a.py and more", [id])
     archive.describe("0" * 15, "nothing")
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.rglob("*")}
-    assert modes == {"archive": 0o700, "one": 0o700, f"{id}.txt": 0o600, f"{id}.about": 0o600}
+    assert modes == {"autoprune": 0o700, "archive": 0o700, "one": 0o700, f"{id}.txt": 0o600, f"{id}.about": 0o600}
 
 
 def test_what_is_too_old_is_removed_from_all_projects(tmp_path: Path):
