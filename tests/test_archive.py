@@ -4,6 +4,7 @@ import json
 import os
 import re
 import stat
+from hashlib import sha256
 from pathlib import Path
 from threading import Thread
 
@@ -35,7 +36,7 @@ def test_a_folder_keeps_texts_to_the_letter_and_for_the_user_alone(tmp_path: Pat
 
 
 @each_row(
-    "key", ["../../etc/passwd", "/etc/passwd", "", ID.upper(), ID[:-1], ID + "0", ID + "\n", "a/" + ID, "..", "\0"]
+    "key", ["../../etc/passwd", "/etc/passwd", "", ID[:-1] + "x", ID[:-1], ID + "00", ID + "\n", "a/" + ID, "..", "\0"]
 )
 def test_a_key_that_is_no_id_is_never_a_path(key: str, tmp_path: Path):
     folder = Directory(tmp_path / "kept")
@@ -43,7 +44,7 @@ def test_a_key_that_is_no_id_is_never_a_path(key: str, tmp_path: Path):
         with pytest.raises(KeyError):
             attempt()
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(ArchiveError, match="is no id: give the 16 characters"):
+    with pytest.raises(ArchiveError, match="is no id: give the 15 digits"):
         recall(folder, key)
 
 
@@ -126,9 +127,9 @@ OF_LINES = content_id(LINES)
         ({"id": OF_LINES, "first_line": 5}, "Error: there are no lines 5 to 4: it has 4 lines, from 1"),
         ({"id": OF_LINES, "first_line": 0}, "Error: 0 is no line: give a whole number, 1 or more"),
         ({"id": OF_LINES, "last_line": "2"}, "Error: '2' is no line: give a whole number, 1 or more"),
-        ({"id": "abc"}, "Error: 'abc' is no id: give the 16 characters (0-9, a-f) behind 'recall id' in a placeholder"),
-        ({}, "Error: '' is no id: give the 16 characters (0-9, a-f) behind 'recall id' in a placeholder"),
-        ({"id": 7}, "Error: 7 is no id: give the 16 characters (0-9, a-f) behind 'recall id' in a placeholder"),
+        ({"id": "abc"}, "Error: 'abc' is no id: give the 15 digits behind 'autoprune recall' in a placeholder"),
+        ({}, "Error: '' is no id: give the 15 digits behind 'autoprune recall' in a placeholder"),
+        ({"id": 7}, "Error: 7 is no id: give the 15 digits behind 'autoprune recall' in a placeholder"),
         ([], 'Error: the arguments are no object: give {"id": "…"}'),
         ("null", 'Error: the arguments are no object: give {"id": "…"}'),
         ("[1", "Error: the arguments are no JSON: Expecting ',' delimiter: line 1 column 3 (char 2)"),
@@ -155,7 +156,7 @@ def test_what_is_not_the_models_doing_is_raised():
         "a\nb\n\n",
         "</content>",
         '["a"]',
-        "a [recall id x]",
+        "a [autoprune recall x]",
     ],
 )
 def test_a_mark_is_found_at_the_end_of_a_text_and_taken_off_again(text: str):
@@ -170,14 +171,19 @@ def test_a_mark_is_found_at_the_end_of_a_text_and_taken_off_again(text: str):
 
 @each_row(
     "text",
-    [f"[recall id {ID}] and more", f"x [recall id {ID[1:]}]", f"x [recall id {ID.upper()}]", f"x [recall id {ID}"],
+    [
+        f"[autoprune recall {ID}] and more",
+        f"x [autoprune recall {ID[1:]}]",
+        f"x [autoprune recall {ID[:-1]}x]",
+        f"x [autoprune recall {ID}",
+    ],
 )
 def test_what_is_no_mark_at_the_end_carries_no_id(text: str):
     assert split_mark(text) == (text, "")
 
 
 def test_a_mark_is_looked_for_in_linear_time():
-    text = f"[recall id {ID}]" + " " * 1_000_000 + "x"
+    text = f"[autoprune recall {ID}]" + " " * 1_000_000 + "x"
     assert split_mark(text) == (text, "")
 
 
@@ -208,3 +214,16 @@ def test_a_pointer_that_a_tool_printed_is_a_payload_like_any_other():
     assert recall({ID: TEXT, content_id(printed): printed}, content_id(printed)) == printed
     with pytest.raises(ArchiveError, match="was changed since"):
         recall({ID: TEXT, content_id("other"): printed}, content_id("other"))
+
+
+OLD_ID = "7e3b3c0a6c1f4d52"
+
+
+def test_ids_and_marks_of_earlier_versions_are_read(tmp_path: Path):
+    old = sha256(TEXT.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    folder = Directory(tmp_path)
+    folder[old] = TEXT
+    folder[OLD_ID] = pointer(OLD_ID, old)
+    assert recall(folder, old) == recall(folder, OLD_ID) == TEXT
+    assert [*folder] == sorted([old, OLD_ID])
+    assert split_mark(f"cleared [recall id {old}]") == ("cleared", old)

@@ -18,6 +18,7 @@ from autoprune.conversation.placeholders import (
     DIGITS,
     ID,
     content_id,
+    has_id,
     pointer,
     pointer_target,
     recall_id,
@@ -35,13 +36,13 @@ DAY = 86_400  # seconds: no writer takes so long
 TOOL = "recall"
 DESCRIPTION = (
     "Return the full content of a tool result or argument that was cleared or cut to save space. The text that "
-    "replaced it ends with [recall id …]. If you need the original content, use this tool instead of repeating the "
-    "original call. For part of a long content, give first_line and last_line."
+    "replaced it ends with [autoprune recall …]. If you need the original content, use this tool instead of repeating "
+    "the original call. For part of a long content, give first_line and last_line."
 )
 PARAMETERS: Mapping[str, object] = {
     "type": "object",
     "properties": {
-        "id": {"type": "string", "description": f"The id after 'recall id': {DIGITS} characters from 0-9 and a-f."},
+        "id": {"type": "string", "description": f"The id in that mark: {DIGITS} digits."},
         "first_line": {"type": "integer", "description": "The first line to return, from 1."},
         "last_line": {"type": "integer", "description": "The last line to return."},
     },
@@ -85,8 +86,7 @@ class Directory(MutableMapping[str, str]):
         payload against its id, as `recall` and pruners do, notices the change.
         """
         try:
-            with open(self._file(key), "rb") as file:
-                data = file.read()
+            data = self._read(self._file(key))
         except (FileNotFoundError, NotADirectoryError):
             raise KeyError(key) from None
         except OSError as error:  # such as a folder in its place, or missing permissions
@@ -98,7 +98,14 @@ class Directory(MutableMapping[str, str]):
 
     def __setitem__(self, key: str, text: str) -> None:
         """Store a payload. Raises KeyError if `key` is not an id."""
-        place = self._file(key)
+        self._write(self._file(key), text)
+
+    def _read(self, place: str) -> bytes:
+        with open(place, "rb") as file:
+            return file.read()
+
+    def _write(self, place: str, text: str) -> None:
+        """Write a file of the folder in one step. Raises OSError if it cannot be written."""
         os.makedirs(self.path, mode=0o700, exist_ok=True)
         if not self._is_clean:
             self._is_clean = True
@@ -124,7 +131,7 @@ class Directory(MutableMapping[str, str]):
         """Yield the ids of all payloads, sorted."""
         # Temporary files and other files in the folder are not payloads.
         names = sorted(os.listdir(self.path)) if os.path.isdir(self.path) else []
-        return (name[:DIGITS] for name in names if ID.fullmatch(name[:DIGITS]) and name[DIGITS:] == SUFFIX)
+        return (id for name in names if name.endswith(SUFFIX) and ID.fullmatch(id := name.removesuffix(SUFFIX)))
 
     def __len__(self) -> int:
         """Return the number of payloads."""
@@ -156,9 +163,7 @@ def recall(archive: ArchiveLike | None, id: str) -> str:
             "there is no archive to recall from: give the pruner archive=, such as the path of a folder"
         )
     if not isinstance(id, str) or not ID.fullmatch(id):
-        raise ArchiveError(
-            f"{id!r} is no id: give the {DIGITS} characters (0-9, a-f) behind 'recall id' in a placeholder"
-        )
+        raise ArchiveError(f"{id!r} is no id: give the {DIGITS} digits behind 'autoprune recall' in a placeholder")
     seen: set[str] = set()
     while True:
         stored = archive.get(id)  # the payload, or a pointer to the id of the whole payload
@@ -167,7 +172,7 @@ def recall(archive: ArchiveLike | None, id: str) -> str:
                 f"nothing is kept under {id}: look whether the id is copied whole and the archive is the one that the "
                 "pruner wrote to; else get the content again"
             )
-        if isinstance(stored, str) and content_id(stored) == id:
+        if isinstance(stored, str) and has_id(stored, id):
             return stored
         whole = pointer_target(stored, id) if isinstance(stored, str) else None
         if whole is None or whole in seen:
@@ -232,12 +237,12 @@ def _store_record(archive: Archive, id: str, text: str) -> str | None:
     stored = archive.setdefault(id, text)
     if stored == text:
         return None
-    is_pointer, whole = content_id(text) != id, pointer_target(stored, id) if isinstance(stored, str) else None
+    is_pointer, whole = not has_id(text, id), pointer_target(stored, id) if isinstance(stored, str) else None
     if whole and is_pointer:
         return "another payload was cut to the same text"
     if whole and archive.get(whole) is not None:
         return None
-    if not is_pointer and isinstance(stored, str) and content_id(stored) == id:
+    if not is_pointer and isinstance(stored, str) and has_id(stored, id):
         return "another payload has the same id"
     archive[id] = text  # the stored text was damaged, or a text and its pointer replace each other
     return None

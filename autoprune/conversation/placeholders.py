@@ -2,15 +2,15 @@
 
 The same result always gets the same placeholder. With an archive it ends with a mark:
 
-    [Cleared at request 12: read a.py, 900 tokens] [recall id 1f0c2b6a99d3e570]
+    [Cleared at request 12: read a.py, 900 tokens] [autoprune recall 104839926617352]
 
-The id is a prefix of the payload's hash, so it is the same in every process and does not depend on whether the archive
-could store the payload. A mark inside a payload is not reused, since tool output may contain any mark, such as one in
-the log of another session. If a result is cut and then cleared, the placeholder carries the id of the cut text, since a
-walk over pruned output knows only this text, and a walk over the full history must make the same placeholder. A
-*pointer*, stored under that id, names the id of the whole payload. The exception is a placeholder of `cache_aware`: a
-text that replaces such a placeholder reuses that id, since `cache_aware` placeholders have no other content, even if a
-tool printed it.
+The mark is the command that prints the payload. The id is a part of the payload's hash, so it is the same in every
+process and does not depend on whether the archive could store the payload. A mark inside a payload is not reused, since
+tool output may contain any mark, such as one in the log of another session. If a result is cut and then cleared, the
+placeholder carries the id of the cut text, since a walk over pruned output knows only this text, and a walk over the
+full history must make the same placeholder. A *pointer*, stored under that id, names the id of the whole payload. The
+exception is a placeholder of `cache_aware`: a text that replaces such a placeholder reuses that id, since `cache_aware`
+placeholders have no other content, even if a tool printed it.
 """
 
 import re
@@ -119,20 +119,35 @@ class Placeholder:
         return result.text == self.text(result)
 
 
-DIGITS = 16  # 64 bits: among a million payloads two share an id with a probability of 3 in 100 million
-ID = re.compile(rf"[0-9a-f]{{{DIGITS}}}")
-HEAD = "[recall id "
+# Tokenizers join three decimal digits, but fewer than two hexadecimal ones. Among 100,000 payloads two share an id with
+# a probability of 5 in a million.
+DIGITS = 15
+OLD_DIGITS = 16  # hexadecimal, as first written: these are still read
+ID = re.compile(rf"[0-9]{{{DIGITS}}}(?![0-9a-f])|[0-9a-f]{{{OLD_DIGITS}}}")
+HEAD = "[autoprune recall "
+OLD_HEAD = "[recall id "
 GAP = " "  # before the mark
 # A mark at the end of a text, of an XML result's content, or of a JSON string.
-MARK = re.compile(rf'(?:\\n|[ \n])?\[recall id ({ID.pattern})\](?=(?:</content>)?(?:\s|\\n)*+"?\s*+\Z)')
+MARK = re.compile(
+    rf'(?:\\n|[ \n])?\[(?:autoprune recall|recall id) ({ID.pattern})\](?=(?:</content>)?(?:\s|\\n)*+"?\s*+\Z)'
+)
 CONTENT_END = "</content>"
 PLACEHOLDER = re.compile(r'"?\[Cleared at request \d{1,9}: [^\n]{1,900}\]"?')  # `cache_aware`'s, at its longest
 POINTER = "autoprune: {} is a part of, or a placeholder for, {}"
 
 
 def content_id(content: str) -> str:
-    """Return the id of a payload, a prefix of its content's hash."""
-    return sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS]
+    """Return the id of a payload, a part of its content's hash."""
+    return f"{int.from_bytes(_hash(content)[:8]) % 10**DIGITS:0{DIGITS}d}"
+
+
+def has_id(content: str, id: str) -> bool:
+    """Return whether an id is that of a payload, in the form of today or the older one."""
+    return id in (content_id(content), _hash(content).hex()[:OLD_DIGITS])
+
+
+def _hash(content: str) -> bytes:
+    return sha256(content.encode("utf-8", "surrogatepass")).digest()
 
 
 def recall_id(content: str) -> str:
@@ -159,7 +174,7 @@ def pointer(id: str, whole: str) -> str:
 
 def pointer_target(kept: str, id: str) -> str | None:
     """Return the payload's id that a pointer stored under `id` names; None for any other text."""
-    whole = kept[-DIGITS:]
+    whole = kept.rpartition(" ")[2]
     return whole if ID.fullmatch(whole) and kept == pointer(id, whole) else None
 
 
@@ -175,7 +190,7 @@ def append_mark(text: str, known: str, gap: str = GAP) -> str:
 
 def split_mark(text: str) -> tuple[str, str]:
     """Split a text into the text without the mark at its end, and the mark's id ("" without a mark)."""
-    at = text.rfind(HEAD)
+    at = max(text.rfind(HEAD), text.rfind(OLD_HEAD))
     match = MARK.search(text, max(0, at - 2)) if at >= 0 else None
     return (text[: match.start()] + text[match.end() :], match[1]) if match else (text, "")
 

@@ -26,6 +26,7 @@ PATH_NAMES = frozenset(
         *("inputfile", "outputfile", "inputpath", "outputpath"),
     )
 )
+RECALL = re.compile(r"\bautoprune\s+recall\b")
 COMMAND_NAMES = ("command", "cmd", "commands", "script")  # arguments that hold a shell command
 # Words in front of the script if the command is a list, as Codex sends it: ["bash", "-lc", "ls"].
 SHELLS = frozenset(("bash", "sh", "zsh", "/bin/bash", "/bin/sh", "/bin/zsh", "-c", "-lc", "-l"))
@@ -160,6 +161,11 @@ def command(call: ToolCall | None) -> str:
     if isinstance(script, list | tuple):
         script = "\n".join(word for word in script if isinstance(word, str) and word not in SHELLS)
     return script if isinstance(script, str) else ""
+
+
+def is_recall(call: ToolCall | None) -> bool:
+    """Return whether a call runs `autoprune recall`, which prints a result that was cleared."""
+    return RECALL.search(command(call)) is not None
 
 
 def argument_texts(call: ToolCall) -> str:

@@ -19,13 +19,15 @@ from autoprune.conversation.summary import GAP
 from autoprune.conversation.transcript import Entry, Speaker, ToolCall, ToolResult
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
+LEAST_MARKED = 60  # tokens: a smaller result is cheaper to get again than its id is to carry
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """A finished step: its messages, the number of the request that it answers, its calls, and their results.
 
     `tokens` are those of its messages, without what edits save. `marks` carry the ids that recall the results, "" for
-    each without an archive. `folded` are blocks of later steps in its messages, which stay.
+    small ones and without an archive. `folded` are blocks of later steps in its messages, which stay.
     """
 
     messages: range

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import ClassVar
 
-from autoprune.conversation.placeholders import ID, append_mark
+from autoprune.conversation.placeholders import append_mark, split_mark
 from autoprune.conversation.transcript import ToolInput, ToolResult
 from autoprune.errors import check_number
 from autoprune.facts.outcomes import has_failed
@@ -15,7 +15,7 @@ from autoprune.planning.protections import check_texts, make_tuples
 from autoprune.tokens import Count
 
 MARKER = "[{:,} tokens cleared to save space; the call succeeded]"
-MARKED = re.compile(rf"\[[\d,]+ tokens cleared to save space; the call succeeded\](?: \[recall id {ID.pattern}\])?")
+MARKED = re.compile(r"\[[\d,]+ tokens cleared to save space; the call succeeded\]")
 STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"(\s*:)?')  # in JSON; with a colon it is a name
 
 
@@ -64,9 +64,9 @@ class ToolInputs:
         if "tokens cleared to save space" not in part.text:
             return False
         if not _holds_json(part):
-            return MARKED.fullmatch(part.text.strip()) is not None
+            return _is_marker(part.text.strip())
         strings = (found[0] for found in STRING.finditer(part.text) if not found[1])
-        return any(MARKED.fullmatch(json.loads(each)) for each in strings)
+        return any(_is_marker(json.loads(each)) for each in strings)
 
     def _member(self, found: re.Match[str], count: Count, mark: str) -> str:
         """Shorten one string in JSON text, with its quotation marks. Keys stay unchanged."""
@@ -79,11 +79,15 @@ class ToolInputs:
     def _shorten(self, text: str, count: Count, mark: str) -> str:
         """Return the marker that replaces a long text; return any other text unchanged."""
         # A character has at most four bytes and a token at least one, so short texts need no count.
-        if len(text) * 4 <= self.above or MARKED.fullmatch(text):
+        if len(text) * 4 <= self.above or _is_marker(text):
             return text
         tokens = count(text)
         marker = append_mark(MARKER.format(tokens), mark)
         return marker if self.above < tokens > count(marker) else text
+
+
+def _is_marker(text: str) -> bool:
+    return MARKED.fullmatch(split_mark(text)[0]) is not None
 
 
 def _holds_json(part: ToolInput) -> bool:

@@ -37,7 +37,7 @@ from dataclasses import replace
 from itertools import takewhile
 
 from autoprune.conversation.edits import AnyReason, Fold, Reason, Replace, check_reason
-from autoprune.conversation.placeholders import Placeholder, trim_text
+from autoprune.conversation.placeholders import Placeholder, split_mark, trim_text
 from autoprune.conversation.transcript import Entry, Part, Path, Speaker, Thought, ToolResult, Transcript
 from autoprune.economics import Invoice
 from autoprune.planning._candidates import Parts, References, inputs_of
@@ -46,7 +46,7 @@ from autoprune.planning.clamping import Clamp
 from autoprune.planning.folds import Folds
 from autoprune.planning.plan import TRACKED, Conditions, Later, Plan, ThinkingPolicy
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Guard, Protections, guard
-from autoprune.planning.steps import Step, Steps, make_fold, neighbors
+from autoprune.planning.steps import LEAST_MARKED, Step, Steps, make_fold, neighbors
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import (
     Candidate,
@@ -504,8 +504,14 @@ class Walk:
         return [self._weighed(step) for step in sent if not any(self._is_kept(each, why) for each in step.results)]
 
     def _weighed(self, step: Step) -> Step:
-        marks = tuple(self.placeholder.mark(self._parts.current(result)) for result in step.results)
+        marks = tuple(map(self._mark, step.results))
         return replace(step, tokens=sum(map(self.weight, step.messages)), marks=marks)
+
+    def _mark(self, result: ToolResult) -> str:
+        """Return the mark of a result in its line; "" for a small one that was not cleared."""
+        current = self._parts.current(result)
+        is_marked = current.tokens >= LEAST_MARKED or split_mark(current.text)[1]
+        return self.placeholder.mark(current) if is_marked else ""
 
     def _is_kept(self, result: ToolResult, why: Guard) -> bool:
         """Return whether a result must stay with its call."""

@@ -23,7 +23,8 @@ from urllib.parse import unquote, urlsplit
 
 from autoprune.conversation.messages import MARK
 from autoprune.errors import ConversationError
-from autoprune.providers.thinking import BETA_HEADER, merged
+from autoprune.planning.plan import ThinkingPolicy
+from autoprune.providers.thinking import BETA_HEADER, merged, policy
 from autoprune.pruners._marks import mark_before_cut
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
@@ -41,6 +42,7 @@ NO_HISTORY: History = {}
 class Api:
     """One API. `path` matches the end of its paths, with a group for the model if the path names it.
 
+    `format` is "" if requests may have messages of any format; the format of each message is then detected.
     `messages` is the field with the messages, and `wrappers` are fields that may hold the whole request. `beside` are
     the fields that are sent beside the messages and have tokens. If one of `on_server` is set, the provider stores the
     history.
@@ -81,6 +83,8 @@ APIS = (
         on_server=("cachedContent", "cached_content"),
         wrappers=("request", "generateContentRequest"),
     ),
+    # Asked by gateways. They take only the messages from the answer, so thinking cannot be dropped by a parameter.
+    Api("", re.compile(r"/v1/compress$"), "messages", ("system", "tools")),
     Api("bedrock", re.compile(r"/model/(?P<model>[^/]+)/converse(?:-stream)?$"), "messages", ("system", "toolConfig")),
 )
 
@@ -222,7 +226,9 @@ def prune_request(
 
 def _pruner_for_request(pruner: Any, found: Place, body: Mapping[str, object]) -> Any:
     """The pruner with the request's model and format, and the tokens beside its messages."""
-    of_model = pruner.fill_in(model=found.model, format=found.api.format)
+    of_model = pruner.fill_in(model=found.model, **({"format": found.api.format} if found.api.format else {}))
+    if not found.api.format and policy(None, found.model) is ThinkingPolicy.DROP_BLOCK:
+        of_model = of_model.fill_in(thinking_policy=ThinkingPolicy.REFUSE)
     return of_model.fill_in(overhead_tokens=sum(tokens_of(each, of_model.count_text) for each in found.beside(body)))
 
 

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from autoprune.conversation.folded_steps import FoldedSteps
 from autoprune.conversation.transcript import Entry, ToolResult
-from autoprune.facts.calls import arguments
+from autoprune.facts.calls import arguments, is_recall
 from autoprune.strategies.cleared_texts import read_placeholder, without_names
 from autoprune.strategies.finished_steps import read_line, what
 
@@ -46,7 +46,7 @@ class Past:
                 self.note_cleared(result, request)
                 self._sizes[id(result)] = sizes[result] = size
                 saved.append((request, max(0, size - result.tokens)))
-            elif self._was_fetched(result):
+            elif is_recall(result.call) or self._was_fetched(result):
                 self.fetched_again.add(id(result))
         return sizes, saved
 

@@ -22,7 +22,7 @@ def test_cleared_content_is_recalled_by_its_id(tmp_path: Path):
     ids = list(Directory(folder))
     assert ids
     for id in ids:
-        assert f"[recall id {id}]" in out.read_text(encoding="utf-8")
+        assert f"[autoprune recall {id}]" in out.read_text(encoding="utf-8")
         done = run("recall", id, environ={"AUTOPRUNE_ARCHIVE": folder})
         text = done.stdout.decode()
         assert (done.returncode, content_id(text)) == (0, id)
@@ -37,13 +37,15 @@ def test_nothing_is_archived_if_no_conversation_is_written(tmp_path: Path):
 
 
 def test_recall_errors_say_what_to_do(tmp_path: Path):
-    unknown = "0" * 16
+    unknown = "0" * 15
     assert ID.fullmatch(unknown)
-    done = run_text("recall", unknown, environ={"AUTOPRUNE_ARCHIVE": None})
-    assert (done.returncode, done.stderr) == (
-        2,
-        "autoprune: no archive is named: give --archive DIR, or set AUTOPRUNE_ARCHIVE\n",
-    )
+    nobody = {"AUTOPRUNE_ARCHIVE": None, "HOME": str(tmp_path / "nobody"), "XDG_STATE_HOME": None}
+    done = run_text("recall", unknown, environ=nobody)
+    assert (done.returncode, done.stderr[:46]) == (3, f"autoprune: nothing is kept under {unknown[:13]}")
+    done = run_text("recall", "--search", "a", environ=nobody)
+    nothing = "autoprune: nothing in what `autoprune run` has kept for this project has any of the words 'a'\n"
+    assert (done.returncode, done.stderr) == (3, nothing)
+    assert [run_text("recall", *each).returncode for each in ((), (unknown, "--search", "a"))] == [2, 2]
     done = run_text("recall", unknown, "--archive", str(tmp_path))
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.startswith(f"autoprune: nothing is kept under {unknown}: look whether")
@@ -90,7 +92,7 @@ def test_if_the_archive_fails_files_are_overwritten_only_with_force(how: str, tm
     assert run(*command[:-3], str(other), *command[-2:]).returncode == 3
     assert other.read_text() == "[]"
     assert run(*command, "--force").returncode == 0
-    assert b"recall id" in session.read_bytes()
+    assert b"[autoprune recall " in session.read_bytes()
 
 
 @each_row("how", BROKEN)

@@ -1,5 +1,6 @@
 """`autoprune run` and `autoprune doctor`, with a fake assistant and a provider on the loopback interface."""
 
+import json
 import os
 import re
 import shlex
@@ -19,6 +20,7 @@ from pages import ROOT
 from proxy.conftest import messages
 from raw_upstream import Connection, always, answer, serving
 from reading_tasks import Comparing, document
+from strict_provider.exchange import Request
 from strict_provider.scripts import Call, Turn
 from strict_provider.server import Provider, serve
 from tables import each_row
@@ -26,9 +28,11 @@ from tables import each_row
 from autoprune import AgenticConversationPruner
 from autoprune.apps.cli.run import cost_of_limit, summarize_traffic
 from autoprune.apps.proxy import Point, Session
+from autoprune.conversation.limited_archive import project_folder
 from autoprune.economics import Ledger
 
 SCRIPT = [*(Turn(calls=(Call("read", {"path": f"{number}.log"}),)) for number in range(8)), Turn("All is read.")]
+RECALL = re.compile(r"autoprune recall (\d{15})")
 WAITS = f"""#!{sys.executable}
 import pathlib, sys, time
 pathlib.Path(sys.argv[1]).touch()
@@ -69,6 +73,43 @@ def test_an_assistant_runs_behind_a_proxy_and_its_ledger_is_printed_at_the_end(
     assert "in 1 session." in run_text("savings", environ=user).stdout
 
 
+def recalling(files: dict[str, str]) -> Callable[[Request], Turn]:
+    """A model that reads files, and then recalls the first one that was cleared, if there is one."""
+
+    def answer(request: Request) -> Turn:
+        spoken = sum(message["role"] == "assistant" for message in request.body["messages"])
+        if spoken < len(files):
+            return Turn(calls=(Call("read", {"path": [*files][spoken]}),))
+        found = RECALL.search(json.dumps(request.body["messages"]))
+        return Turn(calls=(Call("bash", {"command": found[0]}),)) if found and spoken == len(files) else Turn("Done.")
+
+    return answer
+
+
+@pytest.mark.parametrize("options", [(), ("--no-archive",)])
+def test_an_assistant_recalls_what_was_cleared_unless_no_archive_is_kept(options: tuple[str, ...], tmp_path: Path):
+    files = {str(tmp_path / f"{number}.log"): f"log {number}: all is well\n" * 300 for number in range(8)}
+    for path, text in files.items():
+        Path(path).write_text(text)
+    with serve(recalling(files)) as provider:
+        user = having(tmp_path, PATH=install(tmp_path), ANTHROPIC_BASE_URL=provider.url, AUTOPRUNE_ARCHIVE=None)
+        done = run_text("run", *options, "-s", "5k", "claude", "--ask", environ=user, folder=tmp_path)
+    assert (done.returncode, provider.refusals, len(provider.requests)) == (0, [], 9 if options else 10)
+    archive = tmp_path / ".local" / "state" / "autoprune" / "archive"
+    assert archive.exists() is not bool(options)
+    cleared, answer = (provider.requests[-1].body["messages"][at]["content"][0] for at in (2, -1))
+    if options:
+        assert cleared["content"].endswith("tokens]")
+        return
+    first = next(iter(files.values()))
+    id = RECALL.search(cleared["content"])[1]  # type: ignore[index]
+    assert answer["content"] == first
+    done = run_text("recall", id, environ=user)
+    assert (done.returncode, done.stdout) == (0, first)
+    done = run_text("recall", "--search", "log 0", environ=user, folder=tmp_path)
+    assert done.stdout.startswith(f"{id}  read {next(iter(files))}\n    line 1: log 0: all is well\n")
+
+
 @pytest.mark.parametrize("kind", ["csv", "log", "chinese"])
 def test_files_that_an_assistant_compares_are_in_view_together(kind: str, tmp_path: Path):
     files = {str(tmp_path / f"{number}.txt"): document(kind, number, 30_000) for number in range(3)}
@@ -81,18 +122,29 @@ def test_files_that_an_assistant_compares_are_in_view_together(kind: str, tmp_pa
 
 
 def test_print_shows_the_command_and_starts_nothing(tmp_path: Path):
-    done = run_text("run", "--print", "claude", "-p", "Fix it.", environ=having(tmp_path, PATH=""))
+    user = having(tmp_path, PATH="")
+    done = run_text("run", "--print", "claude", "-p", "Fix it.", environ=user, folder=tmp_path)
+    archive = project_folder(str(tmp_path / ".local/state/autoprune/archive"), str(tmp_path))
+    assert [*tmp_path.iterdir()] == []
     assert done.stdout.splitlines() == [
         "# claude is not installed: npm install -g @anthropic-ai/claude-code",
         "# By hand, in one terminal; it prints the address of its live page:",
-        "autoprune proxy --port 8484 --upstream https://api.anthropic.com --strategy 'cache_aware(fold_steps=10)'",
+        "autoprune proxy --port 8484 --upstream https://api.anthropic.com --strategy 'cache_aware(fold_steps=10)' "
+        "--archive",
         "# Safe zone: the window of each request's model, without room for the reply, else 100,000 tokens; at most 0.9 "
         "of the size at which the client compacts",
+        f"# Cleared results: {archive}, for 7 days, up to 200 MB with those of other projects",
         "# Claude Code compacts at about 167k of 200k tokens (its default)",
         "# In another terminal:",
         "ANTHROPIC_BASE_URL=http://127.0.0.1:8484 ENABLE_TOOL_SEARCH=true claude -p 'Fix it.'",
         "# the proxy forwards requests to https://api.anthropic.com",
     ]
+
+
+def test_print_says_that_no_archive_is_kept(tmp_path: Path):
+    done = run_text("run", "--no-archive", "--print", "claude", environ=having(tmp_path, PATH=""))
+    assert "# Cleared results: none is kept" in done.stdout.splitlines()
+    assert "--archive" not in done.stdout
 
 
 @each_row(

@@ -7,19 +7,23 @@ tests are skipped, unless ASSISTANTS_REQUIRED is set, as in `.ci/run`.
 import json
 import os
 import re
+import sysconfig
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import long_session
 import pytest
 import real_assistants as assistants
-from reading_tasks import Comparing, document
+from reading_tasks import Comparing, document, strings
 from real_assistants import CODEX, GEMINI_CLI, OPENCODE_RUN, Assistant
 from strict_provider.caching import marks
 from strict_provider.counting import tokens
 from strict_provider.exchange import Request
 from strict_provider.scripts import Turn
 from strict_provider.server import Provider, serve
+
+from autoprune.conversation.archive import Directory
 
 BOUND, UNBOUND = assistants.claude("claude-opus-5-5"), assistants.claude("claude-sonnet-4-5")
 # What differs between two sessions: ids, seals, checksums, what is left of a budget by their tokens, and the folder.
@@ -28,6 +32,7 @@ OWN = re.compile(
     r'|(?<="signature": ")[^"]+|(?<=cch=)\w+|(?<=<total_tokens>)\d+|parity\d'
 )
 HEADERS = re.compile(r"anthropic-|x-|user-agent|accept$|content-")
+RECALL = re.compile(r"autoprune recall \d{15}")
 MARGIN = 1.05  # the provider counts all strings of a body, pruning counts as the API does
 
 
@@ -64,6 +69,37 @@ def test_an_assistant_finishes_its_task_within_the_safe_zone(assistant: Assistan
         assert content.items() <= json.loads((tmp_path / "home" / name).read_text()).items()
     if assistant.name == "claude":
         look_at_what_claude_code_marks(provider, is_bound=assistant is BOUND)
+
+
+def recalling(assistant: Assistant) -> Callable[[Request], Turn]:
+    """The forty calls, then the first command in the prompt that recalls something, and the end."""
+    turns = iter(assistants.script(assistant)[:-1])
+    asked: list[str] = []
+
+    def answer(request: Request) -> Turn:
+        if turn := next(turns, None):
+            return turn
+        asked.extend(RECALL.findall(json.dumps(request.body))[:1])
+        return Turn(calls=(assistant.tool(asked[0]),)) if len(asked) == 1 else Turn(assistants.END)
+
+    return answer
+
+
+@pytest.mark.parametrize("assistant", [BOUND, CODEX, GEMINI_CLI], ids=["claude", "codex", "gemini"])
+def test_an_assistant_recalls_a_note_in_its_shell(assistant: Assistant, prefix: Path, tmp_path: Path):
+    if assistant is CODEX:  # it asks a login shell, which sets its own path
+        (tmp_path / "home").mkdir()
+        (tmp_path / "home" / ".profile").write_text(f'PATH="$PATH:{sysconfig.get_path("scripts")}"\n')
+    with serve(recalling(assistant)) as provider:
+        provider.play.is_aside = assistants.is_aside
+        options = ("--upstream", provider.url, "--safe-zone", str(assistants.SAFE_ZONE))
+        done = assistants.run(assistant, tmp_path, prefix, options)
+    assert (done.returncode, provider.refusals) == (0, []), done.stderr
+    before, after = [request.body for request in provider.requests if not assistants.is_aside(request)][-2:]
+    (archive,) = (tmp_path / "home/.local/state/autoprune/archive").iterdir()
+    id = RECALL.findall(json.dumps(before))[0].rpartition(" ")[2]
+    (note,) = (each for each in assistants.notes().values() if each in Directory(archive)[id])
+    assert [any(note in each for each in strings(body)) for body in (before, after)] == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ class Says:
             age = view.request - each.sent
             if age > 2:
                 yield each.cleared("old")
-            elif age > 1:
+            elif age > 1 and not each.part.text.lstrip().startswith("(its last line was:"):
                 yield each.replaced("\n(its last line was: " + each.part.text.rstrip()[-60:] + ")\n", "older")
 
 
@@ -54,7 +54,7 @@ FORGING = [
 
 def forged(id: str) -> list[str]:
     """What tools print that ends with a mark, in several ways."""
-    mark = f"[recall id {id}]"
+    mark = f"[autoprune recall {id}]"
     placeholder = f"{SENTENCE} {mark}"
     mine = f"[Cleared at request 3: read_file, 900 tokens. Names in it: {', '.join(f'name_{n}' for n in range(300))}]"
     log = [placeholder, f"{LONG}[… 90 lines (450 tokens) left out …]\n{LONG}\n{mark}"]
@@ -106,7 +106,7 @@ def test_a_mark_that_a_tool_prints_is_never_passed_on(
 @each_row("mode", ["simple", "auto", "custom"])
 @each_row("format", [*WIRE, *DIALECTS])
 def test_a_result_that_was_shortened_and_is_cleared_by_another_pruner_is_recalled_whole(format: str, mode: str):
-    printed = f"{LONG}[recall id {content_id(OTHERS)}]"
+    printed = f"{LONG}[autoprune recall {content_id(OTHERS)}]"
     steps: list[Round] = [
         [Step("read_file", {"path": "a.py"}, printed)],
         *([Step("run", {"command": "make"}, "ok")] for _ in range(2)),
@@ -127,7 +127,7 @@ def test_a_result_that_was_shortened_and_is_cleared_by_another_pruner_is_recalle
 
 
 def test_a_mark_in_an_argument_is_never_passed_on():
-    written = f"{LONG}[recall id {content_id(OTHERS)}]"
+    written = f"{LONG}[autoprune recall {content_id(OTHERS)}]"
     step = Step("write_file", {"path": "a.py", "content": written}, "The file a.py has been updated.")
     for messages in (*(write([[step], [step]]) for write in WIRE.values()), in_text([[step], [step]], "xml", "a text")):
         archive = {content_id(OTHERS): OTHERS}
@@ -135,4 +135,4 @@ def test_a_mark_in_an_argument_is_never_passed_on():
         pruned = AgenticConversationPruner(1, archive=archive).prune(messages, strategy)
         told = {split_mark(edit.mark)[1]: text_to_archive(edit.part) for edit in pruned.plan.edits}
         assert {id: recall(archive, id) for id in told} == told
-        assert re.findall(r"recall id (\w+)", as_bytes(pruned.conversation)).count(content_id(OTHERS)) <= 1
+        assert re.findall(r"autoprune recall (\w+)", as_bytes(pruned.conversation)).count(content_id(OTHERS)) <= 1

@@ -23,7 +23,7 @@ MARKS = [
     "[… 212 lines (2,950 tokens) left out …]",
     "[… 212 lines left out, 2,950 tokens in all …]\n[… 90 lines left out …]",
     "[… shortened from 2,950 tokens …]",
-    "[Cleared at request 12: run make, 900 tokens] [recall id 1f0c2b6a99d3e570]",
+    "[Cleared at request 12: run make, 900 tokens] [autoprune recall 104839926617352]",
     "[Cleared at request 999: run ls, 900 tokens]",
     "[2,950 tokens cleared to save space; the call succeeded]",
     "[Summary of 12 earlier messages (max 800 tokens)]\nThey read a.py.\n[/Summary]",

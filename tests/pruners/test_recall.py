@@ -139,8 +139,8 @@ def contents(messages: list[Any]) -> list[str]:
 
 
 PLACEHOLDERS: list[tuple[Strategy, str]] = [
-    (ToolOutputCleanup(), "you can call the tool again to retrieve it. [recall id {}]"),
-    (EAGER, "read_file, 300 tokens] [recall id {}]"),
+    (ToolOutputCleanup(), "you can call the tool again to retrieve it. [autoprune recall {}]"),
+    (EAGER, "read_file, 300 tokens] [autoprune recall {}]"),
 ]
 
 
@@ -152,7 +152,7 @@ def test_the_placeholder_carries_the_id_and_without_an_archive_none(strategy: St
     assert text.endswith(ends.format(content_id(LONG)))
     assert archived.recall(content_id(LONG)) == LONG
     assert (
-        text.replace(f" [recall id {content_id(LONG)}]", "")
+        text.replace(f" [autoprune recall {content_id(LONG)}]", "")
         == contents(plain.prune_conversations(messages, strategy))[0]
     )
 
@@ -161,7 +161,7 @@ def test_a_giant_that_was_cut_and_then_cleared_is_recalled_whole_by_the_id_of_it
     strategy, archive = ToolOutputCleanup(clamp=Clamp(100)), {}  # type: ignore[var-annotated]
     ours = AgenticConversationPruner(300, archive=archive)
     cut = ours.prune_conversations(chat(LONG), strategy)
-    assert contents(cut)[0].endswith(f"\n[recall id {content_id(LONG)}]\n")
+    assert contents(cut)[0].endswith(f"\n[autoprune recall {content_id(LONG)}]\n")
     assert ours.count_tokens([{"role": "user", "content": contents(cut)[0]}]) <= 100 + 10
     later = chat(LONG, LONG + "2", LONG + "3", LONG + "4")
     other = AgenticConversationPruner(300, archive=archive)
@@ -221,7 +221,7 @@ def test_arguments_of_a_call_are_recalled_whole():
     pruned = ours.prune_conversations(messages, ToolOutputCleanup(clear_tool_inputs=ToolInputs()))
     given = messages[1]["tool_calls"][0]["function"]["arguments"]
     written = pruned[1]["tool_calls"][0]["function"]["arguments"]
-    assert f"the call succeeded] [recall id {content_id(given)}]" in written
+    assert f"the call succeeded] [autoprune recall {content_id(given)}]" in written
     assert ours.recall(content_id(given)) == given
     assert ours.prune_conversations(pruned, ToolOutputCleanup(clear_tool_inputs=ToolInputs())) is pruned
 
@@ -232,7 +232,7 @@ def test_a_pruner_without_an_archive_leaves_placeholders_with_ids(strategy: Stra
     many = [" ".join(f"name_{number}_{at}" for number in range(900)) for at in range(3)]
     ours = AgenticConversationPruner(300, archive={})
     pruned = ours.prune_conversations(chat(*many), strategy)
-    assert [text[-29:-18] for text in contents(pruned)[:2]] == [" [recall id"] * 2
+    assert [text[-35:-16] for text in contents(pruned)[:2]] == [" [autoprune recall "] * 2
     again = AgenticConversationPruner(300).prune(pruned, strategy)
     assert again.conversation is pruned
 
@@ -252,7 +252,7 @@ def test_what_is_shortened_carries_the_id_of_the_whole_within_the_threshold(mode
     ours, lost = (ConversationPruner(10_000, lambda brief: "sixty lines", archive=each) for each in ({}, Broken()))
     result = asyncio.run(ours.aprune(chat(LONG, LONG + "2"), strategy))
     text = contents(result.conversation)[0]
-    assert text.rstrip().endswith(f"\n[recall id {content_id(LONG)}]")
+    assert text.rstrip().endswith(f"\n[autoprune recall {content_id(LONG)}]")
     assert ours.recall(content_id(LONG)) == LONG
     assert ours.prune_conversations(result.conversation, strategy) is result.conversation
     failed = lost.prune(chat(LONG, LONG + "2"), strategy)

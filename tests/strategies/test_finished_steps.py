@@ -188,18 +188,22 @@ def test_long_arguments_go_along_with_a_cut_if_they_are_asked_for(fold_steps: in
 
 
 @pytest.mark.parametrize("written_in", WIRE)
-def test_with_an_archive_each_line_carries_the_id_that_recalls_the_result(written_in: str):
-    messages = session(read("a.log"), command("make", "It is made. " * 12), read("b.log"), written_in=written_in)
+def test_with_an_archive_each_line_carries_the_id_that_recalls_the_result_unless_it_is_small(written_in: str):
+    made = "It is made. " * 16
+    small = command("ls", "a.log b.log " * 8)
+    messages = session(read("a.log"), command("make", made), small, read("b.log"), written_in=written_in)
     archive: dict[str, str] = {}
     pruner = AgenticConversationPruner(SETTINGS, archive=archive)
     pauses = {len(messages): COLD}
     result = pruner.prune(messages, FOLDING, pauses=pauses)
     described = [line for line in lines(result) if line.startswith("- ")]
     marks = [(read_line(line.removeprefix("- ")), split_mark(line)[1]) for line in described]
-    assert len(marks) == 3
+    assert [known and known[0] for known, id in marks if not id] == ["bash ls"]
     originals = {each.text for each in result.plan.transcript.results}
-    assert all(known and pruner.recall(id) in originals for known, id in marks)
-    assert "It is made. " * 12 in {pruner.recall(id) for _, id in marks}
+    assert all(known for known, _ in marks)
+    recalled = {pruner.recall(id) for _, id in marks if id}
+    assert made in recalled < originals
+    assert len(recalled) == 2
     assert AgenticConversationPruner(SETTINGS, archive=archive).prune(result.conversation, FOLDING).plan.folds == ()
     assert problems(result.conversation) == problems(messages)
 

@@ -196,6 +196,12 @@ def test_a_result_fetched_again_is_not_cleared_twice():
     assert "a.log" in kept(again)
 
 
+def test_a_result_that_was_recalled_is_not_cleared_again():
+    for name, stays in (("autoprune recall 104839926617352", True), ("grep -n autoprune README.md", False)):
+        recalled: Round = [Step("bash", {"command": name}, LOG * 100)]
+        assert (name in kept([recalled, [REPORT], *[[SMALL]] * 30])) is stays
+
+
 def test_a_plan_says_that_a_result_is_not_used_yet_or_was_fetched_again():
     fetched = [
         *read("a.log"),

@@ -5,9 +5,10 @@ import stat
 import sys
 from pathlib import Path
 
-# It reads files for a model, those that exist, or else a text. With --pause it waits for Ctrl-C in the midst of that.
+# It runs a model's commands, and reads it files: those that exist, or else a text. With --pause it waits for Ctrl-C in
+# the midst of that.
 PROGRAM = f"""#!{sys.executable}
-import json, os, sys, time, urllib.request
+import json, os, subprocess, sys, time, urllib.request
 
 def ask(messages):
     body = {{"model": "claude-opus-4-8", "max_tokens": 100, "messages": messages}}
@@ -17,8 +18,11 @@ def ask(messages):
         return json.load(answer)["content"]
 
 def result(call):
-    name = call["input"]["path"]
-    text = open(name).read() if os.path.exists(name) else "All is well, and nothing is new in this line.\\n" * 150
+    name, command = call["input"].get("path", ""), call["input"].get("command")
+    if command:
+        text = subprocess.run(command, shell=True, capture_output=True, text=True).stdout
+    else:
+        text = open(name).read() if os.path.exists(name) else "All is well, and nothing is new in this line.\\n" * 150
     return {{"type": "tool_result", "tool_use_id": call["id"], "content": text}}
 
 messages, calls = [{{"role": "user", "content": "Read the logs."}}], []

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from autoprune import __version__
-from autoprune.apps.cli import check, customizing, doctor, options, proxy, prune, replay, run, savings, tune
+from autoprune.apps.cli import check, customizing, doctor, options, proxy, prune, recalling, replay, run, savings, tune
 from autoprune.apps.cli.console import Commands
 from autoprune.apps.cli.run import CLIENT_CONTEXT, ClientCommand
 
@@ -31,7 +31,7 @@ app = typer.Typer(
 # In the order of `--help`.
 app.command("prune", cls=options.Command, epilog=prune.EXAMPLES)(prune.prune_session)
 app.command("stats", cls=options.Command, epilog=prune.STATS_EXAMPLES)(prune.compare_sessions)
-app.command("recall", cls=options.Command, epilog=prune.RECALL_EXAMPLES)(prune.recall_content)
+app.command("recall", cls=options.Command, epilog=recalling.EXAMPLES)(recalling.recall_content)
 app.command("check", cls=options.Command, epilog=check.EXAMPLES)(check.check_session)
 app.command("replay", cls=options.Command, epilog=replay.EXAMPLES)(replay.replay_sessions)
 app.command("proxy", cls=options.Command, epilog=proxy.EXAMPLES)(proxy.run_proxy)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
 import typer
@@ -16,6 +16,8 @@ import typer
 import autoprune.apps.cli.options as options
 from autoprune.apps.cli.config_files import without_options
 from autoprune.apps.cli.ledgers import holdout_seed, keep_ledgers
+from autoprune.apps.cli.recalling import own_archive
+from autoprune.conversation.limited_archive import DAYS, MOST_BYTES
 from autoprune.errors import SettingsError, how_to_install
 from autoprune.settings import UNKNOWN_ZONE, VARIABLES
 from autoprune.strategies.catalog import FOLDING_ALONG, RECOMMENDED
@@ -117,6 +119,14 @@ def run_proxy(
             "AUTOPRUNE_TOKEN.",
         ),
     ] = None,
+    archive: Annotated[
+        bool,
+        typer.Option(
+            "--archive",
+            metavar=options.FLAG,
+            help="Keep cleared results on disk for some days, for `autoprune recall` on this machine.",
+        ),
+    ] = False,
     jobs: Annotated[
         int | None,
         typer.Option(
@@ -140,8 +150,8 @@ def run_proxy(
         raise SettingsError(f"--upstream is {upstream}, this proxy itself: give the address of the API behind it")
     known_bases = {} if upstream else base_addresses(os.environ, port)
     chosen = with_tier(strategy, tier)
-    listening: dict[str, Any] = {"host": host, "port": port, "jobs": count}
-    settings = Settings(upstream, safe_zone, chosen, bases=known_bases, holdout=holdout, **listening, **given)
+    given |= {"host": host, "port": port, "jobs": count, "archive": own_archive() if archive else None}
+    settings = Settings(upstream, safe_zone, chosen, bases=known_bases, holdout=holdout, **given)
     if settings.is_open and token is None:
         raise SettingsError(f"other machines can reach {host}: give a token (--token, or AUTOPRUNE_TOKEN)")
     settings = with_seed(settings)
@@ -207,8 +217,16 @@ def startup_lines(settings: "Settings", known: "Running") -> tuple[str, ...]:
         f"  safe zone       {describe_zone(settings)}",
         f"  strategy        {settings.strategy}",
         *((f"  holdout         {settings.holdout:.0%} of new conversations unpruned",) if settings.holdout else ()),
+        *((f"  archive         {describe_archive(settings)}",) if settings.archive else ()),
         f"  page            {known.page}",
     )
+
+
+def describe_archive(settings: "Settings") -> str:
+    """Say where cleared results are kept, and for how long."""
+    if not settings.archive:
+        return "none is kept"
+    return f"{settings.archive}, for {DAYS} days, up to {MOST_BYTES // 1_000_000} MB with those of other projects"
 
 
 def describe_zone(settings: "Settings") -> str:

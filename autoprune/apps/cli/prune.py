@@ -1,4 +1,4 @@
-"""`autoprune prune`, `stats` and `recall`: shorten a session, measure by how much, get cleared content back."""
+"""`autoprune prune` and `stats`: shorten a session, and measure by how much."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from autoprune.apps.cli.config_files import prune_args, without_options
 from autoprune.apps.cli.console import OVER_SAFE_ZONE, count_with_progress, session_notes, show, show_json
 from autoprune.apps.cli.input_output import load_readers, read_session, refuse_agent_log, write_output
 from autoprune.apps.sessions import Session
-from autoprune.conversation.archive import Directory, recall
+from autoprune.conversation.archive import Directory
 from autoprune.economics import prices
 from autoprune.errors import ArchiveError, SessionError, SettingsError
 from autoprune.pruners.agentic import AgenticConversationPruner
@@ -30,9 +30,6 @@ EXAMPLES = options.examples(
     "prune session.jsonl --strategy hybrid --explain",
 )
 STATS_EXAMPLES = options.examples("stats session.jsonl pruned.json", "stats session.jsonl pruned.json --json")
-RECALL_EXAMPLES = options.examples(
-    "prune session.jsonl -s 50k -o pruned.json --archive cleared", "recall 1f0c2b6a99d3e570 --archive cleared"
-)
 RETRY = "repair the archive, name another, or give --force"
 
 
@@ -180,17 +177,3 @@ def compare_sessions(
         show_json(figures)
     else:
         show(statistics(figures))
-
-
-def recall_content(
-    id: Annotated[str, typer.Argument(metavar="ID", help="The id after 'recall id' in a placeholder.")],
-    archive: options.Archive = None,
-) -> None:
-    """Print the content that a placeholder stands for."""
-    if not archive:
-        raise SettingsError("no archive is named: give --archive DIR, or set AUTOPRUNE_ARCHIVE")
-    if not os.path.isdir(archive):
-        raise ArchiveError(f"there is no folder {archive}: give the --archive with which the session was pruned")
-    text = recall(Directory(archive), id)
-    # Bytes, so that the content is printed unchanged in any encoding of standard output.
-    sys.stdout.buffer.write(text.encode("utf-8", "surrogatepass"))

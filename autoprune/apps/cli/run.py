@@ -6,6 +6,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sysconfig
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,10 +27,12 @@ from autoprune.apps.cli.proxy import (
     Strategy,
     Tier,
     check_dependencies,
+    describe_archive,
     describe_zone,
     with_seed,
     with_tier,
 )
+from autoprune.apps.cli.recalling import own_archive
 from autoprune.apps.clients import CLIENTS, Client, Route, User, find_client
 from autoprune.apps.clients.compactions import rule_of
 from autoprune.economics import amount, lifetime, model_prices
@@ -108,6 +111,12 @@ def run_assistant(
     strategy: Strategy = FOLDING_ALONG,
     tier: Tier = None,
     holdout: Holdout = 0.0,
+    no_archive: Annotated[
+        bool,
+        typer.Option(
+            "--no-archive", metavar=options.FLAG, help="Keep no cleared results on disk; placeholders have no ids then."
+        ),
+    ] = False,
     only_print: Annotated[
         bool,
         typer.Option(
@@ -134,6 +143,7 @@ def run_assistant(
         strategy=with_tier(strategy, tier),
         holdout=holdout,
         compaction=rule_of(chosen.name, user),
+        archive=None if no_archive else own_archive(),
         **given,
     )
     if only_print:
@@ -254,13 +264,15 @@ def describe_by_hand(
     """Yield the commands that do by hand what a run does, redacted. `given` are settings that have no option."""
     options = {"port": PORT, "upstream": route.upstream, "safe-zone": settings.safe_zone, "strategy": settings.strategy}
     options["holdout"] = settings.holdout or None
+    flags = ("--archive",) if settings.archive else ()
     variables = (f"{VARIABLES[name]}={shlex.quote(str(value))}" for name, value in given.items())
     words = (f"--{name} {shlex.quote(str(value))}" for name, value in options.items() if value is not None)
     if shutil.which(client.name) is None:
         yield f"# {client.name} is not installed: {client.install}"
     yield "# By hand, in one terminal; it prints the address of its live page:"
-    yield redact(" ".join((*variables, "autoprune proxy", *words)))
+    yield redact(" ".join((*variables, "autoprune proxy", *words, *flags)))
     yield f"# Safe zone: {describe_zone(settings)}"
+    yield f"# Cleared results: {describe_archive(settings)}"
     if warning:
         yield f"# {warning}"
     yield f"# {compaction}"
@@ -329,13 +341,21 @@ def start_client(path: str, route: Route, proxy: str, **streams: Any) -> Iterato
         real = route.through(proxy, folder)
         for name, text in real.files.items():
             Path(folder, name).write_text(text, encoding="utf-8")
-        environ = {**os.environ, **no_proxy_variables(os.environ), **real.environ}
+        environ = {**os.environ, **path_variable(os.environ), **no_proxy_variables(os.environ), **real.environ}
         try:
             process = subprocess.Popen([path, *real.arguments], env=environ, **streams)
         except OSError as error:
             raise ClientError(f"{path} cannot be started; is it fully installed? {error.strerror}") from error
         with process:
             yield process
+
+
+def path_variable(environ: Mapping[str, str]) -> dict[str, str]:
+    """The search path with this program's folder at its end, for `autoprune recall`; none if it is found already."""
+    own = sysconfig.get_path("scripts")
+    if shutil.which("autoprune") or not shutil.which("autoprune", path=own):
+        return {}
+    return {"PATH": os.pathsep.join((environ.get("PATH", os.defpath), own))}
 
 
 def no_proxy_variables(environ: Mapping[str, str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ compaction. A request is also forwarded unchanged if pruning fails for any reaso
 """
 
 import asyncio
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -18,7 +19,7 @@ from urllib.parse import unquote
 
 from autoprune.apps.clients.compactions import CLIENT_HEADERS
 from autoprune.apps.proxy._bodies import UnreadError, UsageReader, decompress
-from autoprune.apps.proxy._configuration import Guard, Settings, cookie_name
+from autoprune.apps.proxy._configuration import TOKEN_HEADER, Guard, Settings, cookie_name
 from autoprune.apps.proxy._forwarding import (
     MOST_BODY,
     NOT_FORWARDED,
@@ -43,10 +44,12 @@ from autoprune.apps.proxy._forwarding import (
     wait_for_disconnect,
 )
 from autoprune.apps.proxy._lanes import Lanes
-from autoprune.apps.proxy._pruning import Job, Outcome
+from autoprune.apps.proxy._pruning import Job, Outcome, to_json
 from autoprune.apps.proxy._traffic import Session, Sessions, session_name
 from autoprune.pruners.requests import place
 
+COMPRESS = "/v1/compress"  # as gateways call it
+BEARER = "Bearer "
 SIGNED = "AWS4-"  # AWS signs the whole request, so that a changed body would be rejected
 ERROR_STATUS = 400  # and above
 TOO_LONG = (400, 413)  # statuses for a prompt that is longer than the context window
@@ -74,6 +77,11 @@ class Incoming:
     def query(self) -> str:
         query: bytes = self.scope["query_string"]
         return query.decode("latin-1")
+
+    @property
+    def is_compress(self) -> bool:
+        """Whether the request asks for pruned messages, and for no answer of a model."""
+        return self.path == COMPRESS and self.scope["method"] == "POST"
 
 
 @dataclass(frozen=True)
@@ -114,6 +122,9 @@ class Proxy:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         incoming = Incoming(scope, header_dict(scope))
+        if incoming.is_compress and incoming.headers.get("authorization", "").startswith(BEARER):  # as gateways send it
+            token = incoming.headers["authorization"].removeprefix(BEARER)
+            incoming.headers = {TOKEN_HEADER: token, **incoming.headers}
         if reason := self.guard.objection(incoming.headers):
             await send_error(send, incoming, 403, reason)
             return
@@ -144,6 +155,9 @@ class Proxy:
         handled = await self._try_to_prune(incoming)
         if handled.session is None:
             self.sessions.count_passed(handled.outcome.note)
+        if incoming.is_compress:
+            await self._answer_compress(incoming, handled, send)
+            return
         outgoing = self._outgoing(incoming, handled)
         incoming.body = b""  # after pruning it would stay in memory until the answer ends, which may take minutes
         gone = asyncio.ensure_future(wait_for_disconnect(receive))
@@ -163,6 +177,28 @@ class Proxy:
         if answer.window:
             with self._noting_faults():
                 await self.lanes.learn_window(handled.outcome.target, answer.window)
+
+    async def _answer_compress(self, incoming: Incoming, handled: Handled, send: Send) -> None:
+        """Answer with the pruned messages of a request, or with its own if they could not be pruned."""
+        number, session, note = await self._record(handled), handled.session, handled.outcome.note
+        point = next((each for each in session.points if each.request == number), None) if session else None
+        try:
+            messages = (await asyncio.to_thread(json.loads, handled.outcome.body or incoming.body))["messages"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            messages = None
+        if not isinstance(messages, list):
+            await send_error(send, incoming, 400, note or "the body is no JSON object with messages")
+            return
+        before, after = (point.before, point.after) if point else (0, 0)
+        answer = {
+            "messages": messages,
+            "tokens_before": before,
+            "tokens_after": after,
+            "tokens_saved": before - after,
+            "compression_ratio": after / before if before else 1.0,
+            **({"note": note} if note and not point else {}),
+        }
+        await send_json(send, 200, await asyncio.to_thread(to_json, answer))
 
     async def _settle(self, session: Session, number: int, handled: Handled, usage: dict[str, Any] | None) -> None:
         """Use the usage in an answer; take a request without an answer out of the ledger."""
@@ -282,6 +318,10 @@ def header_dict(scope: Scope) -> dict[str, str]:
 async def send_error(send: Send, incoming: Incoming, status: int, message: str) -> None:
     """Send an error in the shape of the API that the request is for."""
     body = error_body(incoming.path, incoming.headers, status, f"autoprune: {message}")
+    await send_json(send, status, body)
+
+
+async def send_json(send: Send, status: int, body: bytes) -> None:
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

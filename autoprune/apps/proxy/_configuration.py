@@ -42,6 +42,9 @@ class Settings:
     `holdout` is the share of new conversations that are forwarded unpruned, so that their cost can be compared with
     that of the others. Each conversation is drawn by a digest of `holdout_seed`, its session and its first messages.
 
+    `archive` is a folder in which cleared results are kept, within limits, for `autoprune recall`; by default they are
+    not kept.
+
     `cache_ttl` and `thinking_policy` are those of `PruneArgs`; AUTOPRUNE_* variables set them if they are None.
 
     `host` is the address to listen on, and `port` 0 is any free port. The page always needs the `token`; if other
@@ -66,6 +69,7 @@ class Settings:
     compaction: CompactionRule | None = None
     holdout: float = 0.0
     holdout_seed: str = field(default="", repr=False)
+    archive: str | None = None
 
     def __post_init__(self) -> None:
         """Validate the settings that can be validated before the first request. Raises SettingsError."""

@@ -11,6 +11,7 @@ import time
 import zlib
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import count
@@ -20,7 +21,8 @@ from autoprune.apps.clients.compactions import CompactionRule, is_compaction_req
 from autoprune.apps.proxy._configuration import Settings
 from autoprune.apps.proxy._conversations import UNPRUNED, Cache, Conversation, Conversations, Holdout, requested_life
 from autoprune.conversation.edits import Fold, Replace
-from autoprune.conversation.placeholders import content_id
+from autoprune.conversation.limited_archive import LimitedDirectory
+from autoprune.conversation.placeholders import content_id, text_to_archive
 from autoprune.conversation.transcript import ToolResult
 from autoprune.economics import Prices, Sent, prices
 from autoprune.facts.calls import target
@@ -196,7 +198,8 @@ class Work:
         self._args = PruneArgs(cache_ttl=settings.cache_ttl, thinking_policy=settings.thinking_policy, **zone)  # type: ignore[arg-type]
         self._environ = variables(None)
         self._strategy = clearing_named(settings.strategy)
-        self._pruner = AgenticConversationPruner(self._args, remember=REMEMBERED)
+        self._archive = LimitedDirectory(settings.archive) if settings.archive else None
+        self._pruner = AgenticConversationPruner(self._args, remember=REMEMBERED, archive=self._archive)
         self._conversations = Conversations(REMEMBERED, Holdout(settings.holdout, settings.holdout_seed))
         self._payloads = Payloads(PAYLOAD_BYTES)
         self._numbers = count(1)
@@ -374,6 +377,10 @@ class Work:
             if id not in known.past.cleared:
                 known.past.cleared.add(id)
                 self._payloads.put(id, part.text)
+                if self._archive:
+                    with suppress(OSError):  # it only lacks a name in searches
+                        what = f"{part.tool} {target(part.call)}".strip()
+                        self._archive.describe(content_id(text_to_archive(part)), what)
                 yield Cleared(
                     request=edit.request,
                     tool=part.tool,
