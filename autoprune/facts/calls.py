@@ -26,7 +26,7 @@ PATH_NAMES = frozenset(
         *("inputfile", "outputfile", "inputpath", "outputpath"),
     )
 )
-RECALL = re.compile(r"\bautoprune\s+recall\b")
+RECALL = re.compile(r"\bautoprune\s+recall\s+(?:\d|-)")  # with an id or an option: not a mention in a search
 COMMAND_NAMES = ("command", "cmd", "commands", "script")  # arguments that hold a shell command
 # Words in front of the script if the command is a list, as Codex sends it: ["bash", "-lc", "ls"].
 SHELLS = frozenset(("bash", "sh", "zsh", "/bin/bash", "/bin/sh", "/bin/zsh", "-c", "-lc", "-l"))

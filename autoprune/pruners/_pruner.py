@@ -149,15 +149,19 @@ class Pruner(Configured):
     ) -> Call:
         """Check the settings and the conversation. Raises SettingsError or ConversationError."""
         terms = self._terms(strategy, calibration, history)
-        if usage is not None and not self.is_folding:
-            terms = replace(terms, fallbacks=(*terms.fallbacks, USAGE_UNUSED))
-        return Call(
+        call = Call(
             terms,
             check_conversation(conversation),
             NO_PAUSES if pauses is None else check_pauses(pauses),
             NO_INVOICES if invoices is None else check_invoices(invoices),
             key=terms,
         )
+        return self._complete(call, usage)
+
+    def _complete(self, call: Call, usage: object) -> Call:
+        """Add what a usage report says, and what this kind of pruner knows beside the messages."""
+        notes = () if usage is None else (USAGE_UNUSED,)
+        return replace(call, terms=replace(call.terms, fallbacks=(*call.terms.fallbacks, *notes)))
 
     def _stages(
         self, call: Call, validate: bool | Provider, conversation_id: object

@@ -11,7 +11,6 @@ from typing import Any
 
 from autoprune.conversation.archive import ArchiveLike
 from autoprune.conversation.summary import assemble, find_summary
-from autoprune.economics import Invoice
 from autoprune.errors import SettingsError, check_number, is_number
 from autoprune.formats.parsing import Format
 from autoprune.planning.plan import Plan
@@ -97,19 +96,8 @@ class ConversationPruner(Pruner):
         self.concurrency = concurrency
         self._memo: dict[str, str] = {}
 
-    def _call(
-        self,
-        conversation: list[Any],
-        strategy: object,
-        calibration: float,
-        pauses: Mapping[int, float] | None,
-        invoices: Mapping[int, Invoice] | None,
-        history: History | None,
-        usage: object,
-    ) -> Call:
-        """Check the settings and the conversation. Raises SettingsError or ConversationError."""
+    def _complete(self, call: Call, usage: object) -> Call:
         self._check_bounds()
-        call = super()._call(conversation, strategy, calibration, pauses, invoices, history, usage)
         terms, running = call.terms, find_summary(call.messages)
         summarizer, note = summarizer_of(terms.strategy, self.llm)
         reported, unknown = reported_tokens(usage, terms.calibration)

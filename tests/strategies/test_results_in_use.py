@@ -197,7 +197,7 @@ def test_a_result_fetched_again_is_not_cleared_twice():
 
 
 def test_a_result_that_was_recalled_is_not_cleared_again():
-    for name, stays in (("autoprune recall 104839926617352", True), ("grep -n autoprune README.md", False)):
+    for name, stays in (("autoprune recall 104839926617352", True), ("grep -rn 'autoprune recall' docs", False)):
         recalled: Round = [Step("bash", {"command": name}, LOG * 100)]
         assert (name in kept([recalled, [REPORT], *[[SMALL]] * 30])) is stays
 

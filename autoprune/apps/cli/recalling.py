@@ -31,7 +31,16 @@ def recall_content(
         str | None,
         typer.Option("--search", metavar="WORDS", help="List the content with these words, the best match first."),
     ] = None,
-    archive: options.Archive = None,
+    archive: Annotated[
+        str | None,
+        typer.Option(
+            "--archive",
+            metavar="DIR",
+            envvar="AUTOPRUNE_ARCHIVE",
+            show_envvar=False,
+            help="Look in this archive instead. Default: AUTOPRUNE_ARCHIVE.",
+        ),
+    ] = None,
 ) -> None:
     """Print the content that a placeholder stands for, or search it.
 
@@ -56,7 +65,7 @@ def list_found(words: str, archive: str | None) -> str:
     if not found:
         where = archive or "what `autoprune run` has kept for this project"
         raise ArchiveError(f"nothing in {where} has any of the words {words!r}")
-    return "".join(f"{each.id}  {each.what}\n    line {each.number}: {each.line}\n" for each in found)
+    return "".join(f"{f'{each.id}  {each.what}'.rstrip()}\n    line {each.number}: {each.line}\n" for each in found)
 
 
 def archive_parent() -> str:

@@ -322,6 +322,7 @@ async def send_error(send: Send, incoming: Incoming, status: int, message: str) 
 
 
 async def send_json(send: Send, status: int, body: bytes) -> None:
+    """Send a whole answer in JSON."""
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
