@@ -46,7 +46,7 @@ from autoprune.planning.clamping import Clamp
 from autoprune.planning.folds import Folds
 from autoprune.planning.plan import TRACKED, Conditions, Later, Plan, ThinkingPolicy
 from autoprune.planning.protections import DEFAULT_PROTECTIONS, Guard, Protections, guard
-from autoprune.planning.steps import LEAST_MARKED, Step, Steps, make_fold, neighbors
+from autoprune.planning.steps import LEAST_MARKED, Step, Steps, added_tokens, make_fold, neighbors
 from autoprune.planning.tool_inputs import ToolInputs
 from autoprune.planning.view import (
     Candidate,
@@ -527,10 +527,12 @@ class Walk:
         fold = make_fold(offered, edit.text, check_reason(edit.reason), self.placeholder.count)
         if fold.room >= fold.saved:
             return
+        around = self._beside(fold.messages[0] - 1), self._beside(fold.messages[-1] + 1)
+        added = added_tokens(fold, *around, self.placeholder.count)
         for at in fold.messages:
             self._saved[at] = self.entries[at].tokens
-        self._saved[fold.messages[0]] -= fold.room
-        self.tokens -= fold.saved - fold.room
+        self._saved[fold.messages[0]] -= added
+        self.tokens -= fold.saved - added
         self.edits_made += 1
         self._folded.append(replace(fold, request=self.request))
         self._steps.remove(fold.messages)
@@ -538,6 +540,11 @@ class Walk:
         if self.changes:
             self.changes.remove_messages(fold.messages)
             self.changes.record_change((fold.messages[0],))
+
+    def _beside(self, at: int) -> Entry | str | None:
+        """Return what stands in the prompt at message `at`: the message, the text of its fold, or nothing."""
+        gone = next((fold.text for fold in self._folded if at in fold.messages), None)
+        return gone or (self.entries[at] if 0 <= at < len(self.entries) else None)
 
     # Folds, for strategies that fold or drop messages
 
