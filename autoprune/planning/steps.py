@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from autoprune.conversation.edits import AnyReason, Fold
 from autoprune.conversation.folded_steps import FoldedSteps
-from autoprune.conversation.summary import GAP, content_of, is_user_message
+from autoprune.conversation.summary import GAP, content_of
 from autoprune.conversation.transcript import Entry, Speaker, ToolCall, ToolResult
 from autoprune.tokens import MESSAGE_TOKENS, Count
 
@@ -109,22 +109,23 @@ def make_fold(steps: Sequence[Step], text: str, reason: AnyReason, count: Count)
     )
 
 
-def added_tokens(fold: Fold, before: Entry | str | None, after: Entry | str | None, count: Count) -> int:
-    """Return the tokens that a fold's text adds to the prompt between two messages, or texts of other folds.
+def added_tokens(text: str, before: Sequence[Entry | str], after: Sequence[Entry | str], count: Count) -> int:
+    """Return the tokens that a text adds to the prompt between messages of the user and texts of folds, nearest first.
 
-    The text and messages of the user next to it become one message.
+    They all become one message.
     """
-    beside = [each for each in (before, after) if isinstance(each, str) or (each and is_user_message(each.message))]
-    messages = sum(isinstance(each, str) or each.speaker is Speaker.USER for each in beside)
-    texts = [_text(each) if each in beside else "" for each in (before, after)]
-    whole = GAP.join(filter(None, (texts[0], fold.text, texts[1])))
-    return count(whole) - sum(map(count, filter(None, texts))) + MESSAGE_TOKENS * (1 - messages)
+    contents = [content_of(each.message)[1] if isinstance(each, Entry) else each for each in (*before, *after)]
+    are_texts = all(isinstance(content, str) for content in contents)  # otherwise each one becomes blocks
+    first = str(contents[0]) if before and are_texts else ""
+    last = str(contents[len(before)]) if after and are_texts else ""
+    whole = GAP.join(filter(None, (first, text, last)))
+    messages = sum(any(map(_is_counted, side)) for side in (before, after))
+    return count(whole) - count(first) - count(last) + MESSAGE_TOKENS * (1 - messages)
 
 
-def _text(beside: Entry | str | None) -> str:
-    """Return the text that the text of a fold continues; "" if the message holds blocks."""
-    content = content_of(beside.message)[1] if isinstance(beside, Entry) else beside
-    return content if isinstance(content, str) else ""
+def _is_counted(each: Entry | str) -> bool:
+    """Return whether the tokens include those of a message; each result includes its own."""
+    return isinstance(each, str) or each.speaker is Speaker.USER
 
 
 def _is_known(entry: Entry) -> bool:

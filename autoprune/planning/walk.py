@@ -38,6 +38,7 @@ from itertools import takewhile
 
 from autoprune.conversation.edits import AnyReason, Fold, Reason, Replace, check_reason
 from autoprune.conversation.placeholders import Placeholder, split_mark, trim_text
+from autoprune.conversation.summary import is_user_message
 from autoprune.conversation.transcript import Entry, Part, Path, Speaker, Thought, ToolResult, Transcript
 from autoprune.economics import Invoice
 from autoprune.planning._candidates import Parts, References, inputs_of
@@ -527,8 +528,8 @@ class Walk:
         fold = make_fold(offered, edit.text, check_reason(edit.reason), self.placeholder.count)
         if fold.room >= fold.saved:
             return
-        around = self._beside(fold.messages[0] - 1), self._beside(fold.messages[-1] + 1)
-        added = added_tokens(fold, *around, self.placeholder.count)
+        before, after = [*self._beside(fold.messages[0] - 1, -1)], [*self._beside(fold.messages[-1] + 1, 1)]
+        added = added_tokens(fold.text, before, after, self.placeholder.count)
         for at in fold.messages:
             self._saved[at] = self.entries[at].tokens
         self._saved[fold.messages[0]] -= added
@@ -541,10 +542,14 @@ class Walk:
             self.changes.remove_messages(fold.messages)
             self.changes.record_change((fold.messages[0],))
 
-    def _beside(self, at: int) -> Entry | str | None:
-        """Return what stands in the prompt at message `at`: the message, the text of its fold, or nothing."""
-        gone = next((fold.text for fold in self._folded if at in fold.messages), None)
-        return gone or (self.entries[at] if 0 <= at < len(self.entries) else None)
+    def _beside(self, at: int, direction: int) -> Iterator[Entry | str]:
+        """Yield the user's messages and the texts of folds from message `at` on, which become one message."""
+        while 0 <= at < len(self.entries):
+            fold = next((each for each in self._folded if at in each.messages), None)
+            if fold is None and not is_user_message(self.entries[at].message):
+                return
+            yield fold.text if fold else self.entries[at]
+            at += direction * len(fold.messages if fold else (at,))
 
     # Folds, for strategies that fold or drop messages
 

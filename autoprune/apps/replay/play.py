@@ -228,7 +228,8 @@ def play(
         given = [*before, *episode.messages[read:start]] if fed_back else episode.messages[:start]
         arguments = pruner_arguments(episode, strategy, request)
         began = perf_counter()
-        messages = prune(given, **arguments).conversation
+        result = prune(given, **arguments)
+        messages = result.conversation
         seconds = perf_counter() - began
         shown = list(map(sizes.size, messages))
         same = common_length(before, messages)
@@ -243,6 +244,9 @@ def play(
         prompts.append(Prompt(tokens, min(tokens, max(0, round(held))), seconds))
         if len(messages) < len(given):
             arguments.pop("pauses", None)  # removed messages move the others, so `Pauses` forgets them too
+            if "history" in arguments and result.plan.places:
+                ends = (0, *(at + 1 for at in result.plan.places))
+                arguments["history"] = {ends[start]: known for start, known in arguments["history"].items()}
         promises.check(request, given, messages, partial(prune_again, messages, **arguments), is_new=is_new)
         evidence.look(request, messages)
         before, read = messages, start
