@@ -149,6 +149,18 @@ def test_a_fetch_that_is_repeated_after_its_step_was_folded_is_not_cleared_again
     assert again not in later.plan.results
 
 
+@pytest.mark.parametrize("written_in", WIRE)
+def test_a_plan_counts_the_texts_where_they_join_the_users_messages(written_in: str):
+    rounds = [read("a.log"), "Mind the second log.", read("b.log"), "How is it?", *MORE[:6], wrote(), *MORE]
+    messages = WIRE[written_in]([*rounds, wrote("more.md"), *MORE, "And now?", *MORE, wrote("other.md"), "Go on."])
+    for limit in (6_000, 12_000):
+        pruner = AgenticConversationPruner(limit, model="claude-sonnet-4-5")
+        strategy = replace(FOLDING, fold_steps=3)
+        result = pruner.prune(messages, strategy)
+        assert {fold.request for fold in result.plan.folds}
+        assert pruner.plan(messages, strategy).counted == result.report.tokens_after
+
+
 def test_pruned_output_that_is_passed_back_stays_as_it_is():
     messages = session(read("a.log"), read("b.log"))
     once = pruned(messages).conversation
