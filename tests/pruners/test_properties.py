@@ -326,7 +326,7 @@ class OnePrunerForAll(RuleBasedStateMachine):
         self.goes_on(0, 0)
 
 
-OnePrunerForAll.TestCase.settings = examples(200, CHECKED, stateful_step_count=20)
+OnePrunerForAll.TestCase.settings = examples(80, CHECKED, stateful_step_count=20)
 
 
 class TestAPrunerWithAPastDecidesAsANewOne(OnePrunerForAll.TestCase):

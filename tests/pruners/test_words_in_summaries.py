@@ -43,7 +43,7 @@ def in_short(brief: Brief) -> str:
 def everywhere(test: Callable[..., None]) -> Callable[..., None]:
     """Check a property of a conversation in every format, with a safe zone, in full and fed back."""
     checked = given(talks(), st.sampled_from((25, 50, 80)), st.booleans())(test)
-    found: Callable[..., None] = pytest.mark.parametrize("written_in", sample_cases(FORMATS, 3))(examples(24)(checked))
+    found: Callable[..., None] = pytest.mark.parametrize("written_in", sample_cases(FORMATS, 3))(examples(12)(checked))
     return found
 
 

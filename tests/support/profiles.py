@@ -49,7 +49,7 @@ _ANYWAY = {
 }
 _DRAWN = [Phase.explicit, Phase.generate]  # no shrinking, which may take minutes
 settings.register_profile("quick", max_examples=MOST, derandomize=True, database=None, phases=_DRAWN, **_ANYWAY)
-settings.register_profile("full", max_examples=100, derandomize=True, database=None, **_ANYWAY)
+settings.register_profile("full", max_examples=60, derandomize=True, database=None, **_ANYWAY)
 
 _chosen = "quick"
 
