@@ -66,10 +66,6 @@ def test_a_file_whose_figures_are_known_is_not_replayed_again_until_it_changes(t
             json.dumps([{"role": "user", "content": "go"}] * 2).encode(),
             "was read as a list of messages: 2 messages, none of them an answer of a model",
         ),
-        (
-            json.dumps({"schema_version": "ATIF-v1.7", "steps": [{"source": "agent"}]}).encode(),
-            "in ATIF-v1.7 with 1 step",
-        ),
         (json.dumps(["x" * 20_000_000]).encode(), "holds a string where a message with a 'role' should be"),
         (b"[" * 200_000, "nest"),
     ],

@@ -253,15 +253,6 @@ OPENCODE = [
         "parts": [{"type": "tool", "tool": "bash", "callID": "c", "state": {"status": "completed", "output": "ok"}}],
     },
 ]
-ATIF = {
-    "schema_version": "ATIF-v1.6",
-    "agent": {"name": "terminus-2"},
-    "steps": [
-        {"step_id": 1, "source": "user", "message": "go"},
-        {"step_id": 2, "source": "agent", "message": "Yes.", "tool_calls": []},
-        {"step_id": 3, "source": "agent", "message": "Done."},
-    ],
-}
 ANTIGRAVITY = [
     {"step_index": 0, "source": "USER_EXPLICIT", "type": "USER_INPUT", "content": "go"},
     {"step_index": 1, "source": "MODEL", "type": "PLANNER_RESPONSE", "tool_calls": [{"name": "view_file", "args": {}}]},
@@ -287,7 +278,6 @@ EVENTS = [
             "export of opencode with 2 messages, 1 by the model",
         ),
         (json.dumps(OPENCODE), "export of opencode with 2 messages, 1 by the model"),
-        (json.dumps(ATIF, indent=1), "trajectory of terminus-2 in ATIF-v1.6 with 3 steps, 2 by the model"),
         (lines(*ANTIGRAVITY), "transcript of Antigravity with 3 steps, 2 by the model"),
         (json.dumps(ANTIGRAVITY), "transcript of Antigravity with 3 steps, 2 by the model"),
         (lines(*STREAM), "stream of Gemini CLI with 4 events, 0 by the model"),

@@ -89,8 +89,8 @@ def test_lines_end_only_at_newlines(odd: str):
         ('[{"parts": "text"}]', "holds an object with the fields parts"),
         ("{}", "s holds an empty object: give"),
         (
-            '{"schema_version": "ATIF-v1.6", "agent": {}, "steps": [{}, {}]}',
-            "s is a trajectory of an unnamed agent in ATIF-v1.6 with 2 steps, 0 by the model, which autoprune cannot",
+            '{"schema_version": "ATIF-v1.6", "agent": {}, "steps": [{"source": "tool"}]}',
+            "s is a session file of atif, but record 1 has the source 'tool': a step is from the system, the user or",
         ),
         (
             '{"info": {"id": "ses_1"}, "messages": [{"info": {"role": "user"}, "parts": []}]}',

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, NoReturn, TypeVar
 
+from autoprune.apps.sessions._atif import READER as ATIF
 from autoprune.apps.sessions._claude_code import READER as CLAUDE_CODE
 from autoprune.apps.sessions._cline_messages import READER as CLINE
 from autoprune.apps.sessions._codex_rollout import READER as CODEX
@@ -35,7 +36,7 @@ from autoprune.settings.plugins import load_plugin, plugin_names
 
 # To ship a reader, see docs/session_files.md, and add a line here. The first reader that detects a file reads it, so
 # readers with specific markers come first, and those that look only for a few field names last.
-READERS = (CLAUDE_CODE, CODEX, GEMINI_CLI, COPILOT_CLI, PI, CLINE)
+READERS = (CLAUDE_CODE, CODEX, GEMINI_CLI, COPILOT_CLI, PI, ATIF, CLINE)
 PLUGINS = "autoprune.readers"  # the entry point group of readers in installed packages
 READABLE = (
     "a JSON list of messages, JSONL with one message a line, an object with a 'messages' list, or a session file of "

@@ -15,10 +15,6 @@ NAMED = ("name", "function", "tool_call_id", "tool_use_id", "call_id", "part_kin
 def describe_unsupported(values: Sequence[object]) -> str:
     """Describe a session in a known format that no reader reads, with what it holds; "" for any other values."""
     whole = fields(values[0]) if len(values) == 1 else NOTHING
-    if (version := text(whole.get("schema_version"))).startswith("ATIF"):
-        named = text(fields(whole.get("agent")).get("name")) or "an unnamed agent"
-        steps = _counts(objects(whole.get("steps")), "step", "source", "agent")
-        return f"a trajectory of {named} in {version} with {steps}"
     exported = objects(whole.get("messages")) or (objects(values[0]) if len(values) == 1 else [])
     infos = [fields(each.get("info")) for each in exported if isinstance(each.get("parts"), list)]
     if any(text(info.get("role")) for info in infos):
