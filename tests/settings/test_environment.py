@@ -246,7 +246,8 @@ def test_the_settings_are_listed_with_where_they_come_from():
 
 def test_the_settings_come_as_json_too():
     rows = json.loads(run({"AUTOPRUNE_MODEL": "gpt-4o"}, "settings", "--json").stdout)
-    assert rows[0]["run"] == rows[0]["proxy"] == "the window of each request's model without room for the reply"
+    limit = "the window less the reply, or 0.9 of where the client compacts"
+    assert rows[0]["run"] == rows[0]["proxy"] == limit
     assert rows[2] == {"name": "model", "value": "gpt-4o", "source": "environment", "where": "AUTOPRUNE_MODEL"}
     assert [row["name"] for row in rows] == list(SETTINGS)
 

@@ -62,7 +62,7 @@ UNSET = {
     "compact_at": "not given",
 }
 UNSET_LIVE = {
-    "safe_zone": "the window of each request's model without room for the reply",
+    "safe_zone": "the window less the reply, or 0.9 of where the client compacts",
     "strategy": FOLDING_ALONG,
     "cache_ttl": "what each request asks for",
     "thinking_policy": "by the model",

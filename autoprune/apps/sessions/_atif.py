@@ -1,7 +1,7 @@
 """Reader of ATIF trajectories, which Harbor and other evaluation tools write. Returns Chat Completions messages.
 
 A trajectory is one JSON object. Each of its steps is a message of the system or the user, or an answer of the model
-with the results of its calls. The rules are those of the specification of ATIF, versions 1.0 to 1.8 (Harbor's RFC 0001).
+with the results of its calls. The rules are those of the specification of ATIF, versions 1.0 to 1.8, by Harbor.
 """
 
 from collections.abc import Iterator, Sequence
