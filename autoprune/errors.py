@@ -20,14 +20,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import UnionType
 
+# Commands that install a tool, by the file that they leave in its environment.
+INSTALLERS = {"uv-receipt.toml": "uv tool install --force", "pipx_metadata.json": "pipx install --force"}
+
 
 def how_to_install(extra: str, prefix: str = sys.prefix) -> str:
     """Say how to install an extra of this package, which has no release on a package index.
 
     Tools that are installed by uv or pipx have an environment of their own, at `prefix`, which pip does not reach.
     """
-    tool = next((name for name in ("uv", "pipx") if name in Path(prefix).parts), "")
-    command = {"uv": "uv tool install --force", "pipx": "pipx install --force"}.get(tool, "pip install")
+    command = next((each for file, each in INSTALLERS.items() if Path(prefix, file).exists()), "pip install")
     return f"run {command} '.[{extra}]' in a clone of autoprune"
 
 

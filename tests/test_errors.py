@@ -1,17 +1,22 @@
 """Advice in errors."""
 
+from pathlib import Path
+
 from tables import each_row
 
 from autoprune.errors import how_to_install
 
 
 @each_row(
-    ("prefix", "command"),
+    ("file", "command"),
     [
-        ("/home/dev/.local/share/uv/tools/autoprune", "uv tool install --force"),
-        ("/home/dev/.local/share/pipx/venvs/autoprune", "pipx install --force"),
-        ("/home/dev/app/.venv", "pip install"),
+        ("uv-receipt.toml", "uv tool install --force"),
+        ("pipx_metadata.json", "pipx install --force"),
+        ("pyvenv.cfg", "pip install"),
     ],
 )
-def test_the_advice_to_install_an_extra_fits_how_autoprune_was_installed(prefix: str, command: str):
-    assert how_to_install("proxy", prefix) == f"run {command} '.[proxy]' in a clone of autoprune"
+def test_the_advice_to_install_an_extra_fits_how_autoprune_was_installed(tmp_path: Path, file: str, command: str):
+    folder = tmp_path / command  # the rows share a folder
+    folder.mkdir()
+    (folder / file).touch()
+    assert how_to_install("proxy", str(folder)) == f"run {command} '.[proxy]' in a clone of autoprune"
