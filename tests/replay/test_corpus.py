@@ -11,7 +11,7 @@ from tables import each_row
 from autoprune.apps.replay import FED_BACK, ReplayArgs, SessionFigures
 from autoprune.apps.replay.corpus import Processes, key, replay_files, why_skipped, without_curves
 from autoprune.apps.replay.session import TOO_SHORT
-from autoprune.economics import LISTS
+from autoprune.economics import LISTS, prices
 
 ARGS = ReplayArgs(("none", "low_water"), safe_zone=5_000)
 TRAP = """
@@ -150,3 +150,10 @@ def test_the_key_depends_on_arguments_version_settings_and_strategy_files(tmp_pa
     ]
     assert len(set(keys)) == len(keys)
     assert key(ARGS, "1", {"HOME": "/"}) == key(ARGS, "1", {})
+
+
+def test_steps_fold_in_both_calling_styles_at_prices_with_tiers():
+    strategy = "cache_aware(fold_steps=3, start_at=1000) @ 20k"
+    args = ReplayArgs([strategy], prices=[prices("claude-haiku-5-5")], styles=("full", FED_BACK))
+    (found,) = dict(replay_files(["fixtures/sessions/edit_loop_openai.jsonl"], args)).values()
+    assert [each.violations for each in found.figures] == [(), ()]

@@ -244,7 +244,7 @@ def play(
         prompts.append(Prompt(tokens, min(tokens, max(0, round(held))), seconds))
         if len(messages) < len(given):
             arguments.pop("pauses", None)  # removed messages move the others, so `Pauses` forgets them too
-            if "history" in arguments and result.plan.places:
+            if "history" in arguments and result.plan.places and not fed_back:
                 ends = (0, *(at + 1 for at in result.plan.places))
                 arguments["history"] = {ends[start]: known for start, known in arguments["history"].items()}
         promises.check(request, given, messages, partial(prune_again, messages, **arguments), is_new=is_new)
