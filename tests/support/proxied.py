@@ -78,4 +78,4 @@ def prefix_changes(upstream: Upstream) -> int:
 
 
 def _noted(proxy: Running) -> int:
-    return sum(each.requests for each in proxy.sessions)
+    return sum(len(each.points) for each in proxy.sessions)  # a point is the last that is kept of a request

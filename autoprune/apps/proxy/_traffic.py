@@ -171,12 +171,12 @@ class Session:
             note=outcome.note,
             is_cold=account.is_cold,
         )
-        self.points.append(point)
         self._add_to_sums(point, is_new_cold)
         self.cleared += (replace(each, request=self.requests, is_cold=account.is_cold) for each in account.cleared)
         self.decisions = account.decisions
         if outcome.note:
             self.count_note(outcome.note)
+        self.points.append(point)
         del self.points[:-MOST_POINTS], self.cleared[:-MOST_CLEARED]
 
     def count_note(self, note: str) -> None:
