@@ -1,4 +1,4 @@
-"""`autoprune replay`: its tables, its output file, and files that cannot be replayed."""
+"""`autoprune replay`: its tables, its cache, and files that cannot be replayed."""
 
 import html
 import io
@@ -26,7 +26,7 @@ from typer.testing import CliRunner
 from autoprune.apps.cli.command_table import app
 from autoprune.apps.cli.replay import details_table, overview_table, verdict_table
 from autoprune.apps.cli.replay_cache import Cached
-from autoprune.apps.cli.replaying import find_files, open_results, replay_all, run_line, skipped_table
+from autoprune.apps.cli.replaying import find_files, replay_all, run_line, skipped_table
 from autoprune.apps.replay import ReplayArgs, SessionFigures
 from autoprune.apps.replay.corpus import Processes, Task, cores, details_of_files, one_by_one, replay_files
 from autoprune.apps.replay.episode_figures import OWN
@@ -120,29 +120,6 @@ def test_skipped_files_are_listed_by_reason():
     assert drawn[-1] == "  and 2 more; --json names all"
 
 
-def test_a_run_continues_from_its_output(tmp_path: Path):
-    paths = write_sessions(tmp_path, "one", "two", "three")
-    output = str(tmp_path / "figures.jsonl")
-    asked: list[str] = []
-
-    def engine(do: Callable[[Task], object], tasks: Iterator[Task]) -> Iterator[tuple[Task, object]]:
-        for task, done in one_by_one(do, tasks):
-            asked.extend([task.path] if done is not None else [])
-            yield task, done
-
-    first = replay_all(paths[:2], ARGS, engine, output)
-    with open(output, "ab") as file:
-        file.write(b'{"arguments": "cut o')
-    both = replay_all(paths, ARGS, engine, output)
-    assert asked == paths
-    assert both[:1] == first[:1]
-    records = [json.loads(line) for line in Path(output).read_text(encoding="utf-8").splitlines()]
-    assert [record["path"] for record in records] == paths
-    other = ReplayArgs(STRATEGIES, safe_zone=6_000)
-    replay_all(paths[:1], other, engine, output)
-    assert asked == [*paths, paths[0]]  # other arguments: replayed again
-
-
 def test_outcomes_are_kept_in_a_cache_until_the_session_or_the_arguments_change(tmp_path: Path):
     paths = write_sessions(tmp_path, "one", "two")
     ran: list[str] = []
@@ -153,15 +130,15 @@ def test_outcomes_are_kept_in_a_cache_until_the_session_or_the_arguments_change(
             yield task, done
 
     engine = Cached(counted, tmp_path / "cache")
-    first = replay_all(paths, ARGS, engine, None, with_curves=True)
-    assert replay_all(paths, ARGS, engine, None, with_curves=True) == first
+    first = replay_all(paths, ARGS, engine, with_curves=True)
+    assert replay_all(paths, ARGS, engine, with_curves=True) == first
     assert ran == paths
     for file in (tmp_path / "cache").iterdir():
         file.write_bytes(file.read_bytes()[:-9])
-    replay_all(paths[1:], ARGS, engine, None)  # from a damaged file
+    replay_all(paths[1:], ARGS, engine)  # from a damaged file
     Path(paths[0]).write_text("[]", encoding="utf-8")
-    replay_all(paths[:1], ARGS, engine, None)
-    replay_all(paths[1:], ReplayArgs(STRATEGIES, safe_zone=6_000), engine, None)
+    replay_all(paths[:1], ARGS, engine)
+    replay_all(paths[1:], ReplayArgs(STRATEGIES, safe_zone=6_000), engine)
     assert ran == [*paths, *paths[::-1], paths[1]]
 
 
@@ -174,37 +151,18 @@ def test_details_are_kept_unless_they_have_texts(tmp_path: Path):
     assert len(list((tmp_path / "cache").iterdir())) == 1
 
 
-def test_an_interrupted_run_leaves_whole_lines_and_says_how_to_continue(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-):
+def test_an_interrupted_run_says_whether_the_next_one_continues(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     paths = write_sessions(tmp_path, "one", "two")
-    output = str(tmp_path / "figures.jsonl")
 
     def engine(do: Callable[[Task], object], tasks: Iterator[Task]) -> Iterator[tuple[Task, object]]:
         yield next(iter(one_by_one(do, tasks)))
         raise KeyboardInterrupt
 
     cached = Cached(engine, tmp_path / "cache")
-    kept = "sessions are finished and kept; the same command continues from there"
-    cases = [(engine, output, f"and saved in {output}; the same command"), (engine, None, "with --output FILE")]
-    for given, to, left in [*cases, (cached, None, kept)]:
+    for given, left in ((engine, "lost"), (cached, "kept; the same command continues from there")):
         with pytest.raises(KeyboardInterrupt):
-            replay_all(paths, ARGS, given, to)
-        words = capsys.readouterr().err
-        assert ("1 of 2 sessions are finished" in words, left in words) == (True, True)
-    assert [json.loads(line)["path"] for line in Path(output).read_text(encoding="utf-8").splitlines()] == paths[:1]
-
-
-@each_row(
-    "data",
-    [b'{"role": "user", "content": "Hello"}\n', b'[{"role": "user"}]', b"\x00", b'{"arguments": "0", "path"}\n{"a'],
-)
-def test_a_file_that_is_not_a_replays_output_is_not_changed(tmp_path: Path, data: bytes):
-    output = tmp_path / "session.jsonl"
-    output.write_bytes(data)
-    with pytest.raises(SessionError, match="write to another file"), open_results(str(output), "0"):
-        pass
-    assert output.read_bytes() == data
+            replay_all(paths, ARGS, given)
+        assert capsys.readouterr().err == f"autoprune: 1 of 2 sessions are finished and {left}\n"
 
 
 def test_a_folder_with_all_kinds_of_files_is_replayed(tmp_path: Path):
@@ -340,22 +298,22 @@ def test_ctrl_c_ends_the_processes_and_the_next_run_continues(tmp_path: Path):
     mine = tmp_path / "slow.py"
     mine.write_text(SLOW, encoding="utf-8")
     paths = write_sessions(tmp_path, "one", "two", "three", "four")
-    output = tmp_path / "figures.jsonl"
-    command = [sys.executable, "-m", "autoprune", "replay", *paths, "--jobs", "1", "-o", str(output)]
-    command += ["--strategy", f"{mine}:Slow"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True) as process:
-        while process.poll() is None and not (output.exists() and output.read_bytes().endswith(b"\n")):
+    kept = tmp_path / "cache" / "autoprune" / "replay"
+    environ = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    command = [sys.executable, "-m", "autoprune", "replay", *paths, "--jobs", "1", "--strategy", f"{mine}:Slow"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True, env=environ) as process:
+        while process.poll() is None and not len(list(kept.glob("?" * 64))) > len(
+            paths
+        ):  # one is figures; the others are costs
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         words = process.communicate()[1].decode()
-    done = output.read_text(encoding="utf-8").splitlines()
+    first = {file.name: file.stat().st_mtime_ns for file in kept.glob("?" * 64)}
     assert process.returncode == 130
-    assert 1 <= len([json.loads(line) for line in done]) < 4
     assert "the same command continues from there" in words
     assert "Traceback" not in words
-    assert subprocess.run(command, capture_output=True, check=True).stdout
-    assert output.read_text(encoding="utf-8").splitlines()[: len(done)] == done
-    assert len(output.read_text(encoding="utf-8").splitlines()) == 4
+    assert subprocess.run(command, capture_output=True, check=True, env=environ).stdout
+    assert first.items() <= {file.name: file.stat().st_mtime_ns for file in kept.iterdir()}.items()
 
 
 @pytest.mark.full

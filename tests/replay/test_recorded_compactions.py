@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from recorded_sessions import LINES
 
-from autoprune.apps.replay import ReplayArgs, SessionFigures, replay_session
+from autoprune.apps.replay import ReplayArgs, replay_session
 from autoprune.apps.replay.compaction_costs import Compaction, CompactionSum, sum_compactions
 from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.page import page
@@ -141,11 +141,6 @@ def test_the_prompts_before_it_are_kept_for_a_chart():
     (long,) = found_in(log(130, 3), ReplayArgs(("none",)))
     assert long.unpruned == (*range(FIRST + 2 * GROWTH, FIRST + 130 * GROWTH, 3 * GROWTH), FIRST + 129 * GROWTH)
     assert long.pruned == ()
-
-
-def test_figures_survive_json():
-    figures = replay_session("a.jsonl", log(24, 3), ARGS)
-    assert SessionFigures.from_dict(json.loads(json.dumps(figures.to_dict()))) == figures
 
 
 def compaction(agent: str = "codex", **changed: Any) -> Compaction:

@@ -61,7 +61,7 @@ EXAMPLES = options.examples(
     "replay ~/.claude/projects --model claude-sonnet-4-5",
     "replay logs/ --strategy low_water --strategy 'low_water @ 60k'",
     "replay logs/ --prices anthropic --prices 1,0.02,4 --style both",
-    "replay logs/ --output figures.jsonl --html report.html",
+    "replay logs/ --html report.html",
 )
 STYLES = {"full": (FULL,), "fed-back": (FED_BACK,), "both": (FULL, FED_BACK)}
 LOWEST_BAND = BANDS[-2]  # strategies that keep less evidence than this share one heading
@@ -138,7 +138,6 @@ def replay_sessions(
         ),
     ] = False,
     as_json: options.AsJson = False,
-    output: replaying.Output = None,
     jobs: replaying.Jobs = None,
     engine: replaying.EngineName = replaying.ENGINES[0],
     reader: options.Reader = None,
@@ -174,7 +173,7 @@ def replay_sessions(
     sums = sum_spending(spent)
     if not as_json and any(each.prompt or each.dollars for each in sums):
         show_report(spending_table(sums, spent))
-    sessions = replaying.replay_all(files, args, chosen_engine, output, with_curves=as_json)
+    sessions = replaying.replay_all(files, args, chosen_engine, with_curves=as_json)
     rows = [row for each in sessions for row in each.figures]
     ranking = {each: standings(rows, str(each), run_command(zone)) for each in args.prices} if rows else {}
     whole = overview(sessions)
@@ -262,7 +261,7 @@ def _as_json(sessions: Sequence[SessionFigures], args: ReplayArgs, whole: Overvi
         "notes": list(replaying.assumptions(whole, args)),
         "compactions": asdict(_compactions(sessions)),
         "skipped": replaying.skipped_files(sessions),
-        "sessions": [each.to_dict() for each in sessions],
+        "sessions": [asdict(each) for each in sessions],
     }
 
 

@@ -55,7 +55,7 @@ class Cached:
             else:
                 yield task, outcome
         for task, outcome in self._engine(do, waiting):
-            if task.path in files and not (outcome is None or isinstance(outcome, Failed)):
+            if task.path in files and not isinstance(outcome, Failed):
                 _store(files[task.path], outcome)
             yield task, outcome
 
@@ -74,7 +74,7 @@ def _name(do: Callable[[Task], object], task: Task) -> str:
     with suppress(OSError):
         status = os.stat(task.path)
         file = os.path.abspath(task.path), task.path, status.st_size, status.st_mtime_ns
-        known = do.__qualname__, key(task.args, _code()), file, task.digest
+        known = do.__qualname__, key(task.args, _code()), file
         return sha256(repr(known).encode()).hexdigest()
     return ""
 

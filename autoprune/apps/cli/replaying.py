@@ -1,21 +1,18 @@
-"""Shared code of `replay` and `tune`: options, finding and replaying session files, and storing their figures."""
+"""Shared code of `replay` and `tune`: options, finding and replaying session files."""
 
-import json
 import os
 import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated, BinaryIO, TypeAlias, TypeVar
+from typing import Annotated, TypeAlias, TypeVar
 
 import typer
 from rich.console import Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from autoprune import __version__
 from autoprune.apps.cli.console import Terminal, show, show_report
 from autoprune.apps.cli.input_output import load_readers
 from autoprune.apps.cli.replay_cache import Cached, cache_folder
@@ -23,7 +20,6 @@ from autoprune.apps.replay.corpus import (
     Engine,
     Processes,
     details_of_files,
-    key,
     on_ray,
     replay_files,
     why_skipped,
@@ -36,7 +32,7 @@ from autoprune.apps.replay.session import TOO_SHORT, Overview, ReplayArgs, Sessi
 from autoprune.apps.replay.sizes import UNKNOWN_HEAD
 from autoprune.apps.replay.tuning import strategy_name
 from autoprune.apps.replay.verdict import NONE, RUN_COMMAND, count_noun
-from autoprune.apps.sessions import READABLE, Reader, dump, places, plugin_readers
+from autoprune.apps.sessions import READABLE, Reader, places, plugin_readers
 from autoprune.economics import DEFAULT, Prices, prices
 from autoprune.errors import SessionError, SettingsError, near_or_all
 from autoprune.pruners.report.drawing import printable
@@ -57,8 +53,6 @@ PROGRAMS = {
     "cline": "cline",
     "mini-swe-agent": "mini",
 }
-ARGUMENTS = "arguments"
-LINE_START = f'{{"{ARGUMENTS}": "'
 
 Paths: TypeAlias = Annotated[
     list[str] | None,
@@ -77,15 +71,6 @@ CacheLife: TypeAlias = Annotated[
         metavar="TIME",
         help="How long the prompt cache lives: 5m, 1h, or seconds. Default: as the session's log says, else the "
         "vendor's default.",
-    ),
-]
-Output: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="Write each session's figures to this JSONL file, and take from it those that are already there.",
     ),
 ]
 Jobs: TypeAlias = Annotated[
@@ -165,37 +150,22 @@ def _files_at_home(readers: Iterable[Reader]) -> list[str]:
 
 
 def replay_all(
-    files: Sequence[str], args: ReplayArgs, engine: Engine, output: str | None, *, with_curves: bool = False
+    files: Sequence[str], args: ReplayArgs, engine: Engine, *, with_curves: bool = False
 ) -> list[SessionFigures]:
-    """Replay session files with a progress bar. Figures that are already in the file `output` are read from it.
+    """Replay session files with a progress bar.
 
-    New figures are appended to `output` as they arrive, so after Ctrl-C the same command continues. Figures of each
-    request, which are large, are returned only `with_curves`. Raises SessionError if the file holds anything else.
+    Figures of each request, which are large, are returned only `with_curves`. Ctrl-C leaves a line on what is kept.
     """
     found: dict[str, SessionFigures] = {}
-    with open_results(output, _arguments_key(args)) if output else nullcontext() as known:
-        try:
-            digests = known.digests if known else None
-            replayed = replay_files(files, args, known=digests, engine=engine)
-            for path, figures in with_progress(replayed, "replaying", len(files)):
-                if figures is None:
-                    assert known  # replay_files gives no figures only for files whose digest is known
-                    figures = known.figures(path)
-                elif known:
-                    known.write(figures)
-                found[path] = figures if with_curves else without_curves(figures)
-        except KeyboardInterrupt:
-            note = _interruption_note(len(found), files, output, is_cached=isinstance(engine, Cached))
-            print(f"autoprune: {note}", file=sys.stderr)
-            raise
-    return [found[path] for path in sorted(found)]
-
-
-def _arguments_key(args: ReplayArgs) -> str:
     try:
-        return key(args, __version__)
-    except OSError as error:
-        raise SessionError(f"{error.filename} cannot be read: {error.strerror}") from error
+        for path, figures in with_progress(replay_files(files, args, engine=engine), "replaying", len(files)):
+            found[path] = figures if with_curves else without_curves(figures)
+    except KeyboardInterrupt:
+        left = "kept; the same command continues from there" if isinstance(engine, Cached) else "lost"
+        said = f"{len(found):,} of {len(files):,} sessions are finished and {left}"
+        print(f"autoprune: {said}", file=sys.stderr)
+        raise
+    return [found[path] for path in sorted(found)]
 
 
 def with_progress(items: Iterable[T], description: str, total: int) -> Iterator[T]:
@@ -204,15 +174,6 @@ def with_progress(items: Iterable[T], description: str, total: int) -> Iterator[
     columns = TextColumn(description), BarColumn(), MofNCompleteColumn(), TextColumn("left:"), TimeRemainingColumn()
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         yield from progress.track(items, total=total)
-
-
-def _interruption_note(number: int, files: Sequence[str], output: str | None, *, is_cached: bool) -> str:
-    finished = f"{number:,} of {len(files):,} sessions are finished"
-    if output is None and is_cached:
-        return f"{finished} and kept; the same command continues from there"
-    if output is None:
-        return f"{finished} and lost; with --output FILE they are kept, and the same command continues from there"
-    return f"{finished} and saved in {output}; the same command continues from there"
 
 
 def most_expensive_details(
@@ -225,77 +186,6 @@ def most_expensive_details(
     details = details_of_files(files, args, texts=texts, engine=engine)
     found = {each.episode: each for some in with_progress(details, "reading details", len(files)) for each in some}
     return [found[name] for name in names if name in found]
-
-
-class Results:
-    """A JSONL file with the figures of one session on each line, so that an interrupted run can continue.
-
-    A line holds the hash of the replay's arguments, the digest of the session's file, and the figures. Figures count
-    only if both are still the same; of several lines for a path the last one counts. `digests` are those of the files
-    whose figures are known, by path.
-    """
-
-    def __init__(self, file: BinaryIO, name: str, arguments: str) -> None:
-        """Read the file. Raises SessionError if it holds anything but results."""
-        self.digests: dict[str, str] = {}
-        self._name, self._file, self._arguments = name, file, arguments
-        self._offsets: dict[str, int] = {}
-        self._end = 0
-        start_of_ours = f'{LINE_START}{arguments}"'.encode()
-        for number, line in enumerate(file, 1):
-            if not line.startswith(LINE_START.encode()[: len(line)]):
-                raise SessionError(f"{name} line {number} is not a result of a replay: write to another file")
-            if not line.endswith(b"\n"):  # cut off when a run was killed; the next line overwrites it
-                break
-            if line.startswith(start_of_ours):
-                found = self._parse_line(line)
-                self.digests[found.path], self._offsets[found.path] = found.digest, self._end
-            self._end += len(line)
-
-    def figures(self, path: str) -> SessionFigures:
-        """Read the figures of a file whose digest is known."""
-        self._file.seek(self._offsets[path])
-        return self._parse_line(self._file.readline())
-
-    def write(self, found: SessionFigures) -> None:
-        """Write a line. Raises SessionError if it cannot be written."""
-        line = f"{dump({ARGUMENTS: self._arguments, **found.to_dict()})}\n".encode()
-        try:
-            self._file.seek(self._end)
-            self._file.write(line)
-            self._file.flush()
-        except OSError as error:
-            raise SessionError(f"{self._name} cannot be written: {error.strerror}") from error
-        self._end += len(line)
-
-    def finish(self) -> None:
-        """Remove an incomplete line at the end, and close the file."""
-        self._file.truncate(self._end)
-        self._file.close()
-
-    def _parse_line(self, line: bytes) -> SessionFigures:
-        try:
-            record = json.loads(line)
-            del record[ARGUMENTS]
-            return SessionFigures.from_dict(record)
-        except (ValueError, LookupError, TypeError) as error:
-            raise SessionError(f"{self._name} holds a line that cannot be read: write to another file") from error
-
-
-@contextmanager
-def open_results(name: str, arguments: str) -> Iterator[Results]:
-    """Open or create a file of results. Raises SessionError if it holds anything else, or cannot be written."""
-    try:
-        Path(name).touch()
-        file = open(name, "r+b")  # noqa: SIM115 - closed with the results
-    except OSError as error:
-        raise SessionError(f"{name} cannot be written: {error.strerror}") from error
-    with file:
-        found = Results(file, name, arguments)
-        try:
-            yield found
-        finally:
-            found.finish()
 
 
 def skipped_files(sessions: Sequence[SessionFigures]) -> dict[str, str]:

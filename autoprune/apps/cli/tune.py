@@ -25,7 +25,6 @@ EXAMPLES = options.examples(
     "tune --model claude-sonnet-4-5",
     "tune logs/ --prices deepseek --floor 0.97",
     "tune logs/ --strategy 'low_water @ 60k' --strategy cache_aware",
-    "tune logs/ -o figures.jsonl",
 )
 LEGEND = """\
 bill      cost as a share of the cost without pruning, including re-reads:
@@ -64,7 +63,6 @@ def tune_settings(
         ),
     ] = FLOOR,
     as_json: options.AsJson = False,
-    output: replaying.Output = None,
     jobs: replaying.Jobs = None,
     engine: replaying.EngineName = replaying.ENGINES[0],
     reader: options.Reader = None,
@@ -81,7 +79,7 @@ def tune_settings(
     prices = replaying.parse_prices((price,) if price else (), life)
     args = ReplayArgs(grid, prices, model=model, cache_life=life, readers=(reader,) if reader else ())
     files = replaying.find_files(paths or (), reader)
-    sessions = replaying.replay_all(files, args, replaying.choose_engine(engine, jobs), output)
+    sessions = replaying.replay_all(files, args, replaying.choose_engine(engine, jobs))
     figures = [row for each in sessions for row in each.figures]
     if figures:
         tuned = tune(figures, str(args.prices[0]), floor, model=model)

@@ -15,7 +15,6 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import median
-from typing import Any
 
 from autoprune.apps.replay.episode import LEAST_REQUESTS, Episode
 from autoprune.apps.replay.play import Run, play
@@ -60,11 +59,6 @@ class Compaction:
     unpruned: tuple[int, ...] = field(default=(), repr=False)
     pruned: tuple[int, ...] = field(default=(), repr=False)
     time: float | None = None
-
-    @classmethod
-    def from_dict(cls, known: Mapping[str, Any]) -> "Compaction":
-        """Create a compaction from JSON."""
-        return cls(**{**known, "unpruned": tuple(known["unpruned"]), "pruned": tuple(known["pruned"])})
 
     @property
     def identity(self) -> Hashable:

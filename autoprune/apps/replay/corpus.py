@@ -24,16 +24,14 @@ from autoprune.errors import AutopruneError, SettingsError, how_to_install
 from autoprune.strategies.scaffold import is_in_file
 
 T = TypeVar("T")
-FORMAT = 12  # of figures: increased when the figures of the same session change
 
 
 @dataclass(frozen=True)
 class Task:
-    """A file to replay. `digest` identifies the version of the file whose figures are already known, if any."""
+    """A file to replay; `texts` asks for the texts of its results."""
 
     path: str
     args: ReplayArgs
-    digest: str = ""
     texts: bool = False
 
     def read_file(self) -> bytes:
@@ -76,12 +74,10 @@ def attempt(do: Callable[[Task], T], task: Task) -> T | Failed:
 
 
 def replay_files(
-    files: Iterable[str], args: ReplayArgs, *, known: Mapping[str, str] | None = None, engine: Engine = one_by_one
-) -> Iterator[tuple[str, SessionFigures | None]]:
-    """Yield each file with its figures as tasks finish; None if the file's digest in `known` has not changed."""
-    digests = known or {}
-    tasks = (Task(file, args, digests.get(file, "")) for file in files)
-    for task, outcome in engine(figures_of, tasks):
+    files: Iterable[str], args: ReplayArgs, *, engine: Engine = one_by_one
+) -> Iterator[tuple[str, SessionFigures]]:
+    """Yield each file with its figures as tasks finish."""
+    for task, outcome in engine(figures_of, (Task(file, args) for file in files)):
         yield task.path, SessionFigures(task.path, error=outcome.why) if isinstance(outcome, Failed) else outcome
 
 
@@ -93,12 +89,9 @@ def details_of_files(
         yield [] if isinstance(outcome, Failed) else outcome
 
 
-def figures_of(task: Task) -> SessionFigures | None:
-    """Compute the figures of a file; None if the file still has the task's digest."""
-    data = task.read_file()
-    if task.digest and task.digest == sha256(data).hexdigest():
-        return None
-    return replay_session(task.path, data, task.args)
+def figures_of(task: Task) -> SessionFigures:
+    """Compute the figures of a file."""
+    return replay_session(task.path, task.read_file(), task.args)
 
 
 def details_of(task: Task) -> list[SessionDetail]:
@@ -132,7 +125,7 @@ def key(args: ReplayArgs, version: str, environ: Mapping[str, str] | None = None
     settings = sorted((name, value) for name, value in variables.items() if name.startswith("AUTOPRUNE_"))
     named = {**asdict(args), "readers": [each if isinstance(each, str) else each.name for each in args.readers]}
     files = _own_files((*args.strategies, *(each for each in args.readers if isinstance(each, str))))
-    return sha256(repr((FORMAT, version, named, settings, files)).encode()).hexdigest()[:16]
+    return sha256(repr((version, named, settings, files)).encode()).hexdigest()[:16]
 
 
 def _own_files(named: Sequence[str]) -> list[str]:

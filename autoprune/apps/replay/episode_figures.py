@@ -1,10 +1,9 @@
 """The figures of one episode under one strategy: its bill at some prices, and the evidence that stayed visible."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
-from typing import Any
 
 from autoprune.apps.replay.atoms import GROUPS, PATHS, Group
 from autoprune.apps.replay.episode import Episode
@@ -157,20 +156,6 @@ class Figures:
     protected: Mapping[str, Kept] = field(default_factory=dict)
     project: str = ""
     is_changed: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        """Convert the figures to JSON-compatible values."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, known: Mapping[str, Any]) -> "Figures":
-        """Create figures from the output of `to_dict`."""
-        bills = {name: Bill(**each) for name, each in known["bills"].items()}
-        evidence, protected = (
-            {name: Kept(**each) for name, each in known[kind].items()} for kind in ("evidence", "protected")
-        )
-        lists = {name: tuple(known[name]) for name in ("violations", "prompts", "held")}
-        return cls(**{**known, **lists, "bills": bills, "evidence": evidence, "protected": protected})
 
 
 def figures(run: Run, strategy: str, prices: Sequence[Prices], *, style: str) -> Figures:

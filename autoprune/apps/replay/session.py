@@ -5,11 +5,9 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from hashlib import sha256
+from dataclasses import dataclass, field, replace
 from itertools import product
 from statistics import median
-from typing import Any
 
 from autoprune.apps.replay.atoms import Group
 from autoprune.apps.replay.compaction_costs import Compaction, compactions
@@ -92,40 +90,22 @@ class SessionFigures:
 
     path: str
     agent: str = ""
-    digest: str = ""
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     figures: tuple[Figures, ...] = ()
     notes: tuple[str, ...] = ()
     error: str = ""
     compactions: tuple[Compaction, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Convert the figures to JSON-compatible values."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, known: Mapping[str, Any]) -> "SessionFigures":
-        """Create figures from the output of `to_dict`."""
-        shapes = {
-            name: Shape(**{**each, "models": tuple(each["models"]), "title": Title(**each["title"])})
-            for name, each in known["shapes"].items()
-        }
-        rows = tuple(Figures.from_dict(each) for each in known["figures"])
-        found = tuple(Compaction.from_dict(each) for each in known["compactions"])
-        notes = tuple(known["notes"])
-        return cls(**{**known, "shapes": shapes, "figures": rows, "notes": notes, "compactions": found})
-
 
 def replay_session(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
     """Replay a session file. If the file cannot be read or replayed, the figures hold an error message."""
-    digest = sha256(data).hexdigest()
     try:
-        return _replay(name, data, args, digest)
+        return _replay(name, data, args)
     except AutopruneError as error:
-        return SessionFigures(name, digest=digest, error=str(error))
+        return SessionFigures(name, error=str(error))
 
 
-def _replay(name: str, data: bytes, args: ReplayArgs, digest: str) -> SessionFigures:
+def _replay(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
     conversations = open_recordings(name, data, args)
     replayable = list(_longest_episodes(name, conversations, args))
     found = tuple(each for stretches in conversations for each in _compactions(name, stretches, args))
@@ -133,14 +113,14 @@ def _replay(name: str, data: bytes, args: ReplayArgs, digest: str) -> SessionFig
     notes = tuple(dict.fromkeys(note for recording, _ in replayable for note in recording.notes))
     if not replayable:
         error = _why_empty(name, conversations)
-        return SessionFigures(name, digest=digest, notes=(TOO_SHORT,), error=error, compactions=found)
+        return SessionFigures(name, notes=(TOO_SHORT,), error=error, compactions=found)
     totals = [sum(len(each.requests) for each in stretches) for stretches in conversations if longest(stretches)]
     shapes = {
         each.name: replace(shape(each, recording, args), all_requests=total)
         for (recording, each), total in zip(replayable, totals, strict=True)
     }
     rows = tuple(row for _, each in replayable for row in replay_episode(each, args))
-    return SessionFigures(name, agent, digest, shapes, figures=rows, notes=notes, compactions=found)
+    return SessionFigures(name, agent, shapes, figures=rows, notes=notes, compactions=found)
 
 
 def _compactions(name: str, stretches: Sequence[Recording], args: ReplayArgs) -> Iterator[Compaction]:
