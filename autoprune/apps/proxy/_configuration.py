@@ -45,6 +45,10 @@ class Settings:
     `archive` is a folder in which cleared results are kept, within limits, for `autoprune recall`; by default they are
     not kept.
 
+    `memory` is a folder in which the past of conversations is kept, without their texts, for a proxy that is started
+    later; by default it is not kept. `written` are the times of the client's own session files, by their names without
+    a suffix: when a session that no proxy has seen has sent its last request, at the latest.
+
     `cache_ttl` and `thinking_policy` are those of `PruneArgs`; AUTOPRUNE_* variables set them if they are None.
 
     `host` is the address to listen on, and `port` 0 is any free port. The page always needs the `token`; if other
@@ -70,6 +74,8 @@ class Settings:
     holdout: float = 0.0
     holdout_seed: str = field(default="", repr=False)
     archive: str | None = None
+    memory: str | None = None
+    written: Mapping[str, float] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         """Validate the settings that can be validated before the first request. Raises SettingsError."""

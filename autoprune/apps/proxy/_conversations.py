@@ -49,10 +49,11 @@ from hashlib import blake2b
 from itertools import count
 from typing import Any, TypeAlias
 
+from autoprune.apps.proxy._resuming import Past, PastFiles
 from autoprune.conversation.messages import cache_marks
-from autoprune.economics import CACHE_LIFE, Invoice
+from autoprune.economics import CACHE_LIFE
 from autoprune.errors import SettingsError, is_number
-from autoprune.pruners.history import History, Recent, prefix_digests
+from autoprune.pruners.history import Recent, prefix_digests
 from autoprune.pruners.requests import Place
 from autoprune.settings import duration
 from autoprune.tokens import calibration, counts_cached, is_plausible, prompt_tokens
@@ -240,42 +241,13 @@ class Holdout:
 
 
 @dataclass
-class Past:
-    """What decides which results of a conversation are cleared, besides its messages.
-
-    `pauses` are the seconds before its requests, by their number of messages, and `invoices` what was charged for the
-    one before. `history` are the settings of its requests, and `cleared` the ids of payloads cleared so far. `arm` is
-    that of the holdout; None before it is drawn.
-    """
-
-    pauses: dict[int, float] = field(default_factory=dict)
-    invoices: dict[int, Invoice] = field(default_factory=dict)
-    history: History = field(default_factory=dict)
-    cleared: set[str] = field(default_factory=set)
-    arm: str | None = None
-    _asked: int = 0
-    _answered: tuple[int, Invoice] | None = None
-
-    def note_request(self, messages: int) -> None:
-        """Record a request. The answer to the one before is known from here on, if it has come."""
-        self.invoices = {before: each for before, each in self.invoices.items() if before <= messages}
-        if self._answered and self._answered[0] == self._asked < messages:
-            self.invoices.setdefault(messages, self._answered[1])
-        self._asked = messages
-
-    def note_answer(self, usage: object, messages: int) -> None:
-        """Record the usage in the answer to the request with this many messages; 0 is the last one."""
-        if invoice := Invoice.from_usage(usage):
-            self._answered = messages or self._asked, invoice
-
-
-@dataclass
 class Conversation:
     """The state of a conversation with a model.
 
     `asked_at` is when the last request came, `idle` the seconds before it, and `counted` its prompt in pruning's token
     count. `is_edited` tells whether it cleared results. `answered` is the prompt of the last answer in the provider's
-    tokens, and `before` that of the previous request's answer; 0 if it is not known.
+    tokens, and `before` that of the previous request's answer; 0 if it is not known. `kept_as` are the name under which
+    its past is kept, and its session.
     """
 
     name: str
@@ -288,6 +260,7 @@ class Conversation:
     is_edited: bool = False
     answered: int = 0
     before: int = 0
+    kept_as: tuple[str, str] | None = None
 
     def note_request(self, messages: int, at: float, *, counts_only: bool = False) -> float:
         """Record a request with this many messages, and return the seconds since the previous request.
@@ -308,10 +281,6 @@ class Conversation:
         self.asked_at, self.idle = at, pause
         self.before, self.answered = self.answered, 0
         return self.past.pauses[messages]
-
-    def is_cold(self, at: float) -> bool:
-        """Whether the provider's cache of the conversation has expired."""
-        return self.asked_at is None or at - self.asked_at > self.cache.life
 
     def learn(self, usage: object, messages: int = 0) -> None:
         """Learn the cache life and the token calibration from the usage in an answer, unless it is implausible.
@@ -348,18 +317,25 @@ class Conversations:
     `reads` returns what answers show about the caches of an upstream, a model and the life that requests ask for.
     """
 
-    def __init__(self, most: int, holdout: Holdout | None = None) -> None:
+    def __init__(self, most: int, holdout: Holdout | None = None, kept: PastFiles | None = None) -> None:
         numbers = count(1)
         self._holdout = holdout or Holdout()
+        self._kept = kept or PastFiles()
         self.reads = lru_cache(most)(lambda upstream, model, requested: Reads())  # the most recently used ones
         self._known = Recent(most, lambda head: Conversation(f"{head}/{next(numbers)}"))
-        self._past = Recent(most, lambda head: Past())
+        self._past = Recent(most, self._kept.load)
 
     def match(self, session: str, messages: Sequence[object], model: str | None = None) -> Conversation:
         """Find the conversation that the messages continue, or start a new conversation."""
         digests = prefix_digests(messages)
         found = self._known.match(f"{session}/{model}", digests)
         found.past = self._past.match(session, digests)
+        is_answered = digests[0] != digests[1]
+        if is_answered:
+            found.kept_as = f"{session}/{digests[1]}", session
+        if found.asked_at is None and is_answered:  # begun elsewhere
+            found.asked_at = self._kept.last_request(session) if found.past.asked_at is None else found.past.asked_at
+            found.calibration = found.past.calibration or found.calibration
         if found.past.arm is None:
             found.past.arm = self._holdout.draw_arm(session, digests[0])
         return found
@@ -367,3 +343,8 @@ class Conversations:
     def get(self, name: str) -> Conversation | None:
         """Look up a conversation by its name; None if it was forgotten."""
         return next((each for each in self._known if each.name == name), None)
+
+    def keep(self, known: Conversation) -> None:
+        """Keep the past of a conversation for the next proxy, if the model has answered in it."""
+        if known.kept_as and known.asked_at is not None:
+            self._kept.save(*known.kept_as, known.past, known.asked_at, known.calibration)

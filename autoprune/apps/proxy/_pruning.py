@@ -1,7 +1,7 @@
 """Prune request bodies, bytes in and bytes out, and remember the state of each conversation for its next request.
 
-A `Work` belongs to one thread or one worker process. All of its state (the pruner's memo, pauses, cache lives) can be
-lost at any time: the next request of a conversation is then pruned from its first message.
+A `Work` belongs to one thread or one worker process. Its state (the pruner's memo, pauses, cache lives) can be lost
+at any time: the next request of a conversation is then pruned from its first message, by the past that was kept.
 
 Pruning a request and accounting for the prune are two calls, so that the request is sent before its report is computed.
 """
@@ -20,6 +20,7 @@ from typing import Any
 from autoprune.apps.clients.compactions import CompactionRule, is_compaction_request, rule_for_headers
 from autoprune.apps.proxy._configuration import Settings
 from autoprune.apps.proxy._conversations import UNPRUNED, Cache, Conversation, Conversations, Holdout, requested_life
+from autoprune.apps.proxy._resuming import PastFiles
 from autoprune.conversation.edits import Fold, Replace
 from autoprune.conversation.limited_archive import LimitedDirectory
 from autoprune.conversation.placeholders import content_id, text_to_archive
@@ -200,7 +201,8 @@ class Work:
         self._strategy = clearing_named(settings.strategy)
         self._archive = LimitedDirectory(settings.archive) if settings.archive else None
         self._pruner = AgenticConversationPruner(self._args, remember=REMEMBERED, archive=self._archive)
-        self._conversations = Conversations(REMEMBERED, Holdout(settings.holdout, settings.holdout_seed))
+        holdout = Holdout(settings.holdout, settings.holdout_seed)
+        self._conversations = Conversations(REMEMBERED, holdout, PastFiles(settings.memory, settings.written))
         self._payloads = Payloads(PAYLOAD_BYTES)
         self._numbers = count(1)
         self._open: dict[int, Open] = {}  # by number, like the next one
@@ -232,6 +234,7 @@ class Work:
         """Record the usage that a provider reported for the last request of a conversation, or for an earlier one."""
         if known := self._conversations.get(conversation):
             known.learn(usage, messages)
+            self._conversations.keep(known)
 
     def learn_window(self, target: Target, tokens: int) -> None:
         """Record the context window that a provider stated for a model."""
@@ -350,6 +353,7 @@ class Work:
         known, report, sent = prune.conversation, prune.result.report, prune.result.sent
         cleared = tuple(self._newly_cleared(prune.result, known))
         known.counted, known.is_edited = sent.tokens, bool(cleared)
+        self._conversations.keep(known)
         return Account(
             model=prune.model,
             safe_zone=report.safe_zone,
