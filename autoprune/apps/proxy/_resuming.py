@@ -126,7 +126,9 @@ class PastFiles:
 
     def _read(self, name: str) -> Any:
         """Read the file of a name. Raises KeyError if that is not possible."""
+        if self._files is None:
+            raise KeyError(name)
         try:
-            return json.loads((self._files or {})[content_id(name)])
+            return json.loads(self._files[content_id(name)])
         except (ArchiveError, ValueError, RecursionError) as error:
             raise KeyError(name) from error
