@@ -14,6 +14,9 @@ that kept 97 % of code and edits on the sessions of all other agents, and its fi
 sessions, for two halves of them, without the sessions of each agent, by size (the longest prompt, in the provider's
 tokens), and apart for those that edit files. The first evidence is that of `autoprune replay`; in the second only
 results are sources.
+
+Three rules brought nothing beyond 0.002 of the bill: to count finished steps in the account, to shorten old texts of
+edits after three requests, and patience that falls from 8 to 2 over 100 requests.
 """
 
 import argparse

@@ -53,10 +53,6 @@ class Candidate:
     mark: str = ""
 
     @property
-    def invoice(self) -> "Invoice | None":
-        """What the provider charged for the previous request, if the caller knows."""
-
-    @property
     def sent(self) -> int:
         """The number of the first request whose prompt held the result: `view.request - candidate.sent` is its age."""
         return self.result.sent
