@@ -7,6 +7,7 @@ tests are skipped, unless ASSISTANTS_REQUIRED is set, as in `.ci/run`.
 import json
 import os
 import re
+import shutil
 import sysconfig
 from collections.abc import Callable
 from dataclasses import replace
@@ -100,6 +101,53 @@ def test_an_assistant_recalls_a_note_in_its_shell(assistant: Assistant, prefix: 
     id = RECALL.findall(json.dumps(before))[0].rpartition(" ")[2]
     (note,) = (each for each in assistants.notes().values() if each in Directory(archive)[id])
     assert [any(note in each for each in strings(body)) for body in (before, after)] == [False, True]
+
+
+RESUMING = {
+    "claude": ("--continue", *BOUND.arguments),
+    "codex": ("exec", "resume", "--last", *CODEX.arguments[1:]),
+}
+
+
+ADVICE = "".join(f"{number} words of advice, and then some.\n" for number in range(400))
+
+
+def summarizing(assistant: Assistant) -> list[Turn]:
+    """Twenty notes are read, and each is summed up in a long text."""
+    summary = "\n".join(f"Advice {number}: {number} words, and then some." for number in range(60))
+    lines = [
+        line
+        for number in range(20)
+        for line in (f"cat notes/{number:02}.txt", f"cat > summary{number}.md <<'EOF'\n{summary}\nEOF")
+    ]
+    return [*(Turn(calls=(assistant.tool(line),)) for line in lines), Turn(assistants.END)]
+
+
+@pytest.mark.parametrize("hours", [0, 2])
+@pytest.mark.parametrize("assistant", [BOUND, CODEX], ids=["claude", "codex"])
+def test_a_session_resumed_after_its_cache_has_expired_is_smaller_at_once(
+    assistant: Assistant, hours: int, prefix: Path, tmp_path: Path
+):
+    files = {f"notes/{number:02}.txt": f"Note {number}\n{ADVICE}" for number in range(20)}
+    with serve(summarizing(assistant)) as provider:
+        provider.play.is_aside = assistants.is_aside
+        first = assistants.run(assistant, tmp_path, prefix, ("--upstream", provider.url, "--holdout", "1"), files)
+        assert first.returncode == 0, first.stderr
+        logs = [file for file in (tmp_path / "home").rglob("*.jsonl") if file.stat().st_size > 100_000]
+        for file in logs:
+            os.utime(file, (0, file.stat().st_mtime - 3_600 * hours))
+        shutil.rmtree(tmp_path / "home/.local/state/autoprune")  # as if it had been started without autoprune
+        before = [file.read_bytes() for file in logs]
+        seen = len(provider.requests)
+        again = replace(assistant, arguments=RESUMING[assistant.name])
+        done = assistants.run(again, tmp_path, prefix, ("--upstream", provider.url), files)
+    assert (done.returncode, provider.refusals) == (0, []), done.stderr
+    direct, resumed = (
+        [tokens(each.body) for each in some if not assistants.is_aside(each)]
+        for some in (provider.requests[:seen], provider.requests[seen:])
+    )
+    assert (resumed[0] < 0.6 * direct[-1]) == bool(hours), (direct, resumed)
+    assert [file.read_bytes().startswith(text) for file, text in zip(logs, before, strict=True)] == [True]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import typer
 import autoprune.apps.cli.options as options
 from autoprune.apps.cli.config_files import without_options
 from autoprune.apps.cli.ledgers import holdout_seed, keep_ledgers
-from autoprune.apps.cli.recalling import own_archive
+from autoprune.apps.cli.recalling import own_archive, own_memory
 from autoprune.conversation.limited_archive import DAYS, MOST_BYTES
 from autoprune.errors import SettingsError, how_to_install
 from autoprune.settings import UNKNOWN_ZONE, VARIABLES
@@ -150,8 +150,9 @@ def run_proxy(
         raise SettingsError(f"--upstream is {upstream}, this proxy itself: give the address of the API behind it")
     known_bases = {} if upstream else base_addresses(os.environ, port)
     chosen = with_tier(strategy, tier)
-    given |= {"host": host, "port": port, "jobs": count, "archive": own_archive() if archive else None}
-    settings = Settings(upstream, safe_zone, chosen, bases=known_bases, holdout=holdout, **given)
+    kept = {"archive": own_archive() if archive else None, "memory": own_memory()}
+    given |= {"host": host, "port": port, "jobs": count, "holdout": holdout, **kept}
+    settings = Settings(upstream, safe_zone, chosen, bases=known_bases, **given)
     if settings.is_open and token is None:
         raise SettingsError(f"other machines can reach {host}: give a token (--token, or AUTOPRUNE_TOKEN)")
     settings = with_seed(settings)

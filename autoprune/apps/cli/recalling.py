@@ -73,6 +73,11 @@ def archive_parent() -> str:
     return str(ledger_folder().parent / "archive")
 
 
+def own_memory() -> str:
+    """The folder with the past of conversations, for a proxy that is started later."""
+    return str(ledger_folder().parent / "conversations" / "past")
+
+
 def own_archive() -> str:
     """The archive for the working directory, with content that is too old removed."""
     archive = LimitedDirectory(project_folder(archive_parent(), os.getcwd()))

@@ -16,6 +16,7 @@ from rich.text import Text
 from autoprune.apps.cli.console import Terminal, show, show_report
 from autoprune.apps.cli.input_output import load_readers
 from autoprune.apps.cli.replay_cache import Cached, cache_folder
+from autoprune.apps.clients import CLIENTS
 from autoprune.apps.replay.corpus import (
     Engine,
     Processes,
@@ -44,15 +45,7 @@ ENGINES = ("processes", "ray")
 MOST_DETAILED = 12  # sessions that the page shows one by one
 MOST_SKIPPED = 10  # files that are listed for one reason
 # What `autoprune run` starts for the agent of a session.
-PROGRAMS = {
-    "claude-code": "claude",
-    "codex": "codex",
-    "gemini-cli": "gemini",
-    "copilot-cli": "copilot",
-    "pi": "pi",
-    "cline": "cline",
-    "mini-swe-agent": "mini",
-}
+PROGRAMS = {client.agent: client.name for client in CLIENTS if client.agent}
 
 Paths: TypeAlias = Annotated[
     list[str] | None,

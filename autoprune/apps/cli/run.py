@@ -9,7 +9,7 @@ import subprocess
 import sysconfig
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import takewhile
 from pathlib import Path, PurePath
 from types import FrameType
@@ -32,9 +32,10 @@ from autoprune.apps.cli.proxy import (
     with_seed,
     with_tier,
 )
-from autoprune.apps.cli.recalling import own_archive
+from autoprune.apps.cli.recalling import own_archive, own_memory
 from autoprune.apps.clients import CLIENTS, Client, Route, User, find_client
 from autoprune.apps.clients.compactions import rule_of
+from autoprune.apps.sessions import places
 from autoprune.economics import amount, lifetime, model_prices
 from autoprune.errors import ClientError, SettingsError
 from autoprune.settings import VARIABLES, window_of
@@ -144,6 +145,8 @@ def run_assistant(
         holdout=holdout,
         compaction=rule_of(chosen.name, user),
         archive=None if no_archive else own_archive(),
+        memory=own_memory(),
+        written=session_times(chosen),
         **given,
     )
     if only_print:
@@ -297,6 +300,15 @@ def describe_route(client: Client, route: Route, proxy: str = UNKNOWN_PROXY) -> 
     for name, text in real.files.items():
         yield f"# {UNKNOWN_FOLDER}/{name}:"
         yield from (f"#   {line}" for line in redact(text).splitlines())
+
+
+def session_times(client: Client) -> dict[str, float]:
+    """When each of a client's session files was last written, by its name without a suffix."""
+    found = {}
+    for file in places.at_home(Path.home()).get(client.agent, ()):
+        with suppress(OSError):  # removed meanwhile
+            found[file.stem] = file.stat().st_mtime
+    return found
 
 
 def current_user(arguments: tuple[str, ...], upstream: str | None) -> User:

@@ -62,6 +62,7 @@ def _gemini_login(user: User) -> str:
 
 GEMINI_CLI = Client(
     name="gemini",
+    agent="gemini-cli",
     title="Gemini CLI",
     install="npm install -g @google/gemini-cli",
     route=route_gemini,
@@ -202,6 +203,7 @@ def route_copilot(user: User) -> Route:
 
 COPILOT = Client(
     name="copilot",
+    agent="copilot-cli",
     title="Copilot CLI",
     install="npm install -g @github/copilot",
     route=route_copilot,
@@ -285,6 +287,7 @@ def _cline_file(user: User) -> PurePath:
 
 CLINE = Client(
     name="cline",
+    agent="cline",
     title="Cline",
     install="npm install -g cline",
     route=route_cline,
@@ -330,6 +333,7 @@ def _pi_url(user: User, own: Any, name: str) -> str:
 
 PI = Client(
     name="pi",
+    agent="pi",
     title="pi",
     install="npm install -g @mariozechner/pi-coding-agent",
     route=route_pi,
@@ -362,6 +366,7 @@ def route_mini(user: User) -> Route:
 
 MINI = Client(
     name="mini",
+    agent="mini-swe-agent",
     title="mini-swe-agent",
     install="pip install mini-swe-agent",
     route=route_mini,

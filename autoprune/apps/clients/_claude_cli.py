@@ -112,6 +112,7 @@ CLIENT = Client(
     install="npm install -g @anthropic-ai/claude-code",
     route=route,
     tried="2.1.332",
+    agent="claude-code",
     losses=(
         "what it offers only at Anthropic's address: the system prompt's cache that sessions share, the API's cache "
         "diagnosis, settings that an organization manages on the server, and Remote Control",

@@ -103,5 +103,6 @@ CLIENT = Client(
     route=route,
     question=("exec", "--skip-git-repo-check", QUESTION),
     tried="0.169.0",
+    agent="codex",
     losses=("its WebSocket: the proxy refuses it, and Codex switches to HTTPS by itself, with the whole history",),
 )

@@ -128,7 +128,8 @@ class Client:
     `name` is its name on the command line, which is also that of its executable, and `install` the command that
     installs it. `route` returns its route, or raises ClientError if its requests would bypass the proxy. `tried` is the
     version that was tested. `question` are arguments that make it ask the model once. `losses` are sentences on
-    features that do not work at another base URL.
+    features that do not work at another base URL. `agent` is the name of the reader of its session files, "" if none
+    reads them.
     """
 
     name: str
@@ -138,6 +139,7 @@ class Client:
     tried: str
     question: tuple[str, ...] = ("-p", QUESTION)
     losses: tuple[str, ...] = ()
+    agent: str = ""
 
 
 # Base URLs
