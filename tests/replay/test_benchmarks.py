@@ -88,3 +88,12 @@ def test_ablations_separates_groups_of_sessions(tmp_path: Path):
     table = [row.split(" | ") for row in lines[3 : lines.index(groups[1])]]
     bills = {name.strip("| "): float(bill) for name, bill, *_ in table}
     assert bills["clairvoyant"] <= bills["autoprune run"] <= 1.0
+
+
+def test_resuming_cuts_a_session_at_a_pause_in_which_its_cache_has_expired():
+    count, first, soon, *kept = [
+        line.split() for line in printed("resuming", "fixtures/demo.jsonl", "fixtures/sessions")
+    ]
+    assert count[0] == "1"  # only the demo has such a pause
+    assert [float(each[2]) < 0.6 for each in (first, soon)] == [True, True]
+    assert [line[:2] for line in kept] == [[name, "1.000"] for name in ("code", "edits", "facts")]
