@@ -9,7 +9,7 @@ import subprocess
 import sysconfig
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path, PurePath
 from types import FrameType
@@ -33,9 +33,9 @@ from autoprune.apps.cli.proxy import (
     with_tier,
 )
 from autoprune.apps.cli.recalling import own_archive, own_memory
+from autoprune.apps.cli.resumed import describe_cost, find_resumed, session_files, session_times
 from autoprune.apps.clients import CLIENTS, Client, Route, User, find_client
 from autoprune.apps.clients.compactions import rule_of
-from autoprune.apps.sessions import places
 from autoprune.economics import amount, lifetime, model_prices
 from autoprune.errors import ClientError, SettingsError
 from autoprune.settings import VARIABLES, window_of
@@ -137,7 +137,7 @@ def run_assistant(
     check_dependencies()
     from autoprune.apps.proxy import Settings, running
 
-    given = without_options(context)
+    given, files = without_options(context), session_files(chosen)
     settings = Settings(
         upstream=route.upstream,
         safe_zone=safe_zone,
@@ -146,11 +146,13 @@ def run_assistant(
         compaction=rule_of(chosen.name, user),
         archive=None if no_archive else own_archive(),
         memory=own_memory(),
-        written=session_times(chosen),
+        written=session_times(files),
         **given,
     )
+    resumed = find_resumed(chosen, user, files)
+    cost = describe_cost(resumed, settings.strategy) if resumed else ""
     if only_print:
-        about = describe_compaction(chosen, user), warn_of_limit(safe_zone, user)
+        about = describe_compaction(chosen, user), (cost, warn_of_limit(safe_zone, user))
         print(*describe_by_hand(chosen, route, settings, given, *about), sep="\n")
         return
     settings = with_seed(settings)
@@ -159,8 +161,8 @@ def run_assistant(
     with running(settings) as proxy, keep_ledgers(lambda: proxy.sessions):
         if asks_model:  # before the client may take the whole screen
             typer.echo(f"autoprune: live page {proxy.page}", err=True)
-            if warning := warn_of_limit(safe_zone, user):
-                typer.echo(f"autoprune: {warning}", err=True)
+            for line in filter(None, (cost, warn_of_limit(safe_zone, user))):
+                typer.echo(f"autoprune: {line}", err=True)
         with start_client(path, route, proxy.url) as process:
             code = wait_for(process)
     failure = explain_silence(chosen, proxy, code) if asks_model else ""
@@ -262,7 +264,7 @@ def explain_silence(client: Client, proxy: "Running", code: int) -> str:
 
 
 def describe_by_hand(
-    client: Client, route: Route, settings: "Settings", given: Mapping[str, Any], compaction: str, warning: str
+    client: Client, route: Route, settings: "Settings", given: Mapping[str, Any], compaction: str, notes: Iterable[str]
 ) -> Iterator[str]:
     """Yield the commands that do by hand what a run does, redacted. `given` are settings that have no option."""
     options = {"port": PORT, "upstream": route.upstream, "safe-zone": settings.safe_zone, "strategy": settings.strategy}
@@ -276,8 +278,7 @@ def describe_by_hand(
     yield redact(" ".join((*variables, "autoprune proxy", *words, *flags)))
     yield f"# Safe zone: {describe_zone(settings)}"
     yield f"# Cleared results: {describe_archive(settings)}"
-    if warning:
-        yield f"# {warning}"
+    yield from (f"# {note}" for note in notes if note)
     yield f"# {compaction}"
     yield f"# In another terminal{', with the files below in FOLDER' if route.files else ''}:"
     yield from describe_route(client, route, f"http://127.0.0.1:{PORT}")
@@ -300,15 +301,6 @@ def describe_route(client: Client, route: Route, proxy: str = UNKNOWN_PROXY) -> 
     for name, text in real.files.items():
         yield f"# {UNKNOWN_FOLDER}/{name}:"
         yield from (f"#   {line}" for line in redact(text).splitlines())
-
-
-def session_times(client: Client) -> dict[str, float]:
-    """When each of a client's session files was last written, by its name without a suffix."""
-    found = {}
-    for file in places.at_home(Path.home()).get(client.agent, ()):
-        with suppress(OSError):  # removed meanwhile
-            found[file.stem] = file.stat().st_mtime
-    return found
 
 
 def current_user(arguments: tuple[str, ...], upstream: str | None) -> User:
