@@ -7,7 +7,6 @@ tests are skipped, unless ASSISTANTS_REQUIRED is set, as in `.ci/run`.
 import json
 import os
 import re
-import shutil
 import sysconfig
 from collections.abc import Callable
 from dataclasses import replace
@@ -106,9 +105,10 @@ def test_an_assistant_recalls_a_note_in_its_shell(assistant: Assistant, prefix: 
 RESUMING = {
     "claude": ("--continue", *BOUND.arguments),
     "codex": ("exec", "resume", "--last", *CODEX.arguments[1:]),
+    "gemini": ("--resume", "latest", *GEMINI_CLI.arguments),
+    "opencode": ("run", "--continue", *OPENCODE_RUN.arguments[1:]),
 }
-
-
+LEAST_LOG = 100_000  # bytes of the session file of Claude Code and of Codex
 ADVICE = "".join(f"{number} words of advice, and then some.\n" for number in range(400))
 
 
@@ -124,19 +124,23 @@ def summarizing(assistant: Assistant) -> list[Turn]:
 
 
 @pytest.mark.parametrize("hours", [0, 2])
-@pytest.mark.parametrize("assistant", [BOUND, CODEX], ids=["claude", "codex"])
+@pytest.mark.parametrize(
+    ("assistant", "is_known"),
+    [(BOUND, True), (BOUND, False), (CODEX, False), (GEMINI_CLI, True), (OPENCODE_RUN, True)],
+    ids=["claude", "claude begun without", "codex begun without", "gemini", "opencode"],
+)
 def test_a_session_resumed_after_its_cache_has_expired_is_smaller_at_once(
-    assistant: Assistant, hours: int, prefix: Path, tmp_path: Path
+    assistant: Assistant, is_known: bool, hours: int, prefix: Path, tmp_path: Path
 ):
     files = {f"notes/{number:02}.txt": f"Note {number}\n{ADVICE}" for number in range(20)}
+    home = tmp_path / "home"
     with serve(summarizing(assistant)) as provider:
         provider.play.is_aside = assistants.is_aside
-        first = assistants.run(assistant, tmp_path, prefix, ("--upstream", provider.url, "--holdout", "1"), files)
+        whole = ("--upstream", provider.url, "--safe-zone", "900k", "--strategy", "low_water")
+        first = assistants.run(assistant, tmp_path, prefix, whole, files)
         assert first.returncode == 0, first.stderr
-        logs = [file for file in (tmp_path / "home").rglob("*.jsonl") if file.stat().st_size > 100_000]
-        for file in logs:
-            os.utime(file, (0, file.stat().st_mtime - 3_600 * hours))
-        shutil.rmtree(tmp_path / "home/.local/state/autoprune")  # as if it had been started without autoprune
+        make_older(home, 3_600 * hours, is_known=is_known)
+        logs = [file for file in home.rglob("*.jsonl") if file.stat().st_size > LEAST_LOG]
         before = [file.read_bytes() for file in logs]
         seen = len(provider.requests)
         again = replace(assistant, arguments=RESUMING[assistant.name])
@@ -147,7 +151,20 @@ def test_a_session_resumed_after_its_cache_has_expired_is_smaller_at_once(
         for some in (provider.requests[:seen], provider.requests[seen:])
     )
     assert (resumed[0] < 0.6 * direct[-1]) == bool(hours), (direct, resumed)
-    assert [file.read_bytes().startswith(text) for file, text in zip(logs, before, strict=True)] == [True]
+    assert all(file.read_bytes().startswith(text) for file, text in zip(logs, before, strict=True))
+
+
+def make_older(home: Path, seconds: float, *, is_known: bool) -> None:
+    """Move the last request of a session to the past: in what autoprune has kept, or in the client's own file."""
+    for file in (home / ".local/state/autoprune/conversations/past").iterdir():
+        if not is_known:
+            file.unlink()
+            continue
+        kept = json.loads(file.read_text(encoding="utf-8"))
+        kept = {**kept, "asked_at": kept["asked_at"] - seconds} if isinstance(kept, dict) else kept - seconds
+        file.write_text(json.dumps(kept), encoding="utf-8")
+    for file in home.rglob("*.jsonl"):
+        os.utime(file, (0, file.stat().st_mtime - seconds))
 
 
 @pytest.mark.parametrize(

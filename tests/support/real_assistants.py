@@ -126,7 +126,7 @@ def project(folder: Path, assistant: Assistant, files: Mapping[str, str]) -> Pat
         file.write_text(text)
     for name, content in assistant.files.items():
         file = folder / "home" / name
-        file.parent.mkdir(parents=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(content))
     return folder / "project"
 
