@@ -14,12 +14,14 @@ AutopruneError
         ...  # nothing was changed: send `messages` unpruned, or stop
 """
 
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import UnionType
 
+UVX = re.compile(r"\buv[/\\](?:archive|environments)-v\d+[/\\]")  # a folder of uv's cache
 # Commands that install a tool, by the file that they leave in its environment.
 INSTALLERS = {"uv-receipt.toml": "uv tool install --force", "pipx_metadata.json": "pipx install --force"}
 
@@ -27,8 +29,11 @@ INSTALLERS = {"uv-receipt.toml": "uv tool install --force", "pipx_metadata.json"
 def how_to_install(extra: str, prefix: str = sys.prefix) -> str:
     """Say how to install an extra of this package, which has no release on a package index.
 
-    Tools that are installed by uv or pipx have an environment of their own, at `prefix`, which pip does not reach.
+    Tools that are installed by uv or pipx have an environment of their own, at `prefix`, which pip does not reach; uvx
+    makes one in uv's cache for a single run.
     """
+    if UVX.search(prefix):
+        return f"in a clone of autoprune, start it with uvx --from '.[{extra}]' autoprune"
     command = next((each for file, each in INSTALLERS.items() if Path(prefix, file).exists()), "pip install")
     return f"run {command} '.[{extra}]' in a clone of autoprune"
 

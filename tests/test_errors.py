@@ -20,3 +20,5 @@ def test_the_advice_to_install_an_extra_fits_how_autoprune_was_installed(tmp_pat
     folder.mkdir()
     (folder / file).touch()
     assert how_to_install("proxy", str(folder)) == f"run {command} '.[proxy]' in a clone of autoprune"
+    once = how_to_install("proxy", "/home/me/.cache/uv/archive-v0/9kQ2")
+    assert once == "in a clone of autoprune, start it with uvx --from '.[proxy]' autoprune"

@@ -84,5 +84,5 @@ def test_the_picture_and_its_caption_show_the_current_figures():
     for page in (README, (ROOT / "docs" / "index.md").read_text(encoding="utf-8")):
         caption = re.search(r"!\[The size of each prompt ([^\]]*)\]", page)
         assert caption
-        assert f": {last['not pruned']} tokens at the end without pruning;" in caption[1]
+        assert f": {last['not pruned']} tokens in the last request without pruning;" in caption[1]
         assert caption[1].endswith(shown)

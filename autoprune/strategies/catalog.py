@@ -190,7 +190,9 @@ def _near(arguments: str, known: Collection[str]) -> str:
 
 
 def _why(error: Exception) -> str:
-    """Return what is wrong with a value, in brackets; "" if the list of parameters shows the problem."""
+    """Return what is wrong, in brackets; "" if the list of parameters shows it."""
+    if unknown := re.search(r"unexpected keyword argument '(\w+)'", str(error)):
+        return f" (it has no {unknown[1]})"
     return f" ({error})" if isinstance(error, _WrongValueError) else ""
 
 

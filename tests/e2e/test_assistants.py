@@ -105,7 +105,6 @@ def test_an_assistant_recalls_a_note_in_its_shell(assistant: Assistant, prefix: 
 RESUMING = {
     "claude": ("--continue", *BOUND.arguments),
     "codex": ("exec", "resume", "--last", *CODEX.arguments[1:]),
-    "gemini": ("--resume", "latest", *GEMINI_CLI.arguments),
     "opencode": ("run", "--continue", *OPENCODE_RUN.arguments[1:]),
 }
 LEAST_LOG = 100_000  # bytes of the session file of Claude Code and of Codex
@@ -126,8 +125,9 @@ def summarizing(assistant: Assistant) -> list[Turn]:
 @pytest.mark.parametrize("hours", [0, 2])
 @pytest.mark.parametrize(
     ("assistant", "is_known"),
-    [(BOUND, True), (BOUND, False), (CODEX, False), (GEMINI_CLI, True), (OPENCODE_RUN, True)],
-    ids=["claude", "claude begun without", "codex begun without", "gemini", "opencode"],
+    # The history that Gemini CLI resumes has each result twice, which a strict provider refuses without a proxy too.
+    [(BOUND, True), (BOUND, False), (CODEX, False), (OPENCODE_RUN, True)],
+    ids=["claude", "claude begun without", "codex begun without", "opencode"],
 )
 def test_a_session_resumed_after_its_cache_has_expired_is_smaller_at_once(
     assistant: Assistant, is_known: bool, hours: int, prefix: Path, tmp_path: Path
@@ -144,7 +144,7 @@ def test_a_session_resumed_after_its_cache_has_expired_is_smaller_at_once(
         before = [file.read_bytes() for file in logs]
         seen = len(provider.requests)
         again = replace(assistant, arguments=RESUMING[assistant.name])
-        done = assistants.run(again, tmp_path, prefix, ("--upstream", provider.url), files)
+        done = assistants.run(again, tmp_path, prefix, ("--upstream", provider.url, "--safe-zone", "200k"), files)
     assert (done.returncode, provider.refusals) == (0, []), done.stderr
     direct, resumed = (
         [tokens(each.body) for each in some if not assistants.is_aside(each)]

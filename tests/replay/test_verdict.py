@@ -110,7 +110,7 @@ def test_a_figure_and_its_bounds_are_rounded_alike():
             10,
             "Use low_water: its bill, re-reads of cleared results included, is 0.750 of the bill without pruning, and "
             "it keeps in view 97.0% of the code and 97.0% of the edits that the agent used later. It changed 0 of 10 "
-            "sessions, and the saving would pay for 33.3 more requests for each 100. polling (a "
+            "sessions, and breaks even if the agent needs 33.3 more requests for each 100. polling (a "
             "baseline) has a bill of 0.500 and keeps 99.0% of the code and 99.0% of the edits that the agent used "
             "later.",
         ),
@@ -119,8 +119,8 @@ def test_a_figure_and_its_bounds_are_rounded_alike():
             1,
             "Use low_water: its bill, re-reads of cleared results included, is 0.750 of the bill without pruning, and "
             "it keeps in view 97.0% of the code and 97.0% of the edits that the agent used later. It changed 0 of 1 "
-            "session, and the saving would pay for 33.3 more requests for each 100. That is 1 session: too few to say "
-            "much about others.",
+            "session, and breaks even if the agent needs 33.3 more requests for each 100. That is 1 session: too few "
+            "to say much about others.",
         ),
         (
             {"low_water": (0.7, 1.02, 97)},
@@ -147,6 +147,16 @@ def test_advice_names_a_strategy_or_what_keeps_it_from_that(
     strategies: Mapping[str, Outcome], sessions: int, said: str
 ):
     assert advice(placed(strategies, sessions)) == said
+
+
+def test_a_bill_that_may_be_lower_by_chance_is_not_called_dearer():
+    (first, *others) = placed({"low_water": (0.7, 0.9, 97)})
+    noisy = replace(first, row=replace(first.row, with_rereads=Interval(0.9, 0.82, 1.0)))
+    said = advice([noisy, *others])
+    assert said.startswith(
+        "No strategy is shown to be cheaper here: the interval of its bill reaches 1, so it may be chance. low_water "
+    )
+    assert "is 0.900 (0.820–1.000) of the bill" in said
 
 
 def test_advice_names_the_command_with_the_safe_zone_of_the_replay():

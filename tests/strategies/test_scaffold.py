@@ -179,7 +179,11 @@ def test_a_text_without_a_file_is_recognized(text: str):
         (MINE, "Nameless", "mine.py:Nameless is not a strategy"),
         (MINE, "Needs", "mine.py:Needs cannot be made: "),
         (MINE, "Needs(goal=1)", "mine.py:Needs cannot be made: "),
-        (MINE, "Mine(goal=1)", "strategy 'Mine(goal=1)' cannot be read; Mine has the parameters: keep=1"),
+        (
+            MINE,
+            "Mine(goal=1)",
+            "strategy 'Mine(goal=1)' cannot be read (it has no goal); Mine has the parameters: keep=1",
+        ),
         ("class Mine(:", "Mine", "mine.py is not valid Python: invalid syntax at line 1"),
         ("import no_such_module", "Mine", "mine.py cannot be run: No module named 'no_such_module'"),
     ],

@@ -93,7 +93,9 @@ def write_output(path: str, text: str) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise SessionError(f"{path} cannot be written: {error.strerror}") from error
+        folder = os.path.dirname(path)
+        why = f"there is no folder {folder}" if folder and not os.path.exists(folder) else error.strerror
+        raise SessionError(f"{path} cannot be written: {why}") from error
 
 
 def replace_private(path: Path, text: str) -> None:

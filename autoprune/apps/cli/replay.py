@@ -181,7 +181,8 @@ def replay_sessions(
     given = {"--model": model, "--prices": price and price[0], "--cache-life": cache_life, "--reader": reader}
     options_of_tune = [word for name, value in given.items() if value for word in (name, value)]
     tune = shlex.join(["autoprune", "tune", *(paths or ()), *options_of_tune])
-    steps = _next_steps(ranking[args.prices[0]], args, whole, tune) if rows else []
+    prevented = _compactions(sessions).prevented
+    steps = _next_steps(ranking[args.prices[0]], args, whole, prevented, tune) if rows else []
     if html and rows:
         details = replaying.most_expensive_details(sessions, args, chosen_engine, texts=texts)
         write_output(html, _as_page(sessions, details, args, whole, ranking, likely.paid, steps))
@@ -265,12 +266,20 @@ def _as_json(sessions: Sequence[SessionFigures], args: ReplayArgs, whole: Overvi
     }
 
 
-def _next_steps(rows: Sequence[Standing], args: ReplayArgs, whole: Overview, tune: str) -> list[tuple[str, str]]:
-    """What to do after a replay, each with its command if it has one. `tune` is the command of the search."""
+def _next_steps(
+    rows: Sequence[Standing], args: ReplayArgs, whole: Overview, prevented: int, tune: str
+) -> list[tuple[str, str]]:
+    """What to do after a replay, each with its command if it has one. `tune` is the command of the search.
+
+    `prevented` counts the compactions that would not have happened.
+    """
     best = recommended(rows)
     if best is None:
-        leave = "Leave it as it is, since no strategy here is cheaper and keeps what is needed", ""
-        return [leave, ("Look for a setting that is", tune)]
+        leave = "Leave it as it is, since no strategy here is shown to be cheaper and keeps what is needed", ""
+        if prevented:
+            run = replaying.run_line(RUN, args.safe_zone, whole.agents)
+            leave = f"Prune, if you want to avoid compactions ({prevented:,} would not have happened)", run
+        return [leave, ("Look for a cheaper setting", tune)]
     zone = args.safe_zone
     line = replaying.run_line(best.row.strategy, zone, whole.agents)
     return [(f"Prune, at {best.rereads.text('.3f')} of the bill", line), ("Look for a cheaper setting", tune)]

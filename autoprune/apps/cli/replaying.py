@@ -235,7 +235,15 @@ def assumptions(whole: Overview, args: ReplayArgs) -> Iterator[str]:
     if whole.unknown_heads:
         where = count_noun(whole.unknown_heads, "conversation")
         yield f"no prompt size is recorded in {where}: system prompt and tools are taken to be {UNKNOWN_HEAD:,} tokens"
-    if args.safe_zone is None and any(AT not in name for name in args.strategies if name != NONE):
+    hour = sum(count for life, count in whole.lives.items() if life.startswith("1 h"))
+    if hour and "claude-code" in whole.agents:
+        yield (
+            f"{count_noun(hour, 'conversation')} with a cache of one hour, which Claude Code has with a subscription: "
+            "then you do not pay these dollars, but their tokens fill your limits, and pruning saves after pauses of "
+            "more than an hour"
+        )
+    compares = args.strategies != (NONE, RUN)
+    if compares and args.safe_zone is None and any(AT not in name for name in args.strategies if name != NONE):
         default = f"the model's window without room for the reply, or {UNKNOWN_ZONE:,} tokens if that is not known"
         yield f"the limit is that of `autoprune run` where no compaction is near: {default}"
     if len(args.prices) > 1:

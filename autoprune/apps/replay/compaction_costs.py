@@ -228,18 +228,24 @@ class CompactionSum:
 
     @property
     def basis(self) -> str:
-        """What the cost consists of, what was touched again, and which compactions are not counted, as text."""
+        """What the cost consists of, and which compactions are not counted, as text."""
+        own = f" Those that you asked for are not counted: {self.by_user:,}."
+        return (
+            f"The cost is that of the summary, an estimate, and of the cold prompt after it.{own * bool(self.by_user)}"
+        )
+
+    @property
+    def after(self) -> str:
+        """What was touched again, and when prevented compactions would have been due again, as text."""
         again = (
-            f" Paths that the agent touched in the {AFTER} requests after them: {self.paths:,}, of which "
+            f"Paths that the agent touched in the {AFTER} requests after them: {self.paths:,}, of which "
             f"{self.known_paths:,} had been in its prompt before."
         )
         later = (
             f" An estimate by the recorded growth after them: without clearing any more, {self.again:,} of those "
             f"{self.prevented:,} would have been due again, after {self.again_after:.0f} more requests (median)."
         )
-        own = f" Those that you asked for are not counted: {self.by_user:,}."
-        cost = "The cost is that of the summary, an estimate, and of the cold prompt after it."
-        return f"{cost}{again * bool(self.paths)}{later * bool(self.again)}{own * bool(self.by_user)}"
+        return f"{again * bool(self.paths)}{later * bool(self.again)}".strip()
 
 
 def sum_compactions(found: Iterable[Compaction]) -> CompactionSum:

@@ -257,7 +257,8 @@ class Outlook:
         """The part of the cost that was replayed, as text."""
         return (
             f"${self.replayed:,.2f} of the ${self.paid:,.2f} were replayed: of each conversation the longest stretch "
-            "between compactions, if it has 20 requests or more. The rest is counted as unchanged."
+            "between compactions, if it has 20 requests or more. The rest is counted as unchanged, and so are skipped "
+            "sessions."
         )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from autoprune.apps.replay.episode_figures import OWN, Figures
-from autoprune.apps.replay.policies import NO_PRUNING, NoPruning, Policy
+from autoprune.apps.replay.policies import NO_PRUNING, RUN, NoPruning, Policy
 from autoprune.apps.replay.rows import SEED, Interval, Row, summarize
 from autoprune.economics import DEFAULT
 from autoprune.planning.view import asks_always
@@ -28,12 +28,13 @@ FLOOR = 0.95  # the lowest acceptable share of each group of evidence
 ZONES = ("40k", "60k", "80k", "120k")
 GRID = (
     NO_PRUNING,
-    *(f"cache_aware(threshold={threshold})" for threshold in (2.6, 3.6, 4.5, 6)),
-    "low_water",
-    *(f"low_water(target={target}) @ {zone}" for zone in ZONES for target in (0.4, 0.6, 0.75, 0.9)),
-    *(f"low_water(target=0.6, protect={{'last_results': {kept}}}) @ {zone}" for zone in ZONES for kept in (10, 20)),
-    *(f"cache_aware(threshold={threshold}) @ {zone}" for zone in ZONES for threshold in (2.6, 4.5)),
-    *(f"tool_output_cleanup @ {zone}" for zone in ZONES),
+    RUN,
+    *(f"cache_aware(fold_steps={age})" for age in (6, 20)),
+    *(f"cache_aware(threshold={threshold}, fold_steps=10)" for threshold in (3.6, 6)),
+    *("cache_aware", "cache_aware(threshold=3.6)", "cache_aware(threshold=6)"),
+    *(f"{strategy} @ {zone}" for zone in ZONES for strategy in (RUN, "cache_aware")),
+    *(f"low_water(target={target}) @ {zone}" for zone in ZONES for target in (0.6, 0.9)),
+    *(f"low_water(target=0.6, protect={{'last_results': 10}}) @ {zone}" for zone in ZONES),
 )
 
 

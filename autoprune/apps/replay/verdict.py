@@ -150,6 +150,9 @@ def advice(placed: Sequence[Standing]) -> str:
     usual = recommended(mine)
     if usual is None:
         closest = min(mine, key=lambda each: (each.shortfall, each.rereads.value))
+        if closest.keeps_enough and closest.rereads.value < 1.0:
+            start = "No strategy is shown to be cheaper here: the interval of its bill reaches 1, so it may be chance"
+            return f"{start}. {_shortcoming_text(closest)}{few}"
         return f"Do not prune: nothing is cheaper and keeps what is needed. {_shortcoming_text(closest)}{few}"
     what = strategy_label(usual.row) + (f", as `{usual.run}` does" if usual.is_run else "")
     more = f"{_reach_text(usual)}{_cold_text(usual)}{_better_text(usual, placed)}{few}"
@@ -170,7 +173,7 @@ def _better_text(usual: Standing, placed: Sequence[Standing]) -> str:
 def _reach_text(each: Standing) -> str:
     """Say in how many sessions anything was done, and how many more requests of the agent the saving would pay for."""
     changed = f"{round(each.row.changed * each.sessions):,} of {count_noun(each.sessions, 'session')}"
-    return f" It changed {changed}, and the saving would pay for {each.row.spare:.1f} more requests for each 100."
+    return f" It changed {changed}, and breaks even if the agent needs {each.row.spare:.1f} more requests for each 100."
 
 
 def _cold_text(each: Standing) -> str:
