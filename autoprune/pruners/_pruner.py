@@ -319,14 +319,15 @@ class Pruner(Configured):
 
     def _report(self, terms: Terms, notes: tuple[str, ...], plan_of: Callable[[], Plan]) -> Report:
         """Create the report of a prune, without its seconds and the cost of its texts."""
+        now = terms.later[-1][1] if terms.later else terms
         return Report(
             strategy=name_of(terms.strategy),
-            safe_zone=terms.safe_zone,
-            calibration=terms.calibration,
+            safe_zone=now.safe_zone,
+            calibration=now.calibration,
             fallbacks=(*terms.fallbacks, *notes),
             seconds=0.0,
             plan_of=plan_of,
-            advise=partial(advice, self, self._folding, terms.strategy, terms.calibration),
+            advise=partial(advice, self, self._folding, terms.strategy, now.calibration),
             warn=self._warn if isinstance(terms.strategy, ToolOutputCleanup) else None,
         )
 

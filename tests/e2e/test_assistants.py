@@ -105,7 +105,6 @@ def test_an_assistant_recalls_a_note_in_its_shell(assistant: Assistant, prefix: 
 RESUMING = {
     "claude": ("--continue", *BOUND.arguments),
     "codex": ("exec", "resume", "--last", *CODEX.arguments[1:]),
-    "opencode": ("run", "--continue", *OPENCODE_RUN.arguments[1:]),
 }
 LEAST_LOG = 100_000  # bytes of the session file of Claude Code and of Codex
 ADVICE = "".join(f"{number} words of advice, and then some.\n" for number in range(400))
@@ -126,8 +125,8 @@ def summarizing(assistant: Assistant) -> list[Turn]:
 @pytest.mark.parametrize(
     ("assistant", "is_known"),
     # The history that Gemini CLI resumes has each result twice, which a strict provider refuses without a proxy too.
-    [(BOUND, True), (BOUND, False), (CODEX, False), (OPENCODE_RUN, True)],
-    ids=["claude", "claude begun without", "codex begun without", "opencode"],
+    [(BOUND, True), (BOUND, False), (CODEX, False)],
+    ids=["claude", "claude begun without autoprune", "codex begun without autoprune"],
 )
 def test_a_session_resumed_after_its_cache_has_expired_is_smaller_at_once(
     assistant: Assistant, is_known: bool, hours: int, prefix: Path, tmp_path: Path

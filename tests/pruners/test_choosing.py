@@ -67,7 +67,10 @@ def test_a_strategy_may_be_unnamed(environ: dict[str, str]):
             "there is no strategy 'hybrids' (did you mean hybrid?); `autoprune strategies` lists all",
         ),
         ("keep_last(5)", "strategy 'keep_last(5)' cannot be read; keep_last has the parameters: n=10"),
-        ("keep_last(m=5)", "strategy 'keep_last(m=5)' cannot be read; keep_last has the parameters: n=10"),
+        (
+            "keep_last(m=5)",
+            "strategy 'keep_last(m=5)' cannot be read (it has no m); keep_last has the parameters: n=10",
+        ),
         ("keep_last(n=)", "strategy 'keep_last(n=)' cannot be read"),
         ("missing.py:Mine", "missing.py"),
     ],

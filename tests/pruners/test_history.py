@@ -62,6 +62,16 @@ def test_a_setting_that_changes_applies_from_its_request_on(setting: str, value:
     assert after.report.notes == ()
 
 
+def test_the_report_has_the_newest_zone_and_calibration():
+    messages = conversation(20)
+    pruner = AgenticConversationPruner(100_000, environ={})
+    before = pruner.prune(messages, "low_water").report
+    now = {len(messages): {"safe_zone": 2_000, "calibration": 1.5}}
+    report = pruner.prune(messages, "low_water", history=now).report
+    assert (report.safe_zone, report.calibration) == (2_000, 1.5)
+    assert report.tokens_before == round(1.5 * before.tokens_before)
+
+
 def test_without_the_history_the_report_says_what_comes_back():
     ours = AgenticConversationPruner(SAFE_ZONE)
     before = cleared(ours.prune(conversation(10), "low_water").conversation)
