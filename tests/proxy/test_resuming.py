@@ -93,6 +93,15 @@ def test_another_session_that_begins_alike_is_not_resumed(tmp_path: Path):
                 assert [each.is_cold for each in proxy.sessions[0].points] == [False]
 
 
+def test_a_session_that_was_held_out_is_pruned_when_it_is_resumed_without_a_holdout(tmp_path: Path):
+    folder = str(tmp_path / "kept" / "one")
+    with serving(always(answer())) as upstream:
+        for holdout, start, end in ((1.0, 0, 90), (0.0, 90, 104)):
+            with running(Settings(upstream.url, "20k", memory=folder, holdout=holdout)) as proxy:
+                drive(proxy, recorded()[:end], session=SESSION, done=start)
+                assert bool(proxy.sessions[0].cleared) == (holdout == 0.0)
+
+
 def test_what_is_kept_is_private_and_holds_no_text(tmp_path: Path):
     folder = tmp_path / "kept" / "project"
     in_parts([], folder)
@@ -106,7 +115,7 @@ def test_what_is_kept_is_private_and_holds_no_text(tmp_path: Path):
 
 
 def test_a_past_survives_its_file(tmp_path: Path):
-    past = Past({3: 0.0, 5: 40.5}, {5: Invoice(900, 800, 100, 7)}, {0: {"model": None}, 3: {}}, arm="pruned")
+    past = Past({3: 0.0, 5: 40.5}, {5: Invoice(900, 800, 100, 7)}, {0: {"model": None}, 3: {}})
     past.note_request(5)
     past.note_answer({"prompt_tokens": 1_000, "prompt_tokens_details": {"cached_tokens": 900}}, 5)
     files = PastFiles(str(tmp_path / "kept" / "project"))

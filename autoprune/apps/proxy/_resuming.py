@@ -67,7 +67,6 @@ class Past:
             "pauses": self.pauses,
             "invoices": {at: asdict(each) for at, each in self.invoices.items()},
             "history": self.history,
-            "arm": self.arm,
             "asked": self._asked,
             "answered": self._answered and [self._answered[0], asdict(self._answered[1])],
         }
@@ -80,7 +79,6 @@ class Past:
             pauses={int(at): float(each) for at, each in record["pauses"].items()},
             invoices={int(at): Invoice(**each) for at, each in record["invoices"].items()},
             history={int(at): dict(each) for at, each in record["history"].items()},
-            arm=record["arm"],
             asked_at=float(record["asked_at"]),
             calibration=float(record["calibration"]),
             _asked=int(record["asked"]),
