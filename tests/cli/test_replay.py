@@ -341,9 +341,9 @@ def test_ray_gives_what_processes_give(tmp_path: Path):
             "fixtures/sessions",
             [
                 "",
-                "Leave it as it is, since no strategy here is cheaper and keeps what is needed.",
+                "Leave it as it is, since no strategy here is shown to be cheaper and keeps what is needed.",
                 "",
-                "Look for a setting that is:",
+                "Look for a cheaper setting:",
             ],
         ),
     ],

@@ -280,9 +280,10 @@ def _next_steps(
             run = replaying.run_line(RUN, args.safe_zone, whole.agents)
             leave = f"Prune, if you want to avoid compactions ({prevented:,} would not have happened)", run
         return [leave, ("Look for a cheaper setting", tune)]
-    zone = args.safe_zone
-    line = replaying.run_line(best.row.strategy, zone, whole.agents)
-    return [(f"Prune, at {best.rereads.text('.3f')} of the bill", line), ("Look for a cheaper setting", tune)]
+    lines = [replaying.run_line(best.row.strategy, args.safe_zone, [agent]) for agent in whole.agents]
+    first, *others = dict.fromkeys(lines)
+    prune = [(f"Prune, at {best.rereads.text('.3f')} of the bill", first), *(("or", each) for each in others)]
+    return [*prune, ("Look for a cheaper setting", tune)]
 
 
 def _step_lines(what: str, line: str) -> Iterator[str]:
