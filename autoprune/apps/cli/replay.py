@@ -26,7 +26,7 @@ import autoprune.apps.cli.options as options
 import autoprune.apps.cli.replaying as replaying
 from autoprune.apps.cli.console import show, show_json, show_report
 from autoprune.apps.cli.input_output import write_output
-from autoprune.apps.cli.savings import compactions_text, outlook_text, spending_table
+from autoprune.apps.cli.savings import compactions_text, outlook_text, spending_notes, spending_table
 from autoprune.apps.replay import atoms
 from autoprune.apps.replay.compaction_costs import CompactionSum, sum_compactions
 from autoprune.apps.replay.corpus import Engine, Task
@@ -171,7 +171,8 @@ def replay_sessions(
     chosen_engine = replaying.choose_engine(engine, jobs)
     spent = read_spending(files, args, engine=partial(_with_progress, chosen_engine, len(files)))
     sums = sum_spending(spent)
-    if not as_json and any(each.prompt or each.dollars for each in sums):
+    has_usage = any(each.prompt or each.dollars for each in sums)
+    if has_usage and not as_json:
         show_report(spending_table(sums, spent))
     sessions = replaying.replay_all(files, args, chosen_engine, with_curves=as_json)
     rows = [row for each in sessions for row in each.figures]
@@ -184,7 +185,8 @@ def replay_sessions(
     steps = _next_steps(ranking[args.prices[0]], args, whole, tune) if rows else []
     if html and rows:
         details = replaying.most_expensive_details(sessions, args, chosen_engine, texts=texts)
-        write_output(html, _as_page(sessions, details, args, whole, ranking, likely.paid, steps))
+        notes = [*replaying.assumptions(whole, args), *(spending_notes(sums) if has_usage else ())]
+        write_output(html, _as_page(sessions, details, args, ranking, likely.paid, steps, notes))
         if html != "-":
             show(Text(f"wrote {html}: open it in a browser"), to_stderr=True, wraps=False)
     if as_json:
@@ -232,10 +234,10 @@ def _as_page(
     sessions: Sequence[SessionFigures],
     details: Sequence[SessionDetail],
     args: ReplayArgs,
-    whole: Overview,
     ranking: Ranking,
     paid: float,
     steps: Sequence[tuple[str, str]],
+    notes: Sequence[str],
 ) -> str:
     todo = " ".join(f"{what}: `{line}`." if line else f"{what}." for what, line in steps)
     return page(
@@ -244,7 +246,7 @@ def _as_page(
         prices=str(args.prices[0]),
         command=replaying.command_line(),
         advice=f"{advice(ranking[args.prices[0]])} {todo}",
-        notes=list(replaying.assumptions(whole, args)),
+        notes=notes,
         paid=paid,
         run=run_command(args.safe_zone),
     )
