@@ -187,6 +187,13 @@ def test_without_paths_the_sessions_on_this_machine_are_replayed_as_run_would_pr
     assert done.stderr.decode().startswith("found: claude-code 1 session\n")
     assert "That is 1 session: too few to say" in words
     assert ("cache_aware" in words, "low_water" in words) == (True, False)
+    hints = "With session files or folders this command compares strategies.", "With --html FILE it writes a page"
+    assert [each in words for each in hints] == [True, True]
+    page = str(tmp_path / "report.html")
+    done = run("replay", "--jobs", "1", "--html", page, environ={"HOME": str(tmp_path), "COLUMNS": "80"})
+    words, progress = (" ".join(each.decode().split()) for each in (done.stdout, done.stderr))
+    assert [each in words for each in hints] == [True, False]
+    assert "details of 1 session for the page: those not kept are replayed again wrote " in progress
 
 
 def test_recorded_usage_is_priced_before_the_replay_and_the_saving_is_in_dollars(tmp_path: Path):

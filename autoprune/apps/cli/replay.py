@@ -85,7 +85,8 @@ words, failure, files, read for a text
 Below a figure is its 95% confidence interval over projects. Simulated costs
 rest on our token counts and a model of the cache, so they differ from the
 recorded ones; only their ratio is used."""
-COMPARE = "With session files or folders this command compares strategies; --html FILE writes a page with charts."
+COMPARE = "With session files or folders this command compares strategies."
+CHARTS = "With --html FILE it writes a page with charts."
 T = TypeVar("T")
 Ranking = dict[Prices, list[Standing]]
 
@@ -192,7 +193,9 @@ def replay_sessions(
     if as_json:
         show_json({**_as_json(sessions, args, whole, ranking), "spending": [asdict(each) for each in sums]})
     else:
-        _print_tables(sessions, args, whole, ranking, likely if likely.replayed else None, compares=compares)
+        hint = COMPARE if html else f"{COMPARE} {CHARTS}"
+        priced = likely if likely.replayed else None
+        _print_tables(sessions, args, whole, ranking, priced, hint=hint, compares=compares)
         for step in steps:
             show(Text("\n".join(_step_lines(*step))), wraps=False)  # wrapped, a command cannot be pasted
     if not rows:
@@ -210,9 +213,10 @@ def _print_tables(
     ranking: Ranking,
     likely: Outlook | None,
     *,
+    hint: str,
     compares: bool,
 ) -> None:
-    """Print what `autoprune run` would have changed and, if the user compares strategies, all tables."""
+    """Print what `autoprune run` would have changed and, if the user compares strategies, all tables, else a hint."""
     if ranking and likely:
         show_report(outlook_text(likely, run_command(args.safe_zone)))
     show_report(compactions_text(_compactions(sessions), run_command(args.safe_zone)))
@@ -223,7 +227,7 @@ def _print_tables(
         show_report(details_table(ranking[args.prices[0]]))
         show_report(Text(LEGEND, style="dim"))
     elif ranking:
-        show_report(Group(Text(advice(ranking[args.prices[0]])), "", COMPARE))
+        show_report(Group(Text(advice(ranking[args.prices[0]])), "", hint))
     skipped = replaying.skipped_files(sessions)
     show(replaying.skipped_table(skipped, brief=not compares), to_stderr=True, wraps=False)
     if ranking:
