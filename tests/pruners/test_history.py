@@ -62,6 +62,14 @@ def test_a_setting_that_changes_applies_from_its_request_on(setting: str, value:
     assert after.report.notes == ()
 
 
+def test_a_report_has_the_tokens_and_the_safe_zone_of_the_newest_request():
+    ours, messages = AgenticConversationPruner(SAFE_ZONE), conversation(11)
+    counted = ours.prune(messages, "low_water").report
+    report = ours.prune(messages, "low_water", history={len(messages): {"calibration": 0.5, "safe_zone": 2_000}}).report
+    assert (report.safe_zone, report.tokens_before) == (2_000, counted.tokens_before / 2)
+    assert report.tokens_after == report.plan.tokens / 2 < 2_000 < report.plan.tokens
+
+
 def test_without_the_history_the_report_says_what_comes_back():
     ours = AgenticConversationPruner(SAFE_ZONE)
     before = cleared(ours.prune(conversation(10), "low_water").conversation)

@@ -52,6 +52,6 @@ export function saving(session) {
     return `This conversation has lost ${amount(saved)} so far: after cleared results, the cache is written again. ${pays}`;
   }
   if (cleared) return "Nothing saved and nothing lost so far.";
-  const within = prompt.after <= zone ? `, within the safe zone of ${tokens(zone)}` : "";
+  const within = prompt.after <= zone ? `, within the safe zone of ${count(zone)}` : "";
   return `Nothing was cleared so far: the prompt has ${tokens(prompt.after)} tokens${within}.`;
 }
