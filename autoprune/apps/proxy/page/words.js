@@ -11,6 +11,10 @@ export function money(dollars) {
 export const when = seconds =>
   new Date(1_000 * seconds).toLocaleString([], { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
 
+/** Format the time of day: 14:05. */
+export const clock = seconds =>
+  new Date(1_000 * seconds).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+
 /** Format how long ago a moment was. */
 export function ago(seconds) {
   const passed = Math.max(0, Date.now() / 1_000 - seconds);
