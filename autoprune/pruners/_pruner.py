@@ -21,7 +21,7 @@ from autoprune.planning.view import FoldingStrategy, Strategy, name_of
 from autoprune.providers import Provider, check_accepted
 from autoprune.providers.thinking import NO_OUTCOME
 from autoprune.pruners._base import Configured, OrDefault, check_ratio
-from autoprune.pruners._call import Call, Terms, edit, restored
+from autoprune.pruners._call import Call, edit, restored
 from autoprune.pruners._removing import without_folded
 from autoprune.pruners.history import History
 from autoprune.pruners.memory import NO_INVOICES, NO_PAUSES
@@ -187,7 +187,7 @@ class Pruner(Configured):
         notes = (*thinking.notes, *read, *restored(known))
         # A refused prune is remembered too: what was read and decided does not depend on the callback.
         self._memory.keep(known)
-        report, pruned = self._report(call.terms, notes, plan_of), conversation
+        report, pruned = self._report(call, notes, plan_of), conversation
         if plan is not None:
             # The callback is asked before any model. The summary is not written yet, so the plan counts its room.
             changed = [] if plan.edits or plan.folds or plan.stripped else conversation
@@ -317,18 +317,18 @@ class Pruner(Configured):
 
     # Reports
 
-    def _report(self, terms: Terms, notes: tuple[str, ...], plan_of: Callable[[], Plan]) -> Report:
+    def _report(self, call: Call, notes: tuple[str, ...], plan_of: Callable[[], Plan]) -> Report:
         """Create the report of a prune, without its seconds and the cost of its texts."""
-        now = terms.later[-1][1] if terms.later else terms
+        now = call.terms.at(len(call.messages))
         return Report(
-            strategy=name_of(terms.strategy),
+            strategy=name_of(now.strategy),
             safe_zone=now.safe_zone,
             calibration=now.calibration,
-            fallbacks=(*terms.fallbacks, *notes),
+            fallbacks=(*call.terms.fallbacks, *notes),
             seconds=0.0,
             plan_of=plan_of,
-            advise=partial(advice, self, self._folding, terms.strategy, now.calibration),
-            warn=self._warn if isinstance(terms.strategy, ToolOutputCleanup) else None,
+            advise=partial(advice, self, self._folding, now.strategy, now.calibration),
+            warn=self._warn if isinstance(now.strategy, ToolOutputCleanup) else None,
         )
 
     def _warn(self, plan: Plan) -> str:

@@ -187,6 +187,13 @@ def test_without_paths_the_sessions_on_this_machine_are_replayed_as_run_would_pr
     assert done.stderr.decode().startswith("found: claude-code 1 session\n")
     assert "That is 1 session: too few to say" in words
     assert ("cache_aware" in words, "low_water" in words) == (True, False)
+    hints = "With session files or folders this command compares strategies.", "With --html FILE it writes a page"
+    assert [each in words for each in hints] == [True, True]
+    page = str(tmp_path / "report.html")
+    done = run("replay", "--jobs", "1", "--html", page, environ={"HOME": str(tmp_path), "COLUMNS": "80"})
+    words, progress = (" ".join(each.decode().split()) for each in (done.stdout, done.stderr))
+    assert [each in words for each in hints] == [True, False]
+    assert "details of 1 session for the page: those not kept are replayed again wrote " in progress
 
 
 def test_recorded_usage_is_priced_before_the_replay_and_the_saving_is_in_dollars(tmp_path: Path):
@@ -210,6 +217,30 @@ def test_recorded_usage_is_priced_before_the_replay_and_the_saving_is_in_dollars
     assert "At API list prices $7.32 would have been " in words
     known = json.loads(run("replay", "--jobs", "1", "--json", environ=environ).stdout)
     assert [round(each["dollars"], 2) for each in known["spending"]] == [7.32]
+
+
+def test_what_the_costs_lack_is_said_in_the_terminal_and_on_the_page(tmp_path: Path):
+    folder = tmp_path / ".claude" / "projects" / "here"
+    folder.mkdir(parents=True)
+    kinds = [("mine", 300), *[("claude-sonnet-4-5", 1)] * 2, *[("claude-sonnet-4-5", 300)] * 17]
+    answers = [
+        (f"2026-01-02T10:{minute}:00.000Z", model, {"cache_read_input_tokens": 400_000, "output_tokens": output})
+        for minute, (model, output) in enumerate(kinds, 10)
+    ]
+    write_claude_log(folder / "one.jsonl", *answers)
+    page = tmp_path / "report.html"
+    done = run_text("replay", "--jobs", "1", "--html", str(page), environ={"HOME": str(tmp_path), "COLUMNS": "80"})
+    said = (
+        "1 request without a cost: their usage is not recorded, or impossible (over 20,000,000 tokens), or the price "
+        "of their model is not known",
+        "the logs of 2 requests lack most of the output: they cost more than is shown. The replay counts the texts of "
+        "these answers, but no thinking that is not in the log, so the percentage saved may be a little too high",
+        "19 requests cost $2.32 more, because all tokens of a prompt of that size have a higher price: see "
+        "`autoprune run --tier`",
+    )
+    notes = html.unescape(re.sub("</?code>", "`", page.read_text(encoding="utf-8").partition("<h3>Notes</h3>")[2]))
+    assert [each for each in said if f"note: {each}" not in " ".join(done.stdout.split())] == []
+    assert [each for each in said if f"<li>{each}</li>" not in notes] == []
 
 
 def test_words_of_the_user_are_no_markup_and_an_unknown_price_is_said(tmp_path: Path):

@@ -1,6 +1,7 @@
 """The proxy's page in a real browser. Skipped if there is none, unless BROWSER_REQUIRED is set."""
 
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -142,6 +143,20 @@ def test_picking_a_conversation_shows_it(proxy: Running, opened: Callable[..., A
     tab.locator("#title").get_by_text("pi · gpt-5.1").wait_for()
     assert tab.get_by_role("button", name="pi · gpt-5.1").get_attribute("aria-current") == "true"
     assert tab.evaluate(BARS) == len(proxy.sessions[1].points)
+
+
+def test_the_list_tells_conversations_of_one_client_apart_and_shows_that_there_are_more(
+    proxy: Running, opened: Callable[..., Any]
+):
+    for name in range(5):
+        drive(proxy, recorded()[:30], "pi/0.73.1", f"session {name}")
+    tab = opened(400)
+    tab.get_by_role("heading", name="5 conversations").wait_for()
+    started = [f"{datetime.fromtimestamp(each.started):%H:%M}" for each in reversed([*proxy.sessions])]
+    assert tab.locator("#list b").all_inner_texts() == [f"pi · gpt-5.1 · {time}" for time in started]
+    fourth, box = tab.locator("#list > li").nth(3).bounding_box(), tab.locator("#list").bounding_box()
+    visible = box["y"] + box["height"] - fourth["y"]
+    assert 0.4 < visible / fourth["height"] < 0.6
 
 
 def test_without_the_token_the_browser_shows_how_to_get_it(proxy: Running, opened: Callable[..., Any]):

@@ -48,9 +48,12 @@ def test_the_usage_of_an_answer_calibrates_the_next_prune():
         name, account = pruned(work, 25, 0.0)
         assert account.before == account.after < 20_480
         work.learn(name, {"input_tokens": factor * account.after})
-        after.append(pruned(work, 26, 5.0)[1].cleared)
-    assert not after[0]
-    assert after[1]
+        after.append(pruned(work, 26, 5.0)[1])
+    assert not after[0].cleared
+    assert after[1].cleared
+    # The account is in the provider's tokens too, as the safe zone is.
+    assert after[1].before == 2 * after[0].before
+    assert after[1].after <= after[1].safe_zone == 20_480
 
 
 def test_a_cache_mark_before_a_cut_is_sent_and_noted():

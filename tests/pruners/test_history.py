@@ -62,14 +62,12 @@ def test_a_setting_that_changes_applies_from_its_request_on(setting: str, value:
     assert after.report.notes == ()
 
 
-def test_the_report_has_the_newest_zone_and_calibration():
-    messages = conversation(20)
-    pruner = AgenticConversationPruner(100_000, environ={})
-    before = pruner.prune(messages, "low_water").report
-    now = {len(messages): {"safe_zone": 2_000, "calibration": 1.5}}
-    report = pruner.prune(messages, "low_water", history=now).report
-    assert (report.safe_zone, report.calibration) == (2_000, 1.5)
-    assert report.tokens_before == round(1.5 * before.tokens_before)
+def test_a_report_has_the_tokens_and_the_safe_zone_of_the_newest_request():
+    ours, messages = AgenticConversationPruner(SAFE_ZONE), conversation(11)
+    counted = ours.prune(messages, "low_water").report
+    report = ours.prune(messages, "low_water", history={len(messages): {"calibration": 0.5, "safe_zone": 2_000}}).report
+    assert (report.safe_zone, report.tokens_before) == (2_000, counted.tokens_before / 2)
+    assert report.tokens_after == report.plan.tokens / 2 < 2_000 < report.plan.tokens
 
 
 def test_without_the_history_the_report_says_what_comes_back():

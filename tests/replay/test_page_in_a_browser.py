@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,11 @@ HIDDEN_TEXT = f"""{CHARTS}.flatMap(chart => {{
         return below || own.left < box.left - 2 || own.right > box.right + 2
     }})
 }}).map(text => text.textContent)"""
+LINES = """[...document.querySelectorAll('#conversations .row > span:not(.what)')].map(cell => {
+    const text = document.createRange()
+    text.selectNodeContents(cell)
+    return [cell.textContent, text.getClientRects().length]
+})"""
 INJECTED = "<script>document.title = 'broken'</script><img src=x onerror=\"document.title = 'broken'\"></body>"
 
 
@@ -77,6 +83,16 @@ def test_the_page_fits_its_window_and_shows_its_charts(opened: Callable[..., Any
     assert tab.said == []
     assert len(tab.fetched) == 1
     assert tab.title().startswith("Replay of 2 sessions")
+
+
+@pytest.mark.parametrize("width", [1280, 800, 400])
+def test_no_figure_of_a_conversation_is_broken_over_two_lines(opened: Callable[..., Any], width: int):
+    (session,) = recorded().found
+    shapes = {name: replace(each, all_requests=1_234, dollars=12_345.67) for name, each in session.shapes.items()}
+    text = page([replace(session, shapes=shapes)], (), prices="anthropic", command="autoprune replay", advice="Prune.")
+    tab = opened(width, text=text)
+    assert tab.evaluate(LINES) == [["42 of 1,234", 1], ["$12,345.67", 1], ["$1,083.98 (9%)", 1]]
+    assert tab.evaluate(OVERFLOW) <= 0
 
 
 def test_charts_follow_the_scheme(opened: Callable[..., Any]):

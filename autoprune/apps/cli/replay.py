@@ -26,7 +26,7 @@ import autoprune.apps.cli.options as options
 import autoprune.apps.cli.replaying as replaying
 from autoprune.apps.cli.console import show, show_json, show_report
 from autoprune.apps.cli.input_output import write_output
-from autoprune.apps.cli.savings import compactions_text, outlook_text, spending_table
+from autoprune.apps.cli.savings import compactions_text, outlook_text, spending_notes, spending_table
 from autoprune.apps.replay import atoms
 from autoprune.apps.replay.compaction_costs import CompactionSum, sum_compactions
 from autoprune.apps.replay.corpus import Engine, Task
@@ -85,7 +85,8 @@ words, failure, files, read for a text
 Below a figure is its 95% confidence interval over projects. Simulated costs
 rest on our token counts and a model of the cache, so they differ from the
 recorded ones; only their ratio is used."""
-COMPARE = "With session files or folders this command compares strategies; --html FILE writes a page with charts."
+COMPARE = "With session files or folders this command compares strategies."
+CHARTS = "With --html FILE it writes a page with charts."
 T = TypeVar("T")
 Ranking = dict[Prices, list[Standing]]
 
@@ -171,7 +172,8 @@ def replay_sessions(
     chosen_engine = replaying.choose_engine(engine, jobs)
     spent = read_spending(files, args, engine=partial(_with_progress, chosen_engine, len(files)))
     sums = sum_spending(spent)
-    if not as_json and any(each.prompt or each.dollars for each in sums):
+    has_usage = any(each.prompt or each.dollars for each in sums)
+    if has_usage and not as_json:
         show_report(spending_table(sums, spent))
     sessions = replaying.replay_all(files, args, chosen_engine, with_curves=as_json)
     rows = [row for each in sessions for row in each.figures]
@@ -185,13 +187,16 @@ def replay_sessions(
     steps = _next_steps(ranking[args.prices[0]], args, whole, prevented, tune) if rows else []
     if html and rows:
         details = replaying.most_expensive_details(sessions, args, chosen_engine, texts=texts)
-        write_output(html, _as_page(sessions, details, args, whole, ranking, likely.paid, steps))
+        notes = [*replaying.assumptions(whole, args), *(spending_notes(sums) if has_usage else ())]
+        write_output(html, _as_page(sessions, details, args, ranking, likely.paid, steps, notes))
         if html != "-":
             show(Text(f"wrote {html}: open it in a browser"), to_stderr=True, wraps=False)
     if as_json:
         show_json({**_as_json(sessions, args, whole, ranking), "spending": [asdict(each) for each in sums]})
     else:
-        _print_tables(sessions, args, whole, ranking, likely if likely.replayed else None, compares=compares)
+        hint = COMPARE if html else f"{COMPARE} {CHARTS}"
+        priced = likely if likely.replayed else None
+        _print_tables(sessions, args, whole, ranking, priced, hint=hint, compares=compares)
         for step in steps:
             show(Text("\n".join(_step_lines(*step))), wraps=False)  # wrapped, a command cannot be pasted
     if not rows:
@@ -209,9 +214,10 @@ def _print_tables(
     ranking: Ranking,
     likely: Outlook | None,
     *,
+    hint: str,
     compares: bool,
 ) -> None:
-    """Print what `autoprune run` would have changed and, if the user compares strategies, all tables."""
+    """Print what `autoprune run` would have changed and, if the user compares strategies, all tables, else a hint."""
     if ranking and likely:
         show_report(outlook_text(likely, run_command(args.safe_zone)))
     show_report(compactions_text(_compactions(sessions), run_command(args.safe_zone)))
@@ -222,7 +228,7 @@ def _print_tables(
         show_report(details_table(ranking[args.prices[0]]))
         show_report(Text(LEGEND, style="dim"))
     elif ranking:
-        show_report(Group(Text(advice(ranking[args.prices[0]])), "", COMPARE))
+        show_report(Group(Text(advice(ranking[args.prices[0]])), "", hint))
     skipped = replaying.skipped_files(sessions)
     show(replaying.skipped_table(skipped, brief=not compares), to_stderr=True, wraps=False)
     if ranking:
@@ -233,10 +239,10 @@ def _as_page(
     sessions: Sequence[SessionFigures],
     details: Sequence[SessionDetail],
     args: ReplayArgs,
-    whole: Overview,
     ranking: Ranking,
     paid: float,
     steps: Sequence[tuple[str, str]],
+    notes: Sequence[str],
 ) -> str:
     todo = " ".join(f"{what}: `{line}`." if line else f"{what}." for what, line in steps)
     return page(
@@ -245,7 +251,7 @@ def _as_page(
         prices=str(args.prices[0]),
         command=replaying.command_line(),
         advice=f"{advice(ranking[args.prices[0]])} {todo}",
-        notes=list(replaying.assumptions(whole, args)),
+        notes=notes,
         paid=paid,
         run=run_command(args.safe_zone),
     )

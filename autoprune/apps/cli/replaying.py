@@ -176,6 +176,8 @@ def most_expensive_details(
     rows = [row for each in sessions for row in each.figures]
     names = most_expensive(rows, str(args.prices[0]), MOST_DETAILED)
     files = dict.fromkeys(row.session for row in rows if row.episode in names)
+    said = f"details of {count_noun(len(files), 'session')} for the page: those not kept are replayed again"
+    show(Text(said), to_stderr=True)
     details = details_of_files(files, args, texts=texts, engine=engine)
     found = {each.episode: each for some in with_progress(details, "reading details", len(files)) for each in some}
     return [found[name] for name in names if name in found]

@@ -315,9 +315,7 @@ def spending_table(sums: Sequence[ProjectSpending], sessions: Sequence[Spending]
             "replayed: the requests of each conversation's longest stretch between compactions, if it has 20 or more",
             "dim",
         ),
-        *_unpriced_note(sums),
-        *_low_note(sums),
-        *_tier_note(sums),
+        *(Text(f"\nnote: {each}", style="yellow") for each in spending_notes(sums)),
         "",
     )
 
@@ -384,26 +382,23 @@ def _cost_table(*names: str) -> Table:
     return table
 
 
-def _unpriced_note(sums: Sequence[ProjectSpending]) -> Iterator[Text]:
+def spending_notes(sums: Sequence[ProjectSpending]) -> Iterator[str]:
+    """Yield remarks on the costs: requests that they lack, answers that they count in part, and higher prices."""
     if count := sum(each.unpriced for each in sums):
-        reason = (
-            f"their usage is not recorded, or impossible (over {LARGEST_PROMPT:,} tokens), or the price of their model "
-            "is not known"
+        yield (
+            f"{count_noun(count, 'request')} without a cost: their usage is not recorded, or impossible (over "
+            f"{LARGEST_PROMPT:,} tokens), or the price of their model is not known"
         )
-        yield Text(f"\nnote: {count_noun(count, 'request')} without a cost: {reason}", style="yellow")
-
-
-def _low_note(sums: Sequence[ProjectSpending]) -> Iterator[Text]:
     if count := sum(each.low for each in sums):
-        lack = f"the logs of {count_noun(count, 'request')} lack most of the output: they cost more than is shown"
-        yield Text(f"\nnote: {lack}", style="yellow")
-
-
-def _tier_note(sums: Sequence[ProjectSpending]) -> Iterator[Text]:
+        yield (
+            f"the logs of {count_noun(count, 'request')} lack most of the output: they cost more than is shown. The "
+            "replay counts the texts of these answers, but no thinking that is not in the log, so the percentage saved "
+            "may be a little too high"
+        )
     if count := sum(each.tiered for each in sums):
         extra = _dollars(sum(each.extra for each in sums))
-        yield Text(
-            f"\n{count_noun(count, 'request')} cost {extra} more, because all tokens of a prompt of that size have a "
+        yield (
+            f"{count_noun(count, 'request')} cost {extra} more, because all tokens of a prompt of that size have a "
             "higher price: see `autoprune run --tier`"
         )
 

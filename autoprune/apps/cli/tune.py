@@ -30,8 +30,8 @@ LEGEND = """\
 bill      cost as a share of the cost without pruning, including re-reads:
           fetching cleared results again if the agent needed them
 spare     requests of the agent for each 100 that the saving would pay for
-code      % still in the prompt, of the names, paths, error messages and old
-          texts of edits that the agent used in its next steps
+code      % still in the prompt, of the names, error messages and old texts of
+          edits that the agent used in its next steps
 edits     the same for the old texts of edits
 facts     the same for numbers, names, quotes and keys that the agent wrote
 n         how many such pieces there are, if fewer than 20; they count too

@@ -19,8 +19,8 @@ MAIN_TERMS = {
     "results again if the agent needed them. 0.900 is 10% cheaper",
     "spare": "the extra requests of the agent, for each 100, that the saving would pay for",
     "changed": "the share of sessions in which anything was cleared",
-    "code": "% still in the prompt, of the names, paths, error messages and old texts of edits that the agent used in "
-    "its next steps",
+    "code": "% still in the prompt, of the names, error messages and old texts of edits that the agent used in its "
+    "next steps",
     "edits": "the same for the old texts of its edits only, which must match exactly",
     "facts": "the same for the figures, names, quotes and keys that it wrote",
     "small figures": "the 95% confidence interval over projects and their sessions; none for a single session",

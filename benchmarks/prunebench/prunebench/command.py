@@ -64,8 +64,8 @@ bill      cost as a share of the cost without pruning, with its 95% confidence
 no re-reads   the same without fetching results again
 worst     the highest bill up to any request of a session, without re-reads
 breaks    requests whose prompt broke the cache
-code      % of the names, paths, error messages and old texts of edits used by
-          the recorded actions that stay in the prompt
+code      % of the names, error messages and old texts of edits used by the
+          recorded actions that stay in the prompt
 edits     the same for the old texts of edits (shell: in shell commands)
 facts     the same for numbers, names, quotes and keys that the agent wrote; n is
           their number if it is less than 20

@@ -3,7 +3,7 @@
 import { arrange, at, element, say } from "./dom.js";
 import { count, counted, tokens } from "./numbers.js";
 import { show } from "./session.js";
-import { ago, briefly, judged } from "./words.js";
+import { ago, briefly, clock, judged } from "./words.js";
 
 const EVERY = 1_500, AGAIN = 4_000; // milliseconds until the next request, after an answer and after a failure
 const RECENT = 300; // seconds: a conversation counts as active
@@ -47,6 +47,7 @@ function render(state) {
   const first = leading(state.sessions);
   if (!first) return;
   if (!isPicked || !state.sessions.some(each => each.name === chosen)) choose(first.name);
+  say(at("sessions"), counted(state.sessions.length, "conversation"));
   arrange(at("list"), state.sessions.map(itemOf));
   const full = state.sessions.find(each => each.name === chosen);
   if (full.points) show(full);
@@ -85,7 +86,7 @@ function itemOf(session) {
   const [name, size, saved] = button.children;
   button.title = `${session.agent}\n${session.name}`;
   button.setAttribute("aria-current", String(session.name === chosen));
-  say(name, `${session.client} · ${session.model}`);
+  say(name, `${session.client} · ${session.model} · ${clock(session.started)}`);
   const { requests, prompt } = session;
   say(size, `${ago(session.at)} · ${counted(requests, "request")}, ${tokens(prompt.after)} of ${tokens(prompt.before)} tokens`);
   say(saved, briefly(session.saved));

@@ -55,7 +55,7 @@ function figures(session) {
     ["requests", count(session.requests), `since ${when(session.started)}`],
     ["last prompt", tokens(prompt.after), `${tokens(prompt.before)} without pruning`],
     ["sent in total", tokens(sums.after), smaller],
-    ["results cleared", count(session.results_cleared), `safe zone ${tokens(session.safe_zone)}`],
+    ["results cleared", count(session.results_cleared), `safe zone ${count(session.safe_zone)}`],
     ...compactions(session),
     ["pruning takes", `${Math.max(1, Math.round(1_000 * median))} ms`, "median"],
     ["refused · failed", `${count(session.refused)} · ${count(session.failed)}`, "by the provider · without an answer"],

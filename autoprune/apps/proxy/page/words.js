@@ -11,6 +11,10 @@ export function money(dollars) {
 export const when = seconds =>
   new Date(1_000 * seconds).toLocaleString([], { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
 
+/** Format the time of day: 14:05. */
+export const clock = seconds =>
+  new Date(1_000 * seconds).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+
 /** Format how long ago a moment was. */
 export function ago(seconds) {
   const passed = Math.max(0, Date.now() / 1_000 - seconds);
@@ -52,6 +56,6 @@ export function saving(session) {
     return `This conversation has lost ${amount(saved)} so far: after cleared results, the cache is written again. ${pays}`;
   }
   if (cleared) return "Nothing saved and nothing lost so far.";
-  const within = prompt.after <= zone ? `, within the safe zone of ${tokens(zone)}` : "";
+  const within = prompt.after <= zone ? `, within the safe zone of ${count(zone)}` : "";
   return `Nothing was cleared so far: the prompt has ${tokens(prompt.after)} tokens${within}.`;
 }

@@ -19,7 +19,7 @@ const PLACES = [
 ];
 
 export const MEASURES = [
-  { field: "code", name: "code in view", words: "the share of the names, paths, errors and old texts that later actions used" },
+  { field: "code", name: "code in view", words: "the share of the names, errors and old texts that later actions used" },
   { field: "edits", name: "edits whose old text is in view", words: "the share of the replaced texts, the strictest measure" },
   { field: "facts", name: "facts in view", words: "the share of the figures, names, quotes and keys in what the agent wrote" },
 ];
