@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from replayed import SECRET, call, hostile, recorded, replayed
 from tables import each_row
 
@@ -13,6 +14,7 @@ from autoprune.apps.replay.detail import (
     head_and_tail,
     most_expensive,
     public_target,
+    session_details,
 )
 from autoprune.conversation.transcript import Location, ToolCall
 from autoprune.economics import LISTS
@@ -46,6 +48,17 @@ def test_an_outcome_names_cleared_results_and_the_actions_that_missed_them():
     assert window.missed == ((0, 22),)
     assert isinstance(window.cleared[0], Cleared)
     assert window.cleared[0].saved > 100
+
+
+def test_details_of_known_figures_are_the_same_without_a_replay(monkeypatch: pytest.MonkeyPatch):
+    args = ReplayArgs(
+        ("none", "window(keep=20)", "low_water"), (LISTS["anthropic"], LISTS["deepseek"]), safe_zone=5_000
+    )
+    whole = replayed("session.json", session(22), args)
+    monkeypatch.delattr("autoprune.apps.replay.detail.play")
+    (figures,) = whole.found
+    again = session_details("session.json", session(22), args, found=figures.figures)
+    assert tuple(again) == whole.details
 
 
 def test_details_are_json():

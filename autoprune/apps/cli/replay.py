@@ -175,7 +175,7 @@ def replay_sessions(
     has_usage = any(each.prompt or each.dollars for each in sums)
     if has_usage and not as_json:
         show_report(spending_table(sums, spent))
-    sessions = replaying.replay_all(files, args, chosen_engine, with_curves=as_json)
+    sessions = replaying.replay_all(files, args, chosen_engine, with_curves=as_json or bool(html))
     rows = [row for each in sessions for row in each.figures]
     ranking = {each: standings(rows, str(each), run_command(zone)) for each in args.prices} if rows else {}
     whole = overview(sessions)

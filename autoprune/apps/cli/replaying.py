@@ -172,12 +172,14 @@ def with_progress(items: Iterable[T], description: str, total: int) -> Iterator[
 def most_expensive_details(
     sessions: Sequence[SessionFigures], args: ReplayArgs, engine: Engine, *, texts: bool
 ) -> list[SessionDetail]:
-    """Replay in detail the episodes with the largest unpruned bills. The largest comes first."""
+    """Find the details of the episodes with the largest unpruned bills. The largest comes first.
+
+    The sessions' figures have those of each request.
+    """
     rows = [row for each in sessions for row in each.figures]
     names = most_expensive(rows, str(args.prices[0]), MOST_DETAILED)
-    files = dict.fromkeys(row.session for row in rows if row.episode in names)
-    said = f"details of {count_noun(len(files), 'session')} for the page: those not kept are replayed again"
-    show(Text(said), to_stderr=True)
+    asked = {row.session for row in rows if row.episode in names}
+    files = {each.path: each.figures for each in sessions if each.path in asked}
     details = details_of_files(files, args, texts=texts, engine=engine)
     found = {each.episode: each for some in with_progress(details, "reading details", len(files)) for each in some}
     return [found[name] for name in names if name in found]

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from autoprune.apps.replay.detail import SessionDetail, session_details
+from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.session import TOO_SHORT, ReplayArgs, SessionFigures, replay_session
 from autoprune.errors import AutopruneError, SettingsError, how_to_install
 from autoprune.strategies.scaffold import is_in_file
@@ -28,11 +29,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Task:
-    """A file to replay; `texts` asks for the texts of its results."""
+    """A file to replay; `texts` asks for the texts of its results, and `found` are its figures, if they are known."""
 
     path: str
     args: ReplayArgs
     texts: bool = False
+    found: tuple[Figures, ...] = ()
 
     def read_file(self) -> bytes:
         """Read the file. Raises OSError."""
@@ -82,10 +84,13 @@ def replay_files(
 
 
 def details_of_files(
-    files: Iterable[str], args: ReplayArgs, *, texts: bool = False, engine: Engine = one_by_one
+    files: Mapping[str, tuple[Figures, ...]], args: ReplayArgs, *, texts: bool = False, engine: Engine = one_by_one
 ) -> Iterator[list[SessionDetail]]:
-    """Yield the details of each session file as tasks finish; an empty list if a file cannot be replayed."""
-    for _, outcome in engine(details_of, (Task(file, args, texts=texts) for file in files)):
+    """Yield the details of each session file as tasks finish; an empty list if a file cannot be replayed.
+
+    `files` have their figures, with those of each request, or () if these are not known.
+    """
+    for _, outcome in engine(details_of, (Task(file, args, texts, found) for file, found in files.items())):
         yield [] if isinstance(outcome, Failed) else outcome
 
 
@@ -96,7 +101,7 @@ def figures_of(task: Task) -> SessionFigures:
 
 def details_of(task: Task) -> list[SessionDetail]:
     """Compute the details of a file's episodes."""
-    return list(session_details(task.path, task.read_file(), task.args, texts=task.texts))
+    return list(session_details(task.path, task.read_file(), task.args, texts=task.texts, found=task.found))
 
 
 def why_skipped(found: SessionFigures) -> str:
@@ -111,7 +116,7 @@ def without_curves(found: SessionFigures) -> SessionFigures:
 
     They take most of the space, and only charts need them.
     """
-    summed = (replace(each, prompts=(sum(each.prompts),), held=(sum(each.held),)) for each in found.figures)
+    summed = (replace(each, prompts=(sum(each.prompts),), held=(sum(each.held),), missed=()) for each in found.figures)
     return replace(found, figures=tuple(summed))
 
 

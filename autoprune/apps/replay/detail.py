@@ -12,7 +12,7 @@ from typing import Any
 
 from autoprune.apps.replay.episode import Episode
 from autoprune.apps.replay.episode_figures import Figures, figures
-from autoprune.apps.replay.play import Run, play, pruner_arguments
+from autoprune.apps.replay.play import play, pruner_arguments
 from autoprune.apps.replay.policies import NO_PRUNING, Policy
 from autoprune.apps.replay.session import FULL, ReplayArgs, deciding_prices, episodes
 from autoprune.conversation.edits import sentence
@@ -101,23 +101,28 @@ def most_expensive(found: Sequence[Figures], prices: str, count: int) -> list[st
     return list(islice(sorted(unpruned, key=lambda name: (-unpruned[name], name)), count))
 
 
-def session_details(path: str, data: bytes, args: ReplayArgs, *, texts: bool = False) -> Iterator[SessionDetail]:
+def session_details(
+    path: str, data: bytes, args: ReplayArgs, *, texts: bool = False, found: Sequence[Figures] = ()
+) -> Iterator[SessionDetail]:
     """Yield the details of the episodes in a session file, replayed with full history.
 
-    Raises AutopruneError if the file cannot be read or replayed.
+    What is in the figures `found`, with those of each request, is not replayed again. Raises AutopruneError if the file
+    cannot be read or replayed.
     """
     for _, known in episodes(path, data, args):
-        yield detail(known, args, texts=texts)
+        yield detail(known, args, texts=texts, found=[each for each in found if each.episode == known.name])
 
 
-def detail(known: Episode, args: ReplayArgs, *, texts: bool = False) -> SessionDetail:
+def detail(known: Episode, args: ReplayArgs, *, texts: bool = False, found: Sequence[Figures] = ()) -> SessionDetail:
     """Describe what happens to an episode's results under each strategy."""
+    # Of several price lists, strategies decide by the first, whose figures come first.
+    rows = {each.strategy: each for each in reversed(found) if each.style == FULL}
     return SessionDetail(
         episode=known.name,
         unpruned=known.unpruned,
         parts=parts(known),
         results=tuple(_result_details(known, texts)),
-        outcomes=tuple(_outcome(known, Policy(name), args) for name in args.strategies),
+        outcomes=tuple(_outcome(known, Policy(name), args, rows) for name in args.strategies),
         cold=tuple(request for request in range(len(known.requests)) if known.is_cold(request)),
         has_texts=texts,
     )
@@ -169,12 +174,13 @@ def head_and_tail(text: str) -> tuple[str, int]:
     return f"{text[:HEAD]}\n[…]\n{text[-TAIL:]}", len(text) - HEAD - TAIL
 
 
-def _outcome(known: Episode, policy: Policy, args: ReplayArgs) -> Outcome:
+def _outcome(known: Episode, policy: Policy, args: ReplayArgs, found: Mapping[str, Figures]) -> Outcome:
     strategy, new_pruner = policy.for_episode(known, deciding_prices(known, args.prices))
-    run = play(known, new_pruner, strategy, count=exact())
-    measured = figures(run, policy.text, args.prices, style=FULL)
+    row = found.get(policy.text)
+    if row is None:
+        row = figures(play(known, new_pruner, strategy, count=exact()), policy.text, args.prices, style=FULL)
     cleared = tuple(_clearings(known, _plan(known, new_pruner, strategy)))
-    return Outcome(policy.text, measured.prompts, measured.held, cleared, _missed_results(run))
+    return Outcome(policy.text, row.prompts, row.held, cleared, row.missed)
 
 
 def _plan(known: Episode, new_pruner: Callable[[], Any], strategy: Any) -> Plan:
@@ -197,9 +203,3 @@ def _clearings(known: Episode, plan: Plan) -> Iterator[Cleared]:
 
 def _place(result: ToolResult) -> object:
     return result.location.path, result.location.start
-
-
-def _missed_results(run: Run) -> tuple[tuple[int, int], ...]:
-    needs = zip(run.episode.evidence.needs, run.retained, strict=True)
-    missed = (need for need, is_kept in needs if need.sources and not is_kept)
-    return tuple(dict.fromkeys((need.sources[-1], need.request) for need in missed))

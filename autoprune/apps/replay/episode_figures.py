@@ -133,9 +133,10 @@ class Figures:
     which the agent worked, "" if unknown. `evidence` is by group: code, edits,
     shell edits, facts, paths; `FAR`, the code whose source is old; and each group but paths once more by the definition
     of the last version (`RESULTS_ONLY`). `protected` counts protected content by kind, once for each request. `prompts`
-    are the provider's tokens of each prompt, and `held` those that were read from its cache. `thinking` are the tokens
-    of thinking that the edits make invalid, if the model binds it. `is_changed` tells whether any prompt is not as
-    recorded. `seconds` is the median time of a prune, and `slowest` the longest.
+    are the provider's tokens of each prompt, and `held` those that were read from its cache. `missed` are pairs of a
+    result and a request that needed it after it was cleared. `thinking` are the tokens of thinking that the edits make
+    invalid, if the model binds it. `is_changed` tells whether any prompt is not as recorded. `seconds` is the median
+    time of a prune, and `slowest` the longest.
     """
 
     session: str
@@ -154,6 +155,7 @@ class Figures:
     seconds: float = 0.0
     slowest: float = 0.0
     protected: Mapping[str, Kept] = field(default_factory=dict)
+    missed: tuple[tuple[int, int], ...] = field(default=(), repr=False)
     project: str = ""
     is_changed: bool = False
 
@@ -181,11 +183,19 @@ def figures(run: Run, strategy: str, prices: Sequence[Prices], *, style: str) ->
         seconds=median(seconds) if seconds else 0.0,
         slowest=max(seconds, default=0.0),
         protected={str(kind): Kept(whole + lost, whole, whole) for kind, (whole, lost) in run.protected.items()},
+        missed=tuple(_missed(run)),
         project=episode.project,
         is_changed=any(
             abs(whole - prompt.tokens) > ROUNDED for whole, prompt in zip(episode.unpruned, run.prompts, strict=True)
         ),
     )
+
+
+def _missed(run: Run) -> Iterator[tuple[int, int]]:
+    """Yield pairs of a result and a request that needed it after it was cleared."""
+    needs = zip(run.episode.evidence.needs, run.retained, strict=True)
+    missed = (need for need, is_kept in needs if need.sources and not is_kept)
+    yield from dict.fromkeys((need.sources[-1], need.request) for need in missed)
 
 
 def _evidence(run: Run) -> dict[str, Kept]:
