@@ -12,7 +12,7 @@ The calls, from here to the pruner:
 """
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Any, TypeVar
@@ -181,9 +181,7 @@ def replay_sessions(
     whole = overview(sessions)
     likely = outlook(sessions, RUN, str(args.prices[0]), sum(each.dollars for each in sums))
     given = {"--model": model, "--prices": price and price[0], "--cache-life": cache_life, "--reader": reader}
-    options_of_tune = [word for name, value in given.items() if value for word in (name, value)]
-    tune = shlex.join(["autoprune", "tune", *(paths or ()), *options_of_tune])
-    prevented = _compactions(sessions).prevented
+    tune, prevented = _tune_line(paths or (), given), _compactions(sessions).prevented
     steps = _next_steps(ranking[args.prices[0]], args, whole, prevented, tune) if rows else []
     if html and rows:
         details = replaying.most_expensive_details(sessions, args, chosen_engine, texts=texts)
@@ -290,6 +288,13 @@ def _next_steps(
     first, *others = dict.fromkeys(lines)
     prune = [(f"Prune, at {best.rereads.text('.3f')} of the bill", first), *(("or", each) for each in others)]
     return [*prune, ("Look for a cheaper setting", tune)]
+
+
+def _tune_line(paths: Sequence[str], given: Mapping[str, Any]) -> str:
+    """The command of the search for a better setting, with those of the options that are given."""
+    return shlex.join(
+        ["autoprune", "tune", *paths, *(word for name, value in given.items() if value for word in (name, value))]
+    )
 
 
 def _step_lines(what: str, line: str) -> Iterator[str]:
