@@ -160,8 +160,7 @@ def make_older(home: Path, seconds: float, *, is_known: bool) -> None:
             file.unlink()
             continue
         kept = json.loads(file.read_text(encoding="utf-8"))
-        kept = {**kept, "asked_at": kept["asked_at"] - seconds} if isinstance(kept, dict) else kept - seconds
-        file.write_text(json.dumps(kept), encoding="utf-8")
+        file.write_text(json.dumps({**kept, "asked_at": kept["asked_at"] - seconds}), encoding="utf-8")
     for file in home.rglob("*.jsonl"):
         os.utime(file, (0, file.stat().st_mtime - seconds))
 

@@ -93,6 +93,23 @@ def test_another_session_that_begins_alike_is_not_resumed(tmp_path: Path):
                 assert [each.is_cold for each in proxy.sessions[0].points] == [False]
 
 
+@pytest.mark.parametrize(("direct", "is_cleared"), [((), True), ((94,), False), ((94, 96), False)])
+def test_a_session_that_was_continued_without_autoprune_meanwhile_is_not_taken_to_be_cold(
+    direct: tuple[int, ...], is_cleared: bool, tmp_path: Path
+):
+    whole, folder = recorded(), str(tmp_path / "kept" / "one")
+    ends = [at for at, message in enumerate(whole) if message["role"] == "assistant"]
+    before = next(at for at in ends if at >= 90)
+    at = next(each for each in ends if each > max(direct, default=before))
+    with serving(always(answer())) as upstream:
+        with running(Settings(upstream.url, memory=folder), lambda: 0.0) as proxy:
+            drive(proxy, whole[: before + 1], session=SESSION)
+        with running(Settings(upstream.url, memory=folder), lambda: DAY) as proxy:
+            drive(proxy, whole[: at + 1], session=SESSION, done=at)
+            assert [each.is_cold for each in proxy.sessions[0].points] == [is_cleared]
+            assert (sent(upstream)[-1] != whole[:at]) == is_cleared
+
+
 def test_a_session_that_was_held_out_is_pruned_when_it_is_resumed_without_a_holdout(tmp_path: Path):
     folder = str(tmp_path / "kept" / "one")
     with serving(always(answer())) as upstream:
@@ -106,7 +123,7 @@ def test_what_is_kept_is_private_and_holds_no_text(tmp_path: Path):
     folder = tmp_path / "kept" / "project"
     in_parts([], folder)
     files = sorted(folder.iterdir())
-    assert len(files) == 2
+    assert len(files) == 1
     assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
     assert {each.stat().st_mode & 0o777 for each in (folder, folder.parent)} == {0o700}
     kept = "".join(file.read_text(encoding="utf-8") for file in files)
@@ -119,21 +136,20 @@ def test_a_past_survives_its_file(tmp_path: Path):
     past.note_request(5)
     past.note_answer({"prompt_tokens": 1_000, "prompt_tokens_details": {"cached_tokens": 900}}, 5)
     files = PastFiles(str(tmp_path / "kept" / "project"))
-    files.save("name", SESSION, past, 12.5, 1.2)
+    files.save("name", past, 12.5, 1.2)
     found = files.load("name")
     assert (found.asked_at, found.calibration) == (12.5, 1.2)
     assert found.to_dict(12.5, 1.2) == past.to_dict(12.5, 1.2)
-    assert files.last_request(SESSION) == 12.5
-    assert (files.load("other"), files.last_request("0a6c0c4e-two"), files.last_request("")) == (Past(), None, None)
+    assert files.load("other") == Past()
 
 
 @pytest.mark.parametrize("text", ["", "{", "null", "[]", '{"asked_at": 1}', '"\\ud800"', "[" * 9_000])
 def test_a_file_that_cannot_be_read_counts_as_missing(text: str, tmp_path: Path):
     files = PastFiles(str(tmp_path / "kept" / "project"))
-    files.save("name", SESSION, Past(), 12.5, 1.2)
+    files.save("name", Past(), 12.5, 1.2)
     for file in (tmp_path / "kept" / "project").iterdir():
         file.write_text(text, encoding="utf-8")
-    assert (files.load("name"), files.last_request(SESSION)) == (Past(), None)
+    assert files.load("name") == Past()
 
 
 def test_a_folder_that_cannot_be_written_stops_no_request(tmp_path: Path):

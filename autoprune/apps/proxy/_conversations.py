@@ -246,8 +246,8 @@ class Conversation:
 
     `asked_at` is when the last request came, `idle` the seconds before it, and `counted` its prompt in pruning's token
     count. `is_edited` tells whether it cleared results. `answered` is the prompt of the last answer in the provider's
-    tokens, and `before` that of the previous request's answer; 0 if it is not known. `kept_as` are the name under which
-    its past is kept, and its session.
+    tokens, and `before` that of the previous request's answer; 0 if it is not known. `kept_as` is the name under which
+    its past is kept; "" if it is not.
     """
 
     name: str
@@ -260,7 +260,7 @@ class Conversation:
     is_edited: bool = False
     answered: int = 0
     before: int = 0
-    kept_as: tuple[str, str] | None = None
+    kept_as: str = ""
 
     def note_request(self, messages: int, at: float, *, counts_only: bool = False) -> float:
         """Record a request with this many messages, and return the seconds since the previous request.
@@ -332,9 +332,11 @@ class Conversations:
         found.past = self._past.match(session, digests)
         is_answered = digests[0] != digests[1]
         if is_answered:
-            found.kept_as = f"{session}/{digests[1]}", session
+            found.kept_as = f"{session}/{digests[1]}"
         if found.asked_at is None and is_answered:  # begun elsewhere
-            found.asked_at = self._kept.last_request(session) if found.past.asked_at is None else found.past.asked_at
+            if found.past.asked_at is not None and not found.past.is_continued_by(messages):
+                vars(found.past).update(vars(Past()))
+            found.asked_at = self._kept.last_written(session) if found.past.asked_at is None else found.past.asked_at
             found.calibration = found.past.calibration or found.calibration
         if found.past.arm is None:
             found.past.arm = self._holdout.draw_arm(session, digests[0])
@@ -347,4 +349,4 @@ class Conversations:
     def keep(self, known: Conversation) -> None:
         """Keep the past of a conversation for the next proxy, if the model has answered in it."""
         if known.kept_as and known.asked_at is not None:
-            self._kept.save(*known.kept_as, known.past, known.asked_at, known.calibration)
+            self._kept.save(known.kept_as, known.past, known.asked_at, known.calibration)

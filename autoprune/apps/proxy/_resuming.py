@@ -8,11 +8,14 @@ expired, and that clearing is free now:
     after 1 minute          the same prompt as before, cached     the whole conversation, written again
     after 2 hours           old results cleared, at no cost       the whole conversation, carried on
 
+If the model has answered more than once since, somebody else has sent requests of the session, and the past is no
+longer what the provider has cached: it is forgotten.
+
 A file holds times, numbers and settings, and none of the conversation's text. Its name is a digest.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -21,7 +24,7 @@ from autoprune.conversation.limited_archive import LimitedDirectory
 from autoprune.conversation.placeholders import content_id
 from autoprune.economics import Invoice
 from autoprune.errors import ArchiveError
-from autoprune.pruners.history import History
+from autoprune.pruners.history import History, is_from_model
 
 DAYS, MOST_BYTES = 30, 20_000_000  # a file takes some kilobytes
 LEAST_NAME = 8  # characters of a session's name by which its file is found
@@ -58,6 +61,11 @@ class Past:
         """Record the usage in the answer to the request with this many messages; 0 is the last one."""
         if invoice := Invoice.from_usage(usage):
             self._answered = messages or self._asked, invoice
+
+    def is_continued_by(self, messages: Sequence[object]) -> bool:
+        """Whether the model has answered at most once since the last request."""
+        new = [is_from_model(each) for each in messages[self._asked :]]
+        return sum(now and not before for before, now in zip([False, *new], new, strict=False)) <= 1
 
     def to_dict(self, asked_at: float, calibration: float) -> dict[str, Any]:
         """Convert the past to JSON-compatible values, with the time and the calibration of its last request."""
@@ -105,22 +113,17 @@ class PastFiles:
         except (KeyError, ValueError, TypeError, AttributeError):
             return Past()
 
-    def save(self, name: str, session: str, past: Past, asked_at: float, calibration: float) -> None:
-        """Keep the past of a conversation, and when its session has sent its last request."""
+    def save(self, name: str, past: Past, asked_at: float, calibration: float) -> None:
+        """Keep the past of a conversation, with the time and the calibration of its last request."""
         if self._files is not None:
             with suppress(OSError, TypeError, ValueError):
                 self._files[content_id(name)] = json.dumps(past.to_dict(asked_at, calibration))
-                if session:
-                    self._files[content_id(session)] = json.dumps(asked_at)
 
-    def last_request(self, session: str) -> float | None:
-        """Return when a session has sent its last request, at the latest; None if nobody knows."""
+    def last_written(self, session: str) -> float | None:
+        """Return when the client has last written its own file of a session; None if nobody knows."""
         if len(session) < LEAST_NAME:
             return None
-        times = [time for name, time in self._written.items() if name.endswith(session)]
-        with suppress(KeyError, ValueError, TypeError):
-            times.append(float(self._read(session)))
-        return max(times, default=None)
+        return max((time for name, time in self._written.items() if name.endswith(session)), default=None)
 
     def _read(self, name: str) -> Any:
         """Read the file of a name. Raises KeyError if that is not possible."""
