@@ -146,7 +146,11 @@ def test_a_number_may_be_written_as(variable: str, text: str, use, value: int):
         ("AUTOPRUNE_FORMAT", "claude", "there is no format 'claude'; there are openai_chat,"),
         ("AUTOPRUNE_THINKING_POLICY", "keep", "give one of drop_block, strip, refuse, report"),
         ("AUTOPRUNE_STRATEGY", "best", "there is no strategy 'best'; there are tool_output_cleanup, low_water"),
-        ("AUTOPRUNE_STRATEGY", "low_water(goal=1)", "strategy 'low_water(goal=1)' cannot be read; low_water has"),
+        (
+            "AUTOPRUNE_STRATEGY",
+            "low_water(goal=1)",
+            "strategy 'low_water(goal=1)' cannot be read (it has no goal); low_water ",
+        ),
     ],
 )
 def test_a_variable_that_cannot_be_used_is_named_when_it_is_used(variable: str, text: str, said: str):

@@ -123,7 +123,7 @@ def test_a_missing_folder_and_an_invalid_name_are_errors(tmp_path: Path):
     missing = run_text("new-strategy", "odd_ones_out", "--folder", "nowhere", folder=tmp_path)
     wrong = run_text("new-strategy", "a-b", folder=tmp_path)
     assert (missing.returncode, wrong.returncode, list(tmp_path.iterdir())) == (3, 2, [])
-    assert "nowhere/odd_ones_out.py cannot be written: No such file or directory" in missing.stderr
+    assert "nowhere/odd_ones_out.py cannot be written: there is no folder nowhere" in missing.stderr
     assert "'a-b' is not a valid name" in wrong.stderr
 
 
