@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib import invalidate_caches
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -25,7 +26,7 @@ from typer.testing import CliRunner
 
 from autoprune.apps.cli.command_table import app
 from autoprune.apps.cli.replay import details_table, overview_table, verdict_table
-from autoprune.apps.cli.replay_cache import Cached
+from autoprune.apps.cli.replay_cache import Cached, installed_code
 from autoprune.apps.cli.replaying import find_files, replay_all, run_line, skipped_table
 from autoprune.apps.replay import ReplayArgs, SessionFigures
 from autoprune.apps.replay.corpus import Processes, Task, cores, details_of_files, one_by_one, replay_files
@@ -140,6 +141,22 @@ def test_outcomes_are_kept_in_a_cache_until_the_session_or_the_arguments_change(
     replay_all(paths[:1], ARGS, engine)
     replay_all(paths[1:], ReplayArgs(STRATEGIES, safe_zone=6_000), engine)
     assert ran == [*paths, *paths[::-1], paths[1]]
+
+
+def test_outcomes_do_not_outlive_the_code_of_an_installed_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    info = tmp_path / "mine-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n", encoding="utf-8")
+    (info / "entry_points.txt").write_text("[autoprune.strategies]\nmine = mine_of_a_test:Mine\n", encoding="utf-8")
+    before = installed_code()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    missing = installed_code()
+    (tmp_path / "mine_of_a_test.py").write_text("Mine = 1\n", encoding="utf-8")
+    invalidate_caches()
+    assert len({before, missing, installed_code()}) == 2  # a module that is missing has no code
+    first = installed_code()
+    (tmp_path / "mine_of_a_test.py").write_text("Mine = 22\n", encoding="utf-8")
+    assert installed_code() != first
 
 
 def test_details_are_kept_unless_they_have_texts(tmp_path: Path):

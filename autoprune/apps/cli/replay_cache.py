@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,10 +25,8 @@ KEPT = 30 * 86_400  # seconds after which an outcome is deleted
 UNREADABLE = (OSError, EOFError, ValueError, LookupError, AttributeError, ImportError, pickle.UnpicklingError)
 
 
-def cache_folder() -> Path | None:
-    """The folder of this user; None if packages are installed that extend autoprune, since their code may change."""
-    if any(group.startswith("autoprune.") for group in entry_points().groups):
-        return None
+def cache_folder() -> Path:
+    """The folder of this user."""
     given = os.environ.get("XDG_CACHE_HOME", "")
     # Relative paths are ignored. Source: XDG Base Directory Specification, version 0.8.
     return (Path(given) if os.path.isabs(given) else Path.home() / ".cache") / "autoprune" / "replay"
@@ -81,10 +80,26 @@ def _name(do: Callable[[Task], object], task: Task) -> str:
 
 @cache
 def _code() -> str:
-    """A digest of the package's files: a checkout may change without a new version."""
-    folder = Path(autoprune.__file__).parent
-    files = ((str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in sorted(folder.rglob("*.py")))
-    return sha256(repr((autoprune.__version__, *files)).encode()).hexdigest()
+    return installed_code()
+
+
+def installed_code() -> str:
+    """A digest of the files of autoprune and of what extends it: a checkout may change without a new version."""
+    groups = [group for group in entry_points().groups if group.startswith("autoprune.")]
+    modules = {point.module for group in groups for point in entry_points(group=group)}
+    packages = {"autoprune", *(module.partition(".")[0] for module in modules)}
+    files = (file for package in sorted(packages) for file in _files_of(package))
+    known = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    return sha256(repr((autoprune.__version__, known)).encode()).hexdigest()
+
+
+def _files_of(package: str) -> list[Path]:
+    spec = find_spec(package)
+    if spec is None:
+        return []
+    folders = [Path(each) for each in spec.submodule_search_locations or ()]
+    own = [Path(spec.origin)] if spec.origin and not folders else []
+    return own + [file for folder in folders for file in sorted(folder.rglob("*.py"))]
 
 
 def _load(file: Path) -> Any:

@@ -92,8 +92,7 @@ def choose_engine(name: str, jobs: int | None) -> Engine:
     if name not in ENGINES:
         raise SettingsError(f"there is no engine {name!r}{near_or_all(name, ENGINES)}")
     engine: Engine = on_ray if name == "ray" else Processes(jobs)
-    folder = cache_folder()
-    return Cached(engine, folder) if folder else engine
+    return Cached(engine, cache_folder())
 
 
 def find_files(paths: Sequence[str], reader: str | None = None) -> list[str]:

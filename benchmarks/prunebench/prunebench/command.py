@@ -112,7 +112,6 @@ def bench_policies(
         str | None, typer.Option(metavar="FILE", help="Write the tables and charts of all prices as an HTML page.")
     ] = None,
     model: replaying.Model = None,
-    output: replaying.Output = None,
     jobs: replaying.Jobs = None,
     engine: replaying.EngineName = replaying.ENGINES[0],
     reader: options.Reader = None,
@@ -136,7 +135,7 @@ def bench_policies(
     chosen = {path: sample(files, most) for path, files in found.items()}
     files = list(dict.fromkeys(file for each in chosen.values() for file in each))
     chosen_engine = replaying.choose_engine(engine, jobs)
-    replayed = replaying.replay_all(files, args, chosen_engine, output, with_curves=True)
+    replayed = replaying.replay_all(files, args, chosen_engine, with_curves=True)
     sessions = {each.path: each for each in replayed}
     names = corpus_names(found)
     corpora = [
