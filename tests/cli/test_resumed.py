@@ -100,7 +100,17 @@ def test_nothing_is_said_about_a_warm_cache_or_without_a_price(changed: dict[str
     assert describe_cost(session(tmp_path / "s.jsonl", **changed), "cache_aware") == ""
 
 
-@each_row("text", ["", "[]", "not a session", '{"role": "user"}'])
+def test_nothing_is_said_about_a_session_that_cannot_be_pruned(tmp_path: Path):
+    file = session(tmp_path / "s.jsonl")
+    assert describe_cost(file, "cache_aware(target=7)") == ""
+    before = file.stat()
+    with file.open("ab") as opened:
+        opened.truncate(50_000_001)
+    os.utime(file, (0, before.st_mtime))
+    assert describe_cost(file, "cache_aware") == ""
+
+
+@each_row("text", ["", "[]", "not a session", '{"role": "user"}', "[" * 5_000])
 def test_nothing_is_said_about_a_file_that_cannot_be_read(text: str, tmp_path: Path):
     (tmp_path / "s.jsonl").write_text(text, encoding="utf-8")
     os.utime(tmp_path / "s.jsonl", (0, 0))

@@ -152,6 +152,12 @@ def test_a_file_that_cannot_be_read_counts_as_missing(text: str, tmp_path: Path)
     assert files.load("name") == Past()
 
 
+def test_a_setting_that_this_version_does_not_know_makes_a_file_missing(tmp_path: Path):
+    files = PastFiles(str(tmp_path / "kept" / "project"))
+    files.save("name", Past(history={0: {"a_setting_of_tomorrow": 1}}), 12.5, 1.2)
+    assert files.load("name") == Past()
+
+
 def test_a_folder_that_cannot_be_written_stops_no_request(tmp_path: Path):
     (tmp_path / "kept").write_text("a file", encoding="utf-8")
     assert in_parts([90], tmp_path / "kept" / "project") == in_parts([90], None)

@@ -10,7 +10,6 @@ from pathlib import Path
 from autoprune.apps.clients import Client, User
 from autoprune.apps.sessions import decode, places, recordings
 from autoprune.economics import prices
-from autoprune.errors import AutopruneError
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.settings import PruneArgs, usual_zone
 
@@ -21,6 +20,7 @@ FOLDER = re.compile(rb'"cwd"\s*:\s*("(?:[^"\\]|\\.)*")')
 HEAD_BYTES = 100_000  # of a session file, in which its folder is looked for
 HOUR, MINUTE = 3_600, 60  # seconds
 LEAST_SAVED = 0.01  # share of the cost of a request
+LARGEST = 50_000_000  # bytes of a session file that is read while the user waits for the assistant
 
 
 def session_files(client: Client) -> list[Path]:
@@ -59,14 +59,21 @@ def _folder_of(file: Path) -> str:
 def describe_cost(file: Path, strategy: str) -> str:
     """Say what the first request of a resumed session costs, pruned and whole; "" if its cache has not expired.
 
-    "" too if the model's price is not known, if pruning would save nothing, or if the file cannot be read.
+    "" too if the model's price is not known, if pruning would save nothing, or if the file is very large or cannot be
+    read: an assistant starts without this line.
     """
     try:
-        age = time.time() - file.stat().st_mtime
-        *_, stretches = recordings(decode(file.read_bytes(), str(file)), str(file))
-    except (OSError, ValueError, AutopruneError):
+        status = file.stat()
+        if status.st_size > LARGEST:
+            return ""
+        return _describe_cost(file, strategy, time.time() - status.st_mtime)
+    except (OSError, ValueError, LookupError, RecursionError):  # errors of autoprune are ValueErrors
         return ""
-    recording = stretches[-1]
+
+
+def _describe_cost(file: Path, strategy: str, age: float) -> str:
+    """Describe the cost of a session of this age, in seconds. Raises ValueError or LookupError for a bad file."""
+    recording = recordings(decode(file.read_bytes(), str(file)), str(file))[-1][-1]
     last = next((each for each in reversed(recording.requests) if each.usage and each.model), None)
     if last is None or last.usage is None:
         return ""
@@ -79,7 +86,7 @@ def describe_cost(file: Path, strategy: str) -> str:
     whole = last.usage.prompt + last.usage.output
     pruned = whole - (report.tokens_before - report.tokens_after)
     cost, cost_pruned = (at.input_price * at.request(each, 0, 0) for each in (whole, pruned))
-    if cost_pruned > (1 - LEAST_SAVED) * cost:
+    if not 0 < cost_pruned <= (1 - LEAST_SAVED) * cost:
         return ""
     old = f"{age / HOUR:,.0f} hours" if age >= 2 * HOUR else f"{age / MINUTE:.0f} minutes"
     return (

@@ -24,7 +24,7 @@ from autoprune.conversation.limited_archive import LimitedDirectory
 from autoprune.conversation.placeholders import content_id
 from autoprune.economics import Invoice
 from autoprune.errors import ArchiveError
-from autoprune.pruners.history import History, is_from_model
+from autoprune.pruners.history import History, check_history, is_from_model
 
 DAYS, MOST_BYTES = 30, 20_000_000  # a file takes some kilobytes
 LEAST_NAME = 8  # characters of a session's name by which its file is found
@@ -86,7 +86,7 @@ class Past:
         return cls(
             pauses={int(at): float(each) for at, each in record["pauses"].items()},
             invoices={int(at): Invoice(**each) for at, each in record["invoices"].items()},
-            history={int(at): dict(each) for at, each in record["history"].items()},
+            history=check_history({int(at): dict(each) for at, each in record["history"].items()}),
             asked_at=float(record["asked_at"]),
             calibration=float(record["calibration"]),
             _asked=int(record["asked"]),
