@@ -15,12 +15,12 @@ from autoprune.errors import (
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.protections import Protections
 from autoprune.planning.tool_inputs import ToolInputs
-from autoprune.providers import problems, repair
 from autoprune.pruners.agentic import AgenticConversationPruner, prune
 from autoprune.pruners.report import Report
 from autoprune.pruners.result import PruneEvent, Result
 from autoprune.settings import PruneArgs, effective_settings
 from autoprune.tokens import calibration
+from autoprune.wire import problems, repair
 
 if TYPE_CHECKING:
     from autoprune.planning.retention import Retention

@@ -24,11 +24,11 @@ from typing import Any
 from autoprune import ConversationPruner, PruneArgs
 from autoprune.apps import sessions
 from autoprune.facts.utterances import utterances
-from autoprune.formats import new_parser
-from autoprune.formats.parsing import parse
 from autoprune.summarizers.brief import Brief, Written
 from autoprune.summarizers.digest import Digest
 from autoprune.tokens import exact
+from autoprune.wire import new_parser
+from autoprune.wire.parsing import parse
 
 COUNT = exact()
 SHARE = 10  # a digest has one of this many tokens

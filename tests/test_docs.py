@@ -154,7 +154,7 @@ def test_the_format_of_the_page_is_pruned_like_the_included_ones():
 
 
 def test_the_page_names_the_included_formats():
-    from autoprune.formats import SHIPPED
+    from autoprune.wire import SHIPPED
 
     page = text("formats.md")
     assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == [known.NAME for known in SHIPPED]

@@ -20,23 +20,22 @@ MAY_SEE = {
     "tokens": {"errors"},
     "economics": {"errors", "settings", "tokens"},
     "conversation": {"errors", "tokens"},
-    "formats": {"errors", "settings", "tokens", "conversation"},
+    "wire": {"errors", "settings", "tokens", "conversation"},
     "facts": {"conversation"},
     "planning": {"errors", "tokens", "economics", "conversation", "facts"},
-    "providers": {"errors", "conversation", "formats", "planning"},
     "summarizers": {"errors", "settings", "tokens", "conversation", "facts", "planning"},
     "strategies": {"errors", "settings", "economics", "conversation", "facts", "planning"},
     "pruners": {
-        *("errors", "settings", "tokens", "economics", "conversation", "formats", "facts", "planning", "providers"),
+        *("errors", "settings", "tokens", "economics", "conversation", "wire", "facts", "planning"),
         *("summarizers", "strategies"),
     },
-    "integrations": {"errors", "settings", "conversation", "formats", "planning", "providers", "pruners"},
-    "apps.sessions": {"errors", "settings", "providers"},
-    "apps.policies": {"errors", "conversation", "formats"},
+    "integrations": {"errors", "settings", "conversation", "wire", "planning", "pruners"},
+    "apps.sessions": {"errors", "settings", "wire"},
+    "apps.policies": {"errors", "conversation", "wire"},
     "apps.frontend": set(),
     "apps.replay": {
-        *("errors", "settings", "tokens", "economics", "conversation", "formats", "facts", "planning", "strategies"),
-        *("providers", "pruners", "apps.frontend", "apps.policies", "apps.sessions"),
+        *("errors", "settings", "tokens", "economics", "conversation", "wire", "facts", "planning", "strategies"),
+        *("pruners", "apps.frontend", "apps.policies", "apps.sessions"),
     },
     "apps.clients": {"errors"},
     "apps.proxy": {
@@ -61,7 +60,7 @@ TOUCH_FILES = {
     "pruners.report.drawing": {"print"},  # into a string
 }
 ONLY_IN = {
-    "lxml": {"formats"},
+    "lxml": {"wire"},
     "openai": {"summarizers"},
     "ray": {"apps.replay"},
     "typer": {"apps.cli"},

@@ -36,16 +36,15 @@ from typing import Any, Protocol, TypeAlias
 from loguru import logger
 
 from autoprune.errors import SettingsError
-from autoprune.formats import Format
+from autoprune.planning.thinking import BETA, merged
 from autoprune.planning.view import Strategy
-from autoprune.providers import merged
-from autoprune.providers.thinking import BETA
 from autoprune.pruners import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.pruners.history import History, Recent, prefix_digests
 from autoprune.pruners.requests import PrunedRequest, place, prune_request
 from autoprune.pruners.result import Result
 from autoprune.settings import PruneArgs
+from autoprune.wire import Format
 
 AnyPruner: TypeAlias = AgenticConversationPruner | ConversationPruner
 Pruning: TypeAlias = AnyPruner | PruneArgs | int | float | str

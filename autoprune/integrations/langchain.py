@@ -10,11 +10,11 @@ from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResp
 from langchain_core.messages import AIMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from autoprune.formats import json_text
 from autoprune.integrations import langchain_messages
 from autoprune.integrations._hooks import FrameworkPruner, Pruning, cannot_send, thinking_settings
 from autoprune.planning.view import Strategy
 from autoprune.pruners.result import Result
+from autoprune.wire import json_text
 
 MODEL_NAMES = ("model_name", "model", "model_id")  # the field with the model's name differs between classes
 

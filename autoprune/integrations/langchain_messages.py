@@ -13,7 +13,7 @@ answer names its calls in `tool_calls`, and models that write blocks repeat them
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from autoprune.formats import (
+from autoprune.wire import (
     MESSAGE_TOKENS,
     NAME_TOKENS,
     Entry,

@@ -17,9 +17,8 @@ from autoprune.conversation.messages import fields_of
 from autoprune.errors import SettingsError
 from autoprune.integrations._hooks import Pruning, RequestPruner
 from autoprune.planning.plan import ThinkingPolicy
+from autoprune.planning.thinking import BETA_HEADER, drop_block, merged, policy
 from autoprune.planning.view import Strategy
-from autoprune.providers import merged
-from autoprune.providers.thinking import BETA_HEADER, drop_block, policy
 
 CHAT, RESPONSES, MESSAGES = "/v1/chat/completions", "/v1/responses", "/v1/messages"
 # The path of the API that each of LiteLLM's functions calls, by its name.

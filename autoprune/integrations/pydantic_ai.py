@@ -11,9 +11,9 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import RunContext
 
-from autoprune.formats import json_text
 from autoprune.integrations import _hooks, pydantic_ai_messages
 from autoprune.planning.view import Strategy
+from autoprune.wire import json_text
 
 
 class Pruning(AbstractCapability[Any]):

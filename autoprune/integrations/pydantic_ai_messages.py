@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from autoprune.formats import (
+from autoprune.wire import (
     MESSAGE_TOKENS,
     Count,
     Entry,
@@ -33,7 +33,7 @@ from autoprune.formats import (
     native_result,
     texts,
 )
-from autoprune.formats import media as by_rule
+from autoprune.wire import media as by_rule
 
 NAME = "pydantic_ai"
 MARK = "autoprune: number of the message"  # the metadata key that `strip_unsent` writes

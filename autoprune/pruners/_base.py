@@ -17,12 +17,9 @@ from autoprune.conversation.archive import Archive, ArchiveLike, check_archive
 from autoprune.conversation.placeholders import SENTENCE, Placeholder, element
 from autoprune.economics import prices
 from autoprune.errors import SettingsError
-from autoprune.formats import SHIPPED, find_formats
-from autoprune.formats import xml_tool_result as xml
-from autoprune.formats.parsing import Format
 from autoprune.planning.plan import ThinkingPolicy
+from autoprune.planning.thinking import policy
 from autoprune.planning.view import FoldingStrategy, Strategy, folds, name_of
-from autoprune.providers.thinking import policy
 from autoprune.pruners._call import Terms
 from autoprune.pruners.history import History, check_history
 from autoprune.pruners.memory import REMEMBERED, Memory, Reading
@@ -54,6 +51,9 @@ from autoprune.strategies.catalog import (
     no_strategy,
 )
 from autoprune.tokens import Count, Memo, exact, for_model
+from autoprune.wire import SHIPPED, find_formats
+from autoprune.wire import xml_tool_result as xml
+from autoprune.wire.parsing import Format
 
 ANY_WINDOW = 10**6  # tokens: a window for checking a share of one
 CACHES = ("_counters", "_memory", "_writing")  # attributes that are caches: not copied or pickled

@@ -10,16 +10,16 @@ from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.summary import find_summary, without_summary
 from autoprune.conversation.transcript import newest_compaction, without_replaced
 from autoprune.economics import Invoice
-from autoprune.formats.parsing import Parser, parse
 from autoprune.planning.plan import TRACKED, Conditions, Later, Plan, ThinkingPolicy
 from autoprune.planning.protections import DEFAULT_PROTECTIONS
 from autoprune.planning.retention import Retention
+from autoprune.planning.thinking import NO_OUTCOME, Outcome, drop_block, outcome
 from autoprune.planning.view import FoldContext, asks_always, option
 from autoprune.planning.walk import Walk
-from autoprune.providers.thinking import NO_OUTCOME, Outcome, drop_block, outcome
 from autoprune.pruners.memory import NO_INVOICES, NO_PAUSES, History, Reading, fixed_tokens
 from autoprune.strategies.catalog import OPTIONS
 from autoprune.tokens import ExactCounter
+from autoprune.wire.parsing import Parser, parse
 
 RESTORED = "because a setting changed"  # in a note that depends on what a pruner remembers
 

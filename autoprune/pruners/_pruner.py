@@ -17,9 +17,8 @@ from autoprune.conversation.messages import check_conversation
 from autoprune.economics import Invoice, check_invoices, check_pauses, prices
 from autoprune.errors import SettingsError
 from autoprune.planning.plan import Plan
+from autoprune.planning.thinking import NO_OUTCOME
 from autoprune.planning.view import FoldingStrategy, Strategy, name_of
-from autoprune.providers import Provider, check_accepted
-from autoprune.providers.thinking import NO_OUTCOME
 from autoprune.pruners._base import Configured, OrDefault, check_ratio
 from autoprune.pruners._call import Call, edit, restored
 from autoprune.pruners._removing import without_folded
@@ -43,6 +42,7 @@ from autoprune.strategies.catalog import RECOMMENDED, config, description
 from autoprune.strategies.clearing import ToolOutputCleanup
 from autoprune.summarizers.brief import Spent
 from autoprune.tokens import scale_tokens
+from autoprune.wire import Provider, check_accepted
 
 NOTHING_SPENT = Spent()
 USAGE_UNUSED = "the usage was not used: a pruner that folds no messages takes it as calibration"

@@ -6,11 +6,11 @@ from typing import Any
 from autoprune.conversation.edits import savings_by_message
 from autoprune.conversation.messages import fields_of
 from autoprune.conversation.summary import AssembledMessage, assemble
-from autoprune.formats import dominant_format
-from autoprune.formats.parsing import parse
 from autoprune.planning.plan import Plan
-from autoprune.providers import places_system
 from autoprune.pruners.memory import Reading
+from autoprune.wire import dominant_format
+from autoprune.wire.anthropic import places_system
+from autoprune.wire.parsing import parse
 
 
 def without_folded(plan: Plan, edited: list[Any], reading: Reading) -> tuple[Plan, list[Any]]:

@@ -5,12 +5,12 @@ from typing import Any, Self
 
 from autoprune.conversation.archive import ArchiveLike
 from autoprune.planning.view import Strategy
-from autoprune.providers import Provider
 from autoprune.pruners._base import check_ratio
 from autoprune.pruners._pruner import Pruner
 from autoprune.pruners.history import History, with_request
 from autoprune.pruners.result import Message, Result
 from autoprune.settings import Args, cache_ttl, overhead_tokens, override, safe_zone, text_setting
+from autoprune.wire import Provider
 
 
 class AgenticConversationPruner(Pruner):

@@ -12,10 +12,8 @@ from typing import Any
 from autoprune.conversation.archive import ArchiveLike
 from autoprune.conversation.summary import assemble, find_summary
 from autoprune.errors import SettingsError, check_number, is_number
-from autoprune.formats.parsing import Format
 from autoprune.planning.plan import Plan
 from autoprune.planning.view import FoldContext, FoldingStrategy
-from autoprune.providers import USER_FIRST, find_provider, places_system
 from autoprune.pruners._call import Call, Terms, edit
 from autoprune.pruners._pruner import Pruner, Rewriting
 from autoprune.pruners.history import History
@@ -30,6 +28,9 @@ from autoprune.summarizers.brief import Answer, identity_of
 from autoprune.summarizers.driver import CONCURRENCY, Budget, arun, run
 from autoprune.summarizers.selection import summarizer_of
 from autoprune.tokens import Count, spent_tokens
+from autoprune.wire import USER_FIRST, find_provider
+from autoprune.wire.anthropic import places_system
+from autoprune.wire.parsing import Format
 
 MAX_CALLS = 16  # calls of a model in one prune
 MAX_SECONDS = 300.0  # that one prune waits for all calls of a model

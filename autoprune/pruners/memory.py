@@ -40,11 +40,11 @@ from autoprune.conversation.transcript import (
     without_replaced,
 )
 from autoprune.economics import Invoice
-from autoprune.formats import SHIPPED, is_media, new_parser, recognize
-from autoprune.formats.parsing import Format, Parser, add_place, parse
 from autoprune.planning.plan import Later
 from autoprune.planning.view import name_of
 from autoprune.tokens import MESSAGE_TOKENS, REPLY_TOKENS, Memo
+from autoprune.wire import SHIPPED, is_media, new_parser, recognize
+from autoprune.wire.parsing import Format, Parser, add_place, parse
 
 REMEMBERED = 8  # conversations that a pruner remembers by default: enough for an agent with its subagents
 LEAVES = (str, int, float, bytes, Enum, type)  # values that a snapshot need not copy

@@ -24,7 +24,7 @@ from urllib.parse import unquote, urlsplit
 from autoprune.conversation.messages import MARK
 from autoprune.errors import ConversationError
 from autoprune.planning.plan import ThinkingPolicy
-from autoprune.providers.thinking import BETA_HEADER, merged, policy
+from autoprune.planning.thinking import BETA_HEADER, merged, policy
 from autoprune.pruners._marks import mark_before_cut
 from autoprune.pruners.agentic import AgenticConversationPruner
 from autoprune.pruners.conversation import ConversationPruner
@@ -56,7 +56,7 @@ class Api:
     wrappers: tuple[str, ...] = ()
 
 
-# To add an API, add a line. The names of `format` are those of `autoprune.formats`.
+# To add an API, add a line. The names of `format` are those of the shipped formats.
 APIS = (
     Api("openai_chat", re.compile(r"/chat/completions$"), "messages", ("tools", "functions")),
     Api(

@@ -22,7 +22,7 @@ Message = TypeVar("Message")
 class Result(Generic[Message]):
     """The new conversation and the report. `Message` is the type of the messages that were passed.
 
-    `request_parameters` must be added to the next request; usually {}. See `providers.merged`.
+    `request_parameters` must be added to the next request; usually {}. See `planning.thinking.merged`.
     """
 
     conversation: list[Message] = field(repr=False)
@@ -61,8 +61,8 @@ class PruneEvent:
     """One prune of one conversation, before or after it is done.
 
     `report` is the full report. `conversation_id` is the id that the caller passed. `request_parameters` must be added
-    to the next request; see `providers.merged`. Before a prune, no summary is written yet, and `report.tokens_after` is
-    an upper bound.
+    to the next request; see `planning.thinking.merged`. Before a prune, no summary is written yet, and
+    `report.tokens_after` is an upper bound.
     """
 
     report: Report = field(repr=False)

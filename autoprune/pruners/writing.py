@@ -25,8 +25,6 @@ from autoprune.conversation.summary import call_style, escape_end_mark, wrap_sum
 from autoprune.conversation.transcript import Part, Speaker, newest_compaction
 from autoprune.facts.plain_text import sendable
 from autoprune.facts.utterances import Utterance, utterances
-from autoprune.formats import dominant_format
-from autoprune.formats.parsing import Format
 from autoprune.planning.clamping import Clamp
 from autoprune.planning.plan import Plan
 from autoprune.pruners.large_results import (
@@ -60,6 +58,8 @@ from autoprune.summarizers.driver import steps_of
 from autoprune.summarizers.selection import fallbacks
 from autoprune.summarizers.user_words import LEAVES_OUT
 from autoprune.tokens import MESSAGE_TOKENS, Count
+from autoprune.wire import dominant_format
+from autoprune.wire.parsing import Format
 
 JOINT_TOKENS = 4  # by which the counts of joined texts may differ from their sum
 BEFORE = "[The provider's summary of what came before; it stays in the conversation]"

@@ -119,9 +119,9 @@ def test_memos_locks_and_vocabularies_stay_behind():
 
 
 def test_formats_of_the_callers_own_are_copied(way: Copy):
-    from autoprune.formats import openai_chat
+    from autoprune.wire import chat
 
-    pruner = AgenticConversationPruner(ARGS, formats=[openai_chat])
+    pruner = AgenticConversationPruner(ARGS, formats=[chat])
     assert way(pruner).formats == pruner.formats
 
 

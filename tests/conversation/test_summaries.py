@@ -21,9 +21,9 @@ from autoprune.conversation.summary import (
     with_separate_summary,
     wrap_summary,
 )
-from autoprune.formats import anthropic_messages, bedrock_converse, gemini_contents, openai_chat, openai_responses
+from autoprune.wire import anthropic, bedrock, chat, gemini, responses
 
-FORMATS = (openai_chat, openai_responses, anthropic_messages, bedrock_converse, gemini_contents)
+FORMATS = (chat, responses, anthropic, bedrock, gemini)
 every_format = each_row("written_in", FORMATS, ids=lambda written_in: written_in.NAME)
 SYSTEM = {"role": "system", "content": "Be brief."}
 ANSWER = {"role": "assistant", "content": "It is done."}

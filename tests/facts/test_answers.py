@@ -11,12 +11,12 @@ from autoprune import AgenticConversationPruner, Protections, PruneArgs
 from autoprune.facts.answers import ANSWER_TOOLS, is_answer
 from autoprune.facts.answers import answer_text as said
 from autoprune.facts.utterances import utterances
-from autoprune.formats import new_parser
-from autoprune.formats.parsing import parse
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 from autoprune.summarizers import _snapshot
 from autoprune.summarizers.brief import Brief
 from autoprune.tokens import exact
+from autoprune.wire import new_parser
+from autoprune.wire.parsing import parse
 
 COUNT = exact()
 WISH = "Use tabs, and never push to main. " * 20

@@ -18,10 +18,10 @@ from autoprune.facts.answers import answer_text as said_through
 from autoprune.facts.answers import is_answer
 from autoprune.facts.plain_text import sendable
 from autoprune.facts.utterances import Utterance, utterances
-from autoprune.formats import new_parser
-from autoprune.formats.parsing import parse
 from autoprune.summarizers.rendering import MARK, describe_call, render
 from autoprune.tokens import exact
+from autoprune.wire import new_parser
+from autoprune.wire.parsing import parse
 
 QUICK = examples(15)
 PICTURE = "iVBORw0KGgo="

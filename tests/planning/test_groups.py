@@ -6,8 +6,8 @@ import pytest
 from halves import halves
 from written_short import entries, every_format, every_native_format, messages, parsed
 
-from autoprune.formats import new_parser
 from autoprune.planning._groups import cuts
+from autoprune.wire import new_parser
 
 # Pairs
 

@@ -24,8 +24,8 @@ from written_short import FORMATS, entries, parsed
 
 from autoprune import problems
 from autoprune.conversation.transcript import Entry, Speaker
-from autoprune.formats import anthropic_messages, openai_responses
 from autoprune.planning._groups import cuts, units
+from autoprune.wire import anthropic, responses
 
 CHECKED = examples(150)
 
@@ -53,10 +53,8 @@ def thought(steps: Calls) -> list[Any]:
 
 WRITERS = {
     **{(name, name): write for name, write in WIRE.items()},
-    ("reasoning", "openai_responses"): partial(
-        written, say=openai_responses.message, call=reasoned, answer=responses_results
-    ),
-    ("thinking", "anthropic"): partial(written, say=anthropic_messages.message, call=thought, answer=anthropic_results),
+    ("reasoning", "openai_responses"): partial(written, say=responses.message, call=reasoned, answer=responses_results),
+    ("thinking", "anthropic"): partial(written, say=anthropic.message, call=thought, answer=anthropic_results),
 }
 
 

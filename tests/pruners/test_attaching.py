@@ -16,7 +16,7 @@ import pytest
 from tables import each_row
 
 from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
-from autoprune.providers.thinking import drop_block
+from autoprune.planning.thinking import drop_block
 from autoprune.pruners.decorator import prune_history
 
 ARGS = PruneArgs(1_000)

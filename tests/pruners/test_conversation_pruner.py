@@ -26,8 +26,8 @@ from autoprune import (
 )
 from autoprune.conversation.edits import Fold, Reason
 from autoprune.conversation.summary import find_summary
+from autoprune.planning.thinking import drop_block
 from autoprune.planning.view import Candidate, FoldView
-from autoprune.providers.thinking import drop_block
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.per_result import PerResult
 from autoprune.strategies.presets import chat_summary, keep_last, summarize, truncate

@@ -12,11 +12,11 @@ from tables import each_row
 
 import autoprune
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, SettingsError, prune
-from autoprune.formats import openai_chat
 from autoprune.integrations._hooks import FrameworkPruner
 from autoprune.integrations.clients import attach
 from autoprune.pruners.decorator import prune_history
 from autoprune.strategies import CacheAware, LowWater
+from autoprune.wire import chat
 
 WORDS = conversations.words(900)
 CHAT = conversations.openai_chat([WORDS], [WORDS], [conversations.words(5)])
@@ -156,7 +156,7 @@ def test_adapters_of_frameworks_take_the_model_of_the_request(
     def keep(message: Any, _: object) -> Any:
         return message
 
-    framework = SimpleNamespace(**vars(openai_chat), strip_unsent=keep, restore_unsent=keep)
+    framework = SimpleNamespace(**vars(chat), strip_unsent=keep, restore_unsent=keep)
     assert FrameworkPruner(framework, args, strategy).prune(CHAT, model).report.safe_zone == zone
     monkeypatch.setenv(ZONE, "30k")
     assert FrameworkPruner(framework, PruneArgs(), strategy).prune(CHAT, model).report.safe_zone == 30_720

@@ -40,15 +40,15 @@ from autoprune import PruneArgs, Result, problems
 from autoprune.conversation.edits import Reason
 from autoprune.conversation.messages import fields_of
 from autoprune.conversation.summary import find_summary, is_user_message
-from autoprune.formats import anthropic_messages, bedrock_converse, gemini_contents
 from autoprune.planning.retention import BY_AGE, Retention
 from autoprune.planning.view import FoldingStrategy
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.strategies import presets
 from autoprune.strategies.catalog import folding_named
 from autoprune.strategies.folding import Folding
+from autoprune.wire import anthropic, bedrock, gemini
 
-USER_FIRST = (anthropic_messages, bedrock_converse, gemini_contents)
+USER_FIRST = (anthropic, bedrock, gemini)
 FEW = 3  # examples of what prunes many times
 NOT_SMALLER = "nothing was folded: with its summary the conversation would not have been smaller"
 # Positions mean other messages in another list.

@@ -15,9 +15,9 @@ from tables import each_row
 from autoprune import AgenticConversationPruner, Clamp, ConversationPruner, ToolInputs
 from autoprune.conversation.archive import recall
 from autoprune.conversation.placeholders import SENTENCE, content_id, split_mark, text_to_archive
-from autoprune.formats import new_parser, parse
 from autoprune.strategies import CacheAware, PerResult, Replace, Strategy, View
 from autoprune.strategies.clearing import ToolOutputCleanup
+from autoprune.wire import new_parser, parse
 
 LONG = "a line of text\n" * 60
 EAGER = CacheAware(threshold=1_000, patience=0.5, prices=(1.25, 0.1))

@@ -30,12 +30,12 @@ from autoprune.conversation.edits import Fold, Reason
 from autoprune.conversation.summary import find_summary
 from autoprune.planning.retention import BY_AGE
 from autoprune.planning.view import FoldView
-from autoprune.providers import EMPTY, NO_RESULT
 from autoprune.strategies import presets
 from autoprune.strategies.folding import Folding
 from autoprune.strategies.per_result import PerResult
 from autoprune.summarizers.brief import Brief, Written
 from autoprune.tokens import Memo, exact
+from autoprune.wire import EMPTY, NO_RESULT
 
 COUNT = Memo(exact())
 WIDE = 10**6  # tokens: a safe zone that nothing here reaches

@@ -12,7 +12,6 @@ from tables import each_row
 
 from autoprune import AgenticConversationPruner, ConversationPruner, PruneArgs, SettingsError, prune_history
 from autoprune.conversation.edits import Fold
-from autoprune.formats import openai_chat
 from autoprune.integrations._hooks import FrameworkPruner, RequestPruner
 from autoprune.pruners._call import RESTORED
 from autoprune.pruners.naming import pruner_for
@@ -20,6 +19,7 @@ from autoprune.pruners.requests import prune_request
 from autoprune.strategies.catalog import FOLDING, folding_named
 from autoprune.strategies.clearing import LowWater
 from autoprune.strategies.presets import keep_last
+from autoprune.wire import chat
 
 MESSAGES = conversations.openai_chat(*([conversations.words(300)] for _ in range(8)))
 ARGS = PruneArgs(1_500)
@@ -148,7 +148,7 @@ def test_two_strategies_in_one_call_are_refused(kind: type):
 
 
 # A framework whose messages are those of Chat Completions.
-MINE: Any = SimpleNamespace(**{**vars(openai_chat), "strip_unsent": lambda message, at: message})
+MINE: Any = SimpleNamespace(**{**vars(chat), "strip_unsent": lambda message, at: message})
 NEAR_MISSES = [
     (AgenticConversationPruner, "low-water", " (did you mean low_water?)"),
     (AgenticConversationPruner, "LowWater(target=0.5)", " (did you mean low_water?)"),

@@ -9,9 +9,9 @@ from profiles import examples
 from strategies_hypothesis import conversations
 from tables import each_row
 
-from autoprune.formats import SHIPPED, Format, new_parser
 from autoprune.pruners.memory import History, token_bound
 from autoprune.tokens import exact
+from autoprune.wire import SHIPPED, Format, new_parser
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -4,7 +4,7 @@ import pytest
 
 from autoprune.apps.policies import Changes, PolicyPrompts
 from autoprune.errors import SettingsError
-from autoprune.formats import new_parser, parse
+from autoprune.wire import new_parser, parse
 
 CALL = {"id": "c", "type": "function", "function": {"name": "read", "arguments": "{}"}}
 MESSAGES = [

@@ -18,8 +18,8 @@ from autoprune import AgenticConversationPruner, ConversationPruner
 from autoprune.conversation.messages import MOST_MARKS, cache_marks, without_marks
 from autoprune.economics import Ledger
 from autoprune.integrations._hooks import RequestPruner
-from autoprune.providers import problems
 from autoprune.pruners.requests import PrunedRequest, prune_request
+from autoprune.wire import problems
 
 MESSAGES, CONVERSE = "/v1/messages", "/model/anthropic.claude/converse"
 MODEL = "claude-opus-4-8"

@@ -32,8 +32,8 @@ from autoprune.apps.sessions import (
     plugin_readers,
     recordings,
 )
-from autoprune.providers import problems
 from autoprune.settings import plugins
+from autoprune.wire import problems
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "readers"
 SAMPLES = samples_in(FOLDER)

@@ -7,8 +7,8 @@ import pytest
 from reading_tasks import document
 
 from autoprune import AgenticConversationPruner, PruneArgs
-from autoprune.providers import problems
 from autoprune.strategies import CacheAware
+from autoprune.wire import problems
 
 PRUNER = PruneArgs(900_000, model="claude-sonnet-4-5")
 CLEARING = CacheAware(start_at=0, clear_thinking=True)

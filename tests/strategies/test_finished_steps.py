@@ -11,11 +11,11 @@ from rounds import WIRE, Step
 
 from autoprune import AgenticConversationPruner, Clamp, PruneArgs, Result, ToolInputs, problems
 from autoprune.conversation.placeholders import split_mark
-from autoprune.formats import new_parser
-from autoprune.formats.parsing import parse
 from autoprune.strategies import CacheAware
 from autoprune.strategies.finished_steps import read_line
 from autoprune.strategies.worth import Worth
+from autoprune.wire import new_parser
+from autoprune.wire.parsing import parse
 
 COLD = 4_000.0
 SETTINGS = PruneArgs(900_000, model="claude-sonnet-4-5")

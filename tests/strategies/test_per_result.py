@@ -21,7 +21,6 @@ from tables import each_row
 
 from autoprune import Clamp, Protections, PruneArgs, Result
 from autoprune.errors import SettingsError
-from autoprune.providers import problems
 from autoprune.pruners.conversation import ConversationPruner
 from autoprune.pruners.large_results import shortener
 from autoprune.strategies.per_result import PerResult
@@ -30,6 +29,7 @@ from autoprune.summarizers import openai_summarizer
 from autoprune.summarizers.brief import Brief
 from autoprune.summarizers.openai_summarizer import OpenAISummarizer
 from autoprune.tokens import exact
+from autoprune.wire import problems
 
 PLENTY = 1_000_000
 THRESHOLD = 120

@@ -19,14 +19,14 @@ from autoprune import AgenticConversationPruner, PruneArgs, SettingsError
 from autoprune.conversation.edits import Replace, apply
 from autoprune.conversation.placeholders import Placeholder
 from autoprune.conversation.transcript import ToolResult
-from autoprune.formats import new_parser
-from autoprune.formats.parsing import parse
 from autoprune.planning.plan import Conditions, Plan, Reason, ThinkingPolicy
 from autoprune.planning.view import Strategy, View
 from autoprune.planning.walk import Walk
 from autoprune.strategies.catalog import available, clearing_named
 from autoprune.strategies.clearing import LowWater, ToolOutputCleanup
 from autoprune.tokens import exact
+from autoprune.wire import new_parser
+from autoprune.wire.parsing import parse
 
 both_dialects = each_row("dialect", DIALECTS, ids=lambda dialect: dialect.__name__)
 LAST = words(40)  # a result that the model has not seen yet

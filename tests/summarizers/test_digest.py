@@ -17,8 +17,6 @@ from autoprune.conversation.placeholders import SENTENCE
 from autoprune.conversation.transcript import Location, Speaker, ToolCall, ToolResult
 from autoprune.facts import shell
 from autoprune.facts.utterances import Utterance, utterances
-from autoprune.formats import new_parser
-from autoprune.formats.parsing import parse
 from autoprune.summarizers.brief import Brief, Written
 from autoprune.summarizers.digest import Digest
 from autoprune.summarizers.digest._contents import Contents
@@ -26,6 +24,8 @@ from autoprune.summarizers.digest._contents import parse_contents as read_back
 from autoprune.summarizers.digest._reading import extend_contents, findings
 from autoprune.summarizers.sections import parse_sections
 from autoprune.tokens import Count, exact
+from autoprune.wire import new_parser
+from autoprune.wire.parsing import parse
 
 COUNT = exact()
 LARGE = 100_000  # tokens: everything fits

@@ -18,8 +18,8 @@ from strict_provider.scripts import Call, Script, Turn, agent_script
 from strict_provider.server import serve
 
 from autoprune import AgenticConversationPruner, Clamp, Protections, PruneArgs, Result, ToolInputs
+from autoprune.planning.thinking import merged
 from autoprune.planning.view import Strategy
-from autoprune.providers import merged
 from autoprune.strategies import LowWater
 
 Json = dict[str, Any]

@@ -9,7 +9,7 @@ from autoprune.apps.replay.episode import Billing, Episode, answers_of
 from autoprune.apps.replay.sizes import Sizes
 from autoprune.conversation.transcript import Location, ToolCall
 from autoprune.economics import Prices
-from autoprune.formats import new_parser, parse
+from autoprune.wire import new_parser, parse
 
 Message = dict[str, Any]
 USER: Message = {"role": "user", "content": "Fix it."}

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from gemini_responses_hypothesis import snake
 
-from autoprune.formats import anthropic_messages, bedrock_converse, gemini_contents, openai_chat, openai_responses
+from autoprune.wire import anthropic, bedrock, chat, gemini, responses
 
 
 @dataclass(frozen=True)
@@ -129,11 +129,11 @@ def gemini_results(steps: Calls) -> list[Any]:
 
 
 WIRE: dict[str, Writer] = {
-    "openai_chat": partial(written, say=openai_chat.message, call=chat_calls, answer=chat_results),
-    "openai_responses": partial(written, say=openai_responses.message, call=responses_calls, answer=responses_results),
-    "anthropic": partial(written, say=anthropic_messages.message, call=anthropic_calls, answer=anthropic_results),
-    "bedrock": partial(written, say=bedrock_converse.message, call=bedrock_calls, answer=bedrock_results),
-    "gemini": partial(written, say=gemini_contents.message, call=gemini_calls, answer=gemini_results),
+    "openai_chat": partial(written, say=chat.message, call=chat_calls, answer=chat_results),
+    "openai_responses": partial(written, say=responses.message, call=responses_calls, answer=responses_results),
+    "anthropic": partial(written, say=anthropic.message, call=anthropic_calls, answer=anthropic_results),
+    "bedrock": partial(written, say=bedrock.message, call=bedrock_calls, answer=bedrock_results),
+    "gemini": partial(written, say=gemini.message, call=gemini_calls, answer=gemini_results),
 }
 
 
@@ -216,12 +216,12 @@ def in_snake_case(rounds: Sequence[Round]) -> list[Any]:
 
 OTHERS: dict[str, tuple[Writer, ...]] = {
     "openai_chat": (
-        partial(written, say=openai_chat.message, call=lambda steps: [], answer=chat_functions),
-        partial(written, say=openai_chat.message, call=chat_custom_calls, answer=chat_blocks_of_results),
+        partial(written, say=chat.message, call=lambda steps: [], answer=chat_functions),
+        partial(written, say=chat.message, call=chat_custom_calls, answer=chat_blocks_of_results),
     ),
     "openai_responses": (
-        partial(written, say=openai_responses.message, call=shell_calls, answer=shell_results),
-        partial(written, say=openai_responses.message, call=custom_calls, answer=custom_results),
+        partial(written, say=responses.message, call=shell_calls, answer=shell_results),
+        partial(written, say=responses.message, call=custom_calls, answer=custom_results),
     ),
     "gemini": (in_snake_case,),
 }

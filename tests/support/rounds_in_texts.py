@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 from rounds import Calls, Round, Say, Step, as_json, written
 
-from autoprune.formats import bedrock_converse, gemini_contents, openai_chat
+from autoprune.wire import bedrock, chat, gemini
 
 # Each call and each result as lines of text
 
@@ -60,11 +60,11 @@ def responses_blocks(role: str, text: str) -> dict[str, Any]:
 
 
 CARRIERS: dict[str, Say] = {
-    "a text": openai_chat.message,
+    "a text": chat.message,
     "a block": chat_blocks,
     "an item": responses_blocks,
-    "bedrock": bedrock_converse.message,
-    "gemini": gemini_contents.message,
+    "bedrock": bedrock.message,
+    "gemini": gemini.message,
 }
 
 

@@ -16,7 +16,7 @@ from strict_provider.scripts import Play, Turn
 from strict_provider.seals import digest, seal
 from strict_provider.server import Provider
 
-from autoprune.providers import find_provider
+from autoprune.wire import find_provider
 
 UNKNOWN = ("x_trace", "x_score", "x_note", "cache_control")  # fields of gateways that OpenAI does not take
 

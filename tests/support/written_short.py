@@ -6,8 +6,8 @@ from typing import Any, TypeAlias
 from tables import each_row
 
 from autoprune.conversation.transcript import Entry
-from autoprune.formats import gemini_contents, new_parser
-from autoprune.formats.parsing import parse
+from autoprune.wire import gemini, new_parser
+from autoprune.wire.parsing import parse
 
 Message: TypeAlias = dict[str, Any]
 Write: TypeAlias = Callable[[str], Message]
@@ -94,7 +94,7 @@ def _message(word: str, written_in: str) -> Message:
         return call(name) if word[0] == "A" else result(name)
     role = ROLES[word]
     if written_in == "gemini" and role != "system":
-        return dict(gemini_contents.message(role, "Words."))
+        return dict(gemini.message(role, "Words."))
     if written_in == "bedrock":
         return {"role": role, "content": [{"text": "Words."}]}
     return {"role": role, "content": "Words."}

@@ -10,7 +10,7 @@ from autoprune.apps.policies._policy import NO_ROOM, Changes, ContextPolicy, Req
 from autoprune.conversation.edits import Reason, Replace, rewrite
 from autoprune.conversation.messages import fields_of
 from autoprune.conversation.transcript import Part, Transcript
-from autoprune.formats import SHIPPED, dominant_format
+from autoprune.wire import SHIPPED, dominant_format
 
 
 class PolicyPrompts:

@@ -24,9 +24,9 @@ from autoprune.conversation.transcript import Entry
 from autoprune.economics import Prices
 from autoprune.facts.calls import command, paths
 from autoprune.facts.file_access import shell_files
-from autoprune.formats import new_parser
-from autoprune.formats.parsing import parse
 from autoprune.tokens import exact
+from autoprune.wire import new_parser
+from autoprune.wire.parsing import parse
 
 POINTS = 60  # of a chart, at most
 AFTER = 15  # requests after a compaction whose paths are looked at

@@ -29,10 +29,10 @@ from autoprune.apps.sessions import Recording, Request, Usage
 from autoprune.conversation.transcript import Speaker, Transcript
 from autoprune.economics import DEFAULT, Prices, prices
 from autoprune.errors import SettingsError
-from autoprune.formats import new_parser
-from autoprune.formats.parsing import parse
 from autoprune.settings import budget_tokens, usual_zone, window_of
 from autoprune.tokens import Count, exact
+from autoprune.wire import new_parser
+from autoprune.wire.parsing import parse
 
 UNKNOWN_WINDOW = 200_000  # tokens: the context window of sessions that name no known model
 WARM = 0.5  # least share of the previous prompt that a warm cache holds

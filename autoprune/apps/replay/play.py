@@ -28,10 +28,9 @@ from autoprune.apps.replay.evidence import Need, Protected, ProtectedKind
 from autoprune.apps.replay.visible import Text, strings
 from autoprune.conversation.messages import fields_of, with_item
 from autoprune.facts.calls import arguments
-from autoprune.formats import new_parser
 from autoprune.planning.view import folds
-from autoprune.providers import problems
 from autoprune.tokens import Count
+from autoprune.wire import new_parser, problems
 
 NEAR = 10  # requests after a re-read during which the result is not fetched again
 FIRST, EVERY = 8, 16  # changes after which promises 3 and 5 are checked

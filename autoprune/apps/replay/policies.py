@@ -15,7 +15,6 @@ from autoprune.apps.replay.sizes import WithThinking
 from autoprune.conversation.edits import Replace
 from autoprune.economics import Prices
 from autoprune.errors import SettingsError, near_or_all
-from autoprune.formats import SHIPPED
 from autoprune.planning.view import View
 from autoprune.pruners.naming import choose_strategy, pruner_for
 from autoprune.settings import PruneArgs, budget_tokens, parse_number
@@ -24,6 +23,7 @@ from autoprune.strategies.catalog import FOLDING_ALONG, STRATEGIES, is_named, ma
 from autoprune.strategies.clearing import ObservationMasking
 from autoprune.strategies.scaffold import is_in_file, make_in_file
 from autoprune.tokens import exact
+from autoprune.wire import SHIPPED
 
 NO_PRUNING = "none"  # the baseline
 RUN = FOLDING_ALONG  # the strategy of `autoprune run`

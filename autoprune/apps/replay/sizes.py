@@ -27,7 +27,7 @@ from typing import Any, TypeAlias
 
 from autoprune.apps.sessions import Recording, Request
 from autoprune.conversation.transcript import Entry, Speaker, Transcript
-from autoprune.formats.parsing import Format, Parser
+from autoprune.wire.parsing import Format, Parser
 
 UNKNOWN_HEAD = 15_000  # tokens
 # The provider's tokens for a token that we count: `benchmarks/sizes.py` prints the fitted ratios of models.

@@ -9,8 +9,8 @@ from autoprune.apps.sessions import Recording
 from autoprune.conversation.transcript import Speaker
 from autoprune.facts.harness import user_words
 from autoprune.facts.plain_text import one_line
-from autoprune.formats import new_parser
-from autoprune.formats.parsing import parse
+from autoprune.wire import new_parser
+from autoprune.wire.parsing import parse
 
 SEARCHED = 30  # messages in which the user's first words are looked for
 LONGEST = 80  # characters of a prompt

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from autoprune.apps.sessions._json import Object, compact, fields, objects, text
 from autoprune.apps.sessions._recording import Conversation, Message, Moment, find_requests, note
 from autoprune.errors import SessionError, SettingsError, near_or_all
-from autoprune.providers import repair
+from autoprune.wire import repair
 
 CHAT, RESPONSES, ANTHROPIC, GEMINI = "openai_chat", "openai_responses", "anthropic", "gemini"
 # The result of a call without one, unless the agent is known to send another text.

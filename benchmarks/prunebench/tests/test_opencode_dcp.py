@@ -1,7 +1,7 @@
 """What the recordings cannot show: failed calls, which Chat Completions does not mark."""
 
 from autoprune.apps.policies import PolicyPrompts
-from autoprune.formats import new_parser, parse
+from autoprune.wire import new_parser, parse
 
 from prunebench.policies import POLICIES
 

@@ -11,8 +11,8 @@ import json
 from types import SimpleNamespace
 from typing import Any
 
-from autoprune.formats import new_parser
 from autoprune.tokens import exact
+from autoprune.wire import new_parser
 from haystack.dataclasses import ChatMessage, ToolCall
 from haystack.hooks.compaction import CompactionHook, ToolResultPruningCompactor
 from policy_originals import WINDOW, Conversation, conversations, differences, request_starts, write_recording

@@ -12,8 +12,8 @@ import asyncio
 import json
 from typing import Any
 
-from autoprune.formats import new_parser
 from autoprune.tokens import exact
+from autoprune.wire import new_parser
 from inspect_ai.model import (
     ChatMessage,
     ChatMessageAssistant,

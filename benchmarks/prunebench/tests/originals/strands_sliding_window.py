@@ -12,8 +12,8 @@ import json
 from types import SimpleNamespace
 from typing import Any
 
-from autoprune.formats import new_parser, parse
 from autoprune.tokens import exact
+from autoprune.wire import new_parser, parse
 from policy_originals import WINDOW, Conversation, conversations, differences, request_starts, write_recording
 from strands.agent.conversation_manager import SlidingWindowConversationManager
 from strands.hooks import BeforeModelCallEvent

@@ -29,8 +29,8 @@ from pathlib import Path
 from typing import Any
 
 from autoprune.apps.policies import PolicyPrompts
-from autoprune.formats import new_parser, parse
 from autoprune.tokens import Count, exact
+from autoprune.wire import new_parser, parse
 from policy_conversations import Conversation, all_conversations, read_conversations
 
 from prunebench.policies import POLICIES

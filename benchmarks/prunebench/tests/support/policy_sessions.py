@@ -18,7 +18,7 @@ from autoprune.apps.policies import RequestView
 from autoprune.apps.replay.episode import episode
 from autoprune.apps.sessions import recordings
 from autoprune.conversation.transcript import Location, Transcript
-from autoprune.formats import new_parser, parse
+from autoprune.wire import new_parser, parse
 from policy_conversations import Conversation
 
 from prunebench.policies._chat import Chat, call_arguments
