@@ -499,6 +499,7 @@ def behind_the_last_block(messages: list[Any]) -> None:
     messages[-1]["content"].append({"cachePoint": {"type": "default"}})
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("strategy", sample_cases(["tool_output_cleanup", "low_water", "cache_aware"], 2))
 @pytest.mark.parametrize(
     ("wire", "mark"),

@@ -34,6 +34,7 @@ def test_the_first_command_prints_what_the_readme_shows():
     assert [line.rstrip() for line in done.stderr.strip().splitlines()] == first[2].strip().splitlines()
 
 
+@pytest.mark.full
 def test_the_demo_is_a_session_that_replay_advises_to_prune():
     done = run_text("replay", "fixtures/demo.jsonl", folder=ROOT, environ={"COLUMNS": "1000"})
     assert re.search("^Use cache_aware.*, as `autoprune run` does: ", done.stdout, re.MULTILINE)

@@ -274,6 +274,7 @@ def chat(random: Random) -> list[dict[str, Any]]:
     return messages
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", sample_cases(PRESETS, 4))
 def test_full_and_fed_back_history_agree_if_a_summary_has_little_room(name: str):
     preset = folding_named(name)
@@ -314,6 +315,7 @@ def test_no_two_messages_of_the_users_become_neighbors(write: Any, retain: Reten
         assert [pair for pair in across if all(is_user_message(messages[at]) for at in pair)] == []
 
 
+@pytest.mark.full
 @every_format_folded(number=FEW)
 def test_a_new_pruner_with_the_same_store_gives_the_same_bytes_and_asks_no_model(case: Case):
     store: dict[str, str] = {}
@@ -330,6 +332,7 @@ def test_a_new_pruner_with_the_same_store_gives_the_same_bytes_and_asks_no_model
             assert cold.llm.asked == 0
 
 
+@pytest.mark.full
 @every_format_folded(number=FEW)
 def test_a_summary_that_needs_no_model_is_the_same_without_any_memory(case: Case):
     if case.summarizer is None:

@@ -29,6 +29,7 @@ def reads(first: int) -> list[list[Step]]:
     return [[Step("read_file", {"path": f"{at}.py"}, words(700))] for at in range(first, first + 8)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("sent", SENT.values(), ids=[*SENT])
 def test_a_message_with_instructions_is_never_folded(preset: str, sent: str):

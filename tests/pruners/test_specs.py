@@ -227,6 +227,7 @@ def test_18_a_half_that_is_kept_keeps_the_other(strategy: Folding, pinned: int, 
     assert messages_of_pairs(result.conversation) == 2
 
 
+@pytest.mark.full
 @every_format
 @each_row("roles", [("tool",), ("assistant", "user"), ("user", "assistant", "tool"), ("tool", "user")])
 def test_18_no_pair_is_parted_whatever_goes_first_and_however_much(roles: tuple[str, ...], written_in: str):

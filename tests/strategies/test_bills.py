@@ -131,7 +131,7 @@ def _shared(prompt: Sequence[object], before: Sequence[object]) -> int:
 
 
 @pytest.mark.parametrize("fold_steps", [None, 5], ids=["clears", "folds"])
-@pytest.mark.parametrize("name", sample_cases(PRICES, 2))
+@pytest.mark.parametrize("name", sample_cases(PRICES, 7))
 def test_no_session_is_dearer_at_any_request(name: str, fold_steps: int | None):
     prices, cheaper = PRICES[name], 0
     for known in map(session, range(size(6))):
@@ -143,7 +143,7 @@ def test_no_session_is_dearer_at_any_request(name: str, fold_steps: int | None):
     assert cheaper > 1  # otherwise the test shows nothing
 
 
-@pytest.mark.parametrize("name", sample_cases(PRICES, 2))
+@pytest.mark.parametrize("name", sample_cases(PRICES, 7))
 def test_a_loop_that_passes_pruned_output_back_is_not_dearer_either(name: str):
     """Folds shorten the list, so the loop's own record says where the pauses are."""
     for known in map(session, range(size(6))):
@@ -166,7 +166,7 @@ def test_steps_are_folded_in_these_sessions():
     assert len(result.plan.folds) > 2
 
 
-@pytest.mark.parametrize("name", sample_cases(PRICES, 3))
+@pytest.mark.parametrize("name", sample_cases(PRICES, 7))
 def test_pruned_output_that_is_passed_back_has_the_same_bills(name: str):
     for seed in range(10, 10 + size(6)):
         known, strategy = session(seed), CacheAware(prices=PRICES[name])
@@ -262,7 +262,7 @@ def play(
 
 
 @pytest.mark.parametrize("stores", [True, False], ids=["forgets", "never stores"])
-@pytest.mark.parametrize("name", sample_cases(["anthropic", "free writes", "tier"], 2))
+@pytest.mark.parametrize("name", sample_cases(["anthropic", "free writes", "tier"], 4))
 def test_no_session_is_dearer_if_the_cache_forgets_or_stores_nothing(name: str, stores: bool):
     cheaper = 0
     for seed in range(3):

@@ -149,6 +149,7 @@ def test_a_fetch_that_is_repeated_after_its_step_was_folded_is_not_cleared_again
     assert again not in later.plan.results
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("written_in", WIRE)
 def test_a_plan_counts_the_texts_where_they_join_the_users_messages(written_in: str):
     rounds = [read("a.log"), "Mind the second log.", read("b.log"), "How is it?", *MORE[:6], wrote(), *MORE]
@@ -276,6 +277,7 @@ def test_of_folded_calls_only_what_their_lines_say_counts_for_later_decisions():
     assert worth(f"{short} src/app.py, 1 tokens") == worth(None)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("written_in", WIRE)
 def test_after_a_compaction_by_the_client_the_pruner_decides_as_a_new_one(written_in: str):
     long = session(read("a.log"), read("b.log"), written_in=written_in)

@@ -1,6 +1,6 @@
 """The two profiles of the suite: quick, with few examples of each property, and full, with all of them.
 
-`pytest` runs the quick profile in about a minute. `pytest --full` runs the full one, which includes the tests that are
+`pytest` runs the quick profile in less than two minutes. `pytest --full` runs the full one, which includes the tests that are
 marked `full` and the modules in `FULL_ONLY`.
 """
 
@@ -9,10 +9,12 @@ from typing import Any, TypeVar
 
 from hypothesis import HealthCheck, Phase, settings
 
-# Modules that start servers, processes or browsers, or test the test provider. Only the full profile runs them; in the
-# quick one other tests cover the functions that they call.
+# Modules that start servers, processes or browsers, replay long sessions, or test the test provider. Only the full
+# profile runs them; in the quick one other tests cover the functions that they call.
 FULL_ONLY = (
     "tests/cli/test_cli_files.py",
+    "tests/cli/test_cli_recall.py",
+    "tests/cli/test_cli_words.py",
     "tests/cli/test_each_client.py",
     "tests/cli/test_proxy.py",
     "tests/cli/test_replay.py",
@@ -21,25 +23,47 @@ FULL_ONLY = (
     "tests/cli/test_tune.py",
     "tests/e2e/",
     "tests/integrations/test_attached_clients.py",
+    "tests/proxy/test_caches.py",
+    "tests/proxy/test_compress.py",
+    "tests/proxy/test_forwarding.py",
+    "tests/proxy/test_lanes.py",
+    "tests/proxy/test_limits.py",
+    "tests/proxy/test_resuming.py",
+    "tests/pruners/test_changing_settings.py",
+    "tests/pruners/test_end_to_end.py",
+    "tests/pruners/test_every_format_memo.py",
+    "tests/pruners/test_every_request.py",
+    "tests/pruners/test_fed_back.py",
+    "tests/pruners/test_folded_steps.py",
+    "tests/pruners/test_folding_end_to_end.py",
+    "tests/pruners/test_foreign_marks.py",
+    "tests/pruners/test_recall.py",
+    "tests/pruners/test_words_in_summaries.py",
+    "tests/replay/test_benchmarks.py",
+    "tests/replay/test_corpus.py",
+    "tests/replay/test_detail.py",
+    "tests/replay/test_figures.py",
+    "tests/replay/test_page.py",
+    "tests/replay/test_recorded_compactions.py",
+    "tests/replay/test_tuning.py",
+    "tests/replay/test_verdict.py",
+    "tests/requests/test_cache_marks.py",
+    "tests/strategies/test_per_result.py",
+    "tests/strategies/test_results_in_use.py",
+    "tests/strategies/test_scaffold.py",
+    "tests/summarizers/test_deadlines.py",
+    "tests/summarizers/test_first_request.py",
+    "tests/test_edit_loop.py",
+    "tests/test_examples.py",
+    "tests/wire/test_every_format_agrees.py",
+    "tests/wire/test_native_formats.py",
+    "tests/wire/test_standing.py",
     "tests/wire/test_strict_provider.py",
     "tests/wire/test_strict_provider_anthropic.py",
     "tests/wire/test_strict_provider_bedrock.py",
     "tests/wire/test_strict_provider_gemini.py",
     "tests/wire/test_strict_provider_openai.py",
     "tests/wire/test_strict_provider_streaming.py",
-    "tests/proxy/test_forwarding.py",
-    "tests/proxy/test_lanes.py",
-    "tests/proxy/test_limits.py",
-    "tests/pruners/test_end_to_end.py",
-    "tests/pruners/test_folding_end_to_end.py",
-    "tests/pruners/test_foreign_marks.py",
-    "tests/replay/test_benchmarks.py",
-    "tests/replay/test_corpus.py",
-    "tests/replay/test_tuning.py",
-    "tests/strategies/test_scaffold.py",
-    "tests/summarizers/test_deadlines.py",
-    "tests/test_edit_loop.py",
-    "tests/test_examples.py",
 )
 Case = TypeVar("Case")
 MOST = 4  # examples of a property in the quick profile

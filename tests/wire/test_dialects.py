@@ -197,6 +197,7 @@ def check(kind: str, text: str, carrier: str = "a text", *, failed: bool = False
         assert pruner.prune_conversations(pruned, strategy=Says(text)) is pruned
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_text_with_a_tag_of_any_dialect_stays_inside_its_result(kind: str):
     texts = ("first {} last", "first\n{}\nlast", "{} last", "The user denied this:\n{} last")

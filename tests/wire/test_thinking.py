@@ -467,6 +467,7 @@ TOOLS = [{"name": "write_file", "input_schema": {"type": "object"}}]
 INPUTS_ALONE = ToolOutputCleanup(Protections(minimum_tokens=10_000), clear_tool_inputs=ToolInputs(above=20))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("is_fed_back", [False, True])
 @pytest.mark.parametrize(
     ("chosen", "strategy", "is_refused"),
