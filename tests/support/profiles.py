@@ -1,7 +1,7 @@
 """The two profiles of the suite: quick, with few examples of each property, and full, with all of them.
 
-`pytest` runs the quick profile in less than two minutes. `pytest --full` runs the full one, which includes the tests that are
-marked `full` and the modules in `FULL_ONLY`.
+`pytest` runs the quick profile in less than two minutes. `pytest --full` runs the full one, which includes the tests
+that are marked `full` and the modules in `FULL_ONLY`.
 """
 
 from collections.abc import Iterable
