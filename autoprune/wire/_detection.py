@@ -74,11 +74,9 @@ def recognize(message: object, at: int, formats: Sequence[Format]) -> tuple[Mapp
     of two formats, and for neither a mark nor a role.
     """
     values = message if type(message) is dict else _fields_of(message, at, formats)
-    content = values.get("content")
-    has_role = isinstance(values.get("role"), str)
-    is_simple = "parts" not in values and "type" not in values and (type(content) is str or content is None)
-    if has_role and is_simple and formats is SHIPPED:
+    if formats is SHIPPED and _is_plain(values):
         return values, chat
+    has_role = isinstance(values.get("role"), str)
     if len(formats) == 1 and (has_role or formats[0] is not chat):
         return values, formats[0]
     own = next((each for each in formats if each not in SHIPPED and each.seen(values)), None)
@@ -94,6 +92,13 @@ def recognize(message: object, at: int, formats: Sequence[Format]) -> tuple[Mapp
     if not has_role:
         raise _unknown_message(values, at)
     return values, chat
+
+
+def _is_plain(message: Mapping[str, object]) -> bool:
+    """Return whether a message has a role and no mark of any shipped format but OpenAI Chat."""
+    content = message.get("content")
+    is_text = "parts" not in message and "type" not in message and (type(content) is str or content is None)
+    return is_text and isinstance(message.get("role"), str)
 
 
 def _fields_of(message: object, at: int, formats: Sequence[Format]) -> Mapping[str, object]:
@@ -127,8 +132,9 @@ def dominant_format(messages: Sequence[Mapping[str, object]], formats: Sequence[
     """Return the format of the first message with a mark of a format; OpenAI Chat if no message has a mark."""
     if len(formats) == 1:
         return formats[0]
-    recognized = (each for message in messages for each in formats if each.seen(message))
-    return next(recognized, chat)
+    only_chat = (chat,)
+    asked = ((each, only_chat if formats is SHIPPED and _is_plain(each) else formats) for each in messages)
+    return next((written_in for message, some in asked for written_in in some if written_in.seen(message)), chat)
 
 
 def _unknown_message(message: Mapping[str, object], at: int) -> ConversationError:
