@@ -63,6 +63,7 @@ ONLY_IN = {
     "lxml": {"wire"},
     "openai": {"summarizers"},
     "ray": {"apps.replay"},
+    "pyarrow": {"apps.replay"},
     "typer": {"apps.cli"},
     "rich": {"apps.cli", "pruners"},
     "splintr": {"tokens"},

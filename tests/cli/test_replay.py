@@ -28,7 +28,7 @@ from autoprune.apps.cli.command_table import app
 from autoprune.apps.cli.replay import details_table, overview_table, verdict_table
 from autoprune.apps.cli.replay_cache import Cached, installed_code
 from autoprune.apps.cli.replaying import find_files, replay_all, run_line, skipped_table
-from autoprune.apps.replay import ReplayArgs, SessionFigures
+from autoprune.apps.replay import ReplayArgs, SessionFigures, request_table
 from autoprune.apps.replay.corpus import Processes, Task, cores, details_of_files, one_by_one, replay_files
 from autoprune.apps.replay.episode_figures import OWN
 from autoprune.apps.replay.policies import RUN
@@ -373,6 +373,35 @@ def test_ray_gives_what_processes_give(tmp_path: Path):
         for engine in ("processes", "ray")
     )
     assert timeless({**first, "command": ""}) == timeless({**second, "command": ""})
+
+
+# A row for each request
+
+
+@pytest.mark.full
+def test_parquet_rows_add_up_to_the_bills(tmp_path: Path):
+    read = pytest.importorskip("pyarrow.parquet").read_table
+    file = tmp_path / "requests.parquet"
+    sessions = write_sessions(tmp_path, "one", "two")
+    options = (*OPTIONS, "--model", "claude-sonnet-4-5", "--json", "--parquet", str(file))
+    done = json.loads(run("replay", *sessions, *options).stdout)
+    rows = read(file).to_pylist()
+    figures = [(session, each) for session in done["sessions"] for each in session["figures"]]
+    assert len({(row["session"], row["strategy"]) for row in rows}) == len(figures) == 4
+    for session, each in figures:
+        own = [row for row in rows if (row["session"], row["strategy"]) == (session["path"], each["strategy"])]
+        (bill,) = each["bills"].values()
+        assert [row["request"] for row in own] == list(range(each["requests"]))
+        assert [row["prompt_tokens"] for row in own] == each["prompts"]
+        assert sum(row["cost"] for row in own) == pytest.approx(bill["total"])
+        assert sum(row["dollars"] for row in own) == pytest.approx(bill["total"] * bill["input_price"])
+
+
+def test_without_pyarrow_a_replay_fails_before_it_begins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr(request_table, "find_spec", lambda name: None)
+    done = CliRunner().invoke(app, ["replay", "missing.jsonl", "--parquet", str(tmp_path / "requests.parquet")])
+    assert done.exit_code == 2
+    assert "a Parquet file needs pyarrow: run pip install" in done.output
 
 
 # What to do

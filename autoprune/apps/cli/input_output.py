@@ -76,12 +76,12 @@ def refuse_agent_log(path: str | None, readers: Sequence[Reader] = (), *, force:
     )
 
 
-def write_output(path: str, text: str) -> None:
-    """Write a text to a file, or to standard output if the path is `-`. The file is replaced in one step.
+def write_output(path: str, text: str | bytes) -> None:
+    """Write a text or bytes to a file, or to standard output if the path is `-`. The file is replaced in one step.
 
     A name that ends in .gz is written compressed. Raises SessionError if the file cannot be written.
     """
-    data = text.encode()
+    data = text.encode() if isinstance(text, str) else text
     if path == "-":
         sys.stdout.buffer.write(data)
         sys.stdout.flush()

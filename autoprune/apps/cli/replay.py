@@ -27,7 +27,7 @@ import autoprune.apps.cli.replaying as replaying
 from autoprune.apps.cli.console import show, show_json, show_report
 from autoprune.apps.cli.input_output import write_output
 from autoprune.apps.cli.savings import compactions_text, outlook_text, spending_notes, spending_table
-from autoprune.apps.replay import atoms
+from autoprune.apps.replay import atoms, request_table
 from autoprune.apps.replay.compaction_costs import CompactionSum, sum_compactions
 from autoprune.apps.replay.corpus import Engine, Task
 from autoprune.apps.replay.detail import SessionDetail
@@ -62,6 +62,7 @@ EXAMPLES = options.examples(
     "replay logs/ --strategy low_water --strategy 'low_water @ 60k'",
     "replay logs/ --prices anthropic --prices 1,0.02,4 --style both",
     "replay logs/ --html report.html",
+    "replay logs/ --parquet requests.parquet",
 )
 STYLES = {"full": (FULL,), "fed-back": (FED_BACK,), "both": (FULL, FED_BACK)}
 LOWEST_BAND = BANDS[-2]  # strategies that keep less evidence than this share one heading
@@ -89,6 +90,13 @@ COMPARE = "With session files or folders this command compares strategies."
 CHARTS = "With --html FILE it writes a page with charts."
 T = TypeVar("T")
 Ranking = dict[Prices, list[Standing]]
+
+
+def _needs_pyarrow(path: str | None) -> str | None:
+    """Fail at once, not after the replay."""
+    if path:
+        request_table.check_installed()
+    return path
 
 
 def replay_sessions(
@@ -132,6 +140,14 @@ def replay_sessions(
         ),
     ] = "full",
     html: Annotated[str | None, typer.Option(metavar="FILE", help="Write the report as an HTML page.")] = None,
+    parquet: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            callback=_needs_pyarrow,
+            help="Write a row for each request under each strategy, for DuckDB or pandas.",
+        ),
+    ] = None,
     texts: Annotated[
         bool,
         typer.Option(
@@ -175,7 +191,7 @@ def replay_sessions(
     has_usage = any(each.prompt or each.dollars for each in sums)
     if has_usage and not as_json:
         show_report(spending_table(sums, spent))
-    sessions = replaying.replay_all(files, args, chosen_engine, with_curves=as_json or bool(html))
+    sessions = replaying.replay_all(files, args, chosen_engine, with_curves=as_json or bool(html or parquet))
     rows = [row for each in sessions for row in each.figures]
     ranking = {each: standings(rows, str(each), run_command(zone)) for each in args.prices} if rows else {}
     whole = overview(sessions)
@@ -186,9 +202,9 @@ def replay_sessions(
     if html and rows:
         details = replaying.most_expensive_details(sessions, args, chosen_engine, texts=texts)
         notes = [*replaying.assumptions(whole, args), *(spending_notes(sums) if has_usage else ())]
-        write_output(html, _as_page(sessions, details, args, ranking, likely.paid, steps, notes))
-        if html != "-":
-            show(Text(f"wrote {html}: open it in a browser"), to_stderr=True, wraps=False)
+        _write(html, _as_page(sessions, details, args, ranking, likely.paid, steps, notes), ": open it in a browser")
+    if parquet and rows:
+        _write(parquet, request_table.parquet(sessions))
     if as_json:
         show_json({**_as_json(sessions, args, whole, ranking), "spending": [asdict(each) for each in sums]})
     else:
@@ -199,6 +215,12 @@ def replay_sessions(
             show(Text("\n".join(_step_lines(*step))), wraps=False)  # wrapped, a command cannot be pasted
     if not rows:
         replaying.end_without_figures(sessions, at_home=not paths)
+
+
+def _write(path: str, content: str | bytes, hint: str = "") -> None:
+    write_output(path, content)
+    if path != "-":
+        show(Text(f"wrote {path}{hint}"), to_stderr=True, wraps=False)
 
 
 def _with_progress(engine: Engine, total: int, do: Callable[[Task], T], tasks: Iterable[Task]) -> Iterator[Any]:

@@ -116,7 +116,10 @@ def without_curves(found: SessionFigures) -> SessionFigures:
 
     They take most of the space, and only charts need them.
     """
-    summed = (replace(each, prompts=(sum(each.prompts),), held=(sum(each.held),), missed=()) for each in found.figures)
+    summed = (
+        replace(each, prompts=(sum(each.prompts),), held=(sum(each.held),), costs=(), missed=())
+        for each in found.figures
+    )
     return replace(found, figures=tuple(summed))
 
 

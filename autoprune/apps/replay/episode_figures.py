@@ -41,30 +41,42 @@ def bill(run: Run, prices: Prices) -> Bill:
     If requests went to models with different prices, the unit is an input token at the most frequent prices.
     """
     episode = run.episode
-    life = None if prices is OWN or prices == OWN else prices.life
+    life = None if prices == OWN else prices.life
     at = tuple(_request_prices(episode, prices))
-    total, unpruned, worst, breaks, before = 0.0, 0.0, 0.0, 0, 0
-    for request, (prompt, whole, (known, weight)) in enumerate(zip(run.prompts, episode.unpruned, at, strict=True)):
-        answer = episode.billings[request].answer
-        held = episode.cached_tokens(request, prompt.tokens, prompt.held, life)
-        shared = min(whole, episode.unpruned[request - 1]) if request else 0
-        whole_held = episode.cached_tokens(request, whole, shared, life)
-        total += weight * known.request(prompt.tokens, held, answer)
-        unpruned += weight * known.request(whole, whole_held, answer)
+    total, unpruned, worst = 0.0, 0.0, 0.0
+    for cost, whole in zip(request_costs(run, prices), _unpruned_costs(episode, at, life), strict=True):
+        total += cost
+        unpruned += whole
         worst = max(worst, total / unpruned if unpruned else 1.0)
-        breaks += prompt.held < before
-        before = prompt.tokens
     again = sum(_fetch_cost(run, request, result, *at[request]) for request, result in run.rereads)
     price = episode.prices.input_price if life is None else prices.input_price
     return Bill(
         total=total,
         with_rereads=total + again,
-        cache_breaks=breaks,
+        cache_breaks=sum(now.held < before.tokens for before, now in pairwise(run.prompts)),
         worst=worst,
         saved=unpruned - total,
         saved_cold=_cold_savings(run, at, life),
         input_price=price,
     )
+
+
+def request_costs(run: Run, prices: Prices) -> Iterator[float]:
+    """Yield the cost of each request in input tokens, at the given prices or at its own, as in `bill`."""
+    episode = run.episode
+    life = None if prices == OWN else prices.life
+    at = _request_prices(episode, prices)
+    for request, (prompt, (known, weight)) in enumerate(zip(run.prompts, at, strict=True)):
+        held = episode.cached_tokens(request, prompt.tokens, prompt.held, life)
+        yield weight * known.request(prompt.tokens, held, episode.billings[request].answer)
+
+
+def _unpruned_costs(episode: Episode, at: Sequence[tuple[Prices, float]], life: float | None) -> Iterator[float]:
+    before = 0
+    for request, (whole, (known, weight)) in enumerate(zip(episode.unpruned, at, strict=True)):
+        held = episode.cached_tokens(request, whole, min(whole, before), life)
+        yield weight * known.request(whole, held, episode.billings[request].answer)
+        before = whole
 
 
 def _request_prices(episode: Episode, prices: Prices) -> Iterator[tuple[Prices, float]]:
@@ -133,7 +145,8 @@ class Figures:
     which the agent worked, "" if unknown. `evidence` is by group: code, edits,
     shell edits, facts, paths; `FAR`, the code whose source is old; and each group but paths once more by the definition
     of the last version (`RESULTS_ONLY`). `protected` counts protected content by kind, once for each request. `prompts`
-    are the provider's tokens of each prompt, and `held` those that were read from its cache. `missed` are pairs of a
+    are the provider's tokens of each prompt, `held` those that were read from its cache, and `costs` what each request
+    costs at the first of the prices. `missed` are pairs of a
     result and a request that needed it after it was cleared. `thinking` are the tokens of thinking that the edits make
     invalid, if the model binds it. `is_changed` tells whether any prompt is not as recorded. `seconds` is the median
     time of a prune, and `slowest` the longest.
@@ -152,6 +165,7 @@ class Figures:
     thinking: int = 0
     prompts: tuple[int, ...] = field(default=(), repr=False)
     held: tuple[int, ...] = field(default=(), repr=False)
+    costs: tuple[float, ...] = field(default=(), repr=False)
     seconds: float = 0.0
     slowest: float = 0.0
     protected: Mapping[str, Kept] = field(default_factory=dict)
@@ -180,6 +194,7 @@ def figures(run: Run, strategy: str, prices: Sequence[Prices], *, style: str) ->
         thinking=round(run.thinking),
         prompts=tuple(prompt.tokens for prompt in run.prompts),
         held=tuple(map(round, cached)),
+        costs=tuple(request_costs(run, prices[0])) if prices else (),
         seconds=median(seconds) if seconds else 0.0,
         slowest=max(seconds, default=0.0),
         protected={str(kind): Kept(whole + lost, whole, whole) for kind, (whole, lost) in run.protected.items()},
