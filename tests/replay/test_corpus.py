@@ -3,15 +3,18 @@
 import gzip
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from recorded_sessions import session, timeless, write_sessions
 from tables import each_row
 
 from autoprune.apps.replay import FED_BACK, ReplayArgs
 from autoprune.apps.replay.corpus import Processes, key, replay_files, why_skipped, without_curves
-from autoprune.apps.replay.session import TOO_SHORT
+from autoprune.apps.replay.policies import RUN
+from autoprune.apps.replay.session import TOO_SHORT, overview
+from autoprune.apps.replay.verdict import overview_rows
 from autoprune.economics import LISTS, prices
 
 ARGS = ReplayArgs(("none", "low_water"), safe_zone=5_000)
@@ -40,6 +43,46 @@ def test_each_file_gives_its_figures(tmp_path: Path):
     assert [(row.episode, row.strategy) for each in found.values() for row in each.figures] == [
         (path, strategy) for path in paths for strategy in ARGS.strategies
     ]
+
+
+@each_row(
+    "result, reward",
+    [
+        ({"verifier_result": {"rewards": {"reward": 1.0}}}, 1.0),
+        ({"verifier_result": {"rewards": {"style": 0.2, "reward": 0}}}, 0.0),
+        ({"verifier_result": {"rewards": {"tests": 0.5}}}, 0.5),
+        ({"verifier_result": {"rewards": {"reward": "good"}}}, None),
+        ({"verifier_result": None, "exception_info": {}}, None),
+        ([1], None),
+        ("{", None),
+        (None, None),
+    ],
+)
+def test_the_reward_of_a_trial_is_in_harbors_result(result: Any, reward: float | None, tmp_path: Path):
+    agent = tmp_path / "job" / "task__1" / "agent"
+    agent.mkdir(parents=True)
+    if result is not None:
+        text = result if isinstance(result, str) else json.dumps(result)
+        (agent.parent / "result.json").write_text(text, encoding="utf-8")
+    (path,) = write_sessions(agent, "trajectory")
+    assert [each.reward for _, each in replay_files([path], ARGS)] == [reward]
+
+
+def test_the_outcomes_of_trials_stand_beside_their_bills(tmp_path: Path):
+    paths = []
+    for number, reward in enumerate((1, 1, 0)):
+        agent = tmp_path / f"task__{number}" / "agent"
+        agent.mkdir(parents=True)
+        paths += write_sessions(agent, "trajectory")
+        result = {"verifier_result": {"rewards": {"reward": reward}}}
+        (agent.parent / "result.json").write_text(json.dumps(result), encoding="utf-8")
+    args = replace(ARGS, strategies=("none", RUN))
+    found = [each for _, each in replay_files([*paths, *write_sessions(tmp_path, "other")], args)]
+    (said,) = (value for name, value in overview_rows(overview(found)) if name == "outcomes")
+    shares = [row.bills["own"].with_rereads for row in found[0].figures]
+    share = f"{shares[1] / shares[0]:.3f}"
+    bills = f"bill with `autoprune run`: {share} in those that passed, {share} in the others"
+    assert said == f"2 of 3 replayed trials passed; {bills}"
 
 
 @each_row(

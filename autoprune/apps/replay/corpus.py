@@ -5,6 +5,8 @@ the others continue: a file that cannot be read, breaks a strategy or kills its 
 `error` message.
 """
 
+import json
+import math
 import os
 import signal
 import threading
@@ -21,6 +23,7 @@ from typing import Any, Protocol, TypeVar
 from autoprune.apps.replay.detail import SessionDetail, session_details
 from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.session import TOO_SHORT, ReplayArgs, SessionFigures, replay_session
+from autoprune.conversation.messages import fields_of
 from autoprune.errors import AutopruneError, SettingsError, how_to_install
 from autoprune.strategies.scaffold import is_in_file
 
@@ -80,7 +83,23 @@ def replay_files(
 ) -> Iterator[tuple[str, SessionFigures]]:
     """Yield each file with its figures as tasks finish."""
     for task, outcome in engine(figures_of, (Task(file, args) for file in files)):
-        yield task.path, SessionFigures(task.path, error=outcome.why) if isinstance(outcome, Failed) else outcome
+        found = SessionFigures(task.path, error=outcome.why) if isinstance(outcome, Failed) else outcome
+        yield task.path, replace(found, reward=reward_beside(task.path))
+
+
+def reward_beside(path: str) -> float | None:
+    """Read the reward of the trial whose trajectory has this path, from Harbor's result two folders above.
+
+    None if there is no such result, or none with a number.
+    """
+    folder = Path(path).parent
+    try:
+        result = json.loads((folder.parent / "result.json").read_bytes()) if folder.name == "agent" else {}
+    except (OSError, ValueError, RecursionError):
+        return None
+    rewards = fields_of(fields_of(fields_of(result).get("verifier_result")).get("rewards"))
+    reward = rewards.get("reward", next(iter(rewards.values()), None))
+    return float(reward) if isinstance(reward, int | float) and math.isfinite(reward) else None
 
 
 def details_of_files(

@@ -8,12 +8,13 @@ from autoprune.apps.replay.session import SessionFigures
 from autoprune.errors import SettingsError, how_to_install
 
 # The type of each column. `cost` is in input tokens at the session's most frequent prices, `dollars` is null without
-# known prices; strategy "none" is the session without pruning.
+# known prices, and `reward` for all but trials of Harbor; strategy "none" is the session without pruning.
 COLUMNS = {
     "session": "string",
     "project": "string",
     "agent": "string",
     "episode": "string",
+    "reward": "float64",
     "strategy": "string",
     "style": "string",
     "request": "int32",
@@ -58,6 +59,7 @@ def request_rows(found: SessionFigures) -> Iterator[dict[str, Any]]:
                 "project": row.project,
                 "agent": found.agent,
                 "episode": row.episode,
+                "reward": found.reward,
                 "strategy": row.strategy,
                 "style": row.style,
                 "request": at,

@@ -3,7 +3,7 @@
 `overview` sums up the sessions of a run, such as the share of tool results and of cached tokens.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -86,7 +86,10 @@ class Shape:
 
 @dataclass(frozen=True)
 class SessionFigures:
-    """The figures of a session file's episodes and compactions, or the `error` that prevented them."""
+    """The figures of a session file's episodes and compactions, or the `error` that prevented them.
+
+    `reward` is what Harbor's verifier gave the trial of this trajectory; None if it is not known.
+    """
 
     path: str
     agent: str = ""
@@ -95,6 +98,7 @@ class SessionFigures:
     notes: tuple[str, ...] = ()
     error: str = ""
     compactions: tuple[Compaction, ...] = ()
+    reward: float | None = None
 
 
 def replay_session(name: str, data: bytes, args: ReplayArgs) -> SessionFigures:
@@ -242,13 +246,33 @@ def _as_recorded(recording: Recording, known: Episode) -> Iterator[Billing]:
 
 
 @dataclass(frozen=True)
+class Trials:
+    """Trials with the same outcome: how many, and the share of their bill that remains with `autoprune run`.
+
+    `share` is None if its strategy was not replayed.
+    """
+
+    count: int
+    share: float | None = None
+
+
+def sum_trials(sessions: Sequence[SessionFigures]) -> Trials:
+    """Sum up trials by their bills with re-reads at the first prices."""
+    totals = defaultdict[str, float](float)
+    for row in (row for each in sessions for row in each.figures if row.style == each.figures[0].style):
+        totals[row.strategy] += next(iter(row.bills.values())).with_rereads
+    whole = totals[NO_PRUNING]
+    return Trials(len(sessions), totals[RUN] / whole if whole and RUN in totals else None)
+
+
+@dataclass(frozen=True)
 class Overview:
     """Totals over the episodes of some sessions; tokens are by our count.
 
     `lives` counts the episodes by the life of their caches, such as "1 h recorded"; `unnamed` counts the episodes whose
     log names no model. `recorded` is the share of the prompts that providers read from their caches, in the `recording`
     episodes that record this share, and `simulated` the share in an unpruned replay of the same episodes. Both are None
-    if no episode records the share.
+    if no episode records the share. `passed` are the trials with a reward of 1 or more, `failed` those with less.
     """
 
     files: int
@@ -272,6 +296,8 @@ class Overview:
     recording: int = 0
     recorded: float | None = None
     simulated: float | None = None
+    passed: Trials = Trials(0)
+    failed: Trials = Trials(0)
 
     @property
     def result_share(self) -> float:
@@ -308,6 +334,8 @@ def overview(found: Iterable[SessionFigures]) -> Overview:
         recording=recording,
         recorded=recorded,
         simulated=simulated,
+        passed=sum_trials([each for each in sessions if each.reward is not None and each.reward >= 1]),
+        failed=sum_trials([each for each in sessions if each.reward is not None and each.reward < 1]),
     )
 
 

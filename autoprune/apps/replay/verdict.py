@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from autoprune.apps.replay.episode_figures import Figures
 from autoprune.apps.replay.policies import NO_PRUNING, RUN, Policy
 from autoprune.apps.replay.rows import FEW_ATOMS, Interval, Row, interval, summarize, sums_by_project, worth_of
-from autoprune.apps.replay.session import FULL, Overview
+from autoprune.apps.replay.session import FULL, Overview, Trials
 from autoprune.apps.replay.tuning import FLOOR
 
 BANDS = (0.97, 0.95, 0.90, 0.0)  # the lowest share of evidence in each
@@ -247,6 +247,16 @@ def overview_rows(whole: Overview) -> Iterator[tuple[str, str]]:
     if whole.recorded is not None and whole.simulated is not None:
         cached = f"{whole.recorded:.1%} of the prompts as recorded, {whole.simulated:.1%} as simulated without pruning"
         yield "cached", f"{cached} ({count_noun(whole.recording, 'conversation')})"
+    if whole.passed.count or whole.failed.count:
+        yield "outcomes", _outcomes(whole.passed, whole.failed)
+
+
+def _outcomes(passed: Trials, failed: Trials) -> str:
+    """Say how many trials passed, and what pruning leaves of the bills of both kinds."""
+    said = f"{passed.count:,} of {count_noun(passed.count + failed.count, 'replayed trial')} passed"
+    kinds = (("those that passed", passed.share), ("the others", failed.share))
+    bills = [f"{share:.3f} in {name}" for name, share in kinds if share is not None]
+    return f"{said}; bill with `autoprune run`: {', '.join(bills)}" if bills else said
 
 
 def _percent(part: float, whole: float) -> str:
