@@ -20,6 +20,7 @@ from autoprune.apps.sessions._json import (
     try_parse,
 )
 from autoprune.apps.sessions._json import text as text_of
+from autoprune.apps.sessions._otel import READER as OTEL
 from autoprune.apps.sessions._pi_session import READER as PI
 from autoprune.apps.sessions._recording import (
     Conversation,
@@ -36,7 +37,7 @@ from autoprune.settings.plugins import load_plugin, plugin_names
 
 # To ship a reader, see docs/session_files.md, and add a line here. The first reader that detects a file reads it, so
 # readers with specific markers come first, and those that look only for a few field names last.
-READERS = (CLAUDE_CODE, CODEX, GEMINI_CLI, COPILOT_CLI, PI, ATIF, CLINE)
+READERS = (CLAUDE_CODE, CODEX, GEMINI_CLI, COPILOT_CLI, PI, ATIF, OTEL, CLINE)
 PLUGINS = "autoprune.readers"  # the entry point group of readers in installed packages
 READABLE = (
     "a JSON list of messages, JSONL with one message a line, an object with a 'messages' list, or a session file of "
