@@ -134,6 +134,11 @@ NEW = {
     "gen_ai.input.messages": [of("user", "12"), asks("f"), tells("f", [{"type": "text", "text": "r"}])],
     "gen_ai.output.messages": [of("assistant", "done"), of("assistant", "another choice")],
 }
+REPEATED = {**NEW, "gen_ai.input.messages": [of("system", "main"), *NEW["gen_ai.input.messages"]]}
+OLDEST = {
+    "gen_ai.prompt": json.dumps(REPEATED["gen_ai.input.messages"]),
+    "gen_ai.completion": json.dumps({"text": "done"}),
+}
 FLAT = {
     "gen_ai.prompt.0.role": "system",
     "gen_ai.prompt.0.content": "main",
@@ -153,8 +158,15 @@ FLAT = {
 
 @each_row(
     "attributes, events",
-    [({}, OLD), (NEW, ()), ({}, [("gen_ai.client.inference.operation.details", NEW)]), (FLAT, ())],
-    ids=["events of version 1.36", "structured attributes", "the event of the details", "OpenLLMetry"],
+    [
+        ({}, OLD),
+        (NEW, ()),
+        (REPEATED, ()),
+        ({}, [("gen_ai.client.inference.operation.details", NEW)]),
+        (FLAT, ()),
+        (OLDEST, ()),
+    ],
+    ids=["events of version 1.36", "lists", "instructions twice", "the event of the details", "OpenLLMetry", "oldest"],
 )
 def test_contents_are_read_wherever_the_conventions_put_them(attributes: Value, events: Value):
     text = trace_of(span(0, {"gen_ai.request.model": "m", **attributes}, events))
@@ -200,7 +212,7 @@ CUT = {**SILENT, "gen_ai.input.messages": json.dumps([GO])[:20]}
 @each_row(
     ("spans", "what"),
     [
-        ([span(0, SILENT), span(5, HIDDEN)], "LLM spans without the contents of their messages: 2. Instrumentations"),
+        ([span(0, SILENT), span(5, HIDDEN)], "s is a session file of otel, but its LLM spans (2) hold no contents of"),
         ([span(0, SILENT)], "set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true"),
         ([span(0, HIDDEN)], "OPENINFERENCE_HIDE_INPUTS and OPENINFERENCE_HIDE_INPUT_MESSAGES must not be true"),
         ([span(0, {"http.request.method": "GET"})], "s is a session file of otel, but none of its spans is a call of"),

@@ -58,7 +58,7 @@ CALLS, RESULTS = ("tool_call", "tool_use", "function"), ("tool_call_response", "
 LONG = 100  # characters: a later input that quotes a longer answer holds it as a summary
 LATEST = 10**21  # nanoseconds since the epoch: a larger number is not a time
 NOT_RECORDED = (
-    "LLM spans without the contents of their messages: {}. Instrumentations record contents only if told to: set "
+    "its LLM spans ({}) hold no contents of messages, which instrumentations record only if told to: set "
     "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true for those of OpenTelemetry; for those of OpenInference, "
     "OPENINFERENCE_HIDE_INPUTS and OPENINFERENCE_HIDE_INPUT_MESSAGES must not be true"
 )
@@ -175,8 +175,8 @@ def _continues(before: Call, after: Call) -> bool:
     one of the messages after them, or the text of the answer, which was a summary then.
     """
     old, new = [*before.messages, *before.answer], after.messages
-    is_other = SYSTEM in (old[0]["role"], new[0]["role"]) and old[0] != new[0]
-    if is_other or (after.start or 0.0) < (before.end or 0.0):
+    has_other_prompt = SYSTEM in (old[0]["role"], new[0]["role"]) and old[0] != new[0]
+    if has_other_prompt or (after.start or 0.0) < (before.end or 0.0):
         return False
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
     summary = next((text(each["content"]) for each in before.answer), "")
@@ -189,7 +189,7 @@ def _continues(before: Call, after: Call) -> bool:
 
 def _calls(values: Sequence[object]) -> tuple[list[Call], list[str]]:
     """Read the calls in all LLM spans, with notes on the spans that cannot be read."""
-    spans = [(text(span.get("traceId")), span, _attributes(span)) for value in values for span in _spans(fields(value))]
+    spans = [(text(span.get("traceId")), span, each) for value in values for span, each in _spans(fields(value))]
     # Often only some spans of a trace name its session.
     sessions = {trace: name for trace, _, each in reversed(spans) if (name := text(_first(each, *SESSIONS)))}
     of_model = [(trace, span, each) for trace, span, each in spans if _is_of_model(each)]
@@ -209,10 +209,12 @@ def _calls(values: Sequence[object]) -> tuple[list[Call], list[str]]:
     return readable, [*silent, *broken]
 
 
-def _spans(value: Object) -> Iterator[Object]:
+def _spans(value: Object) -> Iterator[tuple[Object, Object]]:
+    """Yield the spans in a line, with their attributes and those of their resource."""
     for resource in objects(value.get("resourceSpans")):
+        common = _attributes(fields(resource.get("resource")))
         for scope in objects(resource.get("scopeSpans")):
-            yield from objects(scope.get("spans"))
+            yield from ((span, common | _attributes(span)) for span in objects(scope.get("spans")))
 
 
 def _attributes(record: Object) -> dict[str, object]:
@@ -282,6 +284,7 @@ def _recorded(span: Object, attributes: Object) -> tuple[list[Object], list[Obje
         _listed(attributes, "gen_ai.input.messages")
         or _unflatten(attributes, "llm.input_messages.")
         or _unflatten(attributes, "gen_ai.prompt.")
+        or _listed(attributes, "gen_ai.prompt")
         or [_event_message(name, event) for name, event in events if EVENT.fullmatch(name)]
     )
     answers = (
@@ -289,10 +292,13 @@ def _recorded(span: Object, attributes: Object) -> tuple[list[Object], list[Obje
         _listed(attributes, "gen_ai.output.messages")[:1]
         or _unflatten(attributes, "llm.output_messages.")
         or _unflatten(attributes, "gen_ai.completion.")
+        or _listed(attributes, "gen_ai.completion")[:1]
         or [_event_message(name, event) for name, event in events if name == "gen_ai.choice"][:1]
     )
-    system = _listed(attributes, "gen_ai.system_instructions")
-    return [{"role": SYSTEM, "parts": system}, *given] if system and given else given, answers
+    system: Object = {"role": SYSTEM, "parts": _listed(attributes, "gen_ai.system_instructions")}
+    # Some instrumentations record the instructions in the messages too.
+    is_new = any(_messages(system)) and [*_messages(system)] != [*_messages(given[0])] if given else False
+    return [system, *given] if is_new else given, answers
 
 
 def _listed(attributes: Object, name: str) -> list[Object]:
@@ -375,7 +381,7 @@ def _role(recorded: Object) -> str:
 
 def _parts(recorded: Object) -> list[Object]:
     """Return the parts of a recorded message, whose content may be a text too."""
-    return _items(_first(recorded, "parts", "contents", "content"))
+    return _items(_first(recorded, "parts", "contents", "content", "text"))
 
 
 def _kind(part: Object, role: str) -> str:
