@@ -54,8 +54,10 @@ def test_the_commands_of_a_page_run_one_after_the_other(page: str, tmp_path: Pat
     run_commands(text(page), tmp_path)
 
 
+SESSION_ID = "0a6c0c4e-2222-4f6f-9a57-000000000001"
 # The beginnings of commands that cannot run in a clone, and why.
 NOT_IN_A_CLONE = {
+    "autoprune replay ~/.claude/projects --parquet": "it needs an extra",
     "autoprune doctor": "it needs an assistant",
     "autoprune proxy": "it serves until it is stopped; tests/proxy starts it",
     "autoprune run": "it needs an assistant; tests/e2e runs four",
@@ -76,9 +78,9 @@ def commands(page: str) -> list[str]:
 def test_the_commands_of_all_pages_run_in_a_bare_clone(tmp_path: Path):
     clone = bare_clone(tmp_path)
     project = tmp_path / ".claude" / "projects" / "-home-me-shop"
-    for folder, ending in ((clone / "sessions" / "assistants", ".json"), (project, ".jsonl")):
+    for folder, name in ((clone / "sessions" / "assistants", "one.json"), (project, f"{SESSION_ID}.jsonl")):
         folder.mkdir(parents=True)
-        shutil.copyfile(ROOT / "fixtures" / "sessions" / "edit_loop_openai.jsonl", folder / f"one{ending}")
+        shutil.copyfile(ROOT / "fixtures" / "sessions" / "edit_loop_openai.jsonl", folder / name)
     skipped, count = set(), 0
     for page in HERE:
         for command in commands(text(page)):

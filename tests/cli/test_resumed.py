@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 from tables import each_row
+from typer.testing import CliRunner
 
+from autoprune.apps.cli.command_table import app
 from autoprune.apps.cli.resumed import describe_cost, find_resumed, session_files, session_times
 from autoprune.apps.clients import User, find_client
 
@@ -108,6 +110,44 @@ def test_nothing_is_said_about_a_session_that_cannot_be_pruned(tmp_path: Path):
         opened.truncate(50_000_001)
     os.utime(file, (0, before.st_mtime))
     assert describe_cost(file, "cache_aware") == ""
+
+
+def test_resume_lists_the_newest_sessions_with_cost_and_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / ".claude" / "projects" / "a"
+    session(folder / f"{OLD}.jsonl", hours=72)
+    session(folder / f"{NEW}.jsonl", hours=0.05, folder="/home/me/my shop")
+    session(folder / "agent-a1b2c3d.jsonl")
+    (folder / "0a6c0c4e-2222-4f6f-9a57-000000000003.jsonl").write_text("no session", encoding="utf-8")
+    done = CliRunner().invoke(app, ["resume"])
+    cost = r"first request about \$0\.\d\d, without pruning \$0\.45"
+    assert re.fullmatch(
+        rf"""3 minutes ago: my shop: Sum up the notes\.
+    cd '/home/me/my shop' && autoprune run claude --resume {NEW}
+
+3 days ago: shop: Sum up the notes\.
+    {cost}
+    cd /home/me/shop && autoprune run claude --resume {OLD}
+""",
+        done.stdout,
+    ), done.stdout
+    assert CliRunner().invoke(app, ["resume", "claude"]).stdout == done.stdout
+
+
+@each_row(
+    ("arguments", "code", "said"),
+    [
+        ((), 3, "no sessions of claude or codex were found on this machine"),
+        (("codex",), 3, "no sessions of codex were found on this machine"),
+        (("gemini",), 2, "sessions of 'gemini' are not listed; there are claude, codex"),
+    ],
+)
+def test_without_sessions_resume_says_which_it_looked_for(
+    arguments: tuple[str, ...], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    done = CliRunner().invoke(app, ["resume", *arguments])
+    assert (done.exit_code, done.stderr) == (code, f"autoprune: {said}\n")
 
 
 @each_row("text", ["", "[]", "not a session", '{"role": "user"}', "[" * 5_000])

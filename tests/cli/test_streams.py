@@ -84,7 +84,8 @@ def test_ctrl_c_is_one_line_at_any_time():
             process.send_signal(signal.SIGINT)
             err = error_output(process)
         seen.add(err.decode().rpartition("\n")[0].rpartition("\n")[2])
-        assert b"Traceback" not in err or b"autoprune" not in err
+        # Python itself may be interrupted before the first import: a clone's finder, which it loads then, has our name.
+        assert b"Traceback" not in err or b"autoprune" not in err or b"init_import_site" in err
         assert process.returncode in (-signal.SIGINT, 130, 0, 1), err.decode()
     assert "autoprune: interrupted" in seen
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from recorded_sessions import write_sessions
+from recorded_sessions import session, write_sessions
 
 ROOT = Path(__file__).parents[2]
 REQUESTS, STEP = 24, 600  # tokens by which each prompt grows
@@ -97,3 +97,27 @@ def test_resuming_cuts_a_session_at_a_pause_in_which_its_cache_has_expired():
     assert count[0] == "1"  # only the demo has such a pause
     assert [float(each[2]) < 0.6 for each in (first, soon)] == [True, True]
     assert [line[:2] for line in kept] == [[name, "1.000"] for name in ("code", "edits", "facts")]
+
+
+def test_recalling_finds_what_was_cleared_and_used_later(tmp_path: Path):
+    write_sessions(tmp_path, "alpha", "beta")
+    heading, *rows = printed("recalling", tmp_path, "--strategy", "tool_output_cleanup @ 5k")
+    assert heading == "found among the first 3 results, tool_output_cleanup @ 5k:"
+    assert [row.split()[:2] for row in rows if row.startswith("edits")] == [["edits", "1.000"]]
+    assert rows[0].endswith("n = 8")
+
+
+def test_arrival_finds_repeated_blocks_and_tables(tmp_path: Path):
+    again = ["\n".join(f"value_{line} = compute({line})" for line in range(40))] * 24
+    tables = [json.dumps([{"name": f"n{at}_{row}", "size_in_bytes": row} for row in range(30)]) for at in range(24)]
+    for name, texts, shape in (("again", again, "repeated blocks"), ("tables", tables, "tables")):
+        messages = session(name)
+        results = [message for message in messages if message["role"] == "tool" and message["content"] != "done"]
+        for message, text in zip(results, texts, strict=True):
+            message["content"] = text
+        (file := tmp_path / f"{name}.json").write_text(json.dumps(messages), encoding="utf-8")
+        heading, *rows = printed("arrival", file)
+        assert heading == "of the bill of 1 conversations, at most:"
+        shares = {row[:16].strip(): float(row[16:].split("%")[0]) for row in rows}
+        assert shares[shape] > 5
+        assert {share for name, share in shares.items() if name != shape} == {0.0}
