@@ -118,7 +118,7 @@ class Standing:
             yield text[at:]
 
 
-class OpenCalls:
+class CallTracker:
     """The calls that wait for a result. Calls with an id stay open; calls in a text are open for one request."""
 
     def __init__(self) -> None:
@@ -243,7 +243,7 @@ class Parser:
         self.request = 0  # the request that the model is answering, or answered last
         self.begins_request = False
         self._follows_model = False
-        self.open_calls = OpenCalls()
+        self.open_calls = CallTracker()
         self.media: Media = media
         self.heading: tuple[Path, str] | None = None
         self.standing = standing
