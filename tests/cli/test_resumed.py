@@ -122,10 +122,10 @@ def test_resume_lists_the_newest_sessions_with_cost_and_command(tmp_path: Path, 
     done = CliRunner().invoke(app, ["resume"])
     cost = r"first request about \$0\.\d\d, without pruning \$0\.45"
     assert re.fullmatch(
-        rf"""3 minutes ago: my shop: Sum up the notes\.
+        rf"""3 minutes ago, my shop: Sum up the notes\.
     cd '/home/me/my shop' && autoprune run claude --resume {NEW}
 
-3 days ago: shop: Sum up the notes\.
+3 days ago, shop: Sum up the notes\.
     {cost}
     cd /home/me/shop && autoprune run claude --resume {OLD}
 """,

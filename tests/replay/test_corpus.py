@@ -53,6 +53,7 @@ def test_each_file_gives_its_figures(tmp_path: Path):
         ({"verifier_result": {"rewards": {"tests": 0.5}}}, 0.5),
         ({"verifier_result": {"rewards": {"reward": "good"}}}, None),
         ({"verifier_result": None, "exception_info": {}}, None),
+        ({"verifier_result": {"rewards": {"reward": 10**400}}}, None),
         ([1], None),
         ("{", None),
         (None, None),

@@ -88,7 +88,7 @@ def describe_cost(file: Path, strategy: str) -> str:
     read: an assistant starts without this line.
     """
     found = _read(file)
-    if found is None or (first := first_request(*found, strategy)) is None:
+    if found is None or (first := first_request(found[0][-1], found[1], strategy)) is None:
         return ""
     return (
         f"the session is {first.age} old, and its cache has expired: its first request costs about "
@@ -96,13 +96,13 @@ def describe_cost(file: Path, strategy: str) -> str:
     )
 
 
-def _read(file: Path) -> tuple[Recording, float] | None:
-    """Read what a session sends when it is resumed, and its age in seconds; None if that cannot be read quickly."""
+def _read(file: Path) -> tuple[list[Recording], float] | None:
+    """Read a session's stretches, of which the last is resumed, and its age in seconds; None if that takes long."""
     with suppress(OSError, ValueError, LookupError, RecursionError):  # errors of autoprune are ValueErrors
         status = file.stat()
         if status.st_size <= LARGEST:
-            found = recordings(decode(file.read_bytes(), str(file)), str(file))[-1][-1]
-            return found, time.time() - status.st_mtime
+            stretches = recordings(decode(file.read_bytes(), str(file)), str(file))[-1]
+            return (stretches, time.time() - status.st_mtime) if stretches else None
     return None
 
 
@@ -130,12 +130,13 @@ def _duration(seconds: float) -> str:
     for length, name in ((DAY, "days"), (HOUR, "hours")):
         if seconds >= 2 * length:
             return f"{seconds / length:,.0f} {name}"
-    return f"{seconds / MINUTE:.0f} minutes"
+    minutes = max(0, round(seconds / MINUTE))  # a file may be from the future
+    return f"{minutes} minute{'' if minutes == 1 else 's'}"
 
 
 def list_sessions(
     client: Annotated[
-        str | None, typer.Argument(metavar="[CLIENT]", help="Only those of this assistant: claude or codex.")
+        str | None, typer.Argument(metavar="CLIENT", help="Only those of this assistant: claude or codex.")
     ] = None,
 ) -> None:
     """List the newest sessions of Claude Code and Codex, with the command that resumes each.
@@ -159,10 +160,11 @@ def _lines(file: Path, name: str) -> list[str]:
     read, match = _read(file), SESSION_ID.search(file.stem)
     if read is None or match is None:
         return []
-    found, age = read
-    title, first = title_of(str(file), [found]), first_request(found, age, RUN)
+    stretches, age = read
+    title, first = title_of(str(file), stretches), first_request(stretches[-1], age, RUN)
     cost = [f"    first request about ${first.pruned:,.2f}, without pruning ${first.whole:,.2f}"] if first else []
-    folder = f"cd {shlex.quote(found.folder)} && " if found.folder else ""
-    about = printable(": ".join(filter(None, (title.project, title.prompt))))
-    heading = one_line(f"{_duration(age)} ago: {about}", WIDTH)
-    return [heading, *cost, f"    {folder}autoprune run {BY_ID[name]} {match[0]}"]
+    place = stretches[-1].folder
+    folder = f"cd {shlex.quote(place)} && " if place else ""
+    about = ": ".join(filter(None, (title.project, title.prompt)))
+    heading = one_line(f"{_duration(age)} ago, {about}", WIDTH)
+    return [*map(printable, (heading, *cost, f"    {folder}autoprune run {BY_ID[name]} {match[0]}"))]

@@ -99,7 +99,10 @@ def reward_beside(path: str) -> float | None:
         return None
     rewards = fields_of(fields_of(fields_of(result).get("verifier_result")).get("rewards"))
     reward = rewards.get("reward", next(iter(rewards.values()), None))
-    return float(reward) if isinstance(reward, int | float) and math.isfinite(reward) else None
+    try:
+        return float(reward) if isinstance(reward, int | float) and math.isfinite(reward) else None
+    except OverflowError:  # an integer with hundreds of digits
+        return None
 
 
 def details_of_files(
